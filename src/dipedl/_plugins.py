@@ -1,0 +1,75 @@
+"""A plug-in folder is its own registry.
+
+Every public file of such a folder holds a literal ``__all__``. Listing the folder reads text, not code, so a file
+backed by PyTorch costs nothing until one of its names is used.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+#: Import name of an optional package -> extra of dipedl that installs it.
+EXTRAS = {
+    "torch": "torch",
+    "zuko": "flows",
+    "pooch": "data",
+    "PIL": "data",
+    "typer": "cli",
+    "rich": "cli",
+    "matplotlib": "report",
+    "jinja2": "report",
+    "safetensors": "save",
+    "skops": "save",
+}
+
+
+def explain_missing(error: ImportError, what: str) -> ImportError:
+    """The same ImportError with the extra to install, if an optional package of ours is missing."""
+    package = (error.name or "").split(".")[0]
+    if package not in EXTRAS:
+        return error
+    return ImportError(
+        f"{what} needs the package {package!r}: pip install 'dipedl[{EXTRAS[package]}]'", name=package
+    )
+
+
+def _literal_all(path: Path) -> list[str]:
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
+            return list(ast.literal_eval(node.value))
+    return []
+
+
+def public_names(folder: Path) -> dict[str, str]:
+    """Map each public name of a plug-in folder to the module (file stem) that defines it."""
+    found: dict[str, str] = {}
+    for path in sorted(folder.glob("[!_]*.py")):
+        for name in _literal_all(path):
+            if name in found:
+                raise ImportError(f"{name!r} is exported by both {found[name]}.py and {path.name}")
+            found[name] = path.stem
+    return found
+
+
+def attach(
+    package: str, file: str
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Lazy ``__getattr__``, ``__dir__`` and ``__all__`` (PEP 562) for a plug-in folder."""
+    folder = Path(file).parent
+    names = public_names(folder)
+
+    def __getattr__(name: str) -> Any:
+        if name in names:
+            try:
+                return getattr(import_module(f"{package}.{names[name]}"), name)
+            except ImportError as error:
+                raise explain_missing(error, f"{package}.{name}") from error
+        if (folder / f"{name}.py").exists():
+            return import_module(f"{package}.{name}")
+        raise AttributeError(f"module {package!r} has no attribute {name!r}; it has {sorted(names)}")
+
+    return __getattr__, lambda: sorted(names), sorted(names)

@@ -1,0 +1,5 @@
+"""Metrics, one per file."""
+
+from .._plugins import attach
+
+__getattr__, __dir__, __all__ = attach(__name__, __file__)
