@@ -1,5 +1,13 @@
-"""Data sets, one per file: checksummed and offline-capable."""
+"""Data sets, one per file: checksummed and offline-capable.
+
+Every loader returns a `Dataset`: immutable arrays, out-of-distribution sets and where it all came
+from.
+"""
 
 from .._plugins import attach
+from ._dataset import (
+    Dataset as Dataset,
+)  # the type every loader returns; __all__ lists loaders only
+from ._dataset import Provenance as Provenance
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)
