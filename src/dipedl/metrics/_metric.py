@@ -1,0 +1,54 @@
+"""What makes a function a metric: a direction, a kind, and the score of knowing nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, ParamSpec, Protocol, cast
+
+__all__ = ["Kind", "Metric", "metric"]
+
+#: The kind says how a metric is called: ``id`` with ``(y, proba)``, ``ood`` with
+#: ``(uncertainty_in, uncertainty_out)``, ``ood_proba`` with the ``(proba,)`` of OOD inputs,
+#: ``risk`` with ``(correct, uncertainty)``.
+Kind = Literal["id", "ood", "ood_proba", "risk"]
+
+P = ParamSpec("P")
+
+
+class Metric(Protocol[P]):
+    """A function of arrays that returns a float, and says how to read it.
+
+    Attributes
+    ----------
+    higher_is_better : bool
+        Direction of the metric.
+    kind : {"id", "ood", "ood_proba", "risk"}
+        How the metric is called, see ``Kind``.
+    baseline : callable or None
+        Same arguments as the metric; gives the value that a constant score reaches on these data.
+        Only for metrics whose value cannot be read without it, such as AUPR.
+    """
+
+    __name__: str
+    higher_is_better: bool
+    kind: Kind
+    baseline: Callable[..., float] | None
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> float:
+        """Value of the metric."""
+        ...
+
+
+def metric(
+    *, higher_is_better: bool, kind: Kind, baseline: Callable[..., float] | None = None
+) -> Callable[[Callable[P, float]], Metric[P]]:
+    """Declare a function to be a metric; it stays the same function, with three attributes more."""
+
+    def declare(function: Callable[P, float]) -> Metric[P]:
+        declared: Any = function
+        declared.higher_is_better = higher_is_better
+        declared.kind = kind
+        declared.baseline = baseline
+        return cast("Metric[P]", declared)
+
+    return declare

@@ -1,0 +1,182 @@
+"""Checks of arguments: each error names the argument, the need, what came and the remedy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = [
+    "Bools",
+    "Floats",
+    "Ints",
+    "check_correct",
+    "check_count",
+    "check_labelled",
+    "check_positive_class",
+    "check_proba",
+    "check_scores",
+    "check_share",
+]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.intp]
+Bools = npt.NDArray[np.bool_]
+
+#: Rows of probabilities may miss one by this much: room for float16, none for logits or counts.
+ROW_SUM_TOLERANCE = 1e-3
+
+
+def check_scores(name: str, values: npt.ArrayLike) -> Floats:
+    """Require one uncertainty per input: (n,), n >= 1, infinities allowed, NaN refused."""
+    scores = _numbers(name, values, "(n,)", ndim=1)
+    if np.isnan(scores).any():
+        bad = int(np.isnan(scores).sum())
+        raise ValueError(
+            f"{name} must not hold NaN, got {bad} NaN in {scores.size} values; "
+            "find out why the score failed, or put +inf there to say 'not sure at all'"
+        )
+    return scores
+
+
+def check_proba(proba: npt.ArrayLike) -> Floats:
+    """Require class probabilities: (n, k), n >= 1, k >= 2, rows on the simplex; returns a copy."""
+    rows = _numbers("proba", proba, "(n, k)", ndim=2)
+    if rows.shape[1] < 2:
+        raise ValueError(
+            f"proba must have at least two columns, got shape {rows.shape}; "
+            "for a binary model pass both: np.column_stack([1 - p, p])"
+        )
+    _check_simplex(rows)
+    return rows
+
+
+def check_labelled(y: npt.ArrayLike, proba: npt.ArrayLike) -> tuple[Ints, Floats]:
+    """Require true class indices (n,) and class probabilities (n, k) of the same n inputs."""
+    rows = check_proba(proba)
+    labels = _array("y", y, "(n,)", ndim=1)
+    if labels.dtype.kind not in "iu":
+        raise TypeError(
+            f"y must hold integer class indices, got dtype {labels.dtype}; "
+            "turn labels into indices with np.searchsorted(classifier.classes_, y)"
+        )
+    _check_same_length("y", labels, "proba", rows)
+    _check_range(labels, rows.shape[1])
+    return labels.astype(np.intp), rows
+
+
+def check_correct(correct: npt.ArrayLike, uncertainty: npt.ArrayLike) -> tuple[Bools, Floats]:
+    """Require whether each prediction is right (n,) and its uncertainty (n,)."""
+    hits = _array("correct", correct, "(n,)", ndim=1)
+    if hits.dtype.kind != "b":
+        raise TypeError(
+            f"correct must be boolean, got dtype {hits.dtype}; pass correct = y == model.predict(X)"
+        )
+    scores = check_scores("uncertainty", uncertainty)
+    _check_same_length("correct", hits, "uncertainty", scores)
+    return hits, scores
+
+
+def check_count(name: str, value: int, minimum: int = 1) -> int:
+    """Require an integer of at least ``minimum``."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} must be an integer, got {value!r}; pass a whole number")
+    if value < minimum:
+        raise ValueError(
+            f"{name} must be at least {minimum}, got {value}; pass a larger whole number"
+        )
+    return int(value)
+
+
+def check_share(name: str, value: float, *, one_allowed: bool) -> float:
+    """Require a share in (0, 1), or in (0, 1] if ``one_allowed``."""
+    if not isinstance(value, (float, int, np.floating)):
+        raise TypeError(f"{name} must be a number, got {value!r}; for 95 % pass {name}=0.95")
+    if not (0 < value < 1 or (one_allowed and value == 1)):
+        interval = "(0, 1]" if one_allowed else "(0, 1)"
+        raise ValueError(f"{name} must be in {interval}, got {value!r}; for 95 % pass {name}=0.95")
+    return float(value)
+
+
+def check_positive_class(positive: str) -> None:
+    """Require ``"out"`` or ``"in"``."""
+    if positive not in ("out", "in"):
+        raise ValueError(
+            f"positive must be 'out' or 'in', got {positive!r}; "
+            "'out' treats OOD inputs as the positive class, 'in' the in-distribution ones"
+        )
+
+
+def _array(name: str, values: npt.ArrayLike, shape: str, ndim: int) -> npt.NDArray[Any]:
+    try:
+        array: npt.NDArray[Any] = np.asarray(values)
+    except ValueError as error:
+        raise ValueError(
+            f"{name} must be an array of shape {shape}, got something ragged ({error}); "
+            "pass rows of equal length"
+        ) from error
+    if array.ndim != ndim:
+        raise ValueError(
+            f"{name} must have shape {shape}, got shape {array.shape}; {_shape_remedy(ndim)}"
+        )
+    if array.size == 0:
+        raise ValueError(
+            f"{name} must not be empty, got shape {array.shape}; a metric needs at least one input"
+        )
+    return array
+
+
+def _shape_remedy(ndim: int) -> str:
+    if ndim == 1:
+        return "one number per input: ravel a single column"
+    return "one row per input and one column per class: use predict_proba, not predict"
+
+
+def _numbers(name: str, values: npt.ArrayLike, shape: str, ndim: int) -> Floats:
+    array = _array(name, values, shape, ndim)
+    if array.dtype.kind not in "biuf":
+        raise TypeError(
+            f"{name} must hold real numbers, got dtype {array.dtype}; convert it to float first"
+        )
+    return array.astype(np.float64)
+
+
+def _check_simplex(rows: Floats) -> None:
+    if not np.isfinite(rows).all():
+        bad = int((~np.isfinite(rows)).any(axis=1).sum())
+        raise ValueError(
+            f"proba must be finite, got NaN or infinity in {bad} of {len(rows)} rows; "
+            "find out why the model failed there, or leave these rows out and say so"
+        )
+    if rows.min() < 0:
+        raise ValueError(
+            f"proba must not be negative, got a minimum of {rows.min():.6g}; "
+            "for logits, apply softmax first"
+        )
+    miss = np.abs(rows.sum(axis=1) - 1)
+    if miss.max() > ROW_SUM_TOLERANCE:
+        worst = int(miss.argmax())
+        raise ValueError(
+            f"proba rows must sum to one, got {rows[worst].sum():.6g} in row {worst}; "
+            "for evidence or concentrations, divide each row by its sum"
+        )
+
+
+def _check_range(labels: npt.NDArray[Any], k: int) -> None:
+    low, high = int(labels.min()), int(labels.max())
+    if low < 0 or high >= k:
+        raise ValueError(
+            f"y must be in 0..{k - 1} because proba has {k} columns, got {low} to {high}; "
+            "turn labels into indices with np.searchsorted(classifier.classes_, y)"
+        )
+
+
+def _check_same_length(
+    name: str, one: npt.NDArray[Any], other_name: str, other: npt.NDArray[Any]
+) -> None:
+    if len(one) != len(other):
+        raise ValueError(
+            f"{name} and {other_name} must have the same length, got {len(one)} and {len(other)}; "
+            "pass both for the same inputs, in the same order"
+        )
