@@ -1,0 +1,115 @@
+import copy
+import dataclasses
+import pickle
+
+import numpy as np
+import pytest
+
+from dipedl import datasets
+from dipedl.datasets import Dataset, Provenance
+from dipedl.datasets._dataset import no_rows, unit_pixels
+
+X = np.arange(8.0).reshape(4, 2)
+Y = np.array([0, 1, 0, 1])
+
+
+def make(**changes):
+    fields = {
+        "name": "toy",
+        "X_train": X,
+        "y_train": Y,
+        "X_test": X + 1,
+        "y_test": Y,
+        "ood": {"far": X + 9},
+        "target_names": ("a", "b"),
+        "image_shape": (1, 2),
+        "provenance": (Provenance("me", licence="CC0"),),
+    }
+    return Dataset(**{**fields, **changes})
+
+
+def test_registry_lists_loaders_only():
+    assert {"load_digits", "load_mini_mnist", "load_mnist", "load_moons"} <= set(datasets.__all__)
+    assert all(name.startswith("load_") for name in datasets.__all__)
+    assert datasets.Dataset is Dataset
+
+
+def test_properties_and_repr():
+    data = make()
+    assert (data.n_features, data.n_classes) == (2, 2)
+    assert repr(data) == (
+        "Dataset('toy', X_train=(4, 2), X_test=(4, 2), n_classes=2, ood={'far': 4})"
+    )
+
+
+def test_nothing_can_be_changed():
+    data = make()
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        data.name = "other"
+    with pytest.raises(TypeError):
+        data.ood["near"] = X
+    for array in (data.X_train, data.y_train, data.X_test, data.y_test, data.ood["far"]):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
+    assert X.flags.writeable  # the caller's array stays the caller's
+
+
+@pytest.mark.parametrize(
+    "twin", [lambda d: pickle.loads(pickle.dumps(d)), copy.deepcopy, copy.copy]
+)
+def test_pickle_and_copy(twin):
+    data = make()
+    other = twin(data)
+    assert repr(other) == repr(data)
+    assert other.provenance == data.provenance and other.image_shape == data.image_shape
+    assert np.array_equal(other.X_test, data.X_test)
+    assert np.array_equal(other.ood["far"], data.ood["far"])
+    assert not other.X_train.flags.writeable and not other.ood["far"].flags.writeable
+
+
+def test_a_missing_part_has_no_rows():
+    X_none, y_none = no_rows(2)
+    data = make(X_train=X_none, y_train=y_none)
+    assert data.X_train.shape == (0, 2) and data.n_features == 2
+
+
+def test_defaults():
+    data = Dataset("toy", X, Y, X, Y, target_names=("a", "b"))
+    assert dict(data.ood) == {} and data.image_shape is None and data.provenance == ()
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        (
+            {"X_train": X.tolist()},
+            TypeError,
+            "X_train must be a float32 or float64 array, got list",
+        ),
+        ({"X_test": X.astype(int)}, TypeError, "X_test must be a float32 .* got dtype int64"),
+        ({"X_train": X.ravel()}, ValueError, r"X_train must have shape \(n, d\), got \(8,\)"),
+        ({"X_test": X[:, :1]}, ValueError, r"X_test must have 2 columns .* got shape \(4, 1\)"),
+        ({"ood": {"far": X[:, :1]}}, ValueError, r"ood\['far'\] must have 2 columns"),
+        (
+            {"y_train": Y.astype(float)},
+            TypeError,
+            "y_train must be an int64 array, got dtype float64",
+        ),
+        ({"y_test": [0, 1, 0, 1]}, TypeError, "y_test must be an int64 array, got list"),
+        ({"y_test": Y[:3]}, ValueError, r"y_test must have shape \(4,\), got \(3,\)"),
+        ({"y_test": Y + 1}, ValueError, r"y_test must hold indices 0..1 .* got 1..2"),
+        ({"y_train": Y - 1}, ValueError, r"y_train must hold indices 0..1 .* got -1..0"),
+        ({"image_shape": (28, 28)}, ValueError, r"image_shape must multiply to the 2 columns"),
+    ],
+)
+def test_bad_fields(changes, error, message):
+    with pytest.raises(error, match=message):
+        make(**changes)
+
+
+def test_unit_pixels():
+    images = np.array([[[0, 51], [102, 255]]], np.uint8)
+    rows = unit_pixels(images)
+    assert rows.dtype == np.float32 and rows.shape == (1, 4)
+    np.testing.assert_array_equal(rows, np.array([[0, 51, 102, 255]], np.float32) / np.float32(255))
+    assert unit_pixels(images[:0]).shape == (0, 4)
