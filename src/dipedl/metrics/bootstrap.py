@@ -135,7 +135,8 @@ def _percentiles(values: npt.NDArray[np.float64], level: float) -> tuple[float, 
 
     Picked, not interpolated: between two infinities there is only NaN.
     """
-    beyond = int((1 - level) / 2 * (len(values) - 1))
+    # rounded first: 1 - 0.9 is a hair below 0.1, and a whole resample would be lost to that
+    beyond = int(round((1 - level) / 2 * (len(values) - 1), 9))
     ordered = np.sort(values)
     return float(ordered[beyond]), float(ordered[-1 - beyond])
 

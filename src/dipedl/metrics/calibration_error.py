@@ -43,7 +43,7 @@ def ece(y: npt.ArrayLike, proba: npt.ArrayLike, *, n_bins: int = 15) -> float:
     the class frequencies scores 0: read it beside the accuracy and the Brier score.
 
     Ties: among equally probable classes the lowest index is the prediction. A confidence on an edge
-    belongs to the bin below it.
+    belongs to the bin below it; rounded to float32 it may lie above, so compare in one dtype.
 
     References
     ----------
