@@ -1,0 +1,272 @@
+import dataclasses
+import math
+import time
+from functools import partial
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dipedl.metrics import (
+    ConfidenceInterval,
+    accuracy,
+    aupr_out,
+    bootstrap_ci,
+    brier_score,
+    fpr_at_tpr,
+    nll,
+    ood_auroc,
+)
+
+
+def mean(x):
+    return x.mean()
+
+
+def test_covers_the_true_mean_as_often_as_it_says(rng):
+    """400 samples of 100 normals; the percentile interval of a mean is short by a factor of about
+    sqrt(1 - 1/n) and uses z for t, which costs well under 0.01 of coverage at n = 100."""
+    level, repeats, n = 0.9, 400, 100
+    intervals = [
+        bootstrap_ci(mean, rng.normal(3, 2, n), level=level, n_resamples=200, random_state=rng)
+        for _ in range(repeats)
+    ]
+    covered = np.mean([ci.low <= 3 <= ci.high for ci in intervals])
+    sd = math.sqrt(level * (1 - level) / repeats)
+    assert covered == pytest.approx(level, abs=4 * sd + 0.01)
+
+
+def test_width_is_that_of_the_normal_theory(rng):
+    """For a mean the bootstrap distribution is N(mean, s^2/n) up to 1/sqrt(n) terms."""
+    n, resamples, level = 2000, 4000, 0.95
+    x = rng.normal(3, 2, n)
+    ci = bootstrap_ci(mean, x, level=level, n_resamples=resamples, random_state=1)
+    normal = NormalDist(x.mean(), x.std() / math.sqrt(n))
+    for end, share in ((ci.low, 0.025), (ci.high, 0.975)):
+        target = normal.inv_cdf(share)
+        sd = math.sqrt(share * (1 - share) / resamples) / normal.pdf(target)  # of a quantile
+        assert end == pytest.approx(target, abs=5 * sd)
+
+
+def test_agrees_with_scipy(rng):
+    """Another implementation of the percentile interval, on a skewed statistic of paired rows."""
+    x = rng.exponential(size=60)
+    y = x + rng.normal(size=60)
+
+    def slope(a, b):
+        return np.cov(a, b)[0, 1] / a.var(ddof=1)
+
+    resamples = 3000
+    ours = bootstrap_ci(slope, x, y, groups=(0, 0), n_resamples=resamples, random_state=0)
+    theirs = stats.bootstrap(
+        (x, y),
+        slope,
+        paired=True,
+        vectorized=False,
+        n_resamples=resamples,
+        method="percentile",
+        rng=1,
+    )
+    drawn = np.sort(theirs.bootstrap_distribution)
+    # both ends are order statistics of independent draws: compare their ranks, sd of a difference
+    for end, share in ((ours.low, 0.025), (ours.high, 0.975)):
+        rank = np.searchsorted(drawn, end) / resamples
+        assert rank == pytest.approx(share, abs=5 * math.sqrt(2 * share * (1 - share) / resamples))
+
+
+def test_interval_of_auroc_covers(rng):
+    """Two samples of unequal size; the true AUROC of a unit shift is Phi(1/sqrt 2)."""
+    truth, level, repeats = NormalDist().cdf(1 / math.sqrt(2)), 0.9, 200
+    hits = 0
+    for _ in range(repeats):
+        u_in, u_out = rng.normal(0, 1, 150), rng.normal(1, 1, 100)
+        ci = bootstrap_ci(ood_auroc, u_in, u_out, level=level, n_resamples=100, random_state=rng)
+        hits += ci.low <= truth <= ci.high
+    # 100 resamples cut 5 % tails with an error of 0.02 each, which averages out; 0.02 for the bias
+    sd = math.sqrt(level * (1 - level) / repeats)
+    assert hits / repeats == pytest.approx(level, abs=4 * sd + 0.02)
+
+
+def rows_stay_together(a, b):
+    return float(np.array_equal(a, -b))
+
+
+def share_of_pairs_kept(a, b):
+    return float(np.mean(a == -b))
+
+
+def test_arrays_of_one_group_keep_their_rows():
+    a = np.arange(50)
+    assert bootstrap_ci(rows_stay_together, a, -a, groups=(0, 0), random_state=0).low == 1
+
+
+def test_arrays_of_two_groups_are_drawn_separately():
+    a = np.arange(50)
+    ci = bootstrap_ci(share_of_pairs_kept, a, -a, groups=("in", "out"), random_state=0)
+    assert ci.estimate == 1
+    assert ci.high < 0.2  # a pair survives with probability 1/50; P(10 or more of 50) < 1e-6
+
+
+def test_three_arrays_in_two_groups():
+    a, c = np.arange(30), np.arange(7)
+
+    def together(x, y, z):
+        return float(np.array_equal(x, -y) and len(z) == 7)
+
+    assert bootstrap_ci(together, a, -a, c, groups=(0, 0, 1), random_state=0).low == 1
+
+
+def test_draws_with_replacement_and_keeps_the_size():
+    sizes, distinct = [], []
+
+    def look(x):
+        sizes.append(len(x))
+        distinct.append(len(set(x)))
+        return 0.0
+
+    bootstrap_ci(look, np.arange(1000), n_resamples=100, random_state=0)
+    assert set(sizes) == {1000}
+    expected = 1 - (1 - 1 / 1000) ** 1000
+    sd = math.sqrt(expected * (1 - expected) / 1000 / 100)  # rows are negatively correlated
+    assert np.mean(distinct[1:]) / 1000 == pytest.approx(expected, abs=5 * sd)
+
+
+@pytest.fixture
+def labelled_rows(rng):
+    proba = rng.dirichlet(np.ones(3), size=80)
+    return rng.integers(3, size=80), proba
+
+
+@pytest.mark.parametrize("metric", [accuracy, brier_score, partial(brier_score)])
+def test_metrics_of_labelled_rows_need_no_groups(metric, labelled_rows):
+    """The default is the joint resampling, and with the same seed it gives the same interval."""
+    default = bootstrap_ci(metric, *labelled_rows, n_resamples=50, random_state=3)
+    assert default == bootstrap_ci(
+        metric, *labelled_rows, groups=(0, 0), n_resamples=50, random_state=3
+    )
+    assert default != bootstrap_ci(
+        metric, *labelled_rows, groups=(0, 1), n_resamples=50, random_state=3
+    )
+
+
+@pytest.mark.parametrize("metric", [ood_auroc, aupr_out, partial(partial(fpr_at_tpr, tpr=0.8))])
+def test_ood_metrics_resample_the_two_sets_separately(metric, rng):
+    u_in, u_out = rng.normal(size=60), rng.normal(1, 1, size=60)
+    default = bootstrap_ci(metric, u_in, u_out, n_resamples=50, random_state=3)
+    assert default == bootstrap_ci(
+        metric, u_in, u_out, groups=(0, 1), n_resamples=50, random_state=3
+    )
+    assert default != bootstrap_ci(
+        metric, u_in, u_out, groups=(0, 0), n_resamples=50, random_state=3
+    )
+
+
+def test_same_seed_same_interval_and_another_seed_another(rng):
+    x = rng.normal(size=50)
+    first, again, other = (bootstrap_ci(mean, x, random_state=s) for s in (1, 1, 2))
+    assert first == again != other
+    assert first.estimate == other.estimate == x.mean()
+
+
+def test_no_global_random_state_is_touched():
+    state = np.random.get_state()[1].copy()  # noqa: NPY002
+    bootstrap_ci(mean, np.arange(5.0))
+    np.testing.assert_array_equal(state, np.random.get_state()[1])  # noqa: NPY002
+
+
+def test_higher_level_is_wider(rng):
+    x = rng.normal(size=100)
+    widths = [
+        ci.high - ci.low
+        for ci in (bootstrap_ci(mean, x, level=c, random_state=0) for c in (0.5, 0.8, 0.95, 0.99))
+    ]
+    assert widths == sorted(widths)
+    assert widths[0] < widths[-1] / 2
+
+
+def test_ends_are_order_statistics_rounded_outwards():
+    """40 resamples at 95 %: the ends are the extremes; 41 at 90 %: two are beyond each end."""
+    values = iter([0.0, *range(40), 0.0, *range(41)])
+
+    def scripted(_):
+        return float(next(values))
+
+    assert dataclasses.astuple(bootstrap_ci(scripted, [1], n_resamples=40)) == (0, 0, 39, 0.95, 40)
+    ci = bootstrap_ci(scripted, [1], level=0.9, n_resamples=41)
+    assert (ci.low, ci.high) == (2, 38)
+
+
+def test_infinite_values_give_infinite_ends_not_nan():
+    y, proba = np.array([0, 1]), np.array([[1.0, 0.0], [1.0, 0.0]])
+    ci = bootstrap_ci(nll, y, proba, random_state=0)
+    assert (ci.estimate, ci.low, ci.high) == (math.inf, 0.0, math.inf)
+
+
+def test_auroc_of_20000_scores_takes_seconds(rng):
+    u_in, u_out = rng.normal(size=10_000), rng.normal(1, 1, size=10_000)
+    start = time.process_time()
+    bootstrap_ci(ood_auroc, u_in, u_out, n_resamples=200, random_state=0)
+    assert time.process_time() - start < 10
+
+
+def test_result_is_frozen():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        ConfidenceInterval(0.5, 0.4, 0.6, 0.95, 1000).low = 0
+
+
+X = np.arange(4.0)
+ERRORS = {
+    "level": (
+        lambda: bootstrap_ci(mean, X, level=95),
+        ValueError,
+        ["level must be in (0, 1)", "got 95", "level=0.95"],
+    ),
+    "level one": (lambda: bootstrap_ci(mean, X, level=1), ValueError, ["level must be in (0, 1),"]),
+    "level zero": (lambda: bootstrap_ci(mean, X, level=0.0), ValueError, ["level", "got 0.0"]),
+    "few resamples": (
+        lambda: bootstrap_ci(mean, X, n_resamples=39),
+        ValueError,
+        ["n_resamples must be at least 40 for level 0.95", "got 39", "lower level"],
+    ),
+    "resamples float": (
+        lambda: bootstrap_ci(mean, X, n_resamples=1e3),
+        TypeError,
+        ["n_resamples must be an integer", "1000.0"],
+    ),
+    "lengths": (
+        lambda: bootstrap_ci(accuracy, [0], [[0.5, 0.5], [0.5, 0.5]]),
+        ValueError,
+        ["arrays of group 0", "same length", "1 and 2", "own label in groups"],
+    ),
+    "groups missing": (
+        lambda: bootstrap_ci(share_of_pairs_kept, X, X),
+        ValueError,
+        ["groups must be given", "got None", "(0, 0)", "(0, 1)"],
+    ),
+    "groups short": (
+        lambda: bootstrap_ci(share_of_pairs_kept, X, X, groups=(0,)),
+        ValueError,
+        ["groups must hold one label per array", "got 1 for 2"],
+    ),
+    "empty": (
+        lambda: bootstrap_ci(share_of_pairs_kept, X, [], groups=(0, 1)),
+        ValueError,
+        ["arrays[1] must have at least one row", "(0,)", "one by one"],
+    ),
+    "scalar": (lambda: bootstrap_ci(mean, 3.0), ValueError, ["arrays[0]", "got shape ()"]),
+    "no arrays": (lambda: bootstrap_ci(mean), ValueError, ["arrays must be given", "got none"]),
+    "NaN": (
+        lambda: bootstrap_ci(lambda x: math.nan if x[0] else 1.0, X, n_resamples=40),
+        ValueError,
+        ["metric must not give NaN", "of 40 resamples", "defined everywhere"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ERRORS)
+def test_message(case):
+    call, error, words = ERRORS[case]
+    with pytest.raises(error) as caught:
+        call()
+    assert [word for word in words if word not in str(caught.value)] == []

@@ -1,0 +1,108 @@
+import math
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from metric_strategies import EXACT, scores, stacked
+from sklearn.metrics import roc_curve
+
+from dipedl.metrics import fpr_at_tpr
+
+SHARES = st.sampled_from([0.05, 0.3, 0.5, 0.8, 0.9, 0.95, 1.0])
+
+
+def naive_fpr(positive, negative, tpr):
+    """Least share of negatives flagged over all thresholds that catch enough positives."""
+    rates = []
+    for t in [*positive, *negative]:
+        if sum(p >= t for p in positive) / len(positive) >= tpr:
+            rates.append(sum(q >= t for q in negative) / len(negative))
+    return min(rates)
+
+
+def sklearn_fpr(labels, rank, tpr):
+    # by default sklearn drops thresholds on straight pieces of the curve, and the rate is off
+    fpr, recall, _ = roc_curve(labels, rank, drop_intermediate=False)
+    return fpr[np.argmax(recall >= tpr)]
+
+
+@given(scores(), scores(), SHARES)
+def test_out_agrees_with_sklearn_and_a_loop(u_in, u_out, tpr):
+    value = fpr_at_tpr(u_in, u_out, tpr=tpr)
+    np.testing.assert_allclose(value, sklearn_fpr(*stacked(u_in, u_out), tpr), **EXACT)
+    np.testing.assert_allclose(value, naive_fpr(u_out, u_in, tpr), **EXACT)
+
+
+@given(scores(), scores(), SHARES)
+def test_in_agrees_with_sklearn_and_a_loop(u_in, u_out, tpr):
+    labels, rank = stacked(u_in, u_out)
+    value = fpr_at_tpr(u_in, u_out, tpr=tpr, positive="in")
+    np.testing.assert_allclose(value, sklearn_fpr(1 - labels, -rank, tpr), **EXACT)
+    np.testing.assert_allclose(value, naive_fpr(-u_in, -u_out, tpr), **EXACT)
+
+
+@given(scores(), scores())
+def test_rises_with_the_share_to_catch(u_in, u_out):
+    rates = [fpr_at_tpr(u_in, u_out, tpr=t) for t in (0.05, 0.3, 0.5, 0.8, 0.95, 1.0)]
+    assert rates == sorted(rates)
+
+
+def test_defaults_are_95_percent_and_out_positive():
+    u_in, u_out = np.arange(100.0), np.arange(100.0) + 50.5
+    assert fpr_at_tpr(u_in, u_out) == fpr_at_tpr(u_in, u_out, tpr=0.95, positive="out") == 0.44
+    # 95 of 100 OOD inputs have u >= 55.5, and so do 56..99; 95 of 100 others have u <= 94, and so
+    # do the OOD inputs 50.5..93.5
+    assert fpr_at_tpr(u_in, u_out, positive="in") == 0.44
+
+
+def test_the_two_conventions_differ():
+    """One OOD input hides among the most typical: catching all is dear, accepting all is cheap."""
+    u_in, u_out = [1.0, 2.0, 3.0, 4.0], [0.0, 5.0, 6.0, 7.0]
+    assert fpr_at_tpr(u_in, u_out) == 1.0
+    assert fpr_at_tpr(u_in, u_out, positive="in") == 0.25
+
+
+def test_exact_share_is_enough():
+    """19 of 20 is 95 %; asking for a hair more takes the twentieth as well."""
+    u_in, u_out = [0.5], np.arange(20.0)
+    assert fpr_at_tpr(u_in, u_out, tpr=0.95) == 0.0
+    assert fpr_at_tpr(u_in, u_out, tpr=np.nextafter(0.95, 1)) == 1.0
+
+
+def test_constant_perfect_and_infinite_scores():
+    assert fpr_at_tpr(np.zeros(5), np.zeros(3)) == 1
+    assert fpr_at_tpr([0, 1], [2, 3]) == 0
+    assert fpr_at_tpr([2, 3], [0, 1]) == 1
+    assert fpr_at_tpr([0.0, np.inf], [np.inf, np.inf]) == 0.5
+
+
+@pytest.mark.parametrize("positive", ["out", "in"])
+def test_two_normals(rng, positive):
+    """Shift d: a share 1 - Phi(d - z) is flagged, z the 0.95 quantile; same in both directions."""
+    n, d, tpr = 20_000, 2.0, 0.95
+    normal = NormalDist()
+    z = normal.inv_cdf(tpr)
+    expected = 1 - normal.cdf(d - z)
+    # binomial error of the rate, plus that of the estimated threshold times the slope there
+    slope = normal.pdf(d - z) / normal.pdf(z)
+    sd = math.sqrt((expected * (1 - expected) + slope**2 * tpr * (1 - tpr)) / n)
+    value = fpr_at_tpr(rng.normal(0, 1, n), rng.normal(d, 1, n), positive=positive)
+    assert value == pytest.approx(expected, abs=5 * sd)
+
+
+@pytest.mark.parametrize("tpr", [0, -0.1, 1.01, float("nan")])
+def test_share_outside_its_range(tpr):
+    with pytest.raises(ValueError, match=r"tpr must be in \(0, 1\], got .*tpr=0.95"):
+        fpr_at_tpr([0.0], [1.0], tpr=tpr)
+
+
+def test_share_that_is_no_number():
+    with pytest.raises(TypeError, match=r"tpr must be a number, got '95%'"):
+        fpr_at_tpr([0.0], [1.0], tpr="95%")
+
+
+def test_unknown_positive_class():
+    with pytest.raises(ValueError, match="positive must be 'out' or 'in', got 'id'"):
+        fpr_at_tpr([0.0], [1.0], positive="id")

@@ -1,0 +1,252 @@
+"""Checks of every metric in the folder: a new file is picked up without an edit here."""
+
+import ast
+import doctest
+import inspect
+import re
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dipedl import metrics
+from dipedl.metrics._metric import metric
+
+FOLDER = Path(metrics.__file__).parent
+FILES = sorted(FOLDER.glob("[!_]*.py"))
+PUBLIC = [getattr(metrics, name) for name in metrics.__all__]
+METRICS = [thing for thing in PUBLIC if hasattr(thing, "higher_is_better")]
+
+SIGNATURES = {
+    "id": ["y", "proba"],
+    "ood": ["uncertainty_in", "uncertainty_out"],
+    "ood_proba": ["proba"],
+    "risk": ["correct", "uncertainty"],
+}
+#: Kinds whose arrays describe different inputs.
+SEPARATE = {"ood"}
+
+
+def ordinary(kind, seed=0):
+    """A random example with ties, of unequal lengths where the arrays are separate."""
+    rng = np.random.default_rng(seed)
+    proba = rng.integers(1, 5, size=(40, 3)).astype(float)
+    proba /= proba.sum(axis=1, keepdims=True)
+    return {
+        "id": (rng.integers(3, size=40), proba),
+        "ood": (rng.integers(0, 9, 40) / 8, rng.integers(3, 15, 30) / 8),
+        "ood_proba": (proba,),
+        "risk": (rng.random(40) < 0.7, rng.integers(0, 9, 40) / 8),
+    }[kind]
+
+
+def best(kind):
+    y = np.arange(40) % 3
+    return {
+        "id": (y, np.eye(3)[y]),
+        "ood": (np.arange(40.0), np.arange(40.0, 70.0)),
+        "ood_proba": (np.full((40, 3), 1 / 3),),
+        "risk": (np.arange(40) < 25, np.arange(40.0)),
+    }[kind]
+
+
+def worst(kind):
+    y = np.arange(40) % 3
+    return {
+        "id": (y, np.eye(3)[(y + 1) % 3]),
+        "ood": (np.arange(30.0, 70.0), np.arange(30.0)),
+        "ood_proba": (np.eye(3)[y],),
+        "risk": (np.arange(40) < 25, -np.arange(40.0)),
+    }[kind]
+
+
+def check_returns_a_float(fn):
+    assert type(fn(*ordinary(fn.kind))) is float
+
+
+def check_signature(fn):
+    parameters = list(inspect.signature(fn).parameters.values())
+    positional = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+    assert positional == SIGNATURES[fn.kind]
+    assert all(p.default is not p.empty for p in parameters[len(positional) :])
+
+
+def check_order_of_rows_is_irrelevant(fn):
+    arrays = ordinary(fn.kind)
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        together = rng.permutation(len(arrays[0]))
+        shuffled = [
+            a[rng.permutation(len(a))] if fn.kind in SEPARATE else a[together] for a in arrays
+        ]
+        np.testing.assert_allclose(fn(*shuffled), fn(*arrays), rtol=1e-12, atol=1e-13)
+
+
+def check_direction_is_true(fn):
+    sign = 1 if fn.higher_is_better else -1
+    top, bottom = sign * fn(*best(fn.kind)), sign * fn(*worst(fn.kind))
+    middle = [sign * fn(*ordinary(fn.kind, seed)) for seed in range(5)]
+    assert top > max(middle)
+    assert min(middle) > bottom
+
+
+def check_inputs_are_left_alone(fn):
+    arrays = ordinary(fn.kind)
+    copies = [a.copy() for a in arrays]
+    fn(*arrays)
+    for a, copy in zip(arrays, copies, strict=True):
+        np.testing.assert_array_equal(a, copy)
+
+
+def check_lists_and_dtypes_are_the_same(fn):
+    arrays = ordinary(fn.kind)
+    assert fn(*(a.tolist() for a in arrays)) == fn(*arrays)
+    halves = [a.astype(np.float32) if a.dtype.kind == "f" else a for a in arrays]
+    # compared with the same values in float64: rounding to float32 may move a score across an edge
+    widened = [a.astype(np.float64) if a.dtype.kind == "f" else a for a in halves]
+    assert fn(*halves) == fn(*widened)
+
+
+def check_nan_is_refused_by_name(fn):
+    arrays = ordinary(fn.kind)
+    for i, name in enumerate(SIGNATURES[fn.kind]):
+        if arrays[i].dtype.kind == "f":
+            broken = [a.copy() for a in arrays]
+            broken[i].flat[3] = np.nan
+            with pytest.raises(ValueError, match=rf"^{name} must .*NaN"):
+                fn(*broken)
+
+
+def check_baseline_is_what_a_constant_score_gets(fn):
+    if fn.baseline is not None:
+        flat = [np.zeros(len(a)) for a in ordinary(fn.kind)]
+        assert fn(*flat) == pytest.approx(fn.baseline(*ordinary(fn.kind)), rel=1e-12)
+
+
+def check_docstring(fn):
+    doc = inspect.getdoc(fn) or ""
+    for section in ("Parameters", "Returns", "Raises", "Notes", "References", "Examples"):
+        assert re.search(rf"^{section}\n-+$", doc, re.MULTILINE), section
+    assert ".. math::" in doc
+    assert "Ties: " in doc
+    assert ("Higher is better" in doc) == fn.higher_is_better
+    assert ("Lower is better" in doc) != fn.higher_is_better
+    for name in inspect.signature(fn).parameters:
+        assert re.search(rf"^{name} : ", doc, re.MULTILINE), name
+
+
+CHECKS = [check for name, check in list(globals().items()) if name.startswith("check_")]
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda c: c.__name__)
+@pytest.mark.parametrize("fn", METRICS, ids=lambda f: f.__name__)
+def test_metric(fn, check):
+    check(fn)
+
+
+# Each check must be able to fail: a broken metric for each of them.
+
+
+def _declare(function, kind="ood", higher_is_better=True, **options):
+    return metric(higher_is_better=higher_is_better, kind=kind, **options)(function)
+
+
+def _gap(uncertainty_in, uncertainty_out):
+    return float(np.mean(uncertainty_out) - np.mean(uncertainty_in))
+
+
+def _sorts_in_place(uncertainty_in, uncertainty_out):
+    uncertainty_in.sort()
+    return _gap(uncertainty_in, uncertainty_out)
+
+
+BROKEN = {
+    check_returns_a_float: _declare(lambda a, b: np.float64(0.5)),
+    check_signature: _declare(lambda u_out, u_in: 0.5),
+    check_order_of_rows_is_irrelevant: _declare(lambda a, b: float(b[0] - a[0])),
+    check_direction_is_true: _declare(lambda a, b: -_gap(a, b)),
+    check_inputs_are_left_alone: _declare(_sorts_in_place),
+    check_lists_and_dtypes_are_the_same: _declare(
+        lambda a, b: _gap(a, b) * (2 if np.asarray(a).dtype == np.float32 else 1)
+    ),
+    check_nan_is_refused_by_name: _declare(lambda a, b: float(np.nanmean(a))),
+    check_baseline_is_what_a_constant_score_gets: _declare(
+        lambda a, b: _gap(a, b), baseline=lambda a, b: 0.5
+    ),
+    check_docstring: _declare(lambda a, b: _gap(a, b)),
+}
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda c: c.__name__)
+def test_check_can_fail(check):
+    with pytest.raises((AssertionError, pytest.fail.Exception)):
+        check(BROKEN[check])
+
+
+def test_folder_walk_finds_every_decorated_function():
+    """Counted another way: in the text of the files."""
+    decorated = [
+        node.name
+        for path in FILES
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.FunctionDef)
+        and any(ast.unparse(d).startswith("metric(") for d in node.decorator_list)
+    ]
+    assert sorted(decorated) == sorted(fn.__name__ for fn in METRICS)
+    assert {fn.kind for fn in METRICS} == set(SIGNATURES)
+
+
+def test_decorator_returns_the_same_function():
+    declared = metric(higher_is_better=True, kind="ood")(_gap)
+    assert declared is _gap
+    assert (declared.higher_is_better, declared.kind, declared.baseline) == (True, "ood", None)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
+def test_file(path):
+    text = path.read_text(encoding="utf-8")
+    assert re.search(r"^__all__ = \[", text, re.MULTILINE)
+    assert len(text.splitlines()) <= 300
+    # importing dipedl.metrics.x binds the module to metrics.x: a function x would vanish behind it
+    assert path.stem not in metrics.__all__
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
+def test_examples_run(path):
+    module = import_module(f"dipedl.metrics.{path.stem}")
+    functions = [n for n in module.__all__ if inspect.isfunction(getattr(module, n))]
+    assert functions
+    for name in functions:
+        example = doctest.DocTestFinder(recurse=False).find(getattr(module, name), name, globs={})[
+            0
+        ]
+        result = doctest.DocTestRunner().run(example)
+        assert result.attempted > 1
+        assert result.failed == 0
+
+
+def test_names_survive_the_import_of_their_files():
+    for path in FILES:
+        import_module(f"dipedl.metrics.{path.stem}")
+    assert all(getattr(metrics, thing.__name__) is thing for thing in PUBLIC)
+
+
+HEAVY = {"sklearn", "scipy", "torch", "matplotlib", "pandas"}
+
+
+def loaded_after(code):
+    out = subprocess.run(
+        [sys.executable, "-c", f"{code}; import sys; print(*sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return HEAVY & set(out.stdout.split())
+
+
+def test_all_metrics_need_numpy_only():
+    assert loaded_after("from dipedl.metrics import *") == set()
+    assert loaded_after("import scipy") == {"scipy"}  # the check can fail
