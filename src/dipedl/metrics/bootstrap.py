@@ -123,10 +123,8 @@ def _resample(
     data: Sequence[Array], labels: Sequence[Hashable], rng: np.random.Generator
 ) -> list[Array]:
     """Rows drawn with replacement, the same rows for all arrays of a group."""
-    rows: dict[Hashable, npt.NDArray[np.int64]] = {}
-    for array, label in zip(data, labels, strict=True):
-        if label not in rows:
-            rows[label] = rng.integers(len(array), size=len(array))
+    sizes = {label: len(array) for array, label in zip(data, labels, strict=True)}
+    rows = {label: rng.integers(n, size=n) for label, n in sizes.items()}
     return [array[rows[label]] for array, label in zip(data, labels, strict=True)]
 
 
