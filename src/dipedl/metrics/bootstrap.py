@@ -140,7 +140,7 @@ def _percentiles(values: npt.NDArray[np.float64], level: float) -> tuple[float, 
 
 
 def _default_groups(metric: Callable[..., float], n_arrays: int) -> Sequence[Hashable]:
-    while isinstance(metric, partial):
+    if isinstance(metric, partial):
         metric = metric.func
     kind = getattr(metric, "kind", None)
     if kind is None and n_arrays > 1:
