@@ -1,8 +1,8 @@
 """dipedl: an honest "I don't know" on any classifier.
 
-A classifier gives class probabilities p(x), a density model gives log p(x); together they give a Dirichlet with
-``concentration = prior + n * gamma * exp(z(x)) * p(x)``: confident where data was seen, back to the prior where
-it was not.
+A classifier gives class probabilities p(x), a density model gives log p(x); together they give a
+Dirichlet with ``concentration = prior + n * gamma * exp(z(x)) * p(x)``: confident where data was
+seen, back to the prior where it was not.
 """
 
 from importlib import import_module
@@ -37,7 +37,16 @@ _HOME = {
     "load": "persistence",
     "save": "persistence",
 }
-_MODULES = {"datasets", "density", "evidence", "metrics", "persistence", "plots", "protocols", "testing"}
+_MODULES = {
+    "datasets",
+    "density",
+    "evidence",
+    "metrics",
+    "persistence",
+    "plots",
+    "protocols",
+    "testing",
+}
 
 
 def __getattr__(name: str) -> Any:

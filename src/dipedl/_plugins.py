@@ -1,7 +1,7 @@
 """A plug-in folder is its own registry.
 
-Every public file of such a folder holds a literal ``__all__``. Listing the folder reads text, not code, so a file
-backed by PyTorch costs nothing until one of its names is used.
+Every public file of such a folder holds a literal ``__all__``. Listing the folder reads text, not
+code, so a file backed by PyTorch costs nothing until one of its names is used.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ def explain_missing(error: ImportError, what: str) -> ImportError:
     if package not in EXTRAS:
         return error
     return ImportError(
-        f"{what} needs the package {package!r}: pip install 'dipedl[{EXTRAS[package]}]'", name=package
+        f"{what} needs the package {package!r}: pip install 'dipedl[{EXTRAS[package]}]'",
+        name=package,
     )
 
 
@@ -70,6 +71,8 @@ def attach(
                 raise explain_missing(error, f"{package}.{name}") from error
         if (folder / f"{name}.py").exists():
             return import_module(f"{package}.{name}")
-        raise AttributeError(f"module {package!r} has no attribute {name!r}; it has {sorted(names)}")
+        raise AttributeError(
+            f"module {package!r} has no attribute {name!r}; it has {sorted(names)}"
+        )
 
     return __getattr__, lambda: sorted(names), sorted(names)

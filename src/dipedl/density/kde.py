@@ -1,0 +1,103 @@
+"""Kernel density estimate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.neighbors import KernelDensity as TreeKernelDensity
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .._weights import check_weights
+
+__all__ = ["KernelDensity"]
+
+_RULES: dict[str, Callable[[float, int], float]] = {
+    "scott": lambda n, p: n ** (-1 / (p + 4)),
+    "silverman": lambda n, p: (n * (p + 2) / 4) ** (-1 / (p + 4)),
+}
+
+
+class KernelDensity(DensityMixin, BaseEstimator):
+    """Gaussian kernel density of standardised features (scikit-learn's tree, exact).
+
+    ``log p(x) = log sum_i w_i N(s(x); s(x_i), h^2) - log sum_i w_i - sum log scale``, with s the
+    standardisation.
+
+    Parameters
+    ----------
+    bandwidth : {"scott", "silverman"} or float, default="scott"
+        Standard deviation h of the kernel, in standard deviations of the features.
+
+    Attributes
+    ----------
+    bandwidth_ : float
+        Bandwidth used.
+    scaler_ : StandardScaler
+        The standardisation.
+    tree_ : sklearn.neighbors.KernelDensity
+        The fitted estimate of standardised features.
+    n_features_in_ : int
+        Number of features p.
+
+    Notes
+    -----
+    Scoring visits every training row where features are many: fine to about 10,000 rows; beyond,
+    use a Gaussian mixture or a flow.
+
+    References
+    ----------
+    Scott, "Multivariate Density Estimation" (1992); Silverman, "Density Estimation" (1986).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dipedl.density import KernelDensity
+    >>> density = KernelDensity().fit(np.linspace(-1, 1, 50)[:, None])
+    >>> density.score_samples([[0.0], [5.0]]).round(1)
+    array([  -0.7, -113.7])
+    """
+
+    def __init__(self, bandwidth: str | float = "scott") -> None:
+        self.bandwidth = bandwidth
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit on features X (n, p); y is ignored; `sample_weight` (n,) counts rows that often."""
+        X = validate_data(self, X, dtype=np.float64)
+        weights = check_weights(sample_weight, X)
+        if weights is not None:
+            X, weights = X[weights > 0], weights[weights > 0]
+        n = float(len(X) if weights is None else weights.sum())
+        self.bandwidth_ = self._bandwidth(n, X.shape[1])
+        self.scaler_ = StandardScaler().fit(X, sample_weight=weights)
+        self.tree_ = TreeKernelDensity(bandwidth=self.bandwidth_)
+        self.tree_.fit(self.scaler_.transform(X), sample_weight=weights)
+        return self
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Log-density in nats of the rows of X (n, p), shape (n,); -inf if a distance overflows."""
+        check_is_fitted(self, "tree_")
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        with np.errstate(over="ignore", invalid="ignore"):
+            score = self.tree_.score_samples(self.scaler_.transform(X))
+        score = np.where(np.isnan(score), -np.inf, score)
+        return np.asarray(score - np.log(self.scaler_.scale_).sum())
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean log-density in nats of the rows of X (n, p)."""
+        return float(self.score_samples(X).mean())
+
+    def _bandwidth(self, n: float, p: int) -> float:
+        if isinstance(self.bandwidth, str):
+            if self.bandwidth not in _RULES:
+                raise ValueError(
+                    f"bandwidth must be a number > 0 or one of {sorted(_RULES)}, "
+                    f"got {self.bandwidth!r}"
+                )
+            return _RULES[self.bandwidth](n, p)
+        if not self.bandwidth > 0:
+            raise ValueError(f"bandwidth must be > 0, got {self.bandwidth!r}")
+        return float(self.bandwidth)

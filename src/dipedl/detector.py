@@ -1,0 +1,98 @@
+"""The evidence side of a `DIPClassifier` as a scikit-learn outlier detector."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, OutlierMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import (
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
+
+from ._weights import check_weights
+from .classifier import DIPClassifier
+from .evidence_model import EvidenceModel, indexable
+
+__all__ = ["OODDetector"]
+
+
+class OODDetector(OutlierMixin, BaseEstimator):
+    """Out-of-distribution detector: the density, features and threshold of a `DIPClassifier`.
+
+    Around a fitted classifier it works at once and shares its fit. ``fit`` fits a new evidence side
+    on X with the classifier's parameters; the classifier itself is never refitted.
+
+    Parameters
+    ----------
+    estimator : DIPClassifier, default=DIPClassifier()
+        Fitted, or a template for ``fit``.
+    false_alarm_rate : float, optional
+        Share of ID inputs that may be flagged; default: the classifier's.
+
+    Attributes
+    ----------
+    offset_ : float
+        ``decision_function = score_samples - offset_``, in nats.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from dipedl import DIPClassifier, OODDetector
+    >>> X, y = load_iris(return_X_y=True)
+    >>> detector = OODDetector(DIPClassifier().fit(X, y), false_alarm_rate=0.01)
+    >>> detector.predict([[5.0, 3.4, 1.5, 0.2], [50.0, 34.0, 15.0, 2.0]])
+    array([ 1, -1])
+    """
+
+    def __init__(
+        self, estimator: DIPClassifier | None = None, false_alarm_rate: float | None = None
+    ) -> None:
+        self.estimator = estimator
+        self.false_alarm_rate = false_alarm_rate
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit features, density and threshold on ID inputs X (n, d); no y: all are one class."""
+        template = DIPClassifier() if self.estimator is None else self.estimator
+        X = validate_data(self, indexable(X), skip_check_array=True)
+        labels = np.zeros(X.shape[0]) if y is None else column_or_1d(y, warn=True)
+        check_consistent_length(X, labels)
+        weights = check_weights(sample_weight, X)
+        self.evidence_: EvidenceModel = template.evidence_model().fit(X, labels, weights)
+        return self
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Log-density in nats of the features of each input, shape (n,); higher is more typical."""
+        check_is_fitted(self)
+        if hasattr(self, "evidence_"):
+            X = validate_data(self, indexable(X), reset=False, skip_check_array=True)
+            return self.evidence_.score_samples(X)
+        return self.estimator.score_samples(X)  # type: ignore[union-attr]
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Nats above the threshold, shape (n,); negative for inputs that are flagged."""
+        scores = self.score_samples(X)
+        return np.where(scores == self.offset_, 0.0, scores - self.offset_)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """+1 for inputs like the training data, -1 for the others, shape (n,)."""
+        return np.where(self.decision_function(X) < 0, -1, 1)
+
+    @property
+    def offset_(self) -> float:
+        """Log-density in nats below which an input is flagged."""
+        check_is_fitted(self)
+        model = self.evidence_ if hasattr(self, "evidence_") else self.estimator.evidence_  # type: ignore[union-attr]
+        return float(model.threshold(self.false_alarm_rate))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether ``fit`` was called, or the classifier inside is fitted."""
+        try:
+            check_is_fitted(self, "evidence_")
+        except NotFittedError:
+            return hasattr(self.estimator, "evidence_")
+        return True

@@ -1,0 +1,279 @@
+"""The evidence side of the method, fitted as one: features, density, normaliser, threshold."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from .crossfit import IN_SAMPLE, splits
+from .evidence import ZScore, alarm_threshold
+
+__all__ = ["EvidenceModel"]
+
+
+class EvidenceModel(BaseEstimator):
+    """Log-density of the features of an input, its normalised form z, and a threshold for alarms.
+
+    `DIPClassifier` and `OODDetector` are built on it. Statistics of the normaliser and the
+    threshold come from log-densities of rows that the density was not fitted on (see `cv`), unless
+    asked otherwise.
+
+    Parameters
+    ----------
+    density, features, normalizer, cv, false_alarm_rate, random_state
+        See `dipedl.DIPClassifier`.
+
+    Attributes
+    ----------
+    density_, features_, normalizer_
+        Fitted on all rows (the normaliser: on `calibration_scores_`).
+    calibration_scores_ : ndarray, shape (m,)
+        Sorted held-out log-densities, in nats.
+    calibration_weights_ : ndarray, shape (m,) or None
+        Their sample weights.
+    offset_ : float
+        Log-density below which an input is flagged.
+    n_ : float
+        Number of fitted samples (sum of their weights).
+    """
+
+    def __init__(
+        self,
+        density: Any = None,
+        features: Any = None,
+        normalizer: Any = None,
+        cv: Any = 5,
+        false_alarm_rate: float = 0.05,
+        random_state: Any = None,
+    ) -> None:
+        self.density = density
+        self.features = features
+        self.normalizer = normalizer
+        self.cv = cv
+        self.false_alarm_rate = false_alarm_rate
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: np.ndarray, sample_weight: np.ndarray | None = None) -> Self:
+        """Fit on inputs X (n, d) with labels y (n,), and weights (n,) >= 0 if any."""
+        rate_in_range(self.false_alarm_rate)
+        self.features_, self.density_ = self._fitted_pair(X, y, sample_weight)
+        self.n_ = float(len(y) if sample_weight is None else sample_weight.sum())
+        scores, weights, source = self._calibration(X, y, sample_weight)
+        return self._calibrated(scores, weights, source)
+
+    def calibrate(self, X: Any, sample_weight: np.ndarray | None = None) -> Self:
+        """Take the statistics and the threshold from ID inputs X (m, d) nothing was fitted on."""
+        scores = self.score_samples(X)
+        return self._calibrated(scores, sample_weight, f"{len(scores)} held-out inputs")
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Log-density of the features of X (n, d) in nats, shape (n,)."""
+        check_is_fitted(self, "density_")
+        return log_density(self.density_, self.transform(X))
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Features of X (n, d) that the density sees, shape (n, p)."""
+        return feature_array(self.features_, X)
+
+    def normalize(self, scores: np.ndarray) -> np.ndarray:
+        """Normalised log-density z, shape (n,)."""
+        check_is_fitted(self, "normalizer_")
+        return np.asarray(self.normalizer_.transform(scores), dtype=np.float64)
+
+    def threshold(self, false_alarm_rate: float | None = None) -> float:
+        """Log-density below which at most a share `false_alarm_rate` of ID inputs lies."""
+        check_is_fitted(self, "offset_")
+        if false_alarm_rate is None:
+            return float(self.offset_)
+        rate_in_range(false_alarm_rate)
+        return alarm_threshold(
+            self.calibration_scores_, false_alarm_rate, self.calibration_weights_
+        )
+
+    def _calibrated(self, scores: np.ndarray, weights: np.ndarray | None, source: str) -> Self:
+        if weights is not None:
+            scores, weights = scores[weights > 0], weights[weights > 0]
+        order = np.argsort(scores, kind="stable")
+        self.calibration_scores_ = scores[order]
+        self.calibration_weights_ = None if weights is None else weights[order]
+        normalizer = ZScore() if self.normalizer is None else clone(self.normalizer)
+        self.normalizer_ = normalizer.fit(
+            self.calibration_scores_, self.calibration_weights_, source=source
+        )
+        self.offset_ = alarm_threshold(
+            self.calibration_scores_, self.false_alarm_rate, self.calibration_weights_
+        )
+        return self
+
+    def _calibration(
+        self, X: Any, y: np.ndarray, w: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray | None, str]:
+        """Log-densities to take statistics from, their weights, and where they came from."""
+        if isinstance(self.cv, str) and self.cv == IN_SAMPLE:
+            scores = self.score_samples(X)
+            return scores, w, f"the {len(scores)} inputs the density was fitted on (in-sample)"
+        scores, rows = [], []
+        present = np.ones(len(y), bool) if w is None else w > 0
+        pairs, how = splits(self.cv, X, y, present, seed(self.random_state))
+        for train, held in pairs:
+            features, density = self._fitted_pair(
+                _safe_indexing(X, train), y[train], None if w is None else w[train]
+            )
+            scores.append(log_density(density, feature_array(features, _safe_indexing(X, held))))
+            rows.append(held)
+        held_out = np.concatenate(rows)
+        weights = None if w is None else w[held_out]
+        return np.concatenate(scores), weights, f"{how} of {len(held_out)} inputs"
+
+    def _fitted_pair(self, X: Any, y: np.ndarray, w: np.ndarray | None) -> tuple[Any, Any]:
+        features = fitted_features(self.features, X, y, w, self.random_state)
+        Z = feature_array(features, X)
+        return features, fitted_density(self.density, Z, y, w, self.random_state)
+
+
+def indexable(X: Any) -> Any:
+    """X with rows that can be taken (array, DataFrame, sparse matrix), at least two-dimensional."""
+    if sparse.issparse(X):
+        return X.tocsr()
+    X = X if hasattr(X, "shape") and hasattr(X, "__getitem__") else np.asarray(X)
+    if len(X.shape) < 2:
+        raise ValueError(
+            f"X must have shape (n, d), got shape {X.shape}. Reshape your data: X[None, :] for "
+            "one input, X[:, None] for one feature"
+        )
+    return X
+
+
+def fitted_features(
+    features: Any, X: Any, y: np.ndarray, w: np.ndarray | None, random_state: Any = None
+) -> Any:
+    """A fitted copy of the features transformer; None stands for standardised inputs."""
+    if isinstance(features, str) and features == "passthrough":
+        return None
+    if features is not None and not hasattr(features, "transform"):
+        raise TypeError(
+            "features must be None, 'passthrough' or a transformer with a method transform, "
+            f"got {features!r}; wrap a function in FunctionTransformer"
+        )
+    if features is None and sparse.issparse(X):
+        raise TypeError(
+            "X is sparse, and the default features standardise dense inputs; pass X.toarray() or "
+            "a transformer that gives dense features, such as features=TruncatedSVD(50)"
+        )
+    transformer = StandardScaler() if features is None else seeded_clone(features, random_state)
+    weighted = w is not None and has_fit_parameter(transformer, "sample_weight")
+    return transformer.fit(X, y, **({"sample_weight": w} if weighted else {}))
+
+
+def feature_array(features: Any, X: Any) -> np.ndarray:
+    """Features of X as a finite float64 array (n, p); an error names the first bad entry."""
+    with np.errstate(over="ignore"):
+        Z = X if features is None else features.transform(X)
+    if sparse.issparse(Z):
+        raise TypeError(
+            "X or its features are sparse, and densities need dense rows; "
+            "pass X.toarray() or features=TruncatedSVD(50)"
+        )
+    if np.iscomplexobj(Z):
+        raise ValueError(f"Complex data not supported\n{Z}\n")
+    Z = np.asarray(Z, dtype=np.float64)
+    if Z.ndim != 2:
+        raise ValueError(f"features of X must have shape (n, p), got {Z.shape}. Reshape your data")
+    if len(Z) == 0 or Z.shape[1] == 0:
+        raise ValueError(
+            f"X must give {len(Z)} sample(s) and {Z.shape[1]} feature(s) (shape={Z.shape}) "
+            "while a minimum of 1 is required; X or its features are empty"
+        )
+    bad = ~np.isfinite(Z)
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        raise ValueError(
+            f"X or its features must be finite, got {Z[row, column]} (NaN or inf) at row {row}, "
+            f"column {column}; impute it, such as "
+            "features=make_pipeline(SimpleImputer(), StandardScaler())"
+        )
+    return Z
+
+
+def fitted_density(
+    density: Any, Z: np.ndarray, y: np.ndarray, w: np.ndarray | None, random_state: Any = None
+) -> Any:
+    """A fitted copy of the density; None stands for class-conditional Gaussians."""
+    model = as_density(density, random_state)
+    if w is None or isinstance(model, FrozenEstimator):
+        return model.fit(Z, y)
+    if not has_fit_parameter(model, "sample_weight"):
+        raise ValueError(
+            f"sample_weight was given but {type(model).__name__}.fit does not take it; "
+            "use a Gaussian or kernel density, or drop the weights"
+        )
+    return model.fit(Z, y, sample_weight=w)
+
+
+def as_density(density: Any, random_state: Any = None) -> Any:
+    """An unfitted estimator for `density`: a clone, or a wrapper of any object that scores."""
+    # The arrow back: defaults live in the plug-in folder.
+    from .density.custom import CustomDensity
+    from .density.gda import GDADensity
+
+    if density is None:
+        return GDADensity()
+    if isinstance(density, BaseEstimator) and hasattr(density, "score_samples"):
+        return seeded_clone(density, random_state)
+    return CustomDensity(density)
+
+
+def log_density(density: Any, Z: np.ndarray) -> np.ndarray:
+    """Log-densities of Z (n, p), checked: one number a row, no NaN, not +inf."""
+    scores = np.asarray(density.score_samples(Z), dtype=np.float64)
+    name = type(density).__name__
+    if scores.shape != (len(Z),):
+        raise ValueError(
+            f"density {name} must give one log-density per row, shape ({len(Z)},), "
+            f"got {scores.shape}"
+        )
+    bad = np.isnan(scores) | (scores == np.inf)
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        raise ValueError(
+            f"density {name} gave {scores[row]} for row {row} ({int(bad.sum())} of {len(Z)} rows); "
+            "a log-density is finite, or -inf where the density is zero: "
+            "check the density's fit and scaling"
+        )
+    return scores
+
+
+def rate_in_range(rate: float) -> None:
+    """Raise ValueError unless 0 < rate < 1."""
+    if not 0 < rate < 1:
+        raise ValueError(f"false_alarm_rate must lie strictly between 0 and 1, got {rate!r}")
+
+
+def seeded_clone(estimator: Any, random_state: Any) -> Any:
+    """A clone whose unseeded parts take their seed from `random_state`, unless that is None."""
+    copy = clone(estimator)
+    if random_state is None or isinstance(copy, FrozenEstimator):
+        return copy
+    unseeded = sorted(
+        name
+        for name, value in copy.get_params(deep=True).items()
+        if name.split("__")[-1] == "random_state" and value is None
+    )
+    return copy.set_params(**dict.fromkeys(unseeded, seed(random_state)))
+
+
+def seed(random_state: Any) -> int:
+    """An int from None (always 0: folds are reproducible), an int, a RandomState or a Generator."""
+    if random_state is None:
+        return 0
+    if isinstance(random_state, int | np.integer):
+        return int(random_state)
+    draw = getattr(random_state, "integers", None) or random_state.randint
+    return int(draw(2**31))

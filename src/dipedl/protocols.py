@@ -1,0 +1,71 @@
+"""The whole contract between the parts: density, normaliser, uncertainty classifier."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from .dirichlet import Dirichlet
+
+__all__ = ["Density", "EvidentialClassifier", "Normalizer", "UncertaintyClassifier"]
+
+
+@runtime_checkable
+class Density(Protocol):
+    """A density estimator over feature rows; any object with these two methods will do.
+
+    Optional: ``partial_fit`` and ``+`` for streaming, a ``y`` argument of ``fit`` for densities
+    that use labels, and ``sample_weight``. Row i of the answer must not depend on row j.
+    """
+
+    def fit(self, X: np.ndarray, /) -> Any:
+        """Fit on features (n, p)."""
+        ...
+
+    def score_samples(self, X: np.ndarray, /) -> np.ndarray:
+        """Log-density in nats of each row of (n, p), shape (n,); higher is more typical."""
+        ...
+
+
+@runtime_checkable
+class Normalizer(Protocol):
+    """A strictly increasing map from log-density in nats to a dimensionless z."""
+
+    def fit(
+        self, log_density: np.ndarray, sample_weight: np.ndarray | None = None, *, source: str = ""
+    ) -> Any:
+        """Learn from ID log-densities, shape (n,); `source` says where they came from."""
+        ...
+
+    def transform(self, log_density: np.ndarray, /) -> np.ndarray:
+        """Z, shape (n,)."""
+        ...
+
+
+@runtime_checkable
+class UncertaintyClassifier(Protocol):
+    """What metrics, tables and plots may call on a method, and nothing else."""
+
+    classes_: np.ndarray
+
+    def predict(self, X: Any, /) -> np.ndarray:
+        """Labels, shape (n,)."""
+        ...
+
+    def predict_proba(self, X: Any, /) -> np.ndarray:
+        """Class probabilities, shape (n, k)."""
+        ...
+
+    def uncertainty(self, X: Any, /) -> np.ndarray:
+        """Uncertainty, shape (n,); higher is less sure, always."""
+        ...
+
+
+@runtime_checkable
+class EvidentialClassifier(UncertaintyClassifier, Protocol):
+    """A method that gives a whole Dirichlet per input."""
+
+    def predict_dirichlet(self, X: Any, /) -> Dirichlet:
+        """Dirichlets over the class probabilities of (n, d) inputs."""
+        ...
