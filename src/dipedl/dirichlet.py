@@ -218,7 +218,8 @@ class Dirichlet:
             mine = belief[:, k : k + 1]
             both = belief + mine
             balance = 2 * xp.minimum(belief, mine) / xp.where(both > 0, both, both * 0 + 1)
-            shared = xp.sum(belief * balance, axis=-1) - belief[:, k] * balance[:, k]
+            pair = belief * balance
+            shared = xp.sum(pair[:, :k], axis=-1) + xp.sum(pair[:, k + 1 :], axis=-1)
             rest = others[:, k]
             total = total + belief[:, k] * shared / xp.where(rest > 0, rest, rest * 0 + 1)
         return total
