@@ -28,8 +28,10 @@ class KNNDensity(DensityMixin, BaseEstimator):
 
     Attributes
     ----------
+    center_ : ndarray, shape (p,)
+        Mean of the training rows, taken off before the search.
     neighbors_ : NearestNeighbors
-        The fitted index.
+        The fitted index of centred rows.
     radius_floor_ : float
         Smallest positive k-th distance among the training rows: exact copies of training rows are
         scored as if they were this far, since their density would be infinite.
@@ -68,8 +70,14 @@ class KNNDensity(DensityMixin, BaseEstimator):
             raise ValueError(
                 f"n_neighbors must lie in 1..n_samples = {len(X)}, got {self.n_neighbors!r}"
             )
-        self.neighbors_ = NearestNeighbors(n_neighbors=self.n_neighbors, n_jobs=self.n_jobs).fit(X)
-        radius = self._radius(X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.center_ = X.mean(axis=0)
+            X = X - self.center_
+            index = NearestNeighbors(n_neighbors=self.n_neighbors, n_jobs=self.n_jobs)
+            self.neighbors_ = index.fit(X)
+            radius = self._radius(X)
+        if not np.isfinite(radius).all():
+            raise ValueError("the distances between the rows of X overflow; rescale the features")
         positive = radius[radius > 0]
         self.radius_floor_ = float(positive.min()) if len(positive) else 1.0
         return self
@@ -81,7 +89,7 @@ class KNNDensity(DensityMixin, BaseEstimator):
         p, n = X.shape[1], self.neighbors_.n_samples_fit_
         log_volume = p / 2 * np.log(np.pi) - gammaln(p / 2 + 1)
         with np.errstate(over="ignore", invalid="ignore"):
-            radius = self._radius(X)
+            radius = self._radius(X - self.center_)
         radius = np.where(np.isnan(radius), np.inf, radius)
         log_radius = np.log(np.maximum(radius, self.radius_floor_))
         return np.asarray(np.log(self.n_neighbors) - np.log(n) - log_volume - p * log_radius)
@@ -91,4 +99,8 @@ class KNNDensity(DensityMixin, BaseEstimator):
         return float(self.score_samples(X).mean())
 
     def _radius(self, X: np.ndarray) -> np.ndarray:
-        return np.asarray(self.neighbors_.kneighbors(X)[0][:, -1])
+        nearest = self.neighbors_.kneighbors(X, return_distance=False)[:, -1]
+        # With many features the search takes |x|^2 - 2 x.t + |t|^2, whose rounding would give a
+        # training row a positive distance to itself: the distance is taken again, directly.
+        gap = X - self.neighbors_._fit_X[nearest]
+        return np.asarray(np.sqrt(np.einsum("ij,ij->i", gap, gap)))
