@@ -8,10 +8,10 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.neighbors import KernelDensity as TreeKernelDensity
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._weights import check_weights
+from ._scaling import fitted_scaler
 
 __all__ = ["KernelDensity"]
 
@@ -72,7 +72,7 @@ class KernelDensity(DensityMixin, BaseEstimator):
             X, weights = X[weights > 0], weights[weights > 0]
         n = float(len(X) if weights is None else weights.sum())
         self.bandwidth_ = self._bandwidth(n, X.shape[1])
-        self.scaler_ = StandardScaler().fit(X, sample_weight=weights)
+        self.scaler_ = fitted_scaler(X, weights)
         self.tree_ = TreeKernelDensity(bandwidth=self.bandwidth_)
         self.tree_.fit(self.scaler_.transform(X), sample_weight=weights)
         return self

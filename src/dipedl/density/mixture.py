@@ -7,8 +7,9 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.mixture import GaussianMixture
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ._scaling import fitted_scaler
 
 __all__ = ["GaussianMixtureDensity"]
 
@@ -76,7 +77,7 @@ class GaussianMixtureDensity(DensityMixin, BaseEstimator):
             raise ValueError(
                 f"n_components must not exceed n_samples = {len(X)}, got {self.n_components}"
             )
-        self.scaler_ = StandardScaler().fit(X)
+        self.scaler_ = fitted_scaler(X)
         mixture = GaussianMixture(**self.get_params(deep=False))
         self.mixture_ = mixture.fit(self.scaler_.transform(X))
         return self
@@ -85,7 +86,7 @@ class GaussianMixtureDensity(DensityMixin, BaseEstimator):
         """Log-density in nats of the rows of X (n, p), shape (n,); -inf if a distance overflows."""
         check_is_fitted(self, "mixture_")
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             score = self.mixture_.score_samples(self.scaler_.transform(X))
         score = np.where(np.isnan(score), -np.inf, score)
         return np.asarray(score - np.log(self.scaler_.scale_).sum())
