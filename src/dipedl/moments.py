@@ -54,14 +54,16 @@ class Moments:
     ) -> Moments:
         """Moments of the rows of X (n, p), n >= 1, with optional weights (n,) >= 0.
 
-        Works in chunks of rows: no copy of X is made.
+        Works in chunks of rows: no copy of X is made. An overflow shows as inf or NaN in the
+        moments, without a warning, and is refused by what uses them.
         """
         rows = max(1, _CHUNK_BYTES // (8 * X.shape[1]))
         parts = (
             _of_chunk(X[i : i + rows], None if weights is None else weights[i : i + rows], diagonal)
             for i in range(0, len(X), rows)
         )
-        return reduce(add, parts)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return reduce(add, parts)
 
     @property
     def diagonal(self) -> bool:
@@ -84,6 +86,7 @@ class Moments:
         """Trace of the scatter."""
         return float(self.scatter.sum() if self.diagonal else np.trace(self.scatter))
 
+    @np.errstate(over="ignore", invalid="ignore")
     def __add__(self, other: Moments) -> Moments:
         """Moments of both sets of rows together."""
         if not isinstance(other, Moments):
@@ -122,6 +125,10 @@ class Moments:
 
 
 def _of_chunk(X: np.ndarray, weights: np.ndarray | None, diagonal: bool) -> Moments:
+    if weights is not None:
+        # A row of weight zero is absent: a far one would cost the others their digits.
+        present = weights > 0 if weights.any() else slice(1)
+        X, weights = X[present], weights[present]
     w = np.ones(len(X)) if weights is None else np.asarray(weights, dtype=np.float64)
     total = float(w.sum())
     origin = np.array(X[0], dtype=np.float64)

@@ -4,37 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from scipy import linalg
 from scipy.linalg import blas, lapack
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted
 
 from ..moments import Moments
 
 Shrinkage = float | str | None
+Mergeable = TypeVar("Mergeable", bound=BaseEstimator)
 
 _CHUNK_BYTES = 1 << 23
 _LOG_2PI = float(np.log(2 * np.pi))
 _EPS = float(np.finfo(np.float64).eps)
 
 
-def _ledoit_wolf(m: Moments) -> float:
+def _ledoit_wolf(m: Moments, level: float) -> float:
     n, p = m.weight, len(m.offset)
-    cov = m.covariance
-    mu = m.trace / n / p
-    error = float((m.quartic.sum() / n - (cov * cov).sum()) / n)
-    spread = float((cov * cov).sum() - p * mu * mu)
-    return min(error / spread, 1.0) if spread > _EPS * p * mu * mu and error > 0 else 0.0
+    cov = m.covariance / level
+    total = float(m.quartic.sum())
+    if not np.finfo(np.float64).tiny < total < np.inf:
+        raise ValueError(
+            "shrinkage='ledoit-wolf' needs the fourth moments of the features, which overflow or "
+            "underflow; rescale the features or use shrinkage='oas'"
+        )
+    square = float((cov * cov).sum())
+    error, spread = (total / n / level / level - square) / n, square - p
+    return min(error / spread, 1.0) if spread > _EPS * p and error > 0 else 0.0
 
 
-def _oas(m: Moments) -> float:
-    cov = m.covariance
+def _oas(m: Moments, level: float) -> float:
+    cov = m.covariance / level
     if m.diagonal:
         return _oas_of_variances(cov, m.weight)
-    p = len(cov)
-    mean_square, mu2 = float(np.mean(cov * cov)), (m.trace / m.weight / p) ** 2
-    denominator = (m.weight + 1) * (mean_square - mu2 / p)
-    return min((mean_square + mu2) / denominator, 1.0) if denominator > 0 else 1.0
+    mean_square = float(np.mean(cov * cov))
+    denominator = (m.weight + 1) * (mean_square - 1 / len(cov))
+    return min((mean_square + 1) / denominator, 1.0) if denominator > 0 else 1.0
 
 
 def _oas_of_variances(variance: np.ndarray, n: float) -> float:
@@ -44,7 +52,10 @@ def _oas_of_variances(variance: np.ndarray, n: float) -> float:
     return error / (error + spread) if error > 0 else 1.0
 
 
-_ESTIMATED: dict[str, Callable[[Moments], float]] = {"ledoit-wolf": _ledoit_wolf, "oas": _oas}
+_ESTIMATED: dict[str, Callable[[Moments, float], float]] = {
+    "ledoit-wolf": _ledoit_wolf,
+    "oas": _oas,
+}
 
 
 def shrinkage_intensity(moments: Moments, shrinkage: Shrinkage) -> float:
@@ -63,10 +74,20 @@ def shrinkage_intensity(moments: Moments, shrinkage: Shrinkage) -> float:
                 f"shrinkage must be None, a number in [0, 1] or one of {sorted(_ESTIMATED)}, "
                 f"got {shrinkage!r}"
             )
-        return 0.0 if len(moments.offset) == 1 else _ESTIMATED[shrinkage](moments)
+        return _estimated(moments, _ESTIMATED[shrinkage])
     if not 0 <= shrinkage <= 1:
         raise ValueError(f"shrinkage must lie in [0, 1], got {shrinkage!r}")
     return float(shrinkage)
+
+
+def _estimated(moments: Moments, rule: Callable[[Moments, float], float]) -> float:
+    level = mean_variance(moments)
+    if not np.isfinite(level):
+        raise ValueError("the covariance of the features overflows; rescale the features")
+    if len(moments.offset) == 1:
+        return 0.0
+    # Relative to its own level a covariance can be squared in any unit.
+    return rule(moments, level) if level > 0 else 1.0
 
 
 def mean_variance(moments: Moments) -> float:
@@ -147,7 +168,8 @@ def factorise(moments: Moments, intensity: float, target: float, who: str) -> Ga
     who : str
         Named in the error, such as "class 'a'".
     """
-    cov = shrunk_covariance(moments, intensity, target)
+    with np.errstate(over="ignore", invalid="ignore"):
+        cov = shrunk_covariance(moments, intensity, target)
     if not np.isfinite(cov).all():
         raise ValueError(f"{who}: the covariance overflows; rescale the features")
     variance = cov if cov.ndim == 1 else np.diag(cov)
@@ -172,6 +194,19 @@ def factorise(moments: Moments, intensity: float, target: float, who: str) -> Ga
     log_det = float(2 * (np.log(np.diag(lower)).sum() + np.log(scale).sum()))
     whitener = np.asfortranarray(inverse / scale)
     return GaussianFactor(moments.origin, moments.offset, whitener, log_det)
+
+
+def blank_union(a: Mergeable, b: Mergeable) -> Mergeable:
+    """A copy of `a` that knows its features but nothing else, if `a` and `b` can be merged."""
+    check_is_fitted(a, "moments_")
+    check_is_fitted(b, "moments_")
+    if a.get_params() != b.get_params():
+        raise ValueError(f"cannot merge densities with different parameters: {a} and {b}")
+    blank: Mergeable = clone(a)
+    for name in ("n_features_in_", "feature_names_in_"):
+        if hasattr(a, name):
+            setattr(blank, name, getattr(a, name))
+    return blank
 
 
 def _constant_message(moments: Moments, constant: np.ndarray, intensity: float, who: str) -> str:

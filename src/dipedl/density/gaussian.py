@@ -13,6 +13,7 @@ from ..moments import Moments
 from ._gaussian import (
     GaussianFactor,
     Shrinkage,
+    blank_union,
     condition_number,
     factorise,
     mean_variance,
@@ -89,10 +90,7 @@ class GaussianDensity(DensityMixin, BaseEstimator):
         """The density fitted on the rows of both."""
         if not isinstance(other, GaussianDensity):
             return NotImplemented
-        check_is_fitted(self, "moments_")
-        check_is_fitted(other, "moments_")
-        merged = GaussianDensity(**self.get_params())
-        merged.n_features_in_ = self.n_features_in_
+        merged = blank_union(self, other)
         merged._set_moments(self.moments_ + other.moments_)
         return merged
 
@@ -125,8 +123,7 @@ class GaussianDensity(DensityMixin, BaseEstimator):
                 f"covariance_type must be one of {sorted(_DIAGONAL)}, got {self.covariance_type!r}"
             )
         weights = check_weights(sample_weight, X)
-        with np.errstate(over="ignore", invalid="ignore"):
-            return Moments.of(X, weights, diagonal=_DIAGONAL[self.covariance_type])
+        return Moments.of(X, weights, diagonal=_DIAGONAL[self.covariance_type])
 
     def _set_moments(self, moments: Moments) -> None:
         self.moments_ = moments

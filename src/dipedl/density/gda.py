@@ -24,6 +24,7 @@ from ..moments import Moments
 from ._gaussian import (
     GaussianFactor,
     Shrinkage,
+    blank_union,
     condition_number,
     factorise,
     mean_variance,
@@ -137,17 +138,10 @@ class GDADensity(DensityMixin, BaseEstimator):
         """The density fitted on the rows of both; a class may be missing from either."""
         if not isinstance(other, GDADensity):
             return NotImplemented
-        check_is_fitted(self, "moments_")
-        check_is_fitted(other, "moments_")
-        if self.get_params() != other.get_params():
-            raise ValueError(
-                f"cannot merge densities with different parameters: {self} and {other}"
-            )
+        merged = blank_union(self, other)
         parts = [dict(zip(d.classes_.tolist(), d.moments_, strict=True)) for d in (self, other)]
         classes = unique_labels(self.classes_, other.classes_)
         moments = [reduce(add, (p[c] for p in parts if c in p)) for c in classes.tolist()]
-        merged = GDADensity(**self.get_params())
-        merged.n_features_in_ = self.n_features_in_
         merged._set_moments(classes, moments)
         return merged
 
@@ -168,13 +162,13 @@ class GDADensity(DensityMixin, BaseEstimator):
     @property
     def rank_(self) -> np.ndarray:
         """Rank of each class's covariance before shrinkage, shape (k,)."""
-        check_is_fitted(self, "moments_")
+        self._check_complete()
         return np.array([rank(m) for m in self._covariance_moments()])
 
     @property
     def condition_number_(self) -> np.ndarray:
         """Condition number of each class's covariance as used, shape (k,)."""
-        check_is_fitted(self, "moments_")
+        self._check_complete()
         parts = zip(self._covariance_moments(), self.shrinkage_, self.target_, strict=True)
         return np.array([condition_number(shrunk_covariance(*part)) for part in parts])
 
@@ -218,13 +212,12 @@ class GDADensity(DensityMixin, BaseEstimator):
     ) -> list[Moments]:
         diagonal = self.covariance_type == "diag"
         found = []
-        with np.errstate(over="ignore", invalid="ignore"):
-            for c in classes:
-                rows = np.flatnonzero(y == c)
-                w = None if weights is None else weights[rows]
-                if not len(rows):
-                    rows, w = np.array([0]), np.zeros(1)
-                found.append(Moments.of(X[rows], w, diagonal=diagonal))
+        for c in classes:
+            rows = np.flatnonzero(y == c)
+            w = None if weights is None else weights[rows]
+            if not len(rows):
+                rows, w = np.array([0]), np.zeros(1)
+            found.append(Moments.of(X[rows], w, diagonal=diagonal))
         return found
 
     def _set_moments(self, classes: np.ndarray, moments: list[Moments]) -> None:
@@ -271,13 +264,17 @@ class GDADensity(DensityMixin, BaseEstimator):
             self._factors_ = self._factorised()
         return self._factors_
 
-    def _factorised(self) -> list[GaussianFactor]:
+    def _check_complete(self) -> None:
+        check_is_fitted(self, "moments_")
         known = self.classes_.tolist()
         empty = [c for c, m in zip(known, self.moments_, strict=True) if not m.weight]
         if empty:
             raise ValueError(
                 f"classes {empty} were announced but no sample of them came; partial_fit them first"
             )
+
+    def _factorised(self) -> list[GaussianFactor]:
+        self._check_complete()
         if self.covariance_type == "tied":
             intensity, target = self.shrinkage_[0], self.target_[0]
             shared = factorise(self._pooled(), intensity, target, "the tied covariance")
@@ -285,5 +282,6 @@ class GDADensity(DensityMixin, BaseEstimator):
                 GaussianFactor(m.origin, m.offset, shared.whitener, shared.log_det)
                 for m in self.moments_
             ]
+        known = self.classes_.tolist()
         parts = zip(known, self.moments_, self.shrinkage_, self.target_, strict=True)
         return [factorise(m, s, t, f"class {c!r}") for c, m, s, t in parts]
