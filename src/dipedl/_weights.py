@@ -14,7 +14,7 @@ def check_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
         return None
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
     if (weights < 0).any():
-        raise ValueError(f"sample_weight must be >= 0, got {weights.min()!r}")
+        raise ValueError(f"sample_weight must be >= 0, got {float(weights.min())!r}")
     if not weights.sum() > 0:
         raise ValueError("sample_weight must have a positive sum, got all zeros")
     return np.asarray(weights)

@@ -245,7 +245,7 @@ class DIPClassifier(ClassifierMixin, BaseEstimator):
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithm of the class probabilities, shape (n, k)."""
-        return np.log(self.predict_proba(X))
+        return np.asarray(np.log(self.predict_proba(X)))
 
     def predict_dirichlet(self, X: Any) -> Dirichlet:
         """The Dirichlet over the class probabilities of each of the n inputs X (n, d)."""

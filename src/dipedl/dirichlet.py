@@ -408,7 +408,7 @@ def _class_indices(y: Array, n: int, k: int) -> np.ndarray:
         )
     if n and (y.min() < 0 or y.max() >= k):
         raise ValueError(f"y must lie in 0..{k - 1}, got {y.min()}..{y.max()}")
-    return y
+    return np.asarray(y)
 
 
 def _check_positive(name: str, value: Array) -> None:

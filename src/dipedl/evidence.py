@@ -43,7 +43,7 @@ def log_evidence(
     Carlotti, Gligić, Farahi, Definition 3.1 and the appendix on underflow.
     """
     value = np.log(n) + np.log(gamma) + np.asarray(z, dtype=np.float64)
-    return value if max_evidence is None else np.minimum(value, np.log(max_evidence))
+    return np.asarray(value if max_evidence is None else np.minimum(value, np.log(max_evidence)))
 
 
 def weighted_quantile(values: np.ndarray, q: float, weights: np.ndarray | None = None) -> float:
@@ -204,7 +204,9 @@ class RankNormal(_Normalizer):
 
     def _learn(self, scores: np.ndarray, weights: np.ndarray) -> None:
         self.scale_ = ZScore().fit(scores, weights).scale_
-        self.knots_, inverse = np.unique(scores, return_inverse=True)
+        # Knots closer than this would have a slope that overflows.
+        step = 1e-9 * self.scale_
+        self.knots_, inverse = np.unique(np.round(scores / step) * step, return_inverse=True)
         mass = np.bincount(inverse, weights=weights)
         self.normal_scores_ = special.ndtri((np.cumsum(mass) - mass / 2) / mass.sum())
 
@@ -213,7 +215,7 @@ class RankNormal(_Normalizer):
         inside = np.interp(scores, self.knots_, self.normal_scores_)
         # Each clipped on its own side, so that an infinite score meets no inf - inf.
         below = (np.minimum(scores, low) - low) / self.scale_
-        return inside + below + (np.maximum(scores, high) - high) / self.scale_
+        return np.asarray(inside + below + (np.maximum(scores, high) - high) / self.scale_)
 
 
 class Identity(_Normalizer):

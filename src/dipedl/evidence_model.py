@@ -117,9 +117,10 @@ class EvidenceModel(BaseEstimator):
     ) -> tuple[np.ndarray, np.ndarray | None, str]:
         """Log-densities to take statistics from, their weights, and where they came from."""
         if isinstance(self.cv, str) and self.cv == IN_SAMPLE:
-            scores = self.score_samples(X)
-            return scores, w, f"the {len(scores)} inputs the density was fitted on (in-sample)"
-        scores, rows = [], []
+            source = f"the {len(y)} inputs the density was fitted on (in-sample)"
+            return self.score_samples(X), w, source
+        scores: list[np.ndarray] = []
+        rows: list[np.ndarray] = []
         present = np.ones(len(y), bool) if w is None else w > 0
         pairs, how = splits(self.cv, X, y, present, seed(self.random_state))
         for train, held in pairs:
@@ -225,7 +226,7 @@ def as_density(density: Any, random_state: Any = None) -> Any:
 
     if density is None:
         return GDADensity()
-    if isinstance(density, BaseEstimator) and hasattr(density, "score_samples"):
+    if isinstance(density, BaseEstimator) and has_fit_parameter(density, "y"):
         return seeded_clone(density, random_state)
     return CustomDensity(density)
 
@@ -233,7 +234,7 @@ def as_density(density: Any, random_state: Any = None) -> Any:
 def log_density(density: Any, Z: np.ndarray) -> np.ndarray:
     """Log-densities of Z (n, p), checked: one number a row, no NaN, not +inf."""
     scores = np.asarray(density.score_samples(Z), dtype=np.float64)
-    name = type(density).__name__
+    name = type(getattr(density, "model", density)).__name__
     if scores.shape != (len(Z),):
         raise ValueError(
             f"density {name} must give one log-density per row, shape ({len(Z)},), "

@@ -1,0 +1,598 @@
+"""DIPClassifier: the formula, what it wraps, what it answers, and every refusal."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer
+from sklearn.datasets import load_iris, load_wine, make_blobs
+from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, ShuffleSplit, cross_val_score
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.svm import SVC, LinearSVC
+
+from dipedl import DIPClassifier, Dirichlet, OODDetector
+from dipedl.density import GaussianDensity, GDADensity, KernelDensity, KNNDensity
+from dipedl.evidence import Identity, RankNormal, RobustZScore, ZScore
+
+FAR = 1e3
+KINDS = (
+    "vacuity total aleatoric epistemic dissonance differential_entropy max_prob entropy log_density"
+).split()
+
+
+@pytest.fixture(scope="module")
+def iris():
+    return load_iris(return_X_y=True)
+
+
+@pytest.fixture(scope="module")
+def fitted(iris):
+    return DIPClassifier(LogisticRegression(max_iter=1000)).fit(*iris)
+
+
+def test_paper_preset_is_the_released_formula_to_the_letter(iris):
+    X, y = iris
+    gamma = 0.5
+    clf = DIPClassifier.paper(LogisticRegression(max_iter=1000), gamma=gamma).fit(X, y)
+    P = LogisticRegression(max_iter=1000).fit(X, y).predict_proba(X + 0.3)
+    log_p = np.zeros((2, len(X), 3))
+    for c in range(3):
+        rows = X[y == c]
+        mean, cov = rows.mean(0), np.cov(rows.T, ddof=0)
+        for i, Z in enumerate((X, X + 0.3)):
+            D = Z - mean
+            distance = (D @ np.linalg.inv(cov) * D).sum(1)
+            log_p[i, :, c] = -0.5 * (distance + np.linalg.slogdet(cov)[1] + 4 * np.log(2 * np.pi))
+    train, new = np.log(np.exp(log_p).mean(-1))
+    z = (new - train.mean()) / train.std()
+    alpha = 1 + len(X) * gamma * np.exp(z)[:, None] * P
+    np.testing.assert_allclose(clf.predict_dirichlet(X + 0.3).concentration, alpha, rtol=1e-8)
+    np.testing.assert_allclose(
+        clf.predict_proba(X + 0.3), alpha / alpha.sum(1, keepdims=True), rtol=1e-8
+    )
+
+
+def test_mean_is_linear_shrinkage_to_the_prior(iris):
+    X, y = iris
+    prior = np.array([1.0, 2.0, 5.0])
+    clf = DIPClassifier(prior=prior).fit(X, y)
+    X_new = np.concatenate([X, X + 3, X + FAR])
+    u = clf.uncertainty(X_new)[:, None]
+    P = clf.estimator_.predict_proba(X_new)
+    np.testing.assert_allclose(clf.predict_proba(X_new), (1 - u) * P + u * prior / 8, atol=1e-12)
+    np.testing.assert_allclose(clf.predict_proba(X + FAR), np.tile(prior / 8, (150, 1)))
+
+
+def test_far_from_the_data_it_knows_nothing_and_predict_follows_the_classifier(iris, fitted):
+    X, y = iris
+    far = X * FAR + FAR
+    assert (fitted.uncertainty(far) == 1).all()
+    np.testing.assert_allclose(fitted.predict_proba(far), 1 / 3)
+    np.testing.assert_array_equal(fitted.predict(far), fitted.estimator_.predict(far))
+    assert (fitted.predict_ood(far) == -1).all()
+    assert fitted.score(X, y) > 0.95
+
+
+def test_ranking_stays_exact_when_alpha_saturates(iris, fitted):
+    X, _ = iris
+    ray = X[:1] + np.linspace(1, 1e6, 400)[:, None]
+    d = fitted.predict_dirichlet(ray)
+    assert (d.concentration[100:] == 1).all()
+    assert (np.diff(d.log_evidence) < 0).all()
+    assert (np.diff(fitted.uncertainty(ray, kind="log_density")) > 0).all()
+
+
+def test_a_constant_factor_or_temperature_on_the_density_changes_nothing(iris):
+    X, y = iris
+
+    class Tempered(GDADensity):
+        def score_samples(self, X):
+            return 0.1 * super().score_samples(X) - 700
+
+    plain, tempered = (DIPClassifier(density=d()).fit(X, y) for d in (GDADensity, Tempered))
+    np.testing.assert_allclose(
+        plain.predict_dirichlet(X).concentration,
+        tempered.predict_dirichlet(X).concentration,
+        rtol=1e-9,
+    )
+
+
+def test_units_of_the_inputs_do_not_matter():
+    X, y = load_wine(return_X_y=True)
+    scale = 10.0 ** np.random.default_rng(0).integers(-6, 7, X.shape[1])
+    a, b = (DIPClassifier(KNeighborsClassifier()).fit(Z, y) for Z in (X, X * scale))
+    np.testing.assert_allclose(a.score_samples(X), b.score_samples(X * scale), rtol=1e-6)
+
+
+def test_permuting_labels_permutes_alpha(iris):
+    X, y = iris
+    knn = KNeighborsClassifier()
+    a = DIPClassifier(knn).fit(X, y).predict_dirichlet(X)
+    b = DIPClassifier(knn).fit(X, 2 - y).predict_dirichlet(X)
+    np.testing.assert_allclose(a.concentration, b.concentration[:, ::-1], rtol=1e-9)
+    np.testing.assert_allclose(a.log_evidence, b.log_evidence, rtol=1e-9)
+
+
+def test_gamma_shifts_the_evidence_and_the_cap_limits_it(iris):
+    X, y = iris
+    base, scaled, capped = (
+        DIPClassifier(**kw).fit(X, y).predict_dirichlet(X)
+        for kw in ({}, {"gamma": 100.0}, {"max_evidence": 20.0})
+    )
+    np.testing.assert_allclose(scaled.log_evidence - base.log_evidence, np.log(100))
+    np.testing.assert_allclose(capped.strength, np.minimum(base.strength, 23))
+
+
+def test_order_of_training_rows_does_not_matter(iris):
+    X, y = iris
+    order = np.random.default_rng(0).permutation(len(y))
+    a, b = DIPClassifier().fit(X, y), DIPClassifier().fit(X[order], y[order])
+    np.testing.assert_allclose(a.score_samples(X), b.score_samples(X), rtol=1e-9)
+    assert a.offset_ == pytest.approx(b.offset_, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        RandomForestClassifier(20, random_state=0),
+        HistGradientBoostingClassifier(max_iter=10),
+        CalibratedClassifierCV(SVC(), cv=2, ensemble=False),
+        KNeighborsClassifier(),
+        make_pipeline(StandardScaler(), MLPClassifier((8,), max_iter=300, random_state=0)),
+        make_pipeline(StandardScaler(), LogisticRegression()),
+    ],
+    ids=lambda e: type(e).__name__,
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_wraps_any_classifier_and_clones(iris, estimator):
+    X, y = iris
+    names = np.array(["setosa", "versicolor", "virginica"])
+    clf = DIPClassifier(estimator, random_state=0)
+    twin = clone(clf).fit(X, names[y])
+    clf.fit(X, names[y])
+    assert list(clf.classes_) == sorted(names)
+    assert set(clf.predict(X)) <= set(names) and clf.score(X, names[y]) > 0.6
+    np.testing.assert_array_equal(clf.predict_proba(X), twin.predict_proba(X))
+    np.testing.assert_allclose(clf.predict_log_proba(X), np.log(clf.predict_proba(X)))
+
+
+@pytest.mark.parametrize(
+    ("module", "name"), [("xgboost", "XGBClassifier"), ("lightgbm", "LGBMClassifier")]
+)
+def test_wraps_boosted_trees_of_other_libraries(iris, module, name):
+    X, y = iris
+    estimator = getattr(pytest.importorskip(module), name)(n_estimators=10)
+    clf = DIPClassifier(estimator).fit(X, y)
+    assert clf.score(X, y) > 0.9 and (clf.predict_ood(X + FAR) == -1).all()
+
+
+@pytest.mark.parametrize(
+    "density",
+    [GDADensity("tied"), GaussianDensity(), KernelDensity(), KNNDensity(5), PCA(2)],
+    ids=lambda d: type(d).__name__,
+)
+@pytest.mark.parametrize("normalizer", [ZScore(), RobustZScore(), RankNormal(), Identity()])
+def test_any_density_with_any_normalizer_trusts_the_data_more(iris, density, normalizer):
+    """PCA is here because scikit-learn gives it score_samples: any such object will do."""
+    X, y = iris
+    clf = DIPClassifier(density=density, normalizer=normalizer).fit(X, y)
+    assert np.median(clf.uncertainty(X)) < clf.uncertainty(X + 20).min()
+    assert 0.8 < (clf.predict_ood(X) == 1).mean() and (clf.predict_ood(X + 20) == -1).all()
+
+
+def test_a_fitted_classifier_comes_in_frozen(iris):
+    X, y = iris
+    forest = RandomForestClassifier(20, random_state=0).fit(X[::2], y[::2])
+    clf = DIPClassifier(FrozenEstimator(forest)).fit(X[1::2], y[1::2])
+    np.testing.assert_array_equal(clf.estimator_.predict_proba(X), forest.predict_proba(X))
+    some = y[1::2] != 1
+    part = DIPClassifier(FrozenEstimator(forest)).fit(X[1::2][some], y[1::2][some])
+    assert part.predict_proba(X).shape == (150, 3) and list(part.density_.classes_) == [0, 2]
+    with pytest.raises(ValueError, match=r"labels \[3\] that the fitted estimator does not know"):
+        DIPClassifier(FrozenEstimator(forest)).fit(X, y + 1)
+
+
+def test_features_transformer_is_what_the_density_sees(iris):
+    X, y = iris
+    clf = DIPClassifier(features=PCA(2)).fit(X, y)
+    expected = (
+        GDADensity().fit(PCA(2).fit_transform(X), y).score_samples(PCA(2).fit(X).transform(X))
+    )
+    np.testing.assert_allclose(clf.score_samples(X), expected)
+    assert clf.evidence_.transform(X).shape == (150, 2)
+
+
+def test_dataframes_pipelines_and_text_columns(iris):
+    X, y = iris
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(kind=np.where(y == 0, "red", "blue"))
+    columns = ColumnTransformer(
+        [("number", StandardScaler(), list("abcd")), ("text", OneHotEncoder(), ["kind"])]
+    )
+    clf = DIPClassifier(make_pipeline(columns, LogisticRegression()), features=clone(columns))
+    clf.fit(frame, y)
+    assert list(clf.feature_names_in_) == ["a", "b", "c", "d", "kind"]
+    assert clf.score(frame, y) > 0.95
+    with pytest.raises(ValueError, match="feature names"):
+        clf.predict(frame.rename(columns={"a": "z"}))
+    numbers = DIPClassifier().fit(frame[list("abcd")], pd.Series(y))
+    np.testing.assert_allclose(
+        numbers.score_samples(X[:5]), DIPClassifier().fit(X, y).score_samples(X[:5])
+    )
+
+
+def test_lives_in_pipelines_and_searches(iris):
+    X, y = iris
+    pipe = make_pipeline(StandardScaler(), DIPClassifier(density=GDADensity()))
+    assert cross_val_score(pipe, X, y, cv=3).min() > 0.9
+    grid = {
+        "dipclassifier__density__covariance_type": ["full", "tied"],
+        "dipclassifier__gamma": [0.1, 1.0],
+    }
+    search = GridSearchCV(pipe, grid, cv=3, scoring="neg_log_loss").fit(X, y)
+    assert search.best_score_ > -0.5 and set(search.best_params_) == set(grid)
+
+
+def test_missing_values_pass_where_classifier_and_features_take_them(iris):
+    X, y = iris
+    X = X.copy()
+    X[::7, 1] = np.nan
+    features = make_pipeline(SimpleImputer(), StandardScaler())
+    clf = DIPClassifier(HistGradientBoostingClassifier(max_iter=10), features=features).fit(X, y)
+    assert clf.score(X, y) > 0.9
+
+
+def test_text_is_sparse_for_the_classifier_and_dense_for_the_density():
+    words = [["cat", "dog", "purr", "fur"], ["tax", "bank", "loan", "rate"]]
+    rng = np.random.default_rng(0)
+    texts = [" ".join(rng.choice(words[i % 2], 6)) for i in range(60)]
+    X, y = TfidfVectorizer().fit_transform(texts), np.arange(60) % 2
+    clf = DIPClassifier(features=TruncatedSVD(3, random_state=0)).fit(X, y)
+    assert clf.score(X, y) == 1
+    with pytest.raises(TypeError, match=r"X is sparse.*TruncatedSVD"):
+        DIPClassifier().fit(X, y)
+    with pytest.raises(TypeError, match=r"sparse.*TruncatedSVD"):
+        DIPClassifier(features="passthrough").fit(X, y)
+
+
+def test_a_weight_is_a_repetition(iris):
+    X, y = iris
+    w = np.random.default_rng(0).integers(0, 3, len(y))
+    tight = LogisticRegression(tol=1e-10, max_iter=5000)
+    weighted = DIPClassifier(tight).fit(X, y, sample_weight=w)
+    repeated = DIPClassifier(tight).fit(np.repeat(X, w, axis=0), np.repeat(y, w))
+    np.testing.assert_allclose(weighted.offset_, repeated.offset_, rtol=1e-9)
+    np.testing.assert_allclose(
+        weighted.predict_dirichlet(X).concentration,
+        repeated.predict_dirichlet(X).concentration,
+        rtol=1e-4,
+    )
+    assert weighted.evidence_.n_ == w.sum()
+    pipe = make_pipeline(StandardScaler(), LogisticRegression())
+    assert DIPClassifier(pipe).fit(X, y, sample_weight=w).score(X, y) > 0.9
+
+
+def test_weights_that_a_part_cannot_use_are_refused(iris):
+    X, y = iris
+    w = np.ones(len(y))
+    with pytest.raises(ValueError, match=r"KNeighborsClassifier\.fit does not take it"):
+        DIPClassifier(KNeighborsClassifier()).fit(X, y, sample_weight=w)
+    with pytest.raises(ValueError, match=r"KNNDensity\.fit does not take it"):
+        DIPClassifier(density=KNNDensity()).fit(X, y, sample_weight=w)
+    with pytest.raises(ValueError, match="sample_weight must be >= 0, got -1"):
+        DIPClassifier().fit(X, y, sample_weight=-w)
+    with pytest.raises(ValueError, match=r"positive sum|at least one non-zero"):
+        DIPClassifier().fit(X, y, sample_weight=0 * w)
+
+
+def test_every_kind_of_uncertainty_rises_off_the_data_or_says_how(iris, fitted):
+    X, _ = iris
+    d = fitted.predict_dirichlet(X)
+    P = fitted.estimator_.predict_proba(X)
+    expected = {k: getattr(d, k) for k in KINDS[:6]} | {
+        "max_prob": 1 - P.max(1),
+        "entropy": -(P * np.log(P)).sum(1),
+        "log_density": -fitted.score_samples(X),
+    }
+    for kind in KINDS:
+        np.testing.assert_allclose(fitted.uncertainty(X, kind=kind), expected[kind], rtol=1e-9)
+    for kind in ("vacuity", "total", "epistemic", "differential_entropy", "log_density"):
+        assert fitted.uncertainty(X + 50, kind).min() > np.median(fitted.uncertainty(X, kind)), kind
+    with pytest.raises(ValueError, match=r"kind must be one of.*got 'epistemc'"):
+        fitted.uncertainty(X, "epistemc")
+
+
+def test_false_alarm_rate_holds_on_new_data():
+    """Exchangeable ID data: the mean share flagged over many fits is the rate asked for."""
+    rng = np.random.default_rng(0)
+    shares = {0.05: [], 0.2: []}
+    for _ in range(40):
+        X, y = make_blobs(300, centers=3, random_state=int(rng.integers(1 << 30)), n_features=4)
+        clf = DIPClassifier(false_alarm_rate=0.2).fit(X[:200], y[:200])
+        shares[0.2].append((clf.predict_ood(X[200:]) == -1).mean())
+        shares[0.05].append((clf.predict_ood(X[200:], false_alarm_rate=0.05) == -1).mean())
+    for rate, found in shares.items():
+        error = 4 * np.std(found) / np.sqrt(len(found))
+        assert rate - 0.02 - error < np.mean(found) < rate + error
+
+
+def test_calibrate_takes_the_statistics_from_new_data(iris):
+    X, y = iris
+    clf = DIPClassifier(cv="in-sample").fit(X[::2], y[::2])
+    before = clf.offset_
+    assert clf.calibrate(X[1::2]) is clf
+    scores = np.sort(clf.score_samples(X[1::2]))
+    assert clf.normalizer_.location_ == pytest.approx(scores.mean())
+    assert clf.offset_ == scores[int(0.05 * 76) - 1] != before
+    assert clf.normalizer_.source_ == "75 held-out inputs"
+
+
+def test_random_state_seeds_what_is_unseeded(iris):
+    X, y = iris
+    loose = RandomForestClassifier(5)
+    a, b, c = (DIPClassifier(loose, random_state=s).fit(X, y).predict_proba(X) for s in (1, 1, 2))
+    np.testing.assert_array_equal(a, b)
+    assert (a != c).any() and loose.random_state is None
+    fixed = RandomForestClassifier(5, random_state=7)
+    assert DIPClassifier(fixed, random_state=1).fit(X, y).estimator_.random_state == 7
+    for state in (np.random.RandomState(0), np.random.default_rng(0)):
+        DIPClassifier(loose, random_state=state).fit(X, y)
+
+
+def test_bring_your_own_density(iris):
+    X, y = iris
+
+    class Flow:
+        def fit(self, X):
+            self.centre = X.mean(0)
+
+        def log_prob(self, X):
+            return -((X - self.centre) ** 2).sum(1)
+
+    clf = DIPClassifier(density=Flow()).fit(X, y)
+    assert (clf.predict_ood(X + FAR) == -1).all()
+
+
+def test_detector_shares_the_fit_or_makes_its_own(iris, fitted):
+    X, y = iris
+    detector = OODDetector(fitted, false_alarm_rate=0.2)
+    np.testing.assert_array_equal(detector.predict(X), fitted.predict_ood(X, 0.2))
+    np.testing.assert_array_equal(detector.score_samples(X), fitted.score_samples(X))
+    np.testing.assert_allclose(
+        detector.decision_function(X), fitted.score_samples(X) - detector.offset_
+    )
+    own = OODDetector(DIPClassifier(density=GaussianDensity())).fit(X)
+    assert (own.predict(X + FAR) == -1).all() and (own.predict(X) == 1).mean() > 0.9
+    assert (own.fit_predict(X, y) == own.predict(X)).all()
+    with pytest.raises(NotFittedError):
+        OODDetector(DIPClassifier()).predict(X)
+    tiny = OODDetector(fitted, false_alarm_rate=1e-6)
+    assert tiny.offset_ == -np.inf and (tiny.predict(X + FAR) == 1).all()
+
+
+def test_prediction_is_row_by_row_and_deterministic(iris, fitted):
+    X, _ = iris
+    whole = fitted.predict_dirichlet(X)
+    parts = np.concatenate(
+        [fitted.predict_dirichlet(X[i : i + 7]).log_evidence for i in range(0, 150, 7)]
+    )
+    np.testing.assert_allclose(parts, whole.log_evidence, rtol=1e-12)
+    assert isinstance(whole, Dirichlet)
+
+
+# ---------------------------------------------------------------- bad input
+
+
+class NoProba(ClassifierMixin, BaseEstimator):
+    def fit(self, X, y):
+        return self
+
+
+class WrongProba(NoProba):
+    def __init__(self, value=0.5, columns=3):
+        self.value = value
+        self.columns = columns
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict_proba(self, X):
+        return np.full((len(X), self.columns), self.value)
+
+
+class WrongDensity(BaseEstimator):
+    def __init__(self, value=np.nan, shape=1):
+        self.value = value
+        self.shape = shape
+
+    def fit(self, X):
+        return self
+
+    def score_samples(self, X):
+        return np.full((len(X),) * self.shape, self.value)
+
+
+def set_at(X, value):
+    X = X.copy()
+    X[3, 2] = value
+    return X
+
+
+BAD_FITS = {
+    "nan": (dict(X=lambda X: set_at(X, np.nan)), {}, "nan.*row 3, column 2.*SimpleImputer"),
+    "inf": (dict(X=lambda X: set_at(X, np.inf)), {}, "infinity"),
+    "inf passthrough": (
+        dict(X=lambda X: set_at(X, -np.inf)),
+        dict(features="passthrough"),
+        "must be finite, got -inf.*row 3, column 2",
+    ),
+    "one dimension": (dict(X=lambda X: X[:, 0]), {}, r"X must have shape \(n, d\).*Reshape"),
+    "empty": (dict(X=lambda X: X[:0], y=lambda y: y[:0]), {}, "at least 2 classes|minimum of 1"),
+    "no columns": (dict(X=lambda X: X[:, :0]), {}, "0 feature"),
+    "one class": (dict(y=lambda y: 0 * y), {}, r"at least 2 classes, got 1 class: \[0\]"),
+    "class seen once": (
+        dict(y=lambda y: np.r_[9, y[1:]]),
+        {},
+        r"at least 2 samples of each class, got 1 sample of class \[9\]; merge",
+    ),
+    "length of y": (dict(y=lambda y: y[:-1]), {}, "inconsistent numbers of samples"),
+    "no y": (dict(y=lambda y: None), {}, "requires y to be passed"),
+    "nan in y": (dict(y=lambda y: np.r_[np.nan, y[1:]]), {}, "y contains NaN"),
+    "continuous y": (dict(y=lambda y: y + 0.3), {}, "Unknown label type"),
+    "gamma": ({}, dict(gamma=0.0), "gamma must be finite and > 0, got 0.0"),
+    "negative gamma": ({}, dict(gamma=-1), "gamma must be finite and > 0, got -1"),
+    "cap": ({}, dict(max_evidence=-2.0), "max_evidence must be finite and > 0"),
+    "negative prior": ({}, dict(prior=-1.0), "prior must be finite and > 0, got -1.0"),
+    "zero prior": ({}, dict(prior=[1.0, 0.0, 1.0]), "prior must be finite and > 0"),
+    "length of prior": ({}, dict(prior=[1.0, 1.0]), r"shape \(3,\), got \(2,\)"),
+    "rate": ({}, dict(false_alarm_rate=1.0), "false_alarm_rate must lie strictly between"),
+    "cv": ({}, dict(cv=1), "cv must be >= 2, a splitter or 'in-sample', got 1"),
+    "cv name": ({}, dict(cv="insample"), "cv must be an int >= 2.*got 'insample'"),
+    "nan density": ({}, dict(density=WrongDensity()), r"WrongDensity gave nan for row 0 \(\d+ of"),
+    "infinite density": ({}, dict(density=WrongDensity(np.inf)), "gave inf for row 0"),
+    "shape of density": ({}, dict(density=WrongDensity(0.0, 2)), "one log-density per row"),
+    "constant density": ({}, dict(density=WrongDensity(0.0)), "log_density must vary"),
+    "constant feature": (
+        dict(X=lambda X: set_constant(X)),
+        dict(density=GDADensity(shrinkage=None)),
+        r"class 0: features \[1\] are constant and shrinkage is 0; drop them or use shrinkage",
+    ),
+    "duplicated feature": (
+        dict(X=lambda X: np.c_[X, X[:, :1]]),
+        dict(density=GDADensity(shrinkage=None)),
+        r"class 0: the covariance of 5 features is singular \(rank 4.*use shrinkage='oas'",
+    ),
+    "n < p": (
+        dict(X=lambda X: np.random.default_rng(0).normal(size=(150, 60))),
+        dict(density=GDADensity(shrinkage=None)),
+        r"class 0: the covariance of 60 features is singular \(rank (39|49)",
+    ),
+    "huge": (
+        dict(X=lambda X: set_at(X, 1e300)),
+        dict(features="passthrough"),
+        "covariance of the features overflows; rescale the features",
+    ),
+}
+
+
+def set_constant(X):
+    X = X.copy()
+    X[:, 1] = 5.0
+    return X
+
+
+@pytest.mark.parametrize("name", BAD_FITS)
+def test_bad_fit_is_refused_with_its_name_and_remedy(iris, name):
+    data, parameters, message = BAD_FITS[name]
+    X, y = (data.get(key, lambda v: v)(value) for key, value in zip("Xy", iris, strict=True))
+    with pytest.raises(ValueError, match=f"(?is){message}"):
+        DIPClassifier(**parameters).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        (dict(estimator=LinearSVC()), "estimator must have a method predict_proba.*Calibrated"),
+        (dict(gamma="1"), "gamma must be a number > 0, got '1'"),
+        (dict(gamma=True), "gamma must be a number"),
+        (dict(density=object()), "must have a method score_samples or log_prob, got object"),
+        (dict(features=lambda X: X), "features must be None, 'passthrough' or a transformer"),
+    ],
+)
+def test_wrong_types_are_refused(iris, parameters, message):
+    with pytest.raises(TypeError, match=message):
+        DIPClassifier(**parameters).fit(*iris)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "message"),
+    [
+        (WrongProba(0.5), "rows of predict_proba of the estimator must sum to 1.*1.5"),
+        (WrongProba(np.nan), "must hold finite probabilities"),
+        (WrongProba(-1 / 3), "must hold finite probabilities >= 0"),
+        (WrongProba(0.5, 2), r"must have shape \(n, 3\), got \(150, 2\)"),
+    ],
+)
+def test_bad_probabilities_are_refused(iris, estimator, message):
+    X, y = iris
+    with pytest.raises(ValueError, match=message):
+        DIPClassifier(estimator).fit(X, y).predict_proba(X)
+
+
+def test_bad_queries_are_refused(iris, fitted):
+    X, _ = iris
+    with pytest.raises(ValueError, match=r"X has 3 features, but DIPClassifier is expecting 4"):
+        fitted.predict(X[:, :3])
+    with pytest.raises(ValueError, match=r"nan.*row 3, column 2"):
+        fitted.uncertainty(set_at(X, np.nan))
+    with pytest.raises(ValueError, match="false_alarm_rate must lie"):
+        fitted.predict_ood(X, false_alarm_rate=0.0)
+    for method in ("predict", "predict_proba", "score_samples", "predict_ood", "uncertainty"):
+        with pytest.raises(NotFittedError):
+            getattr(DIPClassifier(), method)(X)
+
+
+def test_a_split_that_holds_out_nothing_says_so():
+    with pytest.raises(ValueError, match=r"cv=5 needs a class with at least 3.*use cv='in-sample'"):
+        DIPClassifier().fit(np.arange(4.0)[:, None], [0, 0, 1, 1])
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.int8, np.uint16, object])
+def test_any_numeric_dtype_gives_float64_answers(dtype):
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 50, (90, 3)), np.arange(90) % 3
+    expected = DIPClassifier().fit(X.astype(float), y).score_samples(X.astype(float))
+    got = DIPClassifier().fit(X.astype(dtype), y).score_samples(X.astype(dtype))
+    assert got.dtype == np.float64
+    np.testing.assert_allclose(got, expected, rtol=1e-3 if dtype is np.float16 else 1e-6)
+
+
+def test_huge_queries_are_simply_far_away(iris):
+    X, y = iris
+    clf = DIPClassifier(KNeighborsClassifier()).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        huge = np.full((2, 4), 1e300)
+        assert (clf.score_samples(huge) == -np.inf).all()
+        assert (clf.predict_ood(huge) == -1).all()
+
+
+def test_splitters_and_index_pairs_are_accepted(iris):
+    X, y = iris
+    pairs = [(np.arange(0, 150, 2), np.arange(1, 150, 2))]
+    a = DIPClassifier(cv=pairs).fit(X, y)
+    assert len(a.evidence_.calibration_scores_) == 75
+    b = DIPClassifier(cv=ShuffleSplit(2, test_size=0.1, random_state=0)).fit(X, y)
+    assert len(b.evidence_.calibration_scores_) == 30
+
+
+def test_functions_are_wrapped_into_transformers(iris):
+    X, y = iris
+    clf = DIPClassifier(features=FunctionTransformer(np.log1p)).fit(X, y)
+    np.testing.assert_allclose(clf.evidence_.transform(X), np.log1p(X))
+
+
+def test_complex_features_are_refused(iris):
+    X, y = iris
+    with pytest.raises(ValueError, match="Complex data not supported"):
+        DIPClassifier(features="passthrough").fit(X + 1j, y)
+
+
+def test_sparse_formats_without_row_access_are_converted(iris):
+    X, y = iris
+    clf = DIPClassifier(features=TruncatedSVD(2, random_state=0)).fit(sparse.coo_matrix(X), y)
+    assert clf.predict(sparse.coo_matrix(X)).shape == (150,)
