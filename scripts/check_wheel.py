@@ -1,0 +1,34 @@
+"""Build the wheel and check what a user would get: typed, with data under 2 MB, and importable."""
+
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+MAX_DATA_BYTES = 2_000_000
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+        subprocess.run([*pip, "wheel", "-q", "--no-deps", "-w", folder, str(ROOT)], check=True)
+        (wheel,) = Path(folder).glob("dipedl-*.whl")
+        with zipfile.ZipFile(wheel) as archive:
+            sizes = {item.filename: item.file_size for item in archive.infolist()}
+        names = set(sizes)
+        data = sum(size for name, size in sizes.items() if "/_mini/" in name)
+        missing = {"dipedl/py.typed", "dipedl/datasets/_mini/LICENSES.md"} - names
+        if missing or data > MAX_DATA_BYTES or not any("report/" in n for n in names):
+            sys.exit(f"wheel: missing {missing}, data {data} bytes")
+        where = f"{wheel.name}: {wheel.stat().st_size:,} bytes, bundled data {data:,} bytes"
+        code = (
+            f"import sys; sys.path.insert(0, {str(wheel)!r}); import dipedl; print(dipedl.__file__)"
+        )
+        subprocess.run([sys.executable, "-I", "-c", code], check=True)
+        print(where)
+
+
+if __name__ == "__main__":
+    main()
