@@ -76,6 +76,13 @@ class CustomDensity(DensityMixin, BaseEstimator):
         score = getattr(self.model_, self._scorer)(self._given(X))
         return to_numpy(score) if is_tensor(score) else np.asarray(score, dtype=np.float64)
 
+    @staticmethod
+    def _test_params() -> dict[str, Any]:
+        """Arguments for the conformance checks."""
+        from .gaussian import GaussianDensity
+
+        return {"model": GaussianDensity()}
+
     def _given(self, X: np.ndarray) -> Any:
         if self.dtype is None:
             return X

@@ -1,0 +1,251 @@
+"""Every density in the plug-in folder keeps the contract: a new file is picked up by itself."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.utils.validation import check_is_fitted
+
+from dipedl import density, testing
+from dipedl.density import GaussianDensity, GaussianMixtureDensity, GDADensity, KernelDensity
+
+CHECKS = testing.density_checks()
+
+
+def default(name):
+    """The density with its cheapest arguments, or a skip if its optional package is missing."""
+    try:
+        cls = getattr(density, name)
+    except ImportError as error:
+        return pytest.param(None, id=name, marks=pytest.mark.skip(reason=str(error)))
+    cheap = cls._test_params() if hasattr(cls, "_test_params") else {}
+    return pytest.param(cls(**cheap), id=name)
+
+
+def variants():
+    for covariance_type in ("full", "tied", "diag"):
+        for shrinkage in (None, 0.3, "oas", "ledoit-wolf"):
+            for class_weights in ("equal", "empirical"):
+                yield GDADensity(covariance_type, shrinkage, class_weights)
+    for covariance_type in ("full", "diag"):
+        for shrinkage in (None, 0.3, "ledoit-wolf"):
+            yield GaussianDensity(covariance_type, shrinkage)
+    yield GaussianDensity("diag")
+    yield KernelDensity("silverman")
+    yield KernelDensity(0.7)
+    yield GaussianMixtureDensity(2, "tied")
+    yield GaussianMixtureDensity(3, "diag", n_init=2)
+    yield GaussianMixtureDensity(1, "spherical")
+
+
+def parametrised():
+    yield from map(default, density.__all__)
+    yield from (pytest.param(d, id=str(d).replace("\n", "")) for d in variants())
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda c: c.__name__)
+@pytest.mark.parametrize("estimator", list(parametrised()))
+def test_density(estimator, check):
+    check(estimator)
+
+
+# Each check must be able to fail: a density with one flaw for each of them.
+
+
+class Float32Scores(GaussianDensity):
+    def score_samples(self, X):
+        return super().score_samples(X).astype(np.float32)
+
+
+class ZeroBeforeFit(GaussianDensity):
+    def score_samples(self, X):
+        return super().score_samples(X) if hasattr(self, "moments_") else np.zeros(len(X))
+
+
+class CentredByBatch(GaussianDensity):
+    def score_samples(self, X):
+        score = super().score_samples(X)
+        return score - score.mean()
+
+
+class FirstRowsOnly(GaussianDensity):
+    def fit(self, X, y=None):
+        return super().fit(X[:20])
+
+
+class Floored(GaussianDensity):
+    def score_samples(self, X):
+        return np.maximum(super().score_samples(X), -500.0)
+
+
+class WithoutLogDeterminant(GaussianDensity):
+    def score_samples(self, X):
+        return super().score_samples(X) + self._factor().log_det / 2
+
+
+class LastChunkOnly(GaussianDensity):
+    def partial_fit(self, X, y=None):
+        vars(self).pop("moments_", None)
+        return super().partial_fit(X)
+
+
+class LeftOperandOnly(GaussianDensity):
+    def __add__(self, other):
+        return self
+
+
+class IgnoresWeights(GaussianDensity):
+    def fit(self, X, y=None, sample_weight=None):
+        return super().fit(X)
+
+
+class HidesTheFeature(GaussianDensity):
+    def fit(self, X, y=None):
+        if np.ptp(X, axis=0).min() == 0:
+            raise ValueError("singular matrix")
+        return super().fit(X)
+
+
+class RefusesFloat16(GaussianDensity):
+    def fit(self, X, y=None):
+        if getattr(X, "dtype", None) == np.float16:
+            raise TypeError("float16 is not supported")
+        return super().fit(X)
+
+
+class RepairsNaN(GaussianDensity):
+    def score_samples(self, X):
+        return super().score_samples(np.nan_to_num(X))
+
+
+class DropsColumns(GaussianDensity):
+    def score_samples(self, X):
+        return super().score_samples(X[:, : self.n_features_in_])
+
+
+class CentresInPlace(GaussianDensity):
+    def fit(self, X, y=None):
+        if isinstance(X, np.ndarray):
+            X -= X.mean(axis=0)
+        return super().fit(X)
+
+
+class NoisyScores(GaussianDensity):
+    def score_samples(self, X):
+        return super().score_samples(X) + np.random.default_rng().normal()
+
+
+class RemembersFits(GaussianDensity):
+    def fit(self, X, y=None):
+        self.fits_ = getattr(self, "fits_", 0) + 1
+        return super().fit(X)
+
+    def score_samples(self, X):
+        return super().score_samples(X) + self.fits_
+
+
+class ForgetsInPickle(GaussianDensity):
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        self.shift_ = 1
+
+    def score_samples(self, X):
+        return super().score_samples(X) + getattr(self, "shift_", 0)
+
+
+class SquareBuffer(GaussianDensity):
+    def score_samples(self, X):
+        return super().score_samples(X) + 0 * np.ones((len(X), len(X))).diagonal()
+
+
+class NaNWhenFar(GaussianDensity):
+    def score_samples(self, X):
+        score = super().score_samples(X)
+        return np.where(np.isinf(score), np.nan, score)
+
+
+FLAWED = {
+    testing.check_one_finite_float_per_row: Float32Scores(),
+    testing.check_unfitted_is_refused: ZeroBeforeFit(),
+    testing.check_rows_are_scored_independently: CentredByBatch(),
+    testing.check_training_order_is_irrelevant: FirstRowsOnly(),
+    testing.check_far_points_score_lower: Floored(),
+    testing.check_integrates_to_one: WithoutLogDeterminant(),
+    testing.check_partial_fit_equals_fit: LastChunkOnly(),
+    testing.check_merging_equals_fit: LeftOperandOnly(),
+    testing.check_sample_weight_is_repetition: IgnoresWeights(),
+    testing.check_constant_feature: HidesTheFeature(),
+    testing.check_number_types: RefusesFloat16(),
+    testing.check_nan_and_inf_are_refused: RepairsNaN(),
+    testing.check_wrong_width_is_refused: DropsColumns(),
+    testing.check_inputs_are_left_alone: CentresInPlace(),
+    testing.check_same_seed_same_model: NoisyScores(),
+    testing.check_fit_forgets: RemembersFits(),
+    testing.check_clone_and_pickle: ForgetsInPickle(),
+    testing.check_memory_is_linear: SquareBuffer(),
+    testing.check_huge_query: NaNWhenFar(),
+}
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda c: c.__name__)
+def test_check_can_fail(check):
+    with pytest.raises(AssertionError, match=type(FLAWED[check]).__name__):
+        check(FLAWED[check])
+    with pytest.raises(AssertionError):
+        testing.check_density(FLAWED[check])
+
+
+def test_every_check_is_in_the_list():
+    found = {f for name, f in vars(testing).items() if name.startswith("check_")}
+    assert found - {testing.check_density} == set(CHECKS)
+
+
+class Plain:
+    """No estimator: what `DIPClassifier` would put inside a `CustomDensity`."""
+
+    def fit(self, X):
+        cov = np.atleast_2d(np.cov(X.T))
+        self.normal = stats.multivariate_normal(X.mean(axis=0), cov, allow_singular=True)
+
+    def score_samples(self, X):
+        with np.errstate(over="ignore"):
+            return np.atleast_1d(self.normal.logpdf(X))
+
+
+class NoFit:
+    def score_samples(self, X):
+        return np.zeros(len(X))
+
+
+class Uniform(DensityMixin, BaseEstimator):
+    """Not normalised, of bounded support: every query outside scores ``-inf``."""
+
+    normalized = False
+
+    def fit(self, X, y=None):
+        self.inner_ = GaussianDensity().fit(X)
+        return self
+
+    def score_samples(self, X):
+        check_is_fitted(self)
+        score = self.inner_.score_samples(X)
+        return np.where(score > -30, 0.01 * score, -np.inf)
+
+
+@pytest.mark.parametrize("mine", [Plain(), Uniform()], ids=["no estimator", "bounded"])
+def test_foreign_density(mine):
+    testing.check_density(mine)
+
+
+def test_normalized_false_is_what_spares_a_density_the_integral():
+    class Claims(Uniform):
+        normalized = True
+
+    with pytest.raises(AssertionError, match="integrates to"):
+        testing.check_integrates_to_one(Claims())
+
+
+@pytest.mark.parametrize("thing", [NoFit(), object()])
+def test_what_cannot_be_fitted_or_scored_is_refused(thing):
+    with pytest.raises(TypeError, match="methods fit and score_samples"):
+        testing.check_density(thing)
