@@ -1,4 +1,4 @@
-"""Neural networks on PyTorch, one estimator per file; nothing here is imported before it is used."""
+"""Neural networks on PyTorch, one estimator per file; imported on first use."""
 
 from .._plugins import attach
 

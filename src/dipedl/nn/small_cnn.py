@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -19,7 +20,7 @@ _CHUNK = 512
 
 
 class SmallCNN(ClassifierMixin, BaseEstimator):
-    """Two convolutions, one hidden layer: about 98 % on 4,000 MNIST digits in a few seconds.
+    """Two convolutions, one hidden layer: 97 to 98 % on 4,000 MNIST digits in a few seconds.
 
     It gives probabilities, like any classifier, and the features before its last layer by
     ``transform``, on which a density sees more than on pixels: pass it as `estimator` and as
@@ -41,6 +42,8 @@ class SmallCNN(ClassifierMixin, BaseEstimator):
         Peak of the one-cycle schedule of Adam.
     random_state : int, default=0
         Seed of initial weights and shuffling; PyTorch's global generator is left alone.
+    n_jobs : int, optional
+        Threads of PyTorch while training and predicting; None leaves its setting alone.
 
     Attributes
     ----------
@@ -78,6 +81,7 @@ class SmallCNN(ClassifierMixin, BaseEstimator):
         batch_size: int = 64,
         learning_rate: float = 3e-3,
         random_state: int = 0,
+        n_jobs: int | None = None,
     ) -> None:
         self.image_shape = image_shape
         self.channels = channels
@@ -86,6 +90,7 @@ class SmallCNN(ClassifierMixin, BaseEstimator):
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.random_state = random_state
+        self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any) -> Self:
         """Train by cross-entropy on images X (n, d) and labels y (n,).
@@ -109,7 +114,8 @@ class SmallCNN(ClassifierMixin, BaseEstimator):
         generator = torch.Generator().manual_seed(self.random_state)
         module = _network(self.image_shape, self.channels, self.n_features, len(self.classes_))
         _initialise(module, generator)
-        self._train(module, torch.from_numpy(X), torch.from_numpy(targets), generator)
+        with _threads(self.n_jobs):
+            self._train(module, torch.from_numpy(X), torch.from_numpy(targets), generator)
         self.module_ = module.double().eval()
         return self
 
@@ -135,43 +141,56 @@ class SmallCNN(ClassifierMixin, BaseEstimator):
         module.train()
         for rows in self._batches(len(X), generator):
             optimizer.zero_grad()
-            nn.functional.cross_entropy(module(X[rows]), y[rows]).backward()
+            nn.functional.cross_entropy(module(X[rows]), y[rows]).backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             schedule.step()
 
     def _batches(self, n: int, generator: torch.Generator) -> Iterator[Tensor]:
         for _ in range(self.epochs):
-            yield from torch.randperm(n, generator=generator).split(self.batch_size)
+            yield from torch.split(torch.randperm(n, generator=generator), self.batch_size)
 
     def _chunked(self, X: Any, function: Callable[[Tensor], Tensor]) -> np.ndarray:
         check_is_fitted(self, "module_")
         X = validate_data(self, X, dtype=np.float64, reset=False)
         # from_numpy wants a writeable array; data sets of ours are read-only
         rows = torch.from_numpy(np.array(X, order="C"))
-        with torch.inference_mode():
-            parts = [function(chunk) for chunk in rows.split(_CHUNK)]
+        with torch.inference_mode(), _threads(self.n_jobs):
+            parts = [function(chunk) for chunk in torch.split(rows, _CHUNK)]
         return np.asarray(torch.cat(parts).numpy())
 
 
-def _network(
-    image_shape: tuple[int, int], channels: int, n_features: int, k: int
-) -> nn.Sequential:
+@contextmanager
+def _threads(n_jobs: int | None) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(before if n_jobs is None else n_jobs)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _network(image_shape: tuple[int, int], channels: int, n_features: int, k: int) -> nn.Sequential:
     """Rows of pixels (n, h * w) to logits (n, k); all but the last layer give the features."""
     height, width = image_shape
     hidden = 2 * channels * (height // 4) * (width // 4)
     return nn.Sequential(
         nn.Unflatten(1, (1, height, width)),
-        skip_init(nn.Conv2d, 1, channels, 3, padding=1),
+        _empty(nn.Conv2d, 1, channels, 3, padding=1),
         nn.ReLU(),
         nn.MaxPool2d(2),
-        skip_init(nn.Conv2d, channels, 2 * channels, 3, padding=1),
+        _empty(nn.Conv2d, channels, 2 * channels, 3, padding=1),
         nn.ReLU(),
         nn.MaxPool2d(2),
         nn.Flatten(),
-        skip_init(nn.Linear, hidden, n_features),
+        _empty(nn.Linear, hidden, n_features),
         nn.ReLU(),
-        skip_init(nn.Linear, n_features, k),
+        _empty(nn.Linear, n_features, k),
     )
+
+
+def _empty(layer: type[nn.Module], *sizes: int, **options: int) -> nn.Module:
+    module: nn.Module = skip_init(layer, *sizes, **options)  # type: ignore[no-untyped-call]
+    return module
 
 
 def _initialise(module: nn.Module, generator: torch.Generator) -> None:

@@ -1,0 +1,5 @@
+"""``python -m dipedl.cli``."""
+
+from . import main
+
+main()

@@ -1,0 +1,181 @@
+"""Commands: each checks what it was given, calls the library, prints."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+from rich.console import Console
+
+from .. import __version__, density
+from .._plugins import EXTRAS, explain_missing
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="An honest “I don't know” on any classifier.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+_DRAW = "draw report"
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"dipedl {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    show: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """An honest “I don't know” on any classifier."""
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    _print_version(True)
+
+
+@app.command()
+def info() -> None:
+    """Print versions of everything numbers depend on, and which extras are missing."""
+    from ..demo.runner import versions
+
+    for name, value in versions().items():
+        typer.echo(f"{name:<14}{value}")
+    missing: dict[str, list[str]] = {}
+    for package, extra in EXTRAS.items():
+        if find_spec(package) is None:
+            missing.setdefault(extra, []).append(package)
+    for extra, packages in missing.items():
+        typer.echo(f"{'missing':<14}{', '.join(packages)}: pip install 'dipedl[{extra}]'")
+
+
+@app.command()
+def densities() -> None:
+    """List the densities, with what each is."""
+    from .tables import density_table
+
+    Console(highlight=False).print(density_table(_described_densities()))
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Where to write the report.")] = Path("report.html"),
+    seed: Annotated[int, typer.Option(help="Seed of every random part.", min=0)] = 0,
+    models: Annotated[
+        str | None,
+        typer.Option(help="Any of linear,forest,boosted,cnn; default: all that are installed."),
+    ] = None,
+    open_: Annotated[
+        bool, typer.Option("--open/--no-open", help="Open the report in a browser.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, only the result.")] = False,
+) -> None:
+    """Fit classifiers on the bundled images, with and without a density; print a table.
+
+    Writes a report with figures too, one file, and its numbers as JSON beside it. Works offline.
+    """
+    from ..demo import run, stages
+    from .progress import stage_display
+    from .tables import print_result
+
+    names = _requested(models)
+    with _exit_on(ValueError, ImportError):
+        planned = stages(names)
+    _check_writable(out)
+    write = _report_writer()
+    console = Console(highlight=False)
+    with stage_display(planned + [_DRAW] * (write is not None), quiet) as progress:
+        result = run(names, seed=seed, progress=progress)
+        with _exit_on(OSError):
+            result.write_json(out.with_suffix(".json"))
+            if write is not None:
+                with progress(_DRAW):
+                    write(result, out)
+    print_result(console, result)
+    if names is None and "cnn" not in result.receipt.models:
+        typer.echo("No CNN: it needs torch: pip install 'dipedl[torch]'")
+    _say_where(out, write is not None)
+    if open_ and write is not None:
+        typer.launch(out.resolve().as_uri())
+
+
+def _requested(models: str | None) -> tuple[str, ...] | None:
+    if models is None:
+        return None
+    return tuple(name.strip() for name in models.split(",") if name.strip())
+
+
+def _report_writer() -> Callable[..., None] | None:
+    """The function that writes the report, or None if its packages are missing."""
+    with suppress(ImportError):
+        from ..report import write
+
+        return write
+    return None
+
+
+def _say_where(out: Path, written: bool) -> None:
+    if written:
+        typer.echo(f"Report:  {out}")
+    else:
+        typer.echo("No report: it needs matplotlib and jinja2: pip install 'dipedl[report]'")
+    typer.echo(f"Numbers: {out.with_suffix('.json')}")
+
+
+@contextmanager
+def _exit_on(*kinds: type[Exception]) -> Iterator[None]:
+    """Turn exceptions of these kinds into one line and exit code 2."""
+    try:
+        yield
+    except kinds as error:
+        _fail(str(error))
+
+
+def _fail(message: str) -> NoReturn:
+    typer.echo(f"dipedl: {message}", err=True)
+    raise typer.Exit(2)
+
+
+def _check_writable(out: Path) -> None:
+    """Refuse a path that cannot be written to, before anything long has begun."""
+    folder = out.parent
+    if out.suffix == ".json":
+        _fail(f"--out must not end in .json, got {str(out)!r}; the numbers are written there")
+    if out.is_dir():
+        _fail(
+            f"--out must be a file, got the folder {str(out)!r}; try {str(out / 'report.html')!r}"
+        )
+    if not folder.is_dir():
+        _fail(f"--out must lie in a folder that exists, got {str(out)!r}; create {str(folder)!r}")
+    for path in (out, out.with_suffix(".json")):
+        if not os.access(path if path.exists() else folder, os.W_OK):
+            _fail(f"--out must be writable, got {str(path)!r}; choose another path")
+
+
+def _described_densities() -> dict[str, str]:
+    described = {}
+    for name in density.__all__:
+        try:
+            described[name] = (inspect.getdoc(getattr(density, name)) or "").partition("\n")[0]
+        except ImportError as error:
+            described[name] = str(explain_missing(error, name))
+    return described

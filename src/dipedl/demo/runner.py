@@ -1,0 +1,215 @@
+"""Runs the demo."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+
+import numpy as np
+from sklearn.model_selection import train_test_split
+from sklearn.neural_network import MLPClassifier
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from .. import DIPClassifier, __version__
+from ..datasets import Dataset, load_mini_mnist, load_moons
+from ..density import KernelDensity
+from .models import MODELS, checked_models
+from .result import DemoResult, ModelResult, MoonMaps, Receipt, SetAnswers
+from .rows import BARE, DIP, ID, model_rows, trivial_rows
+
+__all__ = ["Progress", "run", "stages", "versions"]
+
+#: Called with the name of a stage; what it returns is open while the stage runs.
+Progress = Callable[[str], AbstractContextManager[object]]
+
+_LOAD, _MOONS, _SCORE = "load images", "two moons", "score"
+_KINDS = dict(zip((DIP, *BARE), ("log_density", "max_prob", "entropy"), strict=True))
+_MOON_KINDS = ("entropy", "vacuity", "aleatoric", "epistemic")
+
+
+def stages(models: tuple[str, ...] | None = None) -> list[str]:
+    """Names of the stages that `run` will report, in order."""
+    fits = [_fit_stage(name) for name in checked_models(models)]
+    return [_LOAD, *fits, _MOONS, _SCORE]
+
+
+def run(
+    models: tuple[str, ...] | None = None,
+    *,
+    seed: int = 0,
+    n_train: int | None = None,
+    n_resamples: int = 500,
+    grid: int = 160,
+    progress: Progress = nullcontext,
+) -> DemoResult:
+    """Fit every classifier with its density, and ask all of them about every set of images.
+
+    Parameters
+    ----------
+    models : tuple of str, optional
+        Names out of `MODELS`; default: all whose packages are installed.
+    seed : int, default=0
+        Seed of every random part.
+    n_train : int, optional
+        Use only so many training images, balanced over the classes; default: all.
+    n_resamples : int, default=500
+        Bootstrap resamples behind each interval.
+    grid : int, default=160
+        Points along each side of the two-moons map.
+    progress : callable, optional
+        Called with the name of each stage (see `stages`); gives a context manager.
+
+    Returns
+    -------
+    DemoResult
+        Arrays, rows and receipt.
+
+    Raises
+    ------
+    ValueError, ImportError
+        If a model is unknown or its package is missing; before anything long has begun.
+
+    Examples
+    --------
+    >>> from dipedl import demo
+    >>> result = demo.run(("linear",), n_train=500, n_resamples=40, grid=20)
+    >>> [row.method for row in result.rows]
+    ['DIP-EDL vacuity', 'bare max-prob', 'bare entropy', 'border ink', 'mean intensity']
+    """
+    names = checked_models(models)
+    # Matrices are small: more threads gain little, and where others use the cores they wait for one
+    # another, which made it ten times slower.
+    with threadpool_limits(1):
+        return _run(names, seed, n_train, n_resamples, grid, progress)
+
+
+def _run(
+    names: tuple[str, ...],
+    seed: int,
+    n_train: int | None,
+    n_resamples: int,
+    grid: int,
+    progress: Progress,
+) -> DemoResult:
+    seconds: dict[str, float] = {}
+    with _timed(_LOAD, progress, seconds):
+        data = _images(n_train, seed)
+    fitted = []
+    for name in names:
+        with _timed(_fit_stage(name), progress, seconds):
+            fitted.append(_answers(name, data, seed))
+    with _timed(_MOONS, progress, seconds):
+        moons = _moon_maps(grid, seed)
+    with _timed(_SCORE, progress, seconds):
+        rows = [
+            *model_rows(fitted, data.y_test, n_resamples, seed),
+            *trivial_rows(data, n_resamples, seed),
+        ]
+    receipt = _receipt(data, names, seed, n_resamples, seconds)
+    return DemoResult(data, tuple(fitted), tuple(rows), moons, receipt)
+
+
+def versions() -> dict[str, str]:
+    """Versions of dipedl, Python and the packages that numbers depend on, where installed."""
+    found = {"dipedl": __version__, "python": platform.python_version()}
+    for package in ("numpy", "scipy", "scikit-learn", "torch"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _fit_stage(name: str) -> str:
+    return f"fit {name}"
+
+
+@contextmanager
+def _timed(stage: str, progress: Progress, seconds: dict[str, float]) -> Iterator[None]:
+    start = time.perf_counter()
+    with progress(stage):
+        yield
+    seconds[stage] = round(time.perf_counter() - start, 3)
+
+
+def _images(n_train: int | None, seed: int) -> Dataset:
+    data: Dataset = load_mini_mnist()
+    if n_train is None:
+        return data
+    X, _, y, _ = train_test_split(
+        data.X_train, data.y_train, train_size=n_train, stratify=data.y_train, random_state=seed
+    )
+    return replace(data, X_train=X, y_train=y)
+
+
+def _answers(name: str, data: Dataset, seed: int) -> ModelResult:
+    candidate = MODELS[name]
+    clf = candidate.fit(data.X_train, data.y_train, seed)
+    sets: Mapping[str, np.ndarray] = {ID: data.X_test, **data.ood}
+    return ModelResult(
+        name=name,
+        title=candidate.title,
+        classifier=candidate.classifier,
+        density=candidate.density,
+        alarm_vacuity=_alarm_vacuity(clf),
+        on={key: _set_answers(clf, X) for key, X in sets.items()},
+    )
+
+
+def _set_answers(clf: DIPClassifier, X: np.ndarray) -> SetAnswers:
+    return SetAnswers(
+        bare=np.asarray(clf.estimator_.predict_proba(X), dtype=np.float64),
+        dirichlet=clf.predict_dirichlet(X),
+        scores={method: clf.uncertainty(X, kind) for method, kind in _KINDS.items()},
+        flagged=clf.predict_ood(X) == -1,
+    )
+
+
+def _alarm_vacuity(clf: DIPClassifier) -> float:
+    """The vacuity above which `predict_ood` flags an input: its threshold on another scale."""
+    z = clf.evidence_.normalize(np.array([clf.offset_]))
+    evidence = clf.evidence_.n_ * clf.gamma * np.exp(z[0])
+    return float(clf.prior_.sum() / (clf.prior_.sum() + evidence))
+
+
+def _moon_maps(grid: int, seed: int) -> MoonMaps:
+    data = load_moons(400, noise=0.2, random_state=seed)
+    network = MLPClassifier((32, 32), max_iter=1000, random_state=seed)
+    clf = DIPClassifier(network, KernelDensity()).fit(data.X_train, data.y_train)
+    extent = (-3.0, 4.0, -2.5, 3.0)
+    across, up = np.linspace(*extent[:2], grid), np.linspace(*extent[2:], grid)
+    points = np.stack(np.meshgrid(across, up), axis=-1).reshape(-1, 2)
+    maps = {kind: clf.uncertainty(points, kind).reshape(grid, grid) for kind in _MOON_KINDS}
+    return MoonMaps(
+        X=data.X_train,
+        y=data.y_train,
+        extent=extent,
+        maps=maps,
+        classifier="A neural network with two hidden layers of 32 units",
+        density="a Gaussian kernel density with Scott's bandwidth",
+    )
+
+
+def _receipt(
+    data: Dataset,
+    models: tuple[str, ...],
+    seed: int,
+    n_resamples: int,
+    seconds: Mapping[str, float],
+) -> Receipt:
+    return Receipt(
+        seed=seed,
+        models=models,
+        n_train=len(data.X_train),
+        n_test=len(data.X_test),
+        n_ood={name: len(X) for name, X in data.ood.items()},
+        n_resamples=n_resamples,
+        false_alarm_rate=DIPClassifier().false_alarm_rate,
+        versions=versions(),
+        machine=f"{platform.system()} {platform.machine()}",
+        seconds=seconds,
+    )

@@ -1,0 +1,150 @@
+"""What the numbers say, in words; every number comes from the rows, every verdict from a number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from .result import DemoResult, Row
+from .rows import BARE, DIP, NO_MODEL
+
+__all__ = ["SET_TITLES", "SetFinding", "cautions", "findings", "headline"]
+
+#: How readers see the OOD sets: a name, and what they are.
+SET_TITLES = {
+    "kmnist": ("K-MNIST", "handwritten Japanese characters, white on black like the digits"),
+    "omniglot": ("Omniglot", "characters of many alphabets, dark on white"),
+    "omniglot_inverted": ("Omniglot inverted", "the same drawings, white on black"),
+}
+_COUNTS = {1: "One classifier", 2: "Two classifiers", 3: "Three classifiers", 4: "Four classifiers"}
+# A detector that sees no shape and gets this far shows that the set is easy; it is said, not used.
+_EASY = 0.95
+
+
+@dataclass(frozen=True)
+class SetFinding:
+    """One OOD set over all classifiers.
+
+    Attributes
+    ----------
+    title : str
+        Its name.
+    dip, bare : tuple of float
+        AUROC of vacuity, and of the better bare score, for each classifier.
+    trivial : float
+        Best AUROC of a detector that sees no shape.
+    trivial_by : str
+        Which detector that is.
+    flagged : tuple of float
+        Share flagged by the alarm, for each classifier.
+    """
+
+    title: str
+    dip: tuple[float, ...]
+    bare: tuple[float, ...]
+    trivial: float
+    trivial_by: str
+    flagged: tuple[float, ...]
+
+    @property
+    def wins(self) -> int:
+        """For how many classifiers vacuity is ahead."""
+        return sum(d > b for d, b in zip(self.dip, self.bare, strict=True))
+
+    @property
+    def easy(self) -> bool:
+        """Whether a detector that sees no shape does well."""
+        return self.trivial >= _EASY
+
+    @property
+    def verdict(self) -> str:
+        """Who is ahead."""
+        if self.wins == len(self.dip):
+            return "vacuity is ahead" + (" for every classifier" if len(self.dip) > 1 else "")
+        if self.wins == 0:
+            return "the classifiers' own confidence is better"
+        return f"vacuity is ahead for {self.wins} of {len(self.dip)} classifiers"
+
+
+def findings(result: DemoResult) -> list[SetFinding]:
+    """One finding per OOD set."""
+    by_method: dict[str, list[Row]] = {}
+    for row in result.rows:
+        by_method.setdefault(row.method, []).append(row)
+    trivial = [row for row in result.rows if row.model == NO_MODEL]
+    found = []
+    for name in result.receipt.n_ood:
+        best = max(trivial, key=lambda row: row.ood[name].auroc)
+        bare = zip(*(by_method[method] for method in BARE), strict=True)
+        found.append(
+            SetFinding(
+                title=SET_TITLES[name][0],
+                dip=tuple(row.ood[name].auroc for row in by_method[DIP]),
+                bare=tuple(max(row.ood[name].auroc for row in pair) for pair in bare),
+                trivial=best.ood[name].auroc,
+                trivial_by=best.method,
+                flagged=tuple(row.ood[name].flagged or 0.0 for row in by_method[DIP]),
+            )
+        )
+    return found
+
+
+def headline(result: DemoResult) -> str:
+    """The conclusion, one paragraph."""
+    found = findings(result)
+    counts = result.receipt
+    parts = [
+        f"{_COUNTS[len(result.models)]} learned {counts.n_train:,} digits and then saw images "
+        "that are no digits. With a density beside them they classify new digits as before "
+        f"({_accuracy_change(result)}). Telling the other images from digits, by AUROC of "
+        "DIP-EDL's vacuity against the better of the classifiers' own scores:"
+    ]
+    parts += [
+        f"{f.title} {_range(f.dip)} against {_range(f.bare)}, {f.verdict}"
+        + (";" if f is not found[-1] else ".")
+        for f in found
+    ]
+    known = [row.flagged for row in result.rows if row.method == DIP and row.flagged is not None]
+    flagged = ", ".join(f"{_percent(f.flagged)} of {f.title}" for f in found)
+    parts.append(
+        f"An alarm set on training digits alone, for at most {counts.false_alarm_rate:.0%} false "
+        f"alarms, goes off for {_percent(known)} of new digits and for {flagged}."
+    )
+    return " ".join(parts)
+
+
+def cautions(result: DemoResult) -> list[str]:
+    """What to keep in mind, as far as these numbers show it."""
+    found = findings(result)
+    said = [
+        f"{f.title} is an easy set: “{f.trivial_by}”, which sees no shape at all, reaches AUROC "
+        f"{f.trivial:.3f} on it. A high number there proves little."
+        for f in found
+        if f.easy
+    ]
+    said += [
+        f"On {f.title} {f.verdict}. The likely reason: its strokes are as white, thin and centred "
+        "as those of digits, so their density is not low; what is odd about them is the shape."
+        for f in found
+        if f.wins < len(f.dip)
+    ]
+    return said
+
+
+def _accuracy_change(result: DemoResult) -> str:
+    accuracy: dict[str, dict[str, float]] = {}
+    for row in result.rows:
+        if row.accuracy is not None:
+            accuracy.setdefault(row.model, {})[row.method] = row.accuracy
+    change = max(abs(a[DIP] - a[BARE[0]]) for a in accuracy.values())
+    return "accuracy unchanged" if change == 0 else f"accuracy changes by at most {change:.1%}"
+
+
+def _range(values: Iterable[float]) -> str:
+    low, high = f"{min(values := tuple(values)):.3f}", f"{max(values):.3f}"
+    return low if low == high else f"{low}–{high}"
+
+
+def _percent(values: Iterable[float]) -> str:
+    low, high = f"{100 * min(values := tuple(values)):.0f}", f"{100 * max(values):.0f}"
+    return f"{low} %" if low == high else f"{low}–{high} %"
