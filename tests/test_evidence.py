@@ -67,9 +67,9 @@ def test_rank_gives_normal_scores_inside_and_straight_tails(rng):
 
 
 @pytest.mark.parametrize("normalizer", NORMALIZERS)
-@given(data=arrays(np.float64, 30, elements=st.floats(-1e4, 1e4), unique=True))
+@given(data=arrays(np.int64, 30, elements=st.integers(-10_000_000, 10_000_000), unique=True))
 def test_every_normalizer_is_strictly_increasing(normalizer, data):
-    z = normalizer().fit(data).transform(np.linspace(-2e4, 2e4, 401))
+    z = normalizer().fit(data / 1e3).transform(np.linspace(-2e4, 2e4, 401))
     assert (np.diff(z) > 0).all()
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
-from operator import add
 
 import numpy as np
+from scipy.linalg import blas
 
 __all__ = ["Moments"]
 
-_CHUNK_BYTES = 1 << 26
+_CHUNK_BYTES = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,20 +49,38 @@ class Moments:
 
     @classmethod
     def of(
-        cls, X: np.ndarray, weights: np.ndarray | None = None, *, diagonal: bool = False
+        cls,
+        X: np.ndarray,
+        weights: np.ndarray | None = None,
+        *,
+        rows: np.ndarray | None = None,
+        diagonal: bool = False,
     ) -> Moments:
-        """Moments of the rows of X (n, p), n >= 1, with optional weights (n,) >= 0.
+        """Moments of rows of X (n, p), n >= 1, with optional weights (n,) >= 0.
 
-        Works in chunks of rows: no copy of X is made. An overflow shows as inf or NaN in the
-        moments, without a warning, and is refused by what uses them.
+        Works in chunks that fit the cache: no copy of X is made. An overflow shows as inf or NaN in
+        the moments, without a warning, and is refused by what uses them.
+
+        Parameters
+        ----------
+        X : ndarray, shape (n, p)
+            Float64.
+        weights : ndarray, shape (n,), optional
+            Counts each row that often.
+        rows : integer array, optional
+            Which rows of X to take; at least one. Default: all.
+        diagonal : bool, default=False
+            Hold only the diagonal of the scatter.
         """
-        rows = max(1, _CHUNK_BYTES // (8 * X.shape[1]))
-        parts = (
-            _of_chunk(X[i : i + rows], None if weights is None else weights[i : i + rows], diagonal)
-            for i in range(0, len(X), rows)
-        )
+        rows = np.arange(len(X)) if rows is None else rows
+        if weights is not None:
+            # A row of weight zero is absent: a far one would cost the others their digits.
+            rows = rows[weights[rows] > 0] if weights[rows].any() else rows[:1]
+        w = np.ones(len(rows)) if weights is None else weights[rows].astype(np.float64)
+        step = max(1, _CHUNK_BYTES // (8 * X.shape[1]))
+        chunks = [(rows[i : i + step], w[i : i + step]) for i in range(0, len(rows), step)]
         with np.errstate(over="ignore", invalid="ignore"):
-            return reduce(add, parts)
+            return _two_pass(X, chunks, float(w.sum()), diagonal)
 
     @property
     def diagonal(self) -> bool:
@@ -124,25 +141,55 @@ class Moments:
         return scatter, cubic, np.asarray(quartic + self.weight * square * square)
 
 
-def _of_chunk(X: np.ndarray, weights: np.ndarray | None, diagonal: bool) -> Moments:
-    if weights is not None:
-        # A row of weight zero is absent: a far one would cost the others their digits.
-        present = weights > 0 if weights.any() else slice(1)
-        X, weights = X[present], weights[present]
-    w = np.ones(len(X)) if weights is None else np.asarray(weights, dtype=np.float64)
-    total = float(w.sum())
-    origin = np.array(X[0], dtype=np.float64)
-    D = X - origin
-    share = w / total if total > 0 else w
-    offset = share @ D
-    D -= offset
-    correction = share @ D
-    D -= correction
-    W = D if weights is None else D * w[:, None]
-    if diagonal:
-        square = D * D
-        moments = ((W * D).sum(0), (W * square).sum(0), (W * square * D).sum(0))
-    else:
+def _two_pass(
+    X: np.ndarray, chunks: list[tuple[np.ndarray, np.ndarray]], total: float, diagonal: bool
+) -> Moments:
+    """Mean first, then the sums about it."""
+    origin = X[chunks[0][0][0]].astype(np.float64)
+    scale = 1 / total if total > 0 else 0.0
+    offset = sum(w @ (X[rows] - origin) for rows, w in chunks) * scale
+    sums = (_DiagonalSums if diagonal else _FullSums)(len(origin))
+    for rows, w in chunks:
+        D = X[rows] - origin
+        D -= offset
+        sums.add(D, w)
+    # What rounding left of the mean; its square is below the last digit of the other sums.
+    offset = offset + sums.first * scale
+    return Moments(total, origin, offset, sums.scatter, sums.cubic, np.asarray(sums.quartic))
+
+
+class _FullSums:
+    """Sums of w d, w d d^T, w |d|^2 d and w |d|^4."""
+
+    def __init__(self, p: int) -> None:
+        self.first = np.zeros(p)
+        self.cubic = np.zeros(p)
+        self.quartic = 0.0
+        self._lower = np.zeros((p, p), order="F")
+
+    def add(self, D: np.ndarray, w: np.ndarray) -> None:
         norm = np.einsum("ij,ij->i", D, D)
-        moments = (D.T @ W, norm @ W, np.asarray(w @ (norm * norm)))
-    return Moments(total, origin, offset + correction, *moments)
+        self.first += w @ D
+        self.cubic += (w * norm) @ D
+        self.quartic += float(w @ (norm * norm))
+        D *= np.sqrt(w)[:, None]
+        self._lower = blas.dsyrk(1.0, D.T, beta=1.0, c=self._lower, lower=1, overwrite_c=1)
+
+    @property
+    def scatter(self) -> np.ndarray:
+        lower = np.tril(self._lower)
+        return np.asarray(lower + np.tril(lower, -1).T)
+
+
+class _DiagonalSums:
+    """Sums of w d, w d^2, w d^3 and w d^4, by coordinate."""
+
+    def __init__(self, p: int) -> None:
+        self.first, self.scatter, self.cubic, self.quartic = np.zeros((4, p))
+
+    def add(self, D: np.ndarray, w: np.ndarray) -> None:
+        square = D * D
+        self.first += w @ D
+        self.scatter += w @ square
+        self.cubic += w @ (square * D)
+        self.quartic += w @ (square * square)

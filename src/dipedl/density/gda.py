@@ -214,10 +214,10 @@ class GDADensity(DensityMixin, BaseEstimator):
         found = []
         for c in classes:
             rows = np.flatnonzero(y == c)
-            w = None if weights is None else weights[rows]
-            if not len(rows):
-                rows, w = np.array([0]), np.zeros(1)
-            found.append(Moments.of(X[rows], w, diagonal=diagonal))
+            if len(rows):
+                found.append(Moments.of(X, weights, rows=rows, diagonal=diagonal))
+            else:
+                found.append(Moments.of(X[:1], np.zeros(1), diagonal=diagonal))
         return found
 
     def _set_moments(self, classes: np.ndarray, moments: list[Moments]) -> None:

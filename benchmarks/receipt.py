@@ -1,0 +1,73 @@
+"""A number has a receipt: one JSON line with config, its hash, versions, device and seconds."""
+
+import hashlib
+import json
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+PACKAGES = ("dipedl", "numpy", "scipy", "scikit-learn", "torch")
+
+
+def versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def device() -> str:
+    model = platform.processor() or platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        names = [line for line in cpuinfo.read_text().splitlines() if line.startswith("model name")]
+        model = f"{len(names)} x {names[0].split(': ')[1]}" if names else model
+    return model
+
+
+def commit() -> str:
+    found = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True
+    )
+    return found.stdout.strip() or "unknown"
+
+
+def write(name: str, config: Mapping[str, Any], values: Mapping[str, Any], seconds: float) -> None:
+    """Replace the receipt results/<name>.json and print it."""
+    text = json.dumps(dict(config), sort_keys=True)
+    row = {
+        "benchmark": name,
+        "command": f"python benchmarks/{name}.py",
+        "config": dict(config),
+        "config_hash": hashlib.sha256(text.encode()).hexdigest()[:12],
+        "values": dict(values),
+        "versions": versions(),
+        "device": device(),
+        "commit": commit(),
+        "seconds": round(seconds, 2),
+    }
+    path = ROOT / "results" / f"{name}.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(row, indent=1, sort_keys=True) + "\n")
+    print(json.dumps(row["values"], indent=1, sort_keys=True), file=sys.stdout)
+
+
+def median_seconds(call: Callable[[], Any], repeats: int = 5) -> float:
+    """Median wall seconds of `repeats` calls after one warm-up."""
+    call()
+    seconds = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        call()
+        seconds.append(time.perf_counter() - start)
+    return statistics.median(seconds)

@@ -1,0 +1,52 @@
+"""Import time and time to the first result, in fresh processes, beside the bare interpreter."""
+
+import subprocess
+import sys
+import time
+
+import receipt
+
+FIRST_RESULT = """
+from dipedl import DIPClassifier, datasets
+from sklearn.ensemble import RandomForestClassifier
+data = datasets.load_mini_mnist()
+clf = DIPClassifier(RandomForestClassifier(random_state=0), features="passthrough", cv=2)
+clf.fit(data.X_train[:2000], data.y_train[:2000])
+clf.predict_proba(data.X_test[:100]); clf.predict_ood(data.ood["kmnist"][:100])
+"""
+SNIPPETS = {
+    "python": "pass",
+    "import_dipedl": "import dipedl",
+    "import_classifier": "from dipedl import DIPClassifier",
+    "import_sklearn_base": "import sklearn.base",
+    "first_result_moons": (
+        "from dipedl import DIPClassifier, datasets; d = datasets.load_moons();"
+        "clf = DIPClassifier().fit(d.X_train, d.y_train);"
+        "clf.predict_proba(d.X_test); clf.uncertainty(d.X_test); clf.predict_ood(d.ood['far'])"
+    ),
+    "first_result_digits": (
+        "from dipedl import DIPClassifier, datasets; d = datasets.load_digits();"
+        "clf = DIPClassifier().fit(d.X_train, d.y_train);"
+        "clf.predict_proba(d.X_test); clf.uncertainty(d.X_test); clf.predict_ood(d.ood['held_out'])"
+    ),
+    "first_result_mini_mnist": FIRST_RESULT,
+}
+
+
+def main() -> None:
+    start = time.perf_counter()
+    medians = {
+        name: receipt.median_seconds(
+            lambda code=code: subprocess.run([sys.executable, "-c", code], check=True)
+        )
+        for name, code in SNIPPETS.items()
+    }
+    values = {f"{name}_s": round(s, 3) for name, s in medians.items()}
+    values["import_dipedl_beyond_python_ms"] = round(
+        1000 * (medians["import_dipedl"] - medians["python"]), 1
+    )
+    receipt.write("startup", {"repeats": 5, "warmup": 1}, values, time.perf_counter() - start)
+
+
+if __name__ == "__main__":
+    main()
