@@ -64,7 +64,7 @@ def shrinkage_intensity(moments: Moments, shrinkage: Shrinkage) -> float:
     "ledoit-wolf" is Ledoit and Wolf (2004), "oas" is Chen et al. (2010), both as scikit-learn
     computes them for a full covariance. For a diagonal one both weigh the sampling error of the
     variances against their spread: "ledoit-wolf" from the fourth moments, "oas" as it is under a
-    Gaussian.
+    Gaussian. The "ledoit-wolf" intensity of two samples is zero: they look free of error.
     """
     if shrinkage is None:
         return 0.0
@@ -187,8 +187,8 @@ def factorise(moments: Moments, intensity: float, target: float, who: str) -> Ga
     if reciprocal < p * _EPS:
         raise ValueError(
             f"{who}: the covariance of {p} features is singular (rank {rank(moments)}, "
-            f"n_samples = {moments.weight:g}); use shrinkage='oas' or 'ledoit-wolf', "
-            "covariance_type='tied' or 'diag', or drop duplicated features"
+            f"n_samples = {moments.weight:g}) and shrinkage is {intensity:g}; use "
+            "shrinkage='oas', covariance_type='tied' or 'diag', or drop duplicated features"
         )
     inverse, _ = lapack.dtrtri(lower, lower=1)
     log_det = float(2 * (np.log(np.diag(lower)).sum() + np.log(scale).sum()))
