@@ -1,0 +1,370 @@
+"""GDADensity against scikit-learn's QDA, LDA and mixture; classes that are missing or singular."""
+
+from functools import reduce
+from operator import add
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from scipy.special import logsumexp
+from sklearn.covariance import ledoit_wolf, oas
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
+from sklearn.mixture import GaussianMixture
+
+from dipedl.density import GaussianDensity, GDADensity
+
+TYPES = ["full", "tied", "diag"]
+SHRINKAGE = [None, 0.0, 0.3, 1.0, "oas", "ledoit-wolf"]
+
+
+@pytest.fixture
+def data(rng):
+    """Three classes of 60, 30 and 20 rows, each with its own covariance."""
+    y = np.repeat([2, 0, 1], [60, 30, 20])
+    X = rng.normal(size=(110, 3)) * [1, 2, 0.5]
+    for c in range(3):
+        X[y == c] = X[y == c] @ rng.normal(size=(3, 3)) + rng.normal(size=3) * 2
+    return X, y
+
+
+def shrunk(cov, intensity):
+    p = len(cov)
+    return (1 - intensity) * cov + intensity * np.trace(cov) / p * np.eye(p)
+
+
+def covariances(X, y, covariance_type):
+    """Maximum-likelihood covariance of each class, in the order of the labels."""
+    found = [np.cov(X[y == c].T, bias=True) for c in np.unique(y)]
+    if covariance_type == "diag":
+        return [np.diag(np.diag(cov)) for cov in found]
+    if covariance_type == "tied":
+        share = np.unique(y, return_counts=True)[1] / len(y)
+        return [sum(w * cov for w, cov in zip(share, found, strict=True))] * len(found)
+    return found
+
+
+@pytest.mark.parametrize("covariance_type", TYPES)
+@pytest.mark.parametrize("shrinkage", SHRINKAGE)
+@pytest.mark.parametrize("class_weights", ["equal", "empirical"])
+def test_against_scipy(data, covariance_type, shrinkage, class_weights):
+    X, y = data
+    density = GDADensity(covariance_type, shrinkage, class_weights).fit(X, y)
+    weights = [1 / 3] * 3 if class_weights == "equal" else [30 / 110, 20 / 110, 60 / 110]
+    by_class = np.column_stack(
+        [
+            stats.multivariate_normal(X[y == c].mean(axis=0), shrunk(cov, s)).logpdf(X)
+            for c, cov, s in zip(
+                range(3), covariances(X, y, covariance_type), density.shrinkage_, strict=True
+            )
+        ]
+    )
+    np.testing.assert_allclose(density.class_log_density(X), by_class, rtol=1e-10)
+    expected = logsumexp(by_class + np.log(weights), axis=1)
+    np.testing.assert_allclose(density.score_samples(X), expected, rtol=1e-10)
+    assert density.score(X) == pytest.approx(expected.mean(), rel=1e-10)
+
+
+@pytest.mark.parametrize(("rule", "reference"), [("oas", oas), ("ledoit-wolf", ledoit_wolf)])
+def test_intensity_of_each_class_against_sklearn(data, rule, reference):
+    X, y = data
+    density = GDADensity("full", rule).fit(X, y)
+    expected = [reference(X[y == c])[1] for c in density.classes_]
+    np.testing.assert_allclose(density.shrinkage_, expected, rtol=1e-10)
+    residuals = X - np.array([X[y == c].mean(axis=0) for c in range(3)])[y]
+    tied = GDADensity("tied", rule).fit(X, y)
+    np.testing.assert_allclose(tied.shrinkage_, np.full(3, reference(residuals)[1]), rtol=1e-10)
+
+
+@pytest.mark.parametrize("shrinkage", [None, 0.3])
+def test_posterior_of_full_against_qda(data, shrinkage):
+    """Same Gaussians, other arrangement: the log posteriors of QDA with its own solver."""
+    X, y = data
+    qda = QuadraticDiscriminantAnalysis(
+        solver="eigen", shrinkage=shrinkage, priors=[1 / 3, 1 / 3, 1 / 3]
+    ).fit(X, y)
+    score = GDADensity("full", shrinkage).fit(X, y).class_log_density(X)
+    posterior = score - logsumexp(score, axis=1, keepdims=True)
+    np.testing.assert_allclose(posterior, qda.predict_log_proba(X), rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("shrinkage", [None, 0.3])
+def test_posterior_of_tied_against_lda(data, shrinkage):
+    X, y = data
+    lda = LinearDiscriminantAnalysis(solver="lsqr", shrinkage=shrinkage).fit(X, y)
+    density = GDADensity("tied", shrinkage, "empirical").fit(X, y)
+    score = density.class_log_density(X) + np.log(lda.priors_)
+    posterior = score - logsumexp(score, axis=1, keepdims=True)
+    np.testing.assert_allclose(posterior, lda.predict_log_proba(X), rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("covariance_type", TYPES)
+def test_as_a_mixture_against_sklearn(data, covariance_type):
+    X, y = data
+    cov = covariances(X, y, covariance_type)
+    precision = {
+        "full": np.linalg.inv(cov),
+        "tied": np.linalg.inv(cov[0]),
+        "diag": 1 / np.array([np.diag(c) for c in cov]),
+    }[covariance_type]
+    mixture = GaussianMixture(3, covariance_type=covariance_type)
+    mixture.means_ = np.array([X[y == c].mean(axis=0) for c in range(3)])
+    mixture.weights_ = np.full(3, 1 / 3)
+    mixture.precisions_cholesky_ = (
+        np.sqrt(precision) if covariance_type == "diag" else np.linalg.cholesky(precision)
+    )
+    score = GDADensity(covariance_type, None).fit(X, y).score_samples(X)
+    np.testing.assert_allclose(score, mixture.score_samples(X), rtol=1e-8)
+
+
+@pytest.mark.parametrize("covariance_type", ["full", "diag"])
+def test_one_class_is_one_gaussian(data, covariance_type):
+    X, _ = data
+    expected = GaussianDensity(covariance_type).fit(X).score_samples(X)
+    score = GDADensity(covariance_type).fit(X, ["all"] * len(X)).score_samples(X)
+    np.testing.assert_allclose(score, expected, rtol=1e-14)
+
+
+def test_names_of_the_labels_do_not_matter(data):
+    X, y = data
+    expected = GDADensity().fit(X, y).score_samples(X)
+    names = np.array(["zebra", "ape", "cow"])
+    assert np.allclose(GDADensity().fit(X, names[y]).score_samples(X), expected, rtol=1e-13)
+    assert GDADensity().fit(X, names[y]).classes_.tolist() == ["ape", "cow", "zebra"]
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    p=st.integers(1, 3),
+    cuts=st.lists(st.integers(1, 59), max_size=6),
+    offset=st.sampled_from([0.0, 1e3, -1e6, 1e6]),
+    weighted=st.booleans(),
+    covariance_type=st.sampled_from(TYPES),
+    shrinkage=st.sampled_from(SHRINKAGE),
+    class_weights=st.sampled_from(["equal", "empirical"]),
+)
+def test_fit_is_partial_fit_is_plus(
+    seed, p, cuts, offset, weighted, covariance_type, shrinkage, class_weights
+):
+    """Small parts leave classes out: they are known to partial_fit, and unknown to ``+``."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(60) % 3
+    X = rng.standard_t(5, size=(60, p)) + offset + 2 * y[:, None]
+    w = 0.5 + rng.random(60) if weighted else None
+    new = GDADensity(covariance_type, shrinkage, class_weights)
+    whole = GDADensity(**new.get_params()).fit(X, y, sample_weight=w)
+    streamed, parts = GDADensity(**new.get_params()), []
+    for rows in np.split(rng.permutation(60), sorted(set(cuts))):
+        weights = None if w is None else w[rows]
+        streamed.partial_fit(X[rows], y[rows], classes=[0, 1, 2], sample_weight=weights)
+        part = GDADensity(**new.get_params())
+        parts.append(part.partial_fit(X[rows], y[rows], sample_weight=weights))
+    for other in (streamed, reduce(add, parts)):
+        for a, b in zip(other.moments_, whole.moments_, strict=True):
+            np.testing.assert_allclose(a.mean, b.mean, rtol=0, atol=1e-9)
+            np.testing.assert_allclose(a.covariance, b.covariance, rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(other.shrinkage_, whole.shrinkage_, rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(other.target_, whole.target_, rtol=1e-10)
+        got, expected = other.score_samples(X), whole.score_samples(X)
+        np.testing.assert_allclose(got, expected, rtol=1e-10, atol=1e-10)
+
+
+def test_classes_missing_from_a_part(data):
+    X, y = data
+    parts = [GDADensity().fit(X[y == c], y[y == c]) for c in (2, 0, 1)]
+    merged = parts[0] + parts[1] + parts[2]
+    assert merged.classes_.tolist() == [0, 1, 2]
+    expected = GDADensity().fit(X, y).score_samples(X)
+    np.testing.assert_allclose(merged.score_samples(X), expected, rtol=1e-12)
+
+
+def test_a_class_of_weight_zero_was_not_seen(data):
+    X, y = data
+    density = GDADensity().fit(X, y, sample_weight=(y != 1).astype(float))
+    assert density.classes_.tolist() == [0, 2]
+    expected = GDADensity().fit(X[y != 1], y[y != 1]).score_samples(X)
+    np.testing.assert_allclose(density.score_samples(X), expected, rtol=1e-13)
+
+
+def test_announced_class_without_samples(data):
+    X, y = data
+    density = GDADensity().partial_fit(X, y, classes=[0, 1, 2, 9])
+    message = r"classes \[9\] were announced but no sample of them came"
+    for read in ("rank_", "condition_number_"):
+        with pytest.raises(ValueError, match=message):
+            getattr(density, read)
+    for score in (density.score_samples, density.class_log_density):
+        with pytest.raises(ValueError, match=message):
+            score(X)
+    density.partial_fit(X[:10] + 5, np.full(10, 9))
+    expected = GDADensity().fit(np.vstack([X, X[:10] + 5]), np.append(y, np.full(10, 9)))
+    np.testing.assert_allclose(density.score_samples(X), expected.score_samples(X), rtol=1e-12)
+
+
+def test_unseen_label_in_partial_fit(data):
+    X, y = data
+    density = GDADensity().partial_fit(X, y)
+    before = density.score_samples(X)
+    with pytest.raises(ValueError, match=r"labels \[7\] .* not among classes \[0, 1, 2\]"):
+        density.partial_fit(X[:2], [0, 7])
+    with pytest.raises(ValueError, match=r"classes must stay \[0, 1, 2\] .* got \[0, 1, 7\]"):
+        density.partial_fit(X[:2], [0, 1], classes=[0, 1, 7])
+    assert np.array_equal(density.score_samples(X), before)
+
+
+@pytest.mark.parametrize(
+    "other", [GDADensity("tied"), GDADensity(shrinkage=None), GDADensity(class_weights="empirical")]
+)
+def test_merge_of_other_parameters_is_refused(data, other):
+    X, y = data
+    with pytest.raises(ValueError, match="cannot merge densities with different parameters"):
+        GDADensity().fit(X, y) + other.fit(X, y)
+
+
+def test_merge_of_other_things_is_refused(data):
+    X, y = data
+    with pytest.raises(TypeError):
+        GDADensity().fit(X, y) + GaussianDensity().fit(X)
+    with pytest.raises(ValueError, match="need the same features"):
+        GDADensity().fit(X, y) + GDADensity().fit(X[:, :2], y)
+    with pytest.raises(ValueError, match="not fitted"):
+        GDADensity().fit(X, y) + GDADensity()
+
+
+def test_class_with_fewer_samples_than_features(data):
+    X, y = data
+    keep = np.flatnonzero((y != 1) | (np.cumsum(y == 1) <= 2))
+    X, y = X[keep], y[keep]
+    message = (
+        r"class 1: the covariance of 3 features is singular \(rank 1, n_samples = 2\) and "
+        r"shrinkage is 0; use shrinkage='oas', covariance_type='tied' or 'diag'"
+    )
+    with pytest.raises(ValueError, match=message):
+        GDADensity(shrinkage=None).fit(X, y)
+    # Two samples look free of error to Ledoit and Wolf (scikit-learn says 0 too).
+    assert ledoit_wolf(X[y == 1])[1] == 0.0
+    with pytest.raises(ValueError, match=message):
+        GDADensity(shrinkage="ledoit-wolf").fit(X, y)
+    for remedy in (GDADensity(), GDADensity("tied", None), GDADensity("diag", None)):
+        assert np.isfinite(remedy.fit(X, y).score_samples(X)).all()
+
+
+@pytest.mark.parametrize("shrinkage", ["oas", "ledoit-wolf", 0.3])
+@pytest.mark.parametrize("n", [1, 5])
+def test_class_of_one_point_takes_the_pooled_trace(data, shrinkage, n):
+    X, y = data
+    X, y = np.vstack([X, np.full((n, 3), 4.0)]), np.append(y, np.full(n, 5))
+    density = GDADensity(shrinkage=shrinkage).fit(X, y)
+    scatter = sum(np.trace(np.cov(X[y == c].T, bias=True)) * (y == c).sum() for c in range(3))
+    assert density.target_[3] == pytest.approx(scatter / len(X) / 3, rel=1e-12)
+    assert density.shrinkage_[3] == 1.0
+    expected = stats.multivariate_normal(np.full(3, 4.0), density.target_[3] * np.eye(3)).logpdf(X)
+    np.testing.assert_allclose(density.class_log_density(X)[:, 3], expected, rtol=1e-12)
+    with pytest.raises(ValueError, match=rf"class 5: all samples are the same .*n_samples = {n}"):
+        GDADensity(shrinkage=None).fit(X, y)
+    assert np.isfinite(GDADensity("tied", None).fit(X, y).score_samples(X)).all()
+
+
+@pytest.mark.parametrize("shrinkage", SHRINKAGE)
+@pytest.mark.parametrize(
+    ("covariance_type", "who"),
+    [("full", "class 'a'"), ("diag", "class 'a'"), ("tied", "the tied covariance")],
+)
+def test_all_rows_equal(covariance_type, who, shrinkage):
+    message = rf"{who}: all samples are the same point \(n_samples = "
+    with pytest.raises(ValueError, match=message):
+        GDADensity(covariance_type, shrinkage).fit(np.full((6, 2), 0.1), list("aabbab"))
+
+
+@pytest.mark.parametrize(
+    ("covariance_type", "who"),
+    [("full", "class 0"), ("diag", "class 0"), ("tied", "the tied covariance")],
+)
+def test_constant_feature_is_named(data, covariance_type, who):
+    X, y = data
+    X = np.insert(X, 1, 0.1, axis=1)
+    with pytest.raises(ValueError, match=rf"{who}: features \[1\] are constant"):
+        GDADensity(covariance_type, None).fit(X, y)
+    assert np.isfinite(GDADensity(covariance_type).fit(X, y).score_samples(X)).all()
+
+
+@pytest.mark.parametrize("covariance_type", ["full", "tied"])
+def test_duplicated_features(data, covariance_type):
+    X, y = data
+    X = np.column_stack([X, 2 * X[:, 0]])
+    with pytest.raises(ValueError, match=r"singular \(rank 3, .* drop duplicated features"):
+        GDADensity(covariance_type, None).fit(X, y)
+
+
+@pytest.mark.parametrize("covariance_type", TYPES)
+@pytest.mark.parametrize("shrinkage", SHRINKAGE)
+def test_overflow_in_training(data, covariance_type, shrinkage):
+    X, y = data
+    X[4, 1] = 1e300
+    with np.errstate(all="raise"), pytest.raises(ValueError, match="overflows; rescale the featur"):
+        GDADensity(covariance_type, shrinkage).fit(X, y)
+
+
+def test_rank_and_condition_number(data):
+    X, y = data
+    X = np.column_stack([X, np.where(y == 1, X[:, 0], X[:, 1] ** 2)])
+    density = GDADensity(shrinkage=0.1).fit(X, y)
+    assert density.rank_.tolist() == [4, 3, 4]
+    cov = [shrunk(c, 0.1) for c in covariances(X, y, "full")]
+    np.testing.assert_allclose(density.condition_number_, np.linalg.cond(cov), rtol=1e-8)
+    tied = GDADensity("tied", shrinkage=0.1).fit(X, y)
+    assert tied.rank_.tolist() == [4, 4, 4]
+    expected = np.linalg.cond(shrunk(covariances(X, y, "tied")[0], 0.1))
+    np.testing.assert_allclose(tied.condition_number_, np.full(3, expected), rtol=1e-8)
+
+
+@pytest.mark.parametrize("covariance_type", TYPES)
+def test_mixed_units_without_shrinkage(data, covariance_type):
+    X, y = data
+    unit = np.array([1e-8, 1.0, 1e8])
+    expected = GDADensity(covariance_type, None).fit(X, y).score_samples(X) - np.log(unit).sum()
+    got = GDADensity(covariance_type, None).fit(X * unit, y).score_samples(X * unit)
+    np.testing.assert_allclose(got, expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("covariance_type", TYPES)
+def test_far_points_are_minus_infinity(data, covariance_type):
+    X, y = data
+    density = GDADensity(covariance_type).fit(X, y)
+    far = np.array([[1e200, 1e200, 1e200], [1e200, -1e200, 1e200], [-1e300, 0, 1e300]])
+    with np.errstate(all="raise", under="ignore"):
+        assert (density.score_samples(far) == -np.inf).all()
+
+
+def test_merge_keeps_the_feature_names(data):
+    pandas = pytest.importorskip("pandas")
+    X, y = data
+    frame = pandas.DataFrame(X, columns=list("abc"))
+    merged = GDADensity().fit(frame, y) + GDADensity().fit(frame, y)
+    assert merged.feature_names_in_.tolist() == list("abc")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"covariance_type": "spherical"}, r"covariance_type must be one of .*got 'spherical'"),
+        ({"class_weights": "prior"}, r"class_weights must be one of .*got 'prior'"),
+        ({"shrinkage": "none"}, r"shrinkage must be None, a number .*got 'none'"),
+        ({"shrinkage": 2}, r"shrinkage must lie in \[0, 1\], got 2"),
+    ],
+)
+def test_parameters_are_checked(data, parameters, message):
+    for fit in ("fit", "partial_fit"):
+        with pytest.raises(ValueError, match=message):
+            getattr(GDADensity(**parameters), fit)(*data)
+
+
+def test_labels_are_checked(data):
+    X, y = data
+    with pytest.raises(ValueError, match=r"requires y .* use GaussianDensity"):
+        GDADensity().fit(X, None)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        GDADensity().fit(X, y[:-1])
+    with pytest.raises(ValueError, match="Unknown label type"):
+        GDADensity().fit(X, X[:, 0])
