@@ -33,8 +33,9 @@ class KNNDensity(DensityMixin, BaseEstimator):
     neighbors_ : NearestNeighbors
         The fitted index of centred rows.
     radius_floor_ : float
-        Smallest positive k-th distance among the training rows: exact copies of training rows are
-        scored as if they were this far, since their density would be infinite.
+        Smallest positive k-th distance among the training rows (if all are zero, as for
+        ``n_neighbors=1``: smallest distance of two distinct rows). No row is scored as nearer than
+        this: an exact copy of a training row would have an infinite density.
     n_features_in_ : int
         Number of features p.
 
@@ -78,8 +79,7 @@ class KNNDensity(DensityMixin, BaseEstimator):
             radius = self._radius(X)
         if not np.isfinite(radius).all():
             raise ValueError("the distances between the rows of X overflow; rescale the features")
-        positive = radius[radius > 0]
-        self.radius_floor_ = float(positive.min()) if len(positive) else 1.0
+        self.radius_floor_ = _smallest_positive(radius) or _smallest_gap(X) or 1.0
         return self
 
     def score_samples(self, X: Any) -> np.ndarray:
@@ -104,3 +104,18 @@ class KNNDensity(DensityMixin, BaseEstimator):
         # training row a positive distance to itself: the distance is taken again, directly.
         gap = X - self.neighbors_._fit_X[nearest]
         return np.asarray(np.sqrt(np.einsum("ij,ij->i", gap, gap)))
+
+
+def _smallest_positive(distance: np.ndarray) -> float:
+    """0 if there is none."""
+    positive = distance[distance > 0]
+    return float(positive.min()) if len(positive) else 0.0
+
+
+def _smallest_gap(X: np.ndarray) -> float:
+    """Smallest distance between two distinct rows of X (n, p); 0 if all are equal."""
+    rows = np.unique(X, axis=0)
+    if len(rows) == 1:
+        return 0.0
+    nearest = NearestNeighbors(n_neighbors=1).fit(rows).kneighbors(return_distance=False)[:, 0]
+    return _smallest_positive(np.linalg.norm(rows - rows[nearest], axis=1))
