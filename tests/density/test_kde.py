@@ -1,0 +1,96 @@
+"""KernelDensity against scipy's gaussian_kde and a naive double loop."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dipedl.density import KernelDensity
+
+
+def naive(X, queries, bandwidth, weights=None):
+    """One kernel a training row, its standard deviation in the units of the features."""
+    w = np.ones(len(X)) if weights is None else weights
+    mean = np.average(X, axis=0, weights=w)
+    h = bandwidth * np.sqrt(np.average((X - mean) ** 2, axis=0, weights=w))
+    density = [
+        sum(wi * stats.norm.pdf(q, x, h).prod() for x, wi in zip(X, w, strict=True)) / w.sum()
+        for q in queries
+    ]
+    return np.log(density)
+
+
+@pytest.mark.parametrize("rule", ["scott", "silverman", 0.4])
+def test_one_feature_against_scipy(rng, rule):
+    x = rng.exponential(3.0, size=70)
+    ours = KernelDensity(rule).fit(x[:, None])
+    # scipy takes the standard deviation over n - 1.
+    bessel = np.sqrt(69 / 70)
+    plain = stats.gaussian_kde(x, rule)
+    expected = stats.gaussian_kde(x, plain.factor * bessel).logpdf(x)
+    assert ours.bandwidth_ == pytest.approx(plain.factor, rel=1e-12)
+    np.testing.assert_allclose(ours.score_samples(x[:, None]), expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("rule", ["scott", "silverman"])
+def test_bandwidth_against_scipy_in_many_features(rng, rule):
+    X = rng.normal(size=(50, 6))
+    expected = stats.gaussian_kde(X.T, rule).factor
+    assert KernelDensity(rule).fit(X).bandwidth_ == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_against_naive_loops(rng, weighted):
+    X = rng.normal(size=(30, 3)) * [1e-3, 1, 1e3] + [0, 5, 0]
+    w = rng.random(30) if weighted else None
+    density = KernelDensity(0.5).fit(X, sample_weight=w)
+    queries = X[:10] * 1.1
+    expected = naive(X, queries, 0.5, w)
+    np.testing.assert_allclose(density.score_samples(queries), expected, rtol=1e-10)
+    assert density.score(queries) == pytest.approx(expected.mean(), rel=1e-10)
+
+
+@pytest.mark.parametrize("rule", ["scott", "silverman", 0.4])
+def test_weights_are_repetition(rng, rule):
+    X, times = rng.normal(size=(25, 2)), rng.integers(0, 4, 25)
+    weighted = KernelDensity(rule).fit(X, sample_weight=times)
+    repeated = KernelDensity(rule).fit(X.repeat(times, axis=0))
+    assert weighted.bandwidth_ == pytest.approx(repeated.bandwidth_, rel=1e-12)
+    np.testing.assert_allclose(weighted.score_samples(X), repeated.score_samples(X), rtol=1e-10)
+
+
+def test_unit_of_a_feature_is_only_a_jacobian(rng):
+    X, unit = rng.normal(size=(40, 3)) + 2, np.array([1e-8, 1.0, 1e8])
+    expected = KernelDensity().fit(X).score_samples(X) - np.log(unit).sum()
+    got = KernelDensity().fit(X * unit).score_samples(X * unit)
+    np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_constant_feature_counts_as_one_of_unit_spread(rng):
+    X = rng.normal(size=(40, 2))
+    h = KernelDensity(0.5)
+    # The kernel of the constant feature is a normal of standard deviation 0.5 at its peak.
+    expected = h.fit(X).score_samples(X) - np.log(0.5 * np.sqrt(2 * np.pi))
+    with_constant = np.column_stack([X, np.full(40, 7.0)])
+    got = KernelDensity(0.5).fit(with_constant).score_samples(with_constant)
+    np.testing.assert_allclose(got, expected, rtol=1e-10)
+
+
+def test_overflow_in_training(rng):
+    X = rng.normal(size=(20, 3))
+    X[4, 1] = 1e300
+    with np.errstate(all="raise"), pytest.raises(ValueError, match=r"features \[1\] overflows"):
+        KernelDensity().fit(X)
+
+
+@pytest.mark.parametrize(
+    ("bandwidth", "message"),
+    [
+        ("normal", r"number > 0 or one of \['scott', 'silverman'\], got 'normal'"),
+        (0.0, "bandwidth must be > 0, got 0.0"),
+        (-1, "bandwidth must be > 0, got -1"),
+        (float("nan"), "bandwidth must be > 0, got nan"),
+    ],
+)
+def test_bandwidth_is_checked(rng, bandwidth, message):
+    with pytest.raises(ValueError, match=message):
+        KernelDensity(bandwidth).fit(rng.normal(size=(5, 2)))
