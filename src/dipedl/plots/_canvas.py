@@ -1,0 +1,28 @@
+"""Where to draw if the caller does not say, and in which colours."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import FigureBase
+
+#: Okabe and Ito's palette: told apart by colour-blind readers too.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+#: A second mark beside the colour.
+LINES = ("-", "--", "-.", ":")
+
+
+def new_axes() -> Axes:
+    """Axes of a new figure."""
+    return figure_or_new(None, (4.5, 3.4)).add_subplot()
+
+
+def figure_or_new(fig: FigureBase | None, size: tuple[float, float]) -> FigureBase:
+    """`fig`, or a new figure of this size in inches, unknown to pyplot."""
+    if fig is not None:
+        return fig
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=size, layout="constrained")

@@ -1,0 +1,128 @@
+"""How well probabilities and uncertainties fit what happened."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..metrics import risk_coverage_curve
+from ..metrics._binning import top_label
+from ._canvas import LINES, new_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["reliability_diagram", "risk_coverage"]
+
+
+def reliability_diagram(
+    y: ArrayLike,
+    proba: ArrayLike,
+    *,
+    n_bins: int = 10,
+    label: str | None = None,
+    color: str | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Accuracy against confidence in the top class, in bins of equal width.
+
+    Parameters
+    ----------
+    y : array-like of int, shape (n,)
+        True class indices, 0..k-1.
+    proba : array-like, shape (n, k)
+        Class probabilities; rows sum to one.
+    n_bins : int, default=10
+        Number of bins between 0 and 1; empty ones are left out.
+    label, color : str, optional
+        Of this curve.
+    ax : Axes, optional
+        Where to draw; call again with the same to compare.
+
+    Returns
+    -------
+    Axes
+        Bars are 95 % Wilson intervals of the accuracy: a bin of few inputs says little.
+
+    Examples
+    --------
+    >>> from dipedl.plots import reliability_diagram
+    >>> ax = reliability_diagram([0, 1, 1], [[0.9, 0.1], [0.4, 0.6], [0.7, 0.3]])
+    >>> ax.get_xlabel()
+    'confidence'
+    """
+    confidence, hit = top_label(y, proba)
+    bins = np.minimum((confidence * n_bins).astype(int), n_bins - 1)
+    size = np.bincount(bins, minlength=n_bins)
+    used = size > 0
+    mean, accuracy = (
+        np.bincount(bins, weights=values, minlength=n_bins)[used] / size[used]
+        for values in (confidence, hit)
+    )
+    low, high = _wilson(accuracy, size[used])
+    if ax is None:
+        ax = new_axes()
+    if not ax.lines:
+        ax.plot([0, 1], [0, 1], color="0.5", linewidth=1, linestyle=":")
+    errors = np.abs(np.stack([accuracy - low, high - accuracy]))
+    ax.errorbar(
+        mean, accuracy, errors, label=label, color=color, marker="o", markersize=4, linewidth=1.6
+    )
+    ax.set(xlabel="confidence", ylabel="accuracy", xlim=(0, 1), ylim=(0, 1))
+    return ax
+
+
+def risk_coverage(
+    correct: ArrayLike,
+    uncertainty: ArrayLike,
+    *,
+    label: str | None = None,
+    color: str | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Error rate among the most certain inputs, against the share of inputs answered.
+
+    Parameters
+    ----------
+    correct : array-like of bool, shape (n,)
+        Whether each prediction is right; False for an input that has no right answer.
+    uncertainty : array-like, shape (n,)
+        Uncertainty of each prediction, higher = less sure.
+    label, color : str, optional
+        Of this curve.
+    ax : Axes, optional
+        Where to draw; call again with the same to compare.
+
+    Returns
+    -------
+    Axes
+        The axes drawn on.
+
+    See Also
+    --------
+    dipedl.metrics.risk_coverage_curve : the numbers.
+
+    Examples
+    --------
+    >>> from dipedl.plots import risk_coverage
+    >>> risk_coverage([True, True, False], [0.1, 0.2, 0.9]).get_ylabel()
+    'error rate'
+    """
+    curve = risk_coverage_curve(correct, uncertainty)
+    if ax is None:
+        ax = new_axes()
+    style = LINES[len(ax.lines) % len(LINES)]
+    ax.plot(curve.coverage, curve.risk, label=label, color=color, linestyle=style, linewidth=1.8)
+    ax.set(xlabel="coverage: share of inputs answered", ylabel="error rate", xlim=(0, 1))
+    ax.set_ylim(bottom=0)
+    return ax
+
+
+def _wilson(share: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """95 % interval of a share of n (Wilson, 1927)."""
+    z2 = 1.959964**2
+    centre = (share + z2 / (2 * n)) / (1 + z2 / n)
+    half = np.sqrt(z2 * share * (1 - share) / n + z2 * z2 / (4 * n * n)) / (1 + z2 / n)
+    return centre - half, centre + half

@@ -1,0 +1,105 @@
+"""Uncertainty of known and unknown inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ._canvas import COLORS, LINES, new_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["uncertainty_histogram"]
+
+_ODDS_TICKS = (1e-4, 1e-3, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 1 - 1e-4)
+
+
+def uncertainty_histogram(
+    scores: Mapping[str, ArrayLike],
+    *,
+    log_odds: bool = False,
+    bins: int = 36,
+    threshold: float | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Share of inputs by uncertainty (or confidence), one outline per set.
+
+    Parameters
+    ----------
+    scores : mapping of str to array-like, shape (n_i,)
+        Finite values by name of the set, such as ``{"ID": u_in, "OOD": u_out}``.
+    log_odds : bool, default=False
+        For values in [0, 1]: stretch both ends, where vacuity and confidence crowd. What lies
+        beyond 0.0001 or 0.9999 is counted in the outermost bin.
+    bins : int, default=36
+        Number of bins.
+    threshold : float, optional
+        Marked by a line.
+    ax : Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    Axes
+        The axes drawn on.
+
+    Raises
+    ------
+    ValueError
+        If no set is given, or one is empty or not finite.
+
+    Examples
+    --------
+    >>> from dipedl.plots import uncertainty_histogram
+    >>> ax = uncertainty_histogram({"ID": [0.1, 0.2], "OOD": [0.9]}, log_odds=True)
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
+    ['ID', 'OOD']
+    """
+    sets = {name: _finite(name, values) for name, values in scores.items()}
+    if not sets:
+        raise ValueError("scores must hold at least one set, got none; pass {'ID': u_in}")
+    if ax is None:
+        ax = new_axes()
+    scale = _log_odds if log_odds else np.asarray
+    if log_odds:
+        ax.set_xticks(_log_odds(np.array(_ODDS_TICKS)), [f"{t:g}" for t in _ODDS_TICKS])
+    scaled = {name: scale(values) for name, values in sets.items()}
+    _outlines(ax, scaled, _edges(scaled, log_odds, bins))
+    if threshold is not None:
+        ax.axvline(float(scale(np.array(threshold))), color="0.5", linewidth=1, linestyle=":")
+    ax.set_ylabel("share of the set")
+    ax.legend()
+    return ax
+
+
+def _outlines(ax: Axes, sets: Mapping[str, np.ndarray], edges: np.ndarray) -> None:
+    for i, (name, values) in enumerate(sets.items()):
+        share = np.histogram(values, edges)[0] / len(values)
+        color, line = COLORS[i % len(COLORS)], LINES[i % len(LINES)]
+        ax.stairs(share, edges, label=name, linewidth=1.8, color=color, linestyle=line)
+        ax.stairs(share, edges, fill=True, alpha=0.12, color=color)
+
+
+def _edges(sets: Mapping[str, np.ndarray], log_odds: bool, bins: int) -> np.ndarray:
+    everything = np.concatenate(list(sets.values()))
+    ends = _log_odds(np.array([0.0, 1.0])) if log_odds else everything
+    return np.histogram_bin_edges(everything, bins, (float(ends.min()), float(ends.max())))
+
+
+def _finite(name: str, values: ArrayLike) -> np.ndarray:
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 1 or not len(array) or not np.isfinite(array).all():
+        raise ValueError(
+            f"scores[{name!r}] must be a non-empty 1-d array of finite numbers, "
+            f"got shape {array.shape}; clip or drop what is infinite"
+        )
+    return array
+
+
+def _log_odds(p: np.ndarray) -> np.ndarray:
+    inside = np.clip(p, _ODDS_TICKS[0], _ODDS_TICKS[-1])
+    return np.asarray(np.log(inside) - np.log1p(-inside))
