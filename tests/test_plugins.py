@@ -1,0 +1,225 @@
+"""A plug-in folder is its own registry: what every file must hold, and that one file is enough."""
+
+import ast
+import inspect
+import os
+import re
+import shutil
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from sklearn.base import BaseEstimator
+
+import dipedl
+from dipedl import density, testing
+from dipedl._plugins import attach, explain_missing, public_names
+
+ROOT = Path(dipedl.__file__).parent
+TESTS = Path(__file__).parent
+FOLDERS = sorted(p.parent for p in ROOT.glob("*/__init__.py") if "attach(" in p.read_text("utf-8"))
+FILES = [path for folder in FOLDERS for path in sorted(folder.glob("[!_]*.py"))]
+ESTIMATORS = [name for name in density.__all__ if name.endswith("Density")]
+
+STUDENT = '''"""Student's t."""
+
+import numpy as np
+from scipy import stats
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+__all__ = ["StudentDensity"]
+
+
+class StudentDensity(DensityMixin, BaseEstimator):
+    def fit(self, X, y=None):
+        X = validate_data(self, X, dtype="float64")
+        self.mean_, self.scale_ = X.mean(axis=0), X.std(axis=0) + 1e-9
+        return self
+
+    def score_samples(self, X):
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype="float64", reset=False)
+        with np.errstate(over="ignore"):
+            return stats.t(7, self.mean_, self.scale_).logpdf(X).sum(axis=1)
+'''
+
+
+def file_id(path):
+    return f"{path.parent.name}/{path.name}"
+
+
+def literal_all(text):
+    """Names in the one literal ``__all__`` at column 0, or None."""
+    found = [
+        node.value
+        for node in ast.parse(text).body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+    ]
+    if len(found) != 1 or not re.search(r"^__all__ = \[", text, re.MULTILINE):
+        return None
+    try:
+        return ast.literal_eval(found[0])
+    except ValueError:
+        return None
+
+
+def missing_sections(thing):
+    """Which sections and parameters its docstring lacks."""
+    doc = inspect.getdoc(thing) or ""
+    sections = ["Parameters", "Examples"] + ["Attributes"] * isinstance(thing, type)
+    lacks = [s for s in sections if not re.search(rf"^{s}\n-+$", doc, re.MULTILINE)]
+    for name in inspect.signature(thing).parameters:
+        if not re.search(rf"^(\w+, )*{name}(, \w+)* : ", doc, re.MULTILINE):
+            lacks.append(name)
+    return lacks
+
+
+@pytest.mark.parametrize("path", FILES, ids=file_id)
+def test_file_holds_a_literal_all(path):
+    text = path.read_text(encoding="utf-8")
+    names = literal_all(text)
+    assert names
+    tree = ast.parse(text)
+    defined = {n.name for n in tree.body if isinstance(n, ast.ClassDef | ast.FunctionDef)}
+    assert set(names) <= defined
+    assert ast.get_docstring(tree)
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if p.parent.name == "density"], ids=file_id)
+def test_density_file_holds_one_public_class_and_nothing_else_public(path):
+    text = path.read_text(encoding="utf-8")
+    public = [
+        n.name
+        for n in ast.parse(text).body
+        if isinstance(n, ast.ClassDef | ast.FunctionDef) and not n.name.startswith("_")
+    ]
+    assert public == literal_all(text)
+    assert len(public) == 1
+    assert len(text.splitlines()) <= 300
+
+
+@pytest.mark.parametrize("name", density.__all__)
+def test_density_is_documented(name):
+    cls = getattr(density, name)
+    assert missing_sections(cls) == []
+    assert issubclass(cls, BaseEstimator)
+    for method in ("fit", "score_samples"):
+        assert inspect.getdoc(getattr(cls, method)), method
+
+
+def test_checks_of_files_can_fail():
+    assert literal_all('__all__ = ["A"]\n') == ["A"]
+    for text in ("", "__all__ = names()", '__all__ = ["A"]\n__all__ = ["B"]', "__all__ = [A]"):
+        assert literal_all(text) is None
+
+    class Poor:
+        """Poor.
+
+        Parameters
+        ----------
+        a, b : int
+            Numbers.
+        """
+
+        def __init__(self, a, b, c):
+            pass
+
+    assert missing_sections(Poor) == ["Examples", "Attributes", "c"]
+
+
+def test_no_name_twice():
+    names = [name for folder in FOLDERS for name in public_names(folder)]
+    assert len(names) == len(set(names))
+
+
+def test_a_name_in_two_files_is_an_error(tmp_path):
+    for file in ("one", "two"):
+        (tmp_path / f"{file}.py").write_text('__all__ = ["Same"]\n')
+    with pytest.raises(ImportError, match=r"'Same' is exported by both one\.py and two\.py"):
+        public_names(tmp_path)
+
+
+def test_private_files_and_files_without_all_are_not_listed(tmp_path):
+    (tmp_path / "_hidden.py").write_text('__all__ = ["Hidden"]\n')
+    (tmp_path / "plain.py").write_text("x = 1\n")
+    (tmp_path / "shown.py").write_text('__all__ = ["Shown"]\nraise RuntimeError("imported")\n')
+    assert public_names(tmp_path) == {"Shown": "shown"}
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda p: p.name)
+def test_folder_lists_and_gives_every_name(folder):
+    package = import_module(f"dipedl.{folder.name}")
+    names = public_names(folder)
+    assert package.__all__ == dir(package) == sorted(names)
+    for name, stem in names.items():
+        try:
+            thing = getattr(package, name)
+        except ImportError as error:
+            pytest.skip(str(error))
+        assert thing.__module__ == f"dipedl.{folder.name}.{stem}"
+    assert import_module(f"dipedl.{folder.name}.{stem}") is getattr(package, stem)
+    with pytest.raises(AttributeError, match=rf"has no attribute 'Nothing'; it has .*{name}"):
+        package.Nothing  # noqa: B018
+
+
+def test_missing_package_names_its_extra(tmp_path, monkeypatch):
+    package = tmp_path / "a_folder_of_plugins"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "flow.py").write_text('import zuko.nothing_of_the_kind\n__all__ = ["Flow"]\n')
+    (package / "odd.py").write_text('import no_such_package\n__all__ = ["Odd"]\n')
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(sys.modules, "zuko", None)
+    get, _, names = attach(package.name, str(package / "__init__.py"))
+    assert names == ["Flow", "Odd"]
+    with pytest.raises(ImportError, match=r"Flow needs the package 'zuko': .*'dipedl\[flows\]'"):
+        get("Flow")
+    with pytest.raises(ImportError, match="No module named 'no_such_package'"):
+        get("Odd")
+
+
+def test_other_import_errors_stay_what_they_are():
+    error = ImportError("circular")
+    assert explain_missing(error, "x") is error
+
+
+@pytest.fixture(scope="module")
+def extended(tmp_path_factory):
+    """Environment of an interpreter that sees a copy of the package with one more density file."""
+    source = tmp_path_factory.mktemp("extended")
+    shutil.copytree(ROOT, source / "dipedl", ignore=shutil.ignore_patterns("__pycache__"))
+    (source / "dipedl" / "density" / "student.py").write_text(STUDENT)
+    return {**os.environ, "PYTHONPATH": str(source)}
+
+
+def run(environment, *arguments):
+    out = subprocess.run(
+        [sys.executable, *arguments], env=environment, capture_output=True, text=True
+    )
+    assert out.returncode == 0, out.stdout + out.stderr
+    return out.stdout
+
+
+def test_a_new_density_file_is_listed_without_an_edit(extended):
+    code = """
+import sys
+from dipedl import density
+assert "StudentDensity" in density.__all__ and "sklearn" not in sys.modules
+from dipedl import DIPClassifier
+from sklearn.datasets import load_iris
+X, y = load_iris(return_X_y=True)
+model = DIPClassifier(density=density.StudentDensity()).fit(X, y)
+print(*density.__all__, model.predict_ood(100 * X[:1]))
+"""
+    expected = sorted([*density.__all__, "StudentDensity"])
+    assert run(extended, "-c", code).split() == [*expected, "[-1]"]
+
+
+def test_a_new_density_file_is_checked_without_an_edit(extended):
+    suite = str(TESTS / "density" / "test_conformance.py")
+    options = ("-q", "-p", "no:cacheprovider", "--rootdir", str(TESTS.parent), "-k", "Student")
+    report = run(extended, "-m", "pytest", suite, *options, "-o", "addopts=")
+    assert f"{len(testing.DENSITY_CHECKS)} passed" in report
