@@ -17,7 +17,7 @@ from ..moments import Moments
 Shrinkage = float | str | None
 Mergeable = TypeVar("Mergeable", bound=BaseEstimator)
 
-_CHUNK_BYTES = 1 << 23
+_CHUNK_BYTES = 1 << 22
 _LOG_2PI = float(np.log(2 * np.pi))
 _EPS = float(np.finfo(np.float64).eps)
 
