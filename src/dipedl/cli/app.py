@@ -5,16 +5,19 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 from rich.console import Console
 
 from .. import __version__, density
 from .._plugins import EXTRAS, explain_missing
+
+if TYPE_CHECKING:
+    from ..demo import DemoResult
 
 __all__ = ["app"]
 
@@ -101,20 +104,21 @@ def demo(
     with _exit_on(ValueError, ImportError):
         planned = stages(names)
     _check_writable(out)
-    write = _report_writer()
+    render = _report_renderer()
     console = Console(highlight=False)
-    with stage_display(planned + [_DRAW] * (write is not None), quiet) as progress:
+    with stage_display(planned + [_DRAW] * (render is not None), quiet) as progress:
         result = run(names, seed=seed, progress=progress)
-        with _exit_on(OSError):
-            result.write_json(out.with_suffix(".json"))
-            if write is not None:
-                with progress(_DRAW):
-                    write(result, out)
+        with progress(_DRAW) if render else nullcontext():
+            page = render(result) if render else None
     print_result(console, result)
+    with _exit_on(OSError):
+        result.write_json(out.with_suffix(".json"))
+        if page is not None:
+            out.write_text(page, encoding="utf-8")
     if names is None and "cnn" not in result.receipt.models:
         typer.echo("No CNN: it needs torch: pip install 'dipedl[torch]'")
-    _say_where(out, write is not None)
-    if open_ and write is not None:
+    _say_where(out, page is not None)
+    if open_ and page is not None:
         typer.launch(out.resolve().as_uri())
 
 
@@ -124,12 +128,12 @@ def _requested(models: str | None) -> tuple[str, ...] | None:
     return tuple(name.strip() for name in models.split(",") if name.strip())
 
 
-def _report_writer() -> Callable[..., None] | None:
-    """The function that writes the report, or None if its packages are missing."""
+def _report_renderer() -> Callable[[DemoResult], str] | None:
+    """The function that makes the report, or None if its packages are missing."""
     with suppress(ImportError):
-        from ..report import write
+        from ..report import render
 
-        return write
+        return render
     return None
 
 

@@ -47,6 +47,16 @@ class SetFinding:
     flagged: tuple[float, ...]
 
     @property
+    def dip_range(self) -> str:
+        """From the lowest to the highest AUROC of vacuity."""
+        return _range(self.dip)
+
+    @property
+    def bare_range(self) -> str:
+        """From the lowest to the highest AUROC of the better bare score."""
+        return _range(self.bare)
+
+    @property
     def wins(self) -> int:
         """For how many classifiers vacuity is ahead."""
         return sum(d > b for d, b in zip(self.dip, self.bare, strict=True))
@@ -100,7 +110,7 @@ def headline(result: DemoResult) -> str:
         "DIP-EDL's vacuity against the better of the classifiers' own scores:"
     ]
     parts += [
-        f"{f.title} {_range(f.dip)} against {_range(f.bare)}, {f.verdict}"
+        f"{f.title} {f.dip_range} against {f.bare_range}, {f.verdict}"
         + (";" if f is not found[-1] else ".")
         for f in found
     ]

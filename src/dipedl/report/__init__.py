@@ -1,1 +1,5 @@
 """One self-contained HTML page about a result of the demo."""
+
+from .page import render, write
+
+__all__ = ["render", "write"]
