@@ -158,13 +158,16 @@ def test_mixed_units_without_shrinkage(rng):
 
 @pytest.mark.parametrize("covariance_type", ["full", "diag"])
 def test_far_points_are_minus_infinity(rng, covariance_type):
-    density = GaussianDensity(covariance_type).fit(rng.normal(size=(50, 40)) * 1e-3)
-    far = np.array([np.full(40, 1e200), np.full(40, -1e200), np.resize([1e300, -1e300], 40)])
+    X = 1e-3 * rng.normal(size=(60, 40)) @ rng.normal(size=(40, 40))
+    density = GaussianDensity(covariance_type, None).fit(X)
+    signs = np.resize([1.0, -1.0], 40)
+    # 1e307 over a standard deviation of 1e-3 is inf already before it is squared.
+    far = np.array([np.full(40, 1e200), np.full(40, -1e200), 1e300 * signs, 1e307 * signs])
     assert (density.score_samples(far) == -np.inf).all()
     near = rng.normal(size=(1, 40))
     alone = density.score_samples(near)
     together = density.score_samples(np.vstack([far, near, far]))
-    assert together[3] == pytest.approx(alone[0], rel=1e-12)
+    assert together[4] == pytest.approx(alone[0], rel=1e-12)
 
 
 def test_rank_and_condition_number(rng):
