@@ -1,0 +1,278 @@
+"""Plant mistakes in a copy of the source and require that the tests turn red for each.
+
+Run by hand or in CI, from anywhere: ``python tests/mutants.py [word ...]`` (only the mutants whose
+name holds a word). Exit code 1 if a mutant survives, does not apply, or if the tests are red
+without any.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+class Mutant(NamedTuple):
+    """Replace `old`, which must occur exactly once in `file`, by `new`; `tests` must turn red."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: str
+
+
+MUTANTS = [
+    Mutant(
+        "log-determinant dropped",
+        "density/_gaussian.py",
+        "(p * _LOG_2PI + self.log_det + distance)",
+        "(p * _LOG_2PI + distance)",
+        "density/test_conformance.py",
+    ),
+    Mutant(
+        "log 2 pi dropped",
+        "density/_gaussian.py",
+        "(p * _LOG_2PI + self.log_det + distance)",
+        "(self.log_det + distance)",
+        "density/test_conformance.py",
+    ),
+    Mutant(
+        "scatter never divided by n",
+        "moments.py",
+        "self.scatter / self.weight)",
+        "self.scatter)",
+        "test_moments.py",
+    ),
+    Mutant(
+        "n - 1 instead of n",
+        "moments.py",
+        "self.scatter / self.weight)",
+        "self.scatter / (self.weight - 1))",
+        "density/test_gda.py",
+    ),
+    Mutant(
+        "merge without the between-chunk term",
+        "moments.py",
+        "scatter = self.scatter + self.weight * outer",
+        "scatter = self.scatter + 0 * outer",
+        "density/test_conformance.py",
+    ),
+    Mutant(
+        "merge without a fourth-moment cross term",
+        "moments.py",
+        "self.quartic + 4 * eT + 4 * eSe",
+        "self.quartic + 4 * eT",
+        "density/test_gaussian.py",
+    ),
+    Mutant(
+        "rows of weight zero kept",
+        "moments.py",
+        "rows = rows[weights[rows] > 0] if weights[rows].any() else rows[:1]",
+        "rows = rows[weights[rows] > -1]",
+        "test_moments.py",
+    ),
+    Mutant(
+        "no shrinkage",
+        "density/_gaussian.py",
+        "    cov = (1 - intensity) * moments.covariance\n",
+        "    intensity = 0.0\n    cov = (1 - intensity) * moments.covariance\n",
+        "density/test_gaussian.py",
+    ),
+    Mutant(
+        "OAS without its 1/p",
+        "density/_gaussian.py",
+        "(mean_square - 1 / len(cov))",
+        "mean_square",
+        "density/test_gaussian.py",
+    ),
+    Mutant(
+        "a jitter instead of a refusal",
+        "density/_gaussian.py",
+        "lapack.dpotrf(cov / np.outer(scale, scale), lower",
+        "lapack.dpotrf(cov / np.outer(scale, scale) + 1e-6 * np.eye(len(cov)), lower",
+        "density/test_gaussian.py",
+    ),
+    Mutant(
+        "an n x n buffer in the squared distance",
+        "density/_gaussian.py",
+        'np.einsum("ji,ji->i", white, white)',
+        "np.diag(white.T @ white)",
+        "density/test_conformance.py",
+    ),
+    Mutant(
+        "scoring changes its input",
+        "density/_gaussian.py",
+        "D = (X - self.origin) - self.offset",
+        "X -= self.origin; D = X - self.offset",
+        "density/test_conformance.py",
+    ),
+    Mutant(
+        "class weights swapped",
+        "density/gda.py",
+        'if self.class_weights == "equal"',
+        'if self.class_weights == "empirical"',
+        "density/test_gda.py",
+    ),
+    Mutant(
+        "kernel density without its Jacobian",
+        "density/kde.py",
+        "score - np.log(self.scaler_.scale_).sum()",
+        "score",
+        "density/test_conformance.py",
+    ),
+    Mutant(
+        "mixture without its Jacobian",
+        "density/mixture.py",
+        "score - np.log(self.scaler_.scale_).sum()",
+        "score",
+        "density/test_mixture.py",
+    ),
+    Mutant(
+        "neighbours not centred",
+        "density/knn.py",
+        "self.center_ = X.mean(axis=0)",
+        "self.center_ = 0 * X.mean(axis=0)",
+        "density/test_knn.py",
+    ),
+    Mutant(
+        "neighbour distance as the fast search gives it",
+        "density/knn.py",
+        'return np.asarray(np.sqrt(np.einsum("ij,ij->i", gap, gap)))',
+        "return self.neighbors_.kneighbors(X)[0][:, -1]",
+        "density/test_knn.py",
+    ),
+    Mutant(
+        "psi(S) for psi(S + 1)",
+        "dirichlet.py",
+        "- digamma_excess(self.strength)[:, None]",
+        "- (digamma_excess(self.strength) - 1 / self.strength)[:, None]",
+        "test_dirichlet.py",
+    ),
+    Mutant(
+        "prior of ones whatever the prior",
+        "dirichlet.py",
+        "cls(prior + evidence[:, None] * proba",
+        "cls(1.0 + evidence[:, None] * proba",
+        "test_classifier.py",
+    ),
+    Mutant(
+        "gamma dropped",
+        "evidence.py",
+        "np.log(n) + np.log(gamma) +",
+        "np.log(n) +",
+        "test_evidence.py",
+    ),
+    Mutant(
+        "n dropped",
+        "evidence.py",
+        "np.log(n) + np.log(gamma) +",
+        "np.log(gamma) +",
+        "test_evidence.py",
+    ),
+    Mutant(
+        "threshold quantile off by one",
+        "evidence.py",
+        "np.floor(rate * (total + 1) * (1 + 1e-12))",
+        "np.floor(rate * (total + 1) * (1 + 1e-12)) + 1",
+        "test_evidence.py",
+    ),
+    Mutant(
+        "in-sample instead of held-out statistics",
+        "evidence_model.py",
+        "log_density(density, feature_array(features, _safe_indexing(X, held)))",
+        "log_density(self.density_, feature_array(self.features_, _safe_indexing(X, held)))",
+        "test_evidence.py",
+    ),
+    Mutant(
+        "decisions turned round",
+        "classifier.py",
+        "np.where(self.score_samples(X) < threshold, -1, 1)",
+        "np.where(self.score_samples(X) < threshold, 1, -1)",
+        "test_classifier.py",
+    ),
+]
+
+
+class Sandbox:
+    """A copy of the source that the tests import instead of the installed package."""
+
+    def __init__(self, folder: Path) -> None:
+        self.package = folder / "src" / "dipedl"
+        shutil.copytree(
+            REPOSITORY / "src" / "dipedl",
+            self.package,
+            ignore=shutil.ignore_patterns("__pycache__"),
+        )
+        # Cached bytecode is trusted by second and size: it could outlive a mutant.
+        self.environment = os.environ | {
+            "PYTHONPATH": str(self.package.parent),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "OMP_NUM_THREADS": "1",
+            "OPENBLAS_NUM_THREADS": "1",
+        }
+
+    def check_is_imported(self) -> None:
+        """The mutants would be idle if the tests imported another copy."""
+        code = "import dipedl; print(dipedl.__file__)"
+        found = subprocess.check_output([sys.executable, "-c", code], env=self.environment)
+        if Path(found.decode().strip()).parent != self.package:
+            sys.exit(f"the tests would import {found.decode().strip()}, not the copy")
+
+    def run(self, tests: list[str]) -> tuple[int, str]:
+        """Exit code of pytest (1: some test failed) and the first failing test."""
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", "-p", "no:cacheprovider"]
+        paths = [f"tests/{test}" for test in tests]
+        out = subprocess.run(
+            [*command, *paths], cwd=REPOSITORY, env=self.environment, capture_output=True, text=True
+        )
+        failed = re.search(r"^(?:FAILED|ERROR) \S*?::(.*?)(?: - .*)?$", out.stdout, re.MULTILINE)
+        return out.returncode, failed.group(1) if failed else out.stdout[-200:].strip()
+
+    def verdict(self, mutant: Mutant) -> tuple[str, str]:
+        """("caught", by which test), or what went wrong; the source is restored."""
+        path = self.package / mutant.file
+        original = path.read_text(encoding="utf-8")
+        if original.count(mutant.old) != 1:
+            return "DOES NOT APPLY", f"{original.count(mutant.old)} places in {mutant.file}"
+        path.write_text(original.replace(mutant.old, mutant.new), encoding="utf-8")
+        try:
+            code, test = self.run([mutant.tests])
+        finally:
+            path.write_text(original, encoding="utf-8")
+        # Anything but 1 is no verdict of a test: 2 is a file that cannot even be imported.
+        return {0: ("SURVIVED", ""), 1: ("caught", test)}.get(code, (f"EXIT CODE {code}", test))
+
+
+def main(words: list[str]) -> int:
+    """Print one line for each mutant; 0 if every one was caught."""
+    chosen = [m for m in MUTANTS if not words or any(w in m.name for w in words)]
+    if not chosen:
+        sys.exit(f"no mutant is named like {words}")
+    start = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        sandbox = Sandbox(Path(folder))
+        sandbox.check_is_imported()
+        code, test = sandbox.run(sorted({m.tests for m in chosen}))
+        if code:
+            print(f"the tests are red without a mutant: {test}")
+            return 1
+        caught = 0
+        for mutant in chosen:
+            verdict, by = sandbox.verdict(mutant)
+            caught += verdict == "caught"
+            print(f"{verdict:8}  {mutant.name:46}  {mutant.tests}: {by}", flush=True)
+    print(f"{caught} of {len(chosen)} caught in {time.perf_counter() - start:.0f} s")
+    return int(caught < len(chosen))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
