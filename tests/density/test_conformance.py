@@ -195,6 +195,16 @@ def test_check_can_fail(check):
         testing.check_density(FLAWED[check])
 
 
+def test_a_warning_for_a_huge_query_is_a_failure():
+    class Warns(GaussianDensity):
+        def score_samples(self, X):
+            np.square(X)
+            return super().score_samples(X)
+
+    with pytest.raises(AssertionError, match=r"Warns\(\): warns for a huge query: overflow"):
+        testing.check_huge_query(Warns())
+
+
 def test_every_check_is_in_the_list():
     found = {f for name, f in vars(testing).items() if name.startswith("check_")}
     assert found - {testing.check_density} == set(CHECKS)
