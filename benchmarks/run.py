@@ -12,9 +12,7 @@ NAMES = ("startup", "gda_speed", "install_size", "mnist_pixels")
 def main() -> None:
     for name in NAMES:
         if name == "mnist_pixels" and "DIPEDL_DATA" not in os.environ:
-            print(
-                "mnist_pixels: skipped, set DIPEDL_DATA to a directory with MNIST, K-MNIST, Omniglot"
-            )
+            print("mnist_pixels: skipped, set DIPEDL_DATA first")
             continue
         print(f"== {name}", flush=True)
         subprocess.run([sys.executable, str(HERE / f"{name}.py")], check=True)

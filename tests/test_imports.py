@@ -18,7 +18,7 @@ ALLOWED_IN_ROOT = {"numpy", "scipy", "sklearn", "dipedl", *sys.stdlib_module_nam
 LAYERS = {
     "moments": set(),
     "dirichlet": {"_array", "_gamma"},
-    "evidence": {"moments", "dirichlet", "_array", "_gamma", "_weights"},
+    "evidence": {"moments", "dirichlet", "_array", "_gamma", "_validation"},
 }
 #: The arrows back, all inside functions: the default density, and what persistence may restore.
 INSIDE_FUNCTIONS = {

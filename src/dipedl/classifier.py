@@ -9,24 +9,29 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import entr
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     check_consistent_length,
     check_is_fitted,
     column_or_1d,
-    has_fit_parameter,
     validate_data,
 )
 
-from ._weights import check_weights
+from ._validation import (
+    check_class_counts,
+    check_positive_number,
+    check_weights,
+    indexable,
+    known_classes,
+    prior_vector,
+    weight_argument,
+)
 from .crossfit import IN_SAMPLE
 from .dirichlet import Dirichlet, check_simplex
 from .evidence import ZScore, log_evidence
-from .evidence_model import EvidenceModel, indexable, seeded_clone
+from .evidence_model import EvidenceModel, seeded_clone
 
 __all__ = ["DIPClassifier"]
 
@@ -208,12 +213,12 @@ class DIPClassifier(ClassifierMixin, BaseEstimator):
             check_positive_number("max_evidence", self.max_evidence)
         X, y, weights = self._checked(X, y, sample_weight)
         present = np.arange(len(y)) if weights is None else np.flatnonzero(weights > 0)
-        _check_class_counts(y[present])
+        check_class_counts(y[present])
         estimator = self._unfitted_estimator()
-        classes = _classes(estimator, y[present])
+        classes = known_classes(estimator, y[present])
         self.prior_ = prior_vector(self.prior, len(classes))
         self.evidence_ = self.evidence_model().fit(X, y, weights)
-        keyword = _weight_argument(estimator, None if weights is None else weights[present])
+        keyword = weight_argument(estimator, None if weights is None else weights[present])
         self.estimator_ = estimator.fit(_safe_indexing(X, present), y[present], **keyword)
         self.classes_ = np.asarray(getattr(self.estimator_, "classes_", classes))
         return self
@@ -379,70 +384,3 @@ class DIPClassifier(ClassifierMixin, BaseEstimator):
             false_alarm_rate=self.false_alarm_rate,
             random_state=self.random_state,
         )
-
-
-def _classes(estimator: Any, y: np.ndarray) -> np.ndarray:
-    found = np.unique(y)
-    if not isinstance(estimator, FrozenEstimator):
-        return found
-    known = np.asarray(estimator.classes_)
-    unknown = np.setdiff1d(found, known)
-    if len(unknown):
-        raise ValueError(
-            f"y holds labels {unknown.tolist()} that the fitted estimator does not know; "
-            f"it knows {known.tolist()}"
-        )
-    return known
-
-
-def _check_class_counts(y: np.ndarray) -> None:
-    classes, counts = np.unique(y, return_counts=True)
-    if len(classes) < 2:
-        raise ValueError(
-            f"y must hold at least 2 classes, got {len(classes)} class: {classes.tolist()}; "
-            "for one class use OODDetector"
-        )
-    if counts.min() < 2:
-        rare = classes[counts < 2].tolist()
-        raise ValueError(
-            f"y must hold at least 2 samples of each class, got 1 sample of class {rare}; "
-            "merge or drop rare classes"
-        )
-
-
-def _weight_argument(estimator: Any, weights: np.ndarray | None) -> dict[str, np.ndarray]:
-    """The keyword that passes sample weights to ``estimator.fit``."""
-    if weights is None or isinstance(estimator, FrozenEstimator):
-        return {}
-    prefix = ""
-    if isinstance(estimator, Pipeline):
-        name, estimator = estimator.steps[-1]
-        prefix = f"{name}__"
-    if not has_fit_parameter(estimator, "sample_weight"):
-        raise ValueError(
-            f"sample_weight was given but {type(estimator).__name__}.fit does not take it; "
-            "use another estimator or drop the weights"
-        )
-    return {f"{prefix}sample_weight": weights}
-
-
-def check_positive_number(name: str, value: Any) -> None:
-    """Raise unless `value` is a finite number > 0."""
-    if not isinstance(value, int | float | np.number) or isinstance(value, bool):
-        raise TypeError(f"{name} must be a number > 0, got {value!r}")
-    if not (np.isfinite(value) and value > 0):
-        raise ValueError(f"{name} must be finite and > 0, got {value!r}")
-
-
-def prior_vector(prior: Any, k: int) -> np.ndarray:
-    """The prior concentration as a (k,) array, checked."""
-    vector = np.asarray(prior, dtype=np.float64)
-    if vector.ndim == 0:
-        vector = np.full(k, float(vector))
-    if vector.shape != (k,):
-        raise ValueError(
-            f"prior must be a number or one number per class, shape ({k},), got {vector.shape}"
-        )
-    if not (np.isfinite(vector).all() and (vector > 0).all()):
-        raise ValueError(f"prior must be finite and > 0, got {prior!r}")
-    return vector

@@ -14,9 +14,9 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from ._weights import check_weights
+from ._validation import check_weights, indexable
 from .classifier import DIPClassifier
-from .evidence_model import EvidenceModel, indexable
+from .evidence_model import EvidenceModel
 
 __all__ = ["OODDetector"]
 

@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from ._validation import rate_in_range
 from .crossfit import IN_SAMPLE, splits
 from .evidence import ZScore, alarm_threshold
 
@@ -119,6 +120,9 @@ class EvidenceModel(BaseEstimator):
         if isinstance(self.cv, str) and self.cv == IN_SAMPLE:
             source = f"the {len(y)} inputs the density was fitted on (in-sample)"
             return self.score_samples(X), w, source
+        if is_frozen(self.density):
+            source = f"the {len(y)} inputs given to fit, by a density that was fitted before"
+            return self.score_samples(X), w, source
         scores: list[np.ndarray] = []
         rows: list[np.ndarray] = []
         present = np.ones(len(y), bool) if w is None else w > 0
@@ -137,19 +141,6 @@ class EvidenceModel(BaseEstimator):
         features = fitted_features(self.features, X, y, w, self.random_state)
         Z = feature_array(features, X)
         return features, fitted_density(self.density, Z, y, w, self.random_state)
-
-
-def indexable(X: Any) -> Any:
-    """X with rows that can be taken (array, DataFrame, sparse matrix), at least two-dimensional."""
-    if sparse.issparse(X):
-        return X.tocsr()
-    X = X if hasattr(X, "shape") and hasattr(X, "__getitem__") else np.asarray(X)
-    if len(X.shape) < 2:
-        raise ValueError(
-            f"X must have shape (n, d), got shape {X.shape}. Reshape your data: X[None, :] for "
-            "one input, X[:, None] for one feature"
-        )
-    return X
 
 
 def fitted_features(
@@ -218,6 +209,13 @@ def fitted_density(
     return model.fit(Z, y, sample_weight=w)
 
 
+def is_frozen(density: Any) -> bool:
+    """Whether `density` is fitted already and stays as it is."""
+    return isinstance(density, FrozenEstimator) or (
+        density is not None and not hasattr(density, "fit")
+    )
+
+
 def as_density(density: Any, random_state: Any = None) -> Any:
     """An unfitted estimator for `density`: a clone, or a wrapper of any object that scores."""
     # The arrow back: defaults live in the plug-in folder.
@@ -249,12 +247,6 @@ def log_density(density: Any, Z: np.ndarray) -> np.ndarray:
             "check the density's fit and scaling"
         )
     return scores
-
-
-def rate_in_range(rate: float) -> None:
-    """Raise ValueError unless 0 < rate < 1."""
-    if not 0 < rate < 1:
-        raise ValueError(f"false_alarm_rate must lie strictly between 0 and 1, got {rate!r}")
 
 
 def seeded_clone(estimator: Any, random_state: Any) -> Any:

@@ -6,15 +6,16 @@ import inspect
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, DensityMixin, clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._array import is_tensor, to_numpy
+from ._mixin import LogDensityMixin
 
 __all__ = ["CustomDensity"]
 
 
-class CustomDensity(DensityMixin, BaseEstimator):
+class CustomDensity(LogDensityMixin, BaseEstimator):
     """Any object with ``score_samples`` or ``log_prob`` as a density: a flow, your own class.
 
     Parameters

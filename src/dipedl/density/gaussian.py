@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._weights import check_weights
+from .._validation import check_weights
 from ..moments import Moments
 from ._gaussian import (
     GaussianFactor,
@@ -21,13 +21,14 @@ from ._gaussian import (
     shrinkage_intensity,
     shrunk_covariance,
 )
+from ._mixin import LogDensityMixin
 
 __all__ = ["GaussianDensity"]
 
 _DIAGONAL = {"full": False, "diag": True}
 
 
-class GaussianDensity(DensityMixin, BaseEstimator):
+class GaussianDensity(LogDensityMixin, BaseEstimator):
     """Gaussian density with mergeable moments.
 
     ``log p(x) = -(p log 2 pi + log det C + (x - m)^T C^-1 (x - m)) / 2``.
@@ -99,10 +100,6 @@ class GaussianDensity(DensityMixin, BaseEstimator):
         check_is_fitted(self, "moments_")
         X = validate_data(self, X, dtype=np.float64, reset=False)
         return self._factor().log_density(X)
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """Mean log-density in nats of the rows of X (n, p)."""
-        return float(self.score_samples(X).mean())
 
     @property
     def rank_(self) -> int:

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.special import logsumexp
-from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import (
@@ -19,7 +19,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from .._weights import check_weights
+from .._validation import check_weights
 from ..moments import Moments
 from ._gaussian import (
     GaussianFactor,
@@ -32,6 +32,7 @@ from ._gaussian import (
     shrinkage_intensity,
     shrunk_covariance,
 )
+from ._mixin import LogDensityMixin
 
 __all__ = ["GDADensity"]
 
@@ -39,7 +40,7 @@ _COVARIANCE_TYPES = ("full", "tied", "diag")
 _CLASS_WEIGHTS = ("equal", "empirical")
 
 
-class GDADensity(DensityMixin, BaseEstimator):
+class GDADensity(LogDensityMixin, BaseEstimator):
     """Mixture of one Gaussian per class: GDA, the density of DDU, DAEDL and DIP-EDL on features.
 
     ``log p(x) = logsumexp_c [log w_c + log N(x; m_c, C_c)]``, in float64, with mergeable moments.
@@ -155,10 +156,6 @@ class GDADensity(DensityMixin, BaseEstimator):
         X = validate_data(self, X, dtype=np.float64, reset=False)
         return np.column_stack([factor.log_density(X) for factor in self._factors()])
 
-    def score(self, X: Any, y: Any = None) -> float:
-        """Mean log-density in nats of the rows of X (n, p)."""
-        return float(self.score_samples(X).mean())
-
     @property
     def rank_(self) -> np.ndarray:
         """Rank of each class's covariance before shrinkage, shape (k,)."""
@@ -236,7 +233,7 @@ class GDADensity(DensityMixin, BaseEstimator):
             return shrinkage_intensity(pooled, self.shrinkage) * ones, mean_variance(pooled) * ones
         intensity = np.array([shrinkage_intensity(m, self.shrinkage) for m in self.moments_])
         target = np.array([mean_variance(m) for m in self.moments_])
-        if self.shrinkage is not None:
+        if self.shrinkage not in (None, 0):
             pointlike = target == 0
             intensity[pointlike], target[pointlike] = 1.0, mean_variance(pooled)
         return intensity, target

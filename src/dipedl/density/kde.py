@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.base import BaseEstimator
 from sklearn.neighbors import KernelDensity as TreeKernelDensity
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._weights import check_weights
+from .._validation import check_weights
+from ._mixin import LogDensityMixin
 from ._scaling import fitted_scaler
 
 __all__ = ["KernelDensity"]
@@ -21,7 +22,7 @@ _RULES: dict[str, Callable[[float, int], float]] = {
 }
 
 
-class KernelDensity(DensityMixin, BaseEstimator):
+class KernelDensity(LogDensityMixin, BaseEstimator):
     """Gaussian kernel density of standardised features (scikit-learn's tree, exact).
 
     ``log p(x) = log sum_i w_i N(s(x); s(x_i), h^2) - log sum_i w_i - sum log scale``, with s the
@@ -85,10 +86,6 @@ class KernelDensity(DensityMixin, BaseEstimator):
             score = self.tree_.score_samples(self.scaler_.transform(X))
         score = np.where(np.isnan(score), -np.inf, score)
         return np.asarray(score - np.log(self.scaler_.scale_).sum())
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """Mean log-density in nats of the rows of X (n, p)."""
-        return float(self.score_samples(X).mean())
 
     def _bandwidth(self, n: float, p: int) -> float:
         if isinstance(self.bandwidth, str):

@@ -6,14 +6,16 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.special import gammaln
-from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.base import BaseEstimator
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ._mixin import LogDensityMixin
 
 __all__ = ["KNNDensity"]
 
 
-class KNNDensity(DensityMixin, BaseEstimator):
+class KNNDensity(LogDensityMixin, BaseEstimator):
     """Density from the distance to the k-th nearest training row.
 
     ``log p(x) = log k - log n - log V_p - p log r_k(x)`` with V_p the volume of the unit ball. It
@@ -93,10 +95,6 @@ class KNNDensity(DensityMixin, BaseEstimator):
         radius = np.where(np.isnan(radius), np.inf, radius)
         log_radius = np.log(np.maximum(radius, self.radius_floor_))
         return np.asarray(np.log(self.n_neighbors) - np.log(n) - log_volume - p * log_radius)
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """Mean log-density in nats of the rows of X (n, p)."""
-        return float(self.score_samples(X).mean())
 
     def _radius(self, X: np.ndarray) -> np.ndarray:
         nearest = self.neighbors_.kneighbors(X, return_distance=False)[:, -1]

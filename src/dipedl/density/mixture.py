@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.base import BaseEstimator
 from sklearn.mixture import GaussianMixture
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ._mixin import LogDensityMixin
 from ._scaling import fitted_scaler
 
 __all__ = ["GaussianMixtureDensity"]
 
 
-class GaussianMixtureDensity(DensityMixin, BaseEstimator):
+class GaussianMixtureDensity(LogDensityMixin, BaseEstimator):
     """Gaussian mixture without labels: scikit-learn's EM on standardised features.
 
     ``log p(x) = logsumexp_j [log w_j + log N(s(x); m_j, C_j)] - sum log scale``, with s the
@@ -90,7 +91,3 @@ class GaussianMixtureDensity(DensityMixin, BaseEstimator):
             score = self.mixture_.score_samples(self.scaler_.transform(X))
         score = np.where(np.isnan(score), -np.inf, score)
         return np.asarray(score - np.log(self.scaler_.scale_).sum())
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """Mean log-density in nats of the rows of X (n, p)."""
-        return float(self.score_samples(X).mean())

@@ -1,0 +1,111 @@
+"""What `fit` accepts: each refusal names the argument, what was expected, what came, the remedy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import _check_sample_weight, has_fit_parameter
+
+
+def check_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
+    """Weights (n,) as float64, finite and >= 0 with a positive sum, or None if none were given."""
+    if sample_weight is None:
+        return None
+    weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    if (weights < 0).any():
+        raise ValueError(f"sample_weight must be >= 0, got {float(weights.min())!r}")
+    if not weights.sum() > 0:
+        raise ValueError("sample_weight must have a positive sum, got all zeros")
+    return np.asarray(weights)
+
+
+def indexable(X: Any) -> Any:
+    """X with rows that can be taken (array, DataFrame, sparse matrix), at least two-dimensional."""
+    if sparse.issparse(X):
+        return X.tocsr()
+    X = X if hasattr(X, "shape") and hasattr(X, "__getitem__") else np.asarray(X)
+    if len(X.shape) < 2:
+        raise ValueError(
+            f"X must have shape (n, d), got shape {X.shape}. Reshape your data: X[None, :] for "
+            "one input, X[:, None] for one feature"
+        )
+    return X
+
+
+def rate_in_range(rate: float) -> None:
+    """Raise ValueError unless 0 < rate < 1."""
+    if not 0 < rate < 1:
+        raise ValueError(f"false_alarm_rate must lie strictly between 0 and 1, got {rate!r}")
+
+
+def known_classes(estimator: Any, y: np.ndarray) -> np.ndarray:
+    """The classes of a frozen classifier, which must know every label of y; else those of y."""
+    found = np.unique(y)
+    if not isinstance(estimator, FrozenEstimator):
+        return found
+    known = np.asarray(estimator.classes_)
+    unknown = np.setdiff1d(found, known)
+    if len(unknown):
+        raise ValueError(
+            f"y holds labels {unknown.tolist()} that the fitted estimator does not know; "
+            f"it knows {known.tolist()}"
+        )
+    return known
+
+
+def check_class_counts(y: np.ndarray) -> None:
+    """Raise ValueError unless y holds two classes or more, each at least twice."""
+    classes, counts = np.unique(y, return_counts=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"y must hold at least 2 classes, got {len(classes)} class: {classes.tolist()}; "
+            "for one class use OODDetector"
+        )
+    if counts.min() < 2:
+        rare = classes[counts < 2].tolist()
+        raise ValueError(
+            f"y must hold at least 2 samples of each class, got 1 sample of class {rare}; "
+            "merge or drop rare classes"
+        )
+
+
+def weight_argument(estimator: Any, weights: np.ndarray | None) -> dict[str, np.ndarray]:
+    """The keyword that passes sample weights to ``estimator.fit``."""
+    if weights is None or isinstance(estimator, FrozenEstimator):
+        return {}
+    prefix = ""
+    if isinstance(estimator, Pipeline):
+        name, estimator = estimator.steps[-1]
+        prefix = f"{name}__"
+    if not has_fit_parameter(estimator, "sample_weight"):
+        raise ValueError(
+            f"sample_weight was given but {type(estimator).__name__}.fit does not take it; "
+            "use another estimator or drop the weights"
+        )
+    return {f"{prefix}sample_weight": weights}
+
+
+def check_positive_number(name: str, value: Any) -> None:
+    """Raise unless `value` is a finite number > 0."""
+    if not isinstance(value, int | float | np.number) or isinstance(value, bool):
+        raise TypeError(f"{name} must be a number > 0, got {value!r}")
+    if not (np.isfinite(value) and value > 0):
+        raise ValueError(f"{name} must be finite and > 0, got {value!r}")
+
+
+def prior_vector(prior: Any, k: int) -> np.ndarray:
+    """The prior concentration as a (k,) array, checked."""
+    vector = np.asarray(prior, dtype=np.float64)
+    if vector.ndim == 0:
+        vector = np.full(k, float(vector))
+    if vector.shape != (k,):
+        raise ValueError(
+            f"prior must be a number or one number per class, shape ({k},), got {vector.shape}"
+        )
+    if not (np.isfinite(vector).all() and (vector > 0).all()):
+        raise ValueError(f"prior must be finite and > 0, got {prior!r}")
+    return vector
