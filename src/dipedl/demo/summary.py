@@ -72,7 +72,7 @@ class SetFinding:
         if self.wins == len(self.dip):
             return "vacuity is ahead" + (" for every classifier" if len(self.dip) > 1 else "")
         if self.wins == 0:
-            return "the classifiers' own confidence is better"
+            return "their own confidence is better"
         return f"vacuity is ahead for {self.wins} of {len(self.dip)} classifiers"
 
 
@@ -103,24 +103,22 @@ def headline(result: DemoResult) -> str:
     """The conclusion, one paragraph."""
     found = findings(result)
     counts = result.receipt
-    parts = [
-        f"{_COUNTS[len(result.models)]} learned {counts.n_train:,} digits and then saw images "
-        "that are no digits. With a density beside them they classify new digits as before "
-        f"({_accuracy_change(result)}). Telling the other images from digits, by AUROC of "
-        "DIP-EDL's vacuity against the better of the classifiers' own scores:"
-    ]
-    parts += [
-        f"{f.title} {f.dip_range} against {f.bare_range}, {f.verdict}"
-        + (";" if f is not found[-1] else ".")
-        for f in found
-    ]
+    start = (
+        f"{_COUNTS[len(result.models)]} learned {counts.n_train:,} digits, then saw new digits and "
+        "images that are none. Which image is no digit? "
+    )
+    told = " ".join(
+        f"On {f.title} {f.verdict}: AUROC {f.dip_range} for vacuity, {f.bare_range} for the better "
+        "score of the bare classifier."
+        for f in sorted(found, key=lambda f: -f.wins)
+    )
     known = [row.flagged for row in result.rows if row.method == DIP and row.flagged is not None]
     flagged = ", ".join(f"{_percent(f.flagged)} of {f.title}" for f in found)
-    parts.append(
-        f"An alarm set on training digits alone, for at most {counts.false_alarm_rate:.0%} false "
-        f"alarms, goes off for {_percent(known)} of new digits and for {flagged}."
+    alarm = (
+        f" The alarm, set on training digits for at most {_percent([counts.false_alarm_rate])} "
+        f"false alarms, goes off for {_percent(known)} of new digits and {flagged}. "
     )
-    return " ".join(parts)
+    return start + told + alarm + f"On new digits, {_accuracy_change(result)}."
 
 
 def cautions(result: DemoResult) -> list[str]:
@@ -147,7 +145,9 @@ def _accuracy_change(result: DemoResult) -> str:
         if row.accuracy is not None:
             accuracy.setdefault(row.model, {})[row.method] = row.accuracy
     change = max(abs(a[DIP] - a[BARE[0]]) for a in accuracy.values())
-    return "accuracy unchanged" if change == 0 else f"accuracy changes by at most {change:.1%}"
+    if change == 0:
+        return "accuracy stays as it is"
+    return f"accuracy changes by at most {100 * change:.1f} points"
 
 
 def _range(values: Iterable[float]) -> str:

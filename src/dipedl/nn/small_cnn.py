@@ -115,7 +115,7 @@ class SmallCNN(ClassifierMixin, BaseEstimator):
         module = _network(self.image_shape, self.channels, self.n_features, len(self.classes_))
         _initialise(module, generator)
         with _threads(self.n_jobs):
-            self._train(module, torch.from_numpy(X), torch.from_numpy(targets), generator)
+            self._train(module, _tensor(X), torch.from_numpy(targets), generator)
         self.module_ = module.double().eval()
         return self
 
@@ -152,11 +152,15 @@ class SmallCNN(ClassifierMixin, BaseEstimator):
     def _chunked(self, X: Any, function: Callable[[Tensor], Tensor]) -> np.ndarray:
         check_is_fitted(self, "module_")
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        # from_numpy wants a writeable array; data sets of ours are read-only
-        rows = torch.from_numpy(np.array(X, order="C"))
+        rows = _tensor(X)
         with torch.inference_mode(), _threads(self.n_jobs):
             parts = [function(chunk) for chunk in torch.split(rows, _CHUNK)]
         return np.asarray(torch.cat(parts).numpy())
+
+
+def _tensor(X: np.ndarray) -> Tensor:
+    # a copy: from_numpy wants a writeable array, and data sets of ours are read-only
+    return torch.from_numpy(np.array(X, order="C"))
 
 
 @contextmanager

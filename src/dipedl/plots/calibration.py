@@ -67,10 +67,9 @@ def reliability_diagram(
     if not ax.lines:
         ax.plot([0, 1], [0, 1], color="0.5", linewidth=1, linestyle=":")
     errors = np.abs(np.stack([accuracy - low, high - accuracy]))
-    ax.errorbar(
-        mean, accuracy, errors, label=label, color=color, marker="o", markersize=4, linewidth=1.6
-    )
-    ax.set(xlabel="confidence", ylabel="accuracy", xlim=(0, 1), ylim=(0, 1))
+    ax.plot(mean, accuracy, color=color, label=label, marker="o", markersize=4, linewidth=1.6)
+    ax.errorbar(mean, accuracy, errors, color=ax.lines[-1].get_color(), fmt="none", elinewidth=1)
+    ax.set(xlabel="confidence", ylabel="accuracy", xlim=(0, 1.02), ylim=(-0.02, 1.02))
     return ax
 
 

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = ["uncertainty_histogram"]
 
-_ODDS_TICKS = (1e-4, 1e-3, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 1 - 1e-4)
+_EDGE = 1e-4
+_ODDS_TICKS = (0.001, 0.1, 0.5, 0.9, 0.999)
 
 
 def uncertainty_histogram(
@@ -24,6 +25,7 @@ def uncertainty_histogram(
     log_odds: bool = False,
     bins: int = 36,
     threshold: float | None = None,
+    legend: bool = True,
     ax: Axes | None = None,
 ) -> Axes:
     """Share of inputs by uncertainty (or confidence), one outline per set.
@@ -39,6 +41,8 @@ def uncertainty_histogram(
         Number of bins.
     threshold : float, optional
         Marked by a line.
+    legend : bool, default=True
+        Whether to name the sets.
     ax : Axes, optional
         Where to draw.
 
@@ -67,12 +71,14 @@ def uncertainty_histogram(
     scale = _log_odds if log_odds else np.asarray
     if log_odds:
         ax.set_xticks(_log_odds(np.array(_ODDS_TICKS)), [f"{t:g}" for t in _ODDS_TICKS])
+        ax.set_xticks(_log_odds(np.array([0.01, 0.99])), minor=True)
     scaled = {name: scale(values) for name, values in sets.items()}
     _outlines(ax, scaled, _edges(scaled, log_odds, bins))
     if threshold is not None:
         ax.axvline(float(scale(np.array(threshold))), color="0.5", linewidth=1, linestyle=":")
     ax.set_ylabel("share of the set")
-    ax.legend()
+    if legend:
+        ax.legend()
     return ax
 
 
@@ -101,5 +107,5 @@ def _finite(name: str, values: ArrayLike) -> np.ndarray:
 
 
 def _log_odds(p: np.ndarray) -> np.ndarray:
-    inside = np.clip(p, _ODDS_TICKS[0], _ODDS_TICKS[-1])
+    inside = np.clip(p, _EDGE, 1 - _EDGE)
     return np.asarray(np.log(inside) - np.log1p(-inside))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from markupsafe import Markup
@@ -14,14 +13,17 @@ from matplotlib.figure import Figure
 from ..demo import DemoResult, ModelResult
 from ..demo.rows import BARE, DIP, ID
 from ..demo.summary import SET_TITLES
+from ..plots._canvas import COLORS, LINES
 from ..plots.calibration import reliability_diagram, risk_coverage
 from ..plots.histogram import uncertainty_histogram
 from ..plots.plane import plane_map
 from .inline import svg
 
-__all__ = ["Panel", "histograms", "moons", "panel_axes", "reliability", "selection"]
+__all__ = ["Panel", "histograms", "legends", "moons", "panel_axes", "reliability", "selection"]
 
-_BLUE, _ORANGE, _GREEN = "#0072B2", "#D55E00", "#009E73"
+_BLUE, _ORANGE, _GREEN = COLORS[:3]
+_RANKINGS = {"bare confidence": _ORANGE, "DIP-EDL confidence": _BLUE, "vacuity": _GREEN}
+_DASHES = dict(zip(LINES, ("", "7 3", "8 2 2 2", "2 3"), strict=True))
 _MOON_TITLES = {
     "entropy": ("Network alone: entropy", "nats"),
     "vacuity": ("Vacuity", "share of the prior"),
@@ -38,6 +40,29 @@ class Panel:
     svg: Markup
 
 
+@dataclass(frozen=True)
+class Entry:
+    """A line of a legend: `color` counts the page's colours, `dashes` is for SVG."""
+
+    label: str
+    color: int
+    dashes: str
+
+
+def legends(result: DemoResult) -> dict[str, list[Entry]]:
+    """What the lines of each group of panels stand for."""
+    sets = [ID, *result.dataset.ood]
+    dashes = list(_DASHES.values())
+    return {
+        "pair": [Entry("bare classifier", 1, ""), Entry("with DIP-EDL", 0, "")],
+        "sets": [Entry(_title(key), i, dashes[i % 4]) for i, key in enumerate(sets)],
+        "rankings": [
+            Entry(label, COLORS.index(color), dashes[i])
+            for i, (label, color) in enumerate(_RANKINGS.items())
+        ],
+    }
+
+
 def panel_axes(width: float = 4.2, height: float = 3.0) -> Axes:
     """Axes for one panel, see-through and without a box."""
     ax = Figure(figsize=(width, height), layout="constrained").add_subplot()
@@ -52,11 +77,8 @@ def reliability(result: DemoResult) -> Iterator[Panel]:
     y = result.dataset.y_test
     for model in result.models:
         known = model.on[ID]
-        ax = reliability_diagram(
-            y, known.bare, label="bare classifier", color=_ORANGE, ax=panel_axes()
-        )
-        reliability_diagram(y, known.dirichlet.mean, label="DIP-EDL", color=_BLUE, ax=ax)
-        _legend(ax, "upper left")
+        ax = reliability_diagram(y, known.bare, color=_ORANGE, ax=panel_axes())
+        reliability_diagram(y, known.dirichlet.mean, color=_BLUE, ax=ax)
         alt = f"{model.title}: accuracy against confidence on digits, bare and with DIP-EDL"
         yield _panel(model.title, ax, alt, f"rel-{model.name}")
 
@@ -66,14 +88,18 @@ def histograms(result: DemoResult) -> Iterator[Panel]:
     for model in result.models:
         vacuity = {_title(key): np.asarray(a.dirichlet.vacuity) for key, a in model.on.items()}
         ax = uncertainty_histogram(
-            vacuity, log_odds=True, threshold=model.alarm_vacuity, ax=panel_axes()
+            vacuity,
+            log_odds=True,
+            threshold=model.alarm_vacuity,
+            legend=False,
+            ax=panel_axes(),
         )
         yield _histogram(model, ax, "vacuity", "vac")
         bare = {_title(key): a.bare.max(axis=1) for key, a in model.on.items()}
-        ax = uncertainty_histogram(bare, log_odds=True, ax=panel_axes())
+        ax = uncertainty_histogram(bare, log_odds=True, legend=False, ax=panel_axes())
         yield _histogram(model, ax, "confidence, bare", "bare")
         after = {_title(key): a.dirichlet.mean.max(axis=1) for key, a in model.on.items()}
-        ax = uncertainty_histogram(after, log_odds=True, ax=panel_axes())
+        ax = uncertainty_histogram(after, log_odds=True, legend=False, ax=panel_axes())
         yield _histogram(model, ax, "confidence, DIP-EDL", "dip")
 
 
@@ -110,28 +136,18 @@ def _risk_coverage(model: ModelResult, y: np.ndarray, sets: tuple[str, ...]) -> 
     others = sum(len(model.on[key].flagged) for key in sets if key != ID)
     correct = np.concatenate([hits, np.zeros(others, dtype=bool)])
     of_mean = [1 - model.on[key].dirichlet.mean.max(axis=1) for key in sets]
-    curves = {
-        "bare confidence": ([model.on[key].scores[BARE[0]] for key in sets], _ORANGE),
-        "DIP-EDL confidence": (of_mean, _BLUE),
-        "vacuity": ([model.on[key].scores[DIP] for key in sets], _GREEN),
-    }
+    bare = [model.on[key].scores[BARE[0]] for key in sets]
+    vacuity = [model.on[key].scores[DIP] for key in sets]
     ax = panel_axes()
-    for label, (scores, color) in curves.items():
-        risk_coverage(correct, np.concatenate(scores), label=label, color=color, ax=ax)
-    _legend(ax, "upper left")
+    for color, scores in zip(_RANKINGS.values(), (bare, of_mean, vacuity), strict=True):
+        risk_coverage(correct, np.concatenate(scores), color=color, ax=ax)
     return ax
 
 
 def _histogram(model: ModelResult, ax: Axes, what: str, name: str) -> Panel:
     ax.set_xlabel(f"{what} (both ends stretched)")
-    ax.tick_params(axis="x", labelsize=8, rotation=35)
-    _legend(ax, "best")
     alt = f"{model.title}: histogram of {what}, for digits and the other images"
     return _panel(f"{model.title}: {what}", ax, alt, f"{name}-{model.name}")
-
-
-def _legend(ax: Axes, where: Literal["best", "upper left"]) -> None:
-    ax.legend(loc=where, frameon=False, fontsize=8.5)
 
 
 def _panel(title: str, ax: Axes, alt: str, name: str) -> Panel:

@@ -11,8 +11,15 @@ from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 from matplotlib.image import imsave
 
+from ..plots._canvas import COLORS
+
 __all__ = ["png_uri", "svg"]
 
+#: Colours that the page decides, as they look on light and on dark paper.
+_PAINT = {
+    "#000000": "currentColor",
+    **{color.lower(): f"var(--c{i})" for i, color in enumerate(COLORS[:4])},
+}
 _METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 
 
@@ -35,7 +42,8 @@ def svg(figure: Figure, alt: str, name: str) -> Markup:
     text = buffer.getvalue()
     text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.DOTALL)
     text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", text)
-    text = text.replace("#000000", "currentColor")
+    for color, paint in _PAINT.items():
+        text = text.replace(color, paint)
     box = re.search(r'viewBox="[^"]*"', text)
     label = f'role="img" aria-label="{escape(alt)}"'
     # The old root holds a fixed size and the addresses of namespaces, which HTML does not need.

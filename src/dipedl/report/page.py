@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from ..demo import DemoResult, Row, SetScore
+from ..demo import DemoResult, ModelResult, Row, SetScore
 from ..demo.rows import BARE, DIP, ID, NO_MODEL
 from ..demo.summary import SET_TITLES, cautions, findings, headline
-from .figures import histograms, moons, reliability, selection
+from .figures import histograms, legends, moons, reliability, selection
 from .gallery import contact_sheets, shelves
 
 __all__ = ["render", "write"]
@@ -78,6 +78,7 @@ def _values(result: DemoResult) -> dict[str, Any]:
     return {
         "receipt": counts,
         "models": result.models,
+        "recipes": _recipes(result),
         "featured": result.models[-1],
         "headline": headline(result),
         "cautions": cautions(result),
@@ -89,6 +90,7 @@ def _values(result: DemoResult) -> dict[str, Any]:
         "k": k,
         "always_uniform": (k - 1) / k,
         "share_ood": n_ood / (n_ood + counts.n_test),
+        "legends": legends(result),
         "reliability": list(reliability(result)),
         "histograms": list(histograms(result)),
         "selection": list(selection(result)),
@@ -97,6 +99,14 @@ def _values(result: DemoResult) -> dict[str, Any]:
         "moon_data": result.moons,
         "provenance": result.dataset.provenance,
     }
+
+
+def _recipes(result: DemoResult) -> list[tuple[str, list[ModelResult]]]:
+    """Classifiers by the density they share, in their order."""
+    shared: dict[str, list[ModelResult]] = {}
+    for model in result.models:
+        shared.setdefault(model.density, []).append(model)
+    return list(shared.items())
 
 
 def _known(result: DemoResult) -> Iterator[list[KnownLine]]:
@@ -194,10 +204,11 @@ def _brier_line(worse: Sequence[str]) -> str:
 
 def _alarm_line(result: DemoResult) -> str:
     rates = ", ".join(f"{m.title} {100 * m.on[ID].flagged.mean():.1f} %" for m in result.models)
+    asked = f"{100 * result.receipt.false_alarm_rate:.0f} %"
     return (
-        f"The alarm was set for at most {result.receipt.false_alarm_rate:.0%} false alarms and "
-        f"raised on digits: {rates}. With cross-fitting it errs on the safe side, as the final "
-        "density has seen more rows than those the threshold was taken from."
+        f"The alarm was set for at most {asked} false alarms; on new digits it goes off for: "
+        f"{rates}. With cross-fitting it errs on the safe side: the final density has seen more "
+        "rows than those the threshold was taken from."
     )
 
 

@@ -1,0 +1,156 @@
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+matplotlib = pytest.importorskip("matplotlib")
+
+from matplotlib.figure import Figure  # noqa: E402
+
+from dipedl import DIPClassifier, Dirichlet, plots  # noqa: E402
+from dipedl.datasets import load_moons  # noqa: E402
+from dipedl.metrics import risk_coverage_curve  # noqa: E402
+
+
+def labelled(rng, n=400, k=3):
+    P = rng.dirichlet(np.ones(k), n)
+    return np.array([rng.choice(k, p=p) for p in P]), P
+
+
+def data_of(line):
+    return np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
+
+
+def test_reliability_matches_a_naive_loop(rng):
+    y, P = labelled(rng)
+    ax = plots.reliability_diagram(y, P, n_bins=5, label="model")
+    confidence, hit = P.max(axis=1), P.argmax(axis=1) == y
+    expected = []
+    for b in range(5):
+        inside = (confidence >= b / 5) & (confidence < (b + 1) / 5)
+        if inside.any():
+            expected.append((confidence[inside].mean(), hit[inside].mean()))
+    curve = next(line for line in ax.lines if line.get_label() == "model")
+    np.testing.assert_allclose(np.column_stack(data_of(curve)), expected)
+
+
+def test_reliability_intervals_hold_the_accuracy_and_lie_in_the_unit_interval(rng):
+    ax = plots.reliability_diagram([0, 0, 1], [[1.0, 0.0], [0.6, 0.4], [0.6, 0.4]])
+    (bars,) = ax.collections
+    ends = np.array([segment[:, 1] for segment in bars.get_segments()])
+    assert ends.min() >= -1e-12 and ends.max() <= 1 + 1e-12
+    # Wilson's interval of 1 of 1, as in his formula: 1 / (1 + z^2)
+    assert ends[-1, 0] == pytest.approx(1 / (1 + 1.959964**2))
+
+
+def test_reliability_draws_the_diagonal_once(rng):
+    y, P = labelled(rng)
+    ax = plots.reliability_diagram(y, P)
+    n = len(ax.lines)
+    assert plots.reliability_diagram(y, P, ax=ax) is ax
+    assert len(ax.lines) == 2 * n - 1
+
+
+@pytest.mark.parametrize("log_odds", [False, True])
+def test_histogram_shares_add_up_to_one(rng, log_odds):
+    scores = {"ID": rng.beta(1, 9, 200), "OOD": np.append(rng.beta(9, 1, 50), [0.0, 1.0])}
+    ax = plots.uncertainty_histogram(scores, log_odds=log_odds, threshold=0.5)
+    outlines = [patch for patch in ax.patches if not patch.get_fill()]
+    assert [patch.get_label() for patch in outlines] == ["ID", "OOD"]
+    for patch in outlines:
+        assert patch.get_data().values.sum() == pytest.approx(1)
+    assert len(ax.lines) == 1
+
+
+def test_histogram_says_what_is_wrong():
+    with pytest.raises(ValueError, match="at least one set"):
+        plots.uncertainty_histogram({})
+    for bad in ([], [np.nan], [[1.0]]):
+        with pytest.raises(ValueError, match="scores\\['OOD'\\] must be a non-empty 1-d array"):
+            plots.uncertainty_histogram({"OOD": bad}, legend=False)
+
+
+def test_risk_coverage_is_the_metric(rng):
+    correct, u = rng.random(50) < 0.8, rng.random(50)
+    ax = plots.risk_coverage(correct, u, label="a")
+    plots.risk_coverage(correct, -u, ax=ax)
+    curve = risk_coverage_curve(correct, u)
+    np.testing.assert_array_equal(data_of(ax.lines[0]), (curve.coverage, curve.risk))
+    assert ax.lines[0].get_linestyle() != ax.lines[1].get_linestyle()
+
+
+def test_dirichlet_bars_show_mean_and_interval():
+    d = Dirichlet([[9.0, 1.0, 2.0]])
+    ax = plots.dirichlet_bars(d, class_names=["x", "y", "z"], level=0.9)
+    np.testing.assert_allclose([bar.get_height() for bar in ax.patches], d.mean[0])
+    low, high = d.credible_interval(0.9)
+    ends = np.array([segment[:, 1] for segment in ax.collections[0].get_segments()])
+    np.testing.assert_allclose(ends, np.column_stack([low[0], high[0]]))
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["x", "y", "z"]
+
+
+def test_dirichlet_bars_refuse_many_inputs_and_wrong_names():
+    with pytest.raises(ValueError, match="dirichlet must hold one input, got 2"):
+        plots.dirichlet_bars(Dirichlet(np.ones((2, 3))))
+    with pytest.raises(ValueError, match="class_names must hold 3 names, got 2"):
+        plots.dirichlet_bars(Dirichlet(np.ones((1, 3))), class_names=["a", "b"])
+
+
+def test_gallery_pairs_images_and_bars(rng):
+    images, d = rng.random((5, 6, 6)), Dirichlet(rng.uniform(1, 9, (5, 3)))
+    fig = Figure()
+    pairs = plots.image_gallery(images, d, columns=3, titles=list("abcde"), fig=fig)
+    assert pairs.shape == (5, 2)
+    for i, (image, bars) in enumerate(pairs):
+        np.testing.assert_array_equal(image.images[0].get_array(), images[i])
+        np.testing.assert_allclose([bar.get_height() for bar in bars.patches], d.mean[i])
+        assert image.get_title() == "abcde"[i] and image.figure is fig
+    with pytest.raises(ValueError, match=r"images must have shape \(5, height, width\)"):
+        plots.image_gallery(images[:4], d)
+
+
+def test_map_asks_the_classifier_at_the_points_it_paints():
+    X, y = np.array([[0.0, 0.0], [2.0, 4.0]]), [0, 1]
+    clf = SimpleNamespace(uncertainty=lambda Z, kind: Z[:, 0] + 10 * Z[:, 1])
+    ax = plots.uncertainty_map(clf, X, y, "vacuity", grid=5)
+    (image,) = ax.images
+    assert list(image.get_extent()) == [-1, 3, -2, 6]
+    across, up = np.linspace(-1, 3, 5), np.linspace(-2, 6, 5)
+    np.testing.assert_allclose(image.get_array(), across[None, :] + 10 * up[:, None])
+    assert image.origin == "lower"
+    with pytest.raises(ValueError, match=r"X must have shape \(n, 2\), got \(3, 3\)"):
+        plots.uncertainty_map(clf, np.eye(3), y)
+
+
+def test_map_of_a_real_classifier_is_bright_far_away():
+    data = load_moons(80)
+    clf = DIPClassifier().fit(data.X_train, data.y_train)
+    values = plots.uncertainty_map(clf, data.X_train, data.y_train, grid=21).images[0].get_array()
+    assert values[0, 0] > values[10, 10]
+
+
+def test_nothing_touches_pyplot():
+    code = (
+        "import sys, numpy as np\n"
+        "from dipedl import plots, Dirichlet\n"
+        "assert 'matplotlib' not in sys.modules\n"
+        "plots.risk_coverage([True, False], [0, 1])\n"
+        "plots.image_gallery(np.zeros((1, 4, 4)), Dirichlet(np.ones((1, 2))))\n"
+        "assert 'matplotlib.pyplot' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_figures_can_be_drawn_in_threads(rng, tmp_path):
+    y, P = labelled(rng)
+
+    def draw(i):
+        path = tmp_path / f"{i}.png"
+        plots.reliability_diagram(y, P).figure.savefig(path)
+        return path.read_bytes()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert len(set(pool.map(draw, range(8)))) == 1
