@@ -4,6 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score, log_loss, roc_auc_score
+from threadpoolctl import threadpool_limits
 
 from dipedl import demo
 from dipedl.datasets import load_mini_mnist
@@ -84,6 +85,20 @@ def test_scores_are_what_their_names_say(result):
             order = np.argsort(answers.scores[DIP])
             assert (np.diff(answers.dirichlet.vacuity[order]) >= 0).all()
             assert (np.diff(answers.dirichlet.log_evidence[order]) <= 0).all()
+
+
+def test_answers_are_those_of_the_classifier(result):
+    data = result.dataset
+    with threadpool_limits(1):  # as in the demo: another number of threads, other last digits
+        clf = demo.MODELS["linear"].fit(data.X_train, data.y_train, 0)
+    kinds = dict(zip((DIP, *BARE), ("log_density", "max_prob", "entropy"), strict=True))
+    for name, X in ((ID, data.X_test), *data.ood.items()):
+        answers = result.models[0].on[name]
+        for method, kind in kinds.items():
+            expected = clf.uncertainty(X, kind)
+            np.testing.assert_allclose(answers.scores[method], expected, rtol=1e-9, atol=1e-12)
+        np.testing.assert_array_equal(answers.flagged, clf.predict_ood(X) == -1)
+        np.testing.assert_allclose(answers.dirichlet.mean, clf.predict_proba(X), rtol=1e-9)
 
 
 def test_flags_are_those_beyond_the_alarm_vacuity(result):
