@@ -64,10 +64,17 @@ def write(name: str, config: Mapping[str, Any], values: Mapping[str, Any], secon
 
 def median_seconds(call: Callable[[], Any], repeats: int = 5) -> float:
     """Median wall seconds of `repeats` calls after one warm-up."""
-    call()
-    seconds = []
-    for _ in range(repeats):
-        start = time.perf_counter()
+    return paired_seconds({"": call}, repeats)[""]
+
+
+def paired_seconds(calls: Mapping[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
+    """Median wall seconds of each call, run in turn: a drifting machine is fair to all."""
+    for call in calls.values():
         call()
-        seconds.append(time.perf_counter() - start)
-    return statistics.median(seconds)
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(repeats):
+        for name, call in calls.items():
+            start = time.perf_counter()
+            call()
+            seconds[name].append(time.perf_counter() - start)
+    return {name: statistics.median(values) for name, values in seconds.items()}

@@ -111,8 +111,8 @@ MUTANTS = [
     Mutant(
         "scoring changes its input",
         "density/_gaussian.py",
-        "D = (X - self.origin) - self.offset",
-        "X -= self.origin; D = X - self.offset",
+        "np.subtract(X, self.mean, out=D)",
+        "X -= self.mean; np.copyto(D, X)",
         "density/test_conformance.py",
     ),
     Mutant(

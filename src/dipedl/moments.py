@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import blas
 
 __all__ = ["Moments"]
 
-_CHUNK_BYTES = 1 << 22
+_CHUNK_BYTES = 1 << 21
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +63,7 @@ class Moments:
         Parameters
         ----------
         X : ndarray, shape (n, p)
-            Float64.
+            Taken as float64.
         weights : ndarray, shape (n,), optional
             Counts each row that often.
         rows : integer array, optional
@@ -72,15 +71,16 @@ class Moments:
         diagonal : bool, default=False
             Hold only the diagonal of the scatter.
         """
+        X = np.asarray(X, dtype=np.float64)
         rows = np.arange(len(X)) if rows is None else rows
         if weights is not None:
             # A row of weight zero is absent: a far one would cost the others their digits.
             rows = rows[weights[rows] > 0] if weights[rows].any() else rows[:1]
         w = np.ones(len(rows)) if weights is None else weights[rows].astype(np.float64)
-        step = max(1, _CHUNK_BYTES // (8 * X.shape[1]))
+        step = max(_CHUNK_BYTES // (8 * X.shape[1]), 2 * X.shape[1])
         chunks = [(rows[i : i + step], w[i : i + step]) for i in range(0, len(rows), step)]
         with np.errstate(over="ignore", invalid="ignore"):
-            return _two_pass(X, chunks, float(w.sum()), diagonal)
+            return _one_pass(X, chunks, float(w.sum()), diagonal)
 
     @property
     def diagonal(self) -> bool:
@@ -141,47 +141,67 @@ class Moments:
         return scatter, cubic, np.asarray(quartic + self.weight * square * square)
 
 
-def _two_pass(
+def _one_pass(
     X: np.ndarray, chunks: list[tuple[np.ndarray, np.ndarray]], total: float, diagonal: bool
 ) -> Moments:
-    """Mean first, then the sums about it."""
-    origin = X[chunks[0][0][0]].astype(np.float64)
-    scale = 1 / total if total > 0 else 0.0
-    offset = sum(w @ (X[rows] - origin) for rows, w in chunks) * scale
+    """Sums about the mean of the first chunk, then moved to the mean of all."""
+    rows, w = chunks[0]
+    origin = X[rows[0]].copy()
+    offset = w @ (X[rows] - origin) / (w.sum() or 1.0)
     sums = (_DiagonalSums if diagonal else _FullSums)(len(origin))
+    buffer = np.empty((len(rows), len(origin)))
     for rows, w in chunks:
-        D = X[rows] - origin
+        D = np.take(X, rows, axis=0, out=buffer[: len(rows)], mode="clip")
+        D -= origin
         D -= offset
         sums.add(D, w)
-    # What rounding left of the mean; its square is below the last digit of the other sums.
-    offset = offset + sums.first * scale
-    return Moments(total, origin, offset, sums.scatter, sums.cubic, np.asarray(sums.quartic))
+    return sums.about_the_mean(total, origin, offset)
 
 
-class _FullSums:
+class _Sums:
+    """Sums of weighted powers about a point that is near the mean."""
+
+    first: np.ndarray
+    scatter: np.ndarray
+    cubic: np.ndarray
+    quartic: np.ndarray | float
+
+    def about_the_mean(self, total: float, origin: np.ndarray, offset: np.ndarray) -> Moments:
+        """The moments, given the point ``origin + offset`` the sums are about."""
+        e = self.first / (total or 1.0)
+        outer = e * e if self.scatter.ndim == 1 else np.outer(e, e)
+        zero = np.zeros_like(e)
+        scatter = self.scatter - total * outer
+        centred = Moments(
+            total, origin, offset + e, scatter, zero, np.zeros(np.shape(self.quartic))
+        )
+        # The same shift that merging uses, solved for the moments about the mean.
+        _, cubic_excess, quartic_excess = centred._about(e)
+        cubic = self.cubic - cubic_excess
+        cross = e * cubic if scatter.ndim == 1 else e @ cubic
+        quartic = np.asarray(self.quartic - quartic_excess - 4 * cross)
+        return Moments(total, origin, offset + e, scatter, cubic, quartic)
+
+
+class _FullSums(_Sums):
     """Sums of w d, w d d^T, w |d|^2 d and w |d|^4."""
 
     def __init__(self, p: int) -> None:
-        self.first = np.zeros(p)
-        self.cubic = np.zeros(p)
-        self.quartic = 0.0
-        self._lower = np.zeros((p, p), order="F")
+        self.first, self.cubic, self.quartic = np.zeros(p), np.zeros(p), 0.0
+        self.scatter = np.zeros((p, p))
 
     def add(self, D: np.ndarray, w: np.ndarray) -> None:
         norm = np.einsum("ij,ij->i", D, D)
         self.first += w @ D
         self.cubic += (w * norm) @ D
         self.quartic += float(w @ (norm * norm))
-        D *= np.sqrt(w)[:, None]
-        self._lower = blas.dsyrk(1.0, D.T, beta=1.0, c=self._lower, lower=1, overwrite_c=1)
-
-    @property
-    def scatter(self) -> np.ndarray:
-        lower = np.tril(self._lower)
-        return np.asarray(lower + np.tril(lower, -1).T)
+        if (w != 1).any():
+            D *= np.sqrt(w)[:, None]
+        # numpy's product of an array with its own transpose is BLAS syrk: half the work.
+        self.scatter += D.T @ D
 
 
-class _DiagonalSums:
+class _DiagonalSums(_Sums):
     """Sums of w d, w d^2, w d^3 and w d^4, by coordinate."""
 
     def __init__(self, p: int) -> None:

@@ -18,6 +18,7 @@ Shrinkage = float | str | None
 Mergeable = TypeVar("Mergeable", bound=BaseEstimator)
 
 _CHUNK_BYTES = 1 << 22
+_NEGLIGIBLE = 1e-13  # standard deviations
 _LOG_2PI = float(np.log(2 * np.pi))
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -125,35 +126,50 @@ def condition_number(covariance: np.ndarray) -> float:
 
 @dataclass(frozen=True, eq=False)
 class GaussianFactor:
-    """One Gaussian, ready to score: mean, inverse Cholesky factor and log-determinant."""
+    """One Gaussian, ready to score: mean, inverse Cholesky factor and log-determinant.
 
-    origin: np.ndarray
-    offset: np.ndarray
+    `rest` is what rounding takes from the mean where that matters: far from zero.
+    """
+
+    mean: np.ndarray
+    rest: np.ndarray | None
     whitener: np.ndarray
     log_det: float
+
+    @classmethod
+    def about(cls, moments: Moments, whitener: np.ndarray, log_det: float) -> GaussianFactor:
+        """The factor of a covariance, placed at the mean of `moments`."""
+        mean = moments.mean
+        rest = (moments.origin - mean) + moments.offset
+        shift = whitener * rest if whitener.ndim == 1 else whitener @ rest
+        return cls(mean, rest if np.abs(shift).max() > _NEGLIGIBLE else None, whitener, log_det)
 
     def log_density(self, X: np.ndarray) -> np.ndarray:
         """Log-density in nats of each row of X (n, p); ``-inf`` where the distance overflows."""
         n, p = X.shape
-        rows = max(1, _CHUNK_BYTES // (8 * p))
-        distance = np.empty(n)
+        rows = min(n, max(1, _CHUNK_BYTES // (8 * p)))
+        buffer, distance = np.empty((rows, p)), np.empty(n)
         with np.errstate(over="ignore", invalid="ignore"):
             for start in range(0, n, rows):
                 chunk = X[start : start + rows]
-                distance[start : start + rows] = self._squared_distance(chunk)
+                part = distance[start : start + rows]
+                self._squared_distance(chunk, buffer[: len(chunk)], part)
         # inf - inf inside the triangular product is an overflow too: the row is that far away.
         distance[np.isnan(distance)] = np.inf
         return np.asarray(-0.5 * (p * _LOG_2PI + self.log_det + distance))
 
-    def _squared_distance(self, X: np.ndarray) -> np.ndarray:
-        D = (X - self.origin) - self.offset
+    def _squared_distance(self, X: np.ndarray, D: np.ndarray, out: np.ndarray) -> None:
+        """Write the squared Mahalanobis distance of each row of X to `out`; `D` is scratch."""
+        np.subtract(X, self.mean, out=D)
+        if self.rest is not None:
+            D -= self.rest
         if self.whitener.ndim == 1:
             D *= self.whitener
-            return np.asarray(np.einsum("ij,ij->i", D, D))
-        # The inverse of a triangular factor, not of the covariance: trmm runs twice as fast as trsm
-        # here and does half the work of a full product.
-        white = blas.dtrmm(1.0, self.whitener, D.T, lower=1, overwrite_b=1)
-        return np.asarray(np.einsum("ji,ji->i", white, white))
+        else:
+            # The inverse of a triangular factor, not of the covariance: trmm runs twice as fast as
+            # trsm here and does half the work of a full product.
+            blas.dtrmm(1.0, self.whitener, D.T, lower=1, overwrite_b=1)
+        np.einsum("ij,ij->i", D, D, out=out)
 
 
 def factorise(moments: Moments, intensity: float, target: float, who: str) -> GaussianFactor:
@@ -180,7 +196,7 @@ def factorise(moments: Moments, intensity: float, target: float, who: str) -> Ga
     scale = np.sqrt(variance)
     if cov.ndim == 1:
         log_det = float(2 * np.log(scale).sum())
-        return GaussianFactor(moments.origin, moments.offset, 1 / scale, log_det)
+        return GaussianFactor.about(moments, 1 / scale, log_det)
     lower, info = lapack.dpotrf(cov / np.outer(scale, scale), lower=1, clean=1)
     p = len(cov)
     reciprocal = 0.0 if info else lapack.dpocon(lower, float(p), uplo="L")[0]
@@ -193,7 +209,7 @@ def factorise(moments: Moments, intensity: float, target: float, who: str) -> Ga
     inverse, _ = lapack.dtrtri(lower, lower=1)
     log_det = float(2 * (np.log(np.diag(lower)).sum() + np.log(scale).sum()))
     whitener = np.asfortranarray(inverse / scale)
-    return GaussianFactor(moments.origin, moments.offset, whitener, log_det)
+    return GaussianFactor.about(moments, whitener, log_det)
 
 
 def blank_union(a: Mergeable, b: Mergeable) -> Mergeable:

@@ -275,10 +275,7 @@ class GDADensity(LogDensityMixin, BaseEstimator):
         if self.covariance_type == "tied":
             intensity, target = self.shrinkage_[0], self.target_[0]
             shared = factorise(self._pooled(), intensity, target, "the tied covariance")
-            return [
-                GaussianFactor(m.origin, m.offset, shared.whitener, shared.log_det)
-                for m in self.moments_
-            ]
+            return [GaussianFactor.about(m, shared.whitener, shared.log_det) for m in self.moments_]
         known = self.classes_.tolist()
         parts = zip(known, self.moments_, self.shrinkage_, self.target_, strict=True)
         return [factorise(m, s, t, f"class {c!r}") for c, m, s, t in parts]
