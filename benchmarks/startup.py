@@ -8,11 +8,12 @@ import receipt
 
 FIRST_RESULT = """
 from dipedl import DIPClassifier, datasets
+from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier
 data = datasets.load_mini_mnist()
-clf = DIPClassifier(RandomForestClassifier(random_state=0), features="passthrough", cv=2)
-clf.fit(data.X_train[:2000], data.y_train[:2000])
-clf.predict_proba(data.X_test[:100]); clf.predict_ood(data.ood["kmnist"][:100])
+clf = DIPClassifier(RandomForestClassifier(random_state=0), features=PCA(50, random_state=0))
+clf.fit(data.X_train[:1000], data.y_train[:1000])
+clf.predict_proba(data.X_test); clf.uncertainty(data.X_test); clf.predict_ood(data.ood["kmnist"])
 """
 SNIPPETS = {
     "python": "pass",

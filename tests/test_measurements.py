@@ -1,0 +1,29 @@
+"""The published figures are those of the receipts."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+
+def load(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "benchmarks" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_is_what_the_receipts_say():
+    stale = "run: python benchmarks/tables.py"
+    page = (ROOT / "docs" / "measurements.md").read_text(encoding="utf-8")
+    assert load("tables").page() == page, stale
+
+
+def test_every_benchmark_of_the_page_has_a_receipt_with_what_makes_it_again(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    sys.modules.pop("receipt", None)
+    for name in load("run").NAMES:
+        row = load("tables").receipt(name)
+        assert row["command"] == f"python benchmarks/{name}.py"
+        assert {"config", "config_hash", "values", "versions", "device", "seconds"} <= set(row)
