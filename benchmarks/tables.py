@@ -9,9 +9,9 @@ PAGE = ROOT / "docs" / "measurements.md"
 SETS = {"kmnist": "K-MNIST", "omniglot": "Omniglot", "omniglot_inverted": "Omniglot inverted"}
 HEAD = """# Measurements
 
-Written by `python benchmarks/tables.py` from the receipts under `results/`; `make bench` makes the
-receipts again. Speed figures are medians of calls run in turn with their peers in one process, after
-a warm-up: read the ratios, not the seconds.
+Written by `python benchmarks/tables.py` from the receipts under `results/`; `make bench` makes
+them again. Speed figures are medians of calls run in turn with their peers in one process, after a
+warm-up: read the ratios, not the seconds.
 """
 
 
