@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import ShuffleSplit
+from sklearn.preprocessing import FunctionTransformer
 
 from dipedl.crossfit import content_folds, row_hash
 from dipedl.density import GDADensity
@@ -203,3 +205,20 @@ def test_cross_fitted_scores_are_those_of_densities_that_did_not_see_the_row(rng
         density = GDADensity().fit(X[fold != j], y[fold != j])
         naive.append(density.score_samples(X[fold == j]))
     np.testing.assert_allclose(model.calibration_scores_, np.sort(np.concatenate(naive)))
+
+
+def test_frozen_features_are_computed_once(rng):
+    """A network as features is dear: one pass over the rows serves the fit and every fold."""
+    calls = []
+
+    class Network(FunctionTransformer):
+        def transform(self, X):
+            calls.append(len(X))
+            return super().transform(X)
+
+    X, y = rng.normal(size=(60, 3)), np.arange(60) % 2
+    network = Network().fit(X)
+    model = EvidenceModel(features=FrozenEstimator(network)).fit(X, y)
+    assert calls == [60]
+    plain = EvidenceModel(features="passthrough").fit(X, y)
+    np.testing.assert_array_equal(model.calibration_scores_, plain.calibration_scores_)

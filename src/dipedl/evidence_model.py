@@ -64,9 +64,11 @@ class EvidenceModel(BaseEstimator):
     def fit(self, X: Any, y: np.ndarray, sample_weight: np.ndarray | None = None) -> Self:
         """Fit on inputs X (n, d) with labels y (n,), and weights (n,) >= 0 if any."""
         rate_in_range(self.false_alarm_rate)
-        self.features_, self.density_ = self._fitted_pair(X, y, sample_weight)
+        self.features_ = fitted_features(self.features, X, y, sample_weight, self.random_state)
+        Z = self.transform(X)
+        self.density_ = fitted_density(self.density, Z, y, sample_weight, self.random_state)
         self.n_ = float(len(y) if sample_weight is None else sample_weight.sum())
-        scores, weights, source = self._calibration(X, y, sample_weight)
+        scores, weights, source = self._calibration(X, Z, y, sample_weight)
         return self._calibrated(scores, weights, source)
 
     def calibrate(self, X: Any, sample_weight: np.ndarray | None = None) -> Self:
@@ -114,33 +116,44 @@ class EvidenceModel(BaseEstimator):
         return self
 
     def _calibration(
-        self, X: Any, y: np.ndarray, w: np.ndarray | None
+        self, X: Any, Z: np.ndarray, y: np.ndarray, w: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray | None, str]:
         """Log-densities to take statistics from, their weights, and where they came from."""
         if isinstance(self.cv, str) and self.cv == IN_SAMPLE:
             source = f"the {len(y)} inputs the density was fitted on (in-sample)"
-            return self.score_samples(X), w, source
+            return log_density(self.density_, Z), w, source
         if is_frozen(self.density):
             source = f"the {len(y)} inputs given to fit, by a density that was fitted before"
-            return self.score_samples(X), w, source
+            return log_density(self.density_, Z), w, source
         scores: list[np.ndarray] = []
         rows: list[np.ndarray] = []
         present = np.ones(len(y), bool) if w is None else w > 0
         pairs, how = splits(self.cv, X, y, present, seed(self.random_state))
         for train, held in pairs:
-            features, density = self._fitted_pair(
-                _safe_indexing(X, train), y[train], None if w is None else w[train]
-            )
-            scores.append(log_density(density, feature_array(features, _safe_indexing(X, held))))
+            w_train = None if w is None else w[train]
+            Z_train, Z_held = self._fold_features(X, Z, y, w_train, train, held)
+            density = fitted_density(self.density, Z_train, y[train], w_train, self.random_state)
+            scores.append(log_density(density, Z_held))
             rows.append(held)
         held_out = np.concatenate(rows)
         weights = None if w is None else w[held_out]
         return np.concatenate(scores), weights, f"{how} of {len(held_out)} inputs"
 
-    def _fitted_pair(self, X: Any, y: np.ndarray, w: np.ndarray | None) -> tuple[Any, Any]:
-        features = fitted_features(self.features, X, y, w, self.random_state)
-        Z = feature_array(features, X)
-        return features, fitted_density(self.density, Z, y, w, self.random_state)
+    def _fold_features(
+        self,
+        X: Any,
+        Z: np.ndarray,
+        y: np.ndarray,
+        w_train: np.ndarray | None,
+        train: np.ndarray,
+        held: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Features of both parts of a fold, by a transformer that learned from the first only."""
+        if self.features_ is None or isinstance(self.features_, FrozenEstimator):
+            return Z[train], Z[held]
+        seen, unseen = _safe_indexing(X, train), _safe_indexing(X, held)
+        features = fitted_features(self.features, seen, y[train], w_train, self.random_state)
+        return feature_array(features, seen), feature_array(features, unseen)
 
 
 def fitted_features(
