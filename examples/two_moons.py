@@ -14,7 +14,7 @@ from dipedl.plots import uncertainty_map
 
 TITLES = {
     "vacuity": "vacuity: no data was seen here",
-    "aleatoric": "aleatoric: the classes overlap here",
+    "aleatoric": "aleatoric: overlap, or no idea",
     "epistemic": "epistemic: more data would help here",
 }
 TARGET = Path(__file__).parent.parent / "docs" / "images" / "two_moons.png"

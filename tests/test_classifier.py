@@ -271,8 +271,9 @@ def test_a_weight_is_a_repetition(iris):
     X, y = iris
     w = np.random.default_rng(0).integers(0, 3, len(y))
     tight = LogisticRegression(tol=1e-10, max_iter=5000)
-    weighted = DIPClassifier(tight).fit(X, y, sample_weight=w)
-    repeated = DIPClassifier(tight).fit(np.repeat(X, w, axis=0), np.repeat(y, w))
+    # Folds are of rows, and a weighted row is one: the equality is that of the same statistics.
+    weighted = DIPClassifier(tight, cv="in-sample").fit(X, y, sample_weight=w)
+    repeated = DIPClassifier(tight, cv="in-sample").fit(np.repeat(X, w, axis=0), np.repeat(y, w))
     np.testing.assert_allclose(weighted.offset_, repeated.offset_, rtol=1e-9)
     np.testing.assert_allclose(
         weighted.predict_dirichlet(X).concentration,
@@ -328,6 +329,61 @@ def test_false_alarm_rate_holds_on_new_data():
         assert rate - 0.02 - error < np.mean(found) < rate + error
 
 
+def test_false_alarm_rate_holds_on_discrete_data_and_with_redundant_features():
+    """Copies of a row are spread, and the folds keep the shrinkage: scores stay comparable."""
+    rng = np.random.default_rng(1)
+    mix = rng.normal(size=(4, 24))
+    kinds = {
+        "binary": lambda n: rng.integers(0, 2, (n, 4)).astype(float),
+        "counts": lambda n: rng.poisson(3.0, (n, 3)).astype(float),
+        "redundant": lambda n: (lambda Z: np.c_[Z, Z @ mix])(rng.normal(size=(n, 4))),
+    }
+    for name, draw in kinds.items():
+        shares = []
+        for _ in range(12):
+            clf = DIPClassifier(false_alarm_rate=0.2).fit(draw(500), np.arange(500) % 2)
+            shares.append((clf.predict_ood(draw(1000)) == -1).mean())
+        assert 0.1 < np.mean(shares) < 0.26, (name, np.mean(shares))
+
+
+def test_an_alarm_that_can_never_go_off_says_so(iris):
+    X, y = iris
+    clf = DIPClassifier(false_alarm_rate=0.05).fit(X, y)
+    with pytest.warns(UserWarning, match="needs at least 19 held-out inputs, got 10"):
+        clf.calibrate(X[:10])
+    with pytest.warns(UserWarning, match="flag nothing"):
+        DIPClassifier().fit(X, y, sample_weight=np.full(len(y), 1 / len(y)))
+
+
+def test_a_failed_fit_or_calibration_leaves_the_model_as_it_was(iris):
+    X, y = iris
+    clf = DIPClassifier().fit(X, y)
+    before = clf.predict_proba(X), clf.offset_, clf.evidence_.threshold(0.1)
+    with pytest.raises(ValueError, match="must vary"):
+        clf.calibrate(np.repeat(X[:1], 30, axis=0))
+    with pytest.raises(ValueError):
+        clf.fit(X, np.zeros(len(y)))
+    np.testing.assert_array_equal(clf.predict_proba(X), before[0])
+    assert (clf.offset_, clf.evidence_.threshold(0.1)) == before[1:]
+
+
+def test_rows_of_weight_zero_are_absent_from_the_features_too(iris):
+    X, y = iris
+    w = np.ones(len(y) + 1)
+    w[-1] = 0
+    far = np.r_[X, [[1e6] * 4]]
+    pairs = [
+        (np.arange(0, 151, 2), np.arange(1, 151, 2)),
+        (np.arange(1, 151, 2), np.arange(0, 151, 2)),
+    ]
+    for cv in (5, pairs):
+        with_row = DIPClassifier(features=PCA(2), cv=cv).fit(far, np.r_[y, 0], sample_weight=w)
+        drop = [(a[a < 150], b[b < 150]) for a, b in pairs] if cv is pairs else cv
+        without = DIPClassifier(features=PCA(2), cv=drop).fit(X, y, sample_weight=w[:-1])
+        np.testing.assert_allclose(with_row.score_samples(X), without.score_samples(X))
+        assert with_row.offset_ == pytest.approx(without.offset_)
+
+
 def test_calibrate_takes_the_statistics_from_new_data(iris):
     X, y = iris
     clf = DIPClassifier(cv="in-sample").fit(X[::2], y[::2])
@@ -374,7 +430,7 @@ def test_a_fitted_density_comes_in_frozen_and_says_so(iris):
             return fitted.score_samples(X)
 
     for density in (FrozenEstimator(fitted), Scorer()):
-        clf = DIPClassifier(density=density, features="passthrough").fit(X[1::2], y[1::2])
+        clf = DIPClassifier(density=density).fit(X[1::2], y[1::2])
         np.testing.assert_array_equal(clf.score_samples(X), fitted.score_samples(X))
         scores = np.sort(fitted.score_samples(X[1::2]))
         np.testing.assert_array_equal(clf.evidence_.calibration_scores_, scores)
@@ -394,7 +450,14 @@ def test_detector_shares_the_fit_or_makes_its_own(iris, fitted):
     assert (own.fit_predict(X, y) == own.predict(X)).all()
     with pytest.raises(NotFittedError):
         OODDetector(DIPClassifier()).predict(X)
+    with pytest.raises(ValueError, match=r"not fitted again.*calibrate"):
+        OODDetector(FrozenEstimator(fitted)).fit(X)
+    np.testing.assert_array_equal(
+        OODDetector(FrozenEstimator(fitted)).predict(X), fitted.predict_ood(X)
+    )
     tiny = OODDetector(fitted, false_alarm_rate=1e-6)
+    with pytest.warns(UserWarning, match="flag nothing"):
+        tiny.predict(X)
     assert tiny.offset_ == -np.inf and (tiny.predict(X + FAR) == 1).all()
 
 
@@ -429,6 +492,11 @@ class WrongProba(NoProba):
         return np.full((len(X), self.columns), self.value)
 
 
+class OneRow(WrongProba):
+    def predict_proba(self, X):
+        return np.full((1, 3), 1 / 3)
+
+
 class WrongDensity(BaseEstimator):
     def __init__(self, value=np.nan, shape=1):
         self.value = value
@@ -448,15 +516,30 @@ def set_at(X, value):
 
 
 BAD_FITS = {
+    "huge, standardised": (dict(X=lambda X: set_at(X, 1e300)), {}, "variance overflows; rescale"),
+    "unfitted frozen": (
+        {},
+        dict(estimator=FrozenEstimator(LogisticRegression())),
+        "has no classes_; fit it before",
+    ),
+    "other labels than the frozen": (
+        dict(y=lambda y: y.astype(str)),
+        dict(
+            estimator=FrozenEstimator(
+                LogisticRegression(max_iter=500).fit(*load_iris(return_X_y=True))
+            )
+        ),
+        "give it the labels that it was fitted with",
+    ),
     "nan": (dict(X=lambda X: set_at(X, np.nan)), {}, "nan.*row 3, column 2.*SimpleImputer"),
-    "inf": (dict(X=lambda X: set_at(X, np.inf)), {}, "infinity"),
+    "inf": (dict(X=lambda X: set_at(X, np.inf)), {}, r"must be finite, got inf .* row 3, column 2"),
     "inf passthrough": (
         dict(X=lambda X: set_at(X, -np.inf)),
         dict(features="passthrough"),
         "must be finite, got -inf.*row 3, column 2",
     ),
     "one dimension": (dict(X=lambda X: X[:, 0]), {}, r"X must have shape \(n, d\).*Reshape"),
-    "empty": (dict(X=lambda X: X[:0], y=lambda y: y[:0]), {}, "at least 2 classes|minimum of 1"),
+    "empty": (dict(X=lambda X: X[:0], y=lambda y: y[:0]), {}, "X is empty"),
     "no columns": (dict(X=lambda X: X[:, :0]), {}, "0 feature"),
     "one class": (dict(y=lambda y: 0 * y), {}, r"at least 2 classes, got 1 class: \[0\]"),
     "class seen once": (
@@ -524,6 +607,10 @@ def test_bad_fit_is_refused_with_its_name_and_remedy(iris, name):
         (dict(estimator=LinearSVC()), "estimator must have a method predict_proba.*Calibrated"),
         (dict(gamma="1"), "gamma must be a number > 0, got '1'"),
         (dict(gamma=True), "gamma must be a number"),
+        (dict(prior="uniform"), "prior must be a number or one number per class, got 'uniform'"),
+        (dict(estimator="rf"), "estimator must be a classifier object, got 'rf'"),
+        (dict(normalizer="zscore"), "normalizer must have methods fit and transform.*got 'zscore'"),
+        (dict(random_state="a"), "random_state must be None, an int, a RandomState.*got 'a'"),
         (dict(density=object()), "must have a method score_samples or log_prob, got object"),
         (dict(features=lambda X: X), "features must be None, 'passthrough' or a transformer"),
     ],
@@ -539,7 +626,8 @@ def test_wrong_types_are_refused(iris, parameters, message):
         (WrongProba(0.5), "rows of predict_proba of the estimator must sum to 1.*1.5"),
         (WrongProba(np.nan), "must hold finite probabilities"),
         (WrongProba(-1 / 3), "must hold finite probabilities >= 0"),
-        (WrongProba(0.5, 2), r"must have shape \(n, 3\), got \(150, 2\)"),
+        (OneRow(), r"must have shape \(150, 3\), got \(1, 3\)"),
+        (WrongProba(0.5, 2), r"must have shape \(150, 3\), got \(150, 2\)"),
     ],
 )
 def test_bad_probabilities_are_refused(iris, estimator, message):

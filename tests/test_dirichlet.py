@@ -1,5 +1,6 @@
 """Closed forms against high precision (mpmath), scipy and Monte Carlo."""
 
+import pickle
 import warnings
 
 import mpmath as mp
@@ -292,6 +293,10 @@ def test_is_immutable_and_slices():
         d.concentration[0, 0] = 7.0
     with pytest.raises(AttributeError):
         d.concentration = alpha
+    again = pickle.loads(pickle.dumps(d))
+    for array in (d.mean, d.total, again.concentration, again.mean):
+        with pytest.raises(ValueError, match="read-only"):
+            array[:] = 0
     assert len(d) == 3 and len(d[1]) == 1 and len(d[d.vacuity < 0.5]) == 2
     np.testing.assert_array_equal(d[1:].mean, d.mean[1:])
     assert [float(row.strength[0]) for row in d] == [5.0, 9.0, 2.0]
@@ -334,6 +339,9 @@ def test_bad_arguments_of_methods_are_named():
         (lambda: d.expected_log_loss(np.array([0.5, 1.0])), "integer class indices"),
         (lambda: d.update([1.0, -1.0, 0.0]), "counts must be finite and >= 0"),
         (lambda: d.update(np.ones(3), nu=0.0), "nu must be > 0"),
+        (lambda: d.update(np.ones((2, 1))), r"counts must have shape \(2, 3\) or \(3,\)"),
+        (lambda: d.kl_divergence(np.ones((2, 1))), r"other must have shape"),
+        (lambda: Dirichlet.from_evidence([0.0, 1.0], np.ones((1, 2)) / 2), "one entry per row"),
         (lambda: d.kl_divergence([1.0, 0.0, 1.0]), "other must be finite and > 0"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -346,3 +354,12 @@ def test_no_warning_on_extreme_input():
         d = Dirichlet(ALPHA)
         for name in [*SCALARS, "mode", "mean", "variance"]:
             getattr(d, name)
+
+
+def test_kinds_of_arrays_that_cannot_work_are_refused_by_name():
+    with pytest.raises(TypeError, match=r"float32 or float64, got torch\.float16"):
+        Dirichlet(torch.ones(1, 2, dtype=torch.float16))
+    with pytest.raises(TypeError, match="do not mix"):
+        Dirichlet.from_evidence(torch.zeros(1), np.ones((1, 2)) / 2)
+    with pytest.raises(TypeError, match="numpy Generator"):
+        Dirichlet(np.ones((1, 2))).sample(2, torch.Generator())

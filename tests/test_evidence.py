@@ -142,13 +142,17 @@ def test_equal_rows_have_equal_hashes_whatever_their_place(rng):
     assert (row_hash(X, 1) != h).any()
 
 
-def test_folds_are_balanced_stratified_and_keep_copies_together(rng):
-    X = np.repeat(rng.normal(size=(100, 3)), 3, axis=0)
-    y = np.repeat(np.arange(100) % 2, 3)
+def test_folds_are_balanced_stratified_and_spread_copies(rng):
+    X = np.repeat(rng.normal(size=(60, 3)), 5, axis=0)
+    y = np.repeat(np.arange(60) % 2, 5)
     fold = content_folds(X, y, 5)
-    assert (fold.reshape(100, 3) == fold[::3, None]).all()
-    counts = [[((fold == j) & (y == c)).sum() for j in range(5)] for c in (0, 1)]
-    assert (np.array(counts) == 30).all()
+    assert (np.sort(fold.reshape(60, 5), axis=1) == np.arange(5)).all()
+    order = rng.permutation(300)
+    again = content_folds(X[order], y[order], 5)
+    held = [np.sort(row_hash(X)[fold == j]).tolist() for j in range(5)]
+    assert held == [np.sort(row_hash(X[order])[again == j]).tolist() for j in range(5)]
+    many = content_folds(rng.normal(size=(150, 2)), np.repeat(np.arange(50), 3), 5)
+    assert (np.bincount(many) == 30).all()
 
 
 def test_rare_classes_are_never_held_out():
@@ -202,7 +206,7 @@ def test_cross_fitted_scores_are_those_of_densities_that_did_not_see_the_row(rng
     fold = content_folds(X, y, 4)
     naive = []
     for j in range(4):
-        density = GDADensity().fit(X[fold != j], y[fold != j])
+        density = GDADensity().fit(X, y).for_folds().fit(X[fold != j], y[fold != j])
         naive.append(density.score_samples(X[fold == j]))
     np.testing.assert_allclose(model.calibration_scores_, np.sort(np.concatenate(naive)))
 

@@ -42,3 +42,9 @@ def test_covariate_indexed_against_a_naive_count(rng):
 def test_covariates_of_another_width_are_refused():
     with pytest.raises(ValueError):
         covariate_indexed_posterior(np.ones((3, 2)), np.zeros(3, int), np.ones((1, 3)), np.ones(2))
+
+
+@pytest.mark.parametrize("y", [np.array([-1]), np.array([3]), np.array([True]), np.array([0.5])])
+def test_labels_that_are_no_class_index_are_refused(y):
+    with pytest.raises(ValueError, match="y must"):
+        icd_posterior(y, np.ones(3))

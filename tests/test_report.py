@@ -1,5 +1,6 @@
 import html
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -95,6 +96,13 @@ def test_numbers_are_those_of_the_rows(result, page, parsed):
             assert cells[at] == f"{score.aupr:.3f}"
             assert cells[at + 1] == f"{score.fpr95:.3f}"
             assert cells[at + 2] == ("" if score.brier is None else f"{score.brier:.3f}")
+
+
+def test_renders_without_torch(result):
+    versions = {k: v for k, v in result.receipt.versions.items() if k != "torch"}
+    bare = replace(result, receipt=replace(result.receipt, versions=versions))
+    text = report.render(bare)
+    assert "and torch" not in text and "torch " not in text.split("Computed with")[1][:200]
 
 
 def test_one_classifier_is_enough(tmp_path):

@@ -38,6 +38,11 @@ _HOME = {
     "save": "persistence",
 }
 _MODULES = {
+    "demo",
+    "icd",
+    "moments",
+    "nn",
+    "report",
     "datasets",
     "density",
     "evidence",

@@ -85,6 +85,8 @@ def as_float(value: Array, like: Array | None = None) -> Array:
         import torch
 
         return torch.as_tensor(value, dtype=like.dtype, device=like.device)
+    if is_tensor(value) and like is not None:
+        raise TypeError("torch tensors and numpy arrays do not mix here: convert one of them")
     if is_tensor(value):
         return value if value.is_floating_point() else value.double()
     return np.asarray(value, dtype=np.float64)

@@ -226,6 +226,24 @@ def _same_tree(a: Any, b: Any) -> bool:
     return all(np.array_equal(x, y) for x, y in zip(a.get_arrays(), b.get_arrays(), strict=True))
 
 
+def _check_index(index: NearestNeighbors) -> None:
+    """Refuse an index whose parts disagree: its compiled search trusts them."""
+    rows = vars(index).get("_fit_X")
+    sound = (
+        isinstance(rows, np.ndarray)
+        and rows.ndim == 2
+        and rows.dtype == np.float64
+        and rows.flags.c_contiguous
+        and np.isfinite(rows).all()
+        and (index.n_samples_fit_, index.n_features_in_) == rows.shape
+        and isinstance(index.n_neighbors, int)
+        and 1 <= index.n_neighbors <= len(rows)
+        and (index._tree is None or np.asarray(index._tree.data).shape == rows.shape)
+    )
+    if not sound:
+        raise ValueError("the parts of a nearest-neighbour index do not fit together")
+
+
 class Decoder:
     """Builds the objects that `Encoder` described; types come from the closed table alone."""
 
@@ -241,6 +259,9 @@ class Decoder:
         self._objects: list[Any] = [object.__new__(cls) for cls in types]
         for instance, entry in zip(self._objects, objects, strict=True):
             vars(instance).update({k: self.decode(v) for k, v in entry["state"].items()})
+        for instance in self._objects:
+            if isinstance(instance, NearestNeighbors):
+                _check_index(instance)
 
     def decode(self, code: Any) -> Any:
         """The value that JSON `code` stands for."""

@@ -33,6 +33,10 @@ def indexable(X: Any) -> Any:
             f"X must have shape (n, d), got shape {X.shape}. Reshape your data: X[None, :] for "
             "one input, X[:, None] for one feature"
         )
+    if X.shape[0] == 0:
+        raise ValueError(
+            f"X is empty, shape {X.shape}: 0 sample(s) while a minimum of 1 is required"
+        )
     return X
 
 
@@ -47,7 +51,16 @@ def known_classes(estimator: Any, y: np.ndarray) -> np.ndarray:
     found = np.unique(y)
     if not isinstance(estimator, FrozenEstimator):
         return found
+    if not hasattr(estimator, "classes_"):
+        raise ValueError(
+            f"the frozen estimator {estimator!r} has no classes_; fit it before it is frozen"
+        )
     known = np.asarray(estimator.classes_)
+    if (known.dtype.kind in "US") != (found.dtype.kind in "US"):
+        raise ValueError(
+            f"y holds labels of dtype {found.dtype}, the fitted estimator of {known.dtype}: "
+            "give it the labels that it was fitted with"
+        )
     unknown = np.setdiff1d(found, known)
     if len(unknown):
         raise ValueError(
@@ -99,7 +112,10 @@ def check_positive_number(name: str, value: Any) -> None:
 
 def prior_vector(prior: Any, k: int) -> np.ndarray:
     """The prior concentration as a (k,) array, checked."""
-    vector = np.asarray(prior, dtype=np.float64)
+    try:
+        vector = np.asarray(prior, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"prior must be a number or one number per class, got {prior!r}") from error
     if vector.ndim == 0:
         vector = np.full(k, float(vector))
     if vector.shape != (k,):

@@ -125,7 +125,7 @@ class DIPClassifier(ClassifierMixin, BaseEstimator):
     Notes
     -----
     The ranking of inputs by vacuity is that of the log-density, whatever n, gamma, the normaliser
-    or the classifier.
+    or the classifier; `max_evidence` and the last bit of a float only add ties.
 
     References
     ----------
@@ -216,11 +216,23 @@ class DIPClassifier(ClassifierMixin, BaseEstimator):
         check_class_counts(y[present])
         estimator = self._unfitted_estimator()
         classes = known_classes(estimator, y[present])
-        self.prior_ = prior_vector(self.prior, len(classes))
-        self.evidence_ = self.evidence_model().fit(X, y, weights)
+        prior = prior_vector(self.prior, len(classes))
+        evidence = self.evidence_model().fit(X, y, weights)
+        if len(present) < len(y):
+            X, y = _safe_indexing(X, present), y[present]
         keyword = weight_argument(estimator, None if weights is None else weights[present])
-        self.estimator_ = estimator.fit(_safe_indexing(X, present), y[present], **keyword)
-        self.classes_ = np.asarray(getattr(self.estimator_, "classes_", classes))
+        try:
+            fitted = estimator.fit(X, y, **keyword)
+        except ValueError as error:
+            if not np.array_equal(classes, np.arange(len(classes))):
+                error.add_note(
+                    f"y holds the labels {classes.tolist()}: a classifier that wants 0..k-1, such "
+                    "as XGBClassifier, needs them encoded: LabelEncoder().fit_transform(y)"
+                )
+            raise
+        # Only now: a fit that fails leaves the model as it was.
+        self.prior_, self.evidence_, self.estimator_ = prior, evidence, fitted
+        self.classes_ = np.asarray(getattr(fitted, "classes_", classes))
         return self
 
     def calibrate(self, X: Any, sample_weight: Any = None) -> Self:
@@ -335,10 +347,10 @@ class DIPClassifier(ClassifierMixin, BaseEstimator):
 
     def _proba(self, X: Any) -> np.ndarray:
         P = np.asarray(self.estimator_.predict_proba(X), dtype=np.float64)
-        if P.ndim != 2 or P.shape[1] != len(self.classes_):
+        if P.shape != (X.shape[0], len(self.classes_)):
             raise ValueError(
                 "predict_proba of the estimator must have shape "
-                f"(n, {len(self.classes_)}), got {P.shape}"
+                f"({X.shape[0]}, {len(self.classes_)}), got {P.shape}"
             )
         check_simplex("predict_proba of the estimator", P)
         return np.asarray(P / P.sum(axis=1, keepdims=True))
@@ -366,7 +378,11 @@ class DIPClassifier(ClassifierMixin, BaseEstimator):
             LogisticRegression(max_iter=1000)
             if self.estimator is None
             else seeded_clone(self.estimator, self.random_state)
+            if hasattr(self.estimator, "fit")
+            else self.estimator
         )
+        if not hasattr(estimator, "fit"):
+            raise TypeError(f"estimator must be a classifier object, got {self.estimator!r}")
         if not hasattr(estimator, "predict_proba"):
             raise TypeError(
                 f"estimator must have a method predict_proba, got {self.estimator!r}; wrap it in "

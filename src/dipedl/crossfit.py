@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.model_selection import check_cv
-from sklearn.utils import _safe_indexing
 
 __all__ = ["content_folds", "row_hash", "splits"]
 
 IN_SAMPLE = "in-sample"
-_SMALLEST_DISTINCT = 3
+_SMALLEST = 3
 
 
 def row_hash(X: Any, random_state: int = 0) -> np.ndarray:
@@ -44,25 +43,24 @@ def row_hash(X: Any, random_state: int = 0) -> np.ndarray:
 def content_folds(X: Any, y: np.ndarray, n_folds: int, random_state: int = 0) -> np.ndarray:
     """Fold of each row, shape (n,), stratified by class; -1 for rows that are never held out.
 
-    The fold depends on what a row holds, not on where it stands: copies of a row share a fold, so
-    that none is scored by a density fitted on its twin, and a weight of 2 is the same as two
-    copies. In a class with fewer than three distinct rows copies are spread, and a class of fewer
-    than three rows is never held out.
+    Rows are dealt out in the order of their hashes, so the folds depend on what the rows hold and
+    not on where they stand. Copies of a row are spread: new inputs repeat old ones as often as the
+    rows repeat one another. A class of fewer than three rows is never held out.
     """
     keys = row_hash(X, random_state)
     fold = np.full(len(keys), -1)
+    dealt = 0
     for c in np.unique(y):
         rows = np.flatnonzero(y == c)
-        order = np.unique(keys[rows], return_inverse=True)[1]
-        if order.max() + 1 < _SMALLEST_DISTINCT:
-            order = np.argsort(np.argsort(order, kind="stable"), kind="stable")
-        if order.max() + 1 >= _SMALLEST_DISTINCT:
-            fold[rows] = order % n_folds
+        if len(rows) >= _SMALLEST:
+            order = rows[np.argsort(keys[rows], kind="stable")]
+            fold[order] = (dealt + np.arange(len(rows))) % n_folds
+            dealt += len(rows)
     return fold
 
 
 def splits(
-    cv: Any, X: Any, y: np.ndarray, present: np.ndarray, random_state: int = 0
+    cv: Any, X: Any, y: np.ndarray, kept: np.ndarray | None, random_state: int = 0
 ) -> tuple[Iterable[tuple[np.ndarray, np.ndarray]], str]:
     """(train, held-out) index pairs for `cv`, and what to call the held-out scores.
 
@@ -72,25 +70,33 @@ def splits(
         An int >= 2 gives `content_folds`.
     X, y : array-like (n, d) and ndarray (n,)
         Inputs and labels.
-    present : bool ndarray, shape (n,)
-        Rows of positive weight; the others are never held out by `content_folds`.
+    kept : integer array, shape (n,), optional
+        Which rows of what the caller was given these are: the indices that pairs speak of.
     """
     if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
         if cv < 2:
             raise ValueError(f"cv must be >= 2, a splitter or 'in-sample', got {cv!r}")
-        fold = np.full(len(y), -1)
-        fold[present] = content_folds(_safe_indexing(X, present), y[present], int(cv), random_state)
+        fold = content_folds(X, y, int(cv), random_state)
         if (fold < 0).all():
             raise ValueError(
-                f"cv={cv} needs a class with at least {_SMALLEST_DISTINCT} samples to hold some "
-                f"out, got n_samples = {int(present.sum())} in {len(np.unique(y[present]))} "
-                "classes; use cv='in-sample'"
+                f"cv={cv} needs a class with at least {_SMALLEST} samples to hold some out, got "
+                f"n_samples = {len(y)} in {len(np.unique(y))} classes; use cv='in-sample'"
             )
         return _fold_pairs(fold), f"{cv}-fold cross-fitting"
     if isinstance(cv, str):
         raise ValueError(f"cv must be an int >= 2, a splitter or 'in-sample', got {cv!r}")
     splitter = check_cv(cv, y, classifier=True)
-    return splitter.split(np.zeros(len(y)), y), f"held-out parts of {type(splitter).__name__}"
+    pairs = splitter.split(np.zeros(len(y)), y)
+    if kept is not None and not hasattr(cv, "split"):
+        pairs = [tuple(_positions(part, kept) for part in pair) for pair in pairs]
+    return pairs, f"held-out parts of {type(splitter).__name__}"
+
+
+def _positions(rows: Any, kept: np.ndarray) -> np.ndarray:
+    """Where the given rows are among the kept ones; the others are left out."""
+    rows = np.flatnonzero(rows) if np.asarray(rows).dtype == bool else np.asarray(rows)
+    rows = rows[np.isin(rows, kept)]
+    return np.asarray(np.searchsorted(kept, rows))
 
 
 def _fold_pairs(fold: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:

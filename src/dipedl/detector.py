@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import (
     check_consistent_length,
     check_is_fitted,
@@ -14,7 +15,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from ._validation import check_weights, indexable
+from ._validation import indexable
 from .classifier import DIPClassifier
 from .evidence_model import EvidenceModel
 
@@ -55,14 +56,18 @@ class OODDetector(OutlierMixin, BaseEstimator):
         self.estimator = estimator
         self.false_alarm_rate = false_alarm_rate
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Fit features, density and threshold on ID inputs X (n, d); no y: all are one class."""
         template = DIPClassifier() if self.estimator is None else self.estimator
+        if isinstance(template, FrozenEstimator):
+            raise ValueError(
+                "a frozen estimator is not fitted again: use the detector without fit, or call "
+                "calibrate(X) on the classifier to set the threshold by other inputs"
+            )
         X = validate_data(self, indexable(X), skip_check_array=True)
         labels = np.zeros(X.shape[0]) if y is None else column_or_1d(y, warn=True)
         check_consistent_length(X, labels)
-        weights = check_weights(sample_weight, X)
-        self.evidence_: EvidenceModel = template.evidence_model().fit(X, labels, weights)
+        self.evidence_: EvidenceModel = template.evidence_model().fit(X, labels)
         return self
 
     def score_samples(self, X: Any) -> np.ndarray:

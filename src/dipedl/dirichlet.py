@@ -6,9 +6,9 @@ nothing cancels for concentrations from 1e-8 to 1e12: see `dipedl._gamma`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, wraps
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,19 @@ from ._gamma import (
 )
 
 __all__ = ["Dirichlet"]
+
+
+def _frozen_property(method: Callable[[Any], Array]) -> cached_property[Array]:
+    """A property that is computed once, as an array that cannot be written to."""
+
+    @wraps(method)
+    def compute(self: Any) -> Array:
+        value = method(self)
+        if not is_tensor(value):
+            value.flags.writeable = False
+        return value
+
+    return cached_property(compute)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -80,6 +93,10 @@ class Dirichlet:
 
     def __post_init__(self) -> None:
         alpha = as_float(self.concentration)
+        if is_tensor(alpha) and alpha.element_size() < 4:
+            raise TypeError(
+                f"concentration must be float32 or float64, got {alpha.dtype}; call .float() first"
+            )
         if alpha.ndim != 2 or alpha.shape[1] < 2:
             raise ValueError(
                 f"concentration must have shape (n, k) with k >= 2, got {tuple(alpha.shape)}; "
@@ -131,6 +148,11 @@ class Dirichlet:
         proba = as_float(proba)
         xp = namespace(proba)
         log_evidence = as_float(log_evidence, like=proba)
+        if tuple(log_evidence.shape) != tuple(proba.shape[:1]):
+            raise ValueError(
+                f"log_evidence must have one entry per row of proba, shape "
+                f"{tuple(proba.shape[:1])}, got {tuple(log_evidence.shape)}"
+            )
         # A display limit only: log_evidence itself stays exact, and the mean is p to the last bit
         # long before it.
         top = 80.0 if is_tensor(proba) and proba.element_size() < 8 else 300.0
@@ -150,25 +172,28 @@ class Dirichlet:
     def __iter__(self) -> Iterator[Dirichlet]:
         return (self[i] for i in range(len(self)))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Dirichlet, (self.concentration, self.log_evidence, self.prior)
+
     def __repr__(self) -> str:
         n, k = self.concentration.shape
         return f"Dirichlet(n={n}, k={k}, dtype={self.concentration.dtype})"
 
-    @cached_property
+    @_frozen_property
     def strength(self) -> Array:
         """Total concentration S, shape (n,)."""
         return namespace(self.concentration).sum(self.concentration, axis=-1)
 
-    @cached_property
+    @_frozen_property
     def _others(self) -> Array:
         return exclusive_sum(self.concentration)
 
-    @cached_property
+    @_frozen_property
     def mean(self) -> Array:
         """Mean class probabilities alpha / S, shape (n, k)."""
         return self.concentration / self.strength[:, None]
 
-    @cached_property
+    @_frozen_property
     def mode(self) -> Array:
         """Most probable class probabilities, shape (n, k); NaN where there is no single one.
 
@@ -181,12 +206,12 @@ class Dirichlet:
         mode = excess / xp.where(unique, total, total * 0 + 1)[:, None]
         return xp.where(unique[:, None], mode, xp.full_like(mode, np.nan))
 
-    @cached_property
+    @_frozen_property
     def variance(self) -> Array:
         """Variance of each class probability, shape (n, k)."""
         return self.mean * (self._others / self.strength[:, None]) / (self.strength + 1)[:, None]
 
-    @cached_property
+    @_frozen_property
     def covariance(self) -> Array:
         """Covariance of the class probabilities, shape (n, k, k)."""
         cross = -self.mean[:, :, None] * self.mean[:, None, :] / (self.strength + 1)[:, None, None]
@@ -194,7 +219,7 @@ class Dirichlet:
         cross[:, diagonal, diagonal] = self.variance
         return cross
 
-    @cached_property
+    @_frozen_property
     def vacuity(self) -> Array:
         """Share of the strength that is prior, alpha0 / S in (0, 1], shape (n,).
 
@@ -203,7 +228,7 @@ class Dirichlet:
         xp = namespace(self.concentration)
         return xp.sigmoid(xp.log(xp.sum(self.prior, axis=-1)) - self.log_evidence)
 
-    @cached_property
+    @_frozen_property
     def dissonance(self) -> Array:
         """Conflict between the beliefs in the classes, in [0, 1), shape (n,).
 
@@ -224,13 +249,13 @@ class Dirichlet:
             total = total + belief[:, k] * shared / xp.where(rest > 0, rest, rest * 0 + 1)
         return total
 
-    @cached_property
+    @_frozen_property
     def total(self) -> Array:
         """Total uncertainty: entropy of the mean in nats, in [0, log k], shape (n,)."""
         xp = namespace(self.concentration)
         return xp.sum(self.mean * self._surprise, axis=-1)
 
-    @cached_property
+    @_frozen_property
     def aleatoric(self) -> Array:
         """Aleatoric uncertainty: expected entropy of the class probabilities in nats, shape (n,).
 
@@ -239,7 +264,7 @@ class Dirichlet:
         xp = namespace(self.concentration)
         return xp.sum(self.mean * (self._surprise - self._excess_gap), axis=-1)
 
-    @cached_property
+    @_frozen_property
     def epistemic(self) -> Array:
         """Epistemic uncertainty in nats, shape (n,).
 
@@ -248,17 +273,17 @@ class Dirichlet:
         xp = namespace(self.concentration)
         return xp.sum(self.mean * self._excess_gap, axis=-1)
 
-    @cached_property
+    @_frozen_property
     def _surprise(self) -> Array:
         """log(S / alpha_k), shape (n, k)."""
         return namespace(self.concentration).log1p(self._others / self.concentration)
 
-    @cached_property
+    @_frozen_property
     def _excess_gap(self) -> Array:
         """[psi(alpha_k + 1) - log alpha_k] - [psi(S + 1) - log S], shape (n, k), non-negative."""
         return digamma_excess(self.concentration) - digamma_excess(self.strength)[:, None]
 
-    @cached_property
+    @_frozen_property
     def differential_entropy(self) -> Array:
         """Differential entropy in nats with respect to the first k - 1 probabilities, shape (n,).
 
@@ -280,8 +305,7 @@ class Dirichlet:
             The other Dirichlet, or its concentration.
         """
         a = self.concentration
-        given = other.concentration if isinstance(other, Dirichlet) else as_float(other, like=a)
-        b = a * 0 + given
+        b = _rows_like("other", getattr(other, "concentration", other), a)
         _check_positive("other", b)
         xp = namespace(a)
         s, t = self.strength, xp.sum(b, axis=-1)
@@ -297,14 +321,17 @@ class Dirichlet:
         y : integer array or tensor, shape (n,)
             Class indices 0..k-1.
         """
-        y = _class_indices(y, *self.concentration.shape)
+        y = class_indices(y, *self.concentration.shape)
         rows = np.arange(len(self))
         alpha = self.concentration[rows, y]
         gap = self._surprise[rows, y] - self._excess_gap[rows, y]
         return gap + (1 / alpha - 1 / self.strength)
 
     def log_prob(self, p: Array) -> Array:
-        """Log-density in nats at class probabilities p (n, k), whose rows sum to 1; shape (n,)."""
+        """Log-density in nats at class probabilities p (n, k), whose rows sum to 1; shape (n,).
+
+        Where p has zeros for a concentration below 1 and for one above 1 there is no limit: NaN.
+        """
         a = self.concentration
         p = as_float(p, like=a)
         if tuple(p.shape) != tuple(a.shape):
@@ -319,7 +346,9 @@ class Dirichlet:
         normaliser = 0.5 * xp.log(self.strength) - stirling_error(self.strength)
         constant = 0.5 * (a.shape[1] - 1) * float(np.log(2 * np.pi))
         # S (mean - p) sums to zero; with it each term is small where p is near the mean.
-        return xp.sum(xp.where(inside, scaled, edge) + parts, axis=-1) - normaliser - constant
+        with np.errstate(invalid="ignore"):
+            total = xp.sum(xp.where(inside, scaled, edge) + parts, axis=-1)
+        return total - normaliser - constant
 
     def credible_interval(self, level: float = 0.95) -> tuple[Array, Array]:
         """Central credible interval of each class probability: (lower, upper), shapes (n, k).
@@ -339,6 +368,11 @@ class Dirichlet:
 
         Drawn on the host in log space, so that concentrations near zero give corners and not 0/0.
         """
+        if not isinstance(rng, np.random.Generator | int | np.integer):
+            raise TypeError(
+                "rng must be a numpy Generator or an int, also for tensors, "
+                f"got {type(rng).__name__}"
+            )
         rng = np.random.default_rng(rng)
         a = np.broadcast_to(to_numpy(self.concentration), (size, *self.concentration.shape))
         # Gamma(a) = Gamma(a + 1) U^(1/a), and -log U is exponential.
@@ -392,14 +426,26 @@ def _relative_entropy(q: Array, p: Array) -> Array:
     return q * log_ratio(q, p) - (q - p)
 
 
+def _rows_like(name: str, value: Array, like: Array) -> Array:
+    """`value` of shape (n, k) or (k,) as (n, k), n and k those of `like`."""
+    value = as_float(value, like=like)
+    if tuple(value.shape) not in (tuple(like.shape), tuple(like.shape[1:])):
+        raise ValueError(
+            f"{name} must have shape {tuple(like.shape)} or {tuple(like.shape[1:])}, "
+            f"got {tuple(value.shape)}"
+        )
+    return like * 0 + value
+
+
 def _counts(counts: Array, like: Array) -> Array:
-    counts = like * 0 + as_float(counts, like=like)
+    counts = _rows_like("counts", counts, like)
     if not bool((counts >= 0).all()) or not bool(namespace(counts).isfinite(counts).all()):
         raise ValueError("counts must be finite and >= 0")
     return counts
 
 
-def _class_indices(y: Array, n: int, k: int) -> np.ndarray:
+def class_indices(y: Array, n: int, k: int) -> np.ndarray:
+    """Labels as n class indices 0..k-1, checked."""
     y = np.asarray(y.detach().cpu().numpy() if is_tensor(y) else y)
     if y.shape != (n,) or y.dtype.kind not in "iu":
         raise ValueError(

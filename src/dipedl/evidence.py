@@ -11,6 +11,8 @@ from scipy import special
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from ._validation import check_weights
+
 __all__ = [
     "Identity",
     "RankNormal",
@@ -42,6 +44,9 @@ def log_evidence(
     ----------
     Carlotti, Gligić, Farahi, Definition 3.1 and the appendix on underflow.
     """
+    for name, number in (("n", n), ("gamma", gamma)):
+        if not (np.isfinite(number) and number > 0):
+            raise ValueError(f"{name} must be finite and > 0, got {number!r}")
     value = np.log(n) + np.log(gamma) + np.asarray(z, dtype=np.float64)
     return np.asarray(value if max_evidence is None else np.minimum(value, np.log(max_evidence)))
 
@@ -112,7 +117,8 @@ class _Normalizer(BaseEstimator):
                 f"{scores[~np.isfinite(scores)][0]} from {source}; "
                 "use a density with unbounded support"
             )
-        weights = np.ones(len(scores)) if sample_weight is None else np.asarray(sample_weight)
+        checked = check_weights(sample_weight, scores)
+        weights = np.ones(len(scores)) if checked is None else checked
         scores, weights = scores[weights > 0], weights[weights > 0]
         self._learn(scores, weights)
         self.n_ = float(weights.sum())

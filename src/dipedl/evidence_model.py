@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +18,11 @@ from .crossfit import IN_SAMPLE, splits
 from .evidence import ZScore, alarm_threshold
 
 __all__ = ["EvidenceModel"]
+
+_SPARSE = (
+    "X is sparse, and the default features standardise dense inputs; pass X.toarray() or a "
+    "transformer that gives dense features, such as features=TruncatedSVD(50)"
+)
 
 
 class EvidenceModel(BaseEstimator):
@@ -64,12 +70,16 @@ class EvidenceModel(BaseEstimator):
     def fit(self, X: Any, y: np.ndarray, sample_weight: np.ndarray | None = None) -> Self:
         """Fit on inputs X (n, d) with labels y (n,), and weights (n,) >= 0 if any."""
         rate_in_range(self.false_alarm_rate)
-        self.features_ = fitted_features(self.features, X, y, sample_weight, self.random_state)
+        kept = None
+        if sample_weight is not None and (sample_weight == 0).any():
+            # A row of weight zero is absent.
+            kept = np.flatnonzero(sample_weight > 0)
+            X, y, sample_weight = _safe_indexing(X, kept), y[kept], sample_weight[kept]
+        self.features_ = self._fit_features(X, y, sample_weight)
         Z = self.transform(X)
         self.density_ = fitted_density(self.density, Z, y, sample_weight, self.random_state)
         self.n_ = float(len(y) if sample_weight is None else sample_weight.sum())
-        scores, weights, source = self._calibration(X, Z, y, sample_weight)
-        return self._calibrated(scores, weights, source)
+        return self._calibrated(*self._calibration(X, Z, y, sample_weight, kept))
 
     def calibrate(self, X: Any, sample_weight: np.ndarray | None = None) -> Self:
         """Take the statistics and the threshold from ID inputs X (m, d) nothing was fitted on."""
@@ -96,27 +106,35 @@ class EvidenceModel(BaseEstimator):
         if false_alarm_rate is None:
             return float(self.offset_)
         rate_in_range(false_alarm_rate)
-        return alarm_threshold(
-            self.calibration_scores_, false_alarm_rate, self.calibration_weights_
-        )
+        return _threshold(self.calibration_scores_, false_alarm_rate, self.calibration_weights_)
 
     def _calibrated(self, scores: np.ndarray, weights: np.ndarray | None, source: str) -> Self:
         if weights is not None:
             scores, weights = scores[weights > 0], weights[weights > 0]
         order = np.argsort(scores, kind="stable")
-        self.calibration_scores_ = scores[order]
-        self.calibration_weights_ = None if weights is None else weights[order]
-        normalizer = ZScore() if self.normalizer is None else clone(self.normalizer)
-        self.normalizer_ = normalizer.fit(
-            self.calibration_scores_, self.calibration_weights_, source=source
-        )
-        self.offset_ = alarm_threshold(
-            self.calibration_scores_, self.false_alarm_rate, self.calibration_weights_
-        )
+        scores, weights = scores[order], None if weights is None else weights[order]
+        normalizer = ZScore() if self.normalizer is None else self._cloned_normalizer()
+        normalizer.fit(scores, weights, source=source)
+        self.offset_ = _threshold(scores, self.false_alarm_rate, weights)
+        self.normalizer_ = normalizer
+        self.calibration_scores_, self.calibration_weights_ = scores, weights
         return self
 
+    def _cloned_normalizer(self) -> Any:
+        if not hasattr(self.normalizer, "fit") or not hasattr(self.normalizer, "transform"):
+            raise TypeError(
+                "normalizer must have methods fit and transform, such as dipedl.evidence.ZScore(), "
+                f"got {self.normalizer!r}"
+            )
+        return clone(self.normalizer, safe=False)
+
     def _calibration(
-        self, X: Any, Z: np.ndarray, y: np.ndarray, w: np.ndarray | None
+        self,
+        X: Any,
+        Z: np.ndarray,
+        y: np.ndarray,
+        w: np.ndarray | None,
+        kept: np.ndarray | None,
     ) -> tuple[np.ndarray, np.ndarray | None, str]:
         """Log-densities to take statistics from, their weights, and where they came from."""
         if isinstance(self.cv, str) and self.cv == IN_SAMPLE:
@@ -127,12 +145,15 @@ class EvidenceModel(BaseEstimator):
             return log_density(self.density_, Z), w, source
         scores: list[np.ndarray] = []
         rows: list[np.ndarray] = []
-        present = np.ones(len(y), bool) if w is None else w > 0
-        pairs, how = splits(self.cv, X, y, present, seed(self.random_state))
+        settled = for_folds(self.density_, self.density)
+        classes = len(np.unique(y))
+        pairs, how = splits(self.cv, X, y, kept, seed(self.random_state))
         for train, held in pairs:
             w_train = None if w is None else w[train]
             Z_train, Z_held = self._fold_features(X, Z, y, w_train, train, held)
-            density = fitted_density(self.density, Z_train, y[train], w_train, self.random_state)
+            whole = len(np.unique(y[train])) == classes
+            template = settled if whole else self.density
+            density = fitted_density(template, Z_train, y[train], w_train, self.random_state)
             scores.append(log_density(density, Z_held))
             rows.append(held)
         held_out = np.concatenate(rows)
@@ -152,8 +173,35 @@ class EvidenceModel(BaseEstimator):
         if self.features_ is None or isinstance(self.features_, FrozenEstimator):
             return Z[train], Z[held]
         seen, unseen = _safe_indexing(X, train), _safe_indexing(X, held)
-        features = fitted_features(self.features, seen, y[train], w_train, self.random_state)
+        features = self._fit_features(seen, y[train], w_train)
         return feature_array(features, seen), feature_array(features, unseen)
+
+    def _fit_features(self, X: Any, y: np.ndarray, w: np.ndarray | None) -> Any:
+        # A density that was fitted before knows its own features.
+        given = self.features is None and is_frozen(self.density)
+        features = "passthrough" if given else self.features
+        return fitted_features(features, X, y, w, self.random_state)
+
+
+def _threshold(scores: np.ndarray, rate: float, weights: np.ndarray | None) -> float:
+    """The alarm threshold, with a warning if it can never be crossed."""
+    threshold = alarm_threshold(scores, rate, weights)
+    if threshold == -np.inf and np.isfinite(scores).all():
+        n = len(scores) if weights is None else float(weights.sum())
+        warnings.warn(
+            f"false_alarm_rate={rate:g} needs at least {int(np.ceil(1 / rate)) - 1} held-out "
+            f"inputs, got {n:g}: predict_ood will flag nothing; hold out more (sample_weight "
+            "counts rows: its sum is their number) or ask for a higher rate",
+            UserWarning,
+            stacklevel=4,
+        )
+    return threshold
+
+
+def for_folds(fitted: Any, density: Any) -> Any:
+    """The density to fit in the folds: with what all rows have settled, where it can say so."""
+    settled = getattr(fitted, "for_folds", None)
+    return density if settled is None else settled()
 
 
 def fitted_features(
@@ -168,17 +216,28 @@ def fitted_features(
             f"got {features!r}; wrap a function in FunctionTransformer"
         )
     if features is None and sparse.issparse(X):
-        raise TypeError(
-            "X is sparse, and the default features standardise dense inputs; pass X.toarray() or "
-            "a transformer that gives dense features, such as features=TruncatedSVD(50)"
-        )
-    transformer = StandardScaler() if features is None else seeded_clone(features, random_state)
+        raise TypeError(_SPARSE)
+    if features is None:
+        return _standardiser(X, w)
+    transformer = seeded_clone(features, random_state)
     weighted = w is not None and has_fit_parameter(transformer, "sample_weight")
     return transformer.fit(X, y, **({"sample_weight": w} if weighted else {}))
 
 
+def _standardiser(X: Any, w: np.ndarray | None) -> StandardScaler:
+    # The scaler would let NaN pass, and would call an infinite variance a constant feature.
+    feature_array(None, X)
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaler = StandardScaler().fit(X, sample_weight=w)
+    if not np.isfinite(scaler.var_).all() or not np.isfinite(scaler.mean_).all():
+        raise ValueError("X is so large that its variance overflows; rescale the inputs")
+    return scaler
+
+
 def feature_array(features: Any, X: Any) -> np.ndarray:
     """Features of X as a finite float64 array (n, p); an error names the first bad entry."""
+    if sparse.issparse(X) and isinstance(features, StandardScaler):
+        raise TypeError(_SPARSE)
     with np.errstate(over="ignore"):
         Z = X if features is None else features.transform(X)
     if sparse.issparse(Z):
@@ -188,7 +247,13 @@ def feature_array(features: Any, X: Any) -> np.ndarray:
         )
     if np.iscomplexobj(Z):
         raise ValueError(f"Complex data not supported\n{Z}\n")
-    Z = np.asarray(Z, dtype=np.float64)
+    try:
+        Z = np.asarray(Z, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"X or its features must be numbers: {error}; impute what is missing and encode text "
+            "by a features transformer (argument must be a string or a real number)"
+        ) from error
     if Z.ndim != 2:
         raise ValueError(f"features of X must have shape (n, p), got {Z.shape}. Reshape your data")
     if len(Z) == 0 or Z.shape[1] == 0:
@@ -281,5 +346,9 @@ def seed(random_state: Any) -> int:
         return 0
     if isinstance(random_state, int | np.integer):
         return int(random_state)
-    draw = getattr(random_state, "integers", None) or random_state.randint
+    draw = getattr(random_state, "integers", getattr(random_state, "randint", None))
+    if draw is None:
+        raise TypeError(
+            f"random_state must be None, an int, a RandomState or a Generator, got {random_state!r}"
+        )
     return int(draw(2**31))

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ._array import Array
-from .dirichlet import Dirichlet
+from .dirichlet import Dirichlet, class_indices
 
 __all__ = ["covariate_indexed_posterior", "icd_posterior", "icd_predictive"]
 
@@ -42,7 +42,8 @@ def icd_posterior(y: np.ndarray, prior: Array, *, nu: float = 1.0) -> Dirichlet:
     """
     prior = np.asarray(prior, dtype=np.float64)
     rows = np.broadcast_to(prior, (len(y), len(prior)))
-    return Dirichlet(rows, prior=prior).update(np.eye(len(prior))[np.asarray(y)], nu=nu)
+    labels = class_indices(y, len(rows), len(prior))
+    return Dirichlet(rows, prior=prior).update(np.eye(len(prior))[labels], nu=nu)
 
 
 def icd_predictive(prior: Array) -> np.ndarray:
@@ -93,6 +94,6 @@ def covariate_indexed_posterior(
     points, where = np.unique(np.concatenate([X, X_new]), axis=0, return_inverse=True)
     where = where.reshape(-1)
     counts = np.zeros((len(points), len(prior)))
-    np.add.at(counts, (where[: len(X)], np.asarray(y)), 1.0)
+    np.add.at(counts, (where[: len(X)], class_indices(y, len(X), len(prior))), 1.0)
     rows = np.broadcast_to(prior, (len(X_new), len(prior)))
     return Dirichlet(rows, prior=prior).update(counts[where[len(X) :]], nu=nu)

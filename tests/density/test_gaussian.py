@@ -268,7 +268,7 @@ def test_merge_of_other_parameters_is_refused(X, other):
 def test_merge_of_other_things_is_refused(X):
     with pytest.raises(TypeError):
         GaussianDensity().fit(X) + GDADensity().fit(X, np.zeros(len(X)))
-    with pytest.raises(ValueError, match="need the same features"):
+    with pytest.raises(ValueError, match="different features"):
         GaussianDensity().fit(X) + GaussianDensity().fit(X[:, :2])
     for pair in ((GaussianDensity().fit(X), GaussianDensity()), (GaussianDensity(),) * 2):
         with pytest.raises(ValueError, match="not fitted"):

@@ -1,6 +1,7 @@
 """GDADensity against scikit-learn's QDA, LDA and mixture; classes that are missing or singular."""
 
 from functools import reduce
+from inspect import signature
 from operator import add
 
 import numpy as np
@@ -80,6 +81,8 @@ def test_intensity_of_each_class_against_sklearn(data, rule, reference):
 @pytest.mark.parametrize("shrinkage", [None, 0.3])
 def test_posterior_of_full_against_qda(data, shrinkage):
     """Same Gaussians, other arrangement: the log posteriors of QDA with its own solver."""
+    if "solver" not in signature(QuadraticDiscriminantAnalysis).parameters:
+        pytest.skip("this scikit-learn has no QDA with shrinkage")
     X, y = data
     qda = QuadraticDiscriminantAnalysis(
         solver="eigen", shrinkage=shrinkage, priors=[1 / 3, 1 / 3, 1 / 3]
@@ -226,7 +229,7 @@ def test_merge_of_other_things_is_refused(data):
     X, y = data
     with pytest.raises(TypeError):
         GDADensity().fit(X, y) + GaussianDensity().fit(X)
-    with pytest.raises(ValueError, match="need the same features"):
+    with pytest.raises(ValueError, match="different features"):
         GDADensity().fit(X, y) + GDADensity().fit(X[:, :2], y)
     with pytest.raises(ValueError, match="not fitted"):
         GDADensity().fit(X, y) + GDADensity()

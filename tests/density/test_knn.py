@@ -58,8 +58,15 @@ def test_floor_where_every_kth_neighbour_is_a_copy(rng, p):
     distance = np.linalg.norm(X[:, None] - X, axis=2)
     closest = distance[distance > 0].min()
     assert KNNDensity(1).fit(X).radius_floor_ == pytest.approx(closest, rel=1e-9)
-    assert KNNDensity(3).fit(np.vstack([X, X, X])).radius_floor_ == pytest.approx(closest, rel=1e-9)
-    assert KNNDensity(3).fit(np.ones((5, p))).radius_floor_ == 1.0
+
+
+def test_data_that_mostly_repeat_themselves_are_refused(rng):
+    """At an atom the density is infinite, and every score there ties: an alarm would be noise."""
+    counts = rng.poisson(2.0, (500, 2)).astype(float)
+    with pytest.raises(ValueError, match=r"\d+% of the rows .* 5 copies or more.*continuous"):
+        KNNDensity(5).fit(counts)
+    KNNDensity(5).fit(counts + rng.normal(size=counts.shape))
+    assert KNNDensity(5).fit(np.ones((5, 2))).radius_floor_ == 1.0
 
 
 def test_neighbour_may_be_the_last_row_there_is(rng):

@@ -221,8 +221,11 @@ def blank_union(a: Mergeable, b: Mergeable) -> Mergeable:
         raise ValueError(f"cannot merge densities with different parameters: {a} and {b}")
     blank: Mergeable = clone(a)
     for name in ("n_features_in_", "feature_names_in_"):
-        if hasattr(a, name):
-            setattr(blank, name, getattr(a, name))
+        mine, other = getattr(a, name, None), getattr(b, name, None)
+        if np.asarray(mine).tolist() != np.asarray(other).tolist():
+            raise ValueError(f"cannot merge densities of different features: {mine} and {other}")
+        if mine is not None:
+            setattr(blank, name, mine)
     return blank
 
 

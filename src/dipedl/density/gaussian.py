@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._validation import check_weights
@@ -94,6 +94,13 @@ class GaussianDensity(LogDensityMixin, BaseEstimator):
         merged = blank_union(self, other)
         merged._set_moments(self.moments_ + other.moments_)
         return merged
+
+    def for_folds(self) -> Self:
+        """An unfitted copy with the shrinkage that all rows settled on."""
+        copy: Self = clone(self)
+        if isinstance(self.shrinkage, str):
+            copy.set_params(shrinkage=self.shrinkage_)
+        return copy
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Log-density in nats of each row of X (n, p), shape (n,)."""

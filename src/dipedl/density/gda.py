@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.special import logsumexp
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import (
@@ -49,7 +49,7 @@ class GDADensity(LogDensityMixin, BaseEstimator):
     ----------
     covariance_type : {"full", "tied", "diag"}, default="full"
         A covariance per class, one shared by all classes, or a diagonal per class.
-    shrinkage : None, float or {"oas", "ledoit-wolf"}, default="oas"
+    shrinkage : None, float, tuple of float or {"oas", "ledoit-wolf"}, default="oas"
         Shrinkage of each covariance towards ``trace / p`` times the identity. A class whose samples
         are all the same point has no trace and takes that of the pooled covariance. With None a
         singular covariance (such as a class with fewer samples than features) is refused: nothing
@@ -67,11 +67,6 @@ class GDADensity(LogDensityMixin, BaseEstimator):
         Shrinkage intensity used for each class, and the variance it shrinks towards.
     n_features_in_ : int
         Number of features p.
-
-    Notes
-    -----
-    Covariances are maximum-likelihood (divided by n_c); the released code of the paper divides by
-    n_c - 1 and adds the smallest jitter that passes a check.
 
     References
     ----------
@@ -91,7 +86,7 @@ class GDADensity(LogDensityMixin, BaseEstimator):
     def __init__(
         self,
         covariance_type: str = "full",
-        shrinkage: Shrinkage = "oas",
+        shrinkage: Shrinkage | tuple[float, ...] = "oas",
         class_weights: str = "equal",
     ) -> None:
         self.covariance_type = covariance_type
@@ -228,15 +223,37 @@ class GDADensity(LogDensityMixin, BaseEstimator):
     def _shrinkage(self) -> tuple[np.ndarray, np.ndarray]:
         """Intensity and target of each class, shapes (k,)."""
         pooled = self._pooled()
+        asked = self._asked_shrinkage()
         if self.covariance_type == "tied":
             ones = np.ones(len(self.classes_))
-            return shrinkage_intensity(pooled, self.shrinkage) * ones, mean_variance(pooled) * ones
-        intensity = np.array([shrinkage_intensity(m, self.shrinkage) for m in self.moments_])
+            return shrinkage_intensity(pooled, asked[0]) * ones, mean_variance(pooled) * ones
+        pairs = zip(self.moments_, asked, strict=True)
+        intensity = np.array([shrinkage_intensity(m, s) for m, s in pairs])
         target = np.array([mean_variance(m) for m in self.moments_])
         if self.shrinkage not in (None, 0):
             pointlike = target == 0
             intensity[pointlike], target[pointlike] = 1.0, mean_variance(pooled)
         return intensity, target
+
+    def _asked_shrinkage(self) -> tuple[Shrinkage, ...]:
+        """What was asked for each class."""
+        k = len(self.classes_)
+        if not isinstance(self.shrinkage, tuple):
+            return (self.shrinkage,) * k
+        if len(self.shrinkage) != k:
+            raise ValueError(f"shrinkage must hold {k} numbers, got {len(self.shrinkage)}")
+        return self.shrinkage
+
+    def for_folds(self) -> Self:
+        """An unfitted copy with the shrinkage that all rows settled on.
+
+        Where features are redundant the log-density follows it: estimated anew in each fold,
+        held-out scores would be those of another density.
+        """
+        copy: Self = clone(self)
+        if isinstance(self.shrinkage, str):
+            copy.set_params(shrinkage=tuple(self.shrinkage_.tolist()))
+        return copy
 
     def _pooled(self) -> Moments:
         """Moments of the residuals from the class means."""

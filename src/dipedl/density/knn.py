@@ -14,6 +14,8 @@ from ._mixin import LogDensityMixin
 
 __all__ = ["KNNDensity"]
 
+_COPIES = 0.05
+
 
 class KNNDensity(LogDensityMixin, BaseEstimator):
     """Density from the distance to the k-th nearest training row.
@@ -81,6 +83,13 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
             radius = self._radius(X)
         if not np.isfinite(radius).all():
             raise ValueError("the distances between the rows of X overflow; rescale the features")
+        copies = self._share_of_copies(X)
+        if copies > _COPIES:
+            raise ValueError(
+                f"{copies:.0%} of the rows of X have {self.n_neighbors} copies or more, where the "
+                "density is infinite; KNNDensity needs continuous features: raise n_neighbors, or "
+                "use GDADensity or KernelDensity"
+            )
         self.radius_floor_ = _smallest_positive(radius) or _smallest_gap(X) or 1.0
         return self
 
@@ -95,6 +104,14 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
         radius = np.where(np.isnan(radius), np.inf, radius)
         log_radius = np.log(np.maximum(radius, self.radius_floor_))
         return np.asarray(np.log(self.n_neighbors) - np.log(n) - log_volume - p * log_radius)
+
+    def _share_of_copies(self, X: np.ndarray) -> float:
+        """Share of the training rows whose k nearest *other* rows are all copies of them."""
+        if self.n_neighbors >= len(X):
+            return 0.0
+        index = NearestNeighbors(n_neighbors=self.n_neighbors).fit(X)
+        nearest = index.kneighbors(return_distance=False)[:, -1]
+        return float((X == X[nearest]).all(axis=1).mean())
 
     def _radius(self, X: np.ndarray) -> np.ndarray:
         nearest = self.neighbors_.kneighbors(X, return_distance=False)[:, -1]

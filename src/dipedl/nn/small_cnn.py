@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
@@ -111,7 +112,8 @@ class SmallCNN(ClassifierMixin, BaseEstimator):
         self.classes_, targets = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(f"y must hold at least 2 classes, got one class: {self.classes_[0]!r}")
-        generator = torch.Generator().manual_seed(self.random_state)
+        seed = int(check_random_state(self.random_state).randint(2**31))
+        generator = torch.Generator().manual_seed(seed)
         module = _network(self.image_shape, self.channels, self.n_features, len(self.classes_))
         _initialise(module, generator)
         with _threads(self.n_jobs):

@@ -54,7 +54,8 @@ def reliability_diagram(
     'confidence'
     """
     confidence, hit = top_label(y, proba)
-    bins = np.minimum((confidence * n_bins).astype(int), n_bins - 1)
+    # Right-closed bins, as those of `dipedl.metrics.ece`.
+    bins = np.clip(np.ceil(confidence * n_bins).astype(int) - 1, 0, n_bins - 1)
     size = np.bincount(bins, minlength=n_bins)
     used = size > 0
     mean, accuracy = (
