@@ -699,3 +699,11 @@ def test_sparse_formats_without_row_access_are_converted(iris):
     X, y = iris
     clf = DIPClassifier(features=TruncatedSVD(2, random_state=0)).fit(sparse.coo_matrix(X), y)
     assert clf.predict(sparse.coo_matrix(X)).shape == (150,)
+
+
+def test_labels_that_a_classifier_does_not_take_get_a_note(iris):
+    xgboost = pytest.importorskip("xgboost")
+    X, y = iris
+    with pytest.raises(ValueError) as caught:
+        DIPClassifier(xgboost.XGBClassifier(n_estimators=2)).fit(X, y.astype(str))
+    assert "LabelEncoder" in caught.value.__notes__[0]

@@ -104,3 +104,9 @@ def test_digits():
     cnn = SmallCNN(n_jobs=1).fit(data.X_train, data.y_train)
     # 0.975 to 0.98 over seeds; 5 binomial standard deviations below
     assert cnn.score(data.X_test, data.y_test) > 0.95
+
+
+def test_without_a_seed_it_trains_all_the_same():
+    X, y = np.random.default_rng(0).random((40, 784)), np.arange(40) % 2
+    clf = SmallCNN(random_state=None, epochs=1).fit(X, y)
+    assert clf.predict_proba(X).shape == (40, 2)

@@ -755,3 +755,22 @@ def test_an_archive_that_cannot_be_rebuilt_is_an_error(path):
             load(path, trusted=[name])
     finally:
         globals()["Nearest"] = gone
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        lambda index: setattr(index, "n_features_in_", 20_000),
+        lambda index: setattr(index, "n_neighbors", 1_000_000),
+        lambda index: setattr(index, "n_samples_fit_", 5),
+        lambda index: setattr(index, "_fit_X", index._fit_X[:, :1]),
+        lambda index: setattr(index, "_fit_X", index._fit_X.astype(np.float32)),
+    ],
+)
+def test_a_neighbour_index_whose_parts_disagree_is_refused(path, forge):
+    """Its compiled search would read beyond the rows."""
+    clf = fitted(density=density.KNNDensity(3))
+    forge(clf.density_.neighbors_)
+    clf.save(path)
+    with pytest.raises(ValueError, match="do not fit together"):
+        load(path)
