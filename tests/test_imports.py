@@ -22,8 +22,8 @@ LAYERS = {
 }
 #: The arrows back, all inside functions: the default density, and what persistence may restore.
 INSIDE_FUNCTIONS = {
-    ("evidence_model", "density.custom"),
-    ("evidence_model", "density.gda"),
+    ("_parts", "density.custom"),
+    ("_parts", "density.gda"),
     ("classifier", "density.gda"),
     ("_state", "density"),
     ("_state", "density._gaussian"),

@@ -19,6 +19,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from ._parts import seeded_clone
 from ._validation import (
     check_class_counts,
     check_positive_number,
@@ -31,7 +32,7 @@ from ._validation import (
 from .crossfit import IN_SAMPLE
 from .dirichlet import Dirichlet, check_simplex
 from .evidence import ZScore, log_evidence
-from .evidence_model import EvidenceModel, seeded_clone
+from .evidence_model import EvidenceModel
 
 __all__ = ["DIPClassifier"]
 

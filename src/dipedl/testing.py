@@ -23,7 +23,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import has_fit_parameter
 
-from .evidence_model import as_density
+from ._parts import as_density
 
 __all__ = ["DENSITY_CHECKS", "check_density", "density_checks"]
 
