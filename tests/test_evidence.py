@@ -226,3 +226,15 @@ def test_frozen_features_are_computed_once(rng):
     assert calls == [60]
     plain = EvidenceModel(features="passthrough").fit(X, y)
     np.testing.assert_array_equal(model.calibration_scores_, plain.calibration_scores_)
+
+
+def test_a_fold_may_lack_a_class_and_settled_shrinkage_fits_the_others(rng):
+    X, y = rng.normal(size=(60, 3)), np.repeat(np.arange(3), 20)
+    even, odd = np.arange(0, 60, 2), np.arange(1, 60, 2)
+    pairs = [(np.flatnonzero(y < 2), np.flatnonzero(y == 2)), (even, odd)]
+    model = EvidenceModel(features="passthrough", cv=pairs).fit(X, y)
+    two = GDADensity().fit(X[y < 2], y[y < 2]).score_samples(X[y == 2])
+    half = GDADensity().fit(X, y).for_folds().fit(X[::2], y[::2]).score_samples(X[1::2])
+    np.testing.assert_allclose(model.calibration_scores_, np.sort(np.r_[two, half]))
+    with pytest.raises(ValueError, match="shrinkage must hold 3 numbers, got 2"):
+        GDADensity(shrinkage=(0.1, 0.2)).fit(X, y)

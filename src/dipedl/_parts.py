@@ -70,8 +70,8 @@ def feature_array(features: Any, X: Any) -> np.ndarray:
         Z = np.asarray(Z, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise type(error)(
-            f"X or its features must be numbers: {error}; impute what is missing and encode text "
-            "by a features transformer (argument must be a string or a real number)"
+            f"X or its features must be numbers: {error}; impute what is missing and encode text, "
+            "by the transformer given as features"
         ) from error
     if Z.ndim != 2:
         raise ValueError(f"features of X must have shape (n, p), got {Z.shape}. Reshape your data")

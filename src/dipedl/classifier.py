@@ -183,7 +183,9 @@ class DIPClassifier(ClassifierMixin, BaseEstimator):
         """The released behaviour: ``alpha = 1 + n gamma exp(z) p``, z-scored on the training rows.
 
         `density` defaults to class-conditional Gaussians with full, unshrunk covariances and equal
-        weights. The released code would add jitter to a singular covariance; this refuses it.
+        weights. Three departures: covariances are divided by n_c, not n_c - 1; so is the variance
+        of the scores, where the released code has n - 1 for Gaussians; and a singular covariance
+        is refused, where it adds jitter.
         """
         from .density.gda import GDADensity
 

@@ -15,9 +15,10 @@ from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from .. import DIPClassifier, __version__
+from .. import DIPClassifier, Dirichlet, __version__
 from ..datasets import Dataset, load_mini_mnist, load_moons
 from ..density import KernelDensity
+from ..evidence import log_evidence
 from .models import MODELS, checked_models
 from .result import DemoResult, ModelResult, MoonMaps, Receipt, SetAnswers
 from .rows import BARE, DIP, ID, model_rows, trivial_rows
@@ -171,7 +172,6 @@ def _answers(name: str, data: Dataset, seed: int) -> ModelResult:
 
 
 def _set_answers(clf: DIPClassifier, X: np.ndarray) -> SetAnswers:
-    # Classifier and density are asked once each, not once for every kind of uncertainty.
     bare = np.asarray(clf.estimator_.predict_proba(X), dtype=np.float64)
     log_density = clf.score_samples(X)
     uncertainties = (-log_density, 1 - bare.max(axis=1), entr(bare).sum(axis=1))
@@ -186,8 +186,9 @@ def _set_answers(clf: DIPClassifier, X: np.ndarray) -> SetAnswers:
 def _alarm_vacuity(clf: DIPClassifier) -> float:
     """The vacuity above which `predict_ood` flags an input: its threshold on another scale."""
     z = clf.evidence_.normalize(np.array([clf.offset_]))
-    evidence = clf.evidence_.n_ * clf.gamma * np.exp(z[0])
-    return float(clf.prior_.sum() / (clf.prior_.sum() + evidence))
+    evidence = log_evidence(z, clf.evidence_.n_, clf.gamma, clf.max_evidence)
+    proba = np.full((1, len(clf.classes_)), 1 / len(clf.classes_))
+    return float(Dirichlet.from_evidence(evidence, proba, clf.prior_).vacuity[0])
 
 
 def _moon_maps(grid: int, seed: int) -> MoonMaps:

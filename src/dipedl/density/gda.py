@@ -50,7 +50,8 @@ class GDADensity(LogDensityMixin, BaseEstimator):
     covariance_type : {"full", "tied", "diag"}, default="full"
         A covariance per class, one shared by all classes, or a diagonal per class.
     shrinkage : None, float, tuple of float or {"oas", "ledoit-wolf"}, default="oas"
-        Shrinkage of each covariance towards ``trace / p`` times the identity. A class whose samples
+        Shrinkage of each covariance towards ``trace / p`` times the identity; a tuple holds one
+        number per class. A class whose samples
         are all the same point has no trace and takes that of the pooled covariance. With None a
         singular covariance (such as a class with fewer samples than features) is refused: nothing
         is jittered silently.
