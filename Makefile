@@ -34,13 +34,13 @@ clean:
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dipedl needs Python 3.11 or newer")'
 	$(PYTHON) -m venv .venv
-	$(PIP) install -q --upgrade "pip>=25.1"
 
 .venv/.demo: .venv/bin/python pyproject.toml constraints.txt
 	$(PIP) install -q -c constraints.txt -e ".[cli,report]"
 	touch $@
 
 .venv/.dev: .venv/.demo
+	$(PIP) install -q --upgrade "pip>=25.1"
 	$(PIP) install -q -c constraints.txt torch
 	$(PIP) install -q -c constraints.txt -e ".[torch,data,cli,report,save]" --group test --group lint
 	touch $@
