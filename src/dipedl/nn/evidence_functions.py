@@ -1,0 +1,96 @@
+"""From a network's outputs to evidence: how much, and the log of the total for exact ranking."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+__all__ = ["evidence_from_logits", "log_evidence_from_logits"]
+
+# Where exp stops: beyond it a sum over classes leaves float32 (float64). The log of the evidence
+# stays exact, and a network whose logits get there is past help from a gradient.
+_TOP = {torch.float32: 80.0, torch.float64: 300.0}
+# Below this log(softplus(x)) is x to the last bit.
+_SOFTPLUS_LINEAR = -40.0
+
+
+def _exp(logits: Tensor) -> Tensor:
+    return logits.clamp(max=_TOP[logits.dtype]).exp()
+
+
+def _log_softplus(logits: Tensor) -> Tensor:
+    above = F.softplus(logits.clamp(min=_SOFTPLUS_LINEAR)).log()
+    return torch.where(logits > _SOFTPLUS_LINEAR, above, logits)
+
+
+_FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "softplus": F.softplus,
+    "exp": _exp,
+}
+_LOG: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": lambda logits: F.relu(logits).log(),
+    "softplus": _log_softplus,
+    "exp": lambda logits: logits,
+}
+
+
+def evidence_from_logits(logits: Tensor, function: str = "softplus") -> Tensor:
+    """Evidence for each class, >= 0.
+
+    Parameters
+    ----------
+    logits : Tensor, shape (n, k)
+        Outputs of a network, float32 or float64.
+    function : {"relu", "softplus", "exp"}, default="softplus"
+        With "relu" an output below zero gets no gradient: a class whose unit is dead for every
+        input is lost, and about a tenth of MNIST's accuracy with it. "exp" is held at exp(80)
+        (float64: exp(300)), so that it never overflows.
+
+    Returns
+    -------
+    Tensor, shape (n, k)
+
+    Examples
+    --------
+    >>> import torch
+    >>> from dipedl.nn import evidence_from_logits
+    >>> evidence_from_logits(torch.tensor([[-1.0, 2.0]]), "relu")
+    tensor([[0., 2.]])
+    """
+    return _known(_FUNCTIONS, function)(logits)
+
+
+def log_evidence_from_logits(logits: Tensor, function: str = "softplus") -> Tensor:
+    """Log of the total evidence of each row, without ties far from the data.
+
+    Parameters
+    ----------
+    logits : Tensor, shape (n, k)
+        Outputs of a network, float32 or float64.
+    function : {"relu", "softplus", "exp"}, default="softplus"
+        As for `evidence_from_logits`; with "relu" a row of no evidence gives ``-inf``.
+
+    Returns
+    -------
+    Tensor, shape (n,)
+
+    Examples
+    --------
+    >>> import torch
+    >>> from dipedl.nn import log_evidence_from_logits
+    >>> log_evidence_from_logits(torch.tensor([[-900.0, -900.0]]), "exp")
+    tensor([-899.3068])
+    """
+    return torch.logsumexp(_known(_LOG, function)(logits), dim=1)
+
+
+def _known(
+    functions: dict[str, Callable[[Tensor], Tensor]], name: str
+) -> Callable[[Tensor], Tensor]:
+    if name not in functions:
+        raise ValueError(f"evidence must be one of {sorted(functions)}, got {name!r}")
+    return functions[name]
