@@ -8,13 +8,56 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import has_fit_parameter
+
+from .dirichlet import check_simplex
 
 _SPARSE = (
     "X is sparse, and the default features standardise dense inputs; pass X.toarray() or a "
     "transformer that gives dense features, such as features=TruncatedSVD(50)"
 )
+
+
+def unfitted_classifier(estimator: Any, random_state: Any = None) -> Any:
+    """A clone of the classifier, checked; None stands for logistic regression."""
+    if estimator is None:
+        return LogisticRegression(max_iter=1000)
+    if not hasattr(estimator, "fit"):
+        raise TypeError(f"estimator must be a classifier object, got {estimator!r}")
+    copy = seeded_clone(estimator, random_state)
+    if not hasattr(copy, "predict_proba"):
+        raise TypeError(
+            f"estimator must have a method predict_proba, got {estimator!r}; wrap it in "
+            "CalibratedClassifierCV, or set probability=True where the classifier has it"
+        )
+    return copy
+
+
+def fitted_classifier(estimator: Any, X: Any, y: np.ndarray, keywords: dict[str, Any]) -> Any:
+    """``estimator.fit(X, y, **keywords)``, with a note on labels that some libraries refuse."""
+    try:
+        return estimator.fit(X, y, **keywords)
+    except ValueError as error:
+        classes = np.unique(y)
+        if not np.array_equal(classes, np.arange(len(classes))):
+            error.add_note(
+                f"y holds the labels {classes.tolist()}: a classifier that wants 0..k-1, such "
+                "as XGBClassifier, needs them encoded: LabelEncoder().fit_transform(y)"
+            )
+        raise
+
+
+def class_probabilities(estimator: Any, X: Any, k: int) -> np.ndarray:
+    """Class probabilities (n, k) of a fitted classifier, checked, rows summing to one."""
+    P = np.asarray(estimator.predict_proba(X), dtype=np.float64)
+    if P.shape != (X.shape[0], k):
+        raise ValueError(
+            f"predict_proba of the estimator must have shape ({X.shape[0]}, {k}), got {P.shape}"
+        )
+    check_simplex("predict_proba of the estimator", P)
+    return np.asarray(P / P.sum(axis=1, keepdims=True))
 
 
 def for_folds(fitted: Any, density: Any) -> Any:

@@ -8,7 +8,15 @@ import numpy as np
 from scipy import sparse
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import _check_sample_weight, has_fit_parameter
+from sklearn.utils import assert_all_finite
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_consistent_length,
+    column_or_1d,
+    has_fit_parameter,
+    validate_data,
+)
 
 
 def check_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
@@ -38,6 +46,26 @@ def indexable(X: Any) -> Any:
             f"X is empty, shape {X.shape}: 0 sample(s) while a minimum of 1 is required"
         )
     return X
+
+
+def labelled_inputs(model: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+    """X and y, consistent with one another; `model` learns the width and the column names."""
+    if y is None:
+        raise ValueError(
+            f"{type(model).__name__} requires y to be passed, but the target y is None"
+        )
+    X = validate_data(model, indexable(X), skip_check_array=True)
+    y = column_or_1d(y, warn=True)
+    if y.dtype.kind == "f":
+        assert_all_finite(y, input_name="y")
+    check_consistent_length(X, y)
+    check_classification_targets(y)
+    return X, y
+
+
+def known_inputs(model: Any, X: Any) -> Any:
+    """X with its width and column names checked against those that `model` was fitted with."""
+    return validate_data(model, indexable(X), reset=False, skip_check_array=True)
 
 
 def rate_in_range(rate: float) -> None:

@@ -7,30 +7,24 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import entr
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.linear_model import LogisticRegression
-from sklearn.utils import _safe_indexing, assert_all_finite
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import (
-    check_consistent_length,
-    check_is_fitted,
-    column_or_1d,
-    validate_data,
-)
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_is_fitted
 
-from ._parts import seeded_clone
+from ._parts import class_probabilities, fitted_classifier, unfitted_classifier
+from ._scores import entropy, max_prob
 from ._validation import (
     check_class_counts,
     check_positive_number,
     check_weights,
-    indexable,
     known_classes,
+    known_inputs,
+    labelled_inputs,
     prior_vector,
     weight_argument,
 )
 from .crossfit import IN_SAMPLE
-from .dirichlet import Dirichlet, check_simplex
+from .dirichlet import Dirichlet
 from .evidence import ZScore, log_evidence
 from .evidence_model import EvidenceModel
 
@@ -45,8 +39,8 @@ _FROM_DIRICHLET = (
     "differential_entropy",
 )
 _FROM_PROBA: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "max_prob": lambda p: 1 - p.max(axis=1),
-    "entropy": lambda p: entr(p).sum(axis=1),
+    "max_prob": max_prob,
+    "entropy": entropy,
 }
 
 
@@ -214,25 +208,18 @@ class DIPClassifier(ClassifierMixin, BaseEstimator):
         check_positive_number("gamma", self.gamma)
         if self.max_evidence is not None:
             check_positive_number("max_evidence", self.max_evidence)
-        X, y, weights = self._checked(X, y, sample_weight)
+        X, y = labelled_inputs(self, X, y)
+        weights = check_weights(sample_weight, X)
         present = np.arange(len(y)) if weights is None else np.flatnonzero(weights > 0)
         check_class_counts(y[present])
-        estimator = self._unfitted_estimator()
+        estimator = unfitted_classifier(self.estimator, self.random_state)
         classes = known_classes(estimator, y[present])
         prior = prior_vector(self.prior, len(classes))
         evidence = self.evidence_model().fit(X, y, weights)
         if len(present) < len(y):
             X, y = _safe_indexing(X, present), y[present]
         keyword = weight_argument(estimator, None if weights is None else weights[present])
-        try:
-            fitted = estimator.fit(X, y, **keyword)
-        except ValueError as error:
-            if not np.array_equal(classes, np.arange(len(classes))):
-                error.add_note(
-                    f"y holds the labels {classes.tolist()}: a classifier that wants 0..k-1, such "
-                    "as XGBClassifier, needs them encoded: LabelEncoder().fit_transform(y)"
-                )
-            raise
+        fitted = fitted_classifier(estimator, X, y, keyword)
         # Only now: a fit that fails leaves the model as it was.
         self.prior_, self.evidence_, self.estimator_ = prior, evidence, fitted
         self.classes_ = np.asarray(getattr(fitted, "classes_", classes))
@@ -349,49 +336,10 @@ class DIPClassifier(ClassifierMixin, BaseEstimator):
         return Dirichlet.from_evidence(evidence, P, self.prior_)
 
     def _proba(self, X: Any) -> np.ndarray:
-        P = np.asarray(self.estimator_.predict_proba(X), dtype=np.float64)
-        if P.shape != (X.shape[0], len(self.classes_)):
-            raise ValueError(
-                "predict_proba of the estimator must have shape "
-                f"({X.shape[0]}, {len(self.classes_)}), got {P.shape}"
-            )
-        check_simplex("predict_proba of the estimator", P)
-        return np.asarray(P / P.sum(axis=1, keepdims=True))
+        return class_probabilities(self.estimator_, X, len(self.classes_))
 
     def _known(self, X: Any) -> Any:
-        """X with its width and column names checked against those of fit."""
-        return validate_data(self, indexable(X), reset=False, skip_check_array=True)
-
-    def _checked(
-        self, X: Any, y: Any, sample_weight: Any
-    ) -> tuple[Any, np.ndarray, np.ndarray | None]:
-        """X, y and weights, consistent with one another."""
-        if y is None:
-            raise ValueError("DIPClassifier requires y to be passed, but the target y is None")
-        X = validate_data(self, indexable(X), skip_check_array=True)
-        y = column_or_1d(y, warn=True)
-        if y.dtype.kind == "f":
-            assert_all_finite(y, input_name="y")
-        check_consistent_length(X, y)
-        check_classification_targets(y)
-        return X, y, check_weights(sample_weight, X)
-
-    def _unfitted_estimator(self) -> Any:
-        estimator = (
-            LogisticRegression(max_iter=1000)
-            if self.estimator is None
-            else seeded_clone(self.estimator, self.random_state)
-            if hasattr(self.estimator, "fit")
-            else self.estimator
-        )
-        if not hasattr(estimator, "fit"):
-            raise TypeError(f"estimator must be a classifier object, got {self.estimator!r}")
-        if not hasattr(estimator, "predict_proba"):
-            raise TypeError(
-                f"estimator must have a method predict_proba, got {self.estimator!r}; wrap it in "
-                "CalibratedClassifierCV, or set probability=True where the classifier has it"
-            )
-        return estimator
+        return known_inputs(self, X)
 
     def evidence_model(self) -> EvidenceModel:
         """The unfitted evidence side with this classifier's parameters."""
