@@ -1,0 +1,47 @@
+"""The benchmark: suites in TOML, a runner that survives being killed, rows with receipts.
+
+`run` trains what is missing and appends rows; `load_rows` and `load_arrays` read what is there, so
+that tables, sweeps and figures never train anything again.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .runner import RunResult, run
+    from .store import Store, load_arrays, load_rows
+    from .suite import Suite, load_suite, suite_names
+
+__all__ = [
+    "RunResult",
+    "Store",
+    "Suite",
+    "load_arrays",
+    "load_rows",
+    "load_suite",
+    "run",
+    "suite_names",
+]
+
+_HOME = {
+    "RunResult": "runner",
+    "run": "runner",
+    "Store": "store",
+    "load_arrays": "store",
+    "load_rows": "store",
+    "Suite": "suite",
+    "load_suite": "suite",
+    "suite_names": "suite",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {sorted(__all__)}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

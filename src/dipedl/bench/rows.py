@@ -1,0 +1,92 @@
+"""A row: what one method did with one seed, what it cost, and the receipt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .receipt import receipt
+from .scores import Scores, score
+
+__all__ = ["make_row", "rescored"]
+
+_COST = ("seconds", "cpu_seconds")
+
+
+def make_row(
+    *,
+    suite: str,
+    profile: str,
+    method: str,
+    title: str,
+    seed: int,
+    config: Mapping[str, Any],
+    digest: str,
+    arrays: Mapping[str, Mapping[str, np.ndarray]],
+    own: Mapping[str, Any],
+    parts: Mapping[str, Mapping[str, Any]],
+    n_resamples: int,
+) -> dict[str, Any]:
+    """The row of a method and a seed.
+
+    Parameters
+    ----------
+    suite, profile, method, title, seed, config, digest
+        What was run; `digest` is the hash of the config.
+    arrays : mapping
+        The method's answers, see `dipedl.bench.load_arrays`.
+    own : mapping
+        What the method itself cost: "seconds" and "cpu_seconds" ({"train", "score"}),
+        "peak_memory_mb", "forward_passes", "n_parameters".
+    parts : mapping of str to mapping
+        By role, the name, hash and cost of each trained part below the method.
+    n_resamples : int
+        Bootstrap resamples behind each interval; 0 for none.
+    """
+    return {
+        "suite": suite,
+        "profile": profile,
+        "method": method,
+        "title": title,
+        "seed": seed,
+        "config": dict(config),
+        "config_hash": digest,
+        **_numbers(score(arrays, n_resamples)),
+        "n": {split: len(named["uncertainty"]) for split, named in arrays.items()},
+        **_total_cost(own, parts),
+        "own": dict(own),
+        "parts": {role: dict(part) for role, part in parts.items()},
+        **receipt(),
+    }
+
+
+def rescored(
+    row: Mapping[str, Any], arrays: Mapping[str, Mapping[str, np.ndarray]], n_resamples: int
+) -> dict[str, Any]:
+    """The same row with its metrics computed again from the arrays."""
+    return {**row, **_numbers(score(arrays, n_resamples))}
+
+
+def _numbers(scores: Scores) -> dict[str, Any]:
+    return {
+        "metrics": scores.metrics,
+        "intervals": {name: list(ends) for name, ends in scores.intervals.items()},
+        "baselines": scores.baselines,
+    }
+
+
+def _total_cost(own: Mapping[str, Any], parts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Costs of a method with all its parts, as if nothing had been shared with other methods."""
+    costs = [own, *parts.values()]
+    added: dict[str, Any] = {
+        kind: {step: round(sum(c[kind][step] for c in costs), 3) for step in ("train", "score")}
+        for kind in _COST
+    }
+    return {
+        **added,
+        "peak_memory_mb": max(c["peak_memory_mb"] for c in costs),
+        "forward_passes": own["forward_passes"],
+        "n_parameters": sum(c["n_parameters"] or 0 for c in costs) or None,
+    }

@@ -1,0 +1,353 @@
+"""Where results lie: arrays of each trained part, and one JSON line for each (method, seed).
+
+::
+
+    ROOT/<suite>/<profile>/rows.jsonl
+    ROOT/<suite>/<profile>/arrays/<name>/<config hash>/<seed>/<split>.npz
+                                                             /receipt.json
+
+A folder of arrays appears whole or not at all: it is written beside its place and renamed. A row is
+one write to the end of the file, so that a kill can tear the last line only; a torn line is left
+out on reading, and cut off before the next write.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import math
+import os
+import shutil
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .lock import locked
+
+__all__ = ["PARTS", "Store", "default_root", "load_arrays", "load_rows"]
+
+Arrays = dict[str, dict[str, np.ndarray]]
+
+#: What a row can be asked for: the method itself, and the trained parts below it.
+PARTS = ("method", "classifier", "density")
+_KEY = ("suite", "profile", "method", "config_hash", "seed")
+
+
+def default_root() -> Path:
+    """Folder of results: the environment variable ``DIPEDL_BENCH``, else ``./bench-results``."""
+    return Path(os.environ.get("DIPEDL_BENCH") or "bench-results")
+
+
+def load_rows(
+    suite: str, profile: str | None = None, out: str | os.PathLike[str] | None = None
+) -> list[dict[str, Any]]:
+    """Rows of a suite, in the order in which they were written.
+
+    Parameters
+    ----------
+    suite : str
+        Name of the suite, such as ``"mnist"``.
+    profile : str, optional
+        Only rows of this profile; None gives those of all profiles.
+    out : path-like, optional
+        Root of the results; default: ``DIPEDL_BENCH``, else ``./bench-results``.
+
+    Returns
+    -------
+    list of dict
+        One dict a row: "suite", "profile", "method", "title", "seed", "config", "config_hash",
+        "metrics" (name to float), "intervals" (name to [low, high], bootstrap over the test rows),
+        "baselines" (name to the AUPR of guessing), "n" (rows of each split), "seconds" ({"train",
+        "score"}, with all parts below the method), "cpu_seconds", "peak_memory_mb",
+        "forward_passes", "n_parameters", "parts" (name, hash and cost of each trained part), and
+        the receipt: "versions", "commit", "device", "time". The latest config of a (method, seed)
+        comes last.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there are no results of this suite (or profile) below `out`.
+
+    Warns
+    -----
+    UserWarning
+        If the last line is torn; it is left out.
+    """
+    folder = Path(out or default_root()) / suite
+    pattern = "*" if profile is None else profile
+    files = sorted(folder.glob(f"{pattern}/rows.jsonl"))
+    if not files:
+        command = f"dipedl bench run {suite}" + (f" --profile {profile}" if profile else "")
+        raise FileNotFoundError(
+            f"no results of suite {suite!r}{f', profile {profile!r},' if profile else ''} in "
+            f"{str(folder)!r}; make some with: {command}, or name their folder with --out"
+        )
+    stores = [Store(out or default_root(), suite, file.parent.name) for file in files]
+    return [row for store in stores for row in store.rows()]
+
+
+def load_arrays(
+    suite: str,
+    profile: str,
+    method: str,
+    seed: int,
+    out: str | os.PathLike[str] | None = None,
+    *,
+    part: str = "method",
+) -> Arrays:
+    """Per-sample arrays of a row: split -> name -> array.
+
+    Parameters
+    ----------
+    suite, profile, method, seed : str, str, str, int
+        Which row; of several configs of the method, the latest.
+    out : path-like, optional
+        Root of the results; default: ``DIPEDL_BENCH``, else ``./bench-results``.
+    part : {"method", "classifier", "density"}, default="method"
+        The method's own answers, or the arrays of the trained part below it.
+
+    Returns
+    -------
+    dict of str to dict of str to ndarray
+        Splits: "validation", "test", and "ood/<name>" for each OOD set; parts below a method have
+        "train" too. Names of a method: "probabilities" (n, k), "uncertainty" (n,), higher is less
+        sure; evidential ones also "concentration" (n, k) and, where the method has it,
+        "log_evidence" (n,). Of a classifier: "probabilities" (n, k), "logits" (n, k) and "features"
+        (n, p), where it has them. Of a density: "log_density" (n,). Every split with labels has
+        "y" (n,).
+
+    Raises
+    ------
+    LookupError
+        If there is no such row, or the method has no such part.
+    FileNotFoundError
+        If the arrays have been deleted.
+    """
+    if part not in PARTS:
+        raise ValueError(f"part must be one of {list(PARTS)}, got {part!r}")
+    store = Store(out or default_root(), suite, profile)
+    rows = [row for row in store.rows() if (row["method"], row["seed"]) == (method, seed)]
+    if not rows:
+        known = sorted({(row["method"], row["seed"]) for row in store.rows()})
+        raise LookupError(
+            f"no row of method {method!r} with seed {seed} in {str(store.folder)!r}; it has {known}"
+        )
+    return store.arrays_of(rows[-1], part)
+
+
+class Store:
+    """Results of one suite with one profile.
+
+    Parameters
+    ----------
+    root : path-like
+        Folder of all results.
+    suite, profile : str
+        Names.
+    """
+
+    def __init__(self, root: str | os.PathLike[str], suite: str, profile: str) -> None:
+        self.suite, self.profile = suite, profile
+        self.folder = Path(root) / suite / profile
+        self.rows_file = self.folder / "rows.jsonl"
+
+    def rows(self) -> list[dict[str, Any]]:
+        """All whole rows; a torn last line is left out with a warning."""
+        found, torn = self._read()
+        if torn:
+            warnings.warn(
+                f"{str(self.rows_file)!r} has a torn last line ({torn} bytes, a run was killed "
+                "while it wrote); it is left out, and the next run computes that row again",
+                stacklevel=2,
+            )
+        return found
+
+    def has_row(self, method: str, config_hash: str, seed: int) -> bool:
+        """Whether the row of this method, config and seed is there."""
+        key = (self.suite, self.profile, method, config_hash, seed)
+        return any(_key(row) == key for row in self._read()[0])
+
+    def append(self, row: Mapping[str, Any]) -> bool:
+        """Write one row to the end, safe against a kill; False if a row of its key is there."""
+        line = _line(row)
+        with self._changing_rows():
+            if any(_key(old) == _key(row) for old in self._read()[0]):
+                return False
+            self._cut_torn_line()
+            _append(self.rows_file, line)
+        return True
+
+    def replace_rows(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Write all rows anew, at once or not at all; for rows computed again from arrays."""
+        text = b"".join(_line(row) for row in rows)
+        with self._changing_rows():
+            _write_file(self.rows_file, text)
+
+    def arrays_folder(self, name: str, config_hash: str, seed: int) -> Path:
+        """Where the arrays of a trained part lie."""
+        return self.folder / "arrays" / name / config_hash / str(seed)
+
+    def has_arrays(self, name: str, config_hash: str, seed: int) -> bool:
+        """Whether the arrays of a trained part are there, all of them."""
+        return (self.arrays_folder(name, config_hash, seed) / "receipt.json").exists()
+
+    def receipt(self, name: str, config_hash: str, seed: int) -> dict[str, Any]:
+        """What training and scoring of a part cost."""
+        path = self.arrays_folder(name, config_hash, seed) / "receipt.json"
+        receipt: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return receipt
+
+    def receipts(self, name: str, config_hash: str) -> list[dict[str, Any]]:
+        """Receipts of all seeds of a part."""
+        files = sorted((self.folder / "arrays" / name / config_hash).glob("*/receipt.json"))
+        return [json.loads(file.read_text(encoding="utf-8")) for file in files]
+
+    def save_arrays(
+        self,
+        name: str,
+        config_hash: str,
+        seed: int,
+        arrays: Mapping[str, Mapping[str, np.ndarray]],
+        receipt: Mapping[str, Any],
+    ) -> None:
+        """Write the arrays of a part and its receipt; all of it appears at once."""
+        folder = self.arrays_folder(name, config_hash, seed)
+        partial = folder.with_name(f".{folder.name}.partial")
+        with _no_space_explained(self.folder):
+            shutil.rmtree(partial, ignore_errors=True)
+            partial.mkdir(parents=True)
+            for split, named in arrays.items():
+                path = partial / f"{split.replace('/', '__')}.npz"
+                with path.open("wb") as file:
+                    np.savez(file, **dict(named))
+                    _sync(file.fileno())
+            _write_file(partial / "receipt.json", _line(receipt))
+            shutil.rmtree(folder, ignore_errors=True)
+            partial.replace(folder)
+
+    def load(self, name: str, config_hash: str, seed: int) -> Arrays:
+        """Arrays of a part: split -> name -> array."""
+        folder = self.arrays_folder(name, config_hash, seed)
+        files = sorted(folder.glob("*.npz"))
+        if not files:
+            raise FileNotFoundError(
+                f"no arrays in {str(folder)!r}; run the suite again, or name the folder of its "
+                "results with --out"
+            )
+        return {file.stem.replace("__", "/"): _load_npz(file) for file in files}
+
+    def arrays_of(self, row: Mapping[str, Any], part: str = "method") -> Arrays:
+        """Arrays of a row, see `load_arrays`."""
+        if part == "method":
+            return self.load(row["method"], row["config_hash"], row["seed"])
+        if part not in row["parts"]:
+            raise LookupError(
+                f"method {row['method']!r} has no part {part!r}; it has {sorted(row['parts'])}"
+            )
+        below = row["parts"][part]
+        return self.load(below["name"], below["config_hash"], row["seed"])
+
+    def _read(self) -> tuple[list[dict[str, Any]], int]:
+        """Whole rows, and the number of bytes of a torn last line."""
+        if not self.rows_file.exists():
+            return [], 0
+        data = self.rows_file.read_bytes()
+        whole = data[: data.rfind(b"\n") + 1]
+        return list(_parsed(whole, self.rows_file)), len(data) - len(whole)
+
+    def _cut_torn_line(self) -> None:
+        torn = self._read()[1]
+        if torn:
+            os.truncate(self.rows_file, self.rows_file.stat().st_size - torn)
+
+    @contextmanager
+    def _changing_rows(self) -> Iterator[None]:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with _no_space_explained(self.folder), locked(self.folder / "rows.lock"):
+            yield
+
+
+def _key(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in _KEY)
+
+
+def _line(row: Mapping[str, Any]) -> bytes:
+    return json.dumps(_plain(row), ensure_ascii=False, allow_nan=False).encode() + b"\n"
+
+
+def _plain(value: Any) -> Any:
+    """The same with non-finite numbers as text, since JSON has none: an nll can be infinite."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+def _with_numbers(row: dict[str, Any]) -> dict[str, Any]:
+    metrics = {name: float(value) for name, value in row["metrics"].items()}
+    intervals = {name: [float(end) for end in ends] for name, ends in row["intervals"].items()}
+    return {**row, "metrics": metrics, "intervals": intervals}
+
+
+def _parsed(data: bytes, path: Path) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(data.splitlines(), start=1):
+        try:
+            row = _with_numbers(json.loads(line))
+            _key(row)
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise ValueError(
+                f"{str(path)!r} must hold one JSON object a line, got line {number}: "
+                f"{line[:60]!r} ({type(error).__name__}: {error}); delete that line: the next run "
+                "computes its row again from the arrays"
+            ) from error
+        yield row
+
+
+def _append(path: Path, line: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        written = os.write(descriptor, line)
+        if written < len(line):  # the disk filled up in the middle of the line
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        _sync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _write_file(path: Path, data: bytes) -> None:
+    partial = path.with_name(f".{path.name}.partial")
+    with partial.open("wb") as file:
+        file.write(data)
+        file.flush()
+        _sync(file.fileno())
+    partial.replace(path)
+
+
+def _sync(descriptor: int) -> None:
+    os.fsync(descriptor)
+
+
+def _load_npz(path: Path) -> dict[str, np.ndarray]:
+    with np.load(path, allow_pickle=False) as stored:
+        return {name: stored[name] for name in stored.files}
+
+
+@contextmanager
+def _no_space_explained(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise OSError(
+            error.errno,
+            f"no space left for results in {str(folder)!r}: free some, or choose another folder "
+            "with --out; what was finished is kept, and the same command continues",
+        ) from error

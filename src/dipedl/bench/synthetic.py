@@ -1,0 +1,137 @@
+"""A small store of made-up results, for the tests of everything that reads one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+from scipy.special import softmax
+
+from .receipt import config_hash
+from .rows import make_row
+from .store import Arrays, Store
+
+__all__ = ["write_synthetic_store"]
+
+_SIZES = {"train": 60, "validation": 30, "test": 50}
+
+
+def write_synthetic_store(
+    root: str | os.PathLike[str],
+    *,
+    suite: str = "mnist",
+    profile: str = "smoke",
+    methods: Iterable[str] = ("dip-edl", "edl", "max-softmax"),
+    seeds: Iterable[int] = (10, 20),
+    ood: Iterable[str] = ("kmnist", "omniglot", "omniglot_inverted"),
+) -> Store:
+    """Rows and arrays as `dipedl.bench.run` would leave them, out of random numbers.
+
+    Parameters
+    ----------
+    root : path-like
+        Folder of results.
+    suite, profile : str
+        Names.
+    methods : iterable of str
+        "dip-edl" gets parts "classifier" and "density", names that start with "max-" a part
+        "classifier"; all others are trained methods with "concentration".
+    seeds : iterable of int
+        Seeds.
+    ood : iterable of str
+        Names of the OOD sets, 40 rows each.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from dipedl.bench import load_arrays
+    >>> from dipedl.bench.synthetic import write_synthetic_store
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = write_synthetic_store(folder, methods=["edl"], seeds=[10])
+    ...     rows, arrays = store.rows(), load_arrays("mnist", "smoke", "edl", 10, out=folder)
+    >>> rows[0]["method"], arrays["test"]["probabilities"].shape
+    ('edl', (50, 10))
+    """
+    store = Store(root, suite, profile)
+    sizes = _SIZES | {f"ood/{name}": 40 for name in ood}
+    for seed in seeds:
+        for method in methods:
+            _write(store, method, seed, sizes)
+    return store
+
+
+def _write(store: Store, method: str, seed: int, sizes: Mapping[str, int]) -> None:
+    rng = np.random.default_rng([seed, *method.encode()])
+    parts: dict[str, Arrays] = {}
+    if method == "dip-edl" or method.startswith("max-"):
+        parts["classifier"] = {s: _classifier(rng, s, n) for s, n in sizes.items()}
+    if method == "dip-edl":
+        parts["density"] = {s: {"log_density": _typical(rng, s, n)} for s, n in sizes.items()}
+    own = {
+        split: _answers(rng, split, n, evidential="density" in parts or not parts)
+        for split, n in sizes.items()
+        if split != "train"
+    }
+    cost = {"seconds": {"train": 2.0, "score": 0.5}, "cpu_seconds": {"train": 3.0, "score": 0.6}}
+    receipt = {**cost, "peak_memory_mb": 300.0, "forward_passes": 1, "n_parameters": 1000}
+    below = {}
+    for kind, arrays in parts.items():
+        name, digest = f"{kind}-of-{method}", config_hash({"name": f"{kind}-of-{method}"})
+        store.save_arrays(name, digest, seed, arrays, receipt)
+        below[kind] = {"name": name, "config_hash": digest, **receipt}
+    digest = config_hash({"name": method})
+    store.save_arrays(method, digest, seed, own, receipt)
+    store.append(
+        make_row(
+            suite=store.suite,
+            profile=store.profile,
+            method=method,
+            title=method.upper(),
+            seed=seed,
+            config={"name": method},
+            digest=digest,
+            arrays=own,
+            own=receipt,
+            parts=below,
+            n_resamples=40,
+        )
+    )
+
+
+def _labels(n: int) -> np.ndarray:
+    return np.arange(n) % 10
+
+
+def _classifier(rng: np.random.Generator, split: str, n: int) -> dict[str, np.ndarray]:
+    features = rng.normal(size=(n, 4))
+    logits = _logits(rng, split, n)
+    found = {"logits": logits, "probabilities": softmax(logits, axis=1), "features": features}
+    return found if split.startswith("ood/") else {**found, "y": _labels(n)}
+
+
+def _logits(rng: np.random.Generator, split: str, n: int) -> np.ndarray:
+    size = 2.0 if split.startswith("ood/") else 6.0
+    return np.asarray(rng.normal(size=(n, 10)) + size * np.eye(10)[_labels(n)])
+
+
+def _typical(rng: np.random.Generator, split: str, n: int) -> np.ndarray:
+    return rng.normal(-30.0 if split.startswith("ood/") else 0.0, 10.0, n)
+
+
+def _answers(
+    rng: np.random.Generator, split: str, n: int, *, evidential: bool
+) -> dict[str, np.ndarray]:
+    probabilities = softmax(_logits(rng, split, n), axis=1)
+    log_evidence = 5 + _typical(rng, split, n) / 10
+    found = {"probabilities": probabilities, "uncertainty": 1 - probabilities.max(axis=1)}
+    if evidential:
+        concentration = 1 + np.exp(log_evidence)[:, None] * probabilities
+        total = concentration.sum(axis=1, keepdims=True)
+        found = {
+            "probabilities": concentration / total,
+            "uncertainty": -log_evidence,
+            "concentration": concentration,
+            "log_evidence": log_evidence,
+        }
+    return found if split.startswith("ood/") else {**found, "y": _labels(n)}
