@@ -15,6 +15,7 @@ from theory_tools import (  # noqa: E402
 
 from dipedl import Dirichlet  # noqa: E402
 from dipedl.icd import icd_posterior  # noqa: E402
+from dipedl.nn import kl_misleading, mse_bayes_risk  # noqa: E402
 
 PRIOR = torch.tensor([0.5, 1.0, 1.5], dtype=torch.float64)
 Y = torch.tensor([0, 2, 1, 1])
@@ -99,17 +100,6 @@ def test_proposition_2_12_with_a_prior_that_does_not_sum_to_k():
     assert (d.vacuity < 1).all()
 
 
-def squared_error_and_misleading_kl(alpha, y, weight):
-    """The loss of the EDL baseline: Bayes risk of the Brier score + KL of non-target evidence."""
-    target = one_hot(y, alpha.shape[1])
-    d = Dirichlet(alpha)
-    risk = ((target - d.mean) ** 2 + d.variance).sum()
-    return (
-        risk
-        + weight * Dirichlet(target + (1 - target) * alpha).kl_divergence(1.0 + 0 * PRIOR).sum()
-    )
-
-
 @pytest.mark.parametrize("nu", [1.0, 10.0, 500.0])
 def test_the_edl_baseline_of_the_experiments_is_not_the_loss_of_the_theory(nu):
     """Its KL leaves the target's evidence alone, so more of it always helps: no nu, no optimum.
@@ -118,7 +108,7 @@ def test_the_edl_baseline_of_the_experiments_is_not_the_loss_of_the_theory(nu):
     """
     for evidence in (nu, 10 * nu, 1000 * nu):
         alpha = (1 + evidence * one_hot(Y, 3)).requires_grad_(True)
-        squared_error_and_misleading_kl(alpha, Y, 1 / nu).backward()
+        (mse_bayes_risk(alpha, Y) + kl_misleading(alpha, Y) / nu).sum().backward()
         assert (alpha.grad[one_hot(Y, 3) == 1] < 0).all()
     alpha = (1 + nu * one_hot(Y, 3)).requires_grad_(True)
     library_edl_loss(alpha, Y, torch.ones(3).double(), 1 / nu).backward()

@@ -103,6 +103,15 @@ def test_theorem_2_9_the_lambda_of_its_proof_learns_evidence_one_over_nu(nu):
     np.testing.assert_allclose(best, PRIOR + one_hot(y, 3) / nu, rtol=1e-5)
 
 
+def test_equation_1_is_the_same_from_a_dirichlet_and_from_the_training_losses():
+    """`dipedl.nn` (what networks are trained with) and `Dirichlet` (what is reported) agree."""
+    X, y = problem()
+    alpha = (PRIOR + 30 * Evidence(2, 3, seed=0)(X)).detach()
+    d = Dirichlet(alpha, prior=PRIOR)
+    reported = d.expected_log_loss(y) + 0.2 * d.kl_divergence(PRIOR)
+    np.testing.assert_allclose(library_edl_loss(alpha, y, PRIOR, 0.2), reported.sum(), rtol=1e-12)
+
+
 def test_theorem_2_9_holds_for_families_that_cannot_interpolate():
     """The same minimiser also where no network fits: evidence exp(t) for everyone, one t."""
     _, y = problem()
