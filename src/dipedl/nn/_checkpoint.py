@@ -1,0 +1,133 @@
+"""Checkpoints: written whole or not at all, and refused where they belong to another run."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import re
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from ._loop import Run
+
+_FORMAT = 1
+#: Settings that another machine may set otherwise: they are not what is computed.
+_FREE = {"n_jobs", "device"}
+
+
+def fingerprint(run: Run, seed: int) -> dict[str, str]:
+    """What must be the same for a run to go on, as text, by name."""
+    settings = {
+        f"settings.{f.name}": _described(getattr(run.settings, f.name))
+        for f in fields(run.settings)
+        if f.name not in _FREE
+    }
+    shapes = {
+        f"weights of {name}": str(tuple(value.shape))
+        for name, value in run.module.state_dict().items()
+    }
+    return {
+        **shapes,
+        "the layers": _described(run.module),
+        **settings,
+        "the loss": _described(run.loss),
+        "the score": _described(run.score),
+        "the device": run.device.type,
+        "seed": str(seed),
+        "data": _digest(run.data),
+        "validation": "None" if run.validation is None else _digest(run.validation),
+    }
+
+
+def save_checkpoint(path: Path, state: dict[str, Any], fingerprint: dict[str, str]) -> None:
+    """Replace the file at `path` at once; what was there before survives a failure.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written, with the path and what to do.
+    """
+    # Through memory: torch.save straight to a full disk is a RuntimeError that does not say so.
+    buffer = io.BytesIO()
+    torch.save({"format": _FORMAT, "fingerprint": fingerprint, "state": state}, buffer)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with temporary.open("wb") as file:
+            file.write(buffer.getbuffer())
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise type(error)(
+            error.errno,
+            f"checkpoint cannot be written ({error.strerror}); it needs "
+            f"{buffer.tell() / 1e6:.0f} MB: free some space or pass another path. The module holds "
+            "the last epoch, and an earlier checkpoint is as it was",
+            str(path),
+        ) from error
+
+
+def load_checkpoint(path: Path, expected: dict[str, str]) -> dict[str, Any]:
+    """The state in the file at `path`.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged, or of a run that differs; says in what.
+    """
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+        version, found, state = content["format"], content["fingerprint"], content["state"]
+    except OSError:
+        raise
+    except Exception as error:
+        raise ValueError(
+            f"checkpoint {path} cannot be read ({type(error).__name__}); delete it to start anew"
+        ) from error
+    if version != _FORMAT:
+        raise ValueError(
+            f"checkpoint {path} has format {version}, this version reads {_FORMAT}; delete it"
+        )
+    _check_same(path, found, expected)
+    return dict(state)
+
+
+def _check_same(path: Path, found: dict[str, str], expected: dict[str, str]) -> None:
+    for name in [*expected, *found]:
+        there, here = found.get(name, "absent"), expected.get(name, "absent")
+        if there != here:
+            there, here = _first_difference(there, here)
+            raise ValueError(
+                f"checkpoint {path} is of another run: {name} was {there} there and is {here} "
+                "here; pass another checkpoint path, or delete the file to start anew"
+            )
+
+
+def _first_difference(there: str, here: str) -> tuple[str, str]:
+    """The first line in which two texts differ."""
+    a, b = there.splitlines(), here.splitlines()
+    length = max(len(a), len(b))
+    a, b = a + ["nothing"] * (length - len(a)), b + ["nothing"] * (length - len(b))
+    return next(
+        ((x.strip(), y.strip()) for x, y in zip(a, b, strict=True) if x != y), (there, here)
+    )
+
+
+def _described(thing: Any) -> str:
+    """Its repr without addresses, which differ between two runs of one program."""
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(thing))
+
+
+def _digest(data: tuple[Tensor, ...]) -> str:
+    digest = hashlib.sha256()
+    for part in data:
+        digest.update(part.detach().contiguous().cpu().numpy().data)
+    shapes = " ".join(f"{tuple(part.shape)} {part.dtype}" for part in data)
+    return f"{shapes} sha256:{digest.hexdigest()[:16]}"

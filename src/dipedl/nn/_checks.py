@@ -1,0 +1,46 @@
+"""Checks of settings and tensors; each error names the argument, what came and the remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+
+def check_integer(name: str, value: Any, *, optional: bool = False) -> None:
+    """Raise unless `value` is an integer >= 1 (or None where that is optional)."""
+    if optional and value is None:
+        return
+    wanted = "an integer >= 1" + (", or None" if optional else "")
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be {wanted}, got {value!r}")
+    if value < 1:
+        raise ValueError(f"{name} must be {wanted}, got {value!r}")
+
+
+def check_number(name: str, value: Any, wanted: str, holds: Callable[[Any], bool]) -> None:
+    """Raise unless `value` is a finite number for which `holds` is true."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number {wanted}, got {value!r}")
+    if not (np.isfinite(float(value)) and holds(value)):
+        raise ValueError(f"{name} must be {wanted}, got {value!r}")
+
+
+def check_choice(name: str, value: Any, allowed: Iterable[str]) -> None:
+    """Raise ValueError unless `value` is one of `allowed`."""
+    if value not in tuple(allowed):
+        raise ValueError(f"{name} must be one of {sorted(allowed)}, got {value!r}")
+
+
+def check_data(name: str, data: Any) -> None:
+    """Raise unless `data` is a tuple of tensors with the same number of rows, at least one."""
+    if not isinstance(data, tuple) or not all(isinstance(part, Tensor) for part in data):
+        raise TypeError(f"{name} must be a tuple of tensors (inputs, *targets), got {type(data)}")
+    lengths = [len(part) for part in data]
+    if not lengths or min(lengths) == 0 or len(set(lengths)) > 1:
+        raise ValueError(
+            f"{name} must hold tensors with one and the same number of rows, got rows {lengths}"
+        )

@@ -1,0 +1,105 @@
+"""Where PyTorch computes, with how many threads, and the state of its global randomness."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+
+DEVICE_TYPES = ("cpu", "cuda", "mps")
+
+
+def device_type(name: Any) -> str:
+    """The part before the colon; raises ValueError for what names no device."""
+    kind, _, index = str(name).partition(":")
+    if kind == "auto" and not index:
+        return kind
+    if kind in DEVICE_TYPES and (not index or index.isdigit()):
+        return kind
+    raise ValueError(
+        f"device must be 'auto', 'cpu', 'cuda', 'cuda:0' (and so on) or 'mps', got {name!r}"
+    )
+
+
+def resolve_device(name: str) -> torch.device:
+    """The device that `name` stands for; "auto" is a CUDA GPU where there is one, else the CPU.
+
+    Raises
+    ------
+    ValueError
+        If the device is not there.
+    """
+    kind = device_type(name)
+    if kind == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if kind == "cuda":
+        _check_cuda(name)
+    if kind == "mps" and not torch.backends.mps.is_available():
+        raise ValueError("device='mps' was asked for, but there is none here; use device='auto'")
+    return torch.device(name)
+
+
+def _check_cuda(name: str) -> None:
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    index = int(name.partition(":")[2] or 0)
+    if index >= count:
+        have = f"{count} of them" if count else "no CUDA device (or a PyTorch built without CUDA)"
+        raise ValueError(
+            f"device={name!r} was asked for, but PyTorch {torch.__version__} sees {have}; "
+            "use device='auto' or 'cpu'"
+        )
+
+
+@contextmanager
+def threads(n_jobs: int | None) -> Iterator[None]:
+    """Let PyTorch use `n_jobs` threads for a while; None leaves its setting alone."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(before if n_jobs is None else n_jobs)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def random_states(device: torch.device) -> dict[str, torch.Tensor]:
+    """States of the global generators that a module on `device` draws from (dropout)."""
+    states = {"cpu": torch.get_rng_state()}
+    if device.type == "cuda":
+        states["cuda"] = torch.cuda.get_rng_state(device)
+    if device.type == "mps":
+        states["mps"] = torch.mps.get_rng_state()
+    return states
+
+
+def set_random_states(states: dict[str, torch.Tensor], device: torch.device) -> None:
+    """Put the global generators back into `states`."""
+    torch.set_rng_state(states["cpu"])
+    if device.type == "cuda":
+        torch.cuda.set_rng_state(states["cuda"], device)
+    if device.type == "mps":
+        torch.mps.set_rng_state(states["mps"])
+
+
+@contextmanager
+def seeded(seed: int, device: torch.device) -> Iterator[None]:
+    """Seed the global generators of the CPU and of `device`, and give them back as they were."""
+    before = random_states(device)
+    # not torch.manual_seed: it would seed every other device as well, and nobody restored those
+    torch.default_generator.manual_seed(seed)
+    if device.type == "cuda":
+        with torch.cuda.device(device):
+            torch.cuda.manual_seed(seed)
+    if device.type == "mps":
+        torch.mps.manual_seed(seed)
+    try:
+        yield
+    finally:
+        set_random_states(before, device)
+
+
+def as_tensor(array: np.ndarray) -> torch.Tensor:
+    """A copy: `torch.from_numpy` wants a writeable array, and data sets of ours are read-only."""
+    return torch.from_numpy(np.array(array, order="C"))

@@ -1,0 +1,258 @@
+"""What every classifier on a network shares."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from copy import deepcopy
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
+from torch import Tensor, nn
+
+from ._device import as_tensor, resolve_device, threads
+from ._network import Backbone, Network, Shape
+from .mlp import MLP
+from .spectral_norm import baked
+from .training import History, Training, train
+
+_CHUNK = 512
+_ROUNDING = 1e-6
+
+Pair = tuple[np.ndarray, np.ndarray]
+
+
+class TorchEstimator(ClassifierMixin, BaseEstimator):
+    """A scikit-learn classifier on a network.
+
+    A subclass has the parameters `backbone`, `training`, `image_shape` and `random_state` and its
+    own. It gives ``_loss`` (and ``_score``, if the loss cannot choose an epoch) and
+    ``predict_proba``. One that needs more overrides ``fit`` out of the same steps: ``_checked``,
+    ``_build``, ``_train``.
+    """
+
+    backbone: Backbone | None
+    training: Training | None
+    image_shape: tuple[int, ...] | None
+    random_state: Any
+    classes_: np.ndarray
+    module_: nn.Module
+    history_: History
+    image_shape_: Shape
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        validation: tuple[Any, Any] | None = None,
+        *,
+        checkpoint: str | Path | None = None,
+        progress: Callable[[dict[str, Any]], object] | None = None,
+    ) -> Self:
+        """Train on inputs X (n, d) and labels y (n,).
+
+        Parameters
+        ----------
+        X : array-like, shape (n, d)
+            Finite inputs; images as rows of pixels in [0, 1], channel by channel.
+        y : array-like, shape (n,)
+            Labels of at least two classes.
+        validation : tuple, optional
+            Inputs and labels, for ``Training.patience`` and ``restore_best``.
+        checkpoint, progress : optional
+            As in `dipedl.nn.train`.
+
+        Raises
+        ------
+        ValueError
+            If X, y or `validation` do not fit one another, the image shape or the backbone.
+        """
+        X, y, validation = self._checked(X, y, validation)
+        seed = self._seed()
+        module = self._build(len(self.classes_), seed)
+        self.history_ = self._train(
+            module,
+            self._loss,
+            X,
+            y,
+            validation,
+            self._score,
+            seed=seed,
+            checkpoint=checkpoint,
+            progress=progress,
+        )
+        self.module_ = module
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Most probable label of each input of X (n, d), shape (n,)."""
+        best = self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[best])
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Class probabilities of inputs X (n, d), shape (n, k)."""
+        raise NotImplementedError
+
+    def logits(self, X: Any) -> np.ndarray:
+        """Outputs of the network on inputs X (n, d), shape (n, k)."""
+        return self._forward(X)
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Features of inputs X (n, d) before the head, shape (n, n_features)."""
+        return self._forward(X, lambda module, chunk: module.features(chunk))
+
+    def _loss(self, outputs: Tensor, target: Tensor, *, epoch: int) -> Tensor:
+        """Mean loss of a batch; `target` (n,) holds class numbers."""
+        raise NotImplementedError
+
+    #: Validation score ``(outputs, target) -> mean, lower is better``; None: the loss.
+    _score: Callable[[Tensor, Tensor], Any] | None = None
+
+    def _dtype(self) -> torch.dtype:
+        """In what the trained network computes its answers."""
+        return torch.float32
+
+    def _seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(2**31))
+
+    def _settings(self) -> Training:
+        return Training() if self.training is None else self.training
+
+    def _backbone(self) -> Backbone:
+        backbone = MLP() if self.backbone is None else self.backbone
+        if not isinstance(backbone, Backbone):
+            raise TypeError(
+                "backbone must be None or one of dipedl.nn (such as LeNet5(), FastCNN(), MLP()), "
+                f"got {backbone!r}"
+            )
+        return backbone
+
+    def _build(self, n_outputs: int, seed: int) -> Network:
+        """An untrained network for the inputs that ``_checked`` has seen."""
+        generator = torch.Generator().manual_seed(seed)
+        return self._backbone().build(self.image_shape_, n_outputs, generator)
+
+    def _checked(
+        self, X: Any, y: Any, validation: Any
+    ) -> tuple[np.ndarray, np.ndarray, Pair | None]:
+        """Inputs in float32 and class numbers; sets what they say about the model."""
+        X, y = validate_data(self, X, y, dtype=np.float32)
+        check_classification_targets(y)
+        self.image_shape_ = image_shape(self.image_shape, X.shape[1])
+        self._check_pixels("X", X)
+        self.classes_, targets = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(f"y must hold at least 2 classes, got one class: {self.classes_[0]!r}")
+        return X, targets, None if validation is None else self._checked_validation(validation)
+
+    def _checked_validation(self, validation: Any) -> Pair:
+        if not (isinstance(validation, tuple | list) and len(validation) == 2):
+            raise TypeError(f"validation must be a pair (X, y) or None, got {type(validation)}")
+        X, y = check_X_y(*validation, dtype=np.float32)
+        if X.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X of validation must have {self.n_features_in_} columns as X, got {X.shape[1]}"
+            )
+        self._check_pixels("X of validation", X)
+        unknown = np.setdiff1d(y, self.classes_)
+        if len(unknown):
+            raise ValueError(
+                f"y of validation holds the labels {unknown.tolist()}, which y lacks; the classes "
+                f"are {self.classes_.tolist()}"
+            )
+        return X, np.searchsorted(self.classes_, y)
+
+    def _check_pixels(self, name: str, X: np.ndarray) -> None:
+        low, high = float(X.min()), float(X.max())
+        if self._backbone().takes_pixels and (low < -_ROUNDING or high > 1 + _ROUNDING):
+            raise ValueError(
+                f"{name} must hold pixels in [0, 1], got values from {low:g} to {high:g}; divide "
+                "images of 0..255 by 255"
+            )
+
+    def _train(
+        self,
+        module: nn.Module,
+        loss: Callable[..., Tensor],
+        X: np.ndarray,
+        y: np.ndarray,
+        validation: Pair | None = None,
+        score: Callable[..., Any] | None = None,
+        *,
+        seed: int,
+        checkpoint: str | Path | None = None,
+        progress: Callable[[dict[str, Any]], object] | None = None,
+    ) -> History:
+        """Train `module` on what ``_checked`` gave; it ends in eval mode with plain weights."""
+        history = train(
+            module,
+            loss,
+            (as_tensor(X), as_tensor(y)),
+            self._settings(),
+            seed=seed,
+            validation=None
+            if validation is None
+            else (as_tensor(validation[0]), as_tensor(validation[1])),
+            score=score,
+            checkpoint=checkpoint,
+            progress=progress,
+        )
+        baked(module).to(self._dtype())
+        return history
+
+    def _forward(
+        self,
+        X: Any,
+        function: Callable[[Any, Tensor], Tensor] | None = None,
+        module: nn.Module | None = None,
+    ) -> np.ndarray:
+        """``function(module, rows)`` in chunks of 512 rows, as one float64 array."""
+        check_is_fitted(self, "module_")
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        self._check_pixels("X", X)
+        settings = self._settings()
+        device, dtype = resolve_device(settings.device), self._dtype()
+        network = _on(device, self.module_ if module is None else module)
+        apply = function or (lambda module, chunk: module(chunk))
+        rows = as_tensor(X)
+        with torch.inference_mode(), threads(settings.n_jobs):
+            parts = [
+                apply(network, chunk.to(device, dtype)).double().cpu()
+                for chunk in torch.split(rows, _CHUNK)
+            ]
+        return np.asarray(torch.cat(parts).numpy())
+
+
+def _on(device: torch.device, module: nn.Module) -> nn.Module:
+    """The module on `device`: itself if it is there, else a copy, so that the model stays put."""
+    there = {p.device.type for p in module.parameters()}
+    return module if there <= {device.type} else deepcopy(module).to(device)
+
+
+def image_shape(given: Any, d: int) -> Shape:
+    """(channels, height, width) for rows of d pixels.
+
+    None stands for one square grey image if d is a square, else for one row of d numbers.
+    """
+    if given is None:
+        side = math.isqrt(d)
+        return (1, side, side) if side * side == d else (1, 1, d)
+    shape = tuple(given)
+    shape = (1, *shape) if len(shape) == 2 else shape
+    if len(shape) != 3 or min(shape) < 1:
+        raise ValueError(
+            "image_shape must be (height, width) or (channels, height, width), all >= 1, "
+            f"got {given!r}"
+        )
+    if math.prod(shape) != d:
+        raise ValueError(
+            f"X must have {' * '.join(map(str, shape))} = {math.prod(shape)} columns for "
+            f"image_shape={given!r}, got {d}; pass the image_shape of your images"
+        )
+    return shape

@@ -1,0 +1,254 @@
+"""What happens between the first and the last epoch."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ._checkpoint import fingerprint, load_checkpoint, save_checkpoint
+from ._device import random_states, set_random_states
+from ._schedule import learning_rate
+
+if TYPE_CHECKING:
+    from .training import History, Training
+
+_EVALUATION_ROWS = 512
+
+OPTIMIZERS: dict[str, Callable[[list[nn.Parameter], Training], torch.optim.Optimizer]] = {
+    "adam": lambda p, s: torch.optim.Adam(p, s.learning_rate, weight_decay=s.weight_decay),
+    "adamw": lambda p, s: torch.optim.AdamW(p, s.learning_rate, weight_decay=s.weight_decay),
+    "sgd": lambda p, s: torch.optim.SGD(
+        p,
+        s.learning_rate,
+        momentum=s.momentum,
+        nesterov=s.momentum > 0,
+        weight_decay=s.weight_decay,
+    ),
+}
+
+
+class NonFiniteLossError(FloatingPointError):
+    """Training has left the finite numbers; the module holds the last good state."""
+
+
+class Run:
+    """One training run: all that changes while it goes on, and how to save and restore it."""
+
+    def __init__(
+        self,
+        module: nn.Module,
+        loss: Callable[..., Tensor],
+        data: tuple[Tensor, ...],
+        settings: Training,
+        device: torch.device,
+        seeds: Sequence[int],
+        validation: tuple[Tensor, ...] | None,
+        score: Callable[..., Any] | None,
+        history: History,
+    ) -> None:
+        self.module, self.loss, self.data, self.settings = module, loss, data, settings
+        self.device, self.validation, self.score = device, validation, score
+        self.home = next((p.device for p in module.parameters()), torch.device("cpu"))
+        self.shuffler = torch.Generator().manual_seed(seeds[0])
+        self.augmenter = torch.Generator(device).manual_seed(seeds[1])
+        self.history = history
+        self.best_score, self.without_gain = float("inf"), 0
+        self.best: dict[str, Tensor] | None = None
+
+    def go(
+        self,
+        seed: int,
+        path: Path | None,
+        progress: Callable[[dict[str, Any]], object] | None,
+    ) -> None:
+        """All epochs that are left, from the checkpoint at `path` if there is one."""
+        last_good: dict[str, Tensor] | None = self._weights()
+        try:
+            self.module.to(self.device)
+            self._start()
+            print_ = None if path is None else fingerprint(self, seed)
+            if path is not None and path.exists():
+                self._load(load_checkpoint(path, print_ or {}))
+            while not self._finished():
+                last_good = self._weights()
+                with _memory(self.settings.batch_size):
+                    self._epoch()
+                last_good = None
+                if path is not None:
+                    save_checkpoint(path, self._state(), print_ or {})
+                if progress is not None:
+                    progress(self._report())
+            if self.settings.restore_best and self.best is not None:
+                self.module.load_state_dict(self.best)
+        except BaseException:
+            if last_good is not None:
+                self.module.load_state_dict(last_good)
+            raise
+        finally:
+            self.module.to(self.home).eval()
+
+    def _weights(self) -> dict[str, Tensor]:
+        return deepcopy(self.module.state_dict())
+
+    def _start(self) -> None:
+        parameters = [p for p in self.module.parameters() if p.requires_grad]
+        self.optimizer = OPTIMIZERS[self.settings.optimizer](parameters, self.settings)
+        self.parameters = parameters
+        self.began, self.epochs_before = time.perf_counter(), self.history.epochs
+
+    def _finished(self) -> bool:
+        return self.history.stopped_early or self.history.epochs >= self.settings.epochs
+
+    def _epoch(self) -> None:
+        start = time.perf_counter()
+        epoch, n = self.history.epochs, len(self.data[0])
+        self.module.train()
+        total, batches = 0.0, _batches(n, self.settings.batch_size, self.shuffler)
+        for i, rows in enumerate(batches):
+            rate = learning_rate(self.settings, epoch * len(batches) + i, len(batches))
+            value = self._step([part[rows].to(self.device) for part in self.data], rate, epoch)
+            if not np.isfinite(value):
+                raise _not_finite("loss", epoch, value, f", step {i + 1} of {len(batches)}")
+            total += value * len(rows)
+        if not all(bool(p.isfinite().all()) for p in self.parameters):
+            raise _not_finite("a weight", epoch, float("nan"), ", after its last step")
+        score = self._validate(epoch)
+        self.history.loss.append(total / n)
+        self.history.score.append(score)
+        self.history.learning_rate.append(rate)
+        self.history.seconds.append(time.perf_counter() - start)
+
+    def _step(self, batch: list[Tensor], rate: float, epoch: int) -> float:
+        inputs, *targets = batch
+        if self.settings.augment is not None:
+            inputs = self.settings.augment(inputs, self.augmenter)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.optimizer.zero_grad()
+        loss = self.loss(self._outputs(inputs), *targets, epoch=epoch)
+        loss.backward()  # type: ignore[no-untyped-call]
+        if self.settings.clip_norm is not None:
+            nn.utils.clip_grad_norm_(self.parameters, self.settings.clip_norm)
+        self.optimizer.step()
+        return loss.item()
+
+    def _outputs(self, inputs: Tensor) -> Tensor:
+        """Outputs of the module, in float32 at least: no loss ever sees half precision."""
+        amp = self.settings.amp and self.device.type == "cuda"
+        with torch.autocast("cuda", dtype=torch.bfloat16, enabled=amp):
+            outputs: Tensor = self.module(inputs)
+        return outputs.float() if outputs.dtype in (torch.bfloat16, torch.float16) else outputs
+
+    def _validate(self, epoch: int) -> float | None:
+        last = epoch + 1 == self.settings.epochs
+        if self.validation is None or not (last or (epoch + 1) % self.settings.validate_every == 0):
+            return None
+        score = self._mean_score(epoch)
+        if not np.isfinite(score):
+            raise _not_finite("the validation score", epoch, score, "")
+        if score < self.best_score:
+            self.best_score, self.history.best_epoch, self.without_gain = score, epoch, 0
+            if self.settings.restore_best:
+                self.best = self._weights()
+        else:
+            self.without_gain += 1
+        patience = self.settings.patience
+        self.history.stopped_early = patience is not None and self.without_gain >= patience
+        return score
+
+    def _mean_score(self, epoch: int) -> float:
+        assert_ = self.validation or ()
+        n, size = len(assert_[0]), max(self.settings.batch_size, _EVALUATION_ROWS)
+        self.module.eval()
+        total = 0.0
+        with torch.no_grad():
+            for start in range(0, n, size):
+                inputs, *targets = (p[start : start + size].to(self.device) for p in assert_)
+                outputs = self._outputs(inputs)
+                value = (
+                    self.loss(outputs, *targets, epoch=epoch)
+                    if self.score is None
+                    else self.score(outputs, *targets)
+                )
+                total += float(value) * len(inputs)
+        return total / n
+
+    def _report(self) -> dict[str, Any]:
+        history = self.history
+        done, seconds = history.epochs - self.epochs_before, time.perf_counter() - self.began
+        left = 0 if self._finished() else self.settings.epochs - history.epochs
+        return {
+            "epoch": history.epochs,
+            "epochs": self.settings.epochs,
+            "loss": history.loss[-1],
+            "score": history.score[-1],
+            "learning_rate": history.learning_rate[-1],
+            "seconds": history.seconds[-1],
+            "rows_per_second": len(self.data[0]) / history.seconds[-1],
+            "seconds_left": left * seconds / done,
+            "stopped_early": history.stopped_early,
+        }
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "module": self.module.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "shuffler": self.shuffler.get_state(),
+            "augmenter": self.augmenter.get_state(),
+            "random": random_states(self.device),
+            "history": asdict(self.history),
+            "best": self.best,
+            "best_score": self.best_score,
+            "without_gain": self.without_gain,
+        }
+
+    def _load(self, state: dict[str, Any]) -> None:
+        self.module.load_state_dict(state["module"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.shuffler.set_state(state["shuffler"])
+        self.augmenter.set_state(state["augmenter"])
+        set_random_states(state["random"], self.device)
+        self.history = type(self.history)(**state["history"])
+        self.best, self.best_score = state["best"], state["best_score"]
+        self.without_gain = state["without_gain"]
+        self.epochs_before = self.history.epochs
+
+
+def _batches(n: int, size: int, generator: torch.Generator) -> list[Tensor]:
+    """Shuffled row numbers in batches; a lone last row joins the batch before it."""
+    batches = list(torch.split(torch.randperm(n, generator=generator), size))
+    if len(batches) > 1 and size > 1 and len(batches[-1]) == 1:
+        batches[-2:] = [torch.cat(batches[-2:])]
+    return batches
+
+
+def _not_finite(what: str, epoch: int, value: float, where: str) -> NonFiniteLossError:
+    return NonFiniteLossError(
+        f"{what} is {value} in epoch {epoch + 1}{where}; the module holds the weights of the end "
+        "of the last good epoch. Lower learning_rate, set clip_norm=1.0, or check the inputs"
+    )
+
+
+@contextmanager
+def _memory(batch_size: int) -> Iterator[None]:
+    """Say which batch size to try where the memory of the device does not suffice."""
+    try:
+        yield
+    except (torch.OutOfMemoryError, RuntimeError) as error:
+        if not isinstance(error, torch.OutOfMemoryError) and "can't allocate" not in str(error):
+            raise
+        remedy = (
+            f"try Training(batch_size={batch_size // 2})"
+            if batch_size > 1
+            else "use a smaller network, or device='cpu'"
+        )
+        raise MemoryError(f"out of memory with batch_size={batch_size}; {remedy}") from error

@@ -1,0 +1,82 @@
+"""Networks that say their features, and the layers they are made of."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils import skip_init
+
+Shape = tuple[int, int, int]
+
+
+class Network(nn.Module):
+    """Rows of pixels (n, d) to outputs (n, k): ``forward(X) = head(features(X))``.
+
+    Parameters
+    ----------
+    input_shape : tuple of int
+        Channels, height and width of an input.
+    body : torch.nn.Module
+        Images (n, channels, height, width) to features (n, n_features).
+    head : torch.nn.Module
+        Features to outputs (n, k).
+    n_features : int
+        Width p of the features.
+    """
+
+    def __init__(
+        self, input_shape: Shape, body: nn.Module, head: nn.Module, n_features: int
+    ) -> None:
+        super().__init__()
+        self.input_shape = tuple(input_shape)
+        self.body, self.head, self.n_features = body, head, n_features
+
+    def features(self, X: Tensor) -> Tensor:
+        """Features (n, n_features) of rows of pixels (n, d)."""
+        features: Tensor = self.body(X.reshape(-1, *self.input_shape))
+        return features
+
+    def forward(self, X: Tensor) -> Tensor:
+        """Outputs (n, k) of rows of pixels (n, d)."""
+        outputs: Tensor = self.head(self.features(X))
+        return outputs
+
+
+@runtime_checkable
+class Backbone(Protocol):
+    """A frozen dataclass that builds networks; equal ones build alike."""
+
+    #: Inputs are pixels, and must lie in [0, 1].
+    takes_pixels: ClassVar[bool]
+
+    def build(self, input_shape: Shape, n_outputs: int, generator: torch.Generator) -> Network:
+        """An untrained network; its weights come from `generator` alone."""
+        ...
+
+
+def empty(layer: type[nn.Module], *sizes: int, **options: Any) -> nn.Module:
+    """A layer whose weights are not set yet: a layer's own draws are from the global generator."""
+    module: nn.Module = skip_init(layer, *sizes, **options)  # type: ignore[no-untyped-call]
+    return module
+
+
+def initialise(module: nn.Module, generator: torch.Generator) -> None:
+    """PyTorch's defaults, uniform within ``1 / sqrt(fan_in)``, drawn from our generator."""
+    for layer in module.modules():
+        if isinstance(layer, nn.Conv2d | nn.Linear):
+            bound = 1 / math.sqrt(layer.weight[0].numel())
+            nn.init.uniform_(layer.weight, -bound, bound, generator=generator)
+            if layer.bias is not None:
+                nn.init.uniform_(layer.bias, -bound, bound, generator=generator)
+
+
+def check_size(name: str, input_shape: Shape, least: int) -> None:
+    """Raise ValueError unless images are at least `least` pixels high and wide."""
+    if min(input_shape[1:]) < least:
+        raise ValueError(
+            f"{name} needs images of at least {least} x {least} pixels, got image_shape="
+            f"{tuple(input_shape)}; pass the image_shape of your images, or use MLP"
+        )

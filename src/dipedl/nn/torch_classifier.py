@@ -1,0 +1,98 @@
+"""A network trained by cross-entropy, as a scikit-learn classifier."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.special import softmax
+from torch import Tensor, nn
+
+from ._checks import check_choice
+from ._estimator import TorchEstimator
+from ._network import Backbone
+from .training import Training
+
+__all__ = ["TorchClassifier"]
+
+_DTYPES = {"float32": torch.float32, "float64": torch.float64}
+
+
+class TorchClassifier(TorchEstimator):
+    """A network trained by cross-entropy.
+
+    It gives probabilities, and the features before its head by ``transform``, on which a density
+    sees more than on pixels: pass it as `estimator` and as `features` of a `DIPClassifier`.
+
+    Parameters
+    ----------
+    backbone : backbone, optional
+        One of `dipedl.nn`: `FastCNN`, `LeNet5`, `ResNet18`, `ConvLin`, `SmallCNN`, `MLP`; None is
+        ``MLP()``. All but `MLP` take pixels in [0, 1] only.
+    training : Training, optional
+        How it is trained; None is ``Training()``.
+    image_shape : tuple of int, optional
+        (height, width) or (channels, height, width) of the rows of X; None is one square grey image
+        where the number of columns is a square, and else one row of numbers.
+    random_state : int, RandomState or None, default=0
+        Seed of initial weights, shuffling, augmentation and dropout; PyTorch's global generator is
+        left alone.
+    precision : {"float32", "float64"}, default="float32"
+        In what answers are computed; training is in float32. An answer depends on the other rows it
+        is asked with in the last digits of this.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape (k,)
+        Class labels; the columns of ``predict_proba``.
+    module_ : torch.nn.Module
+        The trained network, on the CPU, in eval mode.
+    history_ : History
+        Loss, score and seconds of every epoch.
+    image_shape_ : tuple of int
+        Channels, height and width of an input.
+    n_features_in_ : int
+        Number of columns d.
+
+    See Also
+    --------
+    dipedl.DIPClassifier : puts a density beside it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dipedl.nn import FastCNN, TorchClassifier, Training
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.arange(40) % 2
+    >>> X = rng.uniform(0, 0.5, (40, 64)) + 0.5 * y[:, None]  # dark and bright 8 x 8 images
+    >>> clf = TorchClassifier(FastCNN(width=4), Training(epochs=4, batch_size=8)).fit(X, y)
+    >>> clf.predict_proba(X).shape, clf.transform(X).shape
+    ((40, 2), (40, 16))
+    """
+
+    def __init__(
+        self,
+        backbone: Backbone | None = None,
+        training: Training | None = None,
+        *,
+        image_shape: tuple[int, ...] | None = None,
+        random_state: Any = 0,
+        precision: str = "float32",
+    ) -> None:
+        self.backbone = backbone
+        self.training = training
+        self.image_shape = image_shape
+        self.random_state = random_state
+        self.precision = precision
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Class probabilities of inputs X (n, d), shape (n, k)."""
+        return np.asarray(softmax(self.logits(X), axis=1))
+
+    def _loss(self, outputs: Tensor, target: Tensor, *, epoch: int) -> Tensor:
+        return nn.functional.cross_entropy(outputs, target)
+
+    def _dtype(self) -> torch.dtype:
+        check_choice("precision", self.precision, _DTYPES)
+        return _DTYPES[self.precision]
