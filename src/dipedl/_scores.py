@@ -29,7 +29,6 @@ def mutual_information(samples: np.ndarray) -> np.ndarray:
     non-negative: the difference of the entropies loses its digits where the samples agree.
     """
     mean = samples.mean(axis=0)
-    terms = samples * log_ratio(np.maximum(samples, _TINY), np.maximum(mean, _TINY)) - (
-        samples - mean
-    )
+    log = log_ratio(np.maximum(samples, _TINY), np.maximum(mean, _TINY))
+    terms = samples * log - (samples - mean)
     return np.asarray(np.maximum(terms, 0.0).mean(axis=0).sum(axis=1))

@@ -11,6 +11,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._mixin import LogDensityMixin
+from ._neighbors import kth_distance
 
 __all__ = ["KNNDensity"]
 
@@ -80,7 +81,7 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
             X = X - self.center_
             index = NearestNeighbors(n_neighbors=self.n_neighbors, n_jobs=self.n_jobs)
             self.neighbors_ = index.fit(X)
-            radius = self._radius(X)
+            radius = kth_distance(self.neighbors_, X)
         if not np.isfinite(radius).all():
             raise ValueError("the distances between the rows of X overflow; rescale the features")
         copies = self._share_of_copies(X)
@@ -100,7 +101,7 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
         p, n = X.shape[1], self.neighbors_.n_samples_fit_
         log_volume = p / 2 * np.log(np.pi) - gammaln(p / 2 + 1)
         with np.errstate(over="ignore", invalid="ignore"):
-            radius = self._radius(X - self.center_)
+            radius = kth_distance(self.neighbors_, X - self.center_)
         radius = np.where(np.isnan(radius), np.inf, radius)
         log_radius = np.log(np.maximum(radius, self.radius_floor_))
         return np.asarray(np.log(self.n_neighbors) - np.log(n) - log_volume - p * log_radius)
@@ -112,13 +113,6 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
         index = NearestNeighbors(n_neighbors=self.n_neighbors).fit(X)
         nearest = index.kneighbors(return_distance=False)[:, -1]
         return float((X == X[nearest]).all(axis=1).mean())
-
-    def _radius(self, X: np.ndarray) -> np.ndarray:
-        nearest = self.neighbors_.kneighbors(X, return_distance=False)[:, -1]
-        # With many features the search takes |x|^2 - 2 x.t + |t|^2, whose rounding would give a
-        # training row a positive distance to itself: the distance is taken again, directly.
-        gap = X - self.neighbors_._fit_X[nearest]
-        return np.asarray(np.sqrt(np.einsum("ij,ij->i", gap, gap)))
 
 
 def _smallest_positive(distance: np.ndarray) -> float:
