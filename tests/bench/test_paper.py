@@ -1,6 +1,6 @@
 import pytest
 
-from dipedl.bench.paper import Published, published, published_rows, same_method
+from dipedl.bench.paper import Published, published, published_rows, published_toy, same_method
 
 
 def test_golden_cells():
@@ -33,6 +33,12 @@ def test_rows_printed_with_three_decimals_are_known():
 def test_what_the_paper_lacks_is_empty():
     assert published("mnist", "energy") == {} == published("no such table", "EDL")
     assert published_rows("toy_vacuity") == {}
+
+
+def test_toy_vacuity():
+    toy = published_toy()
+    assert list(toy) == [1, 5, 10, 50, 100, 500]
+    assert toy[50] == Published(0.038, 0.0002, 3)
 
 
 def test_names_of_methods():
