@@ -121,8 +121,9 @@ def _first_difference(there: str, here: str) -> tuple[str, str]:
 
 
 def _described(thing: Any) -> str:
-    """Its repr without addresses, which differ between two runs of one program."""
-    return re.sub(r" at 0x[0-9a-f]+", "", repr(thing))
+    """Its repr without addresses, which differ between two runs, and without what may differ."""
+    text = re.sub(r" at 0x[0-9a-f]+", "", repr(thing))
+    return re.sub(rf"({'|'.join(sorted(_FREE))})='?[\w:]+'?(, )?", "", text)
 
 
 def _digest(data: tuple[Tensor, ...]) -> str:

@@ -21,7 +21,8 @@ from ._schedule import learning_rate
 if TYPE_CHECKING:
     from .training import History, Training
 
-_EVALUATION_ROWS = 512
+#: Without gradients a chunk so many times as long needs no more memory than a batch.
+_CHUNK_PER_BATCH = 4
 
 OPTIMIZERS: dict[str, Callable[[list[nn.Parameter], Training], torch.optim.Optimizer]] = {
     "adam": lambda p, s: torch.optim.Adam(p, s.learning_rate, weight_decay=s.weight_decay),
@@ -75,16 +76,16 @@ class Run:
         try:
             self.module.to(self.device)
             self._start()
-            print_ = None if path is None else fingerprint(self, seed)
+            identity = {} if path is None else fingerprint(self, seed)
             if path is not None and path.exists():
-                self._load(load_checkpoint(path, print_ or {}))
+                self._load(load_checkpoint(path, identity))
             while not self._finished():
                 last_good = self._weights()
                 with _memory(self.settings.batch_size):
                     self._epoch()
                 last_good = None
                 if path is not None:
-                    save_checkpoint(path, self._state(), print_ or {})
+                    save_checkpoint(path, self._state(), identity)
                 if progress is not None:
                     progress(self._report())
             if self.settings.restore_best and self.best is not None:
@@ -166,13 +167,13 @@ class Run:
         return score
 
     def _mean_score(self, epoch: int) -> float:
-        assert_ = self.validation or ()
-        n, size = len(assert_[0]), max(self.settings.batch_size, _EVALUATION_ROWS)
+        data = self.validation or ()
+        n, size = len(data[0]), _CHUNK_PER_BATCH * self.settings.batch_size
         self.module.eval()
         total = 0.0
         with torch.no_grad():
             for start in range(0, n, size):
-                inputs, *targets = (p[start : start + size].to(self.device) for p in assert_)
+                inputs, *targets = (p[start : start + size].to(self.device) for p in data)
                 outputs = self._outputs(inputs)
                 value = (
                     self.loss(outputs, *targets, epoch=epoch)

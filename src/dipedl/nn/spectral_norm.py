@@ -80,6 +80,9 @@ def baked(module: Module) -> Module:
 class _Norm(nn.Module):
     """Power iteration with its own singular vectors u (outputs,) and v (inputs,)."""
 
+    u: Tensor
+    v: Tensor
+
     def __init__(
         self, weight: Tensor, generator: torch.Generator, coefficient: float | None
     ) -> None:
