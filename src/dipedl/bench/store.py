@@ -19,7 +19,7 @@ import math
 import os
 import shutil
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -151,7 +151,7 @@ class Store:
     """
 
     def __init__(self, root: str | os.PathLike[str], suite: str, profile: str) -> None:
-        self.suite, self.profile = suite, profile
+        self.root, self.suite, self.profile = Path(root), suite, profile
         self.folder = Path(root) / suite / profile
         self.rows_file = self.folder / "rows.jsonl"
 
@@ -181,11 +181,12 @@ class Store:
             _append(self.rows_file, line)
         return True
 
-    def replace_rows(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Write all rows anew, at once or not at all; for rows computed again from arrays."""
-        text = b"".join(_line(row) for row in rows)
+    def change_rows(self, change: Callable[[dict[str, Any]], Mapping[str, Any]]) -> int:
+        """Write all rows anew, changed, at once or not at all; gives how many there are."""
         with self._changing_rows():
-            _write_file(self.rows_file, text)
+            rows = [change(row) for row in self._read()[0]]
+            _write_file(self.rows_file, b"".join(_line(row) for row in rows))
+        return len(rows)
 
     def arrays_folder(self, name: str, config_hash: str, seed: int) -> Path:
         """Where the arrays of a trained part lie."""

@@ -1,0 +1,56 @@
+"""How long things will take, going by how long they took with other seeds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+from .plan import Part
+from .store import Store
+
+__all__ = ["Clock", "duration"]
+
+
+class Clock:
+    """The budget of a run, and estimates from the receipts of its store.
+
+    Parameters
+    ----------
+    store : Store
+        Whose receipts say how long each part took.
+    budget : float or None
+        Seconds from now; None is no limit.
+    """
+
+    def __init__(self, store: Store, budget: float | None) -> None:
+        if budget is not None and budget <= 0:
+            raise ValueError(f"budget must be > 0 seconds, got {budget!r}")
+        self.store = store
+        self.end = None if budget is None else time.monotonic() + budget
+
+    def expected(self, part: Part) -> float | None:
+        """Seconds that a part will probably take; None if no seed of it was timed."""
+        seconds = [r["elapsed"] for r in self.store.receipts(part.name, part.digest)]
+        return sum(seconds) / len(seconds) if seconds else None
+
+    def too_late(self, part: Part) -> bool:
+        """Whether the part will probably not be finished within the budget."""
+        if self.end is None:
+            return False
+        return time.monotonic() + (self.expected(part) or 0.0) > self.end
+
+    def remaining(self, parts: Iterable[Part]) -> str:
+        """A phrase on how long these parts will take."""
+        seconds = [self.expected(part) for part in parts]
+        known = [s for s in seconds if s is not None]
+        text = f"about {duration(sum(known))} to go" if seconds else "nothing more to train"
+        untimed = len(seconds) - len(known)
+        return text + (f", and {untimed} not timed yet" if untimed else "")
+
+
+def duration(seconds: float) -> str:
+    """Seconds for readers: 8.1 s, 4 min, 2 h 05 min."""
+    if seconds < 90:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"

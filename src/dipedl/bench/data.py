@@ -1,0 +1,88 @@
+"""The rows that every method of a suite is given: one training view, the same splits for all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..datasets import Dataset, load_mini_mnist, load_mnist
+from .scores import OOD_PREFIX
+
+__all__ = ["LABELLED", "LOADERS", "Splits", "make_splits"]
+
+LABELLED = ("train", "validation", "test")
+
+
+def _mini_mnist(ood: tuple[str, ...]) -> Dataset:
+    return load_mini_mnist()
+
+
+def _mnist(ood: tuple[str, ...]) -> Dataset:
+    return load_mnist(ood=ood)
+
+
+#: Data set of a profile -> how it is loaded, given the OOD sets.
+LOADERS: dict[str, Callable[[tuple[str, ...]], Dataset]] = {
+    "mini-mnist": _mini_mnist,
+    "mnist": _mnist,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Splits:
+    """Inputs and labels by split.
+
+    Attributes
+    ----------
+    X : mapping of str to ndarray, shape (n, d)
+        "train", "validation", "test", and "ood/<name>" for each OOD set.
+    y : mapping of str to ndarray, shape (n,)
+        Labels of the first three.
+    """
+
+    X: Mapping[str, np.ndarray]
+    y: Mapping[str, np.ndarray]
+
+
+def make_splits(config: Mapping[str, Any], seed: int) -> Splits:
+    """Rows of every split.
+
+    Validation is the first share of ``default_rng(seed).permutation`` of the official training set,
+    training the rest of it: another split each seed, the same for every method. Test and OOD sets
+    are the official ones.
+
+    Parameters
+    ----------
+    config : mapping
+        "dataset", "ood", "validation_fraction", and "limit": rows of each split, or None.
+    seed : int
+        Seed of the permutation.
+
+    Raises
+    ------
+    FileNotFoundError, ConnectionError, ValueError
+        If the data is missing, cannot be downloaded, or is damaged.
+    """
+    data = LOADERS[config["dataset"]](tuple(config["ood"]))
+    limit = config["limit"]
+    order = np.random.default_rng(seed).permutation(len(data.X_train))
+    n_held = round(config["validation_fraction"] * len(order))
+    held = order[:n_held][: limit["validation"]]
+    kept = order[n_held:][: limit["train"]]
+    test = _drawn(len(data.X_test), limit["test"])
+    X = {"train": data.X_train[kept], "validation": data.X_train[held], "test": data.X_test[test]}
+    for name in config["ood"]:
+        rows = data.ood[name]
+        X[f"{OOD_PREFIX}{name}"] = rows[_drawn(len(rows), limit["ood"])]
+    y = {"train": data.y_train[kept], "validation": data.y_train[held], "test": data.y_test[test]}
+    return Splits(X, y)
+
+
+def _drawn(n: int, limit: int | None) -> np.ndarray:
+    """Indices of the rows that are used, in order; the official sets are sorted by class or not."""
+    if limit is None or limit >= n:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(0).permutation(n)[:limit])

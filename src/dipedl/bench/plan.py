@@ -1,0 +1,204 @@
+"""What is to be trained: methods of a suite, completed by a profile, and the parts below them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .build import check
+from .names import refuse_unknown
+from .receipt import config_hash
+from .suite import Method, Profile, Suite, checked_method
+
+__all__ = ["MethodPart", "Part", "data_config", "plan"]
+
+#: Raised when stored arrays change their meaning, so that none of an older kind are taken for new.
+_FORMAT = 1
+#: Own key of a density: what it sees.
+_SEES = ("pixels", "network")
+
+Table = dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Something that is trained once a seed: a classifier, a density or a method.
+
+    Attributes
+    ----------
+    role : {"classifier", "density", "method"}
+        What it is.
+    name : str
+        Name of its folder.
+    where : str
+        File and key it comes from, for errors.
+    table : dict
+        The class and its arguments; those of a density without ``features``.
+    config : dict
+        Everything its arrays depend on, data and parts below included.
+    below : dict of str to Part
+        By role, what has to be trained before it.
+    """
+
+    role: str
+    name: str
+    where: str
+    table: Table
+    config: Table
+    below: Mapping[str, Part]
+
+    @property
+    def digest(self) -> str:
+        """Hash of the config: equal parts of two methods are trained once."""
+        return config_hash(self.config)
+
+
+@dataclass(frozen=True, eq=False)
+class MethodPart(Part):
+    """A method; `spec` is its entry in the suite."""
+
+    spec: Method
+
+
+def plan(suite: Suite, profile: str, methods: Iterable[str], where: str) -> list[MethodPart]:
+    """The chosen methods with all parts below them, checked: every class exists and takes its keys.
+
+    Raises
+    ------
+    ValueError
+        If a class or an argument is unknown or a value is refused; the message names file and key.
+    ImportError
+        If the package of a class is missing.
+    """
+    setting = suite.profile(profile)
+    data = data_config(suite, setting)
+    return [_method(suite, setting, name, data, where) for name in methods]
+
+
+def data_config(suite: Suite, profile: Profile) -> Table:
+    """What `dipedl.bench.data.make_splits` is given; plain values."""
+    return {
+        "dataset": profile.dataset,
+        "ood": list(suite.ood),
+        "validation_fraction": suite.validation_fraction,
+        "limit": profile.limit.model_dump(),
+    }
+
+
+def _method(suite: Suite, profile: Profile, name: str, data: Table, where: str) -> MethodPart:
+    place = f"{where}: methods.{name}"
+    table = _completed(suite.methods[name], profile.methods.get(name, {}), profile)
+    spec = checked_method(table, place)
+    below: dict[str, Part] = {}
+    if spec.classifier is not None:
+        below["classifier"] = _classifier(suite, profile, spec.classifier, data, place)
+    if spec.density is not None:
+        below["density"] = _density(suite, profile, spec.density, below, data, place)
+    own = {"estimator": spec.estimator, **spec.arguments}
+    check(own, place)
+    config = _config(own, data, below) | _choices(spec)
+    return MethodPart("method", name, place, own, config, below, spec)
+
+
+def _choices(spec: Method) -> Table:
+    """Own keys of a method that its answers depend on, where they differ from the defaults."""
+    chosen = {"statistics": spec.statistics, "uncertainty": spec.uncertainty}
+    return {k: v for k, v in chosen.items() if v != Method.model_fields[k].default}
+
+
+def _classifier(
+    suite: Suite, profile: Profile, given: str | Table, data: Table, where: str
+) -> Part:
+    name, table, place = _found(given, "classifiers", suite, profile, where)
+    check(table, place)
+    return Part("classifier", name, place, table, _config(table, data, {}), {})
+
+
+def _density(
+    suite: Suite,
+    profile: Profile,
+    given: str | Table,
+    below: Mapping[str, Part],
+    data: Table,
+    where: str,
+) -> Part:
+    name, table, place = _found(given, "densities", suite, profile, where)
+    sees = table.pop("features", "pixels")
+    if sees not in _SEES:
+        raise ValueError(f"{place}.features: must be one of {list(_SEES)}, got {sees!r}")
+    if sees == "network" and "classifier" not in below:
+        raise ValueError(
+            f"{place}.features: 'network' needs a classifier; give {where} one, or write 'pixels'"
+        )
+    check(table, place)
+    network = {"classifier": below["classifier"]} if sees == "network" else {}
+    return Part("density", name, place, table, _config(table, data, network), network)
+
+
+def _found(
+    given: str | Table, section: str, suite: Suite, profile: Profile, where: str
+) -> tuple[str, Table, str]:
+    """Name, completed table and place of a part that is given by name or in place."""
+    if isinstance(given, Mapping):
+        table = _completed(given, {}, profile)
+        return str(given.get("estimator", section)), table, f"{where}.{section}"
+    known = getattr(suite, section)
+    try:
+        refuse_unknown(section, [given], known)
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
+    over = getattr(profile, section).get(given, {})
+    file = where.partition(":")[0]
+    return given, _completed(known[given], over, profile), f"{file}: {section}.{given}"
+
+
+def _config(table: Table, data: Table, below: Mapping[str, Part]) -> Table:
+    parts = {role: {"name": part.name, **part.config} for role, part in below.items()}
+    return {"format": _FORMAT, "data": data, **_plain(table), **({"below": parts} if parts else {})}
+
+
+def _completed(table: Table, over: Table, profile: Profile) -> Table:
+    """The suite's table with the profile's: its training everywhere, then its own for this one."""
+    return _merged(_with_training(table, profile.training), over)
+
+
+def _with_training(table: Table, training: Table) -> Table:
+    changed: Table = {}
+    for key, value in table.items():
+        if key == "training":
+            changed[key] = _merged(value, training)
+        else:
+            changed[key] = _with_training(value, training) if isinstance(value, dict) else value
+    return changed
+
+
+def _merged(base: Table, over: Table) -> Table:
+    """`over` on top of `base`, key by key; a table that names another class replaces the old."""
+    if any(over.get(key, base.get(key)) != base.get(key) for key in ("name", "estimator")):
+        kept = {k: v for k, v in base.items() if k in ("title", "note")}
+        return {**kept, **over}
+    merged = dict(base)
+    for key, value in over.items():
+        old = base.get(key)
+        both = isinstance(old, Mapping) and isinstance(value, Mapping)
+        merged[key] = _merged(dict(old), dict(value)) if both else value
+    return merged
+
+
+def _plain(value: Any) -> Any:
+    """Tuples as lists: what a config looks like after it was written as JSON and read again."""
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def trained_parts(method: MethodPart) -> Iterator[Part]:
+    """The method and all below it, each after what it needs."""
+    yield from _in_order(method)
+
+
+def _in_order(part: Part) -> Iterator[Part]:
+    for below in part.below.values():
+        yield from _in_order(below)
+    yield part

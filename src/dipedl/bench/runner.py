@@ -1,0 +1,294 @@
+"""Runs a suite: trains what is missing, one part at a time, and appends rows."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from .clock import Clock, duration
+from .lock import try_locked
+from .plan import MethodPart, Part, plan, trained_parts
+from .process import run_in_process
+from .rows import make_row, rescored
+from .store import Store, default_root
+from .suite import Suite, load_suite
+from .worker import FATAL, Job
+
+__all__ = ["RunResult", "StoppedError", "rescore", "run"]
+
+Say = Callable[[str], None]
+
+
+class StoppedError(RuntimeError):
+    """Nothing more can be run: data is missing, or there is no space; what is there is kept."""
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What a run did.
+
+    Attributes
+    ----------
+    rows : list of dict
+        New rows.
+    present : int
+        Rows that were there before.
+    failed : dict of (str, int) to str
+        Why there is no row of a (method, seed).
+    left : list of (str, int)
+        Methods and seeds that the budget left for the next run.
+    """
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    present: int = 0
+    failed: dict[tuple[str, int], str] = field(default_factory=dict)
+    left: list[tuple[str, int]] = field(default_factory=list)
+
+
+def run(
+    suite: str | os.PathLike[str],
+    *,
+    profile: str = "smoke",
+    methods: Iterable[str] | None = None,
+    seeds: Iterable[int] | None = None,
+    out: str | os.PathLike[str] | None = None,
+    budget: float | None = None,
+    data_dir: str | os.PathLike[str] | None = None,
+    progress: Say | None = None,
+) -> RunResult:
+    """Run methods of a suite with several seeds; what is there already is not run again.
+
+    Seed by seed: all methods get the first seed before any gets the second. Every part (a
+    classifier, a density, a method) is trained in a process of its own, its arrays are stored when
+    they are complete, and the row is written from them. So the run may be killed at any time, and
+    the same call goes on; two runs on one folder share the work.
+
+    Parameters
+    ----------
+    suite : str or path-like
+        Name of a suite of the package, or the path of a TOML file.
+    profile : str, default="smoke"
+        How much of everything; a name of the suite.
+    methods : iterable of str, optional
+        Names of the suite's methods; default: all of the profile.
+    seeds : iterable of int, optional
+        Default: those of the suite.
+    out : path-like, optional
+        Folder of all results; default: ``DIPEDL_BENCH``, else ``./bench-results``.
+    budget : float, optional
+        Seconds. No part is begun that will probably not be finished by then, going by how long it
+        took with other seeds; one that was never timed is begun while there is time left.
+    data_dir : path-like, optional
+        Folder of the data sets; default: ``DIPEDL_DATA``, else they are downloaded.
+    progress : callable, optional
+        Gets a line of text now and then.
+
+    Returns
+    -------
+    RunResult
+        New rows, and what failed or was left.
+
+    Raises
+    ------
+    ValueError
+        If suite, profile, method or a setting is unknown or refused; before anything has begun.
+    ImportError
+        If the package of a method is missing.
+    StoppedError
+        If data is missing, or no space is left.
+    """
+    loaded = load_suite(suite)
+    where = str(suite) if str(suite).endswith(".toml") else f"{suite}.toml"
+    chosen = loaded.chosen_methods(profile, methods)
+    parts = plan(loaded, profile, chosen, where)
+    store = Store(out or default_root(), loaded.name, profile)
+    say = progress or (lambda text: None)
+    folder = os.environ.get("DIPEDL_DATA") if data_dir is None else str(data_dir)
+    return _Run(loaded, profile, store, Clock(store, budget), folder, say).go(
+        parts, _checked_seeds(loaded, seeds)
+    )
+
+
+def rescore(
+    suite: str | os.PathLike[str],
+    *,
+    profile: str,
+    out: str | os.PathLike[str] | None = None,
+) -> int:
+    """Compute the metrics of all rows again from their arrays; gives the number of rows.
+
+    Rows whose arrays have been deleted stay as they are.
+    """
+    loaded = load_suite(suite)
+    resamples = loaded.profile(profile).resamples
+    store = Store(out or default_root(), loaded.name, profile)
+    return store.change_rows(
+        lambda row: (
+            rescored(row, store.arrays_of(row), resamples)
+            if store.has_arrays(row["method"], row["config_hash"], row["seed"])
+            else row
+        )
+    )
+
+
+def _checked_seeds(suite: Suite, seeds: Iterable[int] | None) -> list[int]:
+    found = list(dict.fromkeys(suite.seeds if seeds is None else seeds))
+    if not found or any(seed < 0 for seed in found):
+        raise ValueError(f"seeds must be integers >= 0, at least one, got {found}")
+    return found
+
+
+@dataclass
+class _Run:
+    suite: Suite
+    profile: str
+    store: Store
+    clock: Clock
+    data_dir: str | None
+    say: Say
+
+    def go(self, methods: list[MethodPart], seeds: list[int]) -> RunResult:
+        result = RunResult()
+        todo = [(m, s) for s in seeds for m in methods if not self._there(m, s)]
+        result = RunResult(present=len(methods) * len(seeds) - len(todo))
+        self.say(
+            f"{self.suite.name}, profile {self.profile}: {len(methods)} methods x {len(seeds)} "
+            f"seeds; {result.present} rows are there, {len(todo)} to do; in {self.store.folder}"
+        )
+        broken: dict[tuple[str, int], str] = {}
+        while todo:
+            waiting = self._pass(todo, result, broken)
+            if len(waiting) == len(todo):
+                self._wait_for_others(waiting)
+            todo = waiting
+        return result
+
+    def _pass(
+        self,
+        todo: list[tuple[MethodPart, int]],
+        result: RunResult,
+        broken: dict[tuple[str, int], str],
+    ) -> list[tuple[MethodPart, int]]:
+        """Once through; gives those that another run is at work on."""
+        waiting = []
+        for i, (method, seed) in enumerate(todo):
+            if self._there(method, seed):
+                continue
+            state = self._parts_ready(method, seed, todo[i:], broken)
+            if state == "busy":
+                waiting.append((method, seed))
+            elif state == "late":
+                result.left.append((method.name, seed))
+            elif state == "ready":
+                row = self._row(method, seed)
+                if self.store.append(row):
+                    result.rows.append(row)
+            else:
+                result.failed[method.name, seed] = state
+        return waiting
+
+    def _parts_ready(
+        self,
+        method: MethodPart,
+        seed: int,
+        todo: list[tuple[MethodPart, int]],
+        broken: dict[tuple[str, int], str],
+    ) -> str:
+        """Train what is missing: "ready", "busy", "late", or why it failed."""
+        for part in trained_parts(method):
+            if (part.digest, seed) in broken:
+                return broken[part.digest, seed]
+            lock = self.store.arrays_folder(part.name, part.digest, seed)
+            with try_locked(lock.with_name(f".{seed}.lock")) as free:
+                if self.store.has_arrays(part.name, part.digest, seed):
+                    continue
+                if not free:
+                    return "busy"
+                if self.clock.too_late(part):
+                    return "late"
+                failure = self._train(part, seed, todo)
+            if failure:
+                broken[part.digest, seed] = f"{part.role} {part.name}: {failure}"
+                return broken[part.digest, seed]
+        return "ready"
+
+    def _train(self, part: Part, seed: int, todo: list[tuple[MethodPart, int]]) -> str:
+        """Train one part in a process of its own; gives what went wrong, or nothing."""
+        label = f"seed {seed}  {part.role} {part.name}"
+        expected = self.clock.expected(part)
+        self.say(f"{label}" + (f", about {duration(expected)}" if expected else ""))
+        start = time.perf_counter()
+        outcome = run_in_process(self._job(part, seed), lambda text: self.say(f"{label}: {text}"))
+        if outcome.kind in FATAL:
+            raise StoppedError(outcome.message)
+        if outcome.kind != "done":
+            self.say(f"{label}: FAILED: {outcome.message}")
+            return outcome.message
+        took = duration(time.perf_counter() - start)
+        self.say(f"{label}: {took}; {self.clock.remaining(_missing(self.store, todo))}")
+        return ""
+
+    def _job(self, part: Part, seed: int) -> Job:
+        spec = part.spec if isinstance(part, MethodPart) else None
+        return Job(
+            root=str(self.store.root),
+            suite=self.store.suite,
+            profile=self.store.profile,
+            role=part.role,
+            name=part.name,
+            digest=part.digest,
+            seed=seed,
+            table=part.table,
+            where=part.where,
+            data=part.config["data"],
+            below={role: (below.name, below.digest) for role, below in part.below.items()},
+            statistics="train" if spec is None else spec.statistics,
+            uncertainty=None if spec is None else spec.uncertainty,
+            data_dir=self.data_dir,
+        )
+
+    def _row(self, method: MethodPart, seed: int) -> dict[str, Any]:
+        receipts = {
+            part.role: {
+                "name": part.name,
+                "config_hash": part.digest,
+                **self.store.receipt(part.name, part.digest, seed),
+            }
+            for part in trained_parts(method)
+        }
+        own = receipts.pop("method")
+        return make_row(
+            suite=self.store.suite,
+            profile=self.store.profile,
+            method=method.name,
+            title=method.spec.title,
+            seed=seed,
+            config=method.config,
+            digest=method.digest,
+            arrays=self.store.load(method.name, method.digest, seed),
+            own=own,
+            parts=receipts,
+            n_resamples=self.suite.profile(self.profile).resamples,
+        )
+
+    def _there(self, method: MethodPart, seed: int) -> bool:
+        return self.store.has_row(method.name, method.digest, seed)
+
+    def _wait_for_others(self, waiting: list[tuple[MethodPart, int]]) -> None:
+        names = ", ".join(f"{method.name} ({seed})" for method, seed in waiting)
+        self.say(f"another run is at work on {names}; waiting for it")
+        time.sleep(5)
+
+
+def _missing(store: Store, todo: list[tuple[MethodPart, int]]) -> list[Part]:
+    """Parts that are still to be trained, once for each seed."""
+    found = {
+        (part.name, part.digest, seed): part
+        for method, seed in todo
+        for part in trained_parts(method)
+        if not store.has_arrays(part.name, part.digest, seed)
+    }
+    return list(found.values())

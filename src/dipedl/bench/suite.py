@@ -1,0 +1,256 @@
+"""A suite: data, methods, seeds and profiles, read from TOML into one frozen typed model."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterable, Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from .data import LOADERS
+from .names import refuse_unknown
+
+__all__ = [
+    "Limit",
+    "Method",
+    "Profile",
+    "Suite",
+    "checked_method",
+    "load_suite",
+    "parse_suite",
+    "suite_names",
+]
+
+Table = dict[str, Any]
+Name = str
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_keys(cls, data: Any) -> Any:
+        if isinstance(data, Mapping):
+            refuse_unknown("key", data, cls.model_fields)
+        return data
+
+
+class Limit(_Frozen):
+    """At most so many rows of each split; None takes all.
+
+    The rows of train and validation are the first of the seed's permutation; those of test and OOD
+    sets are drawn once, the same for every seed.
+    """
+
+    train: int | None = Field(default=None, ge=1)
+    validation: int | None = Field(default=None, ge=1)
+    test: int | None = Field(default=None, ge=1)
+    ood: int | None = Field(default=None, ge=1)
+
+
+class Profile(_Frozen):
+    """How much of everything: which data, and what differs from the suite's own settings.
+
+    `training` overrides every ``training`` table, `classifiers`, `densities` and `methods` override
+    single entries; a table is merged key by key, unless it names another class.
+    """
+
+    title: str = ""
+    dataset: str
+    limit: Limit = Limit()
+    resamples: int = Field(default=200, ge=0)
+    training: Table = {}
+    classifiers: dict[Name, Table] = {}
+    densities: dict[Name, Table] = {}
+    methods: dict[Name, Table] = {}
+    without: tuple[Name, ...] = ()
+
+
+class Method(_Frozen):
+    """One method: an uncertainty classifier, and the trained parts that it is given.
+
+    Attributes
+    ----------
+    title : str
+        What the tables say.
+    estimator : str
+        Class of the method; every key that is not listed here is an argument of it.
+    classifier, density : str, table or None
+        Parts that are trained once a seed and shared: a name out of the suite's ``[classifiers]``
+        or ``[densities]``, or such a table.
+    statistics : {"train", "validation"}
+        Rows from which DIPClassifier takes the statistics of its normaliser.
+    uncertainty : str, optional
+        Passed to the method's ``uncertainty`` as `kind`.
+    note : str
+        A sentence for readers.
+    """
+
+    title: str
+    estimator: str
+    classifier: str | Table | None = None
+    density: str | Table | None = None
+    statistics: Literal["train", "validation"] = "train"
+    uncertainty: str | None = None
+    note: str = ""
+    arguments: Table = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_keys(cls, data: Any) -> Any:
+        # Which arguments the class takes is checked where it is built: that may import torch.
+        if not isinstance(data, Mapping):
+            return data
+        own = set(cls.model_fields) - {"arguments"}
+        rest = {key: value for key, value in data.items() if key not in own}
+        return {**{k: v for k, v in data.items() if k in own}, "arguments": rest}
+
+
+class Suite(_Frozen):
+    """Data, methods, seeds and profiles of a benchmark.
+
+    Attributes
+    ----------
+    name, title : str
+        Identifier and title.
+    ood : tuple of str
+        Out-of-distribution sets.
+    validation_fraction : float
+        Share of the official training set that is held out for validation, another one each seed.
+    seeds : tuple of int
+        Default seeds.
+    profiles : dict of str to Profile
+        By name.
+    classifiers, densities : dict of str to table
+        Parts that several methods share: ``estimator`` and its arguments.
+    methods : dict of str to table
+        See `Method`; completed by a profile.
+    """
+
+    name: str
+    title: str
+    ood: tuple[str, ...]
+    validation_fraction: float = Field(gt=0, lt=1)
+    seeds: tuple[int, ...]
+    profiles: dict[Name, Profile]
+    classifiers: dict[Name, Table] = {}
+    densities: dict[Name, Table] = {}
+    methods: dict[Name, Table]
+
+    def profile(self, name: str) -> Profile:
+        """The profile of this name; ValueError with the known ones if there is none."""
+        refuse_unknown("profile", [name], self.profiles)
+        return self.profiles[name]
+
+    def method_names(self, profile: str) -> tuple[str, ...]:
+        """Names of the methods that a profile runs, in the order of the file."""
+        without = self.profile(profile).without
+        return tuple(name for name in self.methods if name not in without)
+
+    def chosen_methods(self, profile: str, wanted: Iterable[str] | None = None) -> tuple[str, ...]:
+        """`wanted` once each and checked, in the order of the file; None or "all" gives all."""
+        known = self.method_names(profile)
+        names = list(wanted) if wanted is not None else ["all"]
+        if names == ["all"]:
+            return known
+        if not names:
+            raise ValueError(f"methods must name at least one of {list(known)}, got none")
+        refuse_unknown("method", names, known)
+        return tuple(name for name in known if name in names)
+
+
+def suite_names() -> list[str]:
+    """Names of the suites that come with the package."""
+    folder = files(__package__) / "suites"
+    return sorted(
+        entry.name.removesuffix(".toml")
+        for entry in folder.iterdir()
+        if entry.name.endswith(".toml")
+    )
+
+
+def load_suite(name: str | os.PathLike[str]) -> Suite:
+    """A suite of the package by name, or one of your own by the path of its TOML file.
+
+    Raises
+    ------
+    ValueError
+        If there is no such suite, or the file is not a suite: an unknown key (with the one that was
+        probably meant), a missing one, a value of the wrong type.
+    FileNotFoundError
+        If a path is given and no file is there.
+
+    Examples
+    --------
+    >>> from dipedl.bench import load_suite
+    >>> suite = load_suite("mnist")
+    >>> suite.seeds, suite.ood
+    ((10, 20, 30, 40), ('kmnist', 'omniglot', 'omniglot_inverted'))
+    """
+    if isinstance(name, os.PathLike) or str(name).endswith(".toml"):
+        path = Path(name)
+        return parse_suite(path.read_text(encoding="utf-8"), str(path))
+    refuse_unknown("suite", [name], suite_names())
+    resource = files(__package__) / "suites" / f"{name}.toml"
+    return parse_suite(resource.read_text(encoding="utf-8"), f"{name}.toml")
+
+
+def parse_suite(text: str, where: str) -> Suite:
+    """A suite from the text of its file; `where` names the file in errors."""
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{where}: not TOML: {error}") from error
+    head = tables.pop("suite", {})
+    try:
+        suite = Suite.model_validate(_tuples({**head, **tables}))
+    except ValidationError as error:
+        raise ValueError(f"{where}: {_first(error)}") from None
+    _check_names(suite, where)
+    return suite
+
+
+def checked_method(table: Table, where: str) -> Method:
+    """A method from its completed table; `where` names file and key in errors."""
+    try:
+        return Method.model_validate(_tuples(table))
+    except ValidationError as error:
+        raise ValueError(f"{where}: {_first(error)}") from None
+
+
+def _check_names(suite: Suite, where: str) -> None:
+    for name, profile in suite.profiles.items():
+        place = f"{where}: profiles.{name}"
+        for section in ("classifiers", "densities", "methods"):
+            _located(
+                f"{place}.{section}", "name", getattr(profile, section), getattr(suite, section)
+            )
+        _located(f"{place}.without", "method", profile.without, suite.methods)
+        _located(f"{place}.dataset", "data set", [profile.dataset], LOADERS)
+
+
+def _located(where: str, what: str, found: Iterable[str], known: Iterable[str]) -> None:
+    try:
+        refuse_unknown(what, found, known)
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
+
+
+def _first(error: ValidationError) -> str:
+    """Where and what the first error is: a key path, and the message without pydantic's frame."""
+    first = error.errors(include_url=False)[0]
+    place = ".".join(str(step) for step in first["loc"]) or "suite"
+    message = first["msg"].removeprefix("Value error, ")
+    return f"{place}: {message}" + ("" if "unknown" in message else f", got {first['input']!r}")
+
+
+def _tuples(value: Any) -> Any:
+    """Arrays of TOML as tuples: nothing in a suite changes after it was read."""
+    if isinstance(value, Mapping):
+        return {key: _tuples(item) for key, item in value.items()}
+    return tuple(_tuples(item) for item in value) if isinstance(value, list | tuple) else value

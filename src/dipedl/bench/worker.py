@@ -1,0 +1,246 @@
+"""Trains one part in a process of its own, and leaves its arrays in the store.
+
+A process for each: its peak memory is that of the part, and running out of memory ends the part,
+not the run.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from multiprocessing import parent_process
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.frozen import FrozenEstimator
+
+from .answers import Arrays, Costs, classifier_arrays, density_arrays, method_arrays
+from .build import accepts, build
+from .cached import CachedClassifier, CachedDensity, RowNumbers, stacked
+from .data import LABELLED, make_splits
+from .receipt import receipt
+from .scores import score
+from .store import Store
+
+__all__ = ["FATAL", "Job", "run_job", "train_part"]
+
+#: Kinds of failure after which no other part can succeed either.
+FATAL = ("data", "space")
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One part to train; everything a process needs to know, and nothing that cannot be pickled."""
+
+    root: str
+    suite: str
+    profile: str
+    role: str
+    name: str
+    digest: str
+    seed: int
+    table: dict[str, Any]
+    where: str
+    data: dict[str, Any]
+    below: dict[str, tuple[str, str]]
+    statistics: str = "train"
+    uncertainty: str | None = None
+    data_dir: str | None = None
+
+    @property
+    def store(self) -> Store:
+        """Where the arrays go."""
+        return Store(self.root, self.suite, self.profile)
+
+    @property
+    def checkpoint(self) -> Path:
+        """Where a training leaves its state, so that it goes on after a kill."""
+        folder = self.store.arrays_folder(self.name, self.digest, self.seed)
+        return folder.with_name(f".{folder.name}.checkpoint")
+
+
+def run_job(job: Job, pipe: Connection) -> None:
+    """Entry of the process: train, and say "done", or what went wrong."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_die_with_parent, daemon=True).start()
+    try:
+        train_part(job, lambda text: pipe.send(("progress", text)))
+    except BaseException as error:
+        pipe.send((_kind(error), _message(error)))
+    else:
+        pipe.send(("done", ""))
+    finally:
+        pipe.close()
+
+
+def train_part(job: Job, say: Say = lambda text: None) -> None:
+    """Train the part of a job, ask it about every split, and store its arrays and its receipt."""
+    start = time.perf_counter()
+    if job.data_dir is not None:
+        os.environ["DIPEDL_DATA"] = job.data_dir
+    X, y, given = _inputs(job)
+    costs = Costs()
+    model = build(job.table, job.where, random_state=job.seed, **given)
+    resumed = job.checkpoint.exists()
+    with costs.of("train"):
+        _fit(model, job, X, y, say)
+    _count_earlier_epochs(model, costs)
+    arrays = _answers(model, job, X, costs)
+    for split, labels in y.items():
+        if split in arrays:
+            arrays[split]["y"] = labels
+    if job.role == "method":
+        score(arrays)  # what cannot be scored must not be stored
+    sizes = {split: len(rows) for split, rows in X.items()}
+    receipt = _receipt(model, costs, sizes, time.perf_counter() - start)
+    job.store.save_arrays(job.name, job.digest, job.seed, arrays, {**receipt, "resumed": resumed})
+    job.checkpoint.unlink(missing_ok=True)
+
+
+def _inputs(
+    job: Job,
+) -> tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray], dict[str, Any]]:
+    """Inputs and labels by split, and the trained parts for the constructor."""
+    if not job.below:
+        try:
+            splits = make_splits(job.data, job.seed)
+        except Exception as error:
+            raise DataError(str(error)) from error
+        return splits.X, splits.y, {}
+    below = {role: job.store.load(*key, job.seed) for role, key in job.below.items()}
+    arrays = below["classifier"]
+    order = [*LABELLED, *(split for split in arrays if split not in LABELLED)]
+    y = {split: arrays[split]["y"] for split in LABELLED}
+    X: Mapping[str, np.ndarray] = RowNumbers({s: len(arrays[s]["probabilities"]) for s in order})
+    if job.role == "density":
+        return {split: arrays[split]["features"] for split in order}, y, {}
+    return X, y, _cached(below, order, y["train"])
+
+
+def _cached(below: Mapping[str, Arrays], order: list[str], y: np.ndarray) -> dict[str, Any]:
+    stored = {
+        name: stacked(below["classifier"], dict.fromkeys(order), name)
+        for name in ("probabilities", "logits", "features")
+    }
+    given = {"estimator": FrozenEstimator(CachedClassifier(np.unique(y), stored))}
+    if "density" in below:
+        log_density = stacked(below["density"], dict.fromkeys(order), "log_density")
+        density = FrozenEstimator(CachedDensity(log_density))
+        given |= {"density": density, "features": "passthrough", "cv": "in-sample"}
+    return given
+
+
+def _fit(
+    model: Any,
+    job: Job,
+    X: Mapping[str, np.ndarray],
+    y: Mapping[str, np.ndarray],
+    say: Say,
+) -> None:
+    held = (X["validation"], y["validation"])
+    options = {
+        # a density has no labels to validate with
+        "validation": X["validation"] if job.role == "density" else held,
+        "checkpoint": job.checkpoint,
+        "progress": lambda report: say(_progress_text(report)),
+    }
+    job.checkpoint.parent.mkdir(parents=True, exist_ok=True)
+    taken = {name: value for name, value in options.items() if accepts(model.fit, name)}
+    model.fit(X["train"], y["train"], **taken)
+    if job.statistics == "validation":
+        model.calibrate(X["validation"])
+
+
+def _answers(model: Any, job: Job, X: Mapping[str, np.ndarray], costs: Costs) -> Arrays:
+    if job.role == "classifier":
+        return classifier_arrays(model, X, costs)
+    if job.role == "density":
+        return density_arrays(model, X, costs)
+    asked = {split: rows for split, rows in X.items() if split != "train"}
+    return method_arrays(model, asked, costs, job.uncertainty)
+
+
+def _count_earlier_epochs(model: Any, costs: Costs) -> None:
+    """A resumed training took as long as all its epochs did, not only those of this process."""
+    epochs = getattr(getattr(model, "history_", None), "seconds", ())
+    missing = sum(epochs) - costs.seconds["train"]
+    if missing > 0:
+        costs.cpu_seconds["train"] *= 1 + missing / max(costs.seconds["train"], 1e-9)
+        costs.seconds["train"] += missing
+
+
+def _receipt(model: Any, costs: Costs, sizes: Mapping[str, int], elapsed: float) -> dict[str, Any]:
+    return {
+        "seconds": {step: round(s, 3) for step, s in costs.seconds.items()},
+        "cpu_seconds": {step: round(s, 3) for step, s in costs.cpu_seconds.items()},
+        "elapsed": round(elapsed, 3),
+        "peak_memory_mb": round(_peak_memory_mb(), 1),
+        **_gpu(),
+        "forward_passes": int(getattr(model, "forward_passes", 1)),
+        "n_parameters": _n_parameters(model),
+        "n": dict(sizes),
+        "load": round(os.getloadavg()[0], 2),
+        **receipt(),
+    }
+
+
+def _peak_memory_mb() -> float:
+    """Largest resident memory of this process, libraries and data set included."""
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**20 if sys.platform == "darwin" else 2**10)
+
+
+def _gpu() -> dict[str, Any]:
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_available() or not torch.cuda.is_initialized():
+        return {}
+    peak = torch.cuda.max_memory_allocated() / 2**20
+    return {"gpu": torch.cuda.get_device_name(), "peak_gpu_memory_mb": round(peak, 1)}
+
+
+def _n_parameters(model: Any) -> int | None:
+    modules = getattr(model, "modules_", None) or [getattr(model, "module_", None)]
+    if any(module is None for module in modules):
+        return None
+    return sum(p.numel() for module in modules for p in module.parameters())
+
+
+def _progress_text(report: Mapping[str, Any]) -> str:
+    left = round(report["seconds_left"])
+    return f"epoch {report['epoch']}/{report['epochs']}, loss {report['loss']:.4g}, {left} s left"
+
+
+class DataError(Exception):
+    """The data of a suite cannot be had: no part can be trained."""
+
+
+def _kind(error: BaseException) -> str:
+    if isinstance(error, DataError):
+        return "data"
+    space = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return "space" if space else "failed"
+
+
+def _message(error: BaseException) -> str:
+    text = str(error.args[-1] if isinstance(error, OSError) and error.args else error)
+    return text if isinstance(error, DataError) else f"{type(error).__name__}: {text}"
+
+
+def _die_with_parent() -> None:
+    """End this process when the run that started it is gone, even if that was killed."""
+    parent = parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)
