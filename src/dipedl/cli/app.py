@@ -15,6 +15,7 @@ from rich.console import Console
 
 from .. import __version__, density
 from .._plugins import EXTRAS, explain_missing
+from .bench import bench
 
 if TYPE_CHECKING:
     from ..demo import DemoResult
@@ -28,6 +29,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+app.add_typer(bench, name="bench")
 
 _DRAW = "draw report"
 

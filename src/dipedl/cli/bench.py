@@ -1,0 +1,145 @@
+"""``dipedl bench``: run a suite, and compute its rows again."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from .._plugins import explain_missing
+
+__all__ = ["bench"]
+
+bench = typer.Typer(
+    help="Compare methods: trains what is missing, keeps every per-sample answer.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+SuiteName = Annotated[str, typer.Argument(help="Name of a suite, or the path of a TOML file.")]
+Out = Annotated[
+    Path | None,
+    typer.Option(help="Folder of all results; default: $DIPEDL_BENCH, else ./bench-results."),
+]
+ProfileName = Annotated[str, typer.Option(help="How much of everything: smoke, cpu or paper.")]
+
+
+@bench.command()
+def run(
+    suite: SuiteName,
+    methods: Annotated[str, typer.Option(help="all, or names: dip-edl,edl.")] = "all",
+    seeds: Annotated[
+        list[str] | None,
+        typer.Option(help="Such as --seeds 10 20 30 40; default: those of the suite."),
+    ] = None,
+    more_seeds: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
+    profile: ProfileName = "smoke",
+    budget: Annotated[
+        float | None,
+        typer.Option(help="Seconds; nothing is begun that will probably not be finished by then."),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Folder of the data sets; default: $DIPEDL_DATA, else downloaded."),
+    ] = None,
+    out: Out = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, only the result.")] = False,
+) -> None:
+    """Run methods of a suite; what is there already is not run again.
+
+    May be killed at any time: the same command goes on.
+    """
+    wanted = None if methods == "all" else [m.strip() for m in methods.split(",") if m.strip()]
+    runner = _runner()
+    try:
+        result = runner.run(
+            suite,
+            profile=profile,
+            methods=wanted,
+            seeds=_seeds(seeds or [], more_seeds or []),
+            out=out,
+            budget=budget,
+            data_dir=data,
+            progress=None if quiet else _Progress(),
+        )
+    except (ValueError, ImportError, OSError, runner.StoppedError) as error:
+        _fail(str(error))
+    except KeyboardInterrupt:
+        typer.echo(f"\nStopped. What is finished is kept; to go on: {_command()}", err=True)
+        raise typer.Exit(130) from None
+    typer.echo(f"{len(result.rows)} new rows, {result.present} were there before.")
+    for (method, seed), reason in result.failed.items():
+        typer.echo(f"dipedl: no row of {method}, seed {seed}: {reason}", err=True)
+    if result.left:
+        names = ", ".join(f"{method} ({seed})" for method, seed in result.left)
+        typer.echo(f"The budget left {len(result.left)} rows: {names}.\nTo go on: {_command()}")
+    if result.failed:
+        raise typer.Exit(1)
+
+
+@bench.command()
+def rescore(suite: SuiteName, profile: ProfileName = "smoke", out: Out = None) -> None:
+    """Compute the metrics of all rows again from the stored arrays; trains nothing."""
+    runner = _runner()
+    try:
+        count = runner.rescore(suite, profile=profile, out=out)
+    except (ValueError, ImportError, OSError) as error:
+        _fail(str(error))
+    typer.echo(f"{count} rows computed again.")
+
+
+@bench.command()
+def methods(suite: SuiteName, profile: ProfileName = "smoke") -> None:
+    """List the methods of a suite that a profile runs."""
+    from ..bench import load_suite
+
+    try:
+        loaded = load_suite(suite)
+        names = loaded.method_names(profile)
+    except (ValueError, OSError) as error:
+        _fail(str(error))
+    for name in names:
+        typer.echo(f"{name:<22}{loaded.methods[name].get('title', '')}")
+
+
+def _seeds(named: list[str], rest: list[str]) -> list[int] | None:
+    """Seeds as they may be typed: ``--seeds 10 20``, ``--seeds 10,20``, ``--seeds 10 --seeds 20``."""
+    if rest and not named:
+        raise ValueError(f"unexpected arguments {' '.join(rest)!r}; seeds come after --seeds")
+    words = [word for text in [*named, *rest] for word in text.split(",") if word]
+    if any(not word.isdecimal() for word in words):
+        raise ValueError(f"--seeds must be integers >= 0, got {' '.join(words)!r}")
+    return [int(word) for word in words] or None
+
+
+class _Progress:
+    """Lines on stderr, each with the minutes since the start."""
+
+    def __init__(self) -> None:
+        self.start = time.monotonic()
+
+    def __call__(self, text: str) -> None:
+        minutes, seconds = divmod(int(time.monotonic() - self.start), 60)
+        typer.echo(f"[{minutes:3d}:{seconds:02d}] {text}", err=True)
+
+
+def _runner() -> Any:
+    try:
+        from ..bench import runner
+    except ImportError as error:
+        _fail(str(explain_missing(error, "dipedl bench")))
+    return runner
+
+
+def _command() -> str:
+    """What was typed, to type it again."""
+    return shlex.join(["dipedl", *sys.argv[1:]])
+
+
+def _fail(message: str) -> NoReturn:
+    typer.echo(f"dipedl: {message}", err=True)
+    raise typer.Exit(2)
