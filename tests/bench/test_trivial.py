@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dipedl.bench.trivial import DETECTORS, border_ink, ink, unusual_ink
+from dipedl.bench.trivial import DETECTORS, border_ink, ink, trivial_lines, unusual_ink
 
 
 def test_border_by_a_loop():
@@ -48,3 +48,28 @@ def test_rows_of_pixels_are_refused():
     for detect in DETECTORS.values():
         with pytest.raises(ValueError, match="images must have shape"):
             detect(np.zeros((2, 784)), np.zeros((2, 784)))
+
+
+def test_lines_of_the_table():
+    """White images against black ones with one grey among them, by counting pairs."""
+    known = np.zeros((4, 1, 3, 3))
+    known[0] = 1
+    images = {
+        "test": known,
+        "ood/white": np.ones((2, 1, 3, 3)),
+        "ood/black": np.zeros((4, 1, 3, 3)),
+    }
+    border, mean, unusual = trivial_lines(images, reference=np.zeros((1, 9)))
+    assert (border.name, border.title, border.cost) == ("border-ink", "border ink", None)
+    assert border.cells["auroc/white"].mean == (6 + 2 / 2) / 8
+    assert border.cells["auroc/black"].mean == (12 / 2) / 16
+    assert mean.cells == unusual.cells == border.cells
+    assert border.cells["aupr/white"].baseline == pytest.approx(2 / 6)
+    assert border.cells["aupr_in/white"].baseline == pytest.approx(4 / 6)
+    assert border.cells["fpr95/white"].mean == 0.25
+    assert {name.partition("/")[0] for name in border.cells} == {
+        "auroc",
+        "aupr",
+        "aupr_in",
+        "fpr95",
+    }

@@ -78,6 +78,8 @@ class BenchTable:
         Images in each split, by name: "validation", "test", "ood/<name>".
     lines : tuple of Line
         The paper's methods in its order, then the others in the order in which they were run.
+    trivial : tuple of Line
+        Detectors that need no model, see `dipedl.bench.trivial`.
     """
 
     suite: str
@@ -85,6 +87,11 @@ class BenchTable:
     ood: tuple[str, ...]
     n: Mapping[str, int]
     lines: tuple[Line, ...]
+    trivial: tuple[Line, ...] = ()
+
+    def lines_on(self, split: str) -> tuple[Line, ...]:
+        """Lines that have numbers on a set; the trivial detectors do not classify."""
+        return self.lines + (self.trivial if split else ())
 
     def columns(self, extra: bool = False) -> dict[str, tuple[str, ...]]:
         """Metrics by the set they are measured on: "" for known images, then each OOD set.
@@ -111,6 +118,7 @@ class BenchTable:
             "n": dict(self.n),
             "rule": RULE,
             "methods": [_line_json(line) for line in self.lines],
+            "trivial": [_line_json(line) for line in self.trivial],
         }
 
 

@@ -6,11 +6,26 @@ without any model. Where these do well, a high AUROC says little about a method.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
-__all__ = ["DETECTORS", "border_ink", "ink", "unusual_ink"]
+from ..metrics import aupr_in, aupr_out, fpr_at_tpr, ood_auroc
+from .cells import Cell, cell_over_seeds
+from .data import LOADERS, make_splits
+from .store import Store
+from .table import Line
+
+__all__ = [
+    "DETECTORS",
+    "border_ink",
+    "ink",
+    "stored_trivial_lines",
+    "trivial_lines",
+    "unusual_ink",
+]
 
 
 def border_ink(images: np.ndarray, reference: np.ndarray | None = None) -> np.ndarray:
@@ -64,6 +79,104 @@ DETECTORS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "mean intensity": ink,
     "unusual mean intensity": unusual_ink,
 }
+
+
+_METRICS = {"auroc": ood_auroc, "aupr": aupr_out, "aupr_in": aupr_in, "fpr95": fpr_at_tpr}
+
+
+def trivial_lines(
+    images: Mapping[str, np.ndarray], reference: np.ndarray, known: str = "test"
+) -> tuple[Line, ...]:
+    """A line of the table for each detector.
+
+    Parameters
+    ----------
+    images : mapping of str to ndarray, shape (n, channels, height, width)
+        By split: the known one and every OOD set ``ood/<name>``.
+    reference : ndarray, shape (m, ...)
+        Training images.
+    known : str, default="test"
+        The known split.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dipedl.bench.trivial import trivial_lines
+    >>> dark, light = np.zeros((3, 1, 4, 4)), np.ones((3, 1, 4, 4))
+    >>> line = trivial_lines({"test": dark, "ood/white": light}, dark)[0]
+    >>> line.title, line.cells["auroc/white"].mean
+    ('border ink', 1.0)
+    """
+    return tuple(
+        Line(title.replace(" ", "-"), title, dict(_cells(detect, images, reference, known)))
+        for title, detect in DETECTORS.items()
+    )
+
+
+def stored_trivial_lines(store: Store) -> tuple[Line, ...]:
+    """Lines of the trivial detectors on the images that the rows of a store were scored on.
+
+    Images are loaded once; the numbers are kept in ``trivial.json`` beside the rows.
+
+    Raises
+    ------
+    LookupError
+        If there is no row, or none says which data it saw.
+    FileNotFoundError, ConnectionError, ImportError
+        If the data cannot be loaded.
+    """
+    seen = next((row for row in store.rows() if "data" in row["config"]), None)
+    if seen is None:
+        raise LookupError(f"no row in {str(store.folder)!r} says which data it saw")
+    config, path = seen["config"]["data"], store.folder / "trivial.json"
+    kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    if kept.get("data") != config:
+        lines = _computed(config, seen["seed"])
+        values = {line.title: _plain(line) for line in lines}
+        kept = {"data": config, "lines": values}
+        path.write_text(json.dumps(kept), encoding="utf-8")
+    return tuple(_read(title, cells) for title, cells in kept["lines"].items())
+
+
+def _computed(config: Mapping[str, Any], seed: int) -> tuple[Line, ...]:
+    shape = LOADERS[config["dataset"]](tuple(config["ood"])).image_shape
+    splits = make_splits(config, seed)
+    images = {split: X.reshape(-1, *_planes(shape)) for split, X in splits.X.items()}
+    reference = images.pop("train")
+    images.pop("validation")
+    return trivial_lines(images, reference)
+
+
+def _planes(shape: tuple[int, ...] | None) -> tuple[int, ...]:
+    """(channels, height, width) of an image shape that may lack channels."""
+    if shape is None:
+        raise LookupError("trivial detectors need images; this data set has none")
+    return (1, *shape) if len(shape) == 2 else shape
+
+
+def _plain(line: Line) -> dict[str, list[float | None]]:
+    return {name: [cell.mean, cell.baseline] for name, cell in line.cells.items()}
+
+
+def _read(title: str, cells: Mapping[str, tuple[float, float | None]]) -> Line:
+    found = {name: cell_over_seeds([value], baseline=b) for name, (value, b) in cells.items()}
+    return Line(title.replace(" ", "-"), title, found)
+
+
+def _cells(
+    detect: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    images: Mapping[str, np.ndarray],
+    reference: np.ndarray,
+    known: str,
+) -> Iterator[tuple[str, Cell]]:
+    u_in = detect(images[known], reference)
+    for split, X in images.items():
+        if split != known:
+            name, u_out = split.removeprefix("ood/"), detect(X, reference)
+            for kind, metric in _METRICS.items():
+                value, guessing = metric(u_in, u_out), metric.baseline
+                baseline = guessing(u_in, u_out) if guessing else None
+                yield f"{kind}/{name}", cell_over_seeds([value], baseline=baseline)
 
 
 def _checked(images: np.ndarray) -> np.ndarray:

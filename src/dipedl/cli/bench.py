@@ -11,6 +11,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from .._plugins import explain_missing
+from .bench_results import report, sweep, table
 
 __all__ = ["bench"]
 
@@ -106,8 +107,12 @@ def methods(suite: SuiteName, profile: ProfileName = "smoke") -> None:
         typer.echo(f"{name:<22}{loaded.methods[name].get('title', '')}")
 
 
+for _reader in (table, sweep, report):
+    bench.command()(_reader)
+
+
 def _seeds(named: list[str], rest: list[str]) -> list[int] | None:
-    """Seeds as they may be typed: ``--seeds 10 20``, ``--seeds 10,20``, ``--seeds 10 --seeds 20``."""
+    """Seeds as they may be typed: after one another, with commas, or each with its --seeds."""
     if rest and not named:
         raise ValueError(f"unexpected arguments {' '.join(rest)!r}; seeds come after --seeds")
     words = [word for text in [*named, *rest] for word in text.split(",") if word]

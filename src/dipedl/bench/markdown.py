@@ -1,0 +1,87 @@
+"""The table as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from .cells import Cell
+from .table import RULE, BenchTable, Line
+from .wording import (
+    difference,
+    differences,
+    duration,
+    measured,
+    metric_title,
+    printed,
+    set_heading,
+)
+
+__all__ = ["markdown"]
+
+
+def markdown(table: BenchTable) -> str:
+    """All tables of a suite: by set, metrics beyond the paper's, costs, and why numbers differ."""
+    blocks = [f"## {table.suite}, profile {table.profile}", _seeds(table)]
+    for extra in (False, True):
+        for split, names in table.columns(extra).items():
+            heading = f"### {_heading(table, split, extra)}"
+            blocks += [heading, _by_method(table.lines_on(split), names)]
+    blocks += ["### Cost of one seed", _costs(table)]
+    why = list(_why(table))
+    if why:
+        blocks += ["### Where ours differs from the paper", "\n".join(why)]
+    return "\n\n".join([*blocks, _escaped(RULE)]) + "\n"
+
+
+def _heading(table: BenchTable, split: str, extra: bool) -> str:
+    return set_heading(table, split) + (" (not in the paper)" if extra else "")
+
+
+def _seeds(table: BenchTable) -> str:
+    seeds = sorted({seed for line in table.lines for seed in line.seeds})
+    return f"Seeds {', '.join(map(str, seeds))}."
+
+
+def _by_method(lines: Iterable[Line], names: Sequence[str]) -> str:
+    rows = [[line.title, *(_cell(line.cells.get(name)) for name in names)] for line in lines]
+    return _grid(["method", *map(metric_title, names)], rows)
+
+
+def _cell(cell: Cell | None) -> str:
+    if cell is None or cell.paper is None:
+        return measured(cell)
+    return f"{measured(cell)} (paper {printed(cell)}; {difference(cell)})"
+
+
+def _costs(table: BenchTable) -> str:
+    heads = ["method", "train", "score", "processor time", "peak memory", "passes", "parameters"]
+    rows = []
+    for line in table.lines:
+        if line.cost is not None:
+            cost = line.cost
+            rows.append(
+                [
+                    line.title,
+                    duration(cost.train_seconds),
+                    duration(cost.score_seconds),
+                    duration(cost.cpu_seconds),
+                    f"{cost.peak_memory_mb:,.0f} MiB",
+                    str(cost.forward_passes),
+                    "" if cost.n_parameters is None else f"{cost.n_parameters:,}",
+                ]
+            )
+    return _grid(heads, rows)
+
+
+def _why(table: BenchTable) -> Iterator[str]:
+    for entry in differences(table):
+        yield f"- {entry.method} ({'; '.join(entry.metrics)}): {entry.sentence}"
+
+
+def _grid(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    rule = ["---", *["--:"] * (len(heads) - 1)]
+    return "\n".join(f"| {' | '.join(map(_escaped, row))} |" for row in (heads, rule, *rows))
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|").replace("*", "\\*")

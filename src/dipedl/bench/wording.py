@@ -1,0 +1,129 @@
+"""How numbers, metrics and sets are written, in the terminal, in Markdown and on the page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from .cells import Cell
+from .table import BenchTable
+
+__all__ = [
+    "Difference",
+    "difference",
+    "differences",
+    "duration",
+    "measured",
+    "metric_title",
+    "number",
+    "printed",
+    "set_heading",
+    "set_title",
+]
+
+_SETS = {
+    "": "Known images",
+    "kmnist": "K-MNIST",
+    "omniglot": "Omniglot, as published",
+    "omniglot_inverted": "Omniglot, inverted",
+}
+_METRICS = {
+    "accuracy": "accuracy",
+    "brier_id": "Brier",
+    "nll": "NLL",
+    "ece": "ECE",
+    "adaptive_ece": "adaptive ECE",
+    "auroc": "AUROC",
+    "aupr": "AUPR",
+    "aupr_in": "AUPR, ID positive",
+    "fpr95": "FPR95",
+    "brier_ood": "OOD Brier",
+    "auroc_confidence": "AUROC of confidence",
+}
+#: What is printed where the paper's number differs and nobody wrote down why.
+UNEXPLAINED = "unexplained"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A sentence, and the metrics of a method that it explains."""
+
+    method: str
+    metrics: tuple[str, ...]
+    sentence: str
+
+
+def metric_title(name: str, *, with_set: bool = False) -> str:
+    """Title of a metric such as ``auroc/kmnist``, with its set if asked for."""
+    kind, _, split = name.partition("/")
+    title = _METRICS.get(kind, kind)
+    return f"{title}, {set_title(split)}" if with_set and split else title
+
+
+def set_title(name: str) -> str:
+    """Title of a set; its own name if it has no other."""
+    return _SETS.get(name, name)
+
+
+def set_heading(table: BenchTable, name: str) -> str:
+    """Title of a set with what is needed to read its numbers."""
+    if not name:
+        return f"{set_title(name)}: {table.n['test']:,} of the test set"
+    n_in, n_out = table.n["test"], table.n[f"ood/{name}"]
+    guessing = number(n_out / (n_in + n_out))
+    return f"{set_title(name)}: {n_out:,} images; AUPR of guessing {guessing}"
+
+
+def number(value: float | None) -> str:
+    """Four decimals, or nothing."""
+    if value is None:
+        return ""
+    return f"{value:.4f}" if np.isfinite(value) else str(value)
+
+
+def measured(cell: Cell | None, *, mark: bool = True) -> str:
+    """Ours: mean, ± standard deviation, and a mark if it differs from the paper's."""
+    if cell is None:
+        return ""
+    spread = f" ±{number(cell.sd)}" if len(cell.values) > 1 else ""
+    return number(cell.mean) + spread + (" *" if mark and cell.differs else "")
+
+
+def printed(cell: Cell | None) -> str:
+    """The paper's, with as many decimals as it printed."""
+    if cell is None or cell.paper is None:
+        return ""
+    digits, sd = cell.paper.decimals, cell.paper.sd
+    spread = "" if sd is None else f" ±{sd:.{digits}f}"
+    return f"{cell.paper.mean:.{digits}f}{spread}"
+
+
+def difference(cell: Cell | None) -> str:
+    """Ours less the paper's, with its sign."""
+    if cell is None or cell.difference is None:
+        return ""
+    text = f"{cell.difference:+.4f}"
+    return "0.0000" if float(text) == 0 else text
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them."""
+    if seconds < 1:
+        return f"{seconds:.2f} s"
+    if seconds < 100:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+
+
+def differences(table: BenchTable) -> Iterator[Difference]:
+    """Why cells differ from the paper's: one entry for each method and sentence."""
+    for line in table.lines:
+        found: dict[str, list[str]] = {}
+        for name, cell in line.cells.items():
+            if cell.differs:
+                found.setdefault(cell.why or UNEXPLAINED, []).append(name)
+        for sentence, names in found.items():
+            titles = tuple(metric_title(name, with_set=True) for name in names)
+            yield Difference(line.title, titles, sentence)

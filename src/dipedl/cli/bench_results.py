@@ -1,0 +1,184 @@
+"""Commands of ``dipedl bench`` that read what a run has left: tables, sweeps and the report."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from .._plugins import explain_missing
+
+if TYPE_CHECKING:
+    from ..bench.parts import Parts
+    from ..bench.store import Store
+    from ..bench.table import BenchTable, Line
+
+__all__ = ["report", "sweep", "table"]
+
+SuiteName = Annotated[str, typer.Argument(help="Name of a suite, such as mnist.")]
+ProfileName = Annotated[
+    str | None, typer.Option(help="Default: the only one that there are results of.")
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(help="Folder of all results; default: $DIPEDL_BENCH, else ./bench-results."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Every cell, for machines.")]
+
+_SWEEPS = ("ablation", "gamma", "sigma")
+
+
+def table(
+    suite: SuiteName,
+    profile: ProfileName = None,
+    out: Out = None,
+    as_json: Json = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="As Markdown.")] = False,
+    intervals: Annotated[
+        bool, typer.Option("--intervals", help="With both 95 % intervals of every number.")
+    ] = False,
+    trivial: Annotated[
+        bool, typer.Option(help="Also detectors that need no model; looks at the images once.")
+    ] = True,
+) -> None:
+    """Print methods by metrics, ours beside the paper's, and what each method cost."""
+    if as_json and markdown:
+        _fail("--json and --markdown exclude each other")
+    with _explained():
+        made = _table(_store(suite, profile, out), trivial)
+    if as_json:
+        typer.echo(json.dumps(made.as_json(), indent=1, allow_nan=False))
+    elif markdown:
+        from ..bench.markdown import markdown as as_markdown
+
+        typer.echo(as_markdown(made), nl=False)
+    else:
+        from .bench_tables import print_bench_table
+
+        print_bench_table(Console(highlight=False), made, intervals=intervals)
+
+
+def sweep(
+    suite: SuiteName,
+    what: Annotated[str, typer.Argument(help="ablation, gamma or sigma.")],
+    method: Annotated[str, typer.Option(help="A method with classifier and density.")] = "dip-edl",
+    profile: ProfileName = None,
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Print the component ablation, or the sweep over gamma or sigma; trains nothing."""
+    if what not in _SWEEPS:
+        _fail(f"must be one of {', '.join(_SWEEPS)}, got {what!r}")
+    with _explained():
+        from ..bench.sweeps import stored_parts
+
+        parts = list(stored_parts(_store(suite, profile, out), method).values())
+        lines = _lines(what, parts, suite)
+    if as_json:
+        cells = {ln.name: {k: c.as_json() for k, c in ln.cells.items()} for ln in lines}
+        typer.echo(json.dumps(cells, indent=1, allow_nan=False))
+        return
+    _print_sweep(what, lines, parts, suite)
+
+
+def report(
+    suite: SuiteName,
+    profile: ProfileName = None,
+    out: Out = None,
+    file: Annotated[Path, typer.Option(help="Where to write it.")] = Path("bench.html"),
+) -> None:
+    """Write one HTML page with all tables and figures; it loads nothing."""
+    with _explained():
+        from ..bench.report import render
+
+        file.write_text(render(_store(suite, profile, out)), encoding="utf-8")
+    typer.echo(f"Report: {file}")
+
+
+def _store(suite: str, profile: str | None, out: Path | None) -> Store:
+    from ..bench.store import Store, default_root, load_rows
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a torn line is told once, when the rows are used
+        found = sorted({row["profile"] for row in load_rows(suite, profile, out)})
+    if len(found) > 1:
+        raise ValueError(f"there are results of the profiles {found}; choose one with --profile")
+    if not found:
+        raise FileNotFoundError(f"no rows of {suite!r} yet; run: dipedl bench run {suite}")
+    return Store(out or default_root(), suite, found[0])
+
+
+def _table(store: Store, trivial: bool) -> BenchTable:
+    from ..bench.table import bench_table
+
+    made = bench_table(store.rows())
+    if not trivial:
+        return made
+    from ..bench.trivial import stored_trivial_lines
+
+    try:
+        return replace(made, trivial=stored_trivial_lines(store))
+    except (LookupError, OSError, ImportError) as error:
+        typer.echo(f"dipedl: no trivial detectors: {error}", err=True)
+        return made
+
+
+def _lines(what: str, parts: Sequence[Parts], suite: str) -> list[Line]:
+    from ..bench import sweeps
+
+    makers: dict[str, Callable[..., list[Line]]] = {
+        "ablation": sweeps.ablation_lines,
+        "gamma": sweeps.gamma_lines,
+        "sigma": sweeps.sigma_lines,
+    }
+    return makers[what](parts, suite)
+
+
+def _print_sweep(what: str, lines: Sequence[Line], parts: Sequence[Parts], suite: str) -> None:
+    from ..bench.sweeps import float32_lines
+    from ..bench.wording import set_title
+    from .bench_tables import print_lines
+
+    console = Console(highlight=False)
+    for split, names in _by_set(lines).items():
+        console.print(Text(set_title(split), style="bold"))
+        console.print()
+        print_lines(console, lines, names, label=what)
+    if what == "ablation":
+        console.print(Text("The same ranked in float32: rounding noise instead of ties\n"))
+        noisy = float32_lines(parts, suite)
+        print_lines(console, noisy, list(noisy[0].cells), label=what)
+
+
+def _by_set(lines: Sequence[Line]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for line in lines:
+        for name in line.cells:
+            names = found.setdefault(name.partition("/")[2], [])
+            if name not in names:
+                names.append(name)
+    return found
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Turn what users can mend into one line and exit code 2."""
+    try:
+        yield
+    except ImportError as error:
+        _fail(str(explain_missing(error, "dipedl bench")))
+    except (ValueError, LookupError, OSError) as error:
+        _fail(str(error.args[0]) if isinstance(error, LookupError) else str(error))
+
+
+def _fail(message: Any) -> NoReturn:
+    typer.echo(f"dipedl: {message}", err=True)
+    raise typer.Exit(2)

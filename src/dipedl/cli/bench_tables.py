@@ -1,0 +1,212 @@
+"""Tables of the benchmark as text: never wider than the terminal, nothing cut off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from ..bench.cells import Cell
+from ..bench.table import RULE, BenchTable, Line
+from ..bench.wording import (
+    difference,
+    differences,
+    duration,
+    measured,
+    metric_title,
+    number,
+    printed,
+    set_heading,
+)
+
+__all__ = ["print_bench_table", "print_lines"]
+
+_LABEL = 26
+#: Space between columns: two blanks, and the blank that stands for a rule.
+_GAP = 3
+
+
+@dataclass(frozen=True)
+class Column:
+    """Head and cells of a column; a cell may hold several lines."""
+
+    head: str
+    cells: list[str]
+
+    @property
+    def width(self) -> int:
+        lines = [line for text in (self.head, *self.cells) for line in text.split("\n")]
+        return max(map(len, lines)) + _GAP
+
+
+def print_bench_table(console: Console, table: BenchTable, *, intervals: bool = False) -> None:
+    """All tables of a suite: by set, metrics beyond the paper's, costs, and why numbers differ."""
+    for split, names in table.columns().items():
+        _title(console, set_heading(table, split))
+        print_lines(console, table.lines_on(split), names, intervals)
+    _print_extra(console, table)
+    _print_costs(console, table)
+    _print_notes(console, table)
+
+
+def print_lines(
+    console: Console,
+    lines: Sequence[Line],
+    names: Sequence[str],
+    intervals: bool = False,
+    label: str = "method",
+) -> None:
+    """Lines of a table or of a sweep: ours, the paper's and the difference."""
+    columns = list(_beside(lines, names))
+    if intervals or sum(c.width for c in columns) > console.width - _front(label, lines):
+        columns = list(_below(lines, names, intervals))
+    _print_columns(console, label, lines, columns)
+
+
+def _beside(lines: Sequence[Line], names: Sequence[str]) -> Iterator[Column]:
+    for name in names:
+        cells = [line.cells.get(name) for line in lines]
+        yield Column(metric_title(name), _aligned([measured(cell) for cell in cells]))
+        if any(cell and cell.paper for cell in cells):
+            yield Column("paper", [printed(cell) for cell in cells])
+            yield Column("diff.", [difference(cell) for cell in cells])
+
+
+def _below(lines: Sequence[Line], names: Sequence[str], intervals: bool) -> Iterator[Column]:
+    kinds = [_kinds([line.cells.get(name) for name in names], intervals) for line in lines]
+    if any(len(kind) > 1 for kind in kinds):
+        yield Column("", ["\n".join(kind) for kind in kinds])
+    for name in names:
+        stacks = [
+            "\n".join(_SHOWN[kind](line.cells.get(name)) for kind in of_line)
+            for line, of_line in zip(lines, kinds, strict=True)
+        ]
+        yield Column(metric_title(name), _aligned(stacks))
+
+
+def _kinds(cells: Sequence[Cell | None], intervals: bool) -> list[str]:
+    """What stands below one another in the cells of a line."""
+    there = [cell for cell in cells if cell is not None]
+    kinds = ["ours"]
+    if intervals and any(cell.over_seeds for cell in there):
+        kinds.append("95 % seeds")
+    if intervals and any(cell.over_images for cell in there):
+        kinds.append("95 % images")
+    return [*kinds, "paper", "difference"] if any(cell.paper for cell in there) else kinds
+
+
+def _aligned(cells: Sequence[str]) -> list[str]:
+    """Room for the mark at the end of every line if one has it, so that decimals stand in line."""
+    if not any("*" in cell for cell in cells):
+        return list(cells)
+    return [
+        "\n".join(line if line.endswith("*") else f"{line}  " for line in cell.split("\n"))
+        for cell in cells
+    ]
+
+
+def _interval(ends: tuple[float, float] | None) -> str:
+    return "" if ends is None else f"{number(ends[0])}–{number(ends[1])}"
+
+
+#: Kind of a line in a cell -> its text.
+_SHOWN: dict[str, Callable[[Cell | None], str]] = {
+    "ours": measured,
+    "95 % seeds": lambda cell: _interval(cell.over_seeds if cell else None),
+    "95 % images": lambda cell: _interval(cell.over_images if cell else None),
+    "paper": printed,
+    "difference": difference,
+}
+
+
+def _print_extra(console: Console, table: BenchTable) -> None:
+    _title(console, "Not in the paper; means over seeds")
+    lines = [*table.lines, *table.trivial]
+    columns = [
+        Column(_stacked_head(name), [_mean(line.cells.get(name)) for line in lines])
+        for names in table.columns(extra=True).values()
+        for name in names
+    ]
+    _print_columns(console, "method", lines, columns)
+
+
+def _stacked_head(name: str) -> str:
+    """Metric and set below one another."""
+    return metric_title(name, with_set=True).replace(", ", "\n")
+
+
+def _mean(cell: Cell | None) -> str:
+    return number(cell.mean) if cell else ""
+
+
+def _print_costs(console: Console, table: BenchTable) -> None:
+    _title(console, "Cost of one seed, as if no part were shared")
+    lines = [line for line in table.lines if line.cost is not None]
+    costs = [line.cost for line in lines if line.cost is not None]
+    columns = [
+        Column("train", [duration(cost.train_seconds) for cost in costs]),
+        Column("score", [duration(cost.score_seconds) for cost in costs]),
+        Column("processor", [duration(cost.cpu_seconds) for cost in costs]),
+        Column("memory", [f"{cost.peak_memory_mb:,.0f} MiB" for cost in costs]),
+        Column("passes", [str(cost.forward_passes) for cost in costs]),
+        Column("parameters", [f"{cost.n_parameters or 0:,}" for cost in costs]),
+        Column("seeds", [str(len(line.seeds)) for line in lines]),
+    ]
+    _print_columns(console, "method", lines, columns)
+
+
+def _print_notes(console: Console, table: BenchTable) -> None:
+    found = list(differences(table))
+    if found:
+        _title(console, "Where ours differs from the paper")
+    for entry in found:
+        note = f"* {entry.method} ({'; '.join(entry.metrics)}): {entry.sentence}"
+        console.print(Padding(Text(note), (0, 0, 0, 2)))
+    console.print()
+    console.print(Text(RULE))
+
+
+def _print_columns(
+    console: Console, label: str, lines: Sequence[Line], columns: Sequence[Column]
+) -> None:
+    """As many tables as the width needs, each with the labels in front."""
+    for chunk in _chunks(columns, console.width - _front(label, lines)):
+        table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
+        table.add_column(label, max_width=_LABEL, overflow="fold")
+        for column in chunk:
+            table.add_column(column.head, justify="right" if column.head else "left", no_wrap=True)
+        for i, line in enumerate(lines):
+            table.add_row(Text(line.title), *(Text(column.cells[i]) for column in chunk))
+        console.print(table)
+        console.print()
+
+
+def _front(label: str, lines: Sequence[Line]) -> int:
+    """Width of the labels."""
+    return min(max([len(label), *(len(line.title) for line in lines)]), _LABEL) + _GAP
+
+
+def _chunks(columns: Sequence[Column], width: int) -> Iterator[list[Column]]:
+    """Columns in groups that fit; a column of kinds in front is repeated in each."""
+    fixed = [column for column in columns if not column.head]
+    room = width - sum(column.width for column in fixed)
+    chunk: list[Column] = []
+    for column in columns:
+        if column in fixed:
+            continue
+        if chunk and sum(c.width for c in chunk) + column.width > room:
+            yield [*fixed, *chunk]
+            chunk = []
+        chunk.append(column)
+    yield [*fixed, *chunk]
+
+
+def _title(console: Console, title: str) -> None:
+    console.print()
+    console.print(Text(title, style="bold"))
+    console.print()
