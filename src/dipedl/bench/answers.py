@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -65,9 +66,10 @@ def method_arrays(model: Any, X: Splits, costs: Costs, kind: str | None = None) 
     options = {} if kind is None else {"kind": kind}
     found: Arrays = {}
     for split, rows in X.items():
-        with _counted(costs, split):
-            named = _probabilities(model, rows)
-            named["uncertainty"] = np.asarray(model.uncertainty(rows, **options), dtype=np.float64)
+        # Not counted: where a method needs the whole network for its uncertainty, its
+        # probabilities come out of the same pass.
+        named = _probabilities(model, rows)
+        named["uncertainty"] = _asked(partial(model.uncertainty, **options), rows, costs, split)
         found[split] = named
     return found
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from .names import did_you_mean
 
-__all__ = ["accepts", "build", "check", "class_of"]
+__all__ = ["accepts", "build", "class_of"]
 
 #: Plug-in folders whose public names a suite may use.
 _FOLDERS = ("baselines", "density", "nn")
@@ -31,34 +31,33 @@ def class_of(name: str, where: str) -> Any:
     raise ValueError(f"{where}: unknown class {name!r}{did_you_mean(name, known)}; known: {known}")
 
 
-def build(table: Mapping[str, Any], where: str, *, key: str = "estimator", **given: Any) -> Any:
-    """An object from its table: the class that `key` names, with all other keys as arguments.
+def build(name: str, arguments: Mapping[str, Any], where: str, **given: Any) -> Any:
+    """An object of the class `name`.
 
     Parameters
     ----------
-    table : mapping
-        Tables inside become objects of the class that their ``name`` says.
+    name : str
+        A public class of dipedl.baselines, dipedl.density or dipedl.nn, or DIPClassifier.
+    arguments : mapping
+        Its arguments; tables inside become objects of the class that their key ``name`` says.
     where : str
         File and key, for errors.
-    key : str, default="estimator"
-        Which key names the class.
     **given
         More arguments; those that the class does not take are left out.
     """
-    cls = _checked_class(table, where, key)
-    arguments = {
-        name: _value(value, f"{where}.{name}", name) for name, value in table.items() if name != key
-    }
-    fitting = {name: value for name, value in given.items() if name in _arguments(cls)}
+    cls = class_of(name, where)
+    known = _arguments(cls)
+    for key in arguments:
+        if key not in known:
+            raise ValueError(
+                f"{where}: unknown key {key!r}{did_you_mean(key, known)}; {name} takes {known}"
+            )
+    values = {key: _value(value, f"{where}.{key}", key) for key, value in arguments.items()}
+    fitting = {key: value for key, value in given.items() if key in known}
     try:
-        return cls(**{**fitting, **arguments})
+        return cls(**{**fitting, **values})
     except (TypeError, ValueError) as error:
         raise ValueError(f"{where}: {error}") from error
-
-
-def check(table: Mapping[str, Any], where: str, *, key: str = "estimator") -> None:
-    """Raise what `build` would raise, before anything long has begun."""
-    build(table, where, key=key)
 
 
 def accepts(function: Any, argument: str) -> bool:
@@ -66,28 +65,16 @@ def accepts(function: Any, argument: str) -> bool:
     return argument in inspect.signature(function).parameters
 
 
-def _checked_class(table: Mapping[str, Any], where: str, key: str) -> Any:
-    if key not in table:
-        raise ValueError(f'{where}: a table must name its class, such as {key} = "..."')
-    cls = class_of(table[key], where)
-    known = _arguments(cls)
-    for name in table:
-        if name != key and name not in known:
-            raise ValueError(
-                f"{where}.{name}: unknown key{did_you_mean(name, known)}; "
-                f"{cls.__name__} takes {known}"
-            )
-    return cls
-
-
 def _arguments(cls: Any) -> list[str]:
     return [name for name in inspect.signature(cls).parameters if name != "self"]
 
 
-def _value(value: Any, where: str, name: str) -> Any:
+def _value(value: Any, where: str, key: str) -> Any:
     if isinstance(value, Mapping):
-        implied = {"name": _IMPLIED[name]} if name in _IMPLIED else {}
-        return build({**implied, **value}, where, key="name")
+        name = value.get("name", _IMPLIED.get(key))
+        if name is None:
+            raise ValueError(f'{where}: a table must say its class, such as name = "LeNet5"')
+        return build(name, {k: v for k, v in value.items() if k != "name"}, where)
     if isinstance(value, list | tuple):
         return tuple(_value(item, f"{where}[{i}]", "") for i, item in enumerate(value))
     return value

@@ -7,7 +7,7 @@ looks up what it answered to that row when it was trained.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -31,7 +31,7 @@ class RowNumbers(dict[str, np.ndarray]):
 
 
 def stacked(
-    arrays: Mapping[str, Mapping[str, np.ndarray]], splits: Mapping[str, Any], name: str
+    arrays: Mapping[str, Mapping[str, np.ndarray]], splits: Sequence[str], name: str
 ) -> np.ndarray | None:
     """The array `name` of all splits, one after the other; None if the part has no such array."""
     if any(name not in arrays[split] for split in splits):
@@ -85,7 +85,7 @@ class CachedClassifier(ClassifierMixin, BaseEstimator):
                 f"the method asks its classifier for {name}, which it does not have; "
                 "use a network of dipedl.nn"
             )
-        return values[_numbers(X)]
+        return np.asarray(values[_numbers(X)])
 
 
 class CachedDensity(BaseEstimator):
@@ -100,7 +100,7 @@ class CachedDensity(BaseEstimator):
 
     def score_samples(self, X: np.ndarray) -> np.ndarray:
         """Stored log-densities of the rows numbered by X (n, 1)."""
-        return self.log_density[_numbers(X)]
+        return np.asarray(self.log_density[_numbers(X)])
 
     def __sklearn_is_fitted__(self) -> bool:
         return True

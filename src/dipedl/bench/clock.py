@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from .plan import Part
 from .store import Store
 
-__all__ = ["Clock", "duration"]
+__all__ = ["Clock", "duration", "seldom"]
 
 
 class Clock:
@@ -46,6 +46,19 @@ class Clock:
         text = f"about {duration(sum(known))} to go" if seconds else "nothing more to train"
         untimed = len(seconds) - len(known)
         return text + (f", and {untimed} not timed yet" if untimed else "")
+
+
+def seldom(say: Callable[[str], None], prefix: str, pause: float = 20.0) -> Callable[[str], None]:
+    """`say` with a prefix, that leaves out what comes less than `pause` seconds after the last."""
+    last = time.monotonic()
+
+    def spoken(text: str) -> None:
+        nonlocal last
+        if time.monotonic() - last >= pause:
+            last = time.monotonic()
+            say(prefix + text)
+
+    return spoken
 
 
 def duration(seconds: float) -> str:

@@ -16,18 +16,10 @@ __all__ = ["LABELLED", "LOADERS", "Splits", "make_splits"]
 LABELLED = ("train", "validation", "test")
 
 
-def _mini_mnist(ood: tuple[str, ...]) -> Dataset:
-    return load_mini_mnist()
-
-
-def _mnist(ood: tuple[str, ...]) -> Dataset:
-    return load_mnist(ood=ood)
-
-
 #: Data set of a profile -> how it is loaded, given the OOD sets.
 LOADERS: dict[str, Callable[[tuple[str, ...]], Dataset]] = {
-    "mini-mnist": _mini_mnist,
-    "mnist": _mnist,
+    "mini-mnist": lambda ood: load_mini_mnist(),
+    "mnist": lambda ood: load_mnist(ood=ood),
 }
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
+fcntl: ModuleType | None
 try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
+    fcntl = import_module("fcntl")
+except ImportError:  # Windows: two runs on one folder are not told apart there
+    fcntl = None
 
 __all__ = ["locked", "try_locked"]
 

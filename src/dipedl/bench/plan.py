@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .build import check
+from .build import accepts, build
 from .names import refuse_unknown
 from .receipt import config_hash
 from .suite import Method, Profile, Suite, checked_method
@@ -34,7 +34,7 @@ class Part:
     where : str
         File and key it comes from, for errors.
     table : dict
-        The class and its arguments; those of a density without ``features``.
+        "estimator", the name of the class, and its "arguments".
     config : dict
         Everything its arrays depend on, data and parts below included.
     below : dict of str to Part
@@ -88,17 +88,31 @@ def data_config(suite: Suite, profile: Profile) -> Table:
 
 def _method(suite: Suite, profile: Profile, name: str, data: Table, where: str) -> MethodPart:
     place = f"{where}: methods.{name}"
-    table = _completed(suite.methods[name], profile.methods.get(name, {}), profile)
+    own = tuple(Method.model_fields)
+    table = _completed(suite.methods[name], profile.methods.get(name, {}), own, profile)
     spec = checked_method(table, place)
     below: dict[str, Part] = {}
     if spec.classifier is not None:
         below["classifier"] = _classifier(suite, profile, spec.classifier, data, place)
     if spec.density is not None:
         below["density"] = _density(suite, profile, spec.density, below, data, place)
-    own = {"estimator": spec.estimator, **spec.arguments}
-    check(own, place)
-    config = _config(own, data, below) | _choices(spec)
-    return MethodPart("method", name, place, own, config, below, spec)
+    _check_method(spec, below, place)
+    made = {"estimator": spec.estimator, "arguments": spec.arguments}
+    config = _config(made, data, below) | _choices(spec)
+    return MethodPart("method", name, place, made, config, below, spec)
+
+
+def _check_method(spec: Method, below: Mapping[str, Part], where: str) -> None:
+    model = build(spec.estimator, spec.arguments, where)
+    if "density" in below and "classifier" not in below:
+        raise ValueError(f"{where}: a method with a density needs a classifier too; name one")
+    for role, argument in (("classifier", "estimator"), ("density", "density")):
+        if role in below and not accepts(type(model), argument):
+            raise ValueError(f"{where}.{role}: {spec.estimator} takes no {role}; leave the key out")
+    if spec.statistics == "validation" and not hasattr(model, "calibrate"):
+        raise ValueError(f"{where}.statistics: {spec.estimator} takes no statistics")
+    if spec.uncertainty is not None and not accepts(model.uncertainty, "kind"):
+        raise ValueError(f"{where}.uncertainty: {spec.estimator} has one kind only")
 
 
 def _choices(spec: Method) -> Table:
@@ -110,8 +124,8 @@ def _choices(spec: Method) -> Table:
 def _classifier(
     suite: Suite, profile: Profile, given: str | Table, data: Table, where: str
 ) -> Part:
-    name, table, place = _found(given, "classifiers", suite, profile, where)
-    check(table, place)
+    name, table, place = _found(given, "classifiers", ("estimator",), suite, profile, where)
+    build(table["estimator"], table["arguments"], place)
     return Part("classifier", name, place, table, _config(table, data, {}), {})
 
 
@@ -123,7 +137,8 @@ def _density(
     data: Table,
     where: str,
 ) -> Part:
-    name, table, place = _found(given, "densities", suite, profile, where)
+    own = ("estimator", "features")
+    name, table, place = _found(given, "densities", own, suite, profile, where)
     sees = table.pop("features", "pixels")
     if sees not in _SEES:
         raise ValueError(f"{place}.features: must be one of {list(_SEES)}, got {sees!r}")
@@ -131,26 +146,34 @@ def _density(
         raise ValueError(
             f"{place}.features: 'network' needs a classifier; give {where} one, or write 'pixels'"
         )
-    check(table, place)
+    build(table["estimator"], table["arguments"], place)
     network = {"classifier": below["classifier"]} if sees == "network" else {}
     return Part("density", name, place, table, _config(table, data, network), network)
 
 
 def _found(
-    given: str | Table, section: str, suite: Suite, profile: Profile, where: str
+    given: str | Table,
+    section: str,
+    own: tuple[str, ...],
+    suite: Suite,
+    profile: Profile,
+    where: str,
 ) -> tuple[str, Table, str]:
     """Name, completed table and place of a part that is given by name or in place."""
+    known: dict[str, Table] = getattr(suite, section)
     if isinstance(given, Mapping):
-        table = _completed(given, {}, profile)
-        return str(given.get("estimator", section)), table, f"{where}.{section}"
-    known = getattr(suite, section)
-    try:
-        refuse_unknown(section, [given], known)
-    except ValueError as error:
-        raise ValueError(f"{where}: {error}") from None
-    over = getattr(profile, section).get(given, {})
-    file = where.partition(":")[0]
-    return given, _completed(known[given], over, profile), f"{file}: {section}.{given}"
+        name, table, over, place = "", dict(given), {}, f"{where}.{section}"
+    else:
+        try:
+            refuse_unknown(section, [given], known)
+        except ValueError as error:
+            raise ValueError(f"{where}: {error}") from None
+        name, table, over = given, known[given], getattr(profile, section).get(given, {})
+        place = f"{where.partition(':')[0]}: {section}.{given}"
+    completed = _completed(table, over, own, profile)
+    if not isinstance(completed.get("estimator"), str):
+        raise ValueError(f'{place}: a table must say its class, such as estimator = "GDADensity"')
+    return name or completed["estimator"], completed, place
 
 
 def _config(table: Table, data: Table, below: Mapping[str, Part]) -> Table:
@@ -158,9 +181,17 @@ def _config(table: Table, data: Table, below: Mapping[str, Part]) -> Table:
     return {"format": _FORMAT, "data": data, **_plain(table), **({"below": parts} if parts else {})}
 
 
-def _completed(table: Table, over: Table, profile: Profile) -> Table:
+def _completed(table: Table, over: Table, own: tuple[str, ...], profile: Profile) -> Table:
     """The suite's table with the profile's: its training everywhere, then its own for this one."""
-    return _merged(_with_training(table, profile.training), over)
+    base = _with_training(_gathered(table, own), profile.training)
+    return _merged(base, _gathered(over, own))
+
+
+def _gathered(table: Table, own: tuple[str, ...]) -> Table:
+    """The same with all keys but its own under "arguments", where they may stand already."""
+    rest = {k: v for k, v in table.items() if k not in own and k != "arguments"}
+    kept = {k: v for k, v in table.items() if k in own and k != "arguments"}
+    return {**kept, "arguments": {**rest, **table.get("arguments", {})}}
 
 
 def _with_training(table: Table, training: Table) -> Table:
@@ -181,8 +212,8 @@ def _merged(base: Table, over: Table) -> Table:
     merged = dict(base)
     for key, value in over.items():
         old = base.get(key)
-        both = isinstance(old, Mapping) and isinstance(value, Mapping)
-        merged[key] = _merged(dict(old), dict(value)) if both else value
+        both = isinstance(old, dict) and isinstance(value, dict)
+        merged[key] = _merged(old, value) if both else value  # type: ignore[arg-type]
     return merged
 
 

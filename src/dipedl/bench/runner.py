@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from .clock import Clock, duration
+from .clock import Clock, duration, seldom
 from .lock import try_locked
 from .plan import MethodPart, Part, plan, trained_parts
 from .process import run_in_process
@@ -221,7 +221,7 @@ class _Run:
         expected = self.clock.expected(part)
         self.say(f"{label}" + (f", about {duration(expected)}" if expected else ""))
         start = time.perf_counter()
-        outcome = run_in_process(self._job(part, seed), lambda text: self.say(f"{label}: {text}"))
+        outcome = run_in_process(self._job(part, seed), seldom(self.say, f"{label}: "))
         if outcome.kind in FATAL:
             raise StoppedError(outcome.message)
         if outcome.kind != "done":

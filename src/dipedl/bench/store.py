@@ -224,7 +224,7 @@ class Store:
             for split, named in arrays.items():
                 path = partial / f"{split.replace('/', '__')}.npz"
                 with path.open("wb") as file:
-                    np.savez(file, **dict(named))
+                    np.savez(file, **dict(named))  # type: ignore[arg-type]
                     _sync(file.fileno())
             _write_file(partial / "receipt.json", _line(receipt))
             shutil.rmtree(folder, ignore_errors=True)

@@ -79,7 +79,9 @@ class Method(_Frozen):
     title : str
         What the tables say.
     estimator : str
-        Class of the method; every key that is not listed here is an argument of it.
+        Class of the method.
+    arguments : table
+        Its arguments. They may stand beside the other keys too, unless they share a name with one.
     classifier, density : str, table or None
         Parts that are trained once a seed and shared: a name out of the suite's ``[classifiers]``
         or ``[densities]``, or such a table.
@@ -100,16 +102,6 @@ class Method(_Frozen):
     note: str = ""
     arguments: Table = {}
 
-    @model_validator(mode="before")
-    @classmethod
-    def _known_keys(cls, data: Any) -> Any:
-        # Which arguments the class takes is checked where it is built: that may import torch.
-        if not isinstance(data, Mapping):
-            return data
-        own = set(cls.model_fields) - {"arguments"}
-        rest = {key: value for key, value in data.items() if key not in own}
-        return {**{k: v for k, v in data.items() if k in own}, "arguments": rest}
-
 
 class Suite(_Frozen):
     """Data, methods, seeds and profiles of a benchmark.
@@ -127,7 +119,8 @@ class Suite(_Frozen):
     profiles : dict of str to Profile
         By name.
     classifiers, densities : dict of str to table
-        Parts that several methods share: ``estimator`` and its arguments.
+        Parts that several methods share: ``estimator`` and its arguments; of a density also
+        ``features``, "pixels" or "network".
     methods : dict of str to table
         See `Method`; completed by a profile.
     """

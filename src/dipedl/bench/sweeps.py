@@ -53,7 +53,7 @@ def stored_parts(store: Store, method: str = "dip-edl") -> dict[int, Parts]:
 
 
 def _parts(store: Store, row: Mapping[str, Any]) -> Parts:
-    gamma = float(row["config"].get("gamma", 1.0))
+    gamma = float(row["config"]["arguments"].get("gamma", 1.0))
     return parts_from_arrays(store.arrays_of(row), store.arrays_of(row, "classifier"), gamma)
 
 

@@ -89,7 +89,7 @@ def _write(store: Store, method: str, seed: int, sizes: Mapping[str, int]) -> No
             method=method,
             title=method.upper(),
             seed=seed,
-            config={"name": method},
+            config={"estimator": method, "arguments": {}},
             digest=digest,
             arrays=own,
             own=receipt,

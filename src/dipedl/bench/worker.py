@@ -90,7 +90,8 @@ def train_part(job: Job, say: Say = lambda text: None) -> None:
         os.environ["DIPEDL_DATA"] = job.data_dir
     X, y, given = _inputs(job)
     costs = Costs()
-    model = build(job.table, job.where, random_state=job.seed, **given)
+    table = job.table
+    model = build(table["estimator"], table["arguments"], job.where, random_state=job.seed, **given)
     resumed = job.checkpoint.exists()
     with costs.of("train"):
         _fit(model, job, X, y, say)
@@ -129,13 +130,13 @@ def _inputs(
 
 def _cached(below: Mapping[str, Arrays], order: list[str], y: np.ndarray) -> dict[str, Any]:
     stored = {
-        name: stacked(below["classifier"], dict.fromkeys(order), name)
+        name: stacked(below["classifier"], order, name)
         for name in ("probabilities", "logits", "features")
     }
     given = {"estimator": FrozenEstimator(CachedClassifier(np.unique(y), stored))}
     if "density" in below:
-        log_density = stacked(below["density"], dict.fromkeys(order), "log_density")
-        density = FrozenEstimator(CachedDensity(log_density))
+        log_density = [below["density"][split]["log_density"] for split in order]
+        density = FrozenEstimator(CachedDensity(np.concatenate(log_density)))
         given |= {"density": density, "features": "passthrough", "cv": "in-sample"}
     return given
 
@@ -186,7 +187,7 @@ def _receipt(model: Any, costs: Costs, sizes: Mapping[str, int], elapsed: float)
         "elapsed": round(elapsed, 3),
         "peak_memory_mb": round(_peak_memory_mb(), 1),
         **_gpu(),
-        "forward_passes": int(getattr(model, "forward_passes", 1)),
+        "forward_passes": _forward_passes(model),
         "n_parameters": _n_parameters(model),
         "n": dict(sizes),
         "load": round(os.getloadavg()[0], 2),
@@ -210,11 +211,22 @@ def _gpu() -> dict[str, Any]:
     return {"gpu": torch.cuda.get_device_name(), "peak_gpu_memory_mb": round(peak, 1)}
 
 
+def _forward_passes(model: Any) -> int:
+    """How often a network is asked for one answer."""
+    if hasattr(model, "members_"):
+        return len(model.members_)
+    return int(model.n_samples) if hasattr(model, "sample_proba") else 1
+
+
 def _n_parameters(model: Any) -> int | None:
-    modules = getattr(model, "modules_", None) or [getattr(model, "module_", None)]
-    if any(module is None for module in modules):
-        return None
-    return sum(p.numel() for module in modules for p in module.parameters())
+    """Trained numbers of the networks in it; None if it has none."""
+    networks = [
+        value
+        for member in getattr(model, "members_", [model])
+        for value in vars(member).values()
+        if hasattr(value, "named_parameters")
+    ]
+    return sum(p.numel() for module in networks for p in module.parameters()) or None
 
 
 def _progress_text(report: Mapping[str, Any]) -> str:
