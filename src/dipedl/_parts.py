@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from .dirichlet import check_simplex
@@ -58,6 +59,13 @@ def class_probabilities(estimator: Any, X: Any, k: int) -> np.ndarray:
         )
     check_simplex("predict_proba of the estimator", P)
     return np.asarray(P / P.sum(axis=1, keepdims=True))
+
+
+def take_input_tags(tags: Tags, estimator: Any) -> Tags:
+    """Tags of a model that hands its inputs on: sparse and missing ones as `estimator` takes them."""
+    inner = get_tags(estimator).input_tags
+    tags.input_tags.sparse, tags.input_tags.allow_nan = inner.sparse, inner.allow_nan
+    return tags
 
 
 def for_folds(fitted: Any, density: Any) -> Any:

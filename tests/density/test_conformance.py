@@ -6,8 +6,9 @@ from scipy import stats
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
-from dipedl import density, testing
+from dipedl import density
 from dipedl.density import GaussianDensity, GaussianMixtureDensity, GDADensity, KernelDensity
+from dipedl.testing import densities as testing
 
 CHECKS = testing.density_checks()
 

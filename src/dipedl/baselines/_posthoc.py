@@ -6,6 +6,8 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from .._parts import (
@@ -13,6 +15,7 @@ from .._parts import (
     feature_array,
     fitted_classifier,
     fitted_features,
+    take_input_tags,
     unfitted_classifier,
 )
 from .._validation import check_class_counts, known_classes, known_inputs, labelled_inputs
@@ -47,6 +50,13 @@ class PostHoc(ClassifierMixin, BaseEstimator):
         """Class probabilities (n, k) of the wrapped classifier."""
         check_is_fitted(self, "estimator_")
         return class_probabilities(self.estimator_, known_inputs(self, X), len(self.classes_))
+
+    def __sklearn_tags__(self) -> Tags:
+        """What the classifier takes; what looks at features needs dense ones."""
+        default = LogisticRegression() if self.estimator is None else self.estimator
+        tags = take_input_tags(super().__sklearn_tags__(), default)
+        tags.input_tags.sparse &= not hasattr(self, "features")
+        return tags
 
     def _checked(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
         """X and y, consistent, with two classes or more."""

@@ -8,10 +8,15 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import Tags, _safe_indexing, check_random_state
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from .._parts import class_probabilities, fitted_classifier, unfitted_classifier
+from .._parts import (
+    class_probabilities,
+    fitted_classifier,
+    take_input_tags,
+    unfitted_classifier,
+)
 from .._validation import check_class_counts, known_inputs, labelled_inputs
 from ._sampling import mean_proba, uncertainty_of
 
@@ -32,8 +37,8 @@ class DeepEnsemble(ClassifierMixin, BaseEstimator):
     ----------
     estimator : classifier with ``predict_proba`` and ``random_state``, optional
         Anything whose fit depends on its ``random_state``; for a pipeline or another composite that
-        of each part. None is a `TorchClassifier` on ``LeNet5(dropout=0)``: Adam for 8 epochs, one
-        cycle with a peak of 2e-3.
+        of each part. None is a `TorchClassifier`: an MLP, Adam for 8 epochs, one cycle with a peak
+        of 2e-3. For images: ``TorchClassifier(LeNet5(dropout=0.0))``.
     n_members : int, default=5
         Number of members m, at least 2.
     random_state : int, RandomState or None, default=0
@@ -147,6 +152,20 @@ class DeepEnsemble(ClassifierMixin, BaseEstimator):
         X = known_inputs(self, X)
         return np.stack([class_probabilities(m, X, len(self.classes_)) for m in self.members_])
 
+    def __sklearn_tags__(self) -> Tags:
+        """What the members take."""
+        tags = super().__sklearn_tags__()
+        return tags if self.estimator is None else take_input_tags(tags, self.estimator)
+
+    @staticmethod
+    def _test_params() -> dict[str, Any]:
+        """Arguments for the public conformance checks."""
+        from ..nn.torch_classifier import TorchClassifier
+        from ..nn.training import Training
+
+        training = Training(epochs=3, batch_size=16, n_jobs=1)
+        return {"estimator": TorchClassifier(training=training), "n_members": 3}
+
     def _warn_if_alike(self, X: Any) -> None:
         P = self.sample_proba(X)
         if (P == P[0]).all():
@@ -161,11 +180,10 @@ class DeepEnsemble(ClassifierMixin, BaseEstimator):
 
 def _default_member() -> Any:
     # Imported here: an ensemble of other classifiers needs no PyTorch.
-    from ..nn.lenet import LeNet5
     from ..nn.torch_classifier import TorchClassifier
     from ._recipe import TRAINING
 
-    return TorchClassifier(LeNet5(dropout=0.0), TRAINING)
+    return TorchClassifier(training=TRAINING)
 
 
 def _member(template: Any, seed: int) -> Any:

@@ -103,3 +103,8 @@ class KNNDistance(PostHoc):
         """Distance of each input X (n, d) to its k-th neighbour, in [0, 2], shape (n,)."""
         Z = normalize(self._features(X))
         return kth_distance(self.neighbors_, Z)
+
+    @staticmethod
+    def _test_params() -> dict[str, Any]:
+        """Arguments for the public conformance checks, whose classes have few rows."""
+        return {"n_neighbors": 5}

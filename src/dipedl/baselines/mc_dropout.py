@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ..nn._checks import check_integer
 from ..nn._network import Backbone, Network
-from ..nn.lenet import LeNet5
+from ..nn.mlp import MLP
 from ..nn.torch_classifier import TorchClassifier
 from ..nn.training import Training
 from ._dropout import check_dropout, sampled_outputs
@@ -34,7 +34,8 @@ class MCDropout(TorchClassifier):
     Parameters
     ----------
     backbone : backbone, optional
-        One of `dipedl.nn` with a dropout strictly between 0 and 1; None is ``LeNet5(dropout=0.5)``.
+        One of `dipedl.nn` with a dropout strictly between 0 and 1; None is ``MLP(dropout=0.5)``.
+        For images: ``LeNet5(dropout=0.5)``.
     training : Training, optional
         How it is trained; None is Adam for 8 epochs, one cycle with a peak of 2e-3.
     n_samples : int, default=50
@@ -174,7 +175,7 @@ class MCDropout(TorchClassifier):
         return self._forward(X, answer)
 
     def _backbone(self) -> Backbone:
-        return LeNet5(dropout=0.5) if self.backbone is None else super()._backbone()
+        return MLP(dropout=0.5) if self.backbone is None else super()._backbone()
 
     def _settings(self) -> Training:
         return TRAINING if self.training is None else self.training

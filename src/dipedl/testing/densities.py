@@ -1,4 +1,4 @@
-"""Public conformance checks for densities: the contract of `dipedl.protocols`, tested.
+"""Public conformance checks for densities: the contract of `dipedl.protocols.Density`, tested.
 
 Every check is a function ``check(density, random_state=0)`` that raises AssertionError, with the
 density and what it did wrong, and else returns None. In a test suite::
@@ -23,7 +23,8 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import has_fit_parameter
 
-from ._parts import as_density
+from .._parts import as_density
+from ._assertions import refuses, require, same
 
 __all__ = ["DENSITY_CHECKS", "check_density", "density_checks"]
 
@@ -75,23 +76,23 @@ def check_one_finite_float_per_row(density: Any, random_state: int = 0) -> None:
     """Fit returns the density itself; `score_samples` gives float64, shape (n,), all finite."""
     X, y = _toy(random_state)
     model = _new(density, random_state)
-    _require(_fit(model, X, y) is model, f"{density}: fit must return self")
+    require(_fit(model, X, y) is model, f"{density}: fit must return self")
     for rows in (X, X[:1], X + 0.5):
         score = model.score_samples(rows)
         what = f"{type(score).__name__} of {getattr(score, 'dtype', '?')}, {np.shape(score)}"
         good = isinstance(score, np.ndarray) and score.dtype == np.float64
-        _require(
+        require(
             good and score.shape == (len(rows),),
             f"{density}: score_samples of {len(rows)} rows must be a float64 array of shape "
             f"({len(rows)},), got {what}",
         )
-        _require(np.isfinite(score).all(), f"{density}: log-densities near the data are not finite")
+        require(np.isfinite(score).all(), f"{density}: log-densities near the data are not finite")
 
 
 def check_unfitted_is_refused(density: Any, random_state: int = 0) -> None:
     """`score_samples` before `fit` raises NotFittedError."""
     X, _ = _toy(random_state)
-    _refuses(density, "unfitted, score_samples", NotFittedError, _new(density).score_samples, X)
+    refuses(density, "unfitted, score_samples", NotFittedError, _new(density).score_samples, X)
 
 
 def check_rows_are_scored_independently(density: Any, random_state: int = 0) -> None:
@@ -102,9 +103,9 @@ def check_rows_are_scored_independently(density: Any, random_state: int = 0) -> 
     whole = model.score_samples(queries)
     for size in (1, 7):
         parts = [model.score_samples(queries[i : i + size]) for i in range(0, len(queries), size)]
-        _same(np.concatenate(parts), whole, 1e-12, f"{density}: rows scored in chunks of {size}")
+        same(np.concatenate(parts), whole, 1e-12, f"{density}: rows scored in chunks of {size}")
     order = np.random.default_rng(random_state).permutation(len(queries))
-    _same(model.score_samples(queries[order]), whole[order], 1e-12, f"{density}: permuted queries")
+    same(model.score_samples(queries[order]), whole[order], 1e-12, f"{density}: permuted queries")
 
 
 def check_training_order_is_irrelevant(density: Any, random_state: int = 0) -> None:
@@ -119,9 +120,9 @@ def check_training_order_is_irrelevant(density: Any, random_state: int = 0) -> N
     again = _fitted(density, X[order], y[order], random_state).score_samples(X)
     if _is_random(density):
         gap = abs(score.mean() - again.mean())
-        _require(gap < 0.5, f"{density}: training order moves the mean log-density by {gap:.3g}")
+        require(gap < 0.5, f"{density}: training order moves the mean log-density by {gap:.3g}")
     else:
-        _same(again, score, 1e-8, f"{density}: fitted on permuted rows")
+        same(again, score, 1e-8, f"{density}: fitted on permuted rows")
 
 
 def check_far_points_score_lower(density: Any, random_state: int = 0) -> None:
@@ -132,13 +133,13 @@ def check_far_points_score_lower(density: Any, random_state: int = 0) -> None:
     angle = np.arange(12) * np.pi / 6
     directions = np.column_stack([np.cos(angle), np.sin(angle)])
     score = np.array([model.score_samples(r * directions) for r in (30, 100, 1e3, 1e4, 1e6)])
-    _require(
+    require(
         (score[0] < lowest).all(),
         f"{density}: a point 10 sd away scores {score[0].max():.6g}, "
         f"above the lowest training row, {lowest:.6g}",
     )
     lower = (score[1:] < score[:-1]) | np.isneginf(score[1:])
-    _require(lower.all(), f"{density}: the log-density does not keep falling with the distance")
+    require(lower.all(), f"{density}: the log-density does not keep falling with the distance")
 
 
 def check_integrates_to_one(density: Any, random_state: int = 0) -> None:
@@ -151,7 +152,7 @@ def check_integrates_to_one(density: Any, random_state: int = 0) -> None:
         model = _fitted(density, X, y, random_state)
         parts = (model.score_samples(grid[i : i + 4000]) for i in range(0, len(grid), 4000))
         mass = sum(np.exp(part).sum() for part in parts) * (axis[1] - axis[0]) ** p
-        _require(abs(mass - 1) < 0.01, f"{density}: integrates to {mass:.6g} in {p}-D")
+        require(abs(mass - 1) < 0.01, f"{density}: integrates to {mass:.6g} in {p}-D")
 
 
 def check_partial_fit_equals_fit(density: Any, random_state: int = 0) -> None:
@@ -167,7 +168,7 @@ def check_partial_fit_equals_fit(density: Any, random_state: int = 0) -> None:
         for rows in np.split(rng.permutation(len(X)), chunks):
             _partial_fit(model, X[rows], y[rows], np.unique(y))
         what = f"{density}: partial_fit in {len(chunks) + 1} chunks against fit"
-        _same(model.score_samples(X), expected, 1e-9, what)
+        same(model.score_samples(X), expected, 1e-9, what)
 
 
 def check_merging_equals_fit(density: Any, random_state: int = 0) -> None:
@@ -180,10 +181,10 @@ def check_merging_equals_fit(density: Any, random_state: int = 0) -> None:
     a = _fitted(density, X[:30], y[:30], random_state)
     b = _fitted(density, X[30:], y[30:], random_state)
     before = a.score_samples(X), b.score_samples(X)
-    _same((a + b).score_samples(X), expected, 1e-9, f"{density}: a + b against fit")
-    _same((b + a).score_samples(X), expected, 1e-9, f"{density}: b + a against fit")
+    same((a + b).score_samples(X), expected, 1e-9, f"{density}: a + b against fit")
+    same((b + a).score_samples(X), expected, 1e-9, f"{density}: b + a against fit")
     for model, score in zip((a, b), before, strict=True):
-        _same(model.score_samples(X), score, 0.0, f"{density}: an operand after the merge")
+        same(model.score_samples(X), score, 0.0, f"{density}: an operand after the merge")
 
 
 def check_sample_weight_is_repetition(density: Any, random_state: int = 0) -> None:
@@ -201,7 +202,7 @@ def check_sample_weight_is_repetition(density: Any, random_state: int = 0) -> No
     model.fit(X, y, sample_weight=times.astype(np.float64))
     queries = X[times > 0]
     what = f"{density}: sample_weight against repeated rows"
-    _same(model.score_samples(queries), expected.score_samples(queries), 1e-8, what)
+    same(model.score_samples(queries), expected.score_samples(queries), 1e-8, what)
 
 
 def check_constant_feature(density: Any, random_state: int = 0) -> None:
@@ -212,11 +213,11 @@ def check_constant_feature(density: Any, random_state: int = 0) -> None:
         score = _fitted(density, X, y, random_state).score_samples(X)
     except ValueError as error:
         named = re.search(rf"\b{_CONSTANT}\b", str(error)) and "constant" in str(error)
-        _require(
+        require(
             bool(named), f"{density}: feature {_CONSTANT} is constant; the error hides it: {error}"
         )
     else:
-        _require(np.isfinite(score).all(), f"{density}: not finite with a constant feature")
+        require(np.isfinite(score).all(), f"{density}: not finite with a constant feature")
 
 
 def check_number_types(density: Any, random_state: int = 0) -> None:
@@ -232,7 +233,7 @@ def check_number_types(density: Any, random_state: int = 0) -> None:
         except (TypeError, ValueError) as error:
             raise AssertionError(f"{density}: {name} input is refused: {error}") from error
         expected = _fitted(density, wide, y, random_state).score_samples(wide)
-        _same(score, expected, 1e-6, f"{density}: {name} input against float64")
+        same(score, expected, 1e-6, f"{density}: {name} input against float64")
 
 
 def check_nan_and_inf_are_refused(density: Any, random_state: int = 0) -> None:
@@ -243,8 +244,8 @@ def check_nan_and_inf_are_refused(density: Any, random_state: int = 0) -> None:
         bad = X.copy()
         bad[3, 1] = value
         fresh = _new(density, random_state)
-        _refuses(density, f"fit with {value}", ValueError, lambda f=fresh, b=bad: _fit(f, b, y))
-        _refuses(density, f"score_samples with {value}", ValueError, model.score_samples, bad)
+        refuses(density, f"fit with {value}", ValueError, lambda f=fresh, b=bad: _fit(f, b, y))
+        refuses(density, f"score_samples with {value}", ValueError, model.score_samples, bad)
 
 
 def check_wrong_width_is_refused(density: Any, random_state: int = 0) -> None:
@@ -253,7 +254,7 @@ def check_wrong_width_is_refused(density: Any, random_state: int = 0) -> None:
     model = _fitted(density, X, y, random_state)
     for bad in (X[:, :2], np.column_stack([X, X[:, 0]]), X[0]):
         what = f"score_samples of shape {bad.shape} after fit on {X.shape}"
-        _refuses(density, what, ValueError, model.score_samples, bad)
+        refuses(density, what, ValueError, model.score_samples, bad)
 
 
 def check_inputs_are_left_alone(density: Any, random_state: int = 0) -> None:
@@ -261,11 +262,11 @@ def check_inputs_are_left_alone(density: Any, random_state: int = 0) -> None:
     X, y = _toy(random_state)
     given_X, given_y = X.copy(), y.copy()
     model = _fitted(density, given_X, given_y, random_state)
-    _require(
+    require(
         np.array_equal(given_X, X) and np.array_equal(given_y, y), f"{density}: fit changed X or y"
     )
     model.score_samples(given_X)
-    _require(np.array_equal(given_X, X), f"{density}: score_samples changed X")
+    require(np.array_equal(given_X, X), f"{density}: score_samples changed X")
 
 
 def check_same_seed_same_model(density: Any, random_state: int = 0) -> None:
@@ -273,9 +274,9 @@ def check_same_seed_same_model(density: Any, random_state: int = 0) -> None:
     X, y = _toy(random_state)
     model = _fitted(density, X, y, random_state)
     score = model.score_samples(X)
-    _same(model.score_samples(X), score, 0.0, f"{density}: a second call of score_samples")
+    same(model.score_samples(X), score, 0.0, f"{density}: a second call of score_samples")
     again = _fitted(density, X, y, random_state).score_samples(X)
-    _same(again, score, 1e-12, f"{density}: a second fit with the same seed")
+    same(again, score, 1e-12, f"{density}: a second fit with the same seed")
 
 
 def check_fit_forgets(density: Any, random_state: int = 0) -> None:
@@ -284,7 +285,7 @@ def check_fit_forgets(density: Any, random_state: int = 0) -> None:
     model = _fitted(density, *_toy(random_state + 1, p=3), random_state)
     _fit(model, X, y)
     expected = _fitted(density, X, y, random_state).score_samples(X)
-    _same(model.score_samples(X), expected, 1e-12, f"{density}: fitted a second time")
+    same(model.score_samples(X), expected, 1e-12, f"{density}: fitted a second time")
 
 
 def check_clone_and_pickle(density: Any, random_state: int = 0) -> None:
@@ -293,10 +294,10 @@ def check_clone_and_pickle(density: Any, random_state: int = 0) -> None:
     model = _fitted(density, X, y, random_state)
     score = model.score_samples(X)
     copy = clone(model)
-    _refuses(density, "score_samples of a clone", NotFittedError, copy.score_samples, X)
-    _same(_fit(copy, X, y).score_samples(X), score, 1e-12, f"{density}: a fitted clone")
+    refuses(density, "score_samples of a clone", NotFittedError, copy.score_samples, X)
+    same(_fit(copy, X, y).score_samples(X), score, 1e-12, f"{density}: a fitted clone")
     restored = pickle.loads(pickle.dumps(model))
-    _same(restored.score_samples(X), score, 0.0, f"{density}: after pickling")
+    same(restored.score_samples(X), score, 0.0, f"{density}: after pickling")
 
 
 def check_memory_is_linear(density: Any, random_state: int = 0) -> None:
@@ -305,7 +306,7 @@ def check_memory_is_linear(density: Any, random_state: int = 0) -> None:
     model = _fitted(density, X, y, random_state)
     n = 2000
     small, large = (_peak(model, _toy(random_state, n=m)[0]) for m in (n, 2 * n))
-    _require(
+    require(
         large < 3 * small,
         f"{density}: scoring {n} rows takes {small:,} bytes and {2 * n} rows {large:,}",
     )
@@ -324,7 +325,7 @@ def check_huge_query(density: Any, random_state: int = 0) -> None:
             score = model.score_samples(queries)
         except Warning as warning:
             raise AssertionError(f"{density}: warns for a huge query: {warning}") from warning
-    _require(
+    require(
         (score < lowest).all(),
         f"{density}: queries from 1e154 to 1.7e308 score {score}, not below the training rows",
     )
@@ -392,26 +393,3 @@ def _peak(model: Any, X: np.ndarray) -> int:
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-
-
-def _require(condition: Any, message: str) -> None:
-    if not condition:
-        raise AssertionError(message)
-
-
-def _same(got: np.ndarray, expected: np.ndarray, tolerance: float, what: str) -> None:
-    np.testing.assert_allclose(got, expected, rtol=tolerance, atol=tolerance, err_msg=what)
-
-
-def _refuses(
-    density: Any, what: str, error: type[Exception], function: Callable[..., Any], *args: Any
-) -> None:
-    try:
-        function(*args)
-    except error:
-        return
-    except Exception as other:
-        raise AssertionError(
-            f"{density}: {what} must raise {error.__name__}, got {other!r}"
-        ) from other
-    raise AssertionError(f"{density}: {what} must raise {error.__name__}, but it passed")

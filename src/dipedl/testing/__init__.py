@@ -1,0 +1,18 @@
+"""Public conformance checks of what plugs in: the contracts of `dipedl.protocols`, tested.
+
+Every check is a function that raises AssertionError, with the thing under test and what it did
+wrong, and else returns None; those of densities are in ``densities``, those of methods with an
+uncertainty in ``baselines``.
+"""
+
+from .baselines import BASELINE_CHECKS, baseline_checks, check_baseline
+from .densities import DENSITY_CHECKS, check_density, density_checks
+
+__all__ = [
+    "BASELINE_CHECKS",
+    "DENSITY_CHECKS",
+    "baseline_checks",
+    "check_baseline",
+    "check_density",
+    "density_checks",
+]

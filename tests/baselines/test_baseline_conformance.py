@@ -1,0 +1,310 @@
+"""Every baseline in the plug-in folder keeps the contract: a new file is picked up by itself."""
+
+import inspect
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.validation import check_is_fitted
+
+from dipedl import DIPClassifier, baselines
+from dipedl.baselines import (
+    DDU,
+    DeepEnsemble,
+    Energy,
+    KNNDistance,
+    Mahalanobis,
+    MaxSoftmax,
+    PredictiveEntropy,
+)
+from dipedl.testing import baseline_checks, check_baseline
+from dipedl.testing import baselines as checks
+
+CHECKS = baseline_checks()
+
+
+def default(name):
+    """The baseline with cheap arguments, or a skip if its optional package is missing."""
+    try:
+        cls = getattr(baselines, name)
+    except ImportError as error:
+        return pytest.param(None, id=name, marks=pytest.mark.skip(reason=str(error)))
+    return pytest.param(cls(**cheap(cls)), id=name)
+
+
+def cheap(cls):
+    if hasattr(cls, "_test_params"):
+        return cls._test_params()
+    names = inspect.signature(cls).parameters
+    if "training" not in names:
+        return {}
+    nn = pytest.importorskip("dipedl.nn")
+    training = nn.Training(epochs=3, batch_size=16, learning_rate=0.02, n_jobs=1)
+    dropout = 0.2 if cls.__name__ == "MCDropout" else 0.0
+    return {"backbone": nn.MLP((16,), dropout=dropout), "training": training}
+
+
+def longer(estimator):
+    """Trained until it has learned something."""
+    if "training" not in estimator.get_params(deep=False):
+        return estimator
+    return clone(estimator).set_params(training=replace(estimator.training, epochs=30))
+
+
+def variants():
+    yield MaxSoftmax(GaussianNB())
+    yield PredictiveEntropy(make_pipeline(StandardScaler(), LogisticRegression()))
+    yield Energy(temperature=10.0)
+    yield Mahalanobis(features=StandardScaler(), shrinkage=None)
+    yield DDU(DecisionTreeClassifier(max_depth=3), features="passthrough")
+    yield KNNDistance(n_neighbors=1)
+    yield DIPClassifier()
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda c: c.__name__)
+@pytest.mark.parametrize("estimator", [default(name) for name in baselines.__all__])
+def test_baseline(estimator, check):
+    check(longer(estimator) if check is checks.check_higher_is_less_sure else estimator)
+
+
+@pytest.mark.parametrize("estimator", list(variants()), ids=lambda e: str(e).replace("\n", ""))
+def test_variant(estimator):
+    check_baseline(estimator)
+
+
+# Each check must be able to fail: a method with one flaw for each of them.
+
+
+class AnswersTwice(MaxSoftmax):
+    def fit(self, X, y, validation=None):
+        super().fit(X, y)
+        return clone(self).set_params(**self.get_params())
+
+
+class Logits(MaxSoftmax):
+    def predict_proba(self, X):
+        return 3 * super().predict_proba(X)
+
+    def uncertainty(self, X):
+        return 1 - super().predict_proba(X).max(axis=1)
+
+
+class OneColumn(MaxSoftmax):
+    def uncertainty(self, X):
+        return super().uncertainty(X)[:, None]
+
+
+class Confidence(MaxSoftmax):
+    def uncertainty(self, X):
+        return -super().uncertainty(X)
+
+
+class OtherMean(DIPClassifier):
+    def predict_proba(self, X):
+        return super().predict_proba(X)[:, ::-1]
+
+
+class Noisy(MaxSoftmax):
+    def uncertainty(self, X):
+        return super().uncertainty(X) + np.random.default_rng().normal(size=len(X))
+
+
+class CentredByBatch(MaxSoftmax):
+    def uncertainty(self, X):
+        u = super().uncertainty(X)
+        return u - u.mean()
+
+
+class NumbersOnly(MaxSoftmax):
+    def predict(self, X):
+        return super().predict_proba(X).argmax(axis=1)
+
+
+class Unseeded(MaxSoftmax):
+    def fit(self, X, y, validation=None):
+        self.shift_ = np.random.default_rng().normal()
+        return super().fit(X, y)
+
+    def uncertainty(self, X):
+        return super().uncertainty(X) + self.shift_
+
+
+class RemembersFits(MaxSoftmax):
+    def fit(self, X, y, validation=None):
+        self.fits_ = getattr(self, "fits_", 0) + 1
+        return super().fit(X, y)
+
+    def uncertainty(self, X):
+        return super().uncertainty(X) + self.fits_
+
+
+class ChangesParameters(MaxSoftmax):
+    def fit(self, X, y, validation=None):
+        self.estimator = LogisticRegression()
+        return super().fit(X, y)
+
+
+class ZeroBeforeFit(MaxSoftmax):
+    def uncertainty(self, X):
+        return super().uncertainty(X) if hasattr(self, "estimator_") else np.zeros(len(X))
+
+
+class DropsColumns(MaxSoftmax):
+    def uncertainty(self, X):
+        X = np.atleast_2d(X)
+        return super().uncertainty(X[:, : self.n_features_in_])
+
+
+class RepairsNaN(MaxSoftmax):
+    def uncertainty(self, X):
+        return super().uncertainty(np.nan_to_num(X))
+
+
+class TakesOneClass(MaxSoftmax):
+    def fit(self, X, y, validation=None):
+        if y is not None and len(np.unique(y)) == 1:
+            y = np.arange(len(y)) % 2
+        return super().fit(X, y)
+
+
+class CentresInPlace(MaxSoftmax):
+    def uncertainty(self, X):
+        X -= X.mean()
+        return super().uncertainty(X)
+
+
+class DrawsGlobally(MaxSoftmax):
+    def uncertainty(self, X):
+        np.random.rand()  # noqa: NPY002
+        return super().uncertainty(X)
+
+
+class RefusesLists(MaxSoftmax):
+    def fit(self, X, y, validation=None):
+        if isinstance(X, list):
+            raise TypeError("lists are not supported")
+        return super().fit(X, y)
+
+
+class RefusesValidation(MaxSoftmax):
+    def fit(self, X, y, validation=None):
+        if validation is not None:
+            raise ValueError("validation is not supported")
+        return super().fit(X, y)
+
+
+class ForgetsInPickle(MaxSoftmax):
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        self.shift_ = 1
+
+    def uncertainty(self, X):
+        return super().uncertainty(X) + getattr(self, "shift_", 0)
+
+
+FLAWED = {
+    checks.check_it_is_an_uncertainty_classifier: AnswersTwice(),
+    checks.check_probabilities: Logits(),
+    checks.check_uncertainty: OneColumn(),
+    checks.check_higher_is_less_sure: Confidence(),
+    checks.check_dirichlet: OtherMean(),
+    checks.check_asking_twice: Noisy(),
+    checks.check_rows_are_answered_independently: CentredByBatch(),
+    checks.check_labels_may_be_strings: NumbersOnly(),
+    checks.check_same_seed_same_model: Unseeded(),
+    checks.check_fit_forgets: RemembersFits(),
+    checks.check_parameters: ChangesParameters(),
+    checks.check_unfitted_is_refused: ZeroBeforeFit(),
+    checks.check_wrong_width_is_refused: DropsColumns(),
+    checks.check_nan_and_inf_are_refused: RepairsNaN(),
+    checks.check_bad_labels_are_refused: TakesOneClass(),
+    checks.check_inputs_are_left_alone: CentresInPlace(),
+    checks.check_global_randomness_is_left_alone: DrawsGlobally(),
+    checks.check_number_types: RefusesLists(),
+    checks.check_validation_data: RefusesValidation(),
+    checks.check_pickle: ForgetsInPickle(),
+}
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda c: c.__name__)
+def test_check_can_fail(check):
+    with pytest.raises(AssertionError, match=type(FLAWED[check]).__name__):
+        check(FLAWED[check])
+    with pytest.raises(AssertionError):
+        check_baseline(FLAWED[check])
+
+
+def test_every_check_is_in_the_list():
+    found = {f for name, f in vars(checks).items() if name.startswith("check_")}
+    assert found - {check_baseline} == set(CHECKS)
+
+
+@pytest.mark.parametrize("thing", [LogisticRegression(), object()])
+def test_what_has_no_uncertainty_is_refused(thing):
+    with pytest.raises(TypeError, match="methods fit, predict, predict_proba and uncertainty"):
+        check_baseline(thing)
+
+
+class Foreign(ClassifierMixin, BaseEstimator):
+    """Somebody else's method, on images of one size only, without validation data."""
+
+    def fit(self, X, y):
+        if np.shape(X)[1] != 9:
+            raise ValueError("X must have 9 columns")
+        self.inner_ = MaxSoftmax().fit(X, y)
+        self.classes_ = self.inner_.classes_
+        return self
+
+    def predict(self, X):
+        check_is_fitted(self)
+        return self.inner_.predict(X)
+
+    def predict_proba(self, X):
+        check_is_fitted(self)
+        return self.inner_.predict_proba(X)
+
+    def uncertainty(self, X):
+        check_is_fitted(self)
+        return self.inner_.uncertainty(X)
+
+
+def test_data_can_be_given(rng):
+    y = np.arange(40) % 4
+    X = rng.normal(size=(4, 9))[y] * 3 + rng.normal(size=(40, 9))
+    check_baseline(Foreign(), X, y)
+    with pytest.raises(ValueError, match="9 columns"):
+        check_baseline(Foreign())
+
+
+def test_frozen_classifiers_stay_as_they_are(rng):
+    X, y = rng.normal(size=(90, 3)), rng.integers(0, 3, 90)
+    fitted = LogisticRegression().fit(X[:30], y[:30])
+    coefficients = fitted.coef_.copy()
+    for cls in (MaxSoftmax, PredictiveEntropy, Energy, Mahalanobis, DDU, KNNDistance):
+        method = cls(FrozenEstimator(fitted)).fit(X, y)
+        np.testing.assert_allclose(method.predict_proba(X), fitted.predict_proba(X), rtol=1e-14)
+    np.testing.assert_array_equal(fitted.coef_, coefficients)
+
+
+@parametrize_with_checks(
+    [
+        MaxSoftmax(),
+        PredictiveEntropy(),
+        Energy(),
+        Mahalanobis(),
+        DDU(),
+        KNNDistance(n_neighbors=1),
+        DeepEnsemble(ExtraTreesClassifier(2, max_depth=3), n_members=2),
+    ]
+)
+def test_sklearn_contract(estimator, check):
+    check(estimator)
