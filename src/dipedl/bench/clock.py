@@ -43,9 +43,11 @@ class Clock:
         """A phrase on how long these parts will take."""
         seconds = [self.expected(part) for part in parts]
         known = [s for s in seconds if s is not None]
-        text = f"about {duration(sum(known))} to go" if seconds else "nothing more to train"
+        if not seconds:
+            return "nothing more to train"
         untimed = len(seconds) - len(known)
-        return text + (f", and {untimed} not timed yet" if untimed else "")
+        parts = [f"about {duration(sum(known))} to go"] * bool(known)
+        return ", and ".join(parts + [f"{untimed} parts not timed yet"] * bool(untimed))
 
 
 def seldom(say: Callable[[str], None], prefix: str, pause: float = 20.0) -> Callable[[str], None]:

@@ -206,7 +206,7 @@ def _with_training(table: Table, training: Table) -> Table:
 
 def _merged(base: Table, over: Table) -> Table:
     """`over` on top of `base`, key by key; a table that names another class replaces the old."""
-    if any(over.get(key, base.get(key)) != base.get(key) for key in ("name", "estimator")):
+    if any(isinstance(over.get(k), str) and over[k] != base.get(k) for k in ("name", "estimator")):
         kept = {k: v for k, v in base.items() if k in ("title", "note")}
         return {**kept, **over}
     merged = dict(base)
