@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.estimator_checks import check_estimator
 
 torch = pytest.importorskip("torch")
 
@@ -184,10 +183,3 @@ def test_the_published_configuration_is_there(method):
     assert repr(clone(published)) == repr(published)
     network = published.backbone.build((1, 28, 28), 10, torch.Generator().manual_seed(0))
     assert network(torch.zeros(2, 784)).shape == (2, 10)
-
-
-@pytest.mark.slow
-@ids
-def test_scikit_learn_contract(method):
-    settings = Training(epochs=40, batch_size=8, learning_rate=0.01, n_jobs=1)
-    check_estimator(method(MLP((16, 8)), settings))

@@ -90,13 +90,14 @@ class DAEDL(EvidentialEstimator):
 
     Examples
     --------
-    >>> from sklearn.datasets import load_iris
     >>> from dipedl.baselines import DAEDL
-    >>> from dipedl.nn import MLP, Training
-    >>> X, y = load_iris(return_X_y=True)
-    >>> daedl = DAEDL(MLP((32, 8)), Training(epochs=60, batch_size=16)).fit(X, y)
-    >>> daedl.score(X, y) > 0.9, daedl.predict_proba(100 * X[:1]).round(2)
-    (True, array([[0.33, 0.33, 0.33]]))
+    >>> from dipedl.datasets import load_digits
+    >>> from dipedl.nn import Training
+    >>> data = load_digits()
+    >>> daedl = DAEDL(training=Training(epochs=10, batch_size=32, learning_rate=3e-3))
+    >>> daedl = daedl.fit(data.X_train, data.y_train)
+    >>> daedl.score(data.X_test, data.y_test) > 0.9, daedl.predict_proba(100 * data.X_test[:1])
+    (True, array([[0.125, 0.125, 0.125, 0.125, 0.125, 0.125, 0.125, 0.125]]))
     """
 
     _default_training = Training(epochs=8, learning_rate=2e-3, schedule="one-cycle")
