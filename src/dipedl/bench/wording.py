@@ -26,8 +26,8 @@ __all__ = [
 _SETS = {
     "": "Known images",
     "kmnist": "K-MNIST",
-    "omniglot": "Omniglot, as published",
-    "omniglot_inverted": "Omniglot, inverted",
+    "omniglot": "Omniglot (as published)",
+    "omniglot_inverted": "Omniglot (inverted)",
 }
 _METRICS = {
     "accuracy": "accuracy",
@@ -105,7 +105,7 @@ def difference(cell: Cell | None) -> str:
     if cell is None or cell.difference is None:
         return ""
     text = f"{cell.difference:+.4f}"
-    return "0.0000" if float(text) == 0 else text
+    return "0.0000" if float(text) == 0 else text.replace("-", "−")
 
 
 def duration(seconds: float) -> str:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from .._plugins import explain_missing
-from .bench_results import report, sweep, table
+from .bench_results import report, sweep, table, toys
 
 __all__ = ["bench"]
 
@@ -107,7 +107,7 @@ def methods(suite: SuiteName, profile: ProfileName = "smoke") -> None:
         typer.echo(f"{name:<22}{loaded.methods[name].get('title', '')}")
 
 
-for _reader in (table, sweep, report):
+for _reader in (table, sweep, toys, report):
     bench.command()(_reader)
 
 

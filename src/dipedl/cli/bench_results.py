@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..bench.store import Store
     from ..bench.table import BenchTable, Line
 
-__all__ = ["report", "sweep", "table"]
+__all__ = ["report", "sweep", "table", "toys"]
 
 SuiteName = Annotated[str, typer.Argument(help="Name of a suite, such as mnist.")]
 ProfileName = Annotated[
@@ -101,6 +101,17 @@ def report(
 
         file.write_text(render(_store(suite, profile, out)), encoding="utf-8")
     typer.echo(f"Report: {file}")
+
+
+def toys(out: Out = None) -> None:
+    """Run the two toy experiments, vacuity under interpolation and two moons, for the report."""
+    with _explained():
+        from ..bench.store import default_root
+        from ..bench.toy_vacuity import table as as_text
+        from ..bench.toys import run_toys
+
+        found = run_toys(out or default_root(), lambda line: typer.echo(line, err=True))
+    typer.echo(as_text(found.vacuity))
 
 
 def _store(suite: str, profile: str | None, out: Path | None) -> Store:

@@ -137,7 +137,7 @@ def _print_extra(console: Console, table: BenchTable) -> None:
 
 def _stacked_head(name: str) -> str:
     """Metric and set below one another."""
-    return metric_title(name, with_set=True).replace(", ", "\n")
+    return metric_title(name, with_set=True).replace(", ", "\n").replace(" (", "\n(")
 
 
 def _mean(cell: Cell | None) -> str:
