@@ -24,21 +24,13 @@ if TYPE_CHECKING:
 #: Without gradients a chunk so many times as long needs no more memory than a batch.
 _CHUNK_PER_BATCH = 4
 
-OPTIMIZERS: dict[str, Callable[[list[nn.Parameter], Training], torch.optim.Optimizer]] = {
-    "adam": lambda p, s: torch.optim.Adam(p, s.learning_rate, weight_decay=s.weight_decay),
-    "adamw": lambda p, s: torch.optim.AdamW(p, s.learning_rate, weight_decay=s.weight_decay),
-    "sgd": lambda p, s: torch.optim.SGD(
-        p,
-        s.learning_rate,
-        momentum=s.momentum,
-        nesterov=s.momentum > 0,
-        weight_decay=s.weight_decay,
-    ),
+OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
+    "adam": torch.optim.Adam,
+    "adamw": torch.optim.AdamW,
+    "sgd": torch.optim.SGD,
 }
-
-
-class NonFiniteLossError(FloatingPointError):
-    """Training has left the finite numbers; the module holds the last good state."""
+#: Where PyTorch has one kernel for the whole update: half the time of one for each operation.
+_FUSED = ("cpu", "cuda")
 
 
 class Run:
@@ -102,7 +94,7 @@ class Run:
 
     def _start(self) -> None:
         parameters = [p for p in self.module.parameters() if p.requires_grad]
-        self.optimizer = OPTIMIZERS[self.settings.optimizer](parameters, self.settings)
+        self.optimizer = _optimizer(parameters, self.settings, self.device)
         self.parameters = parameters
         self.began, self.epochs_before = time.perf_counter(), self.history.epochs
 
@@ -224,6 +216,16 @@ class Run:
         self.epochs_before = self.history.epochs
 
 
+def _optimizer(
+    parameters: list[nn.Parameter], settings: Training, device: torch.device
+) -> torch.optim.Optimizer:
+    options: dict[str, Any] = {"lr": settings.learning_rate, "weight_decay": settings.weight_decay}
+    if settings.optimizer == "sgd":
+        options |= {"momentum": settings.momentum, "nesterov": settings.momentum > 0}
+    fused = device.type in _FUSED
+    return OPTIMIZERS[settings.optimizer](parameters, fused=fused, **options)
+
+
 def _batches(n: int, size: int, generator: torch.Generator) -> list[Tensor]:
     """Shuffled row numbers in batches; a lone last row joins the batch before it."""
     batches = list(torch.split(torch.randperm(n, generator=generator), size))
@@ -232,8 +234,8 @@ def _batches(n: int, size: int, generator: torch.Generator) -> list[Tensor]:
     return batches
 
 
-def _not_finite(what: str, epoch: int, value: float, where: str) -> NonFiniteLossError:
-    return NonFiniteLossError(
+def _not_finite(what: str, epoch: int, value: float, where: str) -> FloatingPointError:
+    return FloatingPointError(
         f"{what} is {value} in epoch {epoch + 1}{where}; the module holds the weights of the end "
         "of the last good epoch. Lower learning_rate, set clip_norm=1.0, or check the inputs"
     )

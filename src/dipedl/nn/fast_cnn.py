@@ -70,4 +70,4 @@ class FastCNN:
 
 def _convolution(before: int, after: int) -> list[nn.Module]:
     convolution = empty(nn.Conv2d, before, after, 3, padding=1, bias=False)
-    return [convolution, nn.BatchNorm2d(after), nn.ReLU()]
+    return [convolution, nn.BatchNorm2d(after), nn.ReLU(inplace=True)]

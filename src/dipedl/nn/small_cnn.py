@@ -8,7 +8,7 @@ from typing import ClassVar
 import torch
 from torch import nn
 
-from ._network import Network, Shape, check_size, empty, initialise
+from ._network import Network, Shape, check_size, empty, he_initialise
 
 __all__ = ["SmallCNN"]
 
@@ -61,5 +61,6 @@ class SmallCNN:
         )
         head = empty(nn.Linear, self.n_features, n_outputs)
         network = Network(input_shape, body, head, self.n_features)
-        initialise(network, generator)
+        # He's and not PyTorch's default, whose features told digits from other images less well
+        he_initialise(network, generator)
         return network

@@ -217,7 +217,7 @@ def train(
 
     Raises
     ------
-    NonFiniteLossError
+    FloatingPointError
         If the loss, the score or a weight is NaN or infinite.
     ValueError
         If data, device or checkpoint do not fit; the message says what differs.
