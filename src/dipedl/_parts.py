@@ -62,7 +62,9 @@ def class_probabilities(estimator: Any, X: Any, k: int) -> np.ndarray:
 
 
 def take_input_tags(tags: Tags, estimator: Any) -> Tags:
-    """Tags of a model that hands its inputs on: sparse and missing ones as `estimator` takes them."""
+    """Tags of a model that hands inputs on: sparse and missing ones as `estimator` takes them."""
+    if not hasattr(estimator, "__sklearn_tags__"):
+        return tags
     inner = get_tags(estimator).input_tags
     tags.input_tags.sparse, tags.input_tags.allow_nan = inner.sparse, inner.allow_nan
     return tags

@@ -160,11 +160,12 @@ class DeepEnsemble(ClassifierMixin, BaseEstimator):
     @staticmethod
     def _test_params() -> dict[str, Any]:
         """Arguments for the public conformance checks."""
+        from ..nn.mlp import MLP
         from ..nn.torch_classifier import TorchClassifier
         from ..nn.training import Training
 
-        training = Training(epochs=3, batch_size=16, n_jobs=1)
-        return {"estimator": TorchClassifier(training=training), "n_members": 3}
+        training = Training(epochs=8, batch_size=16, learning_rate=0.02, n_jobs=1)
+        return {"estimator": TorchClassifier(MLP((16,)), training), "n_members": 3}
 
     def _warn_if_alike(self, X: Any) -> None:
         P = self.sample_proba(X)

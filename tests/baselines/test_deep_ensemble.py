@@ -1,0 +1,148 @@
+"""Deep ensemble: the mean of a loop over members that really are different networks."""
+
+import warnings
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import torch
+from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from dipedl.baselines import DeepEnsemble
+from dipedl.nn import MLP, FastCNN, LeNet5, TorchClassifier, Training, spectrally_normalised
+
+#: One step of no length: what is trained is what it started from.
+STILL = Training(epochs=1, batch_size=60, optimizer="sgd", learning_rate=1e-12, n_jobs=1)
+QUICK = Training(epochs=5, batch_size=16, learning_rate=0.02, n_jobs=1)
+
+
+@dataclass(frozen=True)
+class Normalised:
+    """A backbone with every layer spectrally normalised."""
+
+    takes_pixels: ClassVar[bool] = True
+
+    def build(self, input_shape, n_outputs, generator):
+        network = FastCNN(width=4).build(input_shape, n_outputs, generator)
+        return spectrally_normalised(network, generator)
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 3
+    images = rng.uniform(size=(3, 144))[y] + rng.normal(scale=0.1, size=(60, 144))
+    return np.clip(images, 0, 1), y
+
+
+def test_against_a_loop(data):
+    X, y = data
+    ensemble = DeepEnsemble(ExtraTreesClassifier(3, max_depth=2), n_members=4).fit(X, y)
+    members = [
+        ExtraTreesClassifier(3, max_depth=2, random_state=seed).fit(X, y).predict_proba(X)
+        for seed in ensemble.member_seeds_
+    ]
+    mean = sum(members) / 4
+    np.testing.assert_allclose(ensemble.predict_proba(X), mean, rtol=1e-12)
+
+    def entropy(P):
+        return -np.sum(P * np.log(np.where(P > 0, P, 1)), axis=1)
+
+    naive = entropy(mean) - sum(map(entropy, members)) / 4
+    np.testing.assert_allclose(ensemble.uncertainty(X), naive, atol=1e-12)
+    np.testing.assert_allclose(ensemble.uncertainty(X, kind="entropy"), entropy(mean), rtol=1e-10)
+    largest = ensemble.uncertainty(X, kind="max_prob")
+    np.testing.assert_allclose(largest, 1 - mean.max(axis=1), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "backbone", [Normalised(), FastCNN(width=4), LeNet5(dropout=0.0), MLP((16,))], ids=repr
+)
+def test_members_start_from_weights_of_their_own(data, backbone):
+    """The released code copies one network and resets the copies: under spectral normalisation
+    all of them keep the convolutions of the first."""
+    ensemble = DeepEnsemble(TorchClassifier(backbone, STILL), n_members=3).fit(*data)
+    weights = [
+        {k: v for k, v in m.module_.named_parameters() if v.ndim > 1} for m in ensemble.members_
+    ]
+    assert len(weights[0]) >= 2
+    for name in weights[0]:
+        rows = torch.stack([w[name].flatten() for w in weights])
+        gap = torch.cdist(rows, rows)[~torch.eye(3, dtype=bool)]
+        # Two independent draws lie sqrt(2) of their length apart.
+        assert (gap / rows.norm(dim=1).mean() > 1).all(), name
+
+
+def test_members_are_trained_on_the_same_rows_to_different_ends(data):
+    X, y = data
+    ensemble = DeepEnsemble(TorchClassifier(MLP((16,)), QUICK), n_members=3).fit(X, y)
+    P = ensemble.sample_proba(X)
+    assert P.shape == (3, 60, 3)
+    assert len(set(ensemble.member_seeds_)) == 3
+    assert all(member.score(X, y) == 1 for member in ensemble.members_)
+    assert (ensemble.uncertainty(X) > 0).all()
+
+
+def test_more_members_extend_the_fewer(data):
+    tree = ExtraTreesClassifier(2)
+    two, four = (DeepEnsemble(tree, n_members=m).fit(*data) for m in (2, 4))
+    assert four.member_seeds_[:2] == two.member_seeds_
+    other = DeepEnsemble(tree, n_members=2, random_state=1).fit(*data)
+    assert set(other.member_seeds_).isdisjoint(two.member_seeds_)
+
+
+def test_every_part_of_a_pipeline_is_seeded(data):
+    pipeline = make_pipeline(StandardScaler(), MLPClassifier((8,), max_iter=2, random_state=3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ensemble = DeepEnsemble(pipeline, n_members=3).fit(*data)
+    seeds = [m[-1].random_state for m in ensemble.members_]
+    assert seeds == ensemble.member_seeds_
+    assert not np.allclose(ensemble.members_[0][-1].coefs_[0], ensemble.members_[1][-1].coefs_[0])
+    assert pipeline[-1].random_state == 3
+
+
+def test_members_that_are_all_alike_are_reported(data):
+    with pytest.warns(UserWarning, match="agree to the last bit on 60 training inputs: fitting"):
+        ensemble = DeepEnsemble(LogisticRegression(max_iter=2000), n_members=2).fit(*data)
+    assert (ensemble.uncertainty(data[0]) == 0).all()
+
+
+def test_validation_reaches_the_members(data):
+    X, y = data
+    ensemble = DeepEnsemble(TorchClassifier(MLP((8,)), QUICK), n_members=2)
+    ensemble.fit(X, y, validation=(X[:9], y[:9]))
+    assert all(m.history_.score[-1] is not None for m in ensemble.members_)
+    DeepEnsemble(ExtraTreesClassifier(2), n_members=2).fit(X, y, validation=(X[:9], y[:9]))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"n_members": 1}, ValueError, "n_members must be an integer >= 2, got 1"),
+        ({"n_members": 2.0}, ValueError, "n_members must be an integer >= 2, got 2.0"),
+        ({"estimator": GaussianNB()}, TypeError, "must have a parameter random_state"),
+        ({"estimator": "net"}, TypeError, "estimator must be a classifier object, got 'net'"),
+        (
+            {"estimator": FrozenEstimator(ExtraTreesClassifier())},
+            TypeError,
+            "estimator must not be frozen",
+        ),
+    ],
+)
+def test_bad_parameters(data, arguments, error, message):
+    with pytest.raises(error, match=message):
+        DeepEnsemble(**arguments).fit(*data)
+
+
+def test_unknown_kind(data):
+    ensemble = DeepEnsemble(ExtraTreesClassifier(2), n_members=2).fit(*data)
+    with pytest.raises(ValueError, match="kind must be one of"):
+        ensemble.uncertainty(data[0], kind="variance")

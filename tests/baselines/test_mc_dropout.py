@@ -1,0 +1,159 @@
+"""MC dropout: the samples are those of the network with units removed by hand."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.special import softmax
+from torch import nn
+
+from dipedl.baselines import MCDropout
+from dipedl.baselines._dropout import check_dropout, sampled_outputs
+from dipedl.nn import MLP, FastCNN, Training
+from dipedl.nn._network import Network
+
+QUICK = Training(epochs=5, batch_size=16, learning_rate=0.02, n_jobs=1)
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 3
+    return np.clip(rng.uniform(size=(3, 16))[y] + rng.normal(scale=0.1, size=(60, 16)), 0, 1), y
+
+
+@pytest.fixture(scope="module")
+def fitted(data):
+    return MCDropout(MLP((20, 12), dropout=0.4), QUICK, precision="float64").fit(*data)
+
+
+def test_mean_and_mutual_information_of_the_samples(fitted, data):
+    P = fitted.sample_proba(data[0])
+    assert P.shape == (50, 60, 3)
+    np.testing.assert_allclose(fitted.predict_proba(data[0]), P.mean(axis=0), rtol=1e-12)
+
+    def entropy(p):
+        return -(p * np.log(p)).sum(axis=-1)
+
+    naive = entropy(P.mean(axis=0)) - entropy(P).mean(axis=0)
+    np.testing.assert_allclose(fitted.uncertainty(data[0]), naive, atol=1e-12)
+    total = fitted.uncertainty(data[0], kind="entropy")
+    np.testing.assert_allclose(total, entropy(P.mean(axis=0)), rtol=1e-10)
+    largest = fitted.uncertainty(data[0], kind="max_prob")
+    np.testing.assert_allclose(largest, 1 - P.mean(axis=0).max(axis=1), atol=1e-12)
+    assert (fitted.uncertainty(data[0]) > 1e-4).all()
+
+
+def test_a_sample_is_the_network_without_some_units(fitted, data):
+    """Independent of the code: solve for the units that a pass has kept, and compare all rows."""
+    first, second, last = (m for m in fitted.module_.modules() if isinstance(m, nn.Linear))
+    generator = torch.Generator().manual_seed(fitted.sample_seeds_[7])
+    keep = [torch.rand(1, n, generator=generator).numpy() >= 0.4 for n in (20, 12)]
+    weights = [(m.weight.detach().numpy(), m.bias.detach().numpy()) for m in (first, second, last)]
+    h = data[0]
+    for (W, b), kept in zip(weights, [*keep, None], strict=True):
+        h = h @ W.T + b
+        if kept is not None:
+            h = np.maximum(h, 0) * kept / 0.6
+    np.testing.assert_allclose(fitted.sample_proba(data[0])[7], softmax(h, axis=1), rtol=1e-9)
+
+
+def test_share_of_dropped_units_and_mean(fitted):
+    """The rows of a pass share its pattern; over passes each unit is kept with rate 1 - p."""
+    body = nn.Sequential(nn.Flatten())
+    network = Network((1, 1, 40), body, nn.Sequential(nn.Dropout(0.3)), 40).eval()
+    outputs = sampled_outputs(network, torch.ones(3, 40), list(range(500))).numpy()
+    assert set(np.unique(outputs).round(6)) == {0.0, np.float32(1 / 0.7).round(6)}
+    np.testing.assert_array_equal(outputs[:, 0], outputs[:, 1])
+    standard_error = np.sqrt(0.3 / 0.7 / (500 * 40))
+    assert abs(outputs[:, 0].mean() - 1) < 5 * standard_error
+    correlation = np.corrcoef(outputs[:, 0].T)[np.triu_indices(40, 1)]
+    assert abs(correlation.mean()) < 5 / np.sqrt(500 * 780)
+
+
+def test_channels_are_dropped_whole():
+    body = nn.Sequential(nn.Dropout2d(0.5), nn.Flatten())
+    network = Network((6, 2, 2), body, nn.Identity(), 24).eval()
+    outputs = sampled_outputs(network, torch.ones(2, 24), [1, 2, 3]).reshape(3, 2, 6, 4)
+    assert (outputs == outputs[..., :1]).all()
+    assert 0 < (outputs == 0).float().mean() < 1
+
+
+def test_the_network_itself_is_left_alone(fitted, data):
+    kinds = [type(m) for m in fitted.module_.modules()]
+    before = {k: v.clone() for k, v in fitted.module_.state_dict().items()}
+    logits = fitted.logits(data[0])
+    fitted.uncertainty(data[0])
+    assert [type(m) for m in fitted.module_.modules()] == kinds
+    assert not fitted.module_.training
+    for name, value in fitted.module_.state_dict().items():
+        assert torch.equal(value, before[name])
+    np.testing.assert_array_equal(fitted.logits(data[0]), logits)
+
+
+def test_batch_normalisation_stays_in_evaluation(data):
+    """Statistics of the batch would make a row's answer depend on the other rows."""
+    mc = MCDropout(FastCNN(width=4, dropout=0.3), QUICK, precision="float64").fit(*data)
+    whole = mc.uncertainty(data[0])
+    alone = [mc.uncertainty(row[None])[0] for row in data[0][:5]]
+    np.testing.assert_allclose(alone, whole[:5], rtol=1e-9)
+    np.testing.assert_allclose(mc.uncertainty(data[0][::-1]), whole[::-1], rtol=1e-9)
+
+
+def test_chunks_see_the_same_networks(fitted, data):
+    """1200 rows are more than two chunks: copies of a row get the same answer in all of them."""
+    X = np.tile(data[0], (20, 1))
+    tiles = fitted.sample_proba(X).reshape(50, 20, 60, 3)
+    np.testing.assert_allclose(tiles, np.broadcast_to(tiles[:, :1], tiles.shape), rtol=1e-10)
+
+
+def test_more_passes_extend_the_fewer(data):
+    few, many = (MCDropout(MLP((8,), dropout=0.4), QUICK, n_samples=n).fit(*data) for n in (3, 9))
+    np.testing.assert_allclose(many.sample_proba(data[0])[:3], few.sample_proba(data[0]), rtol=1e-6)
+    other = MCDropout(MLP((8,), dropout=0.4), QUICK, n_samples=3, random_state=1).fit(*data)
+    assert set(other.sample_seeds_).isdisjoint(few.sample_seeds_)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (
+            {"backbone": MLP((8,), dropout=0.0)},
+            ValueError,
+            r"strictly between 0 and 1, got \[0.0\]",
+        ),
+        ({"n_samples": 0}, ValueError, "n_samples must be an integer >= 1, got 0"),
+        ({"n_samples": 2.5}, TypeError, "n_samples must be an integer >= 1, got 2.5"),
+        ({"backbone": "lenet"}, TypeError, "backbone must be None or one of dipedl.nn"),
+    ],
+)
+def test_bad_parameters(data, arguments, error, message):
+    with pytest.raises(error, match=message):
+        MCDropout(**{"training": QUICK, **arguments}).fit(*data)
+
+
+def test_unknown_kind(fitted, data):
+    with pytest.raises(ValueError, match=r"kind must be one of \['mutual_information', 'entropy'"):
+        fitted.uncertainty(data[0], kind="variance")
+
+
+@pytest.mark.parametrize(
+    ("layer", "message"),
+    [
+        (nn.AlphaDropout(0.5), r"layers \['AlphaDropout'\]"),
+        (nn.Identity(), "got no Dropout layer"),
+        (nn.Dropout(1.0), r"strictly between 0 and 1, got \[1.0\]"),
+    ],
+)
+def test_networks_that_cannot_be_sampled(layer, message):
+    with pytest.raises(ValueError, match=message):
+        check_dropout(Network((1, 1, 4), nn.Flatten(), layer, 4))
+
+
+def test_less_sure_away_from_the_data():
+    rng = np.random.default_rng(1)
+    y = np.arange(200) % 2
+    X = rng.normal(scale=0.3, size=(200, 2)) + np.where(y, 1, -1)[:, None]
+    training = Training(epochs=20, batch_size=32, learning_rate=0.01, n_jobs=1)
+    mc = MCDropout(MLP((64, 64), dropout=0.3), training).fit(X, y)
+    assert mc.score(X, y) == 1
+    assert mc.uncertainty([[0.0, 0.0]])[0] > 5 * np.median(mc.uncertainty(X))
