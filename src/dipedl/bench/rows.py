@@ -39,7 +39,7 @@ def make_row(
         The method's answers, see `dipedl.bench.load_arrays`.
     own : mapping
         What the method itself cost: "seconds" and "cpu_seconds" ({"train", "score"}),
-        "peak_memory_mb", "forward_passes", "n_parameters".
+        "peak_memory_mb", "forward_passes", "n_parameters", and "n", the rows of each split.
     parts : mapping of str to mapping
         By role, the name, hash and cost of each trained part below the method.
     n_resamples : int
@@ -54,7 +54,7 @@ def make_row(
         "config": dict(config),
         "config_hash": digest,
         **_numbers(score(arrays, n_resamples)),
-        "n": {split: len(named["uncertainty"]) for split, named in arrays.items()},
+        "n": dict(own["n"]),
         **_total_cost(own, parts),
         "own": dict(own),
         "parts": {role: dict(part) for role, part in parts.items()},

@@ -63,7 +63,7 @@ class Profile(_Frozen):
     title: str = ""
     dataset: str
     limit: Limit = Limit()
-    resamples: int = Field(default=200, ge=0)
+    resamples: int = Field(default=100, ge=0)
     training: Table = {}
     classifiers: dict[Name, Table] = {}
     densities: dict[Name, Table] = {}

@@ -74,7 +74,8 @@ def _write(store: Store, method: str, seed: int, sizes: Mapping[str, int]) -> No
         if split != "train"
     }
     cost = {"seconds": {"train": 2.0, "score": 0.5}, "cpu_seconds": {"train": 3.0, "score": 0.6}}
-    receipt = {**cost, "peak_memory_mb": 300.0, "forward_passes": 1, "n_parameters": 1000}
+    size = {"peak_memory_mb": 300.0, "forward_passes": 1, "n_parameters": 1000, "n": dict(sizes)}
+    receipt = {**cost, **size}
     below = {}
     for kind, arrays in parts.items():
         name, digest = f"{kind}-of-{method}", config_hash({"name": f"{kind}-of-{method}"})

@@ -246,8 +246,9 @@ def _kind(error: BaseException) -> str:
 
 
 def _message(error: BaseException) -> str:
-    text = str(error.args[-1] if isinstance(error, OSError) and error.args else error)
-    return text if isinstance(error, DataError) else f"{type(error).__name__}: {text}"
+    if _kind(error) == "space":
+        return str(error.args[-1])
+    return str(error) if isinstance(error, DataError) else f"{type(error).__name__}: {error}"
 
 
 def _die_with_parent() -> None:
