@@ -103,5 +103,7 @@ def test_plot_shows_theory_and_rows(rows):
     pytest.importorskip("matplotlib")
     ax = toy_vacuity.plot(rows)
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert {"2 / (2 + nu)", "at training points", "far from all data", "paper"} == set(labels)
+    assert {"2 / (2 + nu)", "at training points", "far from all data (median)", "paper"} == set(
+        labels
+    )
     assert toy_vacuity.plot(rows[:1], ax=ax) is ax

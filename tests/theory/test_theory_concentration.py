@@ -137,9 +137,9 @@ def test_theorem_3_2_with_a_density_without_parameters(rng):
         density = np.stack([np.exp(each.log_evidence) / n for each in d])
         return ((density - density_of(POINTS)) ** 2).mean()
 
-    gain = squared_error(150) / squared_error(2400)
+    gain = squared_error(150) / squared_error(1200)
     low, high = stats.f.ppf([1e-6, 1 - 1e-6], 8, 8)  # as if all points were one: conservative
-    assert low < gain / 16**0.8 < high and gain > 2
+    assert low < gain / 8**0.8 < high and gain > 2
 
 
 def test_theorem_3_2_vacuity_vanishes_where_that_of_edl_stays():

@@ -54,10 +54,10 @@ def minimise(objective, shape, seed=0, start=1.0):
     log_alpha.requires_grad_(True)
     optimizer = torch.optim.LBFGS(
         [log_alpha],
-        max_iter=2000,
+        max_iter=300,
         history_size=50,
-        tolerance_grad=1e-12,
-        tolerance_change=1e-16,
+        tolerance_grad=1e-9,
+        tolerance_change=1e-14,
         line_search_fn="strong_wolfe",
     )
 
