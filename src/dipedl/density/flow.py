@@ -114,19 +114,16 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
         """
         training = Training(
             epochs=50,
-            batch_size=128,
             learning_rate=1e-4,
             weight_decay=1e-5,
             schedule="step",
             step_size=5,
-            decay=0.5,
             clip_norm=5.0,
             patience=5,
             restore_best=True,
         )
-        flow = MaskedAutoregressive.paper()
         pixels = Dequantization(jacobian=False)
-        return cls(flow, pixels, training, 0.2, "float32", random_state)
+        return cls(MaskedAutoregressive.paper(), pixels, training, 0.2, "float32", random_state)
 
     def fit(
         self,
@@ -211,8 +208,7 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
         TypeError
             If the flow was not fitted on pixels.
         """
-        rows = self._rows(X)
-        preprocessing = self.preprocessing_
+        rows, preprocessing = self._rows(X), self.preprocessing_
         if not preprocessing.random:
             raise TypeError(
                 "bits_per_dimension needs grey levels: fit with preprocessing=Dequantization(), "
@@ -234,7 +230,7 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
         check_is_fitted(self, "flow_")
         device = self._device()
         seed = int(check_random_state(random_state).randint(2**31))
-        with torch.inference_mode(), self._threads(), seeded(seed, device):
+        with torch.no_grad(), threads(self._settings(False).n_jobs), seeded(seed, device):
             y = _on(device, self.flow_)().sample((n_samples,)).cpu().double()
             return np.asarray(self.preprocessing_.inverse(y).numpy())
 
@@ -252,7 +248,7 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
         device, dtype = self._device(), _DTYPES[self.dtype]
         flow = _on(device, self.flow_)
         parts = []
-        with torch.inference_mode(), self._threads():
+        with torch.no_grad(), threads(self._settings(False).n_jobs):
             for chunk in torch.split(rows, _CHUNK):
                 y, log_det = self.preprocessing_(chunk)
                 near = (y.abs() <= _FAR).all(dim=1)
@@ -284,16 +280,20 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
         return rows
 
     def _preprocessing(self) -> Any:
-        return Standardization() if self.preprocessing is None else self.preprocessing
+        stated = Standardization() if self.preprocessing is None else self.preprocessing
+        if not hasattr(stated, "build"):
+            raise TypeError(
+                f"preprocessing must be None, a Standardization or a Dequantization, got {stated!r}"
+            )
+        return stated
 
     def _settings(self, validated: bool) -> Training:
-        if self.training is not None:
-            return self.training
-        patience = 10 if validated else None
-        return Training(epochs=100, clip_norm=5.0, patience=patience, restore_best=validated)
+        if self.training is None:
+            patience = 10 if validated else None
+            return Training(epochs=100, clip_norm=5.0, patience=patience, restore_best=validated)
+        if not isinstance(self.training, Training):
+            raise TypeError(f"training must be None or a Training, got {self.training!r}")
+        return self.training
 
     def _device(self) -> torch.device:
         return resolve_device(self._settings(False).device)
-
-    def _threads(self) -> Any:
-        return threads(self._settings(False).n_jobs)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ._checks import check_integer, check_number
 from ._preprocessor import Preprocessor
 
 __all__ = ["Dequantization"]
@@ -59,10 +60,11 @@ class Dequantization:
 
     def __post_init__(self) -> None:
         """Refuse what is no grey scale or no logit."""
-        if not isinstance(self.levels, int) or isinstance(self.levels, bool) or self.levels < 2:
-            raise ValueError(f"levels must be a whole number >= 2, got {self.levels!r}")
-        if self.logit is not None and not 0 < self.logit < 0.5:
-            raise ValueError(f"logit must lie in (0, 1/2), or be None, got {self.logit!r}")
+        check_integer("levels", self.levels)
+        if self.levels < 2:
+            raise ValueError(f"levels must be at least 2, got {self.levels!r}")
+        if self.logit is not None:
+            check_number("logit", self.logit, "in (0, 1/2), or None", lambda lam: 0 < lam < 0.5)
 
     def check(self, name: str, X: Tensor) -> None:
         """Raise ValueError unless rows X (n, d) hold pixels in [0, 1]."""

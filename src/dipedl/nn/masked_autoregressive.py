@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -11,6 +11,7 @@ from zuko.distributions import DiagNormal
 from zuko.flows import Flow, UnconditionalDistribution
 from zuko.lazy import LazyTransform
 
+from ._checks import check_choice, check_integer
 from ._flow_layers import Autoregressive, Normalise, Order
 from ._made import MADE
 
@@ -80,19 +81,17 @@ class MaskedAutoregressive:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be built."""
-        _check_count("transforms", self.transforms)
+        check_integer("transforms", self.transforms)
         if not isinstance(self.hidden, tuple) or not self.hidden:
             raise ValueError(f"hidden must be a tuple of one width or more, got {self.hidden!r}")
         for width in self.hidden:
-            _check_count("each width of hidden", width)
+            check_integer("each width of hidden", width)
         if self.residual and len(set(self.hidden)) > 1:
             raise ValueError(
                 f"hidden must repeat one width when residual=True, got {self.hidden!r}"
             )
-        if self.order not in _ORDERS:
-            raise ValueError(f"order must be one of {sorted(_ORDERS)}, got {self.order!r}")
-        if self.panels is not None:
-            _check_count("panels", self.panels)
+        check_choice("order", self.order, _ORDERS)
+        check_integer("panels", self.panels, optional=True)
 
     @classmethod
     def paper(cls) -> Self:
@@ -134,8 +133,3 @@ def _random(n_features: int, generator: torch.Generator) -> Tensor:
 
 
 _ORDERS = {"reversed": _reversed, "random": _random}
-
-
-def _check_count(name: str, value: Any) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")
