@@ -9,7 +9,7 @@ from typing import Any
 
 from .names import did_you_mean
 
-__all__ = ["accepts", "build", "class_of"]
+__all__ = ["accepts", "build", "class_of", "transformer_of"]
 
 #: Plug-in folders whose public names a suite may use.
 _FOLDERS = ("baselines", "density", "nn")
@@ -19,15 +19,14 @@ _IMPLIED = {"training": "Training"}
 
 def class_of(name: str, where: str) -> Any:
     """The class of this name; ValueError with the one that was probably meant if there is none."""
-    from .. import DIPClassifier
-
-    if name == DIPClassifier.__name__:
-        return DIPClassifier
+    single = _single_classes()
+    if name in single:
+        return single[name]
     for folder in _FOLDERS:
         module = import_module(f"dipedl.{folder}")
         if name in module.__all__:
             return getattr(module, name)
-    known = [DIPClassifier.__name__, *_public_names()]
+    known = [*single, *_public_names()]
     raise ValueError(f"{where}: unknown class {name!r}{did_you_mean(name, known)}; known: {known}")
 
 
@@ -37,7 +36,8 @@ def build(name: str, arguments: Mapping[str, Any], where: str, **given: Any) -> 
     Parameters
     ----------
     name : str
-        A public class of dipedl.baselines, dipedl.density or dipedl.nn, or DIPClassifier.
+        A public class of dipedl.baselines, dipedl.density or dipedl.nn, DIPClassifier, or
+        LogitPixels.
     arguments : mapping
         Its arguments; tables inside become objects of the class that their key ``name`` says.
     where : str
@@ -60,6 +60,14 @@ def build(name: str, arguments: Mapping[str, Any], where: str, **given: Any) -> 
         raise ValueError(f"{where}: {error}") from error
 
 
+def transformer_of(table: Mapping[str, Any], where: str) -> Any:
+    """The transformer of inputs that a table names."""
+    transformer = _value(table, where, "")
+    if not hasattr(transformer, "transform"):
+        raise ValueError(f"{where}: {table['name']} is no transformer; take LogitPixels")
+    return transformer
+
+
 def accepts(function: Any, argument: str) -> bool:
     """Whether a function takes an argument of this name."""
     return argument in inspect.signature(function).parameters
@@ -78,6 +86,13 @@ def _value(value: Any, where: str, key: str) -> Any:
     if isinstance(value, list | tuple):
         return tuple(_value(item, f"{where}[{i}]", "") for i, item in enumerate(value))
     return value
+
+
+def _single_classes() -> dict[str, Any]:
+    from .. import DIPClassifier
+    from ..preprocessing import LogitPixels
+
+    return {cls.__name__: cls for cls in (DIPClassifier, LogitPixels)}
 
 
 def _public_names() -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .build import accepts, build
+from .build import accepts, build, transformer_of
 from .names import refuse_unknown
 from .receipt import config_hash
 from .suite import Method, Profile, Suite, checked_method
@@ -140,8 +140,14 @@ def _density(
     own = ("estimator", "features")
     name, table, place = _found(given, "densities", own, suite, profile, where)
     sees = table.pop("features", "pixels")
-    if sees not in _SEES:
-        raise ValueError(f"{place}.features: must be one of {list(_SEES)}, got {sees!r}")
+    if isinstance(sees, Mapping):
+        transformer_of(sees, f"{place}.features")
+        table["features"] = dict(sees)
+    elif sees not in _SEES:
+        raise ValueError(
+            f"{place}.features: must be one of {list(_SEES)}, or a table that names a transformer "
+            f'of pixels, such as {{ name = "LogitPixels" }}; got {sees!r}'
+        )
     if sees == "network" and "classifier" not in below:
         raise ValueError(
             f"{place}.features: 'network' needs a classifier; give {where} one, or write 'pixels'"

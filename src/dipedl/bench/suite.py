@@ -120,7 +120,7 @@ class Suite(_Frozen):
         By name.
     classifiers, densities : dict of str to table
         Parts that several methods share: ``estimator`` and its arguments; of a density also
-        ``features``, "pixels" or "network".
+        ``features``: "pixels", "network", or a table that names a transformer of pixels.
     methods : dict of str to table
         See `Method`; completed by a profile.
     """

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -23,7 +24,7 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 
 from .answers import Arrays, Costs, classifier_arrays, density_arrays, method_arrays
-from .build import accepts, build
+from .build import accepts, build, transformer_of
 from .cached import CachedClassifier, CachedDensity, RowNumbers, stacked
 from .data import LABELLED, make_splits
 from .receipt import receipt
@@ -66,7 +67,7 @@ class Job:
     def checkpoint(self) -> Path:
         """Where a training leaves its state, so that it goes on after a kill."""
         folder = self.store.arrays_folder(self.name, self.digest, self.seed)
-        return folder.with_name(f".{folder.name}.checkpoint")
+        return folder.with_name(f".{folder.name}.training") / "checkpoint"
 
 
 def run_job(job: Job, pipe: Connection) -> None:
@@ -92,7 +93,8 @@ def train_part(job: Job, say: Say = lambda text: None) -> None:
     costs = Costs()
     table = job.table
     model = build(table["estimator"], table["arguments"], job.where, random_state=job.seed, **given)
-    resumed = job.checkpoint.exists()
+    job.checkpoint.parent.mkdir(parents=True, exist_ok=True)
+    resumed = any(job.checkpoint.parent.iterdir())
     with costs.of("train"):
         _fit(model, job, X, y, say)
     _count_earlier_epochs(model, costs)
@@ -105,7 +107,7 @@ def train_part(job: Job, say: Say = lambda text: None) -> None:
     sizes = {split: len(rows) for split, rows in X.items()}
     receipt = _receipt(model, costs, sizes, time.perf_counter() - start)
     job.store.save_arrays(job.name, job.digest, job.seed, arrays, {**receipt, "resumed": resumed})
-    job.checkpoint.unlink(missing_ok=True)
+    shutil.rmtree(job.checkpoint.parent)
 
 
 def _inputs(
@@ -117,7 +119,7 @@ def _inputs(
             splits = make_splits(job.data, job.seed)
         except Exception as error:
             raise DataError(str(error)) from error
-        return splits.X, splits.y, {}
+        return _transformed(splits.X, job), splits.y, {}
     below = {role: job.store.load(*key, job.seed) for role, key in job.below.items()}
     arrays = below["classifier"]
     order = [*LABELLED, *(split for split in arrays if split not in LABELLED)]
@@ -126,6 +128,14 @@ def _inputs(
     if job.role == "density":
         return {split: arrays[split]["features"] for split in order}, y, {}
     return X, y, _cached(below, order, y["train"])
+
+
+def _transformed(X: Mapping[str, np.ndarray], job: Job) -> Mapping[str, np.ndarray]:
+    """Inputs as the part sees them: through its transformer, if it has one."""
+    if "features" not in job.table:
+        return X
+    transformer = transformer_of(job.table["features"], job.where).fit(X["train"])
+    return {split: transformer.transform(rows) for split, rows in X.items()}
 
 
 def _cached(below: Mapping[str, Arrays], order: list[str], y: np.ndarray) -> dict[str, Any]:
@@ -155,7 +165,6 @@ def _fit(
         "checkpoint": job.checkpoint,
         "progress": lambda report: say(_progress_text(report)),
     }
-    job.checkpoint.parent.mkdir(parents=True, exist_ok=True)
     taken = {name: value for name, value in options.items() if accepts(model.fit, name)}
     model.fit(X["train"], y["train"], **taken)
     if job.statistics == "validation":
