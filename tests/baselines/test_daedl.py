@@ -3,6 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.special import logsumexp
+from sklearn.base import BaseEstimator
 
 torch = pytest.importorskip("torch")
 
@@ -50,6 +51,19 @@ def test_the_density_may_be_another(data):
     model = DAEDL(MLP((16,)), settings, density=mixture).fit(data.X_train, data.y_train)
     assert isinstance(model.density_, GaussianMixtureDensity) and model.density_ is not mixture
     assert not hasattr(mixture, "mixture_")
+
+
+def test_a_density_that_does_not_know_its_own_rows_is_refused(data):
+    class Blind(BaseEstimator):
+        def fit(self, X, y=None):
+            return self
+
+        def score_samples(self, X):
+            return np.where(X[:, 0] > X[:, 0].min(), 0.0, -np.inf)
+
+    model = DAEDL(MLP((16,)), replace(TRAINING, epochs=1), density=Blind())
+    with pytest.raises(ValueError, match=r"density gave -inf for \d+ of the 1010 rows"):
+        model.fit(data.X_train, data.y_train)
 
 
 def test_the_loss_is_the_bayes_risk_and_a_constant_share_of_kl():

@@ -8,9 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.special import logsumexp
-from sklearn.base import clone
 from torch import Tensor, cat
 
+from .._parts import fitted_density, log_density
 from ..density.gda import GDADensity
 from ..dirichlet import Dirichlet
 from ..nn._checks import check_number
@@ -48,8 +48,8 @@ class DAEDL(EvidentialEstimator):
     kl_weight : float, default=0.05
         Weight of the KL on misleading evidence, >= 0; not annealed.
     density : density estimator, optional
-        Of the features; None is ``GDADensity()``, equal class weights and OAS shrinkage. A copy is
-        fitted.
+        Of the features, as for `dipedl.DIPClassifier`; None is ``GDADensity()``, with equal class
+        weights and OAS shrinkage. A copy is fitted.
     image_shape : tuple of int, optional
         (height, width) or (channels, height, width) of the rows of X; None is one square grey image
         where the number of columns is a square, and else one row of numbers.
@@ -158,9 +158,15 @@ class DAEDL(EvidentialEstimator):
         """
         super().fit(X, y, validation, checkpoint=checkpoint, progress=progress)
         features = self.transform(X)
-        density = clone(GDADensity() if self.density is None else self.density)
-        scores = density.fit(features, y).score_samples(features)
-        self.density_ = density
+        self.density_ = fitted_density(
+            self.density, features, np.asarray(y), None, self.random_state
+        )
+        scores = log_density(self.density_, features)
+        if np.isinf(scores).any():
+            raise ValueError(
+                f"density gave -inf for {int(np.isinf(scores).sum())} of the {len(scores)} rows it "
+                "was fitted on; logits cannot be scaled by that: use another density"
+            )
         self.density_range_ = float(scores.min()), float(scores.max())
         return self
 
@@ -180,7 +186,7 @@ class DAEDL(EvidentialEstimator):
         """How typical features (n, p) are: 0 for the least typical training row, 1 for the most."""
         low, high = self.density_range_
         # Not clipped above: beyond the most typical training row the evidence goes on growing.
-        scores = np.maximum(self.density_.score_samples(features), low)
+        scores = np.maximum(log_density(self.density_, features), low)
         return np.asarray((scores - low) / (high - low + 1e-12))
 
     def _loss(self, outputs: Tensor, target: Tensor, *, epoch: int) -> Tensor:
