@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -95,7 +96,14 @@ class DeepEnsemble(ClassifierMixin, BaseEstimator):
         self.n_members = n_members
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, validation: tuple[Any, Any] | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        validation: tuple[Any, Any] | None = None,
+        *,
+        checkpoint: str | Path | None = None,
+    ) -> Self:
         """Fit every member on all of X and y.
 
         Parameters
@@ -106,6 +114,9 @@ class DeepEnsemble(ClassifierMixin, BaseEstimator):
             Labels.
         validation : tuple (X, y), optional
             Handed to the ``fit`` of every member where that takes it.
+        checkpoint : path, optional
+            As in `dipedl.nn.train`, for members whose ``fit`` takes it: member i keeps its own in
+            the file of this name with ``.i`` behind it.
         """
         if not isinstance(self.n_members, int | np.integer) or self.n_members < 2:
             raise ValueError(f"n_members must be an integer >= 2, got {self.n_members!r}")
@@ -117,8 +128,10 @@ class DeepEnsemble(ClassifierMixin, BaseEstimator):
         draw = check_random_state(self.random_state)
         self.member_seeds_ = draw.randint(2**31 - 1, size=self.n_members).tolist()
         self.members_ = [
-            fitted_classifier(_member(template, seed), X, y, keywords)
-            for seed in self.member_seeds_
+            fitted_classifier(
+                _member(template, seed), X, y, keywords | _checkpoint(template, checkpoint, i)
+            )
+            for i, seed in enumerate(self.member_seeds_)
         ]
         self.classes_ = np.unique(y)
         self._warn_if_alike(_safe_indexing(X, np.arange(min(len(y), _PROBE))))
@@ -165,11 +178,13 @@ class DeepEnsemble(ClassifierMixin, BaseEstimator):
         from ..nn.training import Training
 
         training = Training(epochs=8, batch_size=16, learning_rate=0.02, n_jobs=1)
-        return {"estimator": TorchClassifier(MLP((16,)), training), "n_members": 3}
+        return {"estimator": TorchClassifier(MLP((32, 32)), training), "n_members": 3}
 
     def _warn_if_alike(self, X: Any) -> None:
         P = self.sample_proba(X)
-        if (P == P[0]).all():
+        # Trees that are grown out are all certain of the rows they know, whatever their seed.
+        undecided = ((P > 0) & (P < 1)).any()
+        if undecided and (P == P[0]).all():
             warnings.warn(
                 f"the {self.n_members} members agree to the last bit on {P.shape[1]} training "
                 f"inputs: fitting {self.members_[0]!r} seems not to depend on random_state; use a "
@@ -189,6 +204,12 @@ def _default_member() -> Any:
 
 def _member(template: Any, seed: int) -> Any:
     return clone(template).set_params(**dict.fromkeys(_seed_names(template), seed))
+
+
+def _checkpoint(template: Any, path: str | Path | None, member: int) -> dict[str, Path]:
+    if path is None or not has_fit_parameter(template, "checkpoint"):
+        return {}
+    return {"checkpoint": Path(f"{path}.{member}")}
 
 
 def _seed_names(estimator: Any) -> list[str]:

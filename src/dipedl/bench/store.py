@@ -6,16 +6,13 @@
     ROOT/<suite>/<profile>/arrays/<name>/<config hash>/<seed>/<split>.npz
                                                              /receipt.json
 
-A folder of arrays appears whole or not at all: it is written beside its place and renamed. A row is
-one write to the end of the file, so that a kill can tear the last line only; a torn line is left
-out on reading, and cut off before the next write.
+A folder of arrays appears whole or not at all: it is written beside its place and renamed.
 """
 
 from __future__ import annotations
 
 import errno
 import json
-import math
 import os
 import shutil
 import warnings
@@ -26,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from .lock import locked
+from .row_file import RowFile, as_line, key_of, write_whole
 
 __all__ = ["PARTS", "Store", "default_root", "load_arrays", "load_rows"]
 
@@ -34,7 +31,6 @@ Arrays = dict[str, dict[str, np.ndarray]]
 
 #: What a row can be asked for: the method itself, and the trained parts below it.
 PARTS = ("method", "classifier", "density")
-_KEY = ("suite", "profile", "method", "config_hash", "seed")
 
 
 def default_root() -> Path:
@@ -154,10 +150,11 @@ class Store:
         self.root, self.suite, self.profile = Path(root), suite, profile
         self.folder = Path(root) / suite / profile
         self.rows_file = self.folder / "rows.jsonl"
+        self._rows = RowFile(self.rows_file)
 
     def rows(self) -> list[dict[str, Any]]:
         """All whole rows; a torn last line is left out with a warning."""
-        found, torn = self._read()
+        found, torn = self._rows.read()
         if torn:
             warnings.warn(
                 f"{str(self.rows_file)!r} has a torn last line ({torn} bytes, a run was killed "
@@ -169,24 +166,17 @@ class Store:
     def has_row(self, method: str, config_hash: str, seed: int) -> bool:
         """Whether the row of this method, config and seed is there."""
         key = (self.suite, self.profile, method, config_hash, seed)
-        return any(_key(row) == key for row in self._read()[0])
+        return any(key_of(row) == key for row in self._rows.read()[0])
 
     def append(self, row: Mapping[str, Any]) -> bool:
         """Write one row to the end, safe against a kill; False if a row of its key is there."""
-        line = _line(row)
-        with self._changing_rows():
-            if any(_key(old) == _key(row) for old in self._read()[0]):
-                return False
-            self._cut_torn_line()
-            _append(self.rows_file, line)
-        return True
+        with _no_space_explained(self.folder):
+            return self._rows.append(row)
 
     def change_rows(self, change: Callable[[dict[str, Any]], Mapping[str, Any]]) -> int:
         """Write all rows anew, changed, at once or not at all; gives how many there are."""
-        with self._changing_rows():
-            rows = [change(row) for row in self._read()[0]]
-            _write_file(self.rows_file, b"".join(_line(row) for row in rows))
-        return len(rows)
+        with _no_space_explained(self.folder):
+            return self._rows.change(change)
 
     def arrays_folder(self, name: str, config_hash: str, seed: int) -> Path:
         """Where the arrays of a trained part lie."""
@@ -204,7 +194,7 @@ class Store:
 
     def receipts(self, name: str, config_hash: str) -> list[dict[str, Any]]:
         """Receipts of all seeds of a part."""
-        files = sorted((self.folder / "arrays" / name / config_hash).glob("*/receipt.json"))
+        files = sorted((self.folder / "arrays" / name / config_hash).glob("[!.]*/receipt.json"))
         return [json.loads(file.read_text(encoding="utf-8")) for file in files]
 
     def save_arrays(
@@ -225,8 +215,8 @@ class Store:
                 path = partial / f"{split.replace('/', '__')}.npz"
                 with path.open("wb") as file:
                     np.savez(file, **dict(named))  # type: ignore[arg-type]
-                    _sync(file.fileno())
-            _write_file(partial / "receipt.json", _line(receipt))
+                    os.fsync(file.fileno())
+            write_whole(partial / "receipt.json", as_line(receipt))
             shutil.rmtree(folder, ignore_errors=True)
             partial.replace(folder)
 
@@ -251,88 +241,6 @@ class Store:
             )
         below = row["parts"][part]
         return self.load(below["name"], below["config_hash"], row["seed"])
-
-    def _read(self) -> tuple[list[dict[str, Any]], int]:
-        """Whole rows, and the number of bytes of a torn last line."""
-        if not self.rows_file.exists():
-            return [], 0
-        data = self.rows_file.read_bytes()
-        whole = data[: data.rfind(b"\n") + 1]
-        return list(_parsed(whole, self.rows_file)), len(data) - len(whole)
-
-    def _cut_torn_line(self) -> None:
-        torn = self._read()[1]
-        if torn:
-            os.truncate(self.rows_file, self.rows_file.stat().st_size - torn)
-
-    @contextmanager
-    def _changing_rows(self) -> Iterator[None]:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with _no_space_explained(self.folder), locked(self.folder / "rows.lock"):
-            yield
-
-
-def _key(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(row[name] for name in _KEY)
-
-
-def _line(row: Mapping[str, Any]) -> bytes:
-    return json.dumps(_plain(row), ensure_ascii=False, allow_nan=False).encode() + b"\n"
-
-
-def _plain(value: Any) -> Any:
-    """The same with non-finite numbers as text, since JSON has none: an nll can be infinite."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value
-
-
-def _with_numbers(row: dict[str, Any]) -> dict[str, Any]:
-    metrics = {name: float(value) for name, value in row["metrics"].items()}
-    intervals = {name: [float(end) for end in ends] for name, ends in row["intervals"].items()}
-    return {**row, "metrics": metrics, "intervals": intervals}
-
-
-def _parsed(data: bytes, path: Path) -> Iterator[dict[str, Any]]:
-    for number, line in enumerate(data.splitlines(), start=1):
-        try:
-            row = _with_numbers(json.loads(line))
-            _key(row)
-        except (ValueError, LookupError, TypeError, AttributeError) as error:
-            raise ValueError(
-                f"{str(path)!r} must hold one JSON object a line, got line {number}: "
-                f"{line[:60]!r} ({type(error).__name__}: {error}); delete that line: the next run "
-                "computes its row again from the arrays"
-            ) from error
-        yield row
-
-
-def _append(path: Path, line: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-    try:
-        written = os.write(descriptor, line)
-        if written < len(line):  # the disk filled up in the middle of the line
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
-        _sync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _write_file(path: Path, data: bytes) -> None:
-    partial = path.with_name(f".{path.name}.partial")
-    with partial.open("wb") as file:
-        file.write(data)
-        file.flush()
-        _sync(file.fileno())
-    partial.replace(path)
-
-
-def _sync(descriptor: int) -> None:
-    os.fsync(descriptor)
 
 
 def _load_npz(path: Path) -> dict[str, np.ndarray]:
