@@ -16,7 +16,7 @@ _ROUNDING = 1e-6
 class LogitPixels(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Pixels in [0, 1] to the logit of the middle of their grey level.
 
-    ``y = logit(lam + (1 - 2 lam) ((L - 1) x + 1/2) / L)``: what the DIP-EDL paper feeds to its flow,
+    ``y = logit(lam + (1 - 2 lam) ((L - 1) x + 1/2) / L)``: what the DIP-EDL paper feeds its flow,
     with the mean of the dequantisation noise in place of a draw, so that a score is a function of
     the image. Black and white lie far from grey then, and ink on a pixel that is always black is
     many standard deviations away.
