@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import os
@@ -45,6 +46,14 @@ def fingerprint(run: Run, seed: int) -> dict[str, str]:
     }
 
 
+def check_place(path: Path | None) -> None:
+    """Raise FileNotFoundError now, and not after the first epoch, if the folder is missing."""
+    if path is not None and not path.parent.is_dir():
+        raise FileNotFoundError(
+            errno.ENOENT, "the folder of checkpoint does not exist; make it first", str(path)
+        )
+
+
 def save_checkpoint(path: Path, state: dict[str, Any], fingerprint: dict[str, str]) -> None:
     """Replace the file at `path` at once; what was there before survives a failure.
 
@@ -56,7 +65,7 @@ def save_checkpoint(path: Path, state: dict[str, Any], fingerprint: dict[str, st
     # Through memory: torch.save straight to a full disk is a RuntimeError that does not say so.
     buffer = io.BytesIO()
     torch.save({"format": _FORMAT, "fingerprint": fingerprint, "state": state}, buffer)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    temporary = path.with_name(f".{path.name}.part")
     try:
         with temporary.open("wb") as file:
             file.write(buffer.getbuffer())
@@ -82,15 +91,15 @@ def load_checkpoint(path: Path, expected: dict[str, str]) -> dict[str, Any]:
     ValueError
         If the file is damaged, or of a run that differs; says in what.
     """
-    try:
-        content = torch.load(path, map_location="cpu", weights_only=True)
-        version, found, state = content["format"], content["fingerprint"], content["state"]
-    except OSError:
-        raise
-    except Exception as error:
-        raise ValueError(
-            f"checkpoint {path} cannot be read ({type(error).__name__}); delete it to start anew"
-        ) from error
+    with path.open("rb") as file:
+        try:
+            content = torch.load(file, map_location="cpu", weights_only=True)
+            version, found, state = content["format"], content["fingerprint"], content["state"]
+        except Exception as error:
+            what = type(error).__name__
+            raise ValueError(
+                f"checkpoint {path} cannot be read ({what}); delete it to start anew"
+            ) from error
     if version != _FORMAT:
         raise ValueError(
             f"checkpoint {path} has format {version}, this version reads {_FORMAT}; delete it"

@@ -21,6 +21,14 @@ def check_integer(name: str, value: Any, *, optional: bool = False) -> None:
         raise ValueError(f"{name} must be {wanted}, got {value!r}")
 
 
+def check_seed(seed: Any) -> None:
+    """Raise unless `seed` is an integer >= 0; None would make a run that nobody can repeat."""
+    if isinstance(seed, bool) or not isinstance(seed, Integral):
+        raise TypeError(f"seed must be an integer >= 0, got {seed!r}")
+    if seed < 0:
+        raise ValueError(f"seed must be an integer >= 0, got {seed!r}")
+
+
 def check_number(name: str, value: Any, wanted: str, holds: Callable[[Any], bool]) -> None:
     """Raise unless `value` is a finite number for which `holds` is true."""
     if isinstance(value, bool) or not isinstance(value, Real):
@@ -42,5 +50,6 @@ def check_data(name: str, data: Any) -> None:
     lengths = [len(part) for part in data]
     if not lengths or min(lengths) == 0 or len(set(lengths)) > 1:
         raise ValueError(
-            f"{name} must hold tensors with one and the same number of rows, got rows {lengths}"
+            f"{name} must hold tensors with one and the same number of rows, at least 1, got rows "
+            f"{lengths}"
         )

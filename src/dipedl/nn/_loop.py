@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ._checkpoint import fingerprint, load_checkpoint, save_checkpoint
+from ._checkpoint import check_place, fingerprint, load_checkpoint, save_checkpoint
 from ._device import random_states, set_random_states
 from ._schedule import learning_rate
 
@@ -69,6 +69,7 @@ class Run:
             self.module.to(self.device)
             self._start()
             identity = {} if path is None else fingerprint(self, seed)
+            check_place(path)
             if path is not None and path.exists():
                 self._load(load_checkpoint(path, identity))
             while not self._finished():
@@ -128,6 +129,9 @@ class Run:
             group["lr"] = rate
         self.optimizer.zero_grad()
         loss = self.loss(self._outputs(inputs), *targets, epoch=epoch)
+        if not isinstance(loss, Tensor) or loss.ndim:
+            came = tuple(loss.shape) if isinstance(loss, Tensor) else type(loss)
+            raise TypeError(f"loss must return a scalar tensor, the mean of a batch; got {came}")
         loss.backward()  # type: ignore[no-untyped-call]
         if self.settings.clip_norm is not None:
             nn.utils.clip_grad_norm_(self.parameters, self.settings.clip_norm)

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ._checks import check_choice, check_data, check_integer, check_number
+from ._checks import check_choice, check_data, check_integer, check_number, check_seed
 from ._device import device_type, resolve_device, seeded, threads
 from ._loop import OPTIMIZERS, Run
 from ._schedule import SCHEDULES
@@ -243,6 +243,7 @@ def train(
     >>> round(module.weight.item(), 2), history.epochs
     (3.0, 20)
     """
+    check_seed(seed)
     check_data("data", data)
     if validation is not None:
         check_data("validation", validation)
