@@ -97,6 +97,7 @@ def test_theorem_3_2_with_the_true_density_and_probabilities():
         off = np.abs(d.variance[:, 1] / limit - 1)
         assert (off <= mean_bias(n) + 1e-9).all()
         beta = stats.beta(d.concentration[:, 1], d.concentration[:, 0])
+        np.testing.assert_allclose(d.variance[:, 1], beta.var(), rtol=1e-9)
         centre, eps = d.mean[:, 1], 0.03
         outside.append(beta.cdf(centre - eps) + beta.sf(centre + eps))
         assert (outside[-1] <= d.variance[:, 1] / eps**2).all()
