@@ -17,7 +17,8 @@ from ..nn._checks import check_number
 from ..nn._network import Backbone
 from ..nn.convlin import ConvLin
 from ..nn.evidence_functions import evidence_from_logits
-from ..nn.losses import kl_misleading, mse_bayes_risk
+from ..nn.evidence_regularizers import kl_misleading
+from ..nn.losses import mse_bayes_risk
 from ..nn.training import Training
 from ._evidential import EvidentialEstimator, error_rate
 

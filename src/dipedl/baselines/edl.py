@@ -11,14 +11,9 @@ from ..dirichlet import Dirichlet
 from ..nn._checks import check_choice, check_number
 from ..nn._network import Backbone
 from ..nn.evidence_functions import evidence_from_logits
+from ..nn.evidence_regularizers import annealed_weight, kl_misleading
 from ..nn.lenet import LeNet5
-from ..nn.losses import (
-    annealed_weight,
-    expected_cross_entropy,
-    kl_misleading,
-    marginal_likelihood_loss,
-    mse_bayes_risk,
-)
+from ..nn.losses import expected_cross_entropy, marginal_likelihood_loss, mse_bayes_risk
 from ..nn.training import Training
 from ._evidential import EVIDENCE_NAMES, EvidentialEstimator, additive_dirichlet, error_rate
 

@@ -11,7 +11,8 @@ from ..nn._checks import check_choice, check_number
 from ..nn._network import Backbone
 from ..nn.convlin import ConvLin
 from ..nn.evidence_functions import evidence_from_logits
-from ..nn.losses import annealed_weight, kl_misleading, projected_mse
+from ..nn.evidence_regularizers import annealed_weight, kl_misleading
+from ..nn.losses import projected_mse
 from ..nn.training import Training
 from ._evidential import EVIDENCE_NAMES, EvidentialEstimator, additive_dirichlet, error_rate
 

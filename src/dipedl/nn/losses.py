@@ -12,13 +12,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .._gamma import digamma_excess, gamma_divergence_remainder, gamma_entropy, log_ratio
+from .._gamma import digamma_excess, gamma_entropy
 
 __all__ = [
-    "annealed_weight",
     "expected_cross_entropy",
-    "kl_misleading",
-    "kl_to_prior",
     "marginal_likelihood_loss",
     "mse_bayes_risk",
     "projected_mse",
@@ -125,76 +122,6 @@ def expected_cross_entropy(alpha: Tensor, y: Tensor) -> Tensor:
     return loss
 
 
-def kl_to_prior(alpha: Tensor, prior: Tensor | float = 1.0) -> Tensor:
-    """KL(Dir(alpha) || Dir(prior)) in nats.
-
-    Parameters
-    ----------
-    alpha : Tensor, shape (n, k)
-        Concentrations, > 0.
-    prior : float or Tensor of shape (k,) or (n, k), default=1.0
-        Concentrations of the other Dirichlet, > 0; 1 is the uniform distribution.
-
-    Returns
-    -------
-    Tensor, shape (n,)
-
-    See Also
-    --------
-    dipedl.Dirichlet.kl_divergence : the same, checked, for numpy arrays too.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from dipedl.nn import kl_to_prior
-    >>> kl_to_prior(torch.tensor([[1.0, 1.0], [2.0, 1.0]]))
-    tensor([0.0000, 0.1931])
-    """
-    b = torch.as_tensor(prior, dtype=alpha.dtype, device=alpha.device).expand_as(alpha)
-    s, t = alpha.sum(dim=1), b.sum(dim=1)
-    q, p = b / t[:, None], alpha / s[:, None]
-    # t KL(q || p): its terms are non-negative, so nothing cancels
-    leading = t * (q * log_ratio(q, p) - (q - p)).sum(dim=1)
-    remainders = gamma_divergence_remainder(alpha, b).sum(dim=1) - gamma_divergence_remainder(s, t)
-    divergence: Tensor = leading + remainders
-    return divergence
-
-
-def kl_misleading(alpha: Tensor, y: Tensor, prior: float = 1.0) -> Tensor:
-    """KL to the flat prior of what is left once the evidence for the label is taken away.
-
-    ``KL(Dir(alpha with alpha_y = prior) || Dir(prior, ..., prior))``, in nats: only evidence for
-    the wrong classes costs.
-
-    Parameters
-    ----------
-    alpha : Tensor, shape (n, k)
-        Concentrations, > 0.
-    y : Tensor, shape (n,)
-        Class indices 0..k-1, int64.
-    prior : float, default=1.0
-        Concentration of each class in the prior, > 0.
-
-    Returns
-    -------
-    Tensor, shape (n,)
-
-    References
-    ----------
-    Sensoy, Kaplan, Kandemir (2018), section 4; with another prior: Chen, Gao, Xu, "R-EDL: relaxing
-    nonessential settings of evidential deep learning", ICLR 2024.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from dipedl.nn import kl_misleading
-    >>> kl_misleading(torch.tensor([[50.0, 1.0], [50.0, 2.0]]), torch.tensor([0, 0]))
-    tensor([0.0000, 0.1931])
-    """
-    label = _one_hot(alpha, y).bool()
-    return kl_to_prior(alpha.masked_fill(label, prior), prior)
-
-
 def projected_mse(
     evidence: Tensor, y: Tensor, lambda1: float = 1.0, lambda2: float = 0.1
 ) -> Tensor:
@@ -264,30 +191,6 @@ def uce(alpha: Tensor, y: Tensor, entropy_weight: float = 1e-5) -> Tensor:
     tensor([0.1111])
     """
     return expected_cross_entropy(alpha, y) - entropy_weight * _entropy(alpha)
-
-
-def annealed_weight(epoch: int, annealing_epochs: int) -> float:
-    """Weight of a regulariser that grows linearly from 0 in epoch 0 to 1 and stays there.
-
-    Parameters
-    ----------
-    epoch : int
-        Epoch, counted from 0.
-    annealing_epochs : int
-        Epochs that it takes; 0 means full weight from the start.
-
-    Returns
-    -------
-    float
-        In [0, 1].
-
-    Examples
-    --------
-    >>> from dipedl.nn import annealed_weight
-    >>> [annealed_weight(epoch, 10) for epoch in (0, 3, 10, 40)]
-    [0.0, 0.3, 1.0, 1.0]
-    """
-    return min(1.0, epoch / annealing_epochs) if annealing_epochs else 1.0
 
 
 def _one_hot(like: Tensor, y: Tensor) -> Tensor:
