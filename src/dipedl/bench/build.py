@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from importlib import import_module
 from typing import Any
 
 from .names import did_you_mean
 
-__all__ = ["accepts", "build", "class_of", "transformer_of"]
+__all__ = ["accepts", "build", "class_of", "described", "transformer_of"]
 
 #: Plug-in folders whose public names a suite may use.
 _FOLDERS = ("baselines", "density", "nn")
+#: Settings that change nothing of what is learned, or are set for each run.
+_NO_SETTING = ("random_state", "n_jobs", "device")
 #: Tables that stand for one class, so that they need not name it.
 _IMPLIED = {"training": "Training"}
 
@@ -66,6 +69,25 @@ def transformer_of(table: Mapping[str, Any], where: str) -> Any:
     if not hasattr(transformer, "transform"):
         raise ValueError(f"{where}: {table['name']} is no transformer; take LogitPixels")
     return transformer
+
+
+def described(value: Any) -> Any:
+    """Plain values for an object: its class and all its settings, for a config.
+
+    Seeds and threads are left out: they are no part of what is trained.
+    """
+    if isinstance(value, list | tuple):
+        return [described(item) for item in value]
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if is_dataclass(value):
+        settings = {field.name: getattr(value, field.name) for field in fields(value)}
+    elif hasattr(value, "get_params"):
+        settings = value.get_params(deep=False)
+    else:
+        return getattr(value, "__qualname__", type(value).__qualname__)
+    kept = {key: described(item) for key, item in settings.items() if key not in _NO_SETTING}
+    return {"class": type(value).__name__, "settings": kept}
 
 
 def accepts(function: Any, argument: str) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .build import accepts, build, transformer_of
+from .build import accepts, build, described, transformer_of
 from .names import refuse_unknown
 from .receipt import config_hash
 from .suite import Method, Profile, Suite, checked_method
@@ -98,7 +98,7 @@ def _method(suite: Suite, profile: Profile, name: str, data: Table, where: str) 
         below["density"] = _density(suite, profile, spec.density, below, data, place)
     _check_method(spec, below, place)
     made = {"estimator": spec.estimator, "arguments": spec.arguments}
-    config = _config(made, data, below) | _choices(spec)
+    config = _config(made, data, below, place) | _choices(spec)
     return MethodPart("method", name, place, made, config, below, spec)
 
 
@@ -125,8 +125,7 @@ def _classifier(
     suite: Suite, profile: Profile, given: str | Table, data: Table, where: str
 ) -> Part:
     name, table, place = _found(given, "classifiers", ("estimator",), suite, profile, where)
-    build(table["estimator"], table["arguments"], place)
-    return Part("classifier", name, place, table, _config(table, data, {}), {})
+    return Part("classifier", name, place, table, _config(table, data, {}, place), {})
 
 
 def _density(
@@ -152,9 +151,8 @@ def _density(
         raise ValueError(
             f"{place}.features: 'network' needs a classifier; give {where} one, or write 'pixels'"
         )
-    build(table["estimator"], table["arguments"], place)
     network = {"classifier": below["classifier"]} if sees == "network" else {}
-    return Part("density", name, place, table, _config(table, data, network), network)
+    return Part("density", name, place, table, _config(table, data, network, place), network)
 
 
 def _found(
@@ -182,9 +180,18 @@ def _found(
     return name or completed["estimator"], completed, place
 
 
-def _config(table: Table, data: Table, below: Mapping[str, Part]) -> Table:
+def _config(table: Table, data: Table, below: Mapping[str, Part], where: str) -> Table:
+    """Every setting, those that the suite leaves at their defaults too."""
+    made = build(table["estimator"], table["arguments"], where)
+    rest = {key: value for key, value in table.items() if key not in ("estimator", "arguments")}
+    settings = {**rest, "estimator": table["estimator"], "arguments": described(made)["settings"]}
     parts = {role: {"name": part.name, **part.config} for role, part in below.items()}
-    return {"format": _FORMAT, "data": data, **_plain(table), **({"below": parts} if parts else {})}
+    return {
+        "format": _FORMAT,
+        "data": data,
+        **_plain(settings),
+        **({"below": parts} if parts else {}),
+    }
 
 
 def _completed(table: Table, over: Table, own: tuple[str, ...], profile: Profile) -> Table:
