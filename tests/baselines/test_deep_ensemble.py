@@ -115,6 +115,14 @@ def test_members_that_are_all_alike_are_reported(data):
     assert (ensemble.uncertainty(data[0]) == 0).all()
 
 
+def test_trees_that_are_certain_of_their_own_rows_are_not_reported(data):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ensemble = DeepEnsemble(ExtraTreesClassifier(2), n_members=2).fit(*data)
+    assert (ensemble.sample_proba(data[0])[0] == ensemble.sample_proba(data[0])[1]).all()
+    assert (ensemble.uncertainty(data[0][:, ::-1]) > 0).any()
+
+
 def test_validation_reaches_the_members(data):
     X, y = data
     ensemble = DeepEnsemble(TorchClassifier(MLP((8,)), QUICK), n_members=2)
