@@ -9,6 +9,7 @@ nflows is a peer to measure against, never a dependency; without it the script s
 import sys
 import time
 from collections.abc import Callable
+from importlib.metadata import version
 
 import receipt
 import torch
@@ -105,6 +106,7 @@ def main() -> None:
     values = measured("plain", PLAIN, plain) | measured("residual", RESIDUAL, residual)
     config = {"features": FEATURES, "plain": PLAIN, "residual": RESIDUAL, "repeats": REPEATS}
     config |= {"warmup": 1, "optimizer": "fused Adam", "threads": torch.get_num_threads()}
+    config |= {"peers": {name: version(name) for name in ("nflows", "zuko")}}
     values = {name: round(value, 3) for name, value in values.items()}
     receipt.write("flow_speed", config, values, time.perf_counter() - start)
 
