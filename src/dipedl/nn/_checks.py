@@ -37,6 +37,11 @@ def check_number(name: str, value: Any, wanted: str, holds: Callable[[Any], bool
         raise ValueError(f"{name} must be {wanted}, got {value!r}")
 
 
+def check_dropout(dropout: Any) -> None:
+    """Raise unless `dropout` is a share that leaves something."""
+    check_number("dropout", dropout, "in [0, 1)", lambda x: 0 <= x < 1)
+
+
 def check_choice(name: str, value: Any, allowed: Iterable[str]) -> None:
     """Raise ValueError unless `value` is one of `allowed`."""
     if value not in tuple(allowed):

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
@@ -28,7 +28,7 @@ _ROUNDING = 1e-6
 Pair = tuple[np.ndarray, np.ndarray]
 
 
-class TorchEstimator(ClassifierMixin, BaseEstimator):
+class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator):
     """A scikit-learn classifier on a network.
 
     A subclass has the parameters `backbone`, `training`, `image_shape` and `random_state` and its
@@ -122,7 +122,10 @@ class TorchEstimator(ClassifierMixin, BaseEstimator):
         return int(check_random_state(self.random_state).randint(2**31))
 
     def _settings(self) -> Training:
-        return Training() if self.training is None else self.training
+        training = Training() if self.training is None else self.training
+        if not isinstance(training, Training):
+            raise TypeError(f"training must be None or a Training, got {training!r}")
+        return training
 
     def _backbone(self) -> Backbone:
         backbone = MLP() if self.backbone is None else self.backbone
@@ -148,7 +151,8 @@ class TorchEstimator(ClassifierMixin, BaseEstimator):
         self._check_pixels("X", X)
         self.classes_, targets = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
-            raise ValueError(f"y must hold at least 2 classes, got one class: {self.classes_[0]!r}")
+            only = self.classes_.tolist()[0]
+            raise ValueError(f"y must hold at least 2 classes, got one class: {only!r}")
         return X, targets, None if validation is None else self._checked_validation(validation)
 
     def _checked_validation(self, validation: Any) -> Pair:

@@ -8,6 +8,7 @@ from typing import ClassVar
 import torch
 from torch import nn
 
+from ._checks import check_dropout, check_integer
 from ._network import Network, Shape, check_size, empty, initialise
 
 __all__ = ["FastCNN"]
@@ -45,6 +46,10 @@ class FastCNN:
 
     width: int = 24
     dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_integer("width", self.width)
+        check_dropout(self.dropout)
 
     def build(self, input_shape: Shape, n_outputs: int, generator: torch.Generator) -> Network:
         """An untrained network; the features are the pooled channels."""

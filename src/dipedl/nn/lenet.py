@@ -8,6 +8,7 @@ from typing import ClassVar
 import torch
 from torch import nn
 
+from ._checks import check_dropout
 from ._network import Network, Shape, check_size, empty, initialise
 
 __all__ = ["LeNet5"]
@@ -44,6 +45,9 @@ class LeNet5:
     takes_pixels: ClassVar[bool] = True
 
     dropout: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_dropout(self.dropout)
 
     def build(self, input_shape: Shape, n_outputs: int, generator: torch.Generator) -> Network:
         """An untrained network; the features are the 500 hidden units before dropout."""

@@ -10,7 +10,7 @@ from typing import ClassVar
 import torch
 from torch import nn
 
-from ._checks import check_choice
+from ._checks import check_choice, check_dropout
 from ._network import Network, Shape, empty, initialise
 
 __all__ = ["MLP"]
@@ -51,9 +51,14 @@ class MLP:
     activation: str = "relu"
     dropout: float = 0.0
 
+    def __post_init__(self) -> None:
+        if not self.hidden or min(self.hidden) < 1:
+            raise ValueError(f"hidden must hold integers >= 1, at least one, got {self.hidden!r}")
+        check_choice("activation", self.activation, _ACTIVATIONS)
+        check_dropout(self.dropout)
+
     def build(self, input_shape: Shape, n_outputs: int, generator: torch.Generator) -> Network:
         """An untrained network; the features are the last hidden layer, before dropout."""
-        check_choice("activation", self.activation, _ACTIVATIONS)
         widths = (math.prod(input_shape), *self.hidden)
         layers: list[nn.Module] = [nn.Flatten()]
         for before, after in pairwise(widths):

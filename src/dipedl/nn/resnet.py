@@ -8,6 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from ._checks import check_integer
 from ._network import Network, Shape, empty, initialise
 from .spectral_norm import spectrally_normalised
 
@@ -52,6 +53,9 @@ class ResNet18:
 
     spectral_norm: bool = False
     width: int = 64
+
+    def __post_init__(self) -> None:
+        check_integer("width", self.width)
 
     def build(self, input_shape: Shape, n_outputs: int, generator: torch.Generator) -> Network:
         """An untrained network; the features are the pooled channels of the last stage."""

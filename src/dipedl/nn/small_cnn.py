@@ -8,6 +8,7 @@ from typing import ClassVar
 import torch
 from torch import nn
 
+from ._checks import check_integer
 from ._network import Network, Shape, check_size, empty, he_initialise
 
 __all__ = ["SmallCNN"]
@@ -42,6 +43,10 @@ class SmallCNN:
 
     channels: int = 16
     n_features: int = 64
+
+    def __post_init__(self) -> None:
+        check_integer("channels", self.channels)
+        check_integer("n_features", self.n_features)
 
     def build(self, input_shape: Shape, n_outputs: int, generator: torch.Generator) -> Network:
         """An untrained network; the features are the hidden layer."""
