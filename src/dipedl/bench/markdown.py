@@ -75,7 +75,7 @@ def _costs(table: BenchTable) -> str:
 
 def _why(table: BenchTable) -> Iterator[str]:
     for entry in differences(table):
-        yield f"- {entry.method} ({'; '.join(entry.metrics)}): {entry.sentence}"
+        yield f"- {entry.method}, {entry.where}: {entry.sentence}"
 
 
 def _grid(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

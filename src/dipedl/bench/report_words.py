@@ -7,7 +7,7 @@ from typing import Any
 
 from .cells import Cell
 from .table import BenchTable, Line
-from .wording import duration, measured, metric_title, number, printed, set_title
+from .wording import duration, measured, metric_list, number, printed, set_title
 
 __all__ = ["HIGHER", "headline", "receipts", "trivial_sentences"]
 
@@ -46,10 +46,9 @@ def _met(line: Line) -> Iterator[str]:
     if cells and not missed:
         yield f"It meets or beats the paper's DIP-EDL in all {len(cells)} columns."
     elif cells:
-        titles = "; ".join(metric_title(name, with_set=True) for name in missed)
         yield (
             f"It meets or beats the paper's DIP-EDL in {len(cells) - len(missed)} of {len(cells)} "
-            f"columns; it falls short in: {titles}."
+            f"columns; it falls short in {metric_list(missed)}."
         )
 
 

@@ -94,7 +94,7 @@ def ablation_lines(parts: Iterable[Parts], suite: str) -> list[Line]:
     """One line for each configuration, over seeds, beside the paper's single run."""
     runs = [ablation(one) for one in parts]
     return [
-        _line(c.name, c.title, [run[c.name] for run in runs], f"ablation_{suite}")
+        _line(c.name, f"{c.name}: {c.title}", [run[c.name] for run in runs], f"ablation_{suite}")
         for c in CONFIGURATIONS
     ]
 
@@ -103,7 +103,7 @@ def float32_lines(parts: Sequence[Parts], suite: str) -> list[Line]:
     """Configurations 1c and 2b ranked by vacuity in float32, beside the paper's numbers."""
     return [
         _line(name, title, [float32_ranking(one, n=n) for one in parts], f"ablation_{suite}")
-        for name, title, n in (("1c", "classifier", False), ("2b", "n × classifier", True))
+        for name, title, n in (("1c", "1c: classifier", False), ("2b", "2b: n × classifier", True))
     ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,7 @@ __all__ = [
     "differences",
     "duration",
     "measured",
+    "metric_list",
     "metric_title",
     "number",
     "printed",
@@ -48,10 +49,10 @@ UNEXPLAINED = "unexplained"
 
 @dataclass(frozen=True)
 class Difference:
-    """A sentence, and the metrics of a method that it explains."""
+    """A sentence, and where it applies: the method, and its metrics in words."""
 
     method: str
-    metrics: tuple[str, ...]
+    where: str
     sentence: str
 
 
@@ -60,6 +61,15 @@ def metric_title(name: str, *, with_set: bool = False) -> str:
     kind, _, split = name.partition("/")
     title = _METRICS.get(kind, kind)
     return f"{title}, {set_title(split)}" if with_set and split else title
+
+
+def metric_list(names: Iterable[str]) -> str:
+    """Metrics in words, by set, as ``accuracy, Brier; on K-MNIST AUROC, AUPR``."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        found.setdefault(name.partition("/")[2], []).append(metric_title(name))
+    parts = ((f"on {set_title(split)} " if split else "", kinds) for split, kinds in found.items())
+    return "; ".join(where + ", ".join(kinds) for where, kinds in parts)
 
 
 def set_title(name: str) -> str:
@@ -125,5 +135,4 @@ def differences(table: BenchTable) -> Iterator[Difference]:
             if cell.differs:
                 found.setdefault(cell.why or UNEXPLAINED, []).append(name)
         for sentence, names in found.items():
-            titles = tuple(metric_title(name, with_set=True) for name in names)
-            yield Difference(line.title, titles, sentence)
+            yield Difference(line.title, metric_list(names), sentence)

@@ -155,18 +155,23 @@ def _lines(what: str, parts: Sequence[Parts], suite: str) -> list[Line]:
 
 def _print_sweep(what: str, lines: Sequence[Line], parts: Sequence[Parts], suite: str) -> None:
     from ..bench.sweeps import float32_lines
+
+    console = Console(highlight=False)
+    _print_by_set(console, what, lines)
+    if what == "ablation":
+        console.print(Text("The same ranked in float32: rounding noise where there should be ties"))
+        console.print()
+        _print_by_set(console, what, float32_lines(parts, suite))
+
+
+def _print_by_set(console: Console, what: str, lines: Sequence[Line]) -> None:
     from ..bench.wording import set_title
     from .bench_tables import print_lines
 
-    console = Console(highlight=False)
     for split, names in _by_set(lines).items():
         console.print(Text(set_title(split), style="bold"))
         console.print()
         print_lines(console, lines, names, label=what)
-    if what == "ablation":
-        console.print(Text("The same ranked in float32: rounding noise instead of ties\n"))
-        noisy = float32_lines(parts, suite)
-        print_lines(console, noisy, list(noisy[0].cells), label=what)
 
 
 def _by_set(lines: Sequence[Line]) -> dict[str, list[str]]:

@@ -39,9 +39,19 @@ class Column:
     cells: list[str]
 
     @property
-    def width(self) -> int:
+    def inner(self) -> int:
         lines = [line for text in (self.head, *self.cells) for line in text.split("\n")]
-        return max(map(len, lines)) + _GAP
+        return max(map(len, lines))
+
+    @property
+    def width(self) -> int:
+        return self.inner + _GAP
+
+    def shown(self, text: str) -> Text:
+        """Text of a cell or the head, its lines at the right edge; rich drops blanks at an end."""
+        if not self.head:
+            return Text(text)
+        return Text("\n".join(line.rjust(self.inner) for line in text.split("\n")))
 
 
 def print_bench_table(console: Console, table: BenchTable, *, intervals: bool = False) -> None:
@@ -165,7 +175,7 @@ def _print_notes(console: Console, table: BenchTable) -> None:
     if found:
         _title(console, "Where ours differs from the paper")
     for entry in found:
-        note = f"* {entry.method} ({'; '.join(entry.metrics)}): {entry.sentence}"
+        note = f"* {entry.method}, {entry.where}: {entry.sentence}"
         console.print(Padding(Text(note), (0, 0, 0, 2)))
     console.print()
     console.print(Text(RULE))
@@ -179,9 +189,9 @@ def _print_columns(
         table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
         table.add_column(label, max_width=_LABEL, overflow="fold")
         for column in chunk:
-            table.add_column(column.head, justify="right" if column.head else "left", no_wrap=True)
+            table.add_column(column.shown(column.head), no_wrap=True)
         for i, line in enumerate(lines):
-            table.add_row(Text(line.title), *(Text(column.cells[i]) for column in chunk))
+            table.add_row(Text(line.title), *(column.shown(column.cells[i]) for column in chunk))
         console.print(table)
         console.print()
 

@@ -1,0 +1,186 @@
+"""The tables as text: readable at every width, and the commands that print them."""
+
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rich")
+pytest.importorskip("typer")
+pytest.importorskip("pydantic")
+
+from rich.console import Console
+from typer.testing import CliRunner
+
+from dipedl.bench import differences
+from dipedl.bench.markdown import markdown
+from dipedl.bench.synthetic import write_synthetic_store
+from dipedl.bench.table import bench_table
+from dipedl.bench.trivial import trivial_lines
+from dipedl.bench.wording import difference, metric_list, metric_title, printed, set_title
+from dipedl.cli.app import app
+from dipedl.cli.bench_tables import print_bench_table
+
+METHODS = ("dip-edl", "edl", "edl-as-published-by-the-paper", "mc-dropout", "max-softmax")
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("results")
+    write_synthetic_store(folder, methods=METHODS)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def table(root):
+    rng = np.random.default_rng(0)
+    names = ("test", "ood/kmnist", "ood/omniglot", "ood/omniglot_inverted")
+    images = {name: rng.random((5, 1, 4, 4)) for name in names}
+    made = bench_table(write_synthetic_store(root, methods=METHODS).rows())
+    return replace(made, trivial=trivial_lines(images, images["test"]))
+
+
+def printed_at(width, table, **options):
+    console = Console(width=width, highlight=False, force_terminal=False)
+    with console.capture() as capture:
+        print_bench_table(console, table, **options)
+    return capture.get()
+
+
+def numbers_of(table):
+    """What every cell of the paper's columns must look like, in any layout."""
+    for line in table.lines:
+        for names in table.columns().values():
+            for name in names:
+                cell = line.cells[name]
+                yield f"{cell.mean:.4f} ±{cell.sd:.4f}"
+                if cell.paper:
+                    yield printed(cell)
+                    yield difference(cell)
+
+
+@pytest.mark.parametrize("width", [80, 100, 130, 160, 220])
+def test_nothing_is_cut_off_at_any_width(width, table):
+    text = printed_at(width, table)
+    assert max(map(len, text.splitlines())) <= width
+    assert "…" not in text
+    assert all(number in text for number in numbers_of(table))
+    assert text.count("border ink") >= 4
+
+
+def test_intervals(table):
+    text = printed_at(100, table, intervals=True)
+    low, high = table.lines[0].cells["accuracy"].over_images
+    assert f"{low:.4f}–{high:.4f}" in text
+    assert text.count("95 % images") == text.count("95 % seeds") == 4 * len(table.lines)
+
+
+def test_decimals_stand_in_line(table):
+    """A mark behind one number does not shift it against the numbers above and below."""
+    text = printed_at(100, table)
+    block = text[text.index("K-MNIST") : text.index("Omniglot (as")]
+    assert " *" in block and "EDL" in block
+    places = {m.start() for row in block.splitlines() if (m := re.search(r"\d\.\d{4} ±", row))}
+    assert len(places) == 1
+
+
+def test_marks_and_sentences(table, monkeypatch):
+    text = printed_at(100, table)
+    assert "unexplained" in text and "±" in text
+    differing = [c for line in table.lines for c in line.cells.values() if c.differs]
+    main = text[: text.index("Not in the paper")]
+    assert main.count(" *") == len(differing)
+    sentences = {"mnist": {"smoke": {"dip-edl": {"*": "Ten training images."}}}}
+    monkeypatch.setattr(differences, "_sentences", lambda: sentences)
+    assert "Ten training images." in printed_at(100, bench_table_again(table))
+
+
+def bench_table_again(table):
+    """The same table with explanations looked up again."""
+    lines = tuple(
+        replace(
+            line,
+            cells={
+                name: replace(cell, why=differences.explanation("mnist", "smoke", line.name, name))
+                for name, cell in line.cells.items()
+            },
+        )
+        for line in table.lines
+    )
+    return replace(table, lines=lines)
+
+
+def test_markdown_is_a_table(table):
+    text = markdown(table)
+    blocks = [b for b in text.split("\n\n") if b.startswith("|")]
+    assert len(blocks) == 2 * 4 + 1
+    for block in blocks:
+        cells = [len(re.split(r"(?<!\\)\|", row)) for row in block.splitlines()]
+        assert len(set(cells)) == 1, block
+    cell = table.lines[0].cells["accuracy"]
+    assert f"paper {printed(cell)}; {difference(cell)}" in text
+    assert "border ink" in text and "1,000" in text
+
+
+def test_titles():
+    assert metric_title("auroc/kmnist") == "AUROC"
+    assert metric_title("auroc/kmnist", with_set=True) == "AUROC, K-MNIST"
+    assert metric_title("new/svhn", with_set=True) == "new, svhn" and set_title("svhn") == "svhn"
+    names = ["accuracy", "auroc/kmnist", "brier_ood/kmnist", "auroc/svhn"]
+    assert metric_list(names) == "accuracy; on K-MNIST AUROC, OOD Brier; on svhn AUROC"
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["bench", *map(str, arguments)], env={"COLUMNS": "100"})
+
+
+def test_command_table_json(root):
+    done = run("table", "mnist", "--json", "--out", root)
+    assert done.exit_code == 0, done.output
+    data = json.loads(done.stdout)
+    assert {m["method"] for m in data["methods"]} == set(METHODS)
+    assert data["methods"][0]["cells"]["auroc/kmnist"]["paper"]["mean"] == 0.9116
+    assert "no trivial detectors: no row in" in done.stderr and data["trivial"] == []
+
+
+def test_command_table_prints(root):
+    done = run("table", "mnist", "--profile", "smoke", "--no-trivial", "--out", root)
+    assert done.exit_code == 0 and done.stderr == ""
+    assert "K-MNIST: 40 images; AUPR of guessing 0.4444" in done.stdout
+    assert run("table", "mnist", "--markdown", "--out", root).stdout.startswith("## mnist")
+
+
+@pytest.mark.parametrize("what", ["ablation", "gamma", "sigma"])
+def test_command_sweep(root, what):
+    text = run("sweep", "mnist", what, "--out", root)
+    assert text.exit_code == 0, text.output
+    assert ("float32" in text.stdout) == (what == "ablation")
+    data = json.loads(run("sweep", "mnist", what, "--json", "--out", root).stdout)
+    assert len(data) == {"ablation": 7, "gamma": 7, "sigma": 6}[what]
+    assert all("auroc/kmnist" in cells for cells in data.values())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["table", "cifar"], "no results of suite 'cifar'"),
+        (["table", "mnist", "--profile", "cpu"], "no results of suite 'mnist', profile 'cpu'"),
+        (["table", "mnist", "--json", "--markdown"], "exclude each other"),
+        (["sweep", "mnist", "nu"], "must be one of ablation, gamma, sigma, got 'nu'"),
+        (["sweep", "mnist", "gamma", "--method", "edl"], "has no part 'classifier'"),
+        (["sweep", "mnist", "gamma", "--method", "dip"], "no row of method 'dip'"),
+    ],
+)
+def test_mistakes_are_one_line(root, arguments, message):
+    done = run(*arguments, "--out", root)
+    assert done.exit_code == 2 and message in done.stderr, done.output
+    assert "Traceback" not in done.output and len(done.stderr.splitlines()) == 1
+
+
+def test_two_profiles_ask_for_one(tmp_path):
+    for profile in ("cpu", "smoke"):
+        write_synthetic_store(tmp_path, profile=profile, methods=["edl"], seeds=[10])
+    done = run("table", "mnist", "--out", tmp_path)
+    assert done.exit_code == 2 and "choose one with --profile" in done.stderr
