@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ._plugins import explain_missing
 
 if TYPE_CHECKING:
-    from . import datasets, density, metrics, plots
+    from . import baselines, datasets, density, metrics, nn, plots
     from .classifier import DIPClassifier
     from .detector import OODDetector
     from .dirichlet import Dirichlet
@@ -22,10 +22,12 @@ __all__ = [
     "DIPClassifier",
     "Dirichlet",
     "OODDetector",
+    "baselines",
     "datasets",
     "density",
     "load",
     "metrics",
+    "nn",
     "plots",
     "save",
 ]
@@ -38,18 +40,21 @@ _HOME = {
     "save": "persistence",
 }
 _MODULES = {
-    "demo",
-    "icd",
-    "moments",
-    "nn",
-    "report",
+    "baselines",
+    "bench",
     "datasets",
+    "demo",
     "density",
     "evidence",
+    "icd",
     "metrics",
+    "moments",
+    "nn",
     "persistence",
     "plots",
+    "preprocessing",
     "protocols",
+    "report",
     "testing",
 }
 

@@ -20,6 +20,7 @@ EXTRAS = {
     "PIL": "data",
     "typer": "cli",
     "rich": "cli",
+    "pydantic": "cli",
     "matplotlib": "report",
     "jinja2": "report",
     "safetensors": "save",
