@@ -1,4 +1,4 @@
-"""Run every benchmark; the one on full MNIST only where DIPEDL_DATA says where the files lie."""
+"""Run every benchmark; those on full MNIST only where DIPEDL_DATA says where the files lie."""
 
 import os
 import subprocess
@@ -6,13 +6,14 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-NAMES = ("startup", "gda_speed", "install_size", "mnist_pixels")
+NAMES = ("startup", "gda_speed", "flow_speed", "install_size", "mnist_pixels", "select_density")
+NEED_MNIST = ("mnist_pixels", "select_density")
 
 
 def main() -> None:
     for name in NAMES:
-        if name == "mnist_pixels" and "DIPEDL_DATA" not in os.environ:
-            print("mnist_pixels: skipped, set DIPEDL_DATA first")
+        if name in NEED_MNIST and "DIPEDL_DATA" not in os.environ:
+            print(f"{name}: skipped, set DIPEDL_DATA first")
             continue
         print(f"== {name}", flush=True)
         subprocess.run([sys.executable, str(HERE / f"{name}.py")], check=True)
