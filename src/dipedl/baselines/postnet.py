@@ -34,7 +34,8 @@ class PostNet(EvidentialEstimator):
     Parameters
     ----------
     backbone : backbone, optional
-        Encoder, one of `dipedl.nn`; None is ``MLP()``. For images: ``LeNet5()``.
+        Encoder, one of `dipedl.nn`; None is ``MLP()``. For images: ``LeNet5(dropout=0.0)``; dropout
+        blurs the latent points that the flows are to learn.
     training : Training, optional
         How it is trained; None is one-cycle Adam over 8 epochs.
     latent_dim : int, default=6
@@ -85,7 +86,7 @@ class PostNet(EvidentialEstimator):
     (True, (150, 2))
     """
 
-    _default_training = Training(epochs=8, learning_rate=2e-3, schedule="one-cycle")
+    _default_training = Training(epochs=8, learning_rate=5e-3, schedule="one-cycle")
 
     def __init__(
         self,
