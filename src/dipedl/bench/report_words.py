@@ -48,7 +48,7 @@ def _met(line: Line) -> Iterator[str]:
     elif cells:
         yield (
             f"It meets or beats the paper's DIP-EDL in {len(cells) - len(missed)} of {len(cells)} "
-            f"columns; it falls short in {metric_list(missed)}."
+            f"columns; it falls short here: {metric_list(missed)}."
         )
 
 
