@@ -39,8 +39,8 @@ def build(name: str, arguments: Mapping[str, Any], where: str, **given: Any) -> 
     Parameters
     ----------
     name : str
-        A public class of dipedl.baselines, dipedl.density or dipedl.nn, DIPClassifier, or
-        LogitPixels.
+        A public class of dipedl.baselines, dipedl.density or dipedl.nn, DIPClassifier, a normaliser
+        or LogitPixels.
     arguments : mapping
         Its arguments; tables inside become objects of the class that their key ``name`` says.
     where : str
@@ -112,9 +112,10 @@ def _value(value: Any, where: str, key: str) -> Any:
 
 def _single_classes() -> dict[str, Any]:
     from .. import DIPClassifier
+    from ..evidence import RobustZScore, ZScore
     from ..preprocessing import LogitPixels
 
-    return {cls.__name__: cls for cls in (DIPClassifier, LogitPixels)}
+    return {cls.__name__: cls for cls in (DIPClassifier, LogitPixels, RobustZScore, ZScore)}
 
 
 def _public_names() -> Iterator[str]:
