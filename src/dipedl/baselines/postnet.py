@@ -80,7 +80,9 @@ class PostNet(EvidentialEstimator):
     >>> from dipedl.baselines import PostNet
     >>> from dipedl.nn import Training
     >>> X, y = load_iris(return_X_y=True)
-    >>> settings = Training(epochs=40, batch_size=16, learning_rate=5e-3)
+    >>> settings = Training(
+    ...     epochs=40, batch_size=16, learning_rate=1e-2, schedule="one-cycle"
+    ... )
     >>> postnet = PostNet(training=settings, latent_dim=2).fit(X, y)
     >>> postnet.score(X, y) > 0.9, postnet.transform(X).shape
     (True, (150, 2))
