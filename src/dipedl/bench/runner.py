@@ -204,6 +204,8 @@ class _Run:
             lock = self.store.arrays_folder(part.name, part.digest, seed)
             with try_locked(lock.with_name(f".{seed}.lock")) as free:
                 if self.store.has_arrays(part.name, part.digest, seed):
+                    if free:  # killed between its last two steps
+                        self._job(part, seed).forget()
                     continue
                 if not free:
                     return "busy"

@@ -25,6 +25,7 @@ def write_synthetic_store(
     methods: Iterable[str] = ("dip-edl", "edl", "max-softmax"),
     seeds: Iterable[int] = (10, 20),
     ood: Iterable[str] = ("kmnist", "omniglot", "omniglot_inverted"),
+    n_resamples: int = 40,
 ) -> Store:
     """Rows and arrays as `dipedl.bench.run` would leave them, out of random numbers.
 
@@ -41,6 +42,8 @@ def write_synthetic_store(
         Seeds.
     ood : iterable of str
         Names of the OOD sets, 40 rows each.
+    n_resamples : int
+        Bootstrap resamples behind the intervals; 0 for none.
 
     Examples
     --------
@@ -57,11 +60,13 @@ def write_synthetic_store(
     sizes = _SIZES | {f"ood/{name}": 40 for name in ood}
     for seed in seeds:
         for method in methods:
-            _write(store, method, seed, sizes)
+            _write(store, method, seed, sizes, n_resamples)
     return store
 
 
-def _write(store: Store, method: str, seed: int, sizes: Mapping[str, int]) -> None:
+def _write(
+    store: Store, method: str, seed: int, sizes: Mapping[str, int], n_resamples: int
+) -> None:
     rng = np.random.default_rng([seed, *method.encode()])
     parts: dict[str, Arrays] = {}
     if method == "dip-edl" or method.startswith("max-"):
@@ -95,7 +100,7 @@ def _write(store: Store, method: str, seed: int, sizes: Mapping[str, int]) -> No
             arrays=own,
             own=receipt,
             parts=below,
-            n_resamples=40,
+            n_resamples=n_resamples,
         )
     )
 

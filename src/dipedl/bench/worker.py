@@ -69,6 +69,10 @@ class Job:
         folder = self.store.arrays_folder(self.name, self.digest, self.seed)
         return folder.with_name(f".{folder.name}.training") / "checkpoint"
 
+    def forget(self) -> None:
+        """Remove the state of the training."""
+        shutil.rmtree(self.checkpoint.parent, ignore_errors=True)
+
 
 def run_job(job: Job, pipe: Connection) -> None:
     """Entry of the process: train, and say "done", or what went wrong."""
@@ -107,7 +111,7 @@ def train_part(job: Job, say: Say = lambda text: None) -> None:
     sizes = {split: len(rows) for split, rows in X.items()}
     receipt = _receipt(model, costs, sizes, time.perf_counter() - start)
     job.store.save_arrays(job.name, job.digest, job.seed, arrays, {**receipt, "resumed": resumed})
-    shutil.rmtree(job.checkpoint.parent)
+    job.forget()
 
 
 def _inputs(

@@ -1,0 +1,127 @@
+"""``dipedl bench``: what may be typed, what is printed, and exit codes."""
+
+import pytest
+
+pytest.importorskip("typer")
+pytest.importorskip("rich")
+pytest.importorskip("pydantic")
+
+from tiny_suite import TINY
+from typer.testing import CliRunner
+
+from dipedl.bench import load_rows
+from dipedl.bench import runner as bench_runner
+from dipedl.bench.runner import RunResult, StoppedError
+from dipedl.bench.synthetic import write_synthetic_store
+from dipedl.cli.app import app
+from dipedl.cli.bench import _seeds
+
+
+def dipedl(*arguments):
+    return CliRunner().invoke(app, ["bench", *map(str, arguments)])
+
+
+@pytest.fixture
+def suite(tmp_path):
+    path = tmp_path / "tiny.toml"
+    path.write_text(TINY)
+    return path
+
+
+def test_a_run_prints_progress_apart_from_the_result(suite, tmp_path):
+    out = tmp_path / "out"
+    done = dipedl("run", suite, "--methods", "energy", "--seeds", "3", "--out", out)
+    assert done.exit_code == 0
+    assert done.stdout == "1 new rows, 0 were there before.\n"
+    assert "seed 3  classifier net" in done.stderr
+    assert [(r["method"], r["seed"]) for r in load_rows("tiny", out=out)] == [("energy", 3)]
+    again = dipedl("run", suite, "--methods", "energy", "--seeds", "3", "--out", out, "--quiet")
+    assert (again.stdout, again.stderr) == ("0 new rows, 1 were there before.\n", "")
+
+
+@pytest.mark.parametrize(
+    ("typed", "seeds"),
+    [
+        ([["10"], ["20", "30"]], [10, 20, 30]),
+        ([["10,20"], ["30"]], [10, 20, 30]),
+        ([["10", "20"], []], [10, 20]),
+        ([[], []], None),
+    ],
+)
+def test_seeds_as_they_may_be_typed(typed, seeds):
+    assert _seeds(*typed) == seeds
+
+
+def test_seeds_after_one_another_reach_the_run(monkeypatch):
+    given = {}
+    monkeypatch.setattr(bench_runner, "run", lambda suite, **o: given.update(o) or RunResult())
+    options = ("--seeds", 10, 20, 30, 40, "--profile", "cpu", "--budget", 60)
+    assert dipedl("run", "mnist", "--methods", "edl,dip-edl", *options).exit_code == 0
+    assert given["seeds"] == [10, 20, 30, 40]
+    assert given["methods"] == ["edl", "dip-edl"]
+    assert (given["profile"], given["budget"]) == ("cpu", 60)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "mnst"], "unknown suite 'mnst', did you mean 'mnist'?"),
+        (["run", "mnist", "--methods", "dip-edll"], "did you mean 'dip-edl'?"),
+        (["run", "mnist", "--profile", "cqu"], "did you mean 'cpu'?"),
+        (["run", "mnist", "--seeds", "x"], "--seeds must be integers >= 0, got 'x'"),
+        (["run", "mnist", "7"], "seeds come after --seeds"),
+        (["run", "mnist", "--budget", "0"], "budget must be > 0"),
+        (["run", "nowhere/x.toml"], "No such file"),
+        (["methods", "mnist", "--profile", "cqu"], "did you mean 'cpu'?"),
+        (["rescore", "mnst"], "did you mean 'mnist'?"),
+    ],
+)
+def test_what_is_wrong_is_one_line_and_exit_code_2(arguments, message, tmp_path):
+    more = [] if arguments[0] == "methods" else ["--out", tmp_path]
+    done = dipedl(*arguments, *more)
+    assert done.exit_code == 2
+    assert message in done.stderr
+    assert done.stderr.startswith("dipedl: ") and done.stderr.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_failures_and_what_the_budget_left_are_told_and_failures_exit_with_1(monkeypatch):
+    result = RunResult(
+        rows=[{}], failed={("edl", 10): "out of memory"}, left=[("knn", 10), ("knn", 20)]
+    )
+    monkeypatch.setattr(bench_runner, "run", lambda suite, **options: result)
+    done = dipedl("run", "mnist")
+    assert done.exit_code == 1
+    assert "no row of edl, seed 10: out of memory" in done.stderr
+    assert "The budget left 2 rows: knn (10), knn (20).\nTo go on: " in done.stdout
+    result.failed.clear()
+    assert dipedl("run", "mnist").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (StoppedError("no space left for results in 'x'"), 2, "dipedl: no space left"),
+        (KeyboardInterrupt(), 130, "Stopped. What is finished is kept; to go on: "),
+    ],
+)
+def test_a_run_that_is_stopped_says_so(monkeypatch, error, code, message):
+    def run(suite, **options):
+        raise error
+
+    monkeypatch.setattr(bench_runner, "run", run)
+    done = dipedl("run", "mnist")
+    assert done.exit_code == code
+    assert message in done.stderr
+
+
+def test_methods_are_listed_with_their_titles(suite):
+    done = dipedl("methods", suite)
+    assert done.stdout.splitlines()[-1].split() == ["edl", "EDL"]
+
+
+def test_rescore_counts_rows_and_trains_nothing(tmp_path):
+    write_synthetic_store(tmp_path, methods=["edl"], seeds=[10], n_resamples=0)
+    done = dipedl("rescore", "mnist", "--out", tmp_path)
+    assert (done.exit_code, done.stdout) == (0, "1 rows computed again.\n")
+    assert load_rows("mnist", out=tmp_path)[0]["intervals"]  # as the suite's profile says

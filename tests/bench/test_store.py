@@ -1,0 +1,176 @@
+"""The store: nothing half-written is ever seen, nothing is there twice."""
+
+import errno
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+
+import numpy as np
+import pytest
+
+from dipedl.bench import load_arrays, load_rows
+from dipedl.bench.lock import locked, try_locked
+from dipedl.bench.store import Store
+from dipedl.bench.synthetic import write_synthetic_store
+
+
+@pytest.fixture
+def store(tmp_path):
+    return write_synthetic_store(
+        tmp_path, methods=["dip-edl", "edl"], seeds=[10, 20], n_resamples=0
+    )
+
+
+def row_of(store, **changes):
+    return {**store.rows()[0], **changes}
+
+
+def test_rows_and_arrays_come_back(store, tmp_path):
+    rows = load_rows("mnist", out=tmp_path)
+    assert [(r["method"], r["seed"]) for r in rows] == [
+        ("dip-edl", 10), ("edl", 10), ("dip-edl", 20), ("edl", 20),
+    ]  # fmt: skip
+    arrays = load_arrays("mnist", "smoke", "dip-edl", 20, out=tmp_path)
+    assert set(arrays) == {
+        "validation", "test", "ood/kmnist", "ood/omniglot", "ood/omniglot_inverted",
+    }  # fmt: skip
+    assert arrays["test"]["probabilities"].dtype == np.float64
+    density = load_arrays("mnist", "smoke", "dip-edl", 20, out=tmp_path, part="density")
+    assert density["train"]["log_density"].shape == (60,)
+
+
+def test_what_is_not_there_is_said_with_what_is(store, tmp_path):
+    with pytest.raises(FileNotFoundError, match="dipedl bench run cifar --profile cpu"):
+        load_rows("cifar", "cpu", out=tmp_path)
+    with pytest.raises(LookupError, match=r"no row of method 'edll'.*\('edl', 20\)"):
+        load_arrays("mnist", "smoke", "edll", 20, out=tmp_path)
+    with pytest.raises(LookupError, match="'edl' has no part 'density'"):
+        load_arrays("mnist", "smoke", "edl", 20, out=tmp_path, part="density")
+    with pytest.raises(ValueError, match="part must be one of"):
+        load_arrays("mnist", "smoke", "edl", 20, out=tmp_path, part="flow")
+
+
+def test_a_row_is_never_there_twice(store):
+    before = store.rows_file.read_bytes()
+    assert not store.append(row_of(store, time="later"))
+    assert store.rows_file.read_bytes() == before
+    assert store.append(row_of(store, config_hash="another"))
+    assert store.has_row("dip-edl", "another", 10)
+
+
+@pytest.mark.parametrize("cut", [1, 30, 500])
+def test_a_torn_last_line_is_told_left_out_and_repaired(store, cut):
+    rows = store.rows()
+    whole = store.rows_file.read_bytes()
+    store.rows_file.write_bytes(whole[:-cut])
+    with pytest.warns(UserWarning, match="torn last line"):
+        assert store.rows() == rows[:-1]
+    assert store.append(rows[-1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert store.rows() == rows
+    assert store.rows_file.read_bytes() == whole
+
+
+def test_a_line_that_is_no_row_is_named(store):
+    with store.rows_file.open("ab") as file:
+        file.write(b'{"suite": "mnist"}\n')
+    with pytest.raises(ValueError, match=r"rows.jsonl.*got line 5: .*delete that line"):
+        store.rows()
+
+
+def test_numbers_that_json_lacks_survive(store):
+    row = row_of(store, config_hash="x")
+    row["metrics"] = {"nll": float("inf")}
+    row["intervals"] = {"nll": [1.0, float("inf")]}
+    store.append(row)
+    json.loads(store.rows_file.read_text().splitlines()[-1], parse_constant=pytest.fail)
+    assert store.rows()[-1]["metrics"] == {"nll": float("inf")}
+    assert store.rows()[-1]["intervals"] == {"nll": [1.0, float("inf")]}
+
+
+def test_arrays_that_are_half_written_are_not_there(tmp_path, monkeypatch):
+    store = Store(tmp_path, "s", "p")
+    arrays = {"test": {"a": np.zeros(3)}, "ood/x": {"a": np.ones(2)}}
+    calls = []
+
+    def fail_on_second(descriptor):
+        calls.append(descriptor)
+        if len(calls) == 2:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", fail_on_second)
+    with pytest.raises(OSError, match=r"no space left for results in .*--out") as caught:
+        store.save_arrays("m", "hash", 1, arrays, {"elapsed": 1.0})
+    assert caught.value.errno == errno.ENOSPC
+    assert not store.has_arrays("m", "hash", 1)
+    assert store.receipts("m", "hash") == []
+    store.save_arrays("m", "hash", 1, arrays, {"elapsed": 1.0})
+    assert store.load("m", "hash", 1)["ood/x"]["a"].tolist() == [1, 1]
+    assert [r["elapsed"] for r in store.receipts("m", "hash")] == [1.0]
+
+
+def test_no_space_for_a_row_leaves_a_torn_line_that_the_next_write_repairs(store, monkeypatch):
+    before, write = store.rows(), os.write
+    monkeypatch.setattr(os, "write", lambda descriptor, data: write(descriptor, data[:40]))
+    with pytest.raises(OSError, match="no space left"):
+        store.append(row_of(store, config_hash="x"))
+    monkeypatch.undo()
+    assert store.append({**before[0], "config_hash": "x"})
+    assert store.rows()[:-1] == before
+
+
+def test_rows_are_changed_at_once_or_not_at_all(store):
+    assert store.change_rows(lambda row: {**row, "title": "new"}) == 4
+    assert {row["title"] for row in store.rows()} == {"new"}
+
+    def fails_in_the_middle(row):
+        if row["seed"] == 20:
+            raise RuntimeError
+        return {**row, "title": "newer"}
+
+    with pytest.raises(RuntimeError):
+        store.change_rows(fails_in_the_middle)
+    assert {row["title"] for row in store.rows()} == {"new"}
+
+
+def _append_many(root, worker):
+    store = Store(root, "mnist", "smoke")
+    base = store.rows()[0]
+    for i in range(15):
+        store.append({**base, "config_hash": f"shared{i}"})
+        store.append({**base, "config_hash": f"own{worker}-{i}"})
+
+
+def test_many_writers_lose_nothing_and_write_nothing_twice(store, tmp_path):
+    context = multiprocessing.get_context("fork")
+    writers = [context.Process(target=_append_many, args=(tmp_path, i)) for i in range(3)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    hashes = [row["config_hash"] for row in store.rows()[4:]]
+    assert len(hashes) == len(set(hashes)) == 15 + 3 * 15
+
+
+def test_a_lock_goes_with_the_process_that_is_killed(tmp_path):
+    code = (
+        "import sys, time; from pathlib import Path; from dipedl.bench.lock import locked\n"
+        "with locked(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
+    )
+    holder = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path / "lock")], stdout=subprocess.PIPE, text=True
+    )
+    assert holder.stdout.readline() == "held\n"
+    with try_locked(tmp_path / "lock") as free:
+        assert not free
+    holder.send_signal(signal.SIGKILL)
+    holder.wait()
+    start = time.monotonic()
+    with locked(tmp_path / "lock"):
+        assert time.monotonic() - start < 5

@@ -1,0 +1,199 @@
+"""Suites: what is read, what is refused and how, and what a plan makes of it."""
+
+from dataclasses import replace
+
+import pytest
+from tiny_suite import TINY
+
+from dipedl.bench import load_suite, suite_names
+from dipedl.bench.plan import plan
+from dipedl.bench.suite import parse_suite
+
+
+def tiny(old="", new=""):
+    assert old in TINY
+    return parse_suite(TINY.replace(old, new, 1) if old else TINY, "tiny.toml")
+
+
+def planned(suite, methods=("dip-edl",), profile="smoke"):
+    return plan(suite, profile, methods, "tiny.toml")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("seeds =", "seads =", "tiny.toml: suite: unknown key 'seads', did you mean 'seeds'"),
+        ("dataset =", "datset =", "profiles.smoke: unknown key 'datset', did you mean 'dataset'"),
+        ("train = 200", "trian = 200", "profiles.smoke.limit: unknown key 'trian', did you mean"),
+        ('"mini-mnist"', '"mini-mnst"', "profiles.smoke.dataset: unknown data set 'mini-mnst'"),
+        ("train = 200", "train = 0", "profiles.smoke.limit.train: .* got 0"),
+        ("= 0.25", '= "a"', "validation_fraction: .* got 'a'"),
+        ("resamples = 0", "[profiles.smoke.methods.edll]\nx = 1", "unknown name 'edll', did you m"),
+        ("resamples = 0", 'without = ["edll"]', "smoke.without: unknown method 'edll', did you me"),
+        ("[suite]", "[suite", "tiny.toml: not TOML"),
+    ],
+)
+def test_a_file_that_is_no_suite_is_refused_with_file_and_key(old, new, message):
+    with pytest.raises(ValueError, match=message):
+        tiny(old, new)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("gamma = 2.0", "gama = 2.0", "methods.dip-edl-features: unknown key 'gama', did you mean"),
+        ('"DIPClassifier"', '"DIPClasifier"', "unknown class 'DIPClasifier', did you mean 'DIPCl"),
+        ('"GaussianDensity"', '"GausianDensity"', "densities.gaussian: unknown class 'Gausian"),
+        ('classifier = "net"', 'classifier = "nett"', "unknown classifiers 'nett', did you mean"),
+        ("hidden = [16]", "hiden = [16]", "classifiers.net.backbone: unknown key 'hiden', did you"),
+        ('name = "MLP", ', "", "classifiers.net.backbone: a table must say its class"),
+        ("epochs = 2", "epochs = 0", "classifiers.net.training: epochs must be an integer >= 1"),
+        ('features = "network"', 'features = "net"', "classes.features: must be one of"),
+        ('classifier = "net"\n', "", "methods.dip-edl: a method with a density needs a classifier"),
+        ('title = "DIP-EDL"\n', "", "methods.dip-edl: title: Field required"),
+    ],
+)
+def test_a_part_that_cannot_be_built_is_refused_before_anything_begins(old, new, message):
+    suite = tiny(old, new)
+    with pytest.raises(ValueError, match=message):
+        planned(suite, suite.method_names("smoke"))
+
+
+def test_keys_that_a_method_cannot_use_are_refused():
+    for line, message in [
+        ('statistics = "validation"', "Energy takes no statistics"),
+        ('uncertainty = "entropy"', "Energy has one kind only"),
+        ('density = "gaussian"', "methods.energy.density: Energy takes no density"),
+    ]:
+        suite = tiny('estimator = "Energy"\n', f'estimator = "Energy"\n{line}\n')
+        with pytest.raises(ValueError, match=message):
+            planned(suite, ["energy"])
+
+
+def test_unknown_method_and_profile_name_the_known_ones():
+    suite = tiny()
+    with pytest.raises(ValueError, match=r"unknown method 'edll', did you mean 'edl'.*'dip-edl'"):
+        suite.chosen_methods("smoke", ["edll"])
+    with pytest.raises(ValueError, match="unknown profile 'smok', did you mean 'smoke'"):
+        suite.chosen_methods("smok")
+    with pytest.raises(ValueError, match="unknown suite 'mnst', did you mean 'mnist'"):
+        load_suite("mnst")
+
+
+def test_methods_come_once_each_in_the_order_of_the_file():
+    assert tiny().chosen_methods("smoke", ["edl", "dip-edl", "edl"]) == ("dip-edl", "edl")
+    assert tiny().chosen_methods("smoke", ["all"]) == tiny().method_names("smoke")
+    left_out = tiny("resamples = 0", 'without = ["edl"]')
+    assert "edl" not in left_out.method_names("smoke")
+
+
+def test_a_suite_cannot_be_changed():
+    with pytest.raises(ValueError, match="frozen"):
+        tiny().title = "other"
+
+
+def test_methods_share_a_part_by_its_config():
+    one, two = planned(tiny(), ["dip-edl", "energy"])
+    assert one.below["classifier"].digest == two.below["classifier"].digest
+    other = planned(tiny("hidden = [16]", "hidden = [8]"))[0]
+    assert one.below["classifier"].digest != other.below["classifier"].digest
+    assert one.below["density"].digest == other.below["density"].digest
+    assert one.digest != other.digest  # a method depends on its parts
+
+
+@pytest.mark.parametrize(
+    "change", [("train = 200", "train = 100"), ("0.25", "0.5"), ('["kmnist"]', '["omniglot"]')]
+)
+def test_the_data_is_part_of_every_hash(change):
+    before, after = planned(tiny())[0], planned(tiny(*change))[0]
+    for role in ("classifier", "density"):
+        assert before.below[role].digest != after.below[role].digest
+
+
+def test_titles_and_notes_are_not_part_of_a_hash():
+    assert (
+        planned(tiny())[0].digest == planned(tiny('title = "DIP-EDL"', 'title = "Ours"'))[0].digest
+    )
+
+
+def test_a_density_of_features_depends_on_its_network():
+    (method,) = planned(tiny(), ["dip-edl-features"])
+    density = method.below["density"]
+    assert density.below["classifier"].digest == method.below["classifier"].digest
+    assert "features" not in density.table
+
+
+def test_a_profile_overrides_key_by_key_and_its_training_everywhere():
+    suite = tiny(
+        "resamples = 0",
+        "training = { epochs = 7 }\n[profiles.smoke.methods.edl]\nevidence = 'relu'\n"
+        "[profiles.smoke.methods.edl.training]\nbatch_size = 8",
+    )
+    dip, edl = planned(suite, ["dip-edl", "edl"])
+    assert dip.below["classifier"].table["arguments"]["training"]["epochs"] == 7
+    arguments = edl.table["arguments"]
+    assert arguments["training"] == {"epochs": 7, "batch_size": 8, "n_jobs": 1}
+    assert arguments["evidence"] == "relu"
+
+
+def test_a_table_that_names_another_class_replaces_the_old_one():
+    suite = tiny(
+        "resamples = 0", "[profiles.smoke.classifiers.net]\nbackbone = { name = 'SmallCNN' }"
+    )
+    net = planned(suite)[0].below["classifier"]
+    assert net.table["arguments"]["backbone"] == {"name": "SmallCNN"}
+    other = tiny("resamples = 0", "[profiles.smoke.densities.gaussian]\nestimator = 'KNNDensity'")
+    assert planned(other)[0].below["density"].table == {"estimator": "KNNDensity", "arguments": {}}
+
+
+def test_arguments_that_share_a_name_with_a_key_stand_in_a_table_of_their_own():
+    text = (
+        "[methods.edl]\ntitle='E'\nestimator='DeepEnsemble'\nn_members=2\n"
+        "[methods.edl.arguments.estimator]\nname='TorchClassifier'\nbackbone={name='MLP'}\n"
+    )
+    suite = parse_suite(TINY[: TINY.index("[methods.edl]")] + text, "tiny.toml")
+    arguments = planned(suite, ["edl"])[0].table["arguments"]
+    assert arguments["n_members"] == 2
+    assert arguments["estimator"]["name"] == "TorchClassifier"
+
+
+@pytest.mark.parametrize("name", suite_names())
+def test_every_suite_of_the_package_can_be_planned_with_every_profile(name):
+    suite = load_suite(name)
+    for profile in suite.profiles:
+        methods = suite.method_names(profile)
+        assert [m.name for m in plan(suite, profile, methods, name)] == list(methods)
+
+
+@pytest.mark.parametrize(
+    ("method", "estimator"),
+    [
+        ("edl-published", "EDL"),
+        ("r-edl", "REDL"),
+        ("re-edl", "ReEDL"),
+        ("daedl", "DAEDL"),
+        ("postnet", "PostNet"),
+    ],
+)
+def test_the_paper_profile_is_the_published_configuration(method, estimator):
+    from dipedl import baselines
+    from dipedl.bench.build import build
+
+    (part,) = plan(load_suite("mnist"), "paper", [method], "mnist.toml")
+    ours = build(estimator, part.table["arguments"], "").get_params(deep=False)
+    published = getattr(baselines, estimator).as_published().get_params(deep=False)
+    assert ours["training"].device == "cuda"
+    assert replace(ours.pop("training"), device="auto") == published.pop("training")
+    assert str(ours) == str(published)
+
+
+def test_the_paper_profile_has_the_paper_s_flow():
+    from dipedl.bench.build import build
+    from dipedl.density import FlowDensity
+
+    (part,) = plan(load_suite("mnist"), "paper", ["dip-edl-maf"], "mnist.toml")
+    ours = build("FlowDensity", part.below["density"].table["arguments"], "")
+    published = FlowDensity.paper()
+    assert ours.flow == published.flow
+    assert ours.preprocessing == published.preprocessing
+    assert replace(ours.training, device="auto") == published.training

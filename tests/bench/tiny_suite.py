@@ -1,0 +1,53 @@
+"""A suite that runs in seconds: small parts, a few rows of the bundled images."""
+
+TINY = """
+[suite]
+name = "tiny"
+title = "Tiny"
+ood = ["kmnist"]
+validation_fraction = 0.25
+seeds = [1, 2]
+
+[profiles.smoke]
+dataset = "mini-mnist"
+limit = { train = 200, validation = 60, test = 80, ood = 50 }
+resamples = 0
+
+[classifiers.net]
+estimator = "TorchClassifier"
+backbone = { name = "MLP", hidden = [16] }
+training = { epochs = 2, batch_size = 32, n_jobs = 1 }
+
+[densities.gaussian]
+estimator = "GaussianDensity"
+
+[densities.classes]
+estimator = "GDADensity"
+features = "network"
+
+[methods.dip-edl]
+title = "DIP-EDL"
+estimator = "DIPClassifier"
+classifier = "net"
+density = "gaussian"
+uncertainty = "log_density"
+
+[methods.dip-edl-features]
+title = "DIP-EDL on features"
+estimator = "DIPClassifier"
+classifier = "net"
+density = "classes"
+statistics = "validation"
+gamma = 2.0
+
+[methods.energy]
+title = "Energy"
+estimator = "Energy"
+classifier = "net"
+
+[methods.edl]
+title = "EDL"
+estimator = "EDL"
+backbone = { name = "MLP", hidden = [16] }
+training = { epochs = 2, batch_size = 32, n_jobs = 1 }
+"""
