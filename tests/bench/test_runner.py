@@ -208,7 +208,7 @@ def test_a_part_that_fails_does_not_stop_the_others(tmp_path):
 
 LONG = (
     "training = { epochs = 2, batch_size = 32, n_jobs = 1 }",
-    "training = { epochs = 400, batch_size = 32, n_jobs = 1 }",
+    "training = { epochs = 150, batch_size = 32, n_jobs = 1 }",
 )
 
 
@@ -295,7 +295,7 @@ def test_two_runs_on_one_folder_share_the_work(tmp_path, suite):
         subprocess.Popen(command(suite, tmp_path), stderr=subprocess.PIPE, text=True)
         for _ in range(2)
     ]
-    lines = "\n".join(process.communicate(timeout=120)[1] for process in both).splitlines()
+    lines = "\n".join(process.communicate(timeout=600)[1] for process in both).splitlines()
     assert [process.returncode for process in both] == [0, 0]
     begun = [line.split("] ")[1].split(",")[0] for line in lines if line.count(":") == 1]
     trained = [label for label in begun if label.startswith("seed")]

@@ -282,7 +282,7 @@ class _Run:
     def _wait_for_others(self, waiting: list[tuple[MethodPart, int]]) -> None:
         names = ", ".join(f"{method.name} ({seed})" for method, seed in waiting)
         self.say(f"another run is at work on {names}; waiting for it")
-        time.sleep(5)
+        time.sleep(2)
 
 
 def _missing(store: Store, todo: list[tuple[MethodPart, int]]) -> list[Part]:
