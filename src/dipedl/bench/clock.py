@@ -46,8 +46,8 @@ class Clock:
         if not seconds:
             return "nothing more to train"
         untimed = len(seconds) - len(known)
-        parts = [f"about {duration(sum(known))} to go"] * bool(known)
-        return ", and ".join(parts + [f"{untimed} parts not timed yet"] * bool(untimed))
+        words = [f"about {duration(sum(known))} to go"] * bool(known)
+        return ", and ".join(words + [f"{untimed} parts not timed yet"] * bool(untimed))
 
 
 def seldom(say: Callable[[str], None], prefix: str, pause: float = 20.0) -> Callable[[str], None]:
