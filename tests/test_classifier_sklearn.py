@@ -16,7 +16,10 @@ FEW_ROWS = {"GaussianMixtureDensity": {"n_components": 1}, "KNNDensity": {"n_nei
 
 def every_density():
     for name in density.__all__:
-        cls = getattr(density, name)
+        try:
+            cls = getattr(density, name)
+        except ImportError:  # an extra that is not installed
+            continue
         yield cls(**getattr(cls, "_test_params", dict)(), **FEW_ROWS.get(name, {}))
 
 
