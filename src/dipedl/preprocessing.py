@@ -83,4 +83,4 @@ class LogitPixels(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 f"X must hold pixels in [0, 1], got values from {low:g} to {high:g}; "
                 "divide images of 0..255 by 255"
             )
-        return X.clip(0, 1)
+        return np.asarray(X.clip(0, 1))
