@@ -20,6 +20,11 @@ def test_the_page_is_what_the_receipts_say():
     assert load("tables").page() == page, stale
 
 
+def test_the_page_of_the_mnist_results_is_what_its_rows_say():
+    page = (ROOT / "docs" / "results-mnist.md").read_text(encoding="utf-8")
+    assert load("tables").mnist_page() == page, "run: python benchmarks/tables.py"
+
+
 def test_every_benchmark_of_the_page_has_a_receipt_with_what_makes_it_again(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     sys.modules.pop("receipt", None)
