@@ -58,7 +58,8 @@ def loaded_after(code):
         "import dipedl; dir(dipedl); dipedl.__version__",
         "import dipedl; dipedl.density.__all__",
         "import dipedl; dir(dipedl.density); dipedl.metrics.__all__; dipedl.datasets.__all__",
-        "import dipedl.nn; dipedl.nn.__all__",
+        "import dipedl.nn; dipedl.nn.__all__; dipedl.baselines.__all__",
+        "import dipedl.bench; dipedl.bench.__all__",
     ],
 )
 def test_listing_loads_nothing_heavy(code):
