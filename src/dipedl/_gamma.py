@@ -62,10 +62,11 @@ def gamma_entropy(x: Array) -> Array:
 def log_ratio(numerator: Array, denominator: Array) -> Array:
     """log(numerator / denominator), accurate where the two are close."""
     xp = namespace(numerator)
-    relative = (numerator - denominator) / denominator
-    near = xp.abs(relative) < 0.5
-    safe = xp.where(near, relative, relative * 0)
-    return xp.where(near, xp.log1p(safe), xp.log(numerator) - xp.log(denominator))
+    difference = numerator - denominator
+    near = xp.abs(difference / denominator) < 0.5
+    # Chosen before the division: the slope of the other branch would overflow, and 0 * inf is NaN.
+    relative = xp.where(near, difference, difference * 0) / denominator
+    return xp.where(near, xp.log1p(relative), xp.log(numerator) - xp.log(denominator))
 
 
 def log_rising(x: Array, step: Array) -> Array:

@@ -11,6 +11,7 @@ from torch.distributions import kl_divergence  # noqa: E402
 from dipedl import Dirichlet  # noqa: E402
 from dipedl.nn import (  # noqa: E402
     annealed_weight,
+    evidence_from_logits,
     expected_cross_entropy,
     kl_misleading,
     kl_to_prior,
@@ -146,6 +147,16 @@ def test_extreme_concentrations_are_finite_and_float32_agrees(name, dtype):
     exact = LOSSES[name](grid.detach().double(), y)
     size = exact.abs().clamp(min=1.0)
     assert ((loss.double() - exact).abs() / size).max() < 5e-5
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_slopes_are_finite_as_far_as_evidence_goes(name):
+    """exp(80) is where evidence stops; its square is beyond float32."""
+    logits = torch.cartesian_prod(*[torch.tensor([-30.0, 0.0, 35.0, 44.0, 90.0])] * 4)
+    logits, y = logits.requires_grad_(), torch.arange(len(logits)) % 4
+    loss = LOSSES[name](1 + evidence_from_logits(logits, "exp"), y)
+    (slope,) = torch.autograd.grad(loss.sum(), logits)
+    assert torch.isfinite(loss).all() and torch.isfinite(slope).all()
 
 
 @pytest.mark.parametrize("name", LOSSES)
