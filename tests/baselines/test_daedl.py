@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
 
 torch = pytest.importorskip("torch")
 
@@ -32,17 +33,33 @@ def test_concentration_is_that_of_logits_scaled_by_the_density(fitted, data):
     q = np.maximum(gda.score_samples(fitted.transform(X)), low)
     scaled = ((q - low) / (high - low + 1e-12))[:, None] * fitted.logits(X)
     d = fitted.predict_dirichlet(X)
-    np.testing.assert_allclose(d.concentration, np.exp(scaled), rtol=1e-7)
-    np.testing.assert_allclose(fitted.uncertainty(X), -logsumexp(scaled, axis=1), rtol=1e-7)
-    np.testing.assert_allclose(d.vacuity, np.minimum(8 / np.exp(scaled).sum(axis=1), 1), rtol=1e-7)
+    np.testing.assert_allclose(d.concentration, np.exp(scaled), rtol=1e-4)
+    np.testing.assert_allclose(fitted.uncertainty(X), -logsumexp(scaled, axis=1), rtol=1e-4)
+    np.testing.assert_allclose(d.vacuity, np.minimum(8 / np.exp(scaled).sum(axis=1), 1), rtol=1e-4)
 
 
 def test_far_from_the_data_it_is_the_uniform_dirichlet(fitted):
     far = np.full((3, 64), 1e4) * np.array([[1.0], [2.0], [-5.0]])
     d = fitted.predict_dirichlet(far)
-    np.testing.assert_array_equal(d.concentration, 1.0)
-    np.testing.assert_array_equal(d.vacuity, 1.0)
-    np.testing.assert_allclose(fitted.uncertainty(far), -np.log(8))
+    np.testing.assert_allclose(d.concentration, 1.0, rtol=1.01e-9)
+    np.testing.assert_allclose(d.vacuity, 1.0, rtol=1.01e-9)
+    # they tie in what ranks them, and do not in their labels
+    np.testing.assert_array_equal(fitted.uncertainty(far), -np.log(8))
+    best = fitted.predict_proba(far).argmax(axis=1)
+    np.testing.assert_array_equal(best, fitted.logits(far).argmax(axis=1))
+    assert best.any()
+
+
+def test_a_fit_that_is_interrupted_does_not_answer_with_the_old_density(data):
+    def stop(report):
+        raise KeyboardInterrupt
+
+    X, y = data.X_train[:200], data.y_train[:200]
+    model = DAEDL(MLP((16,)), replace(TRAINING, epochs=2)).fit(X, y)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y, progress=stop)
+    with pytest.raises(NotFittedError):
+        model.predict_proba(X)
 
 
 def test_the_density_may_be_another(data):

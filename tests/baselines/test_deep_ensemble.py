@@ -131,6 +131,41 @@ def test_validation_reaches_the_members(data):
     DeepEnsemble(ExtraTreesClassifier(2), n_members=2).fit(X, y, validation=(X[:9], y[:9]))
 
 
+def test_goes_on_after_a_kill_without_training_finished_members_again(data, tmp_path):
+    X, y = data
+    ensemble = DeepEnsemble(TorchClassifier(MLP((8,)), QUICK), n_members=3)
+    whole = ensemble.fit(X, y).predict_proba(X)
+    path, seen = tmp_path / "ensemble", []
+
+    def stop(report):
+        seen.append((report["member"], report["epoch"]))
+        if seen[-1] == (2, 3):
+            raise KeyboardInterrupt
+
+    again = DeepEnsemble(TorchClassifier(MLP((8,)), QUICK), n_members=3)
+    with pytest.raises(KeyboardInterrupt):
+        again.fit(X, y, checkpoint=path, progress=stop)
+    assert not hasattr(again, "members_")
+    seen.clear()
+    again.fit(X, y, checkpoint=path, progress=stop)
+    assert seen == [(2, 4), (2, 5), *((3, epoch) for epoch in range(1, 6))]
+    np.testing.assert_array_equal(again.predict_proba(X), whole)
+
+
+def test_progress_tells_the_time_that_all_members_need(data):
+    X, y = data
+    reports = []
+    ensemble = DeepEnsemble(TorchClassifier(MLP((8,)), QUICK), n_members=2)
+    ensemble.fit(X, y, progress=reports.append)
+    assert [report["members"] for report in reports] == [2] * 10
+    assert reports[4]["seconds_left"] == pytest.approx(5 * reports[4]["seconds"])
+    assert reports[-1]["seconds_left"] == 0
+    # others have nothing to report
+    trees = DeepEnsemble(ExtraTreesClassifier(2), n_members=2)
+    trees.fit(X, y, checkpoint="nowhere/x", progress=reports.append)
+    assert len(reports) == 10
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [

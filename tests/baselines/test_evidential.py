@@ -1,6 +1,7 @@
 """What EDL, R-EDL, Re-EDL, DAEDL and PostNet have in common, on real digits of 8 x 8 pixels."""
 
 import pickle
+from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
@@ -85,7 +86,26 @@ def test_an_answer_does_not_depend_on_the_other_rows(method, fitted, data):
     model, X = fitted[method], data.X_test[:9]
     many = np.concatenate([X, data.X_train])  # more than one chunk
     alone = np.concatenate([model.predict_proba(x[None]) for x in X])
-    np.testing.assert_allclose(model.predict_proba(many)[:9], alone, rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(model.predict_proba(many)[:9], alone, rtol=1e-4, atol=1e-7)
+
+
+@ids
+def test_the_network_in_float32_gives_the_answers_of_float64(method, fitted, data, monkeypatch):
+    X = np.concatenate([data.X_test, data.ood["held_out"]])
+    single, labels = fitted[method].uncertainty(X), fitted[method].predict(X)
+    double = deepcopy(fitted[method])
+    double.module_.double()
+    monkeypatch.setattr(method, "_dtype", lambda self: torch.float64)
+    np.testing.assert_allclose(single, double.uncertainty(X), rtol=1e-3, atol=1e-4)
+    np.testing.assert_array_equal(labels, double.predict(X))
+
+
+@ids
+def test_labels_and_probabilities_agree(method, fitted, data):
+    model = fitted[method]
+    for X in (data.X_train, data.X_test, data.ood["held_out"]):
+        best = model.classes_[model.predict_proba(X).argmax(axis=1)]
+        np.testing.assert_array_equal(model.predict(X), best)
 
 
 @ids
@@ -174,6 +194,12 @@ def test_bad_inputs(method, fitted, data):
         new(method).set_params(image_shape=(8, 8)).fit(X[:, :32], y)
     with pytest.raises(ValueError, match=r"(?i)features"):
         fitted[method].predict_proba(X[:, :5])
+    with pytest.raises(
+        ValueError, match=r"gives NaN or infinity for 1 of 40 rows.* row 3 .*3e\+38"
+    ):
+        fitted[method].uncertainty(np.where(np.arange(40)[:, None] == 3, 3e38, X))
+    with pytest.raises(TypeError, match="training must be None or a Training, got 5"):
+        new(method).set_params(training=5).fit(X, y)
 
 
 @ids

@@ -23,15 +23,15 @@ def fitted(data):
 
 
 def test_pseudo_counts_are_class_counts_times_densities_of_the_latent_point(fitted, data):
-    z = torch.from_numpy(fitted.transform(data.X_test))
+    z = torch.from_numpy(fitted.transform(data.X_test)).float()
     assert z.shape[1] == 6
     with torch.no_grad():
         density = fitted.module_.flow(z).exp().numpy()
     counts = np.bincount(data.y_train)
     np.testing.assert_array_equal(fitted.budget_, counts)
     d = fitted.predict_dirichlet(data.X_test)
-    np.testing.assert_allclose(d.concentration, 1 + counts * density, rtol=1e-6)
-    np.testing.assert_allclose(d.vacuity, 8 / d.strength, rtol=1e-6)
+    np.testing.assert_allclose(d.concentration, 1 + counts * density, rtol=1e-4)
+    np.testing.assert_allclose(d.vacuity, 8 / d.strength, rtol=1e-12)
 
 
 @pytest.mark.parametrize(("budget", "expected"), [("total", 1010.0), (5, 5.0), (2.5, 2.5)])

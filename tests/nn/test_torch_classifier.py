@@ -149,6 +149,52 @@ def test_resumes_from_its_checkpoint(rng, tmp_path):
     quick(training=replace(QUICK, n_jobs=2, device="auto")).fit(X, y, checkpoint=path)
 
 
+@pytest.mark.parametrize("backbone", [SmallCNN(4, 16), ResNet18(spectral_norm=True, width=4)])
+def test_what_was_learned_before_an_interruption_is_there(rng, backbone):
+    X, y = toy(rng)
+    training = replace(QUICK, epochs=3)
+    before = quick(backbone, training, precision="float64")
+
+    def stop(report):
+        if report["epoch"] == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        before.fit(X, y, progress=stop)
+    whole = quick(backbone, replace(training, epochs=2), precision="float64").fit(X, y)
+    np.testing.assert_array_equal(before.predict_proba(X), whole.predict_proba(X))
+
+
+def test_what_was_learned_before_the_loss_was_nan_is_there(rng):
+    X, y = toy(rng)
+
+    class Breaks(TorchClassifier):
+        def _loss(self, outputs, target, *, epoch):
+            return super()._loss(outputs, target, epoch=epoch) * (np.nan if epoch == 2 else 1)
+
+    clf = Breaks(SmallCNN(4, 16), QUICK)
+    with pytest.raises(FloatingPointError, match="in epoch 3, step 1 of 8; the module holds"):
+        clf.fit(X, y)
+    whole = quick(training=replace(QUICK, epochs=2)).fit(X, y)
+    np.testing.assert_array_equal(clf.predict_proba(X), whole.predict_proba(X))
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_answers_that_are_not_finite_are_refused(rng, precision):
+    X = rng.normal(size=(40, 2))
+    training = replace(QUICK, epochs=1)
+    clf = TorchClassifier(MLP((8,)), training, precision=precision)
+    clf.fit(X, np.arange(40) % 2)
+    with torch.no_grad():
+        clf.module_.head[-1].weight *= 100
+    top = np.finfo(precision).max * 0.9
+    with pytest.raises(ValueError, match=r"NaN or infinity for 1 of 40 rows .* row 7 with values"):
+        clf.predict_proba(np.where(np.arange(40)[:, None] == 7, [top, -top], X))
+    if precision == "float32":
+        with pytest.raises(ValueError, match="too large for dtype"):
+            clf.predict_proba(np.full((1, 2), 1e300))
+
+
 def test_inputs_that_are_no_images(rng):
     X = rng.normal(size=(200, 2)) * 30
     y = np.where(X[:, 0] * X[:, 1] > 0, 3, 7)

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.special import logsumexp
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, cat
 
 from .._parts import fitted_density, log_density
@@ -26,6 +27,7 @@ __all__ = ["DAEDL"]
 
 _PRIOR = 1e-6
 _TOP = 300.0
+_LEAST = 1e-9
 
 
 class DAEDL(EvidentialEstimator):
@@ -62,7 +64,7 @@ class DAEDL(EvidentialEstimator):
     classes_ : ndarray, shape (k,)
         Class labels; the columns of ``predict_proba``.
     module_ : torch.nn.Module
-        The trained network, in float64.
+        The trained network, in eval mode.
     density_ : density estimator
         Fitted on the features of the training rows as they are, without augmentation.
     density_range_ : tuple of float
@@ -78,8 +80,9 @@ class DAEDL(EvidentialEstimator):
     -----
     Far from the data the Dirichlet is the uniform one, which is the `prior` of the answers. An
     input near the data whose logits are negative has a strength below that, and a vacuity of 1 as
-    well; ``uncertainty`` ranks by ``K / S``, as the authors do. All inputs below the smallest
-    training density tie.
+    well; ``uncertainty`` ranks by ``K / S``, as the authors do, and all inputs below the smallest
+    training density tie. Their labels do not: such an input gets concentrations of one but for a
+    billionth, in the order of its logits, so that ``predict`` and ``predict_proba`` agree.
 
     Departures from the released code: the mean over a batch, where it sums; shrinkage, where it
     adds jitter to a singular covariance; validation in evaluation mode, where it trains batch
@@ -101,8 +104,8 @@ class DAEDL(EvidentialEstimator):
     (True, array([[0.125, 0.125, 0.125, 0.125, 0.125, 0.125, 0.125, 0.125]]))
     """
 
-    _default_training = Training(epochs=8, learning_rate=2e-3, schedule="one-cycle")
     _score = staticmethod(error_rate)
+    density_range_: tuple[float, float]
 
     def __init__(
         self,
@@ -157,6 +160,8 @@ class DAEDL(EvidentialEstimator):
         X, y, validation, checkpoint, progress
             As for `dipedl.nn.TorchClassifier.fit`.
         """
+        if hasattr(self, "density_range_"):
+            del self.density_range_  # one that is interrupted must not answer with the old density
         super().fit(X, y, validation, checkpoint=checkpoint, progress=progress)
         features = self.transform(X)
         self.density_ = fitted_density(
@@ -173,17 +178,24 @@ class DAEDL(EvidentialEstimator):
 
     def predict_dirichlet(self, X: Any) -> Dirichlet:
         """The Dirichlet ``exp(d * logits)`` of each of the n inputs X (n, d)."""
-        return Dirichlet(np.exp(np.clip(self._scaled_logits(X), -_TOP, _TOP)))
+        d, logits = self._typicality_and_logits(X)
+        # With d = 0 all classes would tie, and argmax would name the first. Their order is kept by
+        # concentrations that differ from one by a billionth.
+        least = _LEAST / np.maximum(np.abs(logits).max(axis=1, keepdims=True), 1.0)
+        return Dirichlet(np.exp(np.clip(np.maximum(d, least) * logits, -_TOP, _TOP)))
 
     def _log_evidence(self, X: Any) -> np.ndarray:
-        return np.asarray(logsumexp(self._scaled_logits(X), axis=1))
+        d, logits = self._typicality_and_logits(X)
+        return np.asarray(logsumexp(d * logits, axis=1))
 
-    def _scaled_logits(self, X: Any) -> np.ndarray:
+    def _typicality_and_logits(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """The d (n, 1) and logits (n, k) of X."""
+        check_is_fitted(self, "density_range_")
         both = self._forward(X, _features_and_logits)
         k = len(self.classes_)
-        return np.asarray(self._scale(both[:, :-k])[:, None] * both[:, -k:])
+        return self._typicality(both[:, :-k])[:, None], both[:, -k:]
 
-    def _scale(self, features: np.ndarray) -> np.ndarray:
+    def _typicality(self, features: np.ndarray) -> np.ndarray:
         """How typical features (n, p) are: 0 for the least typical training row, 1 for the most."""
         low, high = self.density_range_
         # Not clipped above: beyond the most typical training row the evidence goes on growing.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,6 +25,8 @@ from ._sampling import mean_proba, uncertainty_of
 __all__ = ["DeepEnsemble"]
 
 _PROBE = 256
+
+Progress = Callable[[dict[str, Any]], object]
 
 
 class DeepEnsemble(ClassifierMixin, BaseEstimator):
@@ -103,6 +106,7 @@ class DeepEnsemble(ClassifierMixin, BaseEstimator):
         validation: tuple[Any, Any] | None = None,
         *,
         checkpoint: str | Path | None = None,
+        progress: Progress | None = None,
     ) -> Self:
         """Fit every member on all of X and y.
 
@@ -116,23 +120,33 @@ class DeepEnsemble(ClassifierMixin, BaseEstimator):
             Handed to the ``fit`` of every member where that takes it.
         checkpoint : path, optional
             As in `dipedl.nn.train`, for members whose ``fit`` takes it: member i keeps its own in
-            the file of this name with ``.i`` behind it.
+            the file of this name with ``.i`` behind it. A member that was finished is only read.
+        progress : callable, optional
+            As in `dipedl.nn.train`, for members whose ``fit`` takes it. The dict has the number of
+            the "member", from 1, and of "members" too, and "seconds_left" are those of all.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the estimator, its number, X or y is not what it must be.
         """
         if not isinstance(self.n_members, int | np.integer) or self.n_members < 2:
             raise ValueError(f"n_members must be an integer >= 2, got {self.n_members!r}")
         X, y = labelled_inputs(self, X, y)
         check_class_counts(y)
         template = _template(self.estimator)
-        takes_it = validation is not None and has_fit_parameter(template, "validation")
-        keywords = {"validation": validation} if takes_it else {}
         draw = check_random_state(self.random_state)
         self.member_seeds_ = draw.randint(2**31 - 1, size=self.n_members).tolist()
-        self.members_ = [
-            fitted_classifier(
-                _member(template, seed), X, y, keywords | _checkpoint(template, checkpoint, i)
-            )
-            for i, seed in enumerate(self.member_seeds_)
-        ]
+        members = []
+        for i, seed in enumerate(self.member_seeds_):
+            offered = {
+                "validation": validation,
+                "checkpoint": None if checkpoint is None else Path(f"{checkpoint}.{i}"),
+                "progress": None if progress is None else _report(progress, i, self.n_members),
+            }
+            keywords = _taken(template, offered)
+            members.append(fitted_classifier(_member(template, seed), X, y, keywords))
+        self.members_ = members
         self.classes_ = np.unique(y)
         self._warn_if_alike(_safe_indexing(X, np.arange(min(len(y), _PROBE))))
         return self
@@ -206,10 +220,24 @@ def _member(template: Any, seed: int) -> Any:
     return clone(template).set_params(**dict.fromkeys(_seed_names(template), seed))
 
 
-def _checkpoint(template: Any, path: str | Path | None, member: int) -> dict[str, Path]:
-    if path is None or not has_fit_parameter(template, "checkpoint"):
-        return {}
-    return {"checkpoint": Path(f"{path}.{member}")}
+def _taken(estimator: Any, offered: dict[str, Any]) -> dict[str, Any]:
+    """Those of the arguments offered that are there and that ``estimator.fit`` takes."""
+    return {
+        name: value
+        for name, value in offered.items()
+        if value is not None and has_fit_parameter(estimator, name)
+    }
+
+
+def _report(progress: Progress, member: int, n_members: int) -> Progress:
+    """What a member calls after every epoch: says which member, and the time all of them need."""
+
+    def report(of_member: dict[str, Any]) -> None:
+        later = (n_members - 1 - member) * of_member["epochs"] * of_member["seconds"]
+        left = of_member["seconds_left"] + later
+        progress(of_member | {"member": member + 1, "members": n_members, "seconds_left": left})
+
+    return report
 
 
 def _seed_names(estimator: Any) -> list[str]:

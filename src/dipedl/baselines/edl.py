@@ -61,7 +61,7 @@ class EDL(EvidentialEstimator):
     classes_ : ndarray, shape (k,)
         Class labels; the columns of ``predict_proba``.
     module_ : torch.nn.Module
-        The trained network, in float64.
+        The trained network, in eval mode.
     history_ : History
         Loss, score and seconds of every epoch. The score is the error rate on validation data.
     image_shape_ : tuple of int
@@ -85,7 +85,6 @@ class EDL(EvidentialEstimator):
     (True, Dirichlet(n=2, k=3, dtype=float64))
     """
 
-    _default_training = Training(epochs=8, learning_rate=2e-3, schedule="one-cycle")
     _score = staticmethod(error_rate)
 
     def __init__(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -91,6 +91,9 @@ class MCDropout(TorchClassifier):
     True
     """
 
+    _default_backbone: ClassVar[Backbone] = MLP(dropout=0.5)
+    _default_training: ClassVar[Training] = TRAINING
+
     def __init__(
         self,
         backbone: Backbone | None = None,
@@ -139,9 +142,8 @@ class MCDropout(TorchClassifier):
         """
         check_integer("n_samples", self.n_samples)
         seeds = np.random.SeedSequence(self._seed()).generate_state(self.n_samples)
-        super().fit(X, y, validation, checkpoint=checkpoint, progress=progress)
         self.sample_seeds_ = seeds.tolist()
-        return self
+        return super().fit(X, y, validation, checkpoint=checkpoint, progress=progress)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Mean class probabilities of inputs X (n, d) over the passes, shape (n, k)."""
@@ -173,12 +175,6 @@ class MCDropout(TorchClassifier):
             return torch.from_numpy(np.ascontiguousarray(reduce(samples)))
 
         return self._forward(X, answer)
-
-    def _backbone(self) -> Backbone:
-        return MLP(dropout=0.5) if self.backbone is None else super()._backbone()
-
-    def _settings(self) -> Training:
-        return TRAINING if self.training is None else self.training
 
     def _build(self, n_outputs: int, seed: int) -> Network:
         network = super()._build(n_outputs, seed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +18,7 @@ from ..nn.losses import uce
 from ..nn.radial_flow import RadialFlow
 from ..nn.training import Training
 from ._evidential import EvidentialEstimator, additive_dirichlet
+from ._recipe import TRAINING
 
 __all__ = ["PostNet"]
 
@@ -60,7 +62,7 @@ class PostNet(EvidentialEstimator):
     budget_ : ndarray, shape (k,)
         N_c of each class.
     module_ : torch.nn.Module
-        The trained encoder and flows, in float64. Its outputs are log(N_c q(z | c)), in nats; its
+        The trained encoder and flows. Its outputs are log(N_c q(z | c)), in nats; its
         features are z.
     history_ : History
         Loss, score and seconds of every epoch. The score is the loss on validation data.
@@ -88,7 +90,7 @@ class PostNet(EvidentialEstimator):
     (True, (150, 2))
     """
 
-    _default_training = Training(epochs=8, learning_rate=5e-3, schedule="one-cycle")
+    _default_training = replace(TRAINING, learning_rate=5e-3)
 
     def __init__(
         self,

@@ -9,11 +9,11 @@ from torch import Tensor
 from ..dirichlet import Dirichlet
 from ..nn._checks import check_choice, check_number
 from ..nn._network import Backbone
-from ..nn.convlin import ConvLin
 from ..nn.evidence_functions import evidence_from_logits
 from ..nn.losses import projected_mse
 from ..nn.training import Training
 from ._evidential import EVIDENCE_NAMES, EvidentialEstimator, additive_dirichlet, error_rate
+from .redl import REDL
 
 __all__ = ["ReEDL"]
 
@@ -47,7 +47,7 @@ class ReEDL(EvidentialEstimator):
     classes_ : ndarray, shape (k,)
         Class labels; the columns of ``predict_proba``.
     module_ : torch.nn.Module
-        The trained network, in float64.
+        The trained network, in eval mode.
     history_ : History
         Loss, score and seconds of every epoch. The score is the error rate on validation data.
     image_shape_ : tuple of int
@@ -70,7 +70,6 @@ class ReEDL(EvidentialEstimator):
     True
     """
 
-    _default_training = Training(epochs=8, learning_rate=2e-3, schedule="one-cycle")
     _score = staticmethod(error_rate)
 
     def __init__(
@@ -98,19 +97,11 @@ class ReEDL(EvidentialEstimator):
 
         ``fit`` needs validation data, for the choice of the epoch.
         """
+        published = REDL.as_published()
         return cls(
-            ConvLin(),
-            Training(
-                epochs=60,
-                batch_size=64,
-                learning_rate=1e-3,
-                schedule="step",
-                step_size=15,
-                decay=0.1,
-                restore_best=True,
-                validate_every=2,
-            ),
-            lambda2=0.1,
+            published.backbone,
+            published.training,
+            lambda2=published.lambda2,
             image_shape=image_shape,
             random_state=random_state,
         )

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -24,6 +24,7 @@ from .training import History, Training, train
 
 _CHUNK = 512
 _ROUNDING = 1e-6
+_NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
 
 Pair = tuple[np.ndarray, np.ndarray]
 
@@ -36,6 +37,10 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator):
     ``predict_proba``. One that needs more overrides ``fit`` out of the same steps: ``_checked``,
     ``_build``, ``_train``.
     """
+
+    #: What a parameter that is None stands for.
+    _default_backbone: ClassVar[Backbone] = MLP()
+    _default_training: ClassVar[Training] = Training()
 
     backbone: Backbone | None
     training: Training | None
@@ -72,21 +77,28 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator):
         ------
         ValueError
             If X, y or `validation` do not fit one another, the image shape or the backbone.
+        FloatingPointError
+            If the loss is not finite. As after a KeyboardInterrupt, ``module_`` is then the network
+            of the end of the last whole epoch.
         """
         X, y, validation = self._checked(X, y, validation)
         seed = self._seed()
         module = self._build(len(self.classes_), seed)
-        self.history_ = self._train(
-            module,
-            self._loss,
-            X,
-            y,
-            validation,
-            self._score,
-            seed=seed,
-            checkpoint=checkpoint,
-            progress=progress,
-        )
+        try:
+            self.history_ = self._train(
+                module,
+                self._loss,
+                X,
+                y,
+                validation,
+                self._score,
+                seed=seed,
+                checkpoint=checkpoint,
+                progress=progress,
+            )
+        except (FloatingPointError, KeyboardInterrupt):
+            self.module_ = module
+            raise
         self.module_ = module
         return self
 
@@ -122,13 +134,13 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator):
         return int(check_random_state(self.random_state).randint(2**31))
 
     def _settings(self) -> Training:
-        training = Training() if self.training is None else self.training
+        training = self._default_training if self.training is None else self.training
         if not isinstance(training, Training):
             raise TypeError(f"training must be None or a Training, got {training!r}")
         return training
 
     def _backbone(self) -> Backbone:
-        backbone = MLP() if self.backbone is None else self.backbone
+        backbone = self._default_backbone if self.backbone is None else self.backbone
         if not isinstance(backbone, Backbone):
             raise TypeError(
                 "backbone must be None or one of dipedl.nn (such as LeNet5(), FastCNN(), MLP()), "
@@ -194,21 +206,22 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator):
         progress: Callable[[dict[str, Any]], object] | None = None,
     ) -> History:
         """Train `module` on what ``_checked`` gave; it ends in eval mode with plain weights."""
-        history = train(
-            module,
-            loss,
-            (as_tensor(X), as_tensor(y)),
-            self._settings(),
-            seed=seed,
-            validation=None
-            if validation is None
-            else (as_tensor(validation[0]), as_tensor(validation[1])),
-            score=score,
-            checkpoint=checkpoint,
-            progress=progress,
-        )
-        baked(module).to(self._dtype())
-        return history
+        try:
+            return train(
+                module,
+                loss,
+                (as_tensor(X), as_tensor(y)),
+                self._settings(),
+                seed=seed,
+                validation=None
+                if validation is None
+                else (as_tensor(validation[0]), as_tensor(validation[1])),
+                score=score,
+                checkpoint=checkpoint,
+                progress=progress,
+            )
+        finally:
+            baked(module).to(self._dtype())
 
     def _forward(
         self,
@@ -216,21 +229,34 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator):
         function: Callable[[Any, Tensor], Tensor] | None = None,
         module: nn.Module | None = None,
     ) -> np.ndarray:
-        """``function(module, rows)`` in chunks of 512 rows, as one float64 array."""
+        """``function(module, rows)`` in chunks of 512 rows, as one finite float64 array."""
         check_is_fitted(self, "module_")
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        dtype = self._dtype()
+        X = validate_data(self, X, dtype=_NUMPY[dtype], reset=False)
         self._check_pixels("X", X)
         settings = self._settings()
-        device, dtype = resolve_device(settings.device), self._dtype()
+        device = resolve_device(settings.device)
         network = _on(device, self.module_ if module is None else module)
         apply = function or (lambda module, chunk: module(chunk))
-        rows = as_tensor(X)
         with torch.inference_mode(), threads(settings.n_jobs):
             parts = [
-                apply(network, chunk.to(device, dtype)).double().cpu()
-                for chunk in torch.split(rows, _CHUNK)
+                apply(network, as_tensor(X[start : start + _CHUNK]).to(device)).double().cpu()
+                for start in range(0, len(X), _CHUNK)
             ]
-        return np.asarray(torch.cat(parts).numpy())
+        answers = np.asarray(torch.cat(parts).numpy())
+        _check_finite(answers, X)
+        return answers
+
+
+def _check_finite(answers: np.ndarray, X: np.ndarray) -> None:
+    bad = ~np.isfinite(answers).all(axis=tuple(range(1, answers.ndim)))
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        raise ValueError(
+            f"the network gives NaN or infinity for {int(bad.sum())} of {len(X)} rows of X, the "
+            f"first of them row {row} with values up to {np.abs(X[row]).max():g}; scale the inputs "
+            "as those of fit"
+        )
 
 
 def _on(device: torch.device, module: nn.Module) -> nn.Module:
