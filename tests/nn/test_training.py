@@ -393,6 +393,9 @@ def test_text_progress_tells_what_is_left():
     show({**report, "seconds_left": 0.0, "stopped_early": True})
     assert "epoch  4/50" in stream.getvalue() and "1 h 2 min left" in stream.getvalue()
     assert stream.getvalue().endswith("stopped early\n")
+    # of an ensemble
+    show({**report, "seconds_left": 0.0, "stopped_early": False, "member": 2, "members": 5})
+    assert "\nmember 2/5  epoch  4/50" in stream.getvalue()
 
 
 def test_history_counts():

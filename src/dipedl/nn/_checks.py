@@ -7,7 +7,9 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 
 def check_integer(name: str, value: Any, *, optional: bool = False) -> None:
@@ -46,6 +48,21 @@ def check_choice(name: str, value: Any, allowed: Iterable[str]) -> None:
     """Raise ValueError unless `value` is one of `allowed`."""
     if value not in tuple(allowed):
         raise ValueError(f"{name} must be one of {sorted(allowed)}, got {value!r}")
+
+
+def label_mask(alpha: Tensor, y: Any) -> Tensor:
+    """True at the label of each row of `alpha` (n, k), shape (n, k); y (n,) is checked."""
+    n, k = alpha.shape
+    if not isinstance(y, Tensor) or y.dtype != torch.int64:
+        raise TypeError(f"y must be a tensor of int64, got {getattr(y, 'dtype', type(y))}")
+    if y.shape != (n,):
+        raise ValueError(f"y must have one label a row, shape ({n},), got {tuple(y.shape)}")
+    if n and not 0 <= int(y.min()) <= int(y.max()) < k:
+        raise ValueError(
+            f"y must hold class indices 0..{k - 1}, got {int(y.min())}..{int(y.max())}; number the "
+            "classes from 0"
+        )
+    return F.one_hot(y, k).bool()
 
 
 def check_data(name: str, data: Any) -> None:

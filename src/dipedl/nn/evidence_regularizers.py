@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from .._gamma import gamma_divergence_remainder, log_ratio
+from ._checks import label_mask
 
 __all__ = ["annealed_weight", "kl_misleading", "kl_to_prior"]
 
@@ -77,7 +77,7 @@ def kl_misleading(alpha: Tensor, y: Tensor, prior: float = 1.0) -> Tensor:
     >>> kl_misleading(torch.tensor([[50.0, 1.0], [50.0, 2.0]]), torch.tensor([0, 0]))
     tensor([0.0000, 0.1931])
     """
-    label = F.one_hot(y, alpha.shape[1]).bool()
+    label = label_mask(alpha, y)
     return kl_to_prior(alpha.masked_fill(label, prior), prior)
 
 

@@ -3,16 +3,16 @@
 All are functions of concentrations or evidence and of class indices; nothing here knows a network.
 They are arranged so that float32 holds from concentrations of 1e-6 to 1e8: logarithms of ratios in
 place of differences of logarithms (see `dipedl._gamma`). A NaN that comes in goes out: stopping is
-the training loop's business.
+the training loop's business. Labels that are no class indices are a TypeError or a ValueError.
 """
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from .._gamma import digamma_excess, gamma_entropy
+from ._checks import label_mask
 
 __all__ = [
     "expected_cross_entropy",
@@ -194,12 +194,12 @@ def uce(alpha: Tensor, y: Tensor, entropy_weight: float = 1e-5) -> Tensor:
 
 
 def _one_hot(like: Tensor, y: Tensor) -> Tensor:
-    return F.one_hot(y, like.shape[1]).to(like.dtype)
+    return label_mask(like, y).to(like.dtype)
 
 
 def _split(alpha: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     """Concentration of the label and of all others together, shapes (n,)."""
-    label = _one_hot(alpha, y).bool()
+    label = label_mask(alpha, y)
     target = alpha.gather(1, y[:, None])[:, 0]
     return target, alpha.masked_fill(label, 0.0).sum(dim=1)
 

@@ -36,6 +36,7 @@ class TextProgress:
     def __call__(self, report: dict[str, Any]) -> None:
         """Print the line of one epoch; `report` is what `dipedl.nn.train` gives."""
         parts = [
+            *([f"member {report['member']}/{report['members']}"] if "member" in report else []),
             f"epoch {report['epoch']:>{len(str(report['epochs']))}}/{report['epochs']}",
             f"loss {report['loss']:.4g}",
             *([] if report["score"] is None else [f"score {report['score']:.4g}"]),
