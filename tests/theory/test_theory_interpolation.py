@@ -83,10 +83,15 @@ def test_proposition_2_10_is_a_limit_for_evidence_that_cannot_be_zero():
 
 @pytest.mark.parametrize("nu", NUS)
 def test_proposition_2_12_vacuity_under_interpolation(nu):
-    """K / (alpha_0 + nu) at every training point, whatever its label and wherever it lies."""
-    prior = np.ones(3)
-    d = icd_posterior(Y.numpy(), prior, nu=nu)
+    """K / (alpha_0 + nu) at every training point, whatever its label and wherever it lies.
+
+    In closed form, and for what an optimiser of the loss with lambda = 1 / nu ends at.
+    """
+    ones = torch.ones(3, dtype=torch.float64)
+    d = icd_posterior(Y.numpy(), ones.numpy(), nu=nu)
     np.testing.assert_allclose(d.vacuity, 3 / (3 + nu), rtol=1e-12)
+    found = minimise(lambda alpha: library_edl_loss(alpha, Y, ones, 1 / nu), (4, 3))
+    np.testing.assert_allclose(Dirichlet(found, prior=ones).vacuity, 3 / (3 + nu), rtol=1e-5)
 
 
 def test_proposition_2_12_with_a_prior_that_does_not_sum_to_k():
