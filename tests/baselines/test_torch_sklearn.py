@@ -1,0 +1,27 @@
+"""The whole of scikit-learn's contract, for every baseline that trains a network."""
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+pytest.importorskip("torch")
+
+from dipedl.baselines import DAEDL, EDL, REDL, MCDropout, PostNet, ReEDL
+from dipedl.nn import MLP, Training
+
+NETWORK, TRAINING = MLP((16,)), Training(epochs=20, batch_size=16, learning_rate=0.02, n_jobs=1)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(
+    [
+        EDL(NETWORK, TRAINING),
+        # its KL would come before the classes are learned
+        REDL(NETWORK, TRAINING, annealing_epochs=40),
+        ReEDL(NETWORK, TRAINING),
+        DAEDL(NETWORK, TRAINING),
+        PostNet(NETWORK, TRAINING, latent_dim=2),
+        MCDropout(MLP((16,), dropout=0.2), TRAINING, n_samples=5),
+    ]
+)
+def test_sklearn_contract(estimator, check):
+    check(estimator)
