@@ -10,6 +10,10 @@ from dipedl.nn import MLP, Training
 
 NETWORK, TRAINING = MLP((16,)), Training(epochs=20, batch_size=16, learning_rate=0.02, n_jobs=1)
 
+#: An answer depends on the other rows it is asked with in the last digits of float32; the check
+#: allows 1e-7. The check of our own (`dipedl.testing`) allows what float32 needs.
+EXPECTED = {"check_methods_subset_invariance": "networks answer in float32"}
+
 
 @pytest.mark.slow
 @parametrize_with_checks(
@@ -21,7 +25,8 @@ NETWORK, TRAINING = MLP((16,)), Training(epochs=20, batch_size=16, learning_rate
         DAEDL(NETWORK, TRAINING),
         PostNet(NETWORK, TRAINING, latent_dim=2),
         MCDropout(MLP((16,), dropout=0.2), TRAINING, n_samples=5),
-    ]
+    ],
+    expected_failed_checks=lambda estimator: EXPECTED,
 )
 def test_sklearn_contract(estimator, check):
     check(estimator)
