@@ -73,7 +73,11 @@ def test_seeds_after_one_another_reach_the_run(monkeypatch):
         (["run", "mnist", "--budget", "0"], "budget must be > 0"),
         (["run", "nowhere/x.toml"], "No such file"),
         (["methods", "mnist", "--profile", "cqu"], "did you mean 'cpu'?"),
+        (["run", "mnist", "--data", "nowhere"], "--data must be the folder that holds mnist/"),
         (["rescore", "mnst"], "did you mean 'mnist'?"),
+        (["rescore", "mnist"], "no results of suite 'mnist', profile 'smoke'"),
+        (["sweep", "mnist", "gama"], "unknown sweep 'gama', did you mean 'gamma'?"),
+        (["report", "mnist", "--file", "nowhere/x.html"], "the folder 'nowhere' does not exist"),
     ],
 )
 def test_what_is_wrong_is_one_line_and_exit_code_2(arguments, message, tmp_path):
@@ -125,3 +129,32 @@ def test_rescore_counts_rows_and_trains_nothing(tmp_path):
     done = dipedl("rescore", "mnist", "--out", tmp_path)
     assert (done.exit_code, done.stdout) == (0, "1 rows computed again.\n")
     assert load_rows("mnist", out=tmp_path)[0]["intervals"]  # as the suite's profile says
+
+
+def test_a_sweep_needs_a_method_with_a_density(tmp_path):
+    write_synthetic_store(tmp_path, methods=["edl"], seeds=[10], n_resamples=0)
+    done = dipedl("sweep", "mnist", "gamma", "--method", "edl", "--out", tmp_path)
+    assert done.exit_code == 2
+    assert "method must be one with a classifier and a density" in done.stderr
+
+
+def test_a_torn_line_is_told_once(tmp_path):
+    store = write_synthetic_store(tmp_path, methods=["edl"], seeds=[10], n_resamples=0)
+    with (store.folder / "rows.jsonl").open("a") as file:
+        file.write('{"suite": "mn')
+    done = dipedl("table", "mnist", "--out", tmp_path, "--no-trivial")
+    assert done.exit_code == 0
+    assert done.stderr.count("torn last line") == done.stderr.count("\n") == 1
+    assert done.stderr.startswith("dipedl: ")
+
+
+def test_a_gpu_that_is_not_there_is_refused_once_before_anything_begins(tmp_path):
+    torch = pytest.importorskip("torch")
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    suite, out = tmp_path / "tiny.toml", tmp_path / "out"
+    suite.write_text(TINY.replace("epochs = 2,", 'epochs = 2, device = "cuda",'))
+    done = dipedl("run", suite, "--out", out, "--quiet")
+    assert done.exit_code == 2
+    assert "tiny.toml: " in done.stderr and "device='cuda' was asked for" in done.stderr
+    assert done.stderr.count("\n") == 1

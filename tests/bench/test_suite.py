@@ -26,6 +26,7 @@ def planned(suite, methods=("dip-edl",), profile="smoke"):
         ("dataset =", "datset =", "profiles.smoke: unknown key 'datset', did you mean 'dataset'"),
         ("train = 200", "trian = 200", "profiles.smoke.limit: unknown key 'trian', did you mean"),
         ('"mini-mnist"', '"mini-mnst"', "profiles.smoke.dataset: unknown data set 'mini-mnst'"),
+        ('ood = ["kmnist"]', 'ood = ["kmnits"]', "ood: unknown OOD set 'kmnits', did you mean 'km"),
         ("train = 200", "train = 0", "profiles.smoke.limit.train: .* got 0"),
         ("= 0.25", '= "a"', "validation_fraction: .* got 'a'"),
         ("resamples = 0", "[profiles.smoke.methods.edll]\nx = 1", "unknown name 'edll', did you m"),

@@ -78,7 +78,7 @@ def test_float32_lines(parts):
 
 
 def test_methods_without_parts_are_refused(store):
-    with pytest.raises(LookupError, match="has no part 'classifier'"):
+    with pytest.raises(LookupError, match="must be one with a classifier and a density"):
         stored_parts(store, "edl")
     with pytest.raises(LookupError, match="must hold log_evidence"):
         stored_parts(store, "max-softmax")

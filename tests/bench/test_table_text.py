@@ -168,8 +168,8 @@ def test_command_sweep(root, what):
         (["table", "cifar"], "no results of suite 'cifar'"),
         (["table", "mnist", "--profile", "cpu"], "no results of suite 'mnist', profile 'cpu'"),
         (["table", "mnist", "--json", "--markdown"], "exclude each other"),
-        (["sweep", "mnist", "nu"], "must be one of ablation, gamma, sigma, got 'nu'"),
-        (["sweep", "mnist", "gamma", "--method", "edl"], "has no part 'classifier'"),
+        (["sweep", "mnist", "nu"], "unknown sweep 'nu'; known: "),
+        (["sweep", "mnist", "gamma", "--method", "edl"], "one with a classifier and a density"),
         (["sweep", "mnist", "gamma", "--method", "dip"], "no row of method 'dip'"),
     ],
 )

@@ -11,7 +11,7 @@ import numpy as np
 from ..datasets import Dataset, load_mini_mnist, load_mnist
 from .scores import OOD_PREFIX
 
-__all__ = ["LABELLED", "LOADERS", "Splits", "make_splits"]
+__all__ = ["LABELLED", "LOADERS", "OOD_SETS", "Splits", "make_splits"]
 
 LABELLED = ("train", "validation", "test")
 
@@ -21,6 +21,9 @@ LOADERS: dict[str, Callable[[tuple[str, ...]], Dataset]] = {
     "mini-mnist": lambda ood: load_mini_mnist(),
     "mnist": lambda ood: load_mnist(ood=ood),
 }
+
+#: OOD sets that every one of them has.
+OOD_SETS = ("kmnist", "omniglot", "omniglot_inverted")
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +13,7 @@ from .lock import try_locked
 from .plan import MethodPart, Part, plan, trained_parts
 from .process import run_in_process
 from .rows import make_row, rescored
-from .store import Store, default_root
+from .store import Store, default_root, load_rows
 from .suite import Suite, load_suite
 from .worker import FATAL, Job
 
@@ -125,6 +125,7 @@ def rescore(
     loaded = load_suite(suite)
     resamples = loaded.profile(profile).resamples
     store = Store(out or default_root(), loaded.name, profile)
+    load_rows(loaded.name, profile, out)  # says so if there are none
     return store.change_rows(
         lambda row: (
             rescored(row, store.arrays_of(row), resamples)
@@ -158,6 +159,8 @@ class _Run:
             f"{self.suite.name}, profile {self.profile}: {len(methods)} methods x {len(seeds)} "
             f"seeds; {result.present} rows are there, {len(todo)} to do; in {self.store.folder}"
         )
+        if todo:
+            _check_devices(methods)
         broken: dict[tuple[str, int], str] = {}
         while todo:
             waiting = self._pass(todo, result, broken)
@@ -283,6 +286,39 @@ class _Run:
         names = ", ".join(f"{method.name} ({seed})" for method, seed in waiting)
         self.say(f"another run is at work on {names}; waiting for it")
         time.sleep(2)
+
+
+def _check_devices(methods: Iterable[MethodPart]) -> None:
+    """Where no method can have the device it asks for, say so once and before anything begins."""
+    missing = [_missing_device(method) for method in methods]
+    if missing and all(missing):
+        raise ValueError(missing[0])
+
+
+def _missing_device(method: MethodPart) -> str:
+    """Why a part of a method cannot have its device, or nothing."""
+    asked = [(part, name) for part in trained_parts(method) for name in _devices(part.table)]
+    for part, name in asked:
+        from ..nn._device import resolve_device
+
+        try:
+            resolve_device(name)
+        except ValueError as error:
+            return f"{part.where}: {error}"
+    return ""
+
+
+def _devices(value: Any) -> Iterator[str]:
+    """Every device that a table asks for by name."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            if key == "device" and item not in ("auto", "cpu"):
+                yield str(item)
+            else:
+                yield from _devices(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _devices(item)
 
 
 def _missing(store: Store, todo: list[tuple[MethodPart, int]]) -> list[Part]:

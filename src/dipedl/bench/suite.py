@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from .data import LOADERS
+from .data import LOADERS, OOD_SETS
 from .names import refuse_unknown
 
 __all__ = [
@@ -217,6 +217,7 @@ def checked_method(table: Table, where: str) -> Method:
 
 
 def _check_names(suite: Suite, where: str) -> None:
+    _located(f"{where}: ood", "OOD set", suite.ood, OOD_SETS)
     for name, profile in suite.profiles.items():
         place = f"{where}: profiles.{name}"
         for section in ("classifiers", "densities", "methods"):

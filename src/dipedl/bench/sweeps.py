@@ -49,6 +49,10 @@ def stored_parts(store: Store, method: str = "dip-edl") -> dict[int, Parts]:
             f"no row of method {method!r} in {str(store.folder)!r}; run it first: "
             f"dipedl bench run {store.suite} --methods {method} --profile {store.profile}"
         )
+    if "classifier" not in rows[0]["parts"]:
+        raise LookupError(
+            f"method must be one with a classifier and a density, such as 'dip-edl', got {method!r}"
+        )
     return {row["seed"]: _parts(store, row) for row in rows}
 
 

@@ -54,6 +54,11 @@ def run(
 
     May be killed at any time: the same command goes on.
     """
+    if data is not None and not data.is_dir():
+        _fail(
+            "--data must be the folder that holds mnist/, kmnist/ and omniglot/, "
+            f"but {str(data)!r} is no folder"
+        )
     wanted = None if methods == "all" else [m.strip() for m in methods.split(",") if m.strip()]
     runner = _runner()
     try:

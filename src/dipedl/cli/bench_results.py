@@ -35,6 +35,14 @@ Json = Annotated[bool, typer.Option("--json", help="Every cell, for machines.")]
 
 _SWEEPS = ("ablation", "gamma", "sigma")
 
+#: What ± and the paper's numbers are, below each sweep.
+_READ = {
+    "ablation": "± is the population standard deviation over seeds; the paper ran once.",
+    "gamma": "± is the population standard deviation over seeds; the paper ran once.",
+    "sigma": "± is the standard deviation over the draws of noise, as in the paper. * marks a mean "
+    "more than two standard deviations, of ours and the paper's together, from the paper's.",
+}
+
 
 def table(
     suite: SuiteName,
@@ -76,7 +84,10 @@ def sweep(
 ) -> None:
     """Print the component ablation, or the sweep over gamma or sigma; trains nothing."""
     if what not in _SWEEPS:
-        _fail(f"must be one of {', '.join(_SWEEPS)}, got {what!r}")
+        from ..bench.names import refuse_unknown
+
+        with _explained():
+            refuse_unknown("sweep", [what], _SWEEPS)
     with _explained():
         from ..bench.sweeps import stored_parts
 
@@ -96,6 +107,8 @@ def report(
     file: Annotated[Path, typer.Option(help="Where to write it.")] = Path("bench.html"),
 ) -> None:
     """Write one HTML page with all tables and figures; it loads nothing."""
+    if not file.parent.is_dir():
+        _fail(f"--file: the folder {str(file.parent)!r} does not exist; make it first")
     with _explained():
         from ..bench.report import render
 
@@ -162,6 +175,7 @@ def _print_sweep(what: str, lines: Sequence[Line], parts: Sequence[Parts], suite
         console.print(Text("The same ranked in float32: rounding noise where there should be ties"))
         console.print()
         _print_by_set(console, what, float32_lines(parts, suite))
+    console.print(Text(_READ[what]))
 
 
 def _print_by_set(console: Console, what: str, lines: Sequence[Line]) -> None:
@@ -188,11 +202,14 @@ def _by_set(lines: Sequence[Line]) -> dict[str, list[str]]:
 def _explained() -> Iterator[None]:
     """Turn what users can mend into one line and exit code 2."""
     try:
-        yield
+        with warnings.catch_warnings(record=True) as seen:
+            yield
     except ImportError as error:
         _fail(str(explain_missing(error, "dipedl bench")))
     except (ValueError, LookupError, OSError) as error:
         _fail(str(error.args[0]) if isinstance(error, LookupError) else str(error))
+    for text in dict.fromkeys(str(warning.message) for warning in seen):
+        typer.echo(f"dipedl: {text}", err=True)
 
 
 def _fail(message: Any) -> NoReturn:
