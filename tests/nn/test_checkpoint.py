@@ -227,7 +227,7 @@ def test_no_space_left(tmp_path):
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
     try:
-        with pytest.raises(OSError, match=r"it needs \d+ MB: free some space") as error:
+        with pytest.raises(OSError, match=r"it needs [\d.]+ MB: free some space") as error:
             run(path, module)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

@@ -77,8 +77,8 @@ def save_checkpoint(path: Path, state: dict[str, Any], fingerprint: dict[str, st
         raise type(error)(
             error.errno,
             f"checkpoint cannot be written ({error.strerror}); it needs "
-            f"{buffer.tell() / 1e6:.0f} MB: free some space or pass another path. The module holds "
-            "the last epoch, and an earlier checkpoint is as it was",
+            f"{max(buffer.tell() / 1e6, 0.1):.1f} MB: free some space or pass another path. The "
+            "module holds the last epoch, and an earlier checkpoint is as it was",
             str(path),
         ) from error
 
