@@ -145,9 +145,9 @@ MUTANTS = [
     ),
     Mutant(
         "neighbour distance as the fast search gives it",
-        "density/knn.py",
+        "density/_neighbors.py",
         'return np.asarray(np.sqrt(np.einsum("ij,ij->i", gap, gap)))',
-        "return self.neighbors_.kneighbors(X)[0][:, -1]",
+        "return index.kneighbors(X)[0][:, -1]",
         "density/test_knn.py",
     ),
     Mutant(
@@ -198,6 +198,27 @@ MUTANTS = [
         "np.where(self.score_samples(X) < threshold, -1, 1)",
         "np.where(self.score_samples(X) < threshold, 1, -1)",
         "test_classifier.py",
+    ),
+    Mutant(
+        "tempering turned over",
+        "dirichlet.py",
+        "added = nu * _counts(",
+        "added = 1 / nu * _counts(",
+        "theory/test_theory_posteriors.py",
+    ),
+    Mutant(
+        "KL without the strength",
+        "nn/evidence_regularizers.py",
+        "leading = t * (q",
+        "leading = (q",
+        "nn/test_losses.py",
+    ),
+    Mutant(
+        "KL on the target class too",
+        "nn/evidence_regularizers.py",
+        "return kl_to_prior(alpha.masked_fill(label, prior), prior)",
+        "return kl_to_prior(alpha, prior)",
+        "nn/test_losses.py",
     ),
 ]
 
