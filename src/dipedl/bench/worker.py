@@ -186,8 +186,9 @@ def _answers(model: Any, job: Job, X: Mapping[str, np.ndarray], costs: Costs) ->
 
 def _count_earlier_epochs(model: Any, costs: Costs) -> None:
     """A resumed training took as long as all its epochs did, not only those of this process."""
-    epochs = getattr(getattr(model, "history_", None), "seconds", ())
-    missing = sum(epochs) - costs.seconds["train"]
+    histories = (getattr(m, "history_", None) for m in getattr(model, "members_", [model]))
+    epochs = sum(sum(getattr(history, "seconds", ())) for history in histories)
+    missing = epochs - costs.seconds["train"]
     if missing > 0:
         costs.cpu_seconds["train"] *= 1 + missing / max(costs.seconds["train"], 1e-9)
         costs.seconds["train"] += missing
