@@ -1,0 +1,93 @@
+"""A part as its process trains it: what is stored is what the classes answer."""
+
+import numpy as np
+import pytest
+from sklearn.frozen import FrozenEstimator
+
+pytest.importorskip("torch")
+pytest.importorskip("pydantic")
+
+from tiny_suite import TINY
+
+from dipedl import DIPClassifier
+from dipedl.baselines import EDL
+from dipedl.bench import Store
+from dipedl.bench.data import make_splits
+from dipedl.bench.plan import plan, trained_parts
+from dipedl.bench.runner import _Run
+from dipedl.bench.suite import parse_suite
+from dipedl.bench.worker import train_part
+from dipedl.density import GDADensity
+from dipedl.nn import MLP, TorchClassifier, Training
+from dipedl.preprocessing import LogitPixels
+
+SEED = 1
+LOGITS = """
+[densities.logits]
+estimator = "GDADensity"
+features = { name = "LogitPixels", lam = 0.01 }
+shrinkage = 0.1
+
+[methods.dip-edl-logits]
+title = "DIP-EDL on logits"
+estimator = "DIPClassifier"
+classifier = "net"
+density = "logits"
+statistics = "validation"
+normalizer = { name = "RobustZScore" }
+"""
+TRAINING = Training(epochs=2, batch_size=32, n_jobs=1)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """Suite, splits, and the arrays of every part by method and role."""
+    root = tmp_path_factory.mktemp("worker")
+    suite = parse_suite(TINY + LOGITS, "tiny.toml")
+    methods = plan(suite, "smoke", ["dip-edl-features", "dip-edl-logits", "edl"], "tiny.toml")
+    run = _Run(suite, "smoke", Store(root, "tiny", "smoke"), None, None, print)
+    arrays, said = {}, []
+    for method in methods:
+        for part in trained_parts(method):
+            if not run.store.has_arrays(part.name, part.digest, SEED):
+                train_part(run._job(part, SEED), said.append)
+            found = run.store.load(part.name, part.digest, SEED)
+            arrays[method.name, part.role] = found
+    return make_splits(methods[0].config["data"], SEED), arrays, said
+
+
+def test_a_method_with_a_network_of_its_own(trained):
+    splits, arrays, said = trained
+    edl = EDL(MLP(hidden=(16,)), training=TRAINING, random_state=SEED)
+    edl.fit(splits.X["train"], splits.y["train"])
+    stored = arrays["edl", "method"]
+    assert "train" not in stored
+    for split in ("validation", "test", "ood/kmnist"):
+        expected = edl.predict_proba(splits.X[split])
+        np.testing.assert_allclose(stored[split]["probabilities"], expected, atol=1e-6)
+    assert any("epoch 2/2" in text for text in said)
+
+
+def test_a_density_sees_inputs_through_its_transformer(trained):
+    splits, arrays, _ = trained
+    view = LogitPixels(lam=0.01).fit(splits.X["train"])
+    density = GDADensity(shrinkage=0.1).fit(view.transform(splits.X["train"]), splits.y["train"])
+    for split, rows in splits.X.items():
+        expected = density.score_samples(view.transform(rows))
+        stored = arrays["dip-edl-logits", "density"][split]["log_density"]
+        np.testing.assert_allclose(stored, expected, rtol=1e-9)
+
+
+def test_dip_edl_on_stored_answers_is_dip_edl_on_the_network(trained):
+    splits, arrays, _ = trained
+    net = TorchClassifier(MLP(hidden=(16,)), training=TRAINING, random_state=SEED)
+    net.fit(splits.X["train"], splits.y["train"])
+    direct = DIPClassifier(
+        FrozenEstimator(net), GDADensity(), features=FrozenEstimator(net), gamma=2.0, cv="in-sample"
+    ).fit(splits.X["train"], splits.y["train"])
+    direct.calibrate(splits.X["validation"])
+    stored = arrays["dip-edl-features", "method"]
+    for split in ("test", "ood/kmnist"):
+        expected = direct.uncertainty(splits.X[split])
+        vacuity = 10 / stored[split]["concentration"].sum(axis=1)
+        np.testing.assert_allclose(vacuity, expected, rtol=1e-3)
