@@ -6,8 +6,16 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-NAMES = ("startup", "gda_speed", "flow_speed", "install_size", "mnist_pixels", "select_density")
-NEED_MNIST = ("mnist_pixels", "select_density")
+NAMES = (
+    "startup",
+    "gda_speed",
+    "flow_speed",
+    "install_size",
+    "mnist_pixels",
+    "select_density",
+    "dip_edl_time",
+)
+NEED_MNIST = ("mnist_pixels", "select_density", "dip_edl_time")
 
 
 def main() -> None:
