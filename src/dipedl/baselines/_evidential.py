@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,9 +27,9 @@ class EvidentialEstimator(TorchEstimator):
 
     _default_training: ClassVar[Training] = TRAINING
 
+    @abstractmethod
     def predict_dirichlet(self, X: Any) -> Dirichlet:
         """The Dirichlet over the class probabilities of each of the n inputs X (n, d)."""
-        raise NotImplementedError
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities of X (n, d), the means of the Dirichlets, shape (n, k)."""
@@ -65,9 +66,9 @@ class EvidentialEstimator(TorchEstimator):
     def _log_evidence(self, X: Any) -> np.ndarray:
         return np.asarray(self.predict_dirichlet(X).log_evidence)
 
+    @abstractmethod
     def _check_parameters(self) -> None:
         """Raise TypeError or ValueError for a parameter out of range."""
-        raise NotImplementedError
 
     def _checked(self, X: Any, y: Any, validation: Any) -> Any:
         self._check_parameters()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
@@ -29,7 +30,7 @@ _NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
 Pair = tuple[np.ndarray, np.ndarray]
 
 
-class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator):
+class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
     """A scikit-learn classifier on a network.
 
     A subclass has the parameters `backbone`, `training`, `image_shape` and `random_state` and its
@@ -107,9 +108,9 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator):
         best = self.predict_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[best])
 
+    @abstractmethod
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities of inputs X (n, d), shape (n, k)."""
-        raise NotImplementedError
 
     def logits(self, X: Any) -> np.ndarray:
         """Outputs of the network on inputs X (n, d), shape (n, k)."""
@@ -119,9 +120,9 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator):
         """Features of inputs X (n, d) before the head, shape (n, n_features)."""
         return self._forward(X, lambda module, chunk: module.features(chunk))
 
+    @abstractmethod
     def _loss(self, outputs: Tensor, target: Tensor, *, epoch: int) -> Tensor:
         """Mean loss of a batch; `target` (n,) holds class numbers."""
-        raise NotImplementedError
 
     #: Validation score ``(outputs, target) -> mean, lower is better``; None: the loss.
     _score: Callable[[Tensor, Tensor], Any] | None = None
