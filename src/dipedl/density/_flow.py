@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from zuko.lazy import LazyDistribution
 
 from ..nn._device import resolve_device, seeded
-from ..nn._preprocessor import Preprocessor
+from ..nn._preprocessor import NoisyPreprocessor, Preprocessor
 from ..nn.masked_autoregressive import MaskedAutoregressive
 from ..nn.training import Training
 
@@ -42,7 +42,7 @@ class _Augment:
 
     def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
         x = x if self.first is None else self.first(x, generator)
-        if self.preprocessing.random:
+        if isinstance(self.preprocessing, NoisyPreprocessor):
             x = self.preprocessing.noise(x, generator)
         y: Tensor = self.preprocessing(x)[0]
         return y
@@ -52,7 +52,7 @@ def training_inputs(
     rows: Tensor, preprocessing: Preprocessor, settings: Training
 ) -> tuple[Tensor, Training]:
     """What is fed to training, float32, and the settings with what happens to each batch."""
-    if not (preprocessing.random or settings.augment):
+    if not (isinstance(preprocessing, NoisyPreprocessor) or settings.augment):
         return preprocessing(rows)[0].float(), settings
     there = deepcopy(preprocessing).to(resolve_device(settings.device), torch.float32)
     return rows.float(), replace(settings, augment=_Augment(settings.augment, there))

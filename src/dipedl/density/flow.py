@@ -16,6 +16,7 @@ from torch import Tensor
 
 from ..nn._device import as_tensor, resolve_device, seeded, threads
 from ..nn._estimator import _on
+from ..nn._preprocessor import NoisyPreprocessor
 from ..nn.dequantization import Dequantization
 from ..nn.masked_autoregressive import MaskedAutoregressive
 from ..nn.standardization import Standardization
@@ -209,7 +210,7 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
             If the flow was not fitted on pixels.
         """
         rows, preprocessing = self._rows(X), self.preprocessing_
-        if not preprocessing.random:
+        if not isinstance(preprocessing, NoisyPreprocessor):
             raise TypeError(
                 "bits_per_dimension needs grey levels: fit with preprocessing=Dequantization(), "
                 f"got {self._preprocessing()!r}"

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ._checks import check_integer, check_number
-from ._preprocessor import Preprocessor
+from ._preprocessor import NoisyPreprocessor
 
 __all__ = ["Dequantization"]
 
@@ -76,15 +76,13 @@ class Dequantization:
                 "Standardization() for features that are no pixels"
             )
 
-    def build(self, X: Tensor) -> Preprocessor:
+    def build(self, X: Tensor) -> NoisyPreprocessor:
         """The map; rows X (n, d) are checked, there is nothing to fit."""
         self.check("X", X)
         return _Dequantize(self.levels, self.logit)
 
 
-class _Dequantize(Preprocessor):
-    random = True
-
+class _Dequantize(NoisyPreprocessor):
     def __init__(self, levels: int, lam: float | None) -> None:
         super().__init__()
         self.levels, self.lam = levels, lam
