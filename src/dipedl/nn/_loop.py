@@ -31,6 +31,8 @@ OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 }
 #: Where PyTorch has one kernel for the whole update: half the time of one for each operation.
 _FUSED = ("cpu", "cuda")
+#: Where bfloat16 is made in hardware, or at least no slower.
+_HALF = ("cpu", "cuda")
 
 
 class Run:
@@ -140,8 +142,8 @@ class Run:
 
     def _outputs(self, inputs: Tensor) -> Tensor:
         """Outputs of the module, in float32 at least: no loss ever sees half precision."""
-        amp = self.settings.amp and self.device.type == "cuda"
-        with torch.autocast("cuda", dtype=torch.bfloat16, enabled=amp):
+        amp = self.settings.amp and self.device.type in _HALF
+        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=amp):
             outputs: Tensor = self.module(inputs)
         return outputs.float() if outputs.dtype in (torch.bfloat16, torch.float16) else outputs
 

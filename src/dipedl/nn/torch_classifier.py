@@ -9,7 +9,7 @@ import torch
 from scipy.special import softmax
 from torch import Tensor, nn
 
-from ._checks import check_choice
+from ._checks import check_choice, check_number
 from ._estimator import TorchEstimator
 from ._network import Backbone
 from .training import Training
@@ -38,6 +38,8 @@ class TorchClassifier(TorchEstimator):
     random_state : int, RandomState or None, default=0
         Seed of initial weights, shuffling, augmentation and dropout; PyTorch's global generator is
         left alone.
+    label_smoothing : float, default=0.0
+        Share of each label that is spread over all classes, in [0, 1).
     precision : {"float32", "float64"}, default="float32"
         In what answers are computed; training is in float32. An answer depends on the other rows it
         is asked with in the last digits of this.
@@ -78,12 +80,14 @@ class TorchClassifier(TorchEstimator):
         *,
         image_shape: tuple[int, ...] | None = None,
         random_state: Any = 0,
+        label_smoothing: float = 0.0,
         precision: str = "float32",
     ) -> None:
         self.backbone = backbone
         self.training = training
         self.image_shape = image_shape
         self.random_state = random_state
+        self.label_smoothing = label_smoothing
         self.precision = precision
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -91,7 +95,15 @@ class TorchClassifier(TorchEstimator):
         return np.asarray(softmax(self.logits(X), axis=1))
 
     def _loss(self, outputs: Tensor, target: Tensor, *, epoch: int) -> Tensor:
+        return nn.functional.cross_entropy(outputs, target, label_smoothing=self.label_smoothing)
+
+    @staticmethod
+    def _score(outputs: Tensor, target: Tensor) -> Tensor:
         return nn.functional.cross_entropy(outputs, target)
+
+    def _settings(self) -> Training:
+        check_number("label_smoothing", self.label_smoothing, "in [0, 1)", lambda x: 0 <= x < 1)
+        return super()._settings()
 
     def _dtype(self) -> torch.dtype:
         check_choice("precision", self.precision, _DTYPES)

@@ -59,8 +59,9 @@ class Training:
     device : str, default="auto"
         "auto" (a CUDA GPU where there is one, else the CPU), "cpu", "cuda", "cuda:0", "mps".
     amp : bool, default=False
-        Run the module in bfloat16 on CUDA; losses stay in float32. On other devices it changes
-        nothing.
+        Run the module in bfloat16 on CUDA and on the CPU; losses stay in float32. A CPU needs
+        AVX512-BF16 or AMX to gain by it (a convolution then takes half the time). On other devices
+        it changes nothing.
     n_jobs : int, optional
         Threads of PyTorch while it trains; None leaves its setting alone.
 
