@@ -1,0 +1,65 @@
+"""What densities made of other densities share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+
+def requires_labels(density: Any) -> bool:
+    """Whether `density` cannot be fitted without labels."""
+    return hasattr(density, "__sklearn_tags__") and get_tags(density).target_tags.required
+
+
+def check_offers(parts: list[Any], method: str) -> bool:
+    """True, or an AttributeError that names the first part without `method`."""
+    for part in parts:
+        if not hasattr(part, method):
+            raise AttributeError(f"{part} has no {method}, which all parts need")
+    return True
+
+
+def add_rows(model: Any, X: np.ndarray, y: Any, classes: Any, weights: Any) -> Any:
+    """``model.partial_fit`` with as many of the arguments as it takes; a frozen model stays."""
+    if isinstance(model, FrozenEstimator):
+        return model
+    given = {"y": y, "classes": classes, "sample_weight": weights}
+    if weights is not None and not _takes(model, "sample_weight"):
+        raise ValueError(
+            f"sample_weight was given but {type(model).__name__}.partial_fit does not take it; "
+            "drop the weights"
+        )
+    return model.partial_fit(X, **{k: v for k, v in given.items() if _takes(model, k)})
+
+
+def merged_part(a: Any, b: Any) -> Any:
+    """``a + b``; of two frozen densities, which must be the same, the one."""
+    if not isinstance(a, FrozenEstimator):
+        return a + b
+    if not isinstance(b, FrozenEstimator) or a.estimator is not b.estimator:
+        raise ValueError(f"cannot merge densities with different frozen parts: {a} and {b}")
+    return a
+
+
+def blank_union_of(a: BaseEstimator, b: BaseEstimator, fitted: str) -> Any:
+    """A copy of `a` that knows its features but nothing else, if `b` has the same."""
+    check_is_fitted(a, fitted)
+    check_is_fitted(b, fitted)
+    blank = clone(a)
+    for name in ("n_features_in_", "feature_names_in_"):
+        mine, other = getattr(a, name, None), getattr(b, name, None)
+        if np.asarray(mine).tolist() != np.asarray(other).tolist():
+            raise ValueError(f"cannot merge densities of different features: {mine} and {other}")
+        if mine is not None:
+            setattr(blank, name, mine)
+    return blank
+
+
+def _takes(model: Any, argument: str) -> bool:
+    partial_fit = type("PartialFit", (), {"fit": type(model).partial_fit})
+    return bool(has_fit_parameter(partial_fit, argument))

@@ -1,0 +1,135 @@
+"""RelativeDensity against the relative Mahalanobis score, written out, and with other parts."""
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer
+
+from dipedl.density import (
+    GaussianDensity,
+    GaussianMixtureDensity,
+    GDADensity,
+    KNNDensity,
+    RelativeDensity,
+)
+
+K, P = 3, 4
+
+
+@pytest.fixture
+def rows(rng):
+    y = np.repeat(np.arange(K), (50, 70, 90))
+    centres = 3 * rng.normal(size=(K, P))
+    return centres[y] + rng.normal(size=(len(y), P)) @ rng.normal(size=(P, P)), y
+
+
+def squared_distance(X, mean, covariance):
+    gap = X - mean
+    return np.einsum("ij,jk,ik->i", gap, np.linalg.inv(covariance), gap)
+
+
+def test_tied_covariance_is_the_relative_mahalanobis_score(rows, rng):
+    """Ren et al. 2021: M_c with one covariance of the residuals, M_0 with that of all rows."""
+    X, y = rows
+    means = np.array([X[y == c].mean(axis=0) for c in range(K)])
+    within = (X - means[y]).T @ (X - means[y]) / len(X)
+    total = np.cov(X.T, bias=True)
+    queries = 5 * rng.normal(size=(40, P))
+    relative = np.column_stack([squared_distance(queries, m, within) for m in means])
+    relative -= squared_distance(queries, X.mean(axis=0), total)[:, None]
+    constant = (np.linalg.slogdet(total)[1] - np.linalg.slogdet(within)[1]) / 2
+    density = RelativeDensity(GDADensity("tied", None), GaussianDensity(shrinkage=None)).fit(X, y)
+    score = density.score_samples(queries)
+    expected = logsumexp(-relative / 2, axis=1) - np.log(K) + constant
+    np.testing.assert_allclose(score, expected, rtol=1e-9)
+    # The published score is the nearest class alone: the mean of K terms is within log K of it.
+    nearest = -relative.min(axis=1) / 2 + constant
+    np.testing.assert_array_less(score, nearest + 1e-6)
+    np.testing.assert_array_less(nearest - np.log(K), score + 1e-6)
+
+
+def test_defaults_are_tied_classes_over_one_gaussian(rows):
+    X, y = rows
+    expected = GDADensity("tied").fit(X, y).score_samples(X) - GaussianDensity().fit(
+        X
+    ).score_samples(X)
+    np.testing.assert_allclose(RelativeDensity().fit(X, y).score_samples(X), expected)
+
+
+def test_what_all_classes_share_is_taken_off(rng):
+    """Where the class means agree the score does not move, however far the row."""
+    y = np.arange(4000) % 2
+    X = rng.normal(size=(4000, 2))
+    X[:, 0] += 6 * y
+    density = RelativeDensity().fit(X, y)
+    plain = density.density_.score_samples([[0, 0], [0, 30]])
+    score = density.score_samples([[0, 0], [0, 30]])
+    assert plain[0] - plain[1] > 400
+    assert abs(score[0] - score[1]) < 0.02 * (plain[0] - plain[1])
+
+
+def test_a_frozen_background_keeps_its_own_rows(rows, rng):
+    X, y = rows
+    broad = GaussianDensity().fit(10 * rng.normal(size=(100, P)))
+    density = RelativeDensity(background=FrozenEstimator(broad)).fit(X, y)
+    expected = GDADensity("tied").fit(X, y).score_samples(X) - broad.score_samples(X)
+    np.testing.assert_allclose(density.score_samples(X), expected)
+    chunked = clone(density).partial_fit(X[:60], y[:60], range(K)).partial_fit(X[60:], y[60:])
+    np.testing.assert_allclose(chunked.score_samples(X), expected, rtol=1e-8)
+    halves = [RelativeDensity(background=density.background).fit(X[s::2], y[s::2]) for s in (0, 1)]
+    np.testing.assert_allclose((halves[0] + halves[1]).score_samples(X), expected, rtol=1e-8)
+    other = RelativeDensity(background=FrozenEstimator(GaussianDensity().fit(X))).fit(X, y)
+    with pytest.raises(ValueError, match="different frozen parts"):
+        density + other
+
+
+def test_parts_may_be_pipelines_and_need_no_labels(rows):
+    X, _ = rows
+    parts = make_pipeline(Normalizer(), KNNDensity(5)), make_pipeline(Normalizer(), KNNDensity(50))
+    density = RelativeDensity(*parts).fit(X)
+    expected = parts[0].fit(X).score_samples(X) - parts[1].fit(X).score_samples(X)
+    np.testing.assert_allclose(density.score_samples(X), expected)
+
+
+def test_labels_are_asked_for_where_a_part_needs_them(rows):
+    X, _ = rows
+    with pytest.raises(ValueError, match="GDADensity requires y"):
+        RelativeDensity().fit(X)
+    assert RelativeDensity().__sklearn_tags__().target_tags.required
+    assert not RelativeDensity(GaussianDensity()).__sklearn_tags__().target_tags.required
+
+
+def test_what_a_part_lacks_is_named(rows):
+    X, y = rows
+    density = RelativeDensity(background=KNNDensity(5))
+    assert not hasattr(density, "partial_fit") and not hasattr(density, "__add__")
+    with pytest.raises(ValueError, match=r"KNNDensity\.fit does not take it"):
+        density.fit(X, y, sample_weight=np.ones(len(X)))
+    with pytest.raises(ValueError, match="sample_weight must be >= 0"):
+        RelativeDensity().fit(X, y, sample_weight=-np.ones(len(X)))
+    with pytest.raises(ValueError, match="different features"):
+        RelativeDensity().fit(X, y) + RelativeDensity().fit(X[:, :2], y)
+
+
+def test_folds_keep_the_settled_shrinkage(rows):
+    X, y = rows
+    density = RelativeDensity().fit(X, y)
+    copy = density.for_folds().fit(X[::2], y[::2])
+    assert copy.density_.shrinkage_[0] == pytest.approx(density.density_.shrinkage_[0])
+    assert copy.background_.shrinkage_ == density.background_.shrinkage_
+    random = RelativeDensity(GaussianMixtureDensity(2), GaussianMixtureDensity(1)).fit(X)
+    assert random.for_folds().density.n_components == 2
+
+
+def test_a_row_too_far_for_either_part_has_no_density(rows):
+    X, y = rows
+    with np.errstate(all="raise", under="ignore"):
+        score = RelativeDensity().fit(X, y).score_samples(np.full((1, P), 1e200))
+    assert score == -np.inf
+
+
+def test_it_declares_that_it_does_not_integrate_to_one():
+    assert RelativeDensity.normalized is False
