@@ -1,0 +1,74 @@
+"""The bounded map that the calibrated normalisers share: log-odds linear in the score."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from .._validation import check_positive_number, prior_vector
+from ._base import BaseNormalizer, require_spread
+from .quantiles import weighted_quantile
+
+#: Share of ID scores below which the lower tail is measured.
+_TAIL = 0.01
+
+
+class LogisticNormalizer(BaseNormalizer):
+    """``z = log sigmoid(log_odds_ + slope * (score - location_) / scale_)``, so exp(z) in (0, 1).
+
+    With ``log_odds_ = logit(alpha0 / (n gamma))`` the vacuity is 1/2 at `location_`, and
+    ``log((1 - u) / u)`` rises by `slope` per `scale_` there and below.
+
+    Attributes
+    ----------
+    location_ : float
+        Score of the half-point, in the unit of the scores.
+    scale_ : float
+        Lower-tail unit of the ID scores: how far a normal of the same lower tail falls per
+        standard deviation.
+    log_odds_ : float
+        Log-odds of full evidence at the half-point.
+    """
+
+    slope: float
+
+    def _apply(self, scores: np.ndarray) -> np.ndarray:
+        # A score that is too far for a float is infinitely far: z = -inf, evidence 0.
+        with np.errstate(over="ignore"):
+            distance = (scores - self.location_) / self.scale_
+            return np.asarray(-np.logaddexp(0.0, -(self.log_odds_ + self.slope * distance)))
+
+
+def half_point_log_odds(n: float, alpha0: float, gamma: float) -> float:
+    """Log-odds of full evidence at which the vacuity is 1/2: ``logit(alpha0 / (n gamma))``.
+
+    Where the prior weighs more than half of the full evidence, no more than 0: the half-point is
+    then the score at which half of the full evidence is left.
+    """
+    share = min(alpha0 / (n * gamma), 0.5)
+    return float(special.logit(share))
+
+
+def prior_strength(n: Any, prior: Any, gamma: float, k: int) -> tuple[float, np.ndarray]:
+    """Full evidence ``n * gamma`` and the prior as a (k,) array, checked."""
+    check_positive_number("n", n)
+    check_positive_number("gamma", gamma)
+    return float(n) * float(gamma), prior_vector(prior, k)
+
+
+def lower_tail_unit(scores: np.ndarray, weights: np.ndarray, name: str) -> float:
+    """``(median - q-quantile) / -ndtri(q)``: the standard deviation that the lower tail shows.
+
+    q is 1 %, or 1 / (m + 1) where that is more (the lowest of m scores is that quantile), at most
+    1/4. Where more than half of the scores tie, their standard deviation.
+    """
+    q = float(np.clip(1 / (weights.sum() + 1), _TAIL, 0.25))
+    median = weighted_quantile(scores, 0.5, weights)
+    unit = (median - weighted_quantile(scores, q, weights)) / -special.ndtri(q)
+    if not unit > 1e-12 * max(1.0, abs(median)):
+        mean = np.average(scores, weights=weights)
+        unit = np.sqrt(np.average((scores - mean) ** 2, weights=weights))
+    require_spread(median, unit, name, "a spread of")
+    return float(unit)

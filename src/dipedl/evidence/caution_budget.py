@@ -1,0 +1,248 @@
+"""As much caution as a stated budget of held-out ID loss pays for."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from scipy import special
+
+from .._validation import check_positive_number
+from ..dirichlet import check_simplex
+from ._base import SOURCE, weighted_scores
+from ._half_point import highest_keeping, highest_within
+from ._logistic import (
+    LogisticNormalizer,
+    half_point_log_odds,
+    lower_tail_unit,
+    prior_strength,
+)
+from ._losses import LOSSES
+
+__all__ = ["CautionBudget"]
+
+_MEASURES = (*LOSSES, "accuracy")
+
+
+class CautionBudget(LogisticNormalizer):
+    """Bounded evidence whose half-point lies as high as a budget of held-out ID loss allows.
+
+    ``z = log sigmoid(log_odds_ + slope * (score - location_) / scale_)``: the evidence
+    ``n gamma exp(z)`` counts equivalent training samples, at most ``n gamma`` of them, and the
+    vacuity is 1/2 at `location_`. In-distribution data never reward caution, so it is bought: the
+    half-point is the highest at which the held-out ID loss of the posterior mean
+    ``(1 - u) p + u prior / alpha0`` is at most
+
+        ``full + budget * max(full, prior_loss / m)``,
+
+    with `full` the loss at full evidence (the bare classifier but for the weight of the prior
+    itself, ``u = alpha0 / (alpha0 + n gamma)``) and ``prior_loss / m`` what one of the m held-out
+    rows costs when only the prior answers it: the loss of a perfect classifier is known no better
+    than that.
+
+    Parameters
+    ----------
+    budget : float, default=0.02
+        Share of the held-out ID loss to spend, from 0 to 1. With 0 nothing is spent beyond what is
+        free: the half-point is then far below every held-out score.
+    measure : {"brier", "nll", "accuracy"}, default="brier"
+        What is spent: Brier score or negative log-likelihood of the posterior mean; or answers: at
+        most the share `budget` of the rows that the classifier gets right lies below the half-point
+        (shrinking to an even prior never changes the most probable class).
+    slope : float, default=2.0
+        Log-odds of being known per lower-tail unit of the scores, > 0. It is the log-likelihood
+        ratio of two normals of that unit whose means are `slope` units apart: of inputs that lie,
+        in the mean, so far below typical ones.
+
+    Attributes
+    ----------
+    location_, scale_, log_odds_ : float
+        Half-point and lower-tail unit of the scores (`(median - 1 % quantile) / 2.326`), in nats
+        for a log-density, and log-odds of full evidence at the half-point.
+    full_loss_, loss_, allowed_loss_ : float
+        Held-out loss at full evidence, with the caution bought, and the most allowed.
+    exhausted_ : bool
+        Whether the budget sets the half-point; else it is the highest held-out score, and the
+        classifier is worth little more than the prior.
+
+    Notes
+    -----
+    The loss is a mean over m held-out rows, so on new inputs the budget is kept in the mean and not
+    surely: with few rows give a smaller one. Where the prior outweighs half of the full evidence
+    (n gamma < 2 alpha0) vacuity 1/2 means nothing, and the half-point is where half of the full
+    evidence is left. Equal scores cannot be told apart; a constant score is refused.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dipedl.evidence import CautionBudget
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 500)
+    >>> proba = np.where(np.arange(2) == y[:, None], 0.8, 0.2)
+    >>> caution = CautionBudget(0.02)
+    >>> caution = caution.fit(rng.normal(size=500), proba=proba, y=y, n=1000, prior=[1.0, 1.0])
+    >>> round(caution.loss_ / caution.full_loss_, 6)
+    1.02
+    """
+
+    def __init__(self, budget: float = 0.02, measure: str = "brier", slope: float = 2.0) -> None:
+        self.budget = budget
+        self.measure = measure
+        self.slope = slope
+
+    def fit(
+        self,
+        log_density: np.ndarray,
+        sample_weight: np.ndarray | None = None,
+        *,
+        source: str = SOURCE,
+        proba: np.ndarray | None = None,
+        y: np.ndarray | None = None,
+        n: float | None = None,
+        prior: Any = None,
+        gamma: float = 1.0,
+    ) -> Self:
+        """Learn from ID rows that neither the density nor the classifier was fitted on.
+
+        Parameters
+        ----------
+        log_density : ndarray, shape (m,)
+            Scores; higher is more typical; -inf where the density is zero.
+        sample_weight : ndarray, shape (m,), optional
+            How many inputs each row stands for.
+        source : str
+            Where the rows came from.
+        proba : ndarray, shape (m, k)
+            Class probabilities of the classifier.
+        y : ndarray of int, shape (m,)
+            Labels, as indices of the classes.
+        n : float
+            Number of training samples behind full evidence, > 0.
+        prior : array-like, shape (k,), or float
+            Concentration of the prior, > 0.
+        gamma : float, default=1.0
+            Scale of the evidence, > 0.
+
+        Raises
+        ------
+        ValueError
+            If anything is missing, out of range or constant, or if rows of zero density alone
+            cost more than the budget.
+        """
+        self._check_parameters()
+        scores, weights = weighted_scores(log_density, sample_weight)
+        kept = slice(None) if sample_weight is None else np.asarray(sample_weight) > 0
+        P, labels = _classified(proba, y, len(np.asarray(log_density)), source)
+        P, labels = P[kept], labels[kept]
+        _require_scores(scores, source)
+        if n is None or prior is None:
+            raise ValueError(
+                f"{type(self).__name__} needs n and prior, the number of training samples and the "
+                f"prior concentration, got n={n!r}, prior={prior!r}"
+            )
+        full, concentration = prior_strength(n, prior, gamma, P.shape[1])
+        finite = np.isfinite(scores)
+        self.scale_ = lower_tail_unit(scores[finite], weights[finite], type(self).__name__)
+        self.log_odds_ = half_point_log_odds(full, float(concentration.sum()), 1.0)
+        if self.measure == "accuracy":
+            self._keep_answers(scores, weights, P.argmax(axis=1) == labels)
+        else:
+            self._spend(scores, weights, P, labels, full, concentration)
+        if self.location_ == -np.inf:
+            raise ValueError(
+                f"{int((~finite).sum())} of {len(scores)} log-densities from {source} are -inf, "
+                f"and these rows alone cost more than budget={self.budget:g} of the held-out "
+                f"{self.measure}; use a density with unbounded support, or raise the budget"
+            )
+        return self._learned(weights, source)
+
+    def _check_parameters(self) -> None:
+        check_share("budget", self.budget)
+        if self.measure not in _MEASURES:
+            raise ValueError(f"measure must be one of {_MEASURES}, got {self.measure!r}")
+        check_positive_number("slope", self.slope)
+
+    def _keep_answers(self, scores: np.ndarray, weights: np.ndarray, right: np.ndarray) -> None:
+        share = right.astype(float)
+        accuracy = float(np.average(share, weights=weights))
+        self.location_ = highest_keeping(scores, weights, right, float(self.budget))
+        kept = float(np.average(share * (scores >= self.location_), weights=weights))
+        self.exhausted_ = bool(right.any())
+        self.full_loss_, self.loss_ = 1 - accuracy, 1 - kept
+        self.allowed_loss_ = 1 - (1 - float(self.budget)) * accuracy
+
+    def _spend(
+        self,
+        scores: np.ndarray,
+        weights: np.ndarray,
+        P: np.ndarray,
+        labels: np.ndarray,
+        full: float,
+        prior: np.ndarray,
+    ) -> None:
+        alpha0 = prior.sum()
+        loss = LOSSES[self.measure].of(P, labels, prior / alpha0)
+        log_ratio = float(np.log(full / alpha0))
+        center = float(np.median(scores[np.isfinite(scores)]))
+        x = self.slope * (scores - center) / self.scale_
+
+        def mean_loss(t: float) -> float:
+            # log(1/u - 1) is log_ratio + log sigmoid(.), the log of evidence over alpha0.
+            missing = np.logaddexp(0.0, t - self.log_odds_ - x)
+            return float(np.average(loss(special.expit(missing - log_ratio)), weights=weights))
+
+        self.full_loss_ = float(np.average(loss(special.expit(-log_ratio)), weights=weights))
+        a_row = float(np.average(loss(1.0), weights=weights)) / max(weights.sum(), 1.0)
+        unit = max(self.full_loss_, a_row)
+        self.allowed_loss_ = self.full_loss_ + float(self.budget) * unit
+        # Rounding of a mean must not make free what is not, nor dear what is free.
+        limit = self.allowed_loss_ + 1e-12 * unit
+        t, self.exhausted_ = highest_within(lambda t: mean_loss(t) - limit, x, self.log_odds_)
+        self.location_ = center + t * self.scale_ / self.slope
+        self.loss_ = mean_loss(t)
+
+
+def check_share(name: str, value: Any) -> None:
+    """Raise unless `value` is a number from 0 to 1."""
+    if not isinstance(value, int | float | np.number) or isinstance(value, bool):
+        raise TypeError(f"{name} must be a number from 0 to 1, got {value!r}")
+    if not 0 <= value <= 1:
+        raise ValueError(f"{name} must lie in [0, 1], a share of the loss, got {value!r}")
+
+
+def _classified(
+    proba: np.ndarray | None, y: np.ndarray | None, m: int, source: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Probabilities (m, k) and class indices (m,), checked."""
+    if proba is None or y is None:
+        raise ValueError(
+            "CautionBudget needs proba and y, held-out class probabilities and labels, "
+            f"and {source} have none; without a classifier use normalizer=QuantileEvidence()"
+        )
+    P, labels = np.asarray(proba, dtype=np.float64), np.asarray(y)
+    if P.ndim != 2 or P.shape[0] != m or P.shape[1] < 2:
+        raise ValueError(
+            f"proba must have shape ({m}, k) with k >= 2, got {P.shape}; "
+            "for one class use normalizer=QuantileEvidence()"
+        )
+    check_simplex("proba", P)
+    if labels.shape != (m,) or labels.dtype.kind not in "iu":
+        raise ValueError(
+            f"y must hold {m} class indices (int), got {labels.dtype} of shape {labels.shape}"
+        )
+    if labels.min() < 0 or labels.max() >= P.shape[1]:
+        raise ValueError(
+            f"y must hold class indices 0..{P.shape[1] - 1}, got "
+            f"{labels.min()}..{labels.max()}: labels that the classifier does not know"
+        )
+    return P, labels
+
+
+def _require_scores(scores: np.ndarray, source: str) -> None:
+    bad = np.isnan(scores) | (scores == np.inf)
+    if bad.any() or not np.isfinite(scores).any():
+        shown = scores[bad][0] if bad.any() else "-inf throughout"
+        raise ValueError(
+            f"log_density must be finite to fit CautionBudget, or -inf for a few rows, got {shown} "
+            f"from {source}; use a density with unbounded support"
+        )
