@@ -9,6 +9,13 @@ from dipedl.datasets._fetch import TextProgress, fetch
 
 NAME = "mnist/t10k-labels-idx1-ubyte.gz"
 CONTENT = b"the published content" * 100
+MAY_BE_ABSENT = (
+    "kmnist/train-images-idx3-ubyte.gz",
+    "kmnist/train-labels-idx1-ubyte.gz",
+    "cifar10/cifar-10-python.tar.gz",
+    "cifar100/cifar-100-python.tar.gz",
+    "cifar100/train",
+)
 
 
 @pytest.fixture
@@ -100,7 +107,7 @@ def test_mismatch_names_file_hashes_sizes_and_remedy(folder):
     assert str(folder / NAME) in message
     assert f"md5:{hashlib.md5(CONTENT).hexdigest()}, 2100 bytes" in message
     assert f"got md5:{hashlib.md5(damaged).hexdigest()}, 2100 bytes" in message
-    assert "replace it by the file from http" in message
+    assert "replace it by http" in message
 
 
 def test_any_published_md5_will_do(folder, published):
@@ -282,8 +289,10 @@ def test_provenance_lists_every_file():
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("name", [n for n in _sources.FILES if not n.startswith("kmnist/train")])
+@pytest.mark.parametrize("name", _sources.FILES)
 def test_real_files_have_the_published_md5_and_recorded_sha256(full_dir, name):
+    if name in MAY_BE_ABSENT and not (full_dir / name).exists():
+        pytest.skip("this directory does not have it")
     path, file = fetch(name, full_dir), _sources.FILES[name]
     content = path.read_bytes()
     assert hashlib.md5(content).hexdigest() in file.md5

@@ -16,7 +16,9 @@ from types import ModuleType
 from typing import Any
 
 from .._plugins import explain_missing
-from ._sources import FILES, RemoteFile
+from ._archive import unpack
+from ._remote import RemoteFile
+from ._sources import FILES
 
 ROUNDS = 2  # times every mirror is tried
 PAUSE = 1.0  # seconds between the rounds
@@ -45,7 +47,7 @@ def fetch(name: str, data_dir: str | os.PathLike[str] | None = None) -> Path:
     Raises
     ------
     FileNotFoundError
-        If the directory, or the file in it, does not exist.
+        If the directory, or the file in it, does not exist, or no mirror has the file.
     ValueError
         If the file does not have a published checksum.
     PermissionError
@@ -58,11 +60,23 @@ def fetch(name: str, data_dir: str | os.PathLike[str] | None = None) -> Path:
     folder, origin = _offline_folder(data_dir)
     if folder is not None:
         path = _find(folder, name, origin)
-        return _verified(path, FILES[name], f"replace it by the file from {FILES[name].urls[0]}")
-    path = _cache_folder() / name
+        return _verified(path, FILES[name], f"replace it by {_origin(FILES[name])}")
+    return _cached(name)
+
+
+def _cached(name: str) -> Path:
+    file, path = FILES[name], _cache_folder() / name
     if path.is_file():
-        return _verified(path, FILES[name], "delete it and load again to download it anew")
-    return _download(FILES[name], path, name)
+        return _verified(path, file, "delete it and load again to download it anew")
+    if file.archive:
+        unpack(_cached(file.archive), file.member, path)
+        return _verified(path, file, "delete it and the archive beside it, and load again")
+    if not file.urls:
+        raise FileNotFoundError(
+            f"{name!r} has no official mirror, so it cannot be downloaded; "
+            f"set DIPEDL_DATA to a directory that holds it, or put it there as {str(path)!r}"
+        )
+    return _download(file, path, name)
 
 
 def _offline_folder(data_dir: str | os.PathLike[str] | None) -> tuple[Path | None, str]:
@@ -82,11 +96,20 @@ def _find(folder: Path, name: str, origin: str) -> Path:
     if path.is_file():
         return path
     problem = f"has no file {name!r}" if folder.is_dir() else "is not a directory"
+    download = ", or give neither data_dir nor DIPEDL_DATA to download it"
+    otherwise = download if FILES[name].downloadable else ""
     raise FileNotFoundError(
         f"{origin} must name a directory that holds files such as {name!r}, "
-        f"but {str(folder)!r} {problem}; put {FILES[name].urls[0]} there as {str(path)!r}, "
-        "or give neither data_dir nor DIPEDL_DATA to download it"
+        f"but {str(folder)!r} {problem}; put {_origin(FILES[name])} "
+        f"there as {str(path)!r}{otherwise}"
     )
+
+
+def _origin(file: RemoteFile) -> str:
+    """Where a copy is to be had, in words."""
+    if file.archive:
+        return f"{file.member!r} out of {FILES[file.archive].urls[0]}"
+    return file.urls[0] if file.urls else "the file (no official mirror has it)"
 
 
 def _cache_folder() -> Path:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterable
 
-from . import _idx, _sources
+from . import _idx, _ood, _sources
 from ._dataset import Dataset
 from .kmnist import load_kmnist
 from .omniglot import load_omniglot
 
 __all__ = ["load_mnist"]
 
-_OOD: dict[str, Callable[[Any], Dataset]] = {
+_OOD: dict[str, _ood.Loader] = {
     "kmnist": lambda data_dir: load_kmnist(data_dir=data_dir),
     "omniglot": lambda data_dir: load_omniglot(data_dir=data_dir),
     "omniglot_inverted": lambda data_dir: load_omniglot(inverted=True, data_dir=data_dir),
@@ -69,25 +68,15 @@ def load_mnist(
     >>> load_mnist(ood=["kmnist"])  # doctest: +SKIP
     Dataset('mnist', X_train=(60000, 784), X_test=(10000, 784), n_classes=10, ood={'kmnist': 10000})
     """
-    names = _known(ood)
+    chosen = _ood.choose(ood, _OOD)
     parts = [_idx.load_part("mnist", part, data_dir) for part in ("train", "test")]
-    attached = {name: _OOD[name](data_dir) for name in names}
+    attached, origins = _ood.load(chosen, data_dir)
     return Dataset(
         "mnist",
         *parts[0],
         *parts[1],
-        ood={name: data.X_test for name, data in attached.items()},
+        ood=attached,
         target_names=tuple("0123456789"),
         image_shape=_idx.IMAGE_SHAPE,
-        provenance=(_sources.MNIST, *(p for data in attached.values() for p in data.provenance)),
+        provenance=(_sources.MNIST, *origins),
     )
-
-
-def _known(ood: Iterable[str]) -> tuple[str, ...]:
-    names = (ood,) if isinstance(ood, str) else tuple(ood)
-    unknown = [name for name in names if name not in _OOD]
-    if unknown:
-        raise ValueError(
-            f"ood must be names out of {sorted(_OOD)}, got {unknown}; pass () for none"
-        )
-    return names

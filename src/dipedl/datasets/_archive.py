@@ -1,0 +1,48 @@
+"""Take one file out of a published archive."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tarfile
+import tempfile
+from pathlib import Path
+from typing import IO
+
+__all__ = ["unpack"]
+
+
+def unpack(archive: Path, member: str, path: Path) -> None:
+    """Write the file `member` of a tar archive to `path`, wholly or not at all.
+
+    Only the bytes are taken: no path, link or permission out of the archive is followed.
+
+    Raises
+    ------
+    ValueError
+        If the archive cannot be read or has no such file.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, part = tempfile.mkstemp(dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as target:
+            _copy(archive, member, target)
+        os.replace(part, path)
+    except BaseException:
+        os.unlink(part)
+        raise
+
+
+def _copy(archive: Path, member: str, target: IO[bytes]) -> None:
+    try:
+        with tarfile.open(archive) as tar:
+            entry = tar.getmember(member)
+            source = tar.extractfile(entry) if entry.isreg() else None
+            if source is None:
+                raise KeyError(f"{member!r} is no regular file")
+            shutil.copyfileobj(source, target)
+    except (KeyError, EOFError, OSError, tarfile.TarError) as error:
+        raise ValueError(
+            f"{str(archive)!r} must be an archive that holds the file {member!r}, but: {error}; "
+            "delete it and load again to download it anew"
+        ) from error
