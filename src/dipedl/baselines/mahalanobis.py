@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..density.gda import GDADensity
+from ..density.mahalanobis import MahalanobisDensity
 from ._posthoc import PostHoc
 
 __all__ = ["Mahalanobis"]
@@ -38,10 +38,8 @@ class Mahalanobis(PostHoc):
         The fitted classifier.
     features_ : transformer or None
         The fitted features; None takes X as it is.
-    density_ : GDADensity
+    density_ : MahalanobisDensity
         Class means and tied covariance.
-    peak_ : float
-        Log-density in nats of a class at its own mean.
     n_features_in_ : int
         Number of inputs d.
 
@@ -86,15 +84,9 @@ class Mahalanobis(PostHoc):
         X, y = self._checked(X, y)
         self._fit_estimator(X, y, validation)
         Z = self._fit_features(self.features, X, y)
-        self.density_ = GDADensity("tied", self.shrinkage).fit(Z, y)
-        # The density at a mean, where the distance is zero; it is the same at every mean.
-        mean = self.density_.moments_[0].mean
-        self.peak_ = float(self.density_.class_log_density(mean[None])[0, 0])
+        self.density_ = MahalanobisDensity("tied", self.shrinkage).fit(Z, y)
         return self
 
     def uncertainty(self, X: Any) -> np.ndarray:
         """Squared distance of each input X (n, d) to the nearest class mean, >= 0, shape (n,)."""
-        Z = self._features(X)
-        nearest = self.density_.class_log_density(Z).max(axis=1)
-        # Rounding may put a row at a mean a little above the peak.
-        return np.asarray(np.maximum(2 * (self.peak_ - nearest), 0.0))
+        return np.asarray(self.density_.squared_distance(self._features(X)).min(axis=1))

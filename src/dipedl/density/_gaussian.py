@@ -146,6 +146,11 @@ class GaussianFactor:
 
     def log_density(self, X: np.ndarray) -> np.ndarray:
         """Log-density in nats of each row of X (n, p); ``-inf`` where the distance overflows."""
+        constant = X.shape[1] * _LOG_2PI + self.log_det
+        return np.asarray(-0.5 * (constant + self.squared_distance(X)))
+
+    def squared_distance(self, X: np.ndarray) -> np.ndarray:
+        """Squared Mahalanobis distance of each row of X (n, p), (n,); ``inf`` if it overflows."""
         n, p = X.shape
         rows = min(n, max(1, _CHUNK_BYTES // (8 * p)))
         buffer, distance = np.empty((rows, p)), np.empty(n)
@@ -156,7 +161,7 @@ class GaussianFactor:
                 self._squared_distance(chunk, buffer[: len(chunk)], part)
         # inf - inf inside the triangular product is an overflow too: the row is that far away.
         distance[np.isnan(distance)] = np.inf
-        return np.asarray(-0.5 * (p * _LOG_2PI + self.log_det + distance))
+        return distance
 
     def _squared_distance(self, X: np.ndarray, D: np.ndarray, out: np.ndarray) -> None:
         """Write the squared Mahalanobis distance of each row of X to `out`; `D` is scratch."""

@@ -182,7 +182,7 @@ class GDADensity(LogDensityMixin, BaseEstimator):
                 raise ValueError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}")
         if y is None:
             raise ValueError(
-                "GDADensity requires y to be passed, but the target y is None; "
+                f"{type(self).__name__} requires y to be passed, but the target y is None; "
                 "without labels use GaussianDensity"
             )
         X = validate_data(self, X, dtype=np.float64, reset=reset)
