@@ -6,6 +6,8 @@ A normaliser maps a log-density in nats to a dimensionless z; the pseudo-count i
 
 from .caution_budget import CautionBudget
 from .identity import Identity
+from .monotone import check_increasing
+from .natpn import NatPNBudget
 from .pseudo_count import log_evidence
 from .quantile import QuantileEvidence
 from .quantiles import alarm_threshold, weighted_quantile
@@ -16,11 +18,13 @@ from .zscore import ZScore
 __all__ = [
     "CautionBudget",
     "Identity",
+    "NatPNBudget",
     "QuantileEvidence",
     "RankNormal",
     "RobustZScore",
     "ZScore",
     "alarm_threshold",
+    "check_increasing",
     "log_evidence",
     "weighted_quantile",
 ]
