@@ -1,0 +1,144 @@
+"""Whether the data that every threshold rests on are held out, labelled and enough."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.frozen import FrozenEstimator
+
+from ..crossfit import IN_SAMPLE
+from ._finding import Finding
+from ._held_out import HeldOut
+
+__all__ = ["calibration_findings"]
+
+_COVERAGE = 0.9
+#: Realised rates are to lie within this share of the rate asked for, at one standard deviation.
+_RELATIVE = 0.5
+_COVERAGE_SD = 0.03
+#: Fewer errors than this say nothing about which score spots errors.
+_FEW_ERRORS = 10
+
+
+def calibration_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
+    """Source, size and labels of the held-out data."""
+    yield _source(held, clf)
+    yield _size(held)
+    yield _labels(held)
+
+
+def _source(held: HeldOut, clf: Any) -> Finding:
+    source = held.source
+    if IN_SAMPLE in source:
+        return Finding(
+            "calibration_in_sample",
+            "warning",
+            "Thresholds and scale of the evidence come from rows that the density was fitted on. "
+            "Such rows look more typical than new ones: more new inputs will be flagged, and "
+            "lose more confidence, than the settings ask for.",
+            {"source": source},
+            "Leave cv at its default, or call calibrate(X, y) with rows that nothing was fitted "
+            "on.",
+        )
+    if isinstance(clf.estimator, FrozenEstimator) and "held-out inputs" not in source:
+        return _frozen(held)
+    return Finding(
+        "calibration_source", "ok", f"Statistics come from {source}.", {"source": source}
+    )
+
+
+def _frozen(held: HeldOut) -> Finding:
+    numbers: dict[str, float | int | str] = {"source": held.source}
+    perfect = held.labelled and held.total >= 100 and not held.wrong.any()
+    if held.labelled:
+        numbers["error_rate"] = held.average(held.wrong)
+    tail = (
+        "It makes no error at all on them, which is what a network does on rows it has memorised: "
+        "its errors, confidence and features say nothing about new rows here."
+        if perfect
+        else "If they are the rows it learned from, its errors and its confidence look better "
+        "here than on new rows."
+    )
+    return Finding(
+        "classifier_frozen",
+        "warning" if perfect else "note",
+        f"The classifier came fitted, and is judged on the rows given to fit. {tail}",
+        numbers,
+        "Call calibrate(X, y) with rows that the classifier has not seen.",
+    )
+
+
+def _size(held: HeldOut) -> Finding:
+    m, rate = held.total, held.rate
+    least = int(np.ceil(1 / rate)) - 1
+    steady = int(np.ceil((1 - rate) / (rate * _RELATIVE**2)))
+    covering = int(np.ceil(_COVERAGE * (1 - _COVERAGE) / _COVERAGE_SD**2))
+    needed = max(steady, covering)
+    numbers: dict[str, float | int | str] = {
+        "rows": m,
+        "false_alarm_rate": rate,
+        "least_for_an_alarm": least,
+        "needed": needed,
+        "false_alarm_sd": float(np.sqrt(rate * (1 - rate) / (m + 2))),
+        "coverage": _COVERAGE,
+        "coverage_sd": float(np.sqrt(_COVERAGE * (1 - _COVERAGE) / (m + 2))),
+    }
+    spread = (
+        f"With {m:g} held-out rows the rate of false alarms comes out at {_pct(rate)} ± "
+        f"{_pct(numbers['false_alarm_sd'])}, and a set that shall cover {_COVERAGE:.0%} covers "
+        f"that ± {_pct(numbers['coverage_sd'])}"
+    )
+    if held.labelled:
+        error = held.average(held.wrong)
+        numbers["error_rate"] = error
+        numbers["error_rate_sd"] = float(np.sqrt(error * (1 - error) / m))
+        spread += f"; the error rate is {_pct(error)} ± {_pct(numbers['error_rate_sd'])}"
+    if m < least:
+        return Finding(
+            "calibration_too_few",
+            "warning",
+            f"{m:g} held-out rows are too few for a false-alarm rate of {_pct(rate)}: at least "
+            f"{least} are needed before any input can be flagged, and {needed} before the rate is "
+            "steady.",
+            numbers,
+            f"Hold out at least {needed} rows, or ask for a higher false_alarm_rate.",
+        )
+    if m < needed:
+        return Finding(
+            "calibration_small",
+            "note",
+            f"{spread} (one standard deviation over the choice of rows).",
+            numbers,
+            f"Hold out at least {needed} rows if the rates matter.",
+        )
+    return Finding("calibration_size", "ok", f"{spread}.", numbers)
+
+
+def _labels(held: HeldOut) -> Finding:
+    if held.labelled:
+        errors = int(held.wrong.sum())
+        numbers: dict[str, float | int | str] = {"errors": errors}
+        if errors < _FEW_ERRORS:
+            return Finding(
+                "errors_too_few",
+                "ok",
+                f"The classifier makes {errors} errors on held-out rows, fewer than "
+                f"{_FEW_ERRORS}: which score spots errors cannot be judged.",
+                numbers,
+            )
+        return Finding("labels", "ok", f"{errors} held-out errors to compare scores by.", numbers)
+    missing = "class probabilities" if held.calibration.proba is None else "labels"
+    return Finding(
+        "labels_missing",
+        "note",
+        f"The held-out rows have no {missing}: whether the density says more than the "
+        "classifier, what the evidence costs, and which class suffers cannot be told.",
+        {"missing": missing},
+        "Give labels: calibrate(X, y).",
+    )
+
+
+def _pct(share: float | int | str) -> str:
+    return f"{100 * float(share):.2g} %"

@@ -1,0 +1,209 @@
+"""Which class is lost, which takes all, and which class or part of the density drives alarms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from ._finding import Finding, Number
+from ._held_out import HeldOut
+
+__all__ = ["class_findings"]
+
+_LEVEL = 0.01
+_FEW_ROWS = 5
+_TAKES_ALL = 0.9
+_SURPLUS = 0.1
+_LOW_RECALL = 0.5
+#: A class counts as driving alarms if flagged this many times as often as asked for.
+_MANY_TIMES = 3.0
+_DOMINANT = 0.9
+_FEW_FLAGGED = 20
+_NAMED = 5
+
+
+def class_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
+    """Collapsed classes, false alarms by class, and by part of the density."""
+    if held.labelled:
+        yield _collapse(held)
+        yield from _thin_classes(held)
+        if np.isfinite(held.threshold):
+            yield _alarms(held)
+    yield from _parts(held)
+
+
+def _collapse(held: HeldOut) -> Finding:
+    rows, predicted, recall = _by_class(held)
+    n = rows.sum()
+    numbers: dict[str, Number] = {
+        f"recall of {name}": float(r)
+        for name, r in zip(held.class_names, recall, strict=True)
+        if np.isfinite(r)
+    }
+    never = np.flatnonzero((rows >= _FEW_ROWS) & (predicted == 0))
+    top = int(predicted.argmax())
+    share, true_share = predicted[top] / n, rows[top] / n
+    numbers["largest_predicted_share"] = float(share)
+    remedy = "Weigh or resample the rare classes, or use another classifier."
+    if share > _TAKES_ALL and share > true_share + _SURPLUS:
+        return Finding(
+            "one_class_takes_all",
+            "warning",
+            f"The classifier says {held.class_names[top]!r} for {share:.0%} of held-out rows, of "
+            f"which {true_share:.0%} are.",
+            numbers,
+            remedy,
+        )
+    if len(never):
+        return Finding(
+            "class_never_predicted",
+            "warning",
+            f"{_names(held, never)} never predicted on held-out rows, though "
+            f"{int(rows[never].sum())} of them belong there.",
+            numbers,
+            remedy,
+        )
+    return _recall(held, rows, recall, numbers, remedy)
+
+
+def _recall(
+    held: HeldOut,
+    rows: np.ndarray,
+    recall: np.ndarray,
+    numbers: dict[str, Number],
+    remedy: str,
+) -> Finding:
+    known = np.flatnonzero(rows > 0)
+    hits = np.round(recall[known] * rows[known])
+    upper = stats.beta.ppf(1 - _LEVEL / len(known), hits + 1, np.maximum(rows[known] - hits, 1e-9))
+    weak = known[(upper < _LOW_RECALL) & (rows[known] >= _FEW_ROWS)]
+    worst = int(known[recall[known].argmin()])
+    text = (
+        f"Lowest recall on held-out rows: {recall[worst]:.0%}, of class "
+        f"{held.class_names[worst]!r}."
+    )
+    if len(weak):
+        return Finding(
+            "class_nearly_lost",
+            "note",
+            f"{_names(held, weak)} recognised in less than half of the cases. {text}",
+            numbers,
+            remedy,
+        )
+    return Finding("classes", "ok", f"Every class is predicted. {text}", numbers)
+
+
+def _thin_classes(held: HeldOut) -> Iterator[Finding]:
+    rows, _, _ = _by_class(held)
+    thin = np.flatnonzero(rows < _FEW_ROWS)
+    if len(thin):
+        yield Finding(
+            "class_with_few_rows",
+            "note",
+            f"{_names(held, thin)} held out fewer than {_FEW_ROWS} times: nothing can be said "
+            "about it, and its region looks rare to the density.",
+            {f"rows of {held.class_names[c]}": float(rows[c]) for c in thin},
+            "Collect more rows of it.",
+        )
+
+
+def _by_class(held: HeldOut) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Held-out inputs, predictions and recall of each class, shapes (k,)."""
+    k = len(held.class_names)
+    rows = np.bincount(held.labels, weights=held.weights, minlength=k)
+    predicted = np.bincount(held.proba.argmax(axis=1), weights=held.weights, minlength=k)
+    hits = np.bincount(held.labels, weights=held.weights * ~held.wrong, minlength=k)
+    with np.errstate(invalid="ignore"):
+        return rows, predicted, hits / rows
+
+
+def _alarms(held: HeldOut) -> Finding:
+    flagged = held.scores < held.threshold
+    shares, p_values = _alarms_by_class(held, flagged)
+    overall = held.average(flagged)
+    numbers: dict[str, Number] = {"flagged": overall, "false_alarm_rate": held.rate}
+    for name, share, p in zip(held.class_names, shares, p_values, strict=True):
+        if np.isfinite(share):
+            numbers[f"flagged of {name}"] = float(share)
+            numbers[f"p_value of {name}"] = float(p)
+    drives = np.flatnonzero((p_values < _LEVEL) & (shares > _MANY_TIMES * held.rate))
+    worst = int(np.nanargmax(shares))
+    text = (
+        f"{overall:.1%} of held-out rows lie below the alarm threshold; of class "
+        f"{held.class_names[worst]!r} {shares[worst]:.0%}, the most of any class."
+    )
+    if len(drives):
+        return Finding(
+            "class_drives_alarms",
+            "note",
+            f"{_names(held, drives)} flagged far more often than others (p = "
+            f"{p_values[drives].max():.1g} at most, after Holm's correction). {text}",
+            numbers,
+            "The rate of false alarms holds over all inputs, not within each class. A density "
+            "with a covariance per class and shrinkage, or more rows of that class, evens it "
+            "out.",
+        )
+    return Finding("alarms_by_class", "ok", text, numbers)
+
+
+def _alarms_by_class(held: HeldOut, flagged: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Share flagged of each class, and Fisher's p-value of more than elsewhere, by Holm; (k,)."""
+    k = len(held.class_names)
+    shares, p_values = np.full(k, np.nan), np.ones(k)
+    for c in range(k):
+        inside = held.labels == c
+        if inside.any():
+            table = [
+                [int((flagged & part).sum()), int((~flagged & part).sum())]
+                for part in (inside, ~inside)
+            ]
+            shares[c] = float(np.average(flagged[inside], weights=held.weights[inside]))
+            p_values[c] = stats.fisher_exact(table, alternative="greater")[1]
+    return shares, _holm(p_values)
+
+
+def _holm(p_values: np.ndarray) -> np.ndarray:
+    """p-values that hold together, by Holm (1979)."""
+    order = np.argsort(p_values)
+    steps = np.arange(len(p_values), 0, -1)
+    adjusted = np.empty(len(p_values))
+    adjusted[order] = np.minimum(np.maximum.accumulate(steps * p_values[order]), 1.0)
+    return adjusted
+
+
+def _parts(held: HeldOut) -> Iterator[Finding]:
+    """Which part of a density of several is the lowest where inputs are flagged."""
+    components, names = held.calibration.components, held.calibration.component_names
+    if components is None or components.shape[1] < 2 or not np.isfinite(held.threshold):
+        return
+    flagged = held.scores < held.threshold
+    if flagged.sum() < _FEW_FLAGGED:
+        return
+    ranks = stats.rankdata(components, axis=0)[flagged]
+    lowest = np.bincount(ranks.argmin(axis=1), minlength=len(names)) / flagged.sum()
+    top = int(lowest.argmax())
+    numbers: dict[str, Number] = {
+        f"lowest by {name}": float(share) for name, share in zip(names, lowest, strict=True)
+    }
+    text = (
+        f"Of the flagged held-out rows {lowest[top]:.0%} are rarest by {names[top]!r}, out of "
+        f"{len(names)} parts."
+    )
+    alone = lowest[top] > _DOMINANT
+    yield Finding(
+        "one_part_drives_alarms" if alone else "parts_share_alarms",
+        "note" if alone else "ok",
+        text,
+        numbers,
+        f"{names[top]!r} alone would be cheaper and say nearly the same." if alone else "",
+    )
+
+
+def _names(held: HeldOut, classes: np.ndarray) -> str:
+    """The classes as the subject of a sentence, with its verb."""
+    shown = ", ".join(repr(held.class_names[c]) for c in classes[:_NAMED])
+    more = f" and {len(classes) - _NAMED} more" if len(classes) > _NAMED else ""
+    return f"Class {shown} is" if len(classes) == 1 else f"Classes {shown}{more} are"

@@ -1,0 +1,69 @@
+"""All findings about a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from sklearn.utils.validation import check_is_fitted
+
+from ._calibration_data import calibration_findings
+from ._classes import class_findings
+from ._evidence import evidence_findings
+from ._finding import Diagnosis, Finding
+from ._held_out import HeldOut
+from ._information import information_findings
+from ._probabilities import probability_findings
+from ._selection import selection_findings
+
+__all__ = ["diagnose"]
+
+_CHECKS: tuple[Callable[[HeldOut, Any], Iterator[Finding]], ...] = (
+    calibration_findings,
+    information_findings,
+    evidence_findings,
+    probability_findings,
+    class_findings,
+    selection_findings,
+)
+
+
+def diagnose(clf: Any) -> Diagnosis:
+    """What the held-out in-distribution data say about a fitted classifier with its density.
+
+    Looks at `clf.evidence_.calibration_` alone: no new input is needed, and no
+    out-of-distribution one is used, so nothing here says how well a foreign input is seen.
+
+    Parameters
+    ----------
+    clf : DIPClassifier
+        Fitted.
+
+    Returns
+    -------
+    Diagnosis
+        Findings with numbers and remedies, worst first; ``print(diagnosis)`` shows a page.
+
+    Raises
+    ------
+    NotFittedError
+        If `clf` is not fitted.
+
+    Notes
+    -----
+    Comparisons that could be chance are tested (at 1 %, over the classes by Holm's correction) and
+    reported only if they are large as well: a healthy model gets no warnings.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from dipedl import DIPClassifier
+    >>> from dipedl.diagnostics import diagnose
+    >>> clf = DIPClassifier(cv="in-sample").fit(*load_iris(return_X_y=True))
+    >>> [finding.code for finding in diagnose(clf).warnings][:1]
+    ['calibration_in_sample']
+    """
+    check_is_fitted(clf, "evidence_")
+    held = HeldOut.of(clf)
+    found = [finding for check in _CHECKS for finding in check(held, clf)]
+    return Diagnosis(tuple(found), held.source)

@@ -1,0 +1,190 @@
+"""What the evidence does to predictions: nothing, something far out, or too much at home."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ._finding import Finding, Number
+from ._held_out import HeldOut
+
+__all__ = ["evidence_findings"]
+
+_LOW = 0.01
+#: Vacuity of the rarest 1 % below which the evidence cannot be said to move anything there.
+_UNMOVED = 0.05
+#: Half points further out than this many tail units count as out of reach.
+_REACH = 1.0
+#: Relative cost in ID Brier score from which the evidence is too cautious, if no budget is stated.
+_BUDGET = 0.02
+#: Over the budget by this factor: the budget is spent on the same rows, other measures cost more.
+_SLACK = 1.25
+_CHANGED = 0.005
+_TINY = 1e-12
+_MOST_NATS = 700.0
+
+
+def evidence_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
+    """Where confidence is lost, and what that costs on ID data."""
+    yield _reach(held)
+    if held.labelled:
+        yield _cost(held)
+
+
+def _reach(held: HeldOut) -> Finding:
+    numbers = _reach_numbers(held)
+    units, low = float(numbers["tail_units"]), float(numbers["vacuity_at_1_percent"])
+    where = (
+        f"At the lowest 1 % of held-out scores an answer has lost {_share(low)} of its "
+        f"confidence; half of it is lost {_where(units)}, {_rarity(numbers)}."
+    )
+    numbers = {name: value for name, value in numbers.items() if np.isfinite(float(value))}
+    if units > _REACH and low < _UNMOVED:
+        return Finding(
+            "evidence_never_moves",
+            "warning",
+            f"The evidence hardly ever changes a probability. {where} Mean probabilities of "
+            "foreign inputs will be those of the classifier alone, however foreign they rank.",
+            numbers,
+            "Use the default normalizer, CautionBudget(), which puts the loss where held-out "
+            "data end, or lower gamma.",
+        )
+    return Finding("evidence_scale", "ok", where, numbers)
+
+
+def _reach_numbers(held: HeldOut) -> dict[str, Number]:
+    """Where the half point lies, and how rare an ID input out there would be."""
+    low, median = held.quantile(_LOW), held.quantile(0.5)
+    half = held.half_point()
+    unit = max(median - low, _TINY * max(1.0, abs(low)))
+    numbers: dict[str, Number] = {
+        "vacuity_at_1_percent": float(held.vacuity_at(np.array([low]))[0]),
+        "vacuity_at_median": float(held.vacuity_at(np.array([median]))[0]),
+        "score_at_1_percent": low,
+        "score_at_half": half,
+        "tail_units": (low - half) / unit,
+        "log10_rarity": _log10_rarity(held, half),
+    }
+    if held.labelled:
+        moved = 0.5 * np.abs(held.mean - held.proba).sum(axis=1)
+        numbers["mass_moved"] = held.average(moved)
+    return numbers
+
+
+def _log10_rarity(held: HeldOut, score: float) -> float:
+    """log10 of the share of ID inputs below `score`; an exponential tail beyond the lowest 5 %."""
+    inside = held.average(held.scores <= score)
+    edge = held.quantile(0.05)
+    tail = held.scores < edge
+    if inside >= 0.05 or not tail.any():
+        return float(np.log10(max(inside, 1 / (held.total + 1))))
+    below = edge - np.maximum(held.scores[tail], held.lowest)
+    excess = float(np.average(below, weights=held.weights[tail]))
+    share = held.average(tail)
+    return float(np.log10(share) - (edge - score) / max(excess, _TINY) / np.log(10))
+
+
+def _where(units: float) -> str:
+    if not np.isfinite(units):
+        return "nowhere"
+    if units <= 0:
+        return "within the range of ID scores"
+    return (
+        f"{units:.1f} times as far beyond the lowest 1 % as these lie below the median"
+        if units >= 0.1
+        else "just beyond the lowest 1 %"
+    )
+
+
+def _rarity(numbers: dict[str, Number]) -> str:
+    power = -float(numbers["log10_rarity"])
+    if not np.isfinite(power):
+        return "at no score at all"
+    if power < 4:
+        return f"where about 1 in {10**power:,.0f} ID inputs lies"
+    return (
+        f"where an ID input would be as rare as 1 in 10^{power:.0f} (an exponential tail assumed)"
+    )
+
+
+def _cost(held: HeldOut) -> Finding:
+    numbers = _cost_numbers(held)
+    budget = _budget(held.normalizer)
+    numbers["budget"] = budget
+    relative = float(numbers["brier_cost"]) / max(float(numbers["brier_bare"]), _TINY)
+    numbers["brier_cost_relative"] = relative
+    text = _cost_text(numbers)
+    changed, lost = float(numbers["labels_changed"]), float(numbers["accuracy_cost"])
+    if changed > _CHANGED and lost > 0:
+        return Finding(
+            "evidence_changes_labels",
+            "warning",
+            f"The prior overrules the classifier on ID data. {text}",
+            numbers,
+            "Use an even prior (prior=1.0), or a smaller one.",
+        )
+    if relative > _SLACK * budget and float(numbers["brier_cost"]) > _noise(held):
+        return Finding(
+            "evidence_moves_known_inputs",
+            "warning",
+            f"The evidence takes confidence from inputs of the known kind, more than the "
+            f"{budget:.1%} of Brier score it may cost. {text}",
+            numbers,
+            "Use CautionBudget() with a smaller budget, or raise gamma.",
+        )
+    return Finding("evidence_cost", "ok", text, numbers)
+
+
+def _cost_numbers(held: HeldOut) -> dict[str, Number]:
+    truth = np.eye(len(held.class_names))[held.labels]
+    own = np.arange(len(held.labels)), held.labels
+    numbers: dict[str, Number] = {}
+    for name, P in (("bare", held.proba), ("mean", held.mean)):
+        numbers[f"brier_{name}"] = held.average(((P - truth) ** 2).sum(axis=1))
+        losses = np.minimum(-np.log(np.maximum(P[own], np.finfo(float).tiny)), _MOST_NATS)
+        numbers[f"nll_{name}"] = held.average(losses)
+        numbers[f"accuracy_{name}"] = held.average(P.argmax(axis=1) == held.labels)
+    numbers["brier_cost"] = float(numbers["brier_mean"]) - float(numbers["brier_bare"])
+    numbers["nll_cost"] = float(numbers["nll_mean"]) - float(numbers["nll_bare"])
+    numbers["accuracy_cost"] = float(numbers["accuracy_bare"]) - float(numbers["accuracy_mean"])
+    numbers["labels_changed"] = held.average(_relabelled(held))
+    return numbers
+
+
+def _relabelled(held: HeldOut) -> np.ndarray:
+    """Whether the mean prefers another class; a tie to the last bit is broken by the classifier."""
+    best = held.mean.max(axis=1)
+    kept = np.take_along_axis(held.mean, held.proba.argmax(axis=1)[:, None], axis=1)[:, 0]
+    return np.asarray(best > kept * (1 + _TINY))
+
+
+def _noise(held: HeldOut) -> float:
+    """Three standard deviations of the difference of the two Brier scores."""
+    truth = np.eye(len(held.class_names))[held.labels]
+    loss = [((P - truth) ** 2).sum(axis=1) for P in (held.mean, held.proba)]
+    return float(3 * np.std(loss[0] - loss[1]) / np.sqrt(held.total))
+
+
+def _budget(normalizer: Any) -> float:
+    """Relative Brier cost that the normaliser was told it may spend."""
+    return float(getattr(normalizer, "budget", _BUDGET))
+
+
+def _cost_text(numbers: dict[str, Number]) -> str:
+    n = {name: float(value) for name, value in numbers.items()}
+    labels = (
+        f"{n['labels_changed']:.1%} of the labels change"
+        if n["labels_changed"] > 0
+        else "no label changes"
+    )
+    return (
+        f"On held-out rows the evidence changes the Brier score from {n['brier_bare']:.4f} to "
+        f"{n['brier_mean']:.4f} ({n['brier_cost_relative']:+.1%}), NLL from {n['nll_bare']:.4f} "
+        f"to {n['nll_mean']:.4f}; {labels}."
+    )
+
+
+def _share(u: float) -> str:
+    return f"{u:.0%}" if u >= 0.005 else "less than 0.5 %"

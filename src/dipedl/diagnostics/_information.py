@@ -1,0 +1,154 @@
+"""Whether the density says anything that the classifier does not say itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy import special, stats
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+
+from .._scores import max_prob
+from ._finding import Finding
+from ._held_out import HeldOut
+
+__all__ = ["information_findings"]
+
+_SAME_RANKING = 0.95
+#: Errors below which an AUROC is mostly noise.
+_FEW_ERRORS = 20
+_SIGMAS = 3.0
+_LEVEL = 0.01
+#: Share of rows with one and the same score from which a density counts as constant.
+_MOST_TIED = 0.5
+_HUGE = 1e6
+
+
+def information_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
+    """Whether scores vary, repeat the classifier, or point the wrong way."""
+    tied = _largest_tie(held)
+    if tied > _MOST_TIED:
+        yield _constant(tied, held)
+    elif held.labelled:
+        yield _compared(held)
+
+
+def _largest_tie(held: HeldOut) -> float:
+    """Largest share of the inputs that have one and the same score, to 12 digits."""
+    if held.spread <= 1e-12 * max(1.0, abs(held.lowest)):
+        return 1.0
+    _, inverse = np.unique(np.round(held.scores / held.spread, 12), return_inverse=True)
+    return float(np.bincount(inverse, weights=held.weights).max() / held.total)
+
+
+def _constant(tied: float, held: HeldOut) -> Finding:
+    return Finding(
+        "density_constant",
+        "warning",
+        f"The density gives {tied:.0%} of the held-out rows one and the same score: it cannot "
+        "tell what is typical, and the evidence is the same everywhere.",
+        {"share_tied": tied, "spread": held.spread},
+        "Check the features that the density sees, or leave density=None to have one chosen.",
+    )
+
+
+def _compared(held: HeldOut) -> Finding:
+    doubt = max_prob(held.proba)
+    rank = float(stats.spearmanr(-held.scores, doubt).statistic) if np.ptp(doubt) > 0 else 0.0
+    errors = int(held.wrong.sum())
+    numbers: dict[str, float | int | str] = {"rank_correlation": rank, "errors": errors}
+    if abs(rank) >= _SAME_RANKING:
+        return _repeats(rank, numbers)
+    if errors < _FEW_ERRORS or errors > len(held.scores) - _FEW_ERRORS:
+        return _unjudged(rank, errors, numbers)
+    by_score = _auroc(held, -held.scores)
+    numbers |= {
+        "auroc_score": by_score,
+        "auroc_max_prob": _auroc(held, doubt),
+        "auroc_sd": _auroc_sd(by_score, errors, len(held.scores) - errors),
+        "p_value_beyond": _beyond(held, doubt),
+    }
+    return _judged(numbers)
+
+
+def _repeats(rank: float, numbers: dict[str, float | int | str]) -> Finding:
+    return Finding(
+        "density_repeats_classifier",
+        "warning",
+        f"The score ranks inputs as the classifier's own confidence does (rank correlation "
+        f"{rank:.2f}): what the classifier is wrongly sure about will not be flagged either.",
+        numbers,
+        "Give the density features of the input itself, not the classifier's outputs, or leave "
+        "density=None to have one chosen.",
+    )
+
+
+def _unjudged(rank: float, errors: int, numbers: dict[str, float | int | str]) -> Finding:
+    return Finding(
+        "density_distinct",
+        "ok",
+        f"The score and the classifier's doubt are different rankings (rank correlation "
+        f"{rank:.2f}); with {errors} held-out errors no more can be said.",
+        numbers,
+    )
+
+
+def _judged(numbers: dict[str, float | int | str]) -> Finding:
+    score, sure = float(numbers["auroc_score"]), float(numbers["auroc_max_prob"])
+    margin = _SIGMAS * float(numbers["auroc_sd"])
+    compared = (
+        f"Held-out errors are spotted by the score with AUROC {score:.2f} ± "
+        f"{float(numbers['auroc_sd']):.2f}, by the classifier's own confidence with {sure:.2f}"
+    )
+    remedy = (
+        "Use another density or other features (density=None has one chosen), and rank "
+        "likely errors by uncertainty(X, 'max_prob')."
+    )
+    if score < 0.5 - margin:
+        text = f"{compared}: errors lie where the density is higher, so it points the wrong way."
+        return Finding("density_points_the_wrong_way", "warning", text, numbers, remedy)
+    if score < 0.5 + margin and float(numbers["p_value_beyond"]) > _LEVEL:
+        text = (
+            f"{compared}: on known data the score says nothing beyond the classifier. Whether "
+            "it sees inputs of another kind cannot be told without such inputs."
+        )
+        return Finding("density_adds_nothing_on_errors", "note", text, numbers, remedy)
+    text = (
+        f"{compared}; rank correlation of the two {float(numbers['rank_correlation']):.2f}. "
+        "Rank likely errors by the better of them, foreign inputs by the score."
+    )
+    return Finding("density_informative", "ok", text, numbers)
+
+
+def _auroc(held: HeldOut, uncertainty: np.ndarray) -> float:
+    finite = np.clip(uncertainty, -1e300, 1e300)
+    return float(roc_auc_score(held.wrong, finite, sample_weight=held.weights))
+
+
+def _auroc_sd(auroc: float, n_out: int, n_in: int) -> float:
+    """Standard deviation of an AUROC by Hanley and McNeil (1982)."""
+    a, q1, q2 = auroc, auroc / (2 - auroc), 2 * auroc**2 / (1 + auroc)
+    variance = a * (1 - a) + (n_out - 1) * (q1 - a * a) + (n_in - 1) * (q2 - a * a)
+    return float(np.sqrt(max(variance, 0.0) / (n_out * n_in)))
+
+
+def _beyond(held: HeldOut, doubt: np.ndarray) -> float:
+    """p-value of the score in a logistic model of the errors that knows the confidence already."""
+    confidence = special.logit(np.clip(doubt, 1e-12, 1 - 1e-12))
+    typical = special.ndtri((stats.rankdata(held.scores) - 0.5) / len(held.scores))
+    columns = np.column_stack([_standard(confidence), _standard(typical)])
+    gain = _log_likelihood(held, columns) - _log_likelihood(held, columns[:, :1])
+    return float(stats.chi2.sf(2 * max(gain, 0.0), df=1))
+
+
+def _standard(values: np.ndarray) -> np.ndarray:
+    return np.asarray((values - values.mean()) / (values.std() or 1.0))
+
+
+def _log_likelihood(held: HeldOut, columns: np.ndarray) -> float:
+    model = LogisticRegression(C=_HUGE, max_iter=1000).fit(columns, held.wrong, held.weights)
+    log_p = model.predict_log_proba(columns)
+    taken = np.where(held.wrong, log_p[:, 1], log_p[:, 0])
+    return float((held.weights * taken).sum())

@@ -1,0 +1,110 @@
+"""Whether the classifier's confidence is what it says, before and after its temperature."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ..metrics import ece
+from ._finding import Finding, Number
+from ._held_out import HeldOut
+
+__all__ = ["probability_findings"]
+
+#: Temperatures outside of this range say that the classifier's confidence was far off.
+_USUAL = (0.5, 2.0)
+_AT_BOUND = 1e-3
+_SIGMAS = 3.0
+_GAP = 0.02
+_TINY = float(np.finfo(np.float64).tiny)
+
+
+def probability_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
+    """Temperature, and confidence against accuracy."""
+    if not held.labelled:
+        return
+    calibrator = getattr(clf, "calibrator_", None)
+    temperature = getattr(calibrator, "temperature_", None)
+    if temperature is not None:
+        yield _temperature(held, float(temperature), calibrator)
+    yield _confidence(held)
+
+
+def _temperature(held: HeldOut, temperature: float, calibrator: Any) -> Finding:
+    numbers = _before_and_after(held, temperature)
+    before, after = float(numbers["nll_before"]), float(numbers["nll_after"])
+    text = (
+        f"The classifier's temperature is {temperature:.3g}: held-out NLL {before:.4f} before, "
+        f"{after:.4f} after, ECE {float(numbers['ece_before']):.3f} before, "
+        f"{float(numbers['ece_after']):.3f} after."
+    )
+    if _at_bound(temperature, calibrator):
+        return Finding(
+            "temperature_at_bound",
+            "warning",
+            f"{text} It stopped at the end of its range: no temperature repairs these "
+            "probabilities.",
+            numbers,
+            "Look for leaked or mislabelled rows, and for probabilities of exactly 0 and 1; or "
+            "calibrate the classifier by CalibratedClassifierCV.",
+        )
+    if not _USUAL[0] <= temperature <= _USUAL[1]:
+        which = "over" if temperature > 1 else "under"
+        return Finding(
+            "temperature_far_from_one",
+            "note",
+            f"{text} The bare classifier is far {which}-confident.",
+            numbers,
+            "Use predict_proba of this model, not that of the bare classifier.",
+        )
+    return Finding("temperature", "ok", text, numbers)
+
+
+def _at_bound(temperature: float, calibrator: Any) -> bool:
+    bounds = getattr(calibrator, "bounds", None)
+    if bounds is None:
+        return False
+    return bool(np.any(np.abs(np.log(temperature / np.asarray(bounds, float))) < _AT_BOUND))
+
+
+def _before_and_after(held: HeldOut, temperature: float) -> dict[str, Number]:
+    """The probabilities before are those after to the power of the temperature."""
+    log_p = temperature * np.log(np.maximum(held.proba, _TINY))
+    raised = np.exp(log_p - log_p.max(axis=1, keepdims=True))
+    before = raised / raised.sum(axis=1, keepdims=True)
+    numbers: dict[str, Number] = {"temperature": temperature}
+    for name, P in (("before", before), ("after", held.proba)):
+        own = P[np.arange(len(P)), held.labels]
+        numbers[f"nll_{name}"] = held.average(-np.log(np.maximum(own, _TINY)))
+        numbers[f"ece_{name}"] = ece(held.labels, P)
+    return numbers
+
+
+def _confidence(held: HeldOut) -> Finding:
+    confidence = held.proba.max(axis=1)
+    gap = confidence - ~held.wrong
+    mean = held.average(gap)
+    sd = float(np.sqrt(held.average((gap - mean) ** 2) / held.total))
+    numbers: dict[str, Number] = {
+        "confidence": held.average(confidence),
+        "accuracy": held.average(~held.wrong),
+        "gap": mean,
+        "gap_sd": sd,
+    }
+    text = (
+        f"On held-out rows the classifier claims to be right in {held.average(confidence):.1%} "
+        f"of cases and is right in {held.average(~held.wrong):.1%}."
+    )
+    if abs(mean) > max(_SIGMAS * sd, _GAP):
+        return Finding(
+            "classifier_overconfident" if mean > 0 else "classifier_timid",
+            "warning" if mean > 0 else "note",
+            f"{text} The gap is {abs(mean) / sd:.0f} standard deviations wide; a density does "
+            "not repair confidence on known data.",
+            numbers,
+            "Leave calibrator at its default, Temperature(), or calibrate the classifier by "
+            "CalibratedClassifierCV.",
+        )
+    return Finding("classifier_confidence", "ok", text, numbers)

@@ -1,0 +1,54 @@
+"""Which density was chosen, how close the choice was, and which candidates failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ._finding import Finding, Number
+from ._held_out import HeldOut
+
+__all__ = ["selection_findings"]
+
+
+def selection_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
+    """The ranking of a density that chooses among candidates; nothing for others."""
+    ranking = getattr(clf.evidence_.density_, "ranking_", None)
+    if not ranking:
+        return
+    failed = [row for row in ranking if row.get("failed")]
+    working = [row for row in ranking if not row.get("failed")]
+    if working:
+        yield _choice(working)
+    if failed:
+        yield _failed(failed, len(ranking))
+
+
+def _choice(working: Sequence[Mapping[str, Any]]) -> Finding:
+    chosen, *others = working
+    numbers = _numbers(chosen)
+    text = f"The density is {chosen['name']!r}, first of {len(working)} candidates"
+    if others:
+        text += f"; the runner-up is {others[0]['name']!r}"
+        numbers |= {f"runner-up {name}": value for name, value in _numbers(others[0]).items()}
+    return Finding("density_chosen", "ok", f"{text}.", numbers)
+
+
+def _failed(failed: Sequence[Mapping[str, Any]], of: int) -> Finding:
+    reasons = "; ".join(f"{row['name']!r}: {str(row['failed']).rstrip('.')}" for row in failed)
+    most = 2 * len(failed) > of
+    return Finding(
+        "candidates_failed",
+        "warning" if most else "note",
+        f"{len(failed)} of {of} candidate densities could not be fitted. {reasons}.",
+        {"failed": len(failed), "candidates": of},
+        "Most often features are constant, copied or too many for the rows: see the reasons.",
+    )
+
+
+def _numbers(row: Mapping[str, Any]) -> dict[str, Number]:
+    return {
+        name: float(value)
+        for name, value in row.items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    }
