@@ -1,0 +1,198 @@
+"""Sets of classes that hold the true one with a stated probability: split conformal prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from ..dirichlet import class_indices
+from ..evidence import weighted_quantile
+from ._checks import check_share, class_probabilities, held_out_array, weights_or_ones
+
+__all__ = ["conformal_quantile", "nonconformity", "prediction_sets"]
+
+
+def conformal_quantile(
+    values: npt.ArrayLike, coverage: float, weights: npt.ArrayLike | None = None
+) -> float:
+    """Smallest threshold that a new value stays at or below with probability >= `coverage`.
+
+    The ``ceil(coverage (N + 1))``-th smallest of N held-out values, and ``inf`` if N is too small
+    for that: below ``coverage / (1 - coverage)``.
+
+    Parameters
+    ----------
+    values : array-like, shape (N,)
+        Of held-out ID inputs, exchangeable with those of new ones.
+    coverage : float
+        In (0, 1).
+    weights : array-like, shape (N,), optional
+        How many inputs each stands for, >= 0.
+
+    Returns
+    -------
+    float
+        One of `values`, or inf.
+
+    Raises
+    ------
+    ValueError
+        If there is no value, one is NaN, or `coverage` is out of range.
+
+    References
+    ----------
+    A. N. Angelopoulos, S. Bates, "Conformal prediction: a gentle introduction", 2023, Theorem 1.
+
+    Examples
+    --------
+    >>> from dipedl.decisions import conformal_quantile
+    >>> conformal_quantile(range(1, 20), coverage=0.9)
+    18.0
+    >>> conformal_quantile(range(1, 20), coverage=0.99)
+    inf
+    """
+    held = held_out_array("values", values)
+    w = weights_or_ones(weights, held)
+    # A hair less: 0.9 * 20 must not become 19 by the last bit.
+    needed = check_share("coverage", coverage) * (w.sum() + 1) * (1 - 1e-12)
+    if needed > w.sum():
+        return np.inf
+    return weighted_quantile(held[w > 0], needed / w.sum(), w[w > 0])
+
+
+def nonconformity(proba: npt.ArrayLike, method: str = "lac") -> np.ndarray:
+    """How ill each label fits each input, shape (n, k); higher = worse.
+
+    Parameters
+    ----------
+    proba : array-like, shape (n, k)
+        Class probabilities; rows sum to one.
+    method : {"lac", "aps"}, default="lac"
+        "lac": one minus the probability of the label. "aps": the total probability of the labels
+        that are strictly more probable, zero for the most probable one.
+
+    Returns
+    -------
+    ndarray, shape (n, k)
+        In [0, 1].
+
+    Raises
+    ------
+    ValueError
+        If `method` is unknown, or a row is no probability vector.
+
+    References
+    ----------
+    M. Sadinle, J. Lei, L. Wasserman, "Least ambiguous set-valued classifiers with bounded error
+    levels", *JASA* 114, 2019 (LAC); Y. Romano, M. Sesia, E. Candès, "Classification with valid and
+    adaptive coverage", NeurIPS 2020 (APS, here without randomisation).
+
+    Examples
+    --------
+    >>> from dipedl.decisions import nonconformity
+    >>> nonconformity([[0.5, 0.3, 0.2]]).round(2), nonconformity([[0.5, 0.3, 0.2]], "aps").round(2)
+    (array([[0.5, 0.7, 0.8]]), array([[0. , 0.5, 0.8]]))
+    """
+    return _score(method)(class_probabilities("proba", proba))
+
+
+def prediction_sets(
+    proba: npt.ArrayLike,
+    held_out_proba: npt.ArrayLike,
+    held_out_labels: npt.ArrayLike,
+    *,
+    coverage: float = 0.9,
+    method: str = "lac",
+    weights: npt.ArrayLike | None = None,
+) -> np.ndarray:
+    """Which classes belong to the prediction set of each input, shape (n, k), bool.
+
+    If the N held-out rows and a new one are exchangeable, and the held-out probabilities come from
+    the same model as the new ones, the true class is in the set with probability >= `coverage`,
+    and, without ties, <= ``coverage + 1 / (N + 1)``.
+
+    Parameters
+    ----------
+    proba : array-like, shape (n, k)
+        Class probabilities of new inputs.
+    held_out_proba : array-like, shape (N, k)
+        Of ID inputs that the model was not fitted on.
+    held_out_labels : array-like of int, shape (N,)
+        Indices 0..k-1 of their true classes.
+    coverage : float, default=0.9
+        In (0, 1).
+    method : {"lac", "aps"}, default="lac"
+        See `nonconformity`. LAC has the smallest sets on average, and an empty one where no class
+        is probable enough; a set by APS always holds the most probable class, and all classes where
+        all are equally probable.
+    weights : array-like, shape (N,), optional
+        How many inputs each held-out row stands for, >= 0.
+
+    Returns
+    -------
+    ndarray of bool, shape (n, k)
+        All True if N is too small for the coverage.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, labels are out of range, or an argument is.
+
+    Notes
+    -----
+    The coverage is that over all inputs, not over those of one class or region.
+
+    References
+    ----------
+    V. Vovk, A. Gammerman, G. Shafer, "Algorithmic Learning in a Random World", 2005; and those of
+    `nonconformity`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dipedl.decisions import prediction_sets
+    >>> held_out = np.array([[0.9, 0.1], [0.7, 0.3], [0.4, 0.6], [0.2, 0.8]])
+    >>> new = [[0.95, 0.05], [0.55, 0.45]]
+    >>> prediction_sets(new, held_out, [0, 0, 0, 1], coverage=0.8)
+    array([[ True, False],
+           [ True,  True]])
+    """
+    P, held = class_probabilities("proba", proba), class_probabilities("held_out", held_out_proba)
+    if P.shape[1] != held.shape[1]:
+        raise ValueError(
+            f"proba and held_out_proba must have the same classes, got {P.shape[1]} and "
+            f"{held.shape[1]} columns"
+        )
+    labels = class_indices(held_out_labels, *held.shape)
+    of_label = _score(method)(held)[np.arange(len(held)), labels]
+    threshold = conformal_quantile(of_label, coverage, weights)
+    return np.asarray(_score(method)(P) <= threshold)
+
+
+def _lac(P: np.ndarray) -> np.ndarray:
+    return 1 - P
+
+
+def _aps(P: np.ndarray) -> np.ndarray:
+    order = np.argsort(-P, axis=1, kind="stable")
+    ranked = np.take_along_axis(P, order, axis=1)
+    before = np.zeros_like(ranked)
+    np.cumsum(ranked[:, :-1], axis=1, out=before[:, 1:])
+    # Equally probable labels share the score of the first of them.
+    new_value = np.diff(ranked, axis=1, prepend=np.inf) != 0
+    before = np.maximum.accumulate(np.where(new_value, before, 0.0), axis=1)
+    scores = np.empty_like(before)
+    np.put_along_axis(scores, order, before, axis=1)
+    # The last bits of a sum would tell apart what is equal.
+    return np.round(scores, 12)
+
+
+_SCORES: dict[str, Callable[[np.ndarray], np.ndarray]] = {"lac": _lac, "aps": _aps}
+
+
+def _score(method: str) -> Callable[[np.ndarray], np.ndarray]:
+    if method not in _SCORES:
+        raise ValueError(f"method must be one of {list(_SCORES)}, got {method!r}")
+    return _SCORES[method]
