@@ -116,13 +116,9 @@ class TypicalityDensity(LogDensityMixin, BaseEstimator):
         for train, held in pairs:
             # Settings chosen class by class do not fit a fold that lacks one.
             whole = len(np.unique(groups[train])) == classes
-            part = fitted_density(
-                template if whole else self.density,
-                X[train],
-                None if y is None else y[train],
-                None,
-                self.random_state,
-            )
+            labels: Any = None if y is None else y[train]
+            model = template if whole else self.density
+            part = fitted_density(model, X[train], labels, None, self.random_state)
             scores.append(log_density(part, X[held]))
         return np.concatenate(scores)
 

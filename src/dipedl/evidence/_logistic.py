@@ -41,14 +41,13 @@ class LogisticNormalizer(BaseNormalizer):
             return np.asarray(-np.logaddexp(0.0, -(self.log_odds_ + self.slope * distance)))
 
 
-def half_point_log_odds(n: float, alpha0: float, gamma: float) -> float:
-    """Log-odds of full evidence at which the vacuity is 1/2: ``logit(alpha0 / (n gamma))``.
+def half_point_log_odds(full: float, alpha0: float) -> float:
+    """Log-odds of full evidence ``n gamma`` where the vacuity is 1/2: ``logit(alpha0 / full)``.
 
     Where the prior weighs more than half of the full evidence, no more than 0: the half-point is
     then the score at which half of the full evidence is left.
     """
-    share = min(alpha0 / (n * gamma), 0.5)
-    return float(special.logit(share))
+    return float(special.logit(min(alpha0 / full, 0.5)))
 
 
 def prior_strength(n: Any, prior: Any, gamma: float, k: int) -> tuple[float, np.ndarray]:

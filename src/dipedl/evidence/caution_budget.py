@@ -8,9 +8,9 @@ import numpy as np
 from scipy import special
 
 from .._validation import check_positive_number
-from ..dirichlet import check_simplex
-from ._base import SOURCE, weighted_scores
+from ._base import SOURCE
 from ._half_point import highest_keeping, highest_within
+from ._held_out import HeldOut
 from ._logistic import (
     LogisticNormalizer,
     half_point_log_odds,
@@ -130,31 +130,22 @@ class CautionBudget(LogisticNormalizer):
             cost more than the budget.
         """
         self._check_parameters()
-        scores, weights = weighted_scores(log_density, sample_weight)
-        kept = slice(None) if sample_weight is None else np.asarray(sample_weight) > 0
-        P, labels = _classified(proba, y, len(np.asarray(log_density)), source)
-        P, labels = P[kept], labels[kept]
-        _require_scores(scores, source)
+        rows = HeldOut.checked(log_density, sample_weight, proba, y, source)
         if n is None or prior is None:
             raise ValueError(
                 f"{type(self).__name__} needs n and prior, the number of training samples and the "
                 f"prior concentration, got n={n!r}, prior={prior!r}"
             )
-        full, concentration = prior_strength(n, prior, gamma, P.shape[1])
-        finite = np.isfinite(scores)
-        self.scale_ = lower_tail_unit(scores[finite], weights[finite], type(self).__name__)
-        self.log_odds_ = half_point_log_odds(full, float(concentration.sum()), 1.0)
+        full, alpha = prior_strength(n, prior, gamma, rows.proba.shape[1])
+        self.log_odds_ = half_point_log_odds(full, float(alpha.sum()))
+        self.scale_ = lower_tail_unit(
+            rows.scores[rows.seen], rows.weights[rows.seen], type(self).__name__
+        )
         if self.measure == "accuracy":
-            self._keep_answers(scores, weights, P.argmax(axis=1) == labels)
+            self._give_up_answers(rows)
         else:
-            self._spend(scores, weights, P, labels, full, concentration)
-        if self.location_ == -np.inf:
-            raise ValueError(
-                f"{int((~finite).sum())} of {len(scores)} log-densities from {source} are -inf, "
-                f"and these rows alone cost more than budget={self.budget:g} of the held-out "
-                f"{self.measure}; use a density with unbounded support, or raise the budget"
-            )
-        return self._learned(weights, source)
+            self._spend(rows, full, alpha)
+        return self._learned(rows.weights, source)
 
     def _check_parameters(self) -> None:
         check_share("budget", self.budget)
@@ -162,44 +153,45 @@ class CautionBudget(LogisticNormalizer):
             raise ValueError(f"measure must be one of {_MEASURES}, got {self.measure!r}")
         check_positive_number("slope", self.slope)
 
-    def _keep_answers(self, scores: np.ndarray, weights: np.ndarray, right: np.ndarray) -> None:
-        share = right.astype(float)
-        accuracy = float(np.average(share, weights=weights))
-        self.location_ = highest_keeping(scores, weights, right, float(self.budget))
-        kept = float(np.average(share * (scores >= self.location_), weights=weights))
+    def _give_up_answers(self, rows: HeldOut) -> None:
+        right = rows.proba.argmax(axis=1) == rows.labels
+        accuracy = rows.mean(right)
+        t = highest_keeping(rows.scores, rows.weights, right, float(self.budget))
+        self._set_half_point(t, rows)
         self.exhausted_ = bool(right.any())
-        self.full_loss_, self.loss_ = 1 - accuracy, 1 - kept
+        self.full_loss_ = 1 - accuracy
+        self.loss_ = 1 - rows.mean(right & (rows.scores >= t))
         self.allowed_loss_ = 1 - (1 - float(self.budget)) * accuracy
 
-    def _spend(
-        self,
-        scores: np.ndarray,
-        weights: np.ndarray,
-        P: np.ndarray,
-        labels: np.ndarray,
-        full: float,
-        prior: np.ndarray,
-    ) -> None:
-        alpha0 = prior.sum()
-        loss = LOSSES[self.measure].of(P, labels, prior / alpha0)
-        log_ratio = float(np.log(full / alpha0))
-        center = float(np.median(scores[np.isfinite(scores)]))
-        x = self.slope * (scores - center) / self.scale_
+    def _spend(self, rows: HeldOut, full: float, prior: np.ndarray) -> None:
+        alpha0 = float(prior.sum())
+        loss = LOSSES[self.measure].of(rows.proba, rows.labels, prior / alpha0)
+        log_ratio = np.log(full / alpha0)
+        center = float(np.median(rows.scores[rows.seen]))
+        x = self.slope * (rows.scores - center) / self.scale_
 
         def mean_loss(t: float) -> float:
             # log(1/u - 1) is log_ratio + log sigmoid(.), the log of evidence over alpha0.
             missing = np.logaddexp(0.0, t - self.log_odds_ - x)
-            return float(np.average(loss(special.expit(missing - log_ratio)), weights=weights))
+            return rows.mean(loss(special.expit(missing - log_ratio)))
 
-        self.full_loss_ = float(np.average(loss(special.expit(-log_ratio)), weights=weights))
-        a_row = float(np.average(loss(1.0), weights=weights)) / max(weights.sum(), 1.0)
-        unit = max(self.full_loss_, a_row)
+        self.full_loss_ = rows.mean(loss(special.expit(-log_ratio)))
+        unit = max(self.full_loss_, rows.mean(loss(1.0)) / max(rows.weights.sum(), 1.0))
         self.allowed_loss_ = self.full_loss_ + float(self.budget) * unit
         # Rounding of a mean must not make free what is not, nor dear what is free.
         limit = self.allowed_loss_ + 1e-12 * unit
         t, self.exhausted_ = highest_within(lambda t: mean_loss(t) - limit, x, self.log_odds_)
-        self.location_ = center + t * self.scale_ / self.slope
+        self._set_half_point(center + t * self.scale_ / self.slope, rows)
         self.loss_ = mean_loss(t)
+
+    def _set_half_point(self, location: float, rows: HeldOut) -> None:
+        if location == -np.inf:
+            raise ValueError(
+                f"{int((~rows.seen).sum())} of {len(rows.scores)} log-densities from {rows.source} "
+                f"are -inf, and these rows alone cost more than budget={self.budget:g} of the "
+                f"held-out {self.measure}; use a density with unbounded support or raise the budget"
+            )
+        self.location_ = location
 
 
 def check_share(name: str, value: Any) -> None:
@@ -208,41 +200,3 @@ def check_share(name: str, value: Any) -> None:
         raise TypeError(f"{name} must be a number from 0 to 1, got {value!r}")
     if not 0 <= value <= 1:
         raise ValueError(f"{name} must lie in [0, 1], a share of the loss, got {value!r}")
-
-
-def _classified(
-    proba: np.ndarray | None, y: np.ndarray | None, m: int, source: str
-) -> tuple[np.ndarray, np.ndarray]:
-    """Probabilities (m, k) and class indices (m,), checked."""
-    if proba is None or y is None:
-        raise ValueError(
-            "CautionBudget needs proba and y, held-out class probabilities and labels, "
-            f"and {source} have none; without a classifier use normalizer=QuantileEvidence()"
-        )
-    P, labels = np.asarray(proba, dtype=np.float64), np.asarray(y)
-    if P.ndim != 2 or P.shape[0] != m or P.shape[1] < 2:
-        raise ValueError(
-            f"proba must have shape ({m}, k) with k >= 2, got {P.shape}; "
-            "for one class use normalizer=QuantileEvidence()"
-        )
-    check_simplex("proba", P)
-    if labels.shape != (m,) or labels.dtype.kind not in "iu":
-        raise ValueError(
-            f"y must hold {m} class indices (int), got {labels.dtype} of shape {labels.shape}"
-        )
-    if labels.min() < 0 or labels.max() >= P.shape[1]:
-        raise ValueError(
-            f"y must hold class indices 0..{P.shape[1] - 1}, got "
-            f"{labels.min()}..{labels.max()}: labels that the classifier does not know"
-        )
-    return P, labels
-
-
-def _require_scores(scores: np.ndarray, source: str) -> None:
-    bad = np.isnan(scores) | (scores == np.inf)
-    if bad.any() or not np.isfinite(scores).any():
-        shown = scores[bad][0] if bad.any() else "-inf throughout"
-        raise ValueError(
-            f"log_density must be finite to fit CautionBudget, or -inf for a few rows, got {shown} "
-            f"from {source}; use a density with unbounded support"
-        )

@@ -84,7 +84,9 @@ class QuantileEvidence(LogisticNormalizer):
         require_finite(scores, type(self).__name__, source)
         self.log_odds_ = 0.0
         if n is not None and prior is not None:
-            self.log_odds_ = half_point_log_odds(n, float(np.sum(prior)), gamma)
+            check_positive_number("n", n)
+            check_positive_number("gamma", gamma)
+            self.log_odds_ = half_point_log_odds(n * gamma, float(np.sum(prior)))
         self.scale_ = lower_tail_unit(scores, weights, type(self).__name__)
         self.location_ = weighted_quantile(scores, self.quantile, weights)
         return self._learned(weights, source)

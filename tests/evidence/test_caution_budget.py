@@ -1,0 +1,317 @@
+"""The budget is spent to the last digit, on rows scored by the definition of the Dirichlet."""
+
+import numpy as np
+import pytest
+from calibration_data import MEASURES, brier, held_out, nll, shrunk_mean
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import optimize
+from sklearn.base import clone
+
+from dipedl.evidence import CautionBudget, QuantileEvidence, log_evidence
+from dipedl.evidence._losses import BrierLoss, LogLoss
+
+FLAT = np.ones(4)
+
+
+def fitted(caution, s, proba, y, n=1000, prior=FLAT, weights=None, gamma=1.0):
+    return caution.fit(s, weights, proba=proba, y=y, n=n, prior=prior, gamma=gamma)
+
+
+@pytest.mark.parametrize("measure", list(MEASURES))
+@given(
+    seed=st.integers(0, 10_000),
+    budget=st.floats(1e-4, 0.1),
+    slope=st.floats(0.5, 5),
+    n=st.sampled_from([60, 1000, 1e6]),
+    gamma=st.sampled_from([0.3, 1.0]),
+    alpha0=st.sampled_from([0.4, 4.0, 8.0]),
+)
+def test_the_budget_is_spent_exactly(measure, seed, budget, slope, n, gamma, alpha0):
+    s, proba, y = held_out(np.random.default_rng(seed), 200)
+    prior = np.array([0.4, 0.3, 0.2, 0.1]) * alpha0
+    caution = fitted(CautionBudget(budget, measure, slope), s, proba, y, n, prior, gamma=gamma)
+    loss = MEASURES[measure]
+    full = loss(shrunk_mean(np.zeros(200), proba, n, prior, gamma), y)
+    spent = loss(shrunk_mean(caution.transform(s), proba, n, prior, gamma), y)
+    np.testing.assert_allclose(caution.full_loss_, full, rtol=1e-12)
+    np.testing.assert_allclose(caution.loss_, spent, rtol=1e-10)
+    assert caution.exhausted_
+    np.testing.assert_allclose(spent, (1 + budget) * full, rtol=1e-9)
+
+
+def test_the_half_point_is_where_a_root_finder_puts_it(rng):
+    s, proba, y = held_out(rng, 500)
+    unit = (np.median(s) - np.quantile(s, 0.01, method="inverted_cdf")) / 2.3263478740408408
+    bare = brier(proba, y)
+
+    def excess(t):
+        u = 1 / (1 + np.exp(2 * (s - t) / unit))
+        return brier((1 - u)[:, None] * proba + u[:, None] / 4, y) - 1.02 * bare
+
+    # With very many rows full evidence is the bare classifier, and u a plain logistic curve.
+    caution = fitted(CautionBudget(), s, proba, y, n=1e12)
+    np.testing.assert_allclose(caution.scale_, unit, rtol=0.01)
+    unit = caution.scale_
+    np.testing.assert_allclose(caution.location_, optimize.brentq(excess, -6, 0), rtol=1e-7)
+
+
+def test_vacuity_is_one_half_at_the_half_point_and_evidence_is_bounded_by_n(rng):
+    s, proba, y = held_out(rng)
+    caution = fitted(CautionBudget(), s, proba, y, n=1000, gamma=0.5)
+    evidence = np.exp(log_evidence(caution.transform([caution.location_, 1e3]), 1000, 0.5))
+    np.testing.assert_allclose(evidence, [4.0, 500.0], rtol=1e-12)
+
+
+def test_below_the_half_point_the_log_odds_fall_by_slope_per_unit(rng):
+    s, proba, y = held_out(rng)
+    caution = fitted(CautionBudget(slope=3.0), s, proba, y, n=1e9)
+    x = caution.location_ - caution.scale_ * np.array([0.0, 1.0, 2.0, 100.0])
+    np.testing.assert_allclose(np.diff(caution.transform(x)), [-3, -3, -294], rtol=1e-6)
+
+
+@given(
+    seed=st.integers(0, 1000),
+    shift=st.floats(-1e4, 1e4),
+    scale=st.floats(1e-3, 1e3),
+    measure=st.sampled_from(["brier", "nll", "accuracy"]),
+)
+def test_the_unit_and_the_origin_of_the_scores_do_not_matter(seed, shift, scale, measure):
+    s, proba, y = held_out(np.random.default_rng(seed), 100)
+    x = np.linspace(-8, 3, 50)
+    one = fitted(CautionBudget(0.05, measure), s, proba, y)
+    other = fitted(CautionBudget(0.05, measure), shift + scale * s, proba, y)
+    np.testing.assert_allclose(
+        other.transform(shift + scale * x), one.transform(x), rtol=1e-5, atol=1e-7
+    )
+
+
+@pytest.mark.parametrize("measure", ["brier", "nll", "accuracy"])
+def test_a_weight_repeats_a_row_and_zero_removes_it(measure, rng):
+    s, proba, y = held_out(rng, 150)
+    w = rng.integers(0, 4, 150)
+    weighted = fitted(CautionBudget(0.05, measure), s, proba, y, weights=w)
+    rows = np.repeat(np.arange(150), w)
+    repeated = fitted(CautionBudget(0.05, measure), s[rows], proba[rows], y[rows])
+    for name in ("location_", "scale_", "full_loss_", "loss_", "allowed_loss_", "n_"):
+        np.testing.assert_allclose(getattr(weighted, name), getattr(repeated, name), rtol=1e-9)
+
+
+@given(seed=st.integers(0, 1000), measure=st.sampled_from(["brier", "nll", "accuracy"]))
+def test_a_larger_budget_buys_more_caution(seed, measure):
+    s, proba, y = held_out(np.random.default_rng(seed), 120)
+    budgets = (0.0, 0.001, 0.01, 0.1, 0.5, 1.0)
+    places = [fitted(CautionBudget(b, measure), s, proba, y).location_ for b in budgets]
+    assert (np.diff(places) >= 0).all() and places[0] < places[3]
+
+
+@pytest.mark.parametrize("measure", list(MEASURES))
+def test_a_budget_of_zero_spends_nothing(measure, rng):
+    s, proba, y = held_out(rng, 1000)
+    caution = fitted(CautionBudget(0.0, measure), s, proba, y)
+    assert caution.loss_ <= caution.full_loss_ * (1 + 2e-12)
+    far = caution.transform([s.min() - 40 * caution.scale_])
+    assert np.exp(log_evidence(far, 1000))[0] < 1e-6
+
+
+def test_what_shrinking_gains_is_free():
+    """Rows of low score answered wrongly and surely: any caution there lowers the loss."""
+    s = np.linspace(-3, 3, 200)
+    y = np.zeros(200, dtype=int)
+    proba = np.where(s[:, None] < -2, [[0.02, 0.98]], [[0.9, 0.1]])
+    caution = fitted(CautionBudget(0.0), s, proba, y, prior=np.ones(2))
+    assert caution.location_ > -2
+    np.testing.assert_allclose(caution.loss_, caution.full_loss_, rtol=1e-11)
+
+
+def test_the_first_crossing_is_taken():
+    """Wrong rows in the middle: above a dear stretch the loss falls below the budget once more."""
+    s = np.linspace(-10, 10, 2001)
+    wrong = s > -2
+    y = np.zeros(2001, dtype=int)
+    proba = np.where(wrong[:, None], [[0.05, 0.95]], [[0.99, 0.01]])
+    caution = fitted(CautionBudget(0.01), s, proba, y, n=1e9, prior=np.ones(2))
+
+    def loss(t):
+        z = -np.logaddexp(0, -(caution.log_odds_ + 2 * (s - t) / caution.scale_))
+        return brier(shrunk_mean(z, proba, 1e9, np.ones(2)), y)
+
+    path = [loss(t) for t in np.linspace(-30, caution.location_, 40)]
+    assert max(path) <= caution.allowed_loss_ * (1 + 1e-9)
+    assert loss(caution.location_ + 1) > caution.allowed_loss_
+    assert loss(9.0) < caution.full_loss_
+
+
+@pytest.mark.parametrize("n", [100, 1000, 40_000])
+def test_a_perfect_classifier_is_charged_as_one_row_that_only_the_prior_answers(n):
+    s = np.random.default_rng(0).normal(size=5000)
+    y = np.arange(5000) % 4
+    caution = fitted(CautionBudget(0.02), s, np.eye(4)[y], y, n=n)
+    full = 0.75 * (4 / (4 + n)) ** 2
+    np.testing.assert_allclose(caution.full_loss_, full, rtol=1e-9)
+    unit = max(full, 0.75 / 5000)
+    np.testing.assert_allclose(caution.loss_, full + 0.02 * unit, rtol=1e-9)
+    assert s.min() - 4 * caution.scale_ < caution.location_ < s.min()
+
+
+def test_zero_probabilities_cost_a_finite_log_loss(rng):
+    s, proba, y = held_out(rng, 200)
+    hard = np.eye(4)[proba.argmax(axis=1)]
+    caution = fitted(CautionBudget(measure="nll"), s, hard, y)
+    assert np.isfinite([caution.full_loss_, caution.location_]).all()
+
+
+@given(seed=st.integers(0, 1000), budget=st.sampled_from([0.0, 0.01, 0.1, 1.0]))
+def test_answers_given_up_are_at_most_the_budget_and_no_half_point_higher_would_do(seed, budget):
+    s, proba, y = held_out(np.random.default_rng(seed), 80)
+    s = s.round(1)
+    caution = fitted(CautionBudget(budget, "accuracy"), s, proba, y)
+    right = s[proba.argmax(axis=1) == y]
+    assert (right < caution.location_).sum() <= budget * len(right)
+    higher = right[right > caution.location_]
+    assert not len(higher) or (right < higher.min()).sum() > budget * len(right)
+    np.testing.assert_allclose(caution.loss_, 1 - (right >= caution.location_).sum() / 80)
+
+
+def test_a_classifier_no_better_than_the_prior_may_be_doubted_throughout(rng):
+    s, _, y = held_out(rng)
+    caution = fitted(CautionBudget(), s, np.full((400, 4), 0.25), y)
+    assert not caution.exhausted_ and caution.location_ == pytest.approx(s.max())
+    wrong = fitted(CautionBudget(measure="accuracy"), s, np.eye(4)[(y + 1) % 4], y)
+    assert not wrong.exhausted_ and wrong.location_ == s.max()
+
+
+def test_no_ties_far_below_and_none_above_until_evidence_is_full(rng):
+    s, proba, y = held_out(rng)
+    caution = fitted(CautionBudget(), s, proba, y, n=40_000)
+    below = -np.geomspace(1, 1e300, 3000)
+    assert (np.diff(caution.transform(below)) < 0).all()
+    above = np.linspace(caution.location_, caution.location_ + 300 * caution.scale_, 1000)
+    assert (np.diff(caution.transform(above)) > 0).all()
+    np.testing.assert_array_equal(caution.transform([-np.inf, -1.7e308]), [-np.inf, -np.inf][:2])
+
+
+def test_where_the_prior_outweighs_the_data_the_half_point_halves_the_evidence(rng):
+    s, proba, y = held_out(rng)
+    caution = fitted(CautionBudget(), s, proba, y, n=5)
+    assert caution.log_odds_ == 0
+    np.testing.assert_allclose(np.exp(caution.transform([caution.location_])), 0.5)
+
+
+def test_few_rows_of_zero_density_are_paid_from_the_budget_and_many_are_refused(rng):
+    s, proba, y = held_out(rng, 1000)
+    s[:2] = -np.inf
+    caution = fitted(CautionBudget(), s, proba, y)
+    mean = shrunk_mean(caution.transform(s), proba, 1000, FLAT)
+    np.testing.assert_allclose(brier(mean, y), 1.02 * caution.full_loss_, rtol=1e-9)
+    s[:300] = -np.inf
+    for measure in ("brier", "accuracy"):
+        with pytest.raises(ValueError, match=r"300 of 1000 .* are -inf, and these rows alone cost"):
+            fitted(CautionBudget(measure=measure), s, proba, y)
+
+
+def test_heavy_tails_and_ties_are_solved_too(rng):
+    _, proba, y = held_out(rng, 300)
+    for s in (rng.standard_cauchy(300) * 1e6, np.repeat([-5.0, 0.0], [40, 260])):
+        caution = fitted(CautionBudget(), s, proba, y)
+        assert caution.loss_ == pytest.approx(1.02 * caution.full_loss_, rel=1e-6)
+
+
+@pytest.mark.parametrize("m", [1, 2, 5, 30])
+def test_a_handful_of_rows(m, rng):
+    s, proba, y = held_out(rng, m)
+    if m == 1:
+        with pytest.raises(ValueError, match="must vary to fit CautionBudget"):
+            fitted(CautionBudget(), s, proba, y)
+    else:
+        assert np.isfinite(fitted(CautionBudget(), s, proba, y).location_)
+
+
+GOOD = {"proba": np.array([[0.9, 0.1], [0.2, 0.8]]), "y": np.array([0, 1]), "n": 10, "prior": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"proba": None}, r"needs proba and y.*normalizer=QuantileEvidence\(\)"),
+        ({"y": None}, "needs proba and y"),
+        ({"n": None}, "needs n and prior"),
+        ({"prior": None}, "needs n and prior"),
+        ({"n": -1}, "n must be finite and > 0"),
+        ({"gamma": 0.0}, "gamma must be finite and > 0"),
+        ({"prior": [1.0, 0.0]}, "prior must be finite and > 0"),
+        ({"proba": np.ones((2, 1))}, r"shape \(2, k\) with k >= 2.*QuantileEvidence"),
+        ({"proba": np.ones((3, 2)) / 2}, r"shape \(2, k\)"),
+        ({"proba": np.array([[3.0, -1.0], [0.0, 1.0]])}, "probabilities >= 0"),
+        ({"proba": np.array([[3.0, 1.0], [0.0, 1.0]])}, "sum to 1.*apply a softmax"),
+        ({"y": np.array([0, 2])}, r"indices 0\.\.1, got 0\.\.2: labels that"),
+        ({"y": np.array([-1, 1])}, r"indices 0\.\.1, got -1"),
+        ({"y": np.array([0.0, 1.0])}, "2 class indices"),
+        ({"y": np.array([0, 1, 1])}, "2 class indices"),
+    ],
+)
+def test_what_a_budget_cannot_be_taken_from(change, message):
+    with pytest.raises(ValueError, match=message):
+        CautionBudget().fit([0.0, 1.0], **{**GOOD, **change})
+
+
+@pytest.mark.parametrize(
+    ("caution", "error", "message"),
+    [
+        (CautionBudget(-0.01), ValueError, r"budget must lie in \[0, 1\]"),
+        (CautionBudget(2), ValueError, r"budget must lie in \[0, 1\].*got 2"),
+        (CautionBudget(np.nan), ValueError, "budget must lie"),
+        (CautionBudget("2 %"), TypeError, "budget must be a number"),
+        (CautionBudget(measure="ece"), ValueError, "measure must be one of.*got 'ece'"),
+        (CautionBudget(slope=0), ValueError, "slope must be finite and > 0"),
+        (CautionBudget(slope=np.inf), ValueError, "slope must be finite"),
+    ],
+)
+def test_parameters_out_of_range(caution, error, message):
+    with pytest.raises(error, match=message):
+        caution.fit([0.0, 1.0], **GOOD)
+
+
+@pytest.mark.parametrize("bad", [[0.0, np.nan], [0.0, np.inf], [-np.inf, -np.inf]])
+def test_scores_that_are_no_log_densities(bad):
+    with pytest.raises(ValueError, match="log_density must be finite to fit CautionBudget"):
+        CautionBudget().fit(bad, **GOOD)
+
+
+@pytest.mark.parametrize("loss", [BrierLoss, LogLoss])
+def test_losses_in_closed_form_are_those_of_the_mean(loss, rng):
+    _, proba, y = held_out(rng, 30)
+    base = np.array([0.1, 0.2, 0.3, 0.4])
+    u = rng.random(30)
+    mean = (1 - u)[:, None] * proba + u[:, None] * base
+    measure = brier if loss is BrierLoss else nll
+    naive = [measure(mean[[i]], y[[i]]) for i in range(30)]
+    np.testing.assert_allclose(loss.of(proba, y, base)(u), naive, rtol=1e-12)
+
+
+def test_quantile_evidence_puts_its_half_point_at_the_quantile(rng):
+    s = rng.normal(size=1000)
+    for q in (0.01, 0.3):
+        evidence = QuantileEvidence(q).fit(s, n=500, prior=[1.0, 2.0])
+        assert np.mean(s <= evidence.location_) == q
+        np.testing.assert_allclose(500 * np.exp(evidence.transform([evidence.location_])), 3.0)
+    alone = QuantileEvidence().fit(s)
+    np.testing.assert_allclose(np.exp(alone.transform([alone.location_])), 0.5)
+    assert clone(QuantileEvidence(0.2)).quantile == 0.2
+
+
+@pytest.mark.parametrize(
+    ("evidence", "message"),
+    [
+        (QuantileEvidence(0.0), "quantile must lie strictly between 0 and 1"),
+        (QuantileEvidence(1.0), "quantile must lie strictly between 0 and 1"),
+        (QuantileEvidence(slope=-1), "slope must be finite and > 0"),
+    ],
+)
+def test_quantile_evidence_refuses(evidence, message):
+    with pytest.raises(ValueError, match=message):
+        evidence.fit([0.0, 1.0])
+    with pytest.raises(ValueError, match="must vary to fit QuantileEvidence"):
+        QuantileEvidence().fit([1.0, 1.0])
+    with pytest.raises(ValueError, match="must be finite to fit QuantileEvidence, got -inf"):
+        QuantileEvidence().fit([-np.inf, 1.0])
