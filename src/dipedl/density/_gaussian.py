@@ -163,6 +163,21 @@ class GaussianFactor:
         distance[np.isnan(distance)] = np.inf
         return distance
 
+    def contributions(self, X: np.ndarray) -> np.ndarray:
+        """Share of each feature in the squared distance, ``d_j (C^-1 d)_j``, shape (n, p).
+
+        Those that overflow are infinite.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            D = X - self.mean
+            if self.rest is not None:
+                D -= self.rest
+            if self.whitener.ndim == 1:
+                parts = (D * self.whitener) ** 2
+            else:
+                parts = D * (D @ self.whitener.T @ self.whitener)
+        return np.asarray(np.where(np.isfinite(parts), parts, np.inf))
+
     def _squared_distance(self, X: np.ndarray, D: np.ndarray, out: np.ndarray) -> None:
         """Write the squared Mahalanobis distance of each row of X to `out`; `D` is scratch."""
         np.subtract(X, self.mean, out=D)

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._validation import check_weights
 from ..moments import Moments
+from ._contributions import gaussian_rows
 from ._gaussian import (
     GaussianFactor,
     Shrinkage,
@@ -107,6 +108,15 @@ class GaussianDensity(LogDensityMixin, BaseEstimator):
         check_is_fitted(self, "moments_")
         X = validate_data(self, X, dtype=np.float64, reset=False)
         return self._factor().log_density(X)
+
+    def explain_rows(self, X: Any, top: int = 5) -> list[dict[str, Any]]:
+        """For each row of X (n, p), its distance and the `top` features that make it far.
+
+        As `GDADensity.explain_rows`, without a class.
+        """
+        check_is_fitted(self, "moments_")
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        return list(gaussian_rows(self._factor(), X, top))
 
     @property
     def rank_(self) -> int:

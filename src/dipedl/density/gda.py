@@ -21,6 +21,7 @@ from sklearn.utils.validation import (
 
 from .._validation import check_weights
 from ..moments import Moments
+from ._contributions import nearest_rows
 from ._gaussian import (
     GaussianFactor,
     Shrinkage,
@@ -151,6 +152,12 @@ class GDADensity(LogDensityMixin, BaseEstimator):
         check_is_fitted(self, "moments_")
         X = validate_data(self, X, dtype=np.float64, reset=False)
         return np.column_stack([factor.log_density(X) for factor in self._factors()])
+
+    def explain_rows(self, X: Any, top: int = 5) -> list[dict[str, Any]]:
+        """For each row of X (n, p), its nearest class and the `top` features that make it far."""
+        check_is_fitted(self, "moments_")
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        return nearest_rows(self._factors(), self.classes_.tolist(), X, top)
 
     @property
     def rank_(self) -> np.ndarray:

@@ -1,0 +1,125 @@
+"""Cards of inputs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import special
+from sklearn.utils.validation import check_is_fitted
+
+from ..calibration import Calibration
+from ._card import Card
+from ._readings import names_after, read_rows
+
+__all__ = ["explain"]
+
+_MEDIAN = 0.5
+
+
+def explain(clf: Any, X: Any, top: int = 5) -> list[Card]:
+    """Why each input of X (n, d) got its answer.
+
+    Parameters
+    ----------
+    clf : DIPClassifier
+        Fitted.
+    X : array-like or DataFrame, shape (n, d)
+        Inputs.
+    top : int, default=5
+        Features or neighbours named on a card, >= 1.
+
+    Returns
+    -------
+    list of Card, length n
+        ``print(card)``, ``card.to_dict()``, ``card.plot()``.
+
+    Raises
+    ------
+    ValueError
+        If `top` is less than 1.
+    NotFittedError
+        If `clf` is not fitted.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from dipedl import DIPClassifier
+    >>> from dipedl.density import GDADensity
+    >>> from dipedl.explanation import explain
+    >>> data = load_iris(as_frame=True)
+    >>> clf = DIPClassifier(density=GDADensity()).fit(data.data, data.target)
+    >>> odd = data.data.iloc[:1].assign(**{"petal width (cm)": 2.5})
+    >>> explain(clf, odd)[0].parts[0]["features"][0]["name"]
+    'petal width (cm)'
+    """
+    if top < 1:
+        raise ValueError(f"top must be >= 1, got {top!r}")
+    check_is_fitted(clf, "evidence_")
+    known = clf._known(X)
+    dirichlet, bare = clf.predict_dirichlet(X), clf.bare_proba(X)
+    scores, p_values, labels = clf.score_samples(X), clf.p_value(X), clf.predict(X)
+    parts = _parts(clf, clf.evidence_.transform(known), bare, top)
+    evidence = np.exp(np.asarray(dirichlet.log_evidence))
+    held: Calibration = clf.evidence_.calibration_
+    typical = float(np.quantile(held.scores, _MEDIAN, method="inverted_cdf"))
+    return [
+        Card(
+            class_names=tuple(str(name) for name in np.asarray(clf.classes_).tolist()),
+            label=str(labels[i]),
+            bare=bare[i],
+            dirichlet=dirichlet[i],
+            evidence=float(evidence[i]),
+            n=float(clf.evidence_.n_),
+            p_value=float(p_values[i]),
+            held_out=held.total,
+            false_alarm_rate=float(clf.false_alarm_rate),
+            score=float(scores[i]),
+            typical_score=typical,
+            parts=tuple(part[i] for part in parts),
+        )
+        for i in range(len(bare))
+    ]
+
+
+def _parts(clf: Any, Z: np.ndarray, bare: np.ndarray, top: int) -> list[list[dict[str, Any]]]:
+    """Readings of each part of the density, for each row; with the parts' scores if several."""
+    density, held = clf.evidence_.density_, clf.evidence_.calibration_
+    names = _feature_names(clf, Z.shape[1])
+    members = getattr(density, "parts_", None)
+    if members is None:
+        return [read_rows(density, Z, names, top)]
+    columns = dict(zip(density.component_names_, density.component_scores(Z, bare).T, strict=True))
+    chosen = getattr(density, "chosen_", None)
+    parts = []
+    for name, scores in columns.items():
+        plain = [{"kind": "score"} for _ in scores]
+        rows = read_rows(members[name], Z, names, top) if name in members else plain
+        normal = _normal_scores(held, name, scores)
+        extra = {"part": name} | ({} if chosen is None else {"chosen": name == chosen})
+        parts.append(
+            [
+                {**extra, "score": float(s), **({} if z is None else {"normal_score": z}), **row}
+                for s, z, row in zip(scores, normal, rows, strict=True)
+            ]
+        )
+    return parts
+
+
+def _normal_scores(held: Calibration, name: str, scores: np.ndarray) -> list[float | None]:
+    """Standard-normal score of each score's rank among the held-out ones of the same part."""
+    if held.components is None or name not in held.component_names:
+        return [None] * len(scores)
+    column = np.sort(held.components[:, held.component_names.index(name)])
+    below = np.searchsorted(column, scores, side="right")
+    return [float(z) for z in special.ndtri((below + 0.5) / (len(column) + 1))]
+
+
+def _feature_names(clf: Any, p: int) -> list[str]:
+    """Names of what the density sees: those of the inputs where each feature is one of them."""
+    given = getattr(clf, "feature_names_in_", None)
+    d = int(clf.n_features_in_)
+    inputs = [f"x{j}" for j in range(d)] if given is None else [str(name) for name in given]
+    transformer = clf.evidence_.features_
+    named = inputs if transformer is None else names_after(transformer, inputs)
+    return named if named is not None and len(named) == p else [f"feature {j}" for j in range(p)]

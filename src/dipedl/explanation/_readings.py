@@ -1,0 +1,88 @@
+"""What a density has to say about single rows, for any density."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+
+__all__ = ["Reading", "names_after", "read_rows"]
+
+#: One row as one density sees it; "kind" says which entries there are.
+Reading = dict[str, Any]
+
+
+def read_rows(density: Any, Z: np.ndarray, names: list[str] | None, top: int) -> list[Reading]:
+    """A reading for each row of Z (n, p).
+
+    Parameters
+    ----------
+    density : density
+        Fitted. A pipeline is followed to its last step; a ratio to both of its parts; one with
+        ``explain_rows(Z, top)`` speaks for itself, one with ``neighbors(Z, k)`` through training
+        rows; of any other there is only the score.
+    Z : ndarray, shape (n, p)
+        Features that the density sees.
+    names : list of str, length p, or None
+        Names of the features.
+    top : int
+        Features or neighbours to name.
+    """
+    if isinstance(density, FrozenEstimator):
+        return read_rows(density.estimator, Z, names, top)
+    if isinstance(density, Pipeline):
+        before = density[:-1]
+        return read_rows(density[-1], before.transform(Z), names_after(before, names), top)
+    if hasattr(density, "explain_rows"):
+        return [_named(row, names) for row in density.explain_rows(Z, top)]
+    if hasattr(density, "background_"):
+        return _ratio(density, Z, names, top)
+    if hasattr(density, "neighbors"):
+        return _neighbours(density, Z, top)
+    # a wrapper of one density, such as a typicality test
+    if hasattr(density, "density_"):
+        return read_rows(density.density_, Z, names, top)
+    return [{"kind": "score"} for _ in Z]
+
+
+def _ratio(density: Any, Z: np.ndarray, names: list[str] | None, top: int) -> list[Reading]:
+    """The foreground's reading, with the background's beside it."""
+    near = read_rows(density.density_, Z, names, top)
+    far = read_rows(density.background_, Z, names, top)
+    return [{**a, "background": b} for a, b in zip(near, far, strict=True)]
+
+
+def _neighbours(density: Any, Z: np.ndarray, top: int) -> list[Reading]:
+    distances, rows = density.neighbors(Z)
+    typical = float(density.typical_distance_)
+    return [
+        {
+            "kind": "neighbours",
+            "neighbours": [
+                {"row": int(i), "distance": float(r)}
+                for i, r in zip(near[:top], far[:top], strict=True)
+            ],
+            "kth": len(near),
+            "kth_distance": float(far[-1]),
+            "typical_kth_distance": typical,
+        }
+        for near, far in zip(rows, distances, strict=True)
+    ]
+
+
+def _named(row: Reading, names: list[str] | None) -> Reading:
+    """The reading with the names of its features."""
+    if names is None or "features" not in row:
+        return row
+    features = [{"name": names[entry["feature"]], **entry} for entry in row["features"]]
+    return {**row, "features": features}
+
+
+def names_after(transformer: Any, names: list[str] | None) -> list[str] | None:
+    """What a transformer calls its features; None if it has no names for them."""
+    try:
+        return [str(name) for name in transformer.get_feature_names_out(names)]
+    except (AttributeError, ValueError):
+        return None
