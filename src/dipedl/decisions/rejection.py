@@ -194,12 +194,12 @@ def reject_curve(
     True
     """
     u, bad, w = _ascending(uncertainty, wrong, weights)
-    cuts = _cuts(np.cumsum(w))
-    first_out = u[cuts[:-1]]
+    ranks = _ranks(w.sum())
+    first_out = u[np.searchsorted(np.cumsum(w), ranks[:-1], side="right")]
     answered = np.append(np.searchsorted(u, first_out, side="left"), len(u))
     n = np.append(0.0, np.cumsum(w))[answered]
     errors = np.append(0.0, np.cumsum(w * bad))[answered]
-    level = 1 - (1 - check_share("confidence", confidence)) / len(cuts)
+    level = 1 - (1 - check_share("confidence", confidence)) / len(ranks)
     # Strictly below the first row left out is at or below the float before it.
     thresholds = np.append(np.nextafter(first_out, -np.inf), np.inf)
     kept = np.diff(n, prepend=0.0) > 0
@@ -223,9 +223,8 @@ def _ascending(
     return u[order], bad[order], w[order]
 
 
-def _cuts(cumulative: np.ndarray) -> np.ndarray:
-    """How many of the sorted rows each step answers, ascending, the last one all of them."""
-    targets = cumulative[-1] * np.arange(1, _STEPS + 1) / _STEPS
-    # A hair less: 0.05 * 20 rows must not become 2 by the last bit.
-    cuts = np.searchsorted(cumulative, targets * (1 - 1e-12), side="left") + 1
-    return np.unique(np.minimum(cuts, len(cumulative)))
+def _ranks(total: float) -> np.ndarray:
+    """How many inputs each step answers, ascending; the last one all of them."""
+    # A hair less: 0.05 * 20 inputs must not become 2 by the last bit.
+    shares = np.arange(1, _STEPS + 1) / _STEPS * (1 - 1e-12)
+    return np.unique(np.ceil(total * shares))

@@ -159,7 +159,8 @@ def prediction_sets(
     array([[ True, False],
            [ True,  True]])
     """
-    P, held = class_probabilities("proba", proba), class_probabilities("held_out", held_out_proba)
+    P = class_probabilities("proba", proba)
+    held = class_probabilities("held_out_proba", held_out_proba)
     if P.shape[1] != held.shape[1]:
         raise ValueError(
             f"proba and held_out_proba must have the same classes, got {P.shape[1]} and "

@@ -1,0 +1,140 @@
+import numpy as np
+import pytest
+from scipy import stats
+
+from dipedl.decisions import conformal_quantile, nonconformity, prediction_sets
+
+REPETITIONS = 200
+
+
+def draw(rng, n, k=5):
+    """Probabilities and labels drawn from distorted ones: a miscalibrated classifier."""
+    P = rng.dirichlet(np.full(k, 0.6), n)
+    true = P**0.7 / (P**0.7).sum(axis=1, keepdims=True)
+    return P, np.array([rng.choice(k, p=p) for p in true])
+
+
+def naive_scores(p, method):
+    """Loops, straight from the definitions."""
+    if method == "lac":
+        return [1 - q for q in p]
+    return [sum(other for other in p if other > q) for q in p]
+
+
+@pytest.mark.parametrize("method", ["lac", "aps"])
+def test_nonconformity_matches_the_definition_with_ties(rng, method):
+    P = np.vstack([rng.dirichlet(np.ones(6), 20), rng.multinomial(4, np.ones(6) / 6, 40) / 4])
+    expected = [naive_scores(p, method) for p in P]
+    np.testing.assert_allclose(nonconformity(P, method), expected, atol=1e-11)
+
+
+@pytest.mark.parametrize("method", ["lac", "aps"])
+def test_nonconformity_follows_the_classes(rng, method):
+    P, order = rng.dirichlet(np.ones(6), 30), rng.permutation(6)
+    np.testing.assert_allclose(
+        nonconformity(P[:, order], method), nonconformity(P, method)[:, order], atol=1e-11
+    )
+
+
+@pytest.mark.parametrize("method", ["lac", "aps"])
+@pytest.mark.parametrize("coverage", [0.8, 0.9])
+def test_coverage_lies_within_its_binomial_interval(rng, method, coverage):
+    """One new input a split: 200 independent hits, each with probability ceil(c (N+1)) / (N+1)."""
+    n, hits = 100, 0
+    for _ in range(REPETITIONS):
+        P, y = draw(rng, n + 1)
+        sets = prediction_sets(P[:1], P[1:], y[1:], coverage=coverage, method=method)
+        hits += sets[0, y[0]]
+    exact = np.ceil(coverage * (n + 1)) / (n + 1)
+    low, high = stats.binom.interval(0.99, REPETITIONS, exact)
+    assert low <= hits <= high
+
+
+@pytest.mark.parametrize("method", ["lac", "aps"])
+def test_coverage_of_one_split_follows_its_beta_law(rng, method):
+    """Given the held-out rows coverage is Beta(j, N + 1 - j): Vovk 2012."""
+    n, coverage = 80, 0.85
+    j = int(np.ceil(coverage * (n + 1)))
+    shares = []
+    for _ in range(REPETITIONS):
+        P, y = draw(rng, n + 400)
+        sets = prediction_sets(P[n:], P[:n], y[:n], coverage=coverage, method=method)
+        shares.append(sets[np.arange(400), y[n:]].mean())
+    law = stats.beta(j, n + 1 - j)
+    assert abs(np.mean(shares) - law.mean()) < 4 * law.std() / np.sqrt(REPETITIONS)
+    assert np.std(shares) < 1.3 * np.hypot(law.std(), np.sqrt(0.15 * 0.85 / 400))
+
+
+def test_the_check_of_coverage_fails_for_rows_that_were_fitted(rng):
+    P, y = draw(rng, 4000)
+    boasted = P**4 / (P**4).sum(axis=1, keepdims=True)
+    fitted = boasted.argmax(axis=1)
+    sets = prediction_sets(boasted[2000:], boasted[:2000], fitted[:2000], coverage=0.9)
+    assert sets[np.arange(2000), y[2000:]].mean() < 0.8
+
+
+def test_lac_is_smaller_and_aps_is_never_empty(rng):
+    P, y = draw(rng, 3000)
+    lac, aps = (
+        prediction_sets(P[1000:], P[:1000], y[:1000], coverage=0.6, method=m)
+        for m in ("lac", "aps")
+    )
+    assert lac.sum(axis=1).mean() < aps.sum(axis=1).mean()
+    assert not lac.any(axis=1).all()
+    assert aps[np.arange(2000), P[1000:].argmax(axis=1)].all()
+
+
+def test_without_evidence_aps_holds_all_classes_and_lac_none(rng):
+    P = rng.dirichlet(np.full(5, 0.2), 500)
+    y, flat = P.argmax(axis=1), np.full((1, 5), 0.2)
+    assert prediction_sets(flat, P, y, method="aps").all()
+    assert not prediction_sets(flat, P, y, method="lac").any()
+
+
+def test_quantile_at_the_edges():
+    assert conformal_quantile(np.arange(9.0), 0.9) == 8.0
+    assert conformal_quantile(np.arange(8.0), 0.9) == np.inf
+    assert conformal_quantile(np.arange(19.0), 0.9) == 17.0
+    assert conformal_quantile([4.0], 0.5) == 4.0
+    assert conformal_quantile([0.0, np.inf], 0.5) == np.inf
+
+
+def test_a_weight_counts_a_row_that_often(rng):
+    values, w = rng.normal(size=40), rng.integers(0, 4, 40)
+    for coverage in (0.1, 0.5, 0.9, 0.99):
+        repeated = conformal_quantile(np.repeat(values, w), coverage)
+        assert conformal_quantile(values, coverage, w) == repeated
+
+
+def test_too_few_rows_give_full_sets(rng):
+    P, y = draw(rng, 20)
+    assert prediction_sets(P, P[:8], y[:8], coverage=0.9).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"coverage": 1.0}, "coverage must lie strictly between 0 and 1, got 1.0"),
+        ({"method": "raps"}, r"method must be one of \['lac', 'aps'\], got 'raps'"),
+        ({"held_out_labels": [0, 1, 2]}, r"y must lie in 0\.\.1, got 0\.\.2"),
+        ({"held_out_labels": [0, 1]}, "y must hold 3 integer class indices"),
+        ({"held_out_labels": [0.0, 1.0, 1.0]}, "y must hold 3 integer class indices"),
+        ({"proba": [[0.2, 0.3, 0.5]]}, "must have the same classes, got 3 and 2 columns"),
+        ({"proba": [[3.0, -1.0]]}, "proba must hold finite probabilities >= 0"),
+        ({"held_out_proba": [[2.0, 1.0]] * 3}, r"rows of held_out_proba must sum to 1.*softmax"),
+        ({"proba": [0.5, 0.5]}, r"proba must have shape \(n, k\) with k >= 2, got \(2,\)"),
+    ],
+)
+def test_bad_input(change, message):
+    good = {
+        "proba": [[0.5, 0.5]],
+        "held_out_proba": [[0.9, 0.1], [0.4, 0.6], [0.3, 0.7]],
+        "held_out_labels": [0, 1, 1],
+    }
+    with pytest.raises(ValueError, match=message):
+        prediction_sets(**{**good, **change})
+
+
+def test_coverage_must_be_a_number():
+    with pytest.raises(TypeError, match=r"coverage must be a number strictly .* got '0.9'"):
+        conformal_quantile([1.0], "0.9")
