@@ -8,12 +8,26 @@ from dataclasses import fields, is_dataclass
 from importlib import import_module
 from typing import Any
 
+from sklearn.pipeline import make_pipeline
+
 from .names import did_you_mean
 
 __all__ = ["accepts", "build", "class_of", "described", "transformer_of"]
 
 #: Plug-in folders whose public names a suite may use.
 _FOLDERS = ("baselines", "density", "nn")
+#: Classes of scikit-learn that a suite may use, and their modules.
+_SKLEARN = {
+    "HistGradientBoostingClassifier": "ensemble",
+    "LogisticRegression": "linear_model",
+    "MLPClassifier": "neural_network",
+    "Normalizer": "preprocessing",
+    "PCA": "decomposition",
+    "RandomForestClassifier": "ensemble",
+    "StandardScaler": "preprocessing",
+}
+#: Key of a table that stands for a chain of scikit-learn.
+_CHAIN = "pipeline"
 #: Settings that change nothing of what is learned, or are set for each run.
 _NO_SETTING = ("random_state", "n_jobs", "device")
 #: Tables that stand for one class, so that they need not name it.
@@ -25,31 +39,39 @@ def class_of(name: str, where: str) -> Any:
     single = _single_classes()
     if name in single:
         return single[name]
+    if name in _SKLEARN:
+        return getattr(import_module(f"sklearn.{_SKLEARN[name]}"), name)
     for folder in _FOLDERS:
         module = import_module(f"dipedl.{folder}")
         if name in module.__all__:
             return getattr(module, name)
-    known = [*single, *_public_names()]
+    known = [*single, *_SKLEARN, *_public_names()]
     raise ValueError(f"{where}: unknown class {name!r}{did_you_mean(name, known)}; known: {known}")
 
 
-def build(name: str, arguments: Mapping[str, Any], where: str, **given: Any) -> Any:
+def build(
+    name: str, arguments: Mapping[str, Any], where: str, *, preset: str = "", **given: Any
+) -> Any:
     """An object of the class `name`.
 
     Parameters
     ----------
     name : str
-        A public class of dipedl.baselines, dipedl.density or dipedl.nn, DIPClassifier, a normaliser
-        or LogitPixels.
+        A public class of dipedl.baselines, dipedl.density, dipedl.nn or dipedl.evidence,
+        DIPClassifier, LogitPixels, or one of a few of scikit-learn.
     arguments : mapping
-        Its arguments; tables inside become objects of the class that their key ``name`` says.
+        Its arguments; tables inside become objects of the class that their key ``name`` says, or a
+        pipeline of the objects in the list under their key ``pipeline``.
     where : str
         File and key, for errors.
+    preset : str, default=""
+        Name of a class method that makes it, such as ``paper`` of DIPClassifier; "" is the class.
     **given
         More arguments; those that the class does not take are left out.
     """
     cls = class_of(name, where)
-    known = _arguments(cls)
+    make = getattr(cls, preset) if preset else cls
+    known = _arguments(make)
     for key in arguments:
         if key not in known:
             raise ValueError(
@@ -58,7 +80,7 @@ def build(name: str, arguments: Mapping[str, Any], where: str, **given: Any) -> 
     values = {key: _value(value, f"{where}.{key}", key) for key, value in arguments.items()}
     fitting = {key: value for key, value in given.items() if key in known}
     try:
-        return cls(**{**fitting, **values})
+        return make(**{**fitting, **values})
     except (TypeError, ValueError) as error:
         raise ValueError(f"{where}: {error}") from error
 
@@ -95,11 +117,13 @@ def accepts(function: Any, argument: str) -> bool:
     return argument in inspect.signature(function).parameters
 
 
-def _arguments(cls: Any) -> list[str]:
-    return [name for name in inspect.signature(cls).parameters if name != "self"]
+def _arguments(make: Any) -> list[str]:
+    return [name for name in inspect.signature(make).parameters if name != "self"]
 
 
 def _value(value: Any, where: str, key: str) -> Any:
+    if isinstance(value, Mapping) and set(value) == {_CHAIN}:
+        return make_pipeline(*_value(value[_CHAIN], where, ""))
     if isinstance(value, Mapping):
         name = value.get("name", _IMPLIED.get(key))
         if name is None:
@@ -111,11 +135,12 @@ def _value(value: Any, where: str, key: str) -> Any:
 
 
 def _single_classes() -> dict[str, Any]:
-    from .. import DIPClassifier
-    from ..evidence import RobustZScore, ZScore
+    from .. import DIPClassifier, evidence
     from ..preprocessing import LogitPixels
 
-    return {cls.__name__: cls for cls in (DIPClassifier, LogitPixels, RobustZScore, ZScore)}
+    of_evidence = (getattr(evidence, name) for name in evidence.__all__)
+    normalisers = [value for value in of_evidence if inspect.isclass(value)]
+    return {cls.__name__: cls for cls in (DIPClassifier, LogitPixels, *normalisers)}
 
 
 def _public_names() -> Iterator[str]:

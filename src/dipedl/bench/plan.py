@@ -11,7 +11,7 @@ from .names import refuse_unknown
 from .receipt import config_hash
 from .suite import Method, Profile, Suite, checked_method
 
-__all__ = ["MethodPart", "Part", "data_config", "plan"]
+__all__ = ["MethodPart", "Part", "data_config", "merged", "plan"]
 
 #: Raised when stored arrays change their meaning, so that none of an older kind are taken for new.
 _FORMAT = 1
@@ -197,7 +197,7 @@ def _config(table: Table, data: Table, below: Mapping[str, Part], where: str) ->
 def _completed(table: Table, over: Table, own: tuple[str, ...], profile: Profile) -> Table:
     """The suite's table with the profile's: its training everywhere, then its own for this one."""
     base = _with_training(_gathered(table, own), profile.training)
-    return _merged(base, _gathered(over, own))
+    return merged(base, _gathered(over, own))
 
 
 def _gathered(table: Table, own: tuple[str, ...]) -> Table:
@@ -211,23 +211,23 @@ def _with_training(table: Table, training: Table) -> Table:
     changed: Table = {}
     for key, value in table.items():
         if key == "training":
-            changed[key] = _merged(value, training)
+            changed[key] = merged(value, training)
         else:
             changed[key] = _with_training(value, training) if isinstance(value, dict) else value
     return changed
 
 
-def _merged(base: Table, over: Table) -> Table:
+def merged(base: Table, over: Table) -> Table:
     """`over` on top of `base`, key by key; a table that names another class replaces the old."""
     if any(isinstance(over.get(k), str) and over[k] != base.get(k) for k in ("name", "estimator")):
         kept = {k: v for k, v in base.items() if k in ("title", "note")}
         return {**kept, **over}
-    merged = dict(base)
+    found = dict(base)
     for key, value in over.items():
         old = base.get(key)
         both = isinstance(old, dict) and isinstance(value, dict)
-        merged[key] = _merged(old, value) if both else value  # type: ignore[arg-type]
-    return merged
+        found[key] = merged(old, value) if both else value  # type: ignore[arg-type]
+    return found
 
 
 def _plain(value: Any) -> Any:

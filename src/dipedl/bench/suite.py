@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field
 
 from .data import LOADERS, OOD_SETS
 from .names import refuse_unknown
+from .typed_toml import Frozen, read_tables, refuse_unknown_at, validated
 
 __all__ = [
     "Limit",
@@ -29,18 +29,7 @@ Table = dict[str, Any]
 Name = str
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _known_keys(cls, data: Any) -> Any:
-        if isinstance(data, Mapping):
-            refuse_unknown("key", data, cls.model_fields)
-        return data
-
-
-class Limit(_Frozen):
+class Limit(Frozen):
     """At most so many rows of each split; None takes all.
 
     The rows of train and validation are the first of the seed's permutation; those of test and OOD
@@ -53,7 +42,7 @@ class Limit(_Frozen):
     ood: int | None = Field(default=None, ge=1)
 
 
-class Profile(_Frozen):
+class Profile(Frozen):
     """How much of everything: which data, and what differs from the suite's own settings.
 
     `training` overrides every ``training`` table, `classifiers`, `densities` and `methods` override
@@ -71,7 +60,7 @@ class Profile(_Frozen):
     without: tuple[Name, ...] = ()
 
 
-class Method(_Frozen):
+class Method(Frozen):
     """One method: an uncertainty classifier, and the trained parts that it is given.
 
     Attributes
@@ -103,7 +92,7 @@ class Method(_Frozen):
     arguments: Table = {}
 
 
-class Suite(_Frozen):
+class Suite(Frozen):
     """Data, methods, seeds and profiles of a benchmark.
 
     Attributes
@@ -195,56 +184,25 @@ def load_suite(name: str | os.PathLike[str]) -> Suite:
 
 def parse_suite(text: str, where: str) -> Suite:
     """A suite from the text of its file; `where` names the file in errors."""
-    try:
-        tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{where}: not TOML: {error}") from error
+    tables = read_tables(text, where)
     head = tables.pop("suite", {})
-    try:
-        suite = Suite.model_validate(_tuples({**head, **tables}))
-    except ValidationError as error:
-        raise ValueError(f"{where}: {_first(error)}") from None
+    suite = validated(Suite, {**head, **tables}, where, "suite")
     _check_names(suite, where)
     return suite
 
 
 def checked_method(table: Table, where: str) -> Method:
     """A method from its completed table; `where` names file and key in errors."""
-    try:
-        return Method.model_validate(_tuples(table))
-    except ValidationError as error:
-        raise ValueError(f"{where}: {_first(error)}") from None
+    return validated(Method, table, where, "suite")
 
 
 def _check_names(suite: Suite, where: str) -> None:
-    _located(f"{where}: ood", "OOD set", suite.ood, OOD_SETS)
+    refuse_unknown_at(f"{where}: ood", "OOD set", suite.ood, OOD_SETS)
     for name, profile in suite.profiles.items():
         place = f"{where}: profiles.{name}"
         for section in ("classifiers", "densities", "methods"):
-            _located(
+            refuse_unknown_at(
                 f"{place}.{section}", "name", getattr(profile, section), getattr(suite, section)
             )
-        _located(f"{place}.without", "method", profile.without, suite.methods)
-        _located(f"{place}.dataset", "data set", [profile.dataset], LOADERS)
-
-
-def _located(where: str, what: str, found: Iterable[str], known: Iterable[str]) -> None:
-    try:
-        refuse_unknown(what, found, known)
-    except ValueError as error:
-        raise ValueError(f"{where}: {error}") from None
-
-
-def _first(error: ValidationError) -> str:
-    """Where and what the first error is: a key path, and the message without pydantic's frame."""
-    first = error.errors(include_url=False)[0]
-    place = ".".join(str(step) for step in first["loc"]) or "suite"
-    message = first["msg"].removeprefix("Value error, ")
-    return f"{place}: {message}" + ("" if "unknown" in message else f", got {first['input']!r}")
-
-
-def _tuples(value: Any) -> Any:
-    """Arrays of TOML as tuples: nothing in a suite changes after it was read."""
-    if isinstance(value, Mapping):
-        return {key: _tuples(item) for key, item in value.items()}
-    return tuple(_tuples(item) for item in value) if isinstance(value, list | tuple) else value
+        refuse_unknown_at(f"{place}.without", "method", profile.without, suite.methods)
+        refuse_unknown_at(f"{place}.dataset", "data set", [profile.dataset], LOADERS)

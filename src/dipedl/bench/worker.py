@@ -31,7 +31,7 @@ from .receipt import receipt
 from .scores import score
 from .store import Store
 
-__all__ = ["FATAL", "Job", "run_job", "train_part"]
+__all__ = ["FATAL", "DataError", "Job", "in_process", "run_job", "train_part"]
 
 #: Kinds of failure after which no other part can succeed either.
 FATAL = ("data", "space")
@@ -76,14 +76,19 @@ class Job:
 
 def run_job(job: Job, pipe: Connection) -> None:
     """Entry of the process: train, and say "done", or what went wrong."""
+    in_process(pipe, lambda say: train_part(job, say))
+
+
+def in_process(pipe: Connection, work: Callable[[Say], str | None]) -> None:
+    """Do the work of a process, and say "done" with what it gives, or what went wrong."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_die_with_parent, daemon=True).start()
     try:
-        train_part(job, lambda text: pipe.send(("progress", text)))
+        last = work(lambda text: pipe.send(("progress", text)))
     except BaseException as error:
         pipe.send((_kind(error), _message(error)))
     else:
-        pipe.send(("done", ""))
+        pipe.send(("done", last or ""))
     finally:
         pipe.close()
 
