@@ -25,6 +25,7 @@ EXTRAS = {
     "jinja2": "report",
     "safetensors": "save",
     "skops": "save",
+    "faiss": "ann",
 }
 
 

@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer
 
 from dipedl.density import KNNDensity
 
@@ -95,3 +97,58 @@ def test_overflow(rng, p):
 
 def test_it_declares_that_it_does_not_integrate_to_one():
     assert KNNDensity.normalized is False
+
+
+def test_neighbors_are_the_nearest_training_rows(rng):
+    X = rng.normal(size=(60, 20))
+    queries = rng.normal(size=(7, 20))
+    distance, rows = KNNDensity(4).fit(X).neighbors(queries)
+    every = np.linalg.norm(queries[:, None] - X, axis=2)
+    np.testing.assert_array_equal(rows, every.argsort(axis=1)[:, :4])
+    np.testing.assert_allclose(distance, np.sort(every, axis=1)[:, :4], rtol=1e-12)
+    own_distance, own_rows = KNNDensity(4).fit(X).neighbors(X)
+    assert (own_distance[:, 0] == 0).all() and (own_rows[:, 0] == np.arange(60)).all()
+
+
+def test_normalised_features_and_a_row_of_zeros(rng):
+    """Sun et al. 2022: -log of the k-th distance ranks; zeros have no direction and stay zero."""
+    X = np.abs(rng.normal(size=(200, 20)))
+    X[3] = 0
+    pipeline = make_pipeline(Normalizer(), KNNDensity(10)).fit(X)
+    unit = X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-300)
+    np.testing.assert_allclose(pipeline.score_samples(X), naive(unit, unit, 10), rtol=1e-9)
+    zero, scaled = (
+        pipeline.score_samples(np.vstack([np.zeros(20), X[3]])),
+        pipeline.score_samples(7 * X),
+    )
+    assert zero[0] == zero[1] == pipeline.score_samples(X).min()
+    np.testing.assert_allclose(scaled, pipeline.score_samples(X), rtol=1e-9)
+
+
+def test_dead_features_are_refused_with_the_number_that_helps(rng):
+    X = np.abs(rng.normal(size=(200, 20)))
+    X[:30] = 0
+    message = r"15% of the rows .*comes 30 times.*L2 normalisation.*rows of zeros"
+    with pytest.raises(ValueError, match=message):
+        make_pipeline(Normalizer(), KNNDensity(10)).fit(X)
+    assert np.isfinite(make_pipeline(Normalizer(), KNNDensity(30)).fit(X).score_samples(X)).all()
+
+
+def test_floor_from_a_thousand_of_the_rows_is_no_smaller(rng):
+    X = rng.normal(size=(3000, 2))
+    density = KNNDensity(5).fit(X)
+    radius = density.neighbors(X)[0][:, -1]
+    assert radius.min() <= density.radius_floor_ <= np.quantile(radius, 0.01)
+    assert KNNDensity(5).fit(X[::-1]).radius_floor_ == pytest.approx(density.radius_floor_)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"index": "tree"}, r"index must be one of \('exact', 'faiss'\), got 'tree'"),
+        ({"probe": 0}, r"probe must lie in \(0, 1\], got 0"),
+    ],
+)
+def test_index_is_checked(rng, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        KNNDensity(2, **arguments).fit(rng.normal(size=(6, 2)))
