@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Self
 
 import numpy as np
@@ -89,6 +90,11 @@ class Temperature(BaseEstimator):
         """
         low, high = _checked_bounds(self.bounds)
         log_p = _log_probabilities(scores, kind)
+        if kind == "logits" and _on_simplex(np.asarray(scores)):
+            raise ValueError(
+                "scores are probabilities (rows sum to one), and kind='logits' was said; "
+                "give kind='probabilities'"
+            )
         labels = _labels(y, log_p.shape)
         weights = check_weights(sample_weight, log_p)
         total = float(len(labels) if weights is None else weights.sum())
@@ -120,10 +126,10 @@ def _tempered(log_p: np.ndarray, temperature: float) -> np.ndarray:
     return np.asarray(special.softmax(log_p / temperature, axis=1))
 
 
-def _minimum(f: object, low: float, high: float) -> tuple[float, float]:
+def _minimum(f: Callable[[float], float], low: float, high: float) -> tuple[float, float]:
     """Best point of a grid, refined between its neighbours: f may have more than one valley."""
     grid = np.linspace(low, high, _STARTS)
-    values = [f(t) for t in grid]  # type: ignore[operator]
+    values = [f(t) for t in grid]
     i = int(np.argmin(values))
     bracket = grid[max(i - 1, 0)], grid[min(i + 1, _STARTS - 1)]
     refined = optimize.minimize_scalar(f, bounds=bracket, method="bounded", options={"xatol": 1e-8})
@@ -151,15 +157,9 @@ def _log_probabilities(scores: np.ndarray, kind: str) -> np.ndarray:
         raise ValueError(f"scores must have shape (m, k) with m >= 1 and k >= 2, got {S.shape}")
     if not np.isfinite(S).all():
         raise ValueError(f"scores must be finite, got {S[~np.isfinite(S)][0]}")
-    sums_to_one = bool((S >= 0).all() and (np.abs(S.sum(axis=1) - 1) < 1e-3).all())
     if kind == "logits":
-        if sums_to_one:
-            raise ValueError(
-                "scores are probabilities (rows sum to one), and kind='logits' was said; "
-                "give kind='probabilities'"
-            )
         return np.asarray(special.log_softmax(S, axis=1))
-    if not sums_to_one:
+    if not _on_simplex(S):
         raise ValueError(
             f"scores must be probabilities, rows >= 0 that sum to one, got {S.min():.6g} as lowest "
             f"entry and row sums from {S.sum(axis=1).min():.6g} to {S.sum(axis=1).max():.6g}; "
@@ -167,6 +167,10 @@ def _log_probabilities(scores: np.ndarray, kind: str) -> np.ndarray:
         )
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(S / S.sum(axis=1, keepdims=True)))
+
+
+def _on_simplex(S: np.ndarray) -> bool:
+    return bool((S >= 0).all() and (np.abs(S.sum(axis=1) - 1) < 1e-3).all())
 
 
 def _labels(y: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
