@@ -1,5 +1,6 @@
 import copy
 import dataclasses
+import inspect
 import pickle
 
 import numpy as np
@@ -28,9 +29,12 @@ def make(**changes):
     return Dataset(**{**fields, **changes})
 
 
-def test_registry_lists_loaders_only():
+def test_registry_lists_functions_that_give_a_data_set():
     assert {"load_digits", "load_mini_mnist", "load_mnist", "load_moons"} <= set(datasets.__all__)
-    assert all(name.startswith("load_") for name in datasets.__all__)
+    others = {name for name in datasets.__all__ if not name.startswith("load_")}
+    assert others == {"leave_class_out"}
+    for name in datasets.__all__:
+        assert inspect.signature(getattr(datasets, name)).return_annotation == "Dataset"
     assert datasets.Dataset is Dataset
 
 

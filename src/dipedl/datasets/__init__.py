@@ -7,7 +7,7 @@ from.
 from .._plugins import attach
 from ._dataset import (
     Dataset as Dataset,
-)  # the type every loader returns; __all__ lists loaders only
+)  # what every function listed in __all__ returns
 from ._dataset import Provenance as Provenance
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._dataset import Dataset, Provenance
+from ._split import Part, stratified
 
 __all__ = ["load_digits"]
 
@@ -52,19 +53,14 @@ def load_digits(
     Dataset('digits', X_train=(1010, 64), X_test=(433, 64), n_classes=8, ood={'held_out': 354})
     """
     from sklearn.datasets import load_digits as load_bunch
-    from sklearn.model_selection import train_test_split
 
     kept = _kept(ood_classes)
-    if not 0 < test_size < 1:
-        raise ValueError(f"test_size must be a share in (0, 1), got {test_size!r}; 0.3 is usual")
     X, digit = load_bunch(return_X_y=True)
     X = (X / 16).astype(np.float32)
     known = np.isin(digit, kept)
     y = np.searchsorted(kept, digit[known]).astype(np.int64)
-    split = train_test_split(
-        X[known], y, test_size=test_size, stratify=y, random_state=random_state
-    )
-    return _dataset(split, X[~known], kept)
+    train, test = stratified(X[known], y, test_size, random_state)
+    return _dataset(train, test, X[~known], kept)
 
 
 def _kept(ood_classes: Iterable[int]) -> list[int]:
@@ -78,16 +74,11 @@ def _kept(ood_classes: Iterable[int]) -> list[int]:
     return kept
 
 
-def _dataset(
-    split: list[NDArray[np.float32]], held_out: NDArray[np.float32], kept: list[int]
-) -> Dataset:
-    X_train, X_test, y_train, y_test = split
+def _dataset(train: Part, test: Part, held_out: NDArray[np.float32], kept: list[int]) -> Dataset:
     return Dataset(
         "digits",
-        X_train,
-        y_train.astype(np.int64),
-        X_test,
-        y_test.astype(np.int64),
+        *train,
+        *test,
         ood={"held_out": held_out},
         target_names=tuple(str(digit) for digit in kept),
         image_shape=(8, 8),
