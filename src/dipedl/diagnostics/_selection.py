@@ -13,15 +13,15 @@ __all__ = ["selection_findings"]
 
 def selection_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
     """The ranking of a density that chooses among candidates; nothing for others."""
-    ranking = getattr(clf.evidence_.density_, "ranking_", None)
-    if not ranking:
-        return
-    failed = [row for row in ranking if row.get("failed")]
+    density = clf.evidence_.density_
+    ranking: Sequence[Mapping[str, Any]] = getattr(density, "ranking_", [])
+    failed: dict[str, str] = {row["name"]: row["failed"] for row in ranking if row.get("failed")}
+    failed |= getattr(density, "failed_", {})
     working = [row for row in ranking if not row.get("failed")]
     if working:
         yield _choice(working)
     if failed:
-        yield _failed(failed, len(ranking))
+        yield _failed(failed, len(failed) + len(working or getattr(density, "parts_", ())))
 
 
 def _choice(working: Sequence[Mapping[str, Any]]) -> Finding:
@@ -34,8 +34,8 @@ def _choice(working: Sequence[Mapping[str, Any]]) -> Finding:
     return Finding("density_chosen", "ok", f"{text}.", numbers)
 
 
-def _failed(failed: Sequence[Mapping[str, Any]], of: int) -> Finding:
-    reasons = "; ".join(f"{row['name']!r}: {str(row['failed']).rstrip('.')}" for row in failed)
+def _failed(failed: Mapping[str, str], of: int) -> Finding:
+    reasons = "; ".join(f"{name!r}: {why.rstrip('.')}" for name, why in failed.items())
     most = 2 * len(failed) > of
     return Finding(
         "candidates_failed",

@@ -89,7 +89,8 @@ def _parts(clf: Any, Z: np.ndarray, bare: np.ndarray, top: int) -> list[list[dic
     members = getattr(density, "parts_", None)
     if members is None:
         return [read_rows(density, Z, names, top)]
-    columns = dict(zip(density.component_names_, density.component_scores(Z, bare).T, strict=True))
+    by_classifier = set(density.component_names_) - set(members)
+    columns = density.component_scores(Z, bare if by_classifier else None)
     chosen = getattr(density, "chosen_", None)
     parts = []
     for name, scores in columns.items():

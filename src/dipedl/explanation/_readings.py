@@ -10,6 +10,8 @@ from sklearn.pipeline import Pipeline
 
 __all__ = ["Reading", "names_after", "read_rows"]
 
+_PROBES = 200
+
 #: One row as one density sees it; "kind" says which entries there are.
 Reading = dict[str, Any]
 
@@ -21,7 +23,7 @@ def read_rows(density: Any, Z: np.ndarray, names: list[str] | None, top: int) ->
     ----------
     density : density
         Fitted. A pipeline is followed to its last step; a ratio to both of its parts; one with
-        ``explain_rows(Z, top)`` speaks for itself, one with ``neighbors(Z, k)`` through training
+        ``explain_rows(Z, top)`` speaks for itself, one with ``neighbors(Z)`` through training
         rows; of any other there is only the score.
     Z : ndarray, shape (n, p)
         Features that the density sees.
@@ -56,7 +58,7 @@ def _ratio(density: Any, Z: np.ndarray, names: list[str] | None, top: int) -> li
 
 def _neighbours(density: Any, Z: np.ndarray, top: int) -> list[Reading]:
     distances, rows = density.neighbors(Z)
-    typical = float(density.typical_distance_)
+    typical = _typical_distance(density)
     return [
         {
             "kind": "neighbours",
@@ -70,6 +72,15 @@ def _neighbours(density: Any, Z: np.ndarray, top: int) -> list[Reading]:
         }
         for near, far in zip(rows, distances, strict=True)
     ]
+
+
+def _typical_distance(density: Any) -> float:
+    """Median distance of training rows to their k-th nearest other row, from some of them."""
+    index, k = density.neighbors_, density.n_neighbors
+    rows = index._fit_X
+    some = rows[:: -(-len(rows) // _PROBES)]
+    distances, _ = index.kneighbors(some, n_neighbors=min(k + 1, len(rows)))
+    return float(np.median(distances[:, -1]))
 
 
 def _named(row: Reading, names: list[str] | None) -> Reading:

@@ -1,0 +1,201 @@
+"""Cards: what they say is what the parts of the model say, by name, as values, text and picture."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator
+from sklearn.datasets import make_blobs
+from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer, StandardScaler
+
+from dipedl import DIPClassifier
+from dipedl.density import GDADensity, KernelDensity, KNNDensity, RelativeDensity, TypicalityDensity
+from dipedl.explanation import Card, explain
+from dipedl.explanation._readings import read_rows
+
+COLUMNS = ["mass", "length", "width", "age", "dose"]
+
+
+@pytest.fixture(scope="module")
+def data():
+    X, y = make_blobs(300, n_features=5, centers=3, cluster_std=1.5, random_state=0)
+    return pd.DataFrame(X, columns=COLUMNS), np.array(["ant", "bee", "cat"])[y]
+
+
+def fitted(data, density, **parameters):
+    return DIPClassifier(LogisticRegression(), density, **parameters).fit(*data)
+
+
+@pytest.fixture(scope="module")
+def gaussian(data):
+    return fitted(data, GDADensity())
+
+
+def with_odd_dose(data, by=15.0):
+    X = data[0].iloc[:4].copy()
+    X["dose"] += by
+    return X
+
+
+def test_the_odd_feature_is_named_first(data, gaussian):
+    for card in explain(gaussian, with_odd_dose(data)):
+        first = card.parts[0]["features"][0]
+        assert first["name"] == "dose"
+        assert first["contribution"] > 0.5 * card.parts[0]["squared_distance"]
+        assert card.flagged
+
+
+def test_contributions_sum_to_the_distance_that_the_score_knows(data, gaussian):
+    X = with_odd_dose(data)
+    Z = gaussian.evidence_.transform(X)
+    for card, x in zip(explain(gaussian, X, top=2), Z, strict=True):
+        part = card.parts[0]
+        total = sum(f["contribution"] for f in part["features"]) + part["rest"]
+        assert total == pytest.approx(part["squared_distance"])
+        factor = gaussian.density_._factors()[list(gaussian.classes_).index(part["class"])]
+        assert factor.squared_distance(x[None])[0] == pytest.approx(part["squared_distance"])
+
+
+def test_a_card_says_what_the_methods_say(data, gaussian):
+    X = data[0].iloc[:10]
+    d, cards = gaussian.predict_dirichlet(X), explain(gaussian, X)
+    held = gaussian.evidence_.calibration_
+    for i, card in enumerate(cards):
+        assert card.label == gaussian.predict(X)[i]
+        np.testing.assert_allclose(card.mean, gaussian.predict_proba(X)[i])
+        np.testing.assert_allclose(card.bare, gaussian.bare_proba(X)[i])
+        assert card.vacuity == pytest.approx(d.vacuity[i])
+        assert card.evidence == pytest.approx(np.exp(d.log_evidence[i]))
+        assert card.p_value == pytest.approx(gaussian.p_value(X)[i])
+        assert card.flagged == (gaussian.predict_ood(X)[i] == -1)
+        assert card.typical_score == pytest.approx(np.median(held.scores), rel=0.02)
+
+
+def test_neighbours_are_those_of_a_plain_search(data):
+    clf = fitted(data, KNNDensity(4))
+    X = with_odd_dose(data)
+    Z, trained = clf.evidence_.transform(X), clf.evidence_.transform(data[0])
+    for card, z in zip(explain(clf, X, top=3), Z, strict=True):
+        distances = np.linalg.norm(trained - z, axis=1)
+        nearest = np.argsort(distances)
+        part = card.parts[0]
+        assert [e["row"] for e in part["neighbours"]] == nearest[:3].tolist()
+        np.testing.assert_allclose(
+            [e["distance"] for e in part["neighbours"]], distances[nearest[:3]]
+        )
+        assert part["kth_distance"] == pytest.approx(distances[nearest[3]])
+    between = np.sort(np.linalg.norm(trained[:, None] - trained, axis=2), axis=1)
+    assert part["typical_kth_distance"] == pytest.approx(np.median(between[:, 4]), rel=0.1)
+
+
+def test_a_pipeline_is_followed_to_its_density(data):
+    density = make_pipeline(Normalizer(), GDADensity())
+    names = [
+        entry["name"]
+        for entry in explain(fitted(data, density), data[0].iloc[:1])[0].parts[0]["features"]
+    ]
+    assert set(names) == set(COLUMNS)
+
+
+def test_features_that_are_no_inputs_keep_their_own_names(data):
+    clf = fitted(data, GDADensity(), features=PCA(3, random_state=0))
+    features = explain(clf, data[0].iloc[:1])[0].parts[0]["features"]
+    assert {f["name"] for f in features} == {"pca0", "pca1", "pca2"}
+
+
+def test_inputs_without_names_are_numbered(data):
+    clf = DIPClassifier(LogisticRegression(), GDADensity()).fit(data[0].to_numpy(), data[1])
+    features = explain(clf, data[0].to_numpy()[:1])[0].parts[0]["features"]
+    assert {f["name"] for f in features} == {"x0", "x1", "x2", "x3", "x4"}
+
+
+def test_a_transformer_without_names(data):
+    class Halved(BaseEstimator):
+        def fit(self, X, y=None):
+            return self
+
+        def transform(self, X):
+            return np.asarray(X) / 2
+
+    clf = fitted(data, GDADensity(), features=Halved())
+    features = explain(clf, data[0].iloc[:1])[0].parts[0]["features"]
+    assert {f["name"] for f in features} == {f"feature {j}" for j in range(5)}
+
+
+def test_a_ratio_shows_both_parts(data):
+    (card,) = explain(fitted(data, RelativeDensity()), data[0].iloc[:1])
+    part = card.parts[0]
+    assert part["class"] in ("ant", "bee", "cat")
+    assert part["background"]["class"] is None
+
+
+def test_a_wrapped_density_speaks_through_its_wrapper(data):
+    Z = StandardScaler().fit_transform(data[0])
+    density = TypicalityDensity(GDADensity()).fit(Z, data[1])
+    (reading,) = read_rows(density, Z[:1], None, 2)
+    assert reading["kind"] == "gaussian" and len(reading["features"]) == 2
+
+
+def test_any_other_density_has_its_score(data):
+    (card,) = explain(fitted(data, KernelDensity()), data[0].iloc[:1])
+    assert card.parts == ({"kind": "score"},)
+    assert "score of the density" in str(card)
+
+
+def test_parts_of_the_default_density(data):
+    clf = DIPClassifier(LogisticRegression()).fit(*data)
+    (card,) = explain(clf, with_odd_dose(data).iloc[:1])
+    assert [part["part"] for part in card.parts] == list(clf.density_.component_names_)
+    for part in card.parts:
+        assert f"by {part['part']!r}" in str(card)
+        assert np.isfinite(part["score"])
+    assert min(part["normal_score"] for part in card.parts) < -2
+
+
+DENSITIES = [GDADensity(), KNNDensity(4), RelativeDensity(), KernelDensity(), None]
+
+
+@pytest.mark.parametrize("density", DENSITIES, ids=str)
+def test_values_and_text(data, density):
+    for card in explain(fitted(data, density), with_odd_dose(data)):
+        again = json.loads(json.dumps(card.to_dict(), allow_nan=False))
+        assert again["label"] == card.label
+        assert sum(again["proba"].values()) == pytest.approx(1)
+        text = str(card)
+        assert text.startswith(f"Answer {card.label!r}: ")
+        assert max(map(len, text.splitlines())) <= 110
+        assert "np." not in text and "nan" not in text
+
+
+@pytest.mark.filterwarnings("error")
+def test_an_input_beyond_all_numbers(data, gaussian):
+    X = data[0].iloc[:1].assign(dose=1e200)
+    (card,) = explain(gaussian, X)
+    assert card.evidence == 0 and card.vacuity == 1
+    assert json.loads(json.dumps(card.to_dict(), allow_nan=False))["score"] == "-inf"
+    assert "dose = " in str(card)
+
+
+def test_plot(data, gaussian):
+    figure = pytest.importorskip("matplotlib.figure")
+    (card,) = explain(gaussian, data[0].iloc[:1])
+    ax = card.plot()
+    heights = [bar.get_height() for bar in ax.patches]
+    np.testing.assert_allclose(heights, card.mean)
+    marks = next(line for line in ax.lines if line.get_marker() == "_")
+    np.testing.assert_allclose(marks.get_ydata(), card.bare)
+    mine = figure.Figure().add_subplot()
+    assert card.plot(mine) is mine
+
+
+def test_bad_input(data, gaussian):
+    with pytest.raises(ValueError, match="top must be >= 1"):
+        explain(gaussian, data[0], top=0)
+    with pytest.raises(NotFittedError):
+        explain(DIPClassifier(), data[0])
+    assert isinstance(explain(gaussian, data[0].iloc[:1])[0], Card)
