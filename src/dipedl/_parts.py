@@ -9,10 +9,12 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import has_fit_parameter
 
+from ._validation import weight_argument
 from .dirichlet import check_simplex
 
 _SPARSE = (
@@ -151,12 +153,13 @@ def fitted_density(
     model = as_density(density, random_state)
     if w is None or isinstance(model, FrozenEstimator):
         return model.fit(Z, y)
-    if not has_fit_parameter(model, "sample_weight"):
+    last = model.steps[-1][1] if isinstance(model, Pipeline) else model
+    if not has_fit_parameter(last, "sample_weight"):
         raise ValueError(
-            f"sample_weight was given but {type(model).__name__}.fit does not take it; "
+            f"sample_weight was given but {type(last).__name__}.fit does not take it; "
             "use a Gaussian or kernel density, or drop the weights"
         )
-    return model.fit(Z, y, sample_weight=w)
+    return model.fit(Z, y, **weight_argument(model, w))
 
 
 def is_frozen(density: Any) -> bool:

@@ -17,6 +17,11 @@ def max_prob(P: np.ndarray) -> np.ndarray:
     return np.asarray(others.sum(axis=1))
 
 
+def confidence(P: np.ndarray) -> np.ndarray:
+    """Minus the logarithm of `max_prob`, in nats, shape (n,): higher is surer, at most 27.6."""
+    return np.asarray(-np.log(np.maximum(max_prob(P), 1e-12)))
+
+
 def entropy(P: np.ndarray) -> np.ndarray:
     """Entropy in nats of the class probabilities P (n, k), shape (n,), in [0, log k]."""
     return np.asarray(entr(P).sum(axis=1))

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.model_selection import check_cv
 
-__all__ = ["content_folds", "row_hash", "splits"]
+__all__ = ["content_folds", "fold_pairs", "row_hash", "splits"]
 
 IN_SAMPLE = "in-sample"
 _SMALLEST = 3
@@ -82,7 +82,7 @@ def splits(
                 f"cv={cv} needs a class with at least {_SMALLEST} samples to hold some out, got "
                 f"n_samples = {len(y)} in {len(np.unique(y))} classes; use cv='in-sample'"
             )
-        return _fold_pairs(fold), f"{cv}-fold cross-fitting"
+        return fold_pairs(fold), f"{cv}-fold cross-fitting"
     if isinstance(cv, str):
         raise ValueError(f"cv must be an int >= 2, a splitter or 'in-sample', got {cv!r}")
     splitter = check_cv(cv, y, classifier=True)
@@ -99,7 +99,8 @@ def _positions(rows: Any, kept: np.ndarray) -> np.ndarray:
     return np.asarray(np.searchsorted(kept, rows))
 
 
-def _fold_pairs(fold: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def fold_pairs(fold: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """(train, held-out) row numbers of each fold; rows of fold -1 are always trained on."""
     for j in range(fold.max() + 1):
         held = fold == j
         if held.any():

@@ -1,0 +1,239 @@
+"""Several densities of the same features, fitted side by side and asked together."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import Normalizer
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .._parts import fitted_density, for_folds, log_density, seed
+from .._scores import confidence
+from .._validation import check_weights
+from ..crossfit import content_folds, fold_pairs
+from ..departures import synthetic_departures
+from ._mixin import LogDensityMixin
+from .gda import GDADensity
+from .knn import KNNDensity
+from .relative import RelativeDensity
+
+#: Name of the component that the classifier itself gives.
+CLASSIFIER = "classifier"
+
+Candidates = list[tuple[str, Any]]
+Rows = np.ndarray
+_FOLDS = 5
+
+
+def default_candidates() -> Candidates:
+    """Densities of each kind that is the best of all on some data and poor on other."""
+    return [
+        ("gaussians", GDADensity()),
+        ("tied-gaussians", GDADensity("tied")),
+        ("unit-gaussians", make_pipeline(Normalizer(), GDADensity())),
+        ("relative", RelativeDensity()),
+        ("neighbours", KNNDensity()),
+        ("unit-neighbours", make_pipeline(Normalizer(), KNNDensity())),
+    ]
+
+
+class DensityBank(LogDensityMixin, BaseEstimator, ABC):
+    """What densities made of several share.
+
+    They are fitted in two steps, which `EvidenceModel` takes apart: ``fit_parts`` on rows, once for
+    all rows and once for each fold; then ``settle`` on the scores of held-out rows. ``fit`` alone
+    does both, with folds of its own.
+
+    Attributes
+    ----------
+    parts_ : dict of str to density
+        The fitted candidates.
+    failed_ : dict of str to str
+        Candidates that could not be fitted, and why.
+    seconds_ : dict of str to float
+        Wall time of fitting each candidate on all rows.
+    component_names_ : tuple of str
+        The components that a score needs: parts, and "classifier" if probabilities were given.
+    with_classifier_ : bool
+        Whether it was fitted with the probabilities of a classifier.
+    """
+
+    normalized = False
+
+    candidates: Candidates | None
+    random_state: Any
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, proba: Any = None) -> Self:
+        """Fit the candidates and learn from folds how to use them.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, p)
+            Features.
+        y : array-like, shape (n,), optional
+            Labels; without them all rows are one class.
+        sample_weight : array-like, shape (n,), optional
+            Counts each row that often.
+        proba : array-like, shape (n, k), optional
+            Class probabilities of rows that the classifier was not fitted on.
+        """
+        X = validate_data(self, X, dtype=np.float64)
+        y = np.zeros(len(X), int) if y is None else np.asarray(y)
+        w = check_weights(sample_weight, X)
+        P = None if proba is None else np.asarray(proba, dtype=np.float64)
+        self.fit_parts(X, y, w)
+        template, random = self.for_folds(), seed(self.random_state)
+        pairs = list(fold_pairs(content_folds(X, y, _FOLDS, random)))
+        if not pairs:
+            raise ValueError(
+                f"{type(self).__name__} needs a class with at least 3 samples to hold some out, "
+                f"got n_samples = {len(X)} in {len(np.unique(y))} classes"
+            )
+        folds = [
+            clone(template).fit_parts(X[rows], y[rows], None if w is None else w[rows])
+            for rows, _ in pairs
+        ]
+        self.keep_parts(folds)
+        scores = [
+            fold.component_scores(X[rows], None if P is None else P[rows])
+            for fold, (_, rows) in zip(folds, pairs, strict=True)
+        ]
+        held = np.concatenate([rows for _, rows in pairs])
+        # Departures need the probabilities of rows that do not exist: only EvidenceModel has them.
+        made = {} if P is not None else synthetic_departures(X[held], y[held], random_state=random)
+        return self.settle(
+            stacked_components(scores, self.parts_),
+            np.unique(y, return_inverse=True)[1][held],
+            proba=None if P is None else P[held],
+            sample_weight=None if w is None else w[held],
+            departures={kind: folds[0].component_scores(Z) for kind, Z in made.items()},
+        )
+
+    def fit_parts(self, X: np.ndarray, y: np.ndarray, w: np.ndarray | None = None) -> Self:
+        """Fit every candidate on features X (n, p), labels y (n,) and weights; keep what failed."""
+        self.n_features_in_ = X.shape[1]
+        self.parts_: dict[str, Any] = {}
+        self.failed_: dict[str, str] = {}
+        self.seconds_: dict[str, float] = {}
+        for name, density in self._named():
+            start = time.perf_counter()
+            try:
+                self.parts_[name] = fitted_density(density, X, y, w, self.random_state)
+            except (ValueError, TypeError, FloatingPointError, MemoryError) as error:
+                self.failed_[name] = f"{type(error).__name__}: {error}"
+            self.seconds_[name] = time.perf_counter() - start
+        self._require_a_part()
+        return self
+
+    def for_folds(self) -> Self:
+        """An unfitted copy of the candidates that could be fitted, with what they settled on."""
+        named = dict(self._named())
+        kept = [(name, settled(part, named[name])) for name, part in self.parts_.items()]
+        copy: Self = clone(self).set_params(candidates=kept)
+        return copy
+
+    def keep_parts(self, others: Sequence[DensityBank]) -> Self:
+        """Drop the candidates that failed in one of the `others`, such as the folds."""
+        for other in others:
+            for name, why in other.failed_.items():
+                if self.parts_.pop(name, None) is not None:
+                    self.failed_[name] = f"without a part of the rows: {why}"
+        self._require_a_part()
+        return self
+
+    def component_scores(self, X: np.ndarray, proba: np.ndarray | None = None) -> dict[str, Rows]:
+        """Scores of X (n, p) by each part, and by the classifier if its `proba` (n, k) is given.
+
+        Higher is more typical; those of the parts in nats, each up to its own constant.
+        """
+        check_is_fitted(self, "parts_")
+        return self._components(X, proba, [*self.parts_, CLASSIFIER])
+
+    def _components(
+        self, X: np.ndarray, proba: np.ndarray | None, names: Sequence[str]
+    ) -> dict[str, Rows]:
+        parts = {name: part for name, part in self.parts_.items() if name in names}
+        scores = {name: log_density(part, X) for name, part in parts.items()}
+        if proba is None or CLASSIFIER not in names:
+            return scores
+        return scores | {CLASSIFIER: confidence(proba)}
+
+    def score_samples(self, X: Any, proba: Any = None) -> np.ndarray:
+        """Combined score of X (n, p), shape (n,); `proba` (n, k) as in ``fit``."""
+        check_is_fitted(self, "component_names_")
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        given = None if proba is None else np.asarray(proba, dtype=np.float64)
+        if self.with_classifier_ != (given is not None):
+            wanted = "needs" if given is None else "was fitted without"
+            raise ValueError(
+                f"{type(self).__name__} {wanted} proba, the class probabilities of the rows; give "
+                "them to both fit and score_samples, or to neither"
+            )
+        return self.combine(self._components(X, given, self.component_names_))
+
+    @abstractmethod
+    def settle(
+        self,
+        scores: Mapping[str, Rows],
+        y: np.ndarray,
+        *,
+        proba: np.ndarray | None = None,
+        sample_weight: np.ndarray | None = None,
+        departures: Mapping[str, Mapping[str, Rows]],
+    ) -> Self:
+        """Learn how to use the components from those of held-out rows.
+
+        Parameters
+        ----------
+        scores : mapping of str to ndarray, shape (m,)
+            Components of held-out ID rows.
+        y : ndarray, shape (m,)
+            Class indices.
+        proba : ndarray, shape (m, k), optional
+            Class probabilities.
+        sample_weight : ndarray, shape (m,), optional
+            Counts each row that often.
+        departures : mapping of str to components
+            Components of synthetic departures from those rows, by kind.
+        """
+
+    @abstractmethod
+    def combine(self, scores: Mapping[str, Rows]) -> np.ndarray:
+        """One score a row, shape (n,), from components; higher is more typical."""
+
+    def _named(self) -> Candidates:
+        named = default_candidates() if self.candidates is None else list(self.candidates)
+        names = [name for name, _ in named]
+        if not names or len(set(names)) < len(names) or CLASSIFIER in names:
+            raise ValueError(
+                "candidates must be (name, density) pairs with a name each, none of them "
+                f"{CLASSIFIER!r}, got the names {names}"
+            )
+        return named
+
+    def _require_a_part(self) -> None:
+        if not self.parts_:
+            reasons = "\n".join(f"  {name}: {why}" for name, why in self.failed_.items())
+            raise ValueError(f"every candidate density failed:\n{reasons}")
+
+
+def settled(part: Any, template: Any) -> Any:
+    """The candidate to fit in the folds: with what the fitted `part` has settled."""
+    if not isinstance(part, Pipeline):
+        return for_folds(part, template)
+    name, last = part.steps[-1]
+    return clone(template).set_params(**{name: for_folds(last, template.steps[-1][1])})
+
+
+def stacked_components(
+    scores: Sequence[Mapping[str, Rows]], parts: Mapping[str, Any]
+) -> dict[str, Rows]:
+    """Components of several sets of rows as those of all; only of `parts` and the classifier."""
+    names = [name for name in scores[0] if name in parts or name == CLASSIFIER]
+    return {name: np.concatenate([s[name] for s in scores]) for name in names}

@@ -1,0 +1,142 @@
+"""Choice of a density by in-distribution data alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+
+from ..metrics import ood_auroc
+from ._bank import Candidates, DensityBank, Rows
+from .fused import FusedDensity
+
+__all__ = ["DensitySelector"]
+
+#: Name of the candidate that is all others together.
+FUSED = "fused"
+_FEWEST_ERRORS = 5
+
+
+class DensitySelector(DensityBank):
+    """The density that serves a classifier best, chosen without out-of-distribution data.
+
+    Candidates are ranked on rows that neither they nor the classifier were fitted on, by the mean
+    of two AUROCs: how well they spot the classifier's own errors (if at least five are there), and
+    how well they tell the rows from synthetic departures (see
+    `dipedl.departures.synthetic_departures`). Neither is enough alone: errors reward densities that
+    repeat the classifier, departures those that see only what is far. One of the candidates is
+    their fusion, with the classifier's confidence, `FusedDensity`.
+
+    Parameters
+    ----------
+    candidates : list of (str, density), optional
+        See `FusedDensity`.
+    fuse : bool, default=True
+        Whether the fusion of all is a candidate too. It is the only one that looks at the
+        classifier's probabilities.
+    random_state : int or None, default=None
+        Seed of the departures, and of candidates without one of their own.
+
+    Attributes
+    ----------
+    choice_, runner_up_ : str
+        Names of the best and the second best candidate; there is no second of one.
+    ranking_ : list of dict
+        By rank: "name", "score" (the criterion), "errors" (AUROC of the classifier's errors, NaN if
+        unknown), "departures" (mean AUROC), one entry a kind of departure, and "seconds" of fitting
+        on all rows (those of all parts for the fusion). Then those that failed: "name", "failed".
+    parts_, failed_
+        As in `FusedDensity`.
+    component_names_ : tuple of str
+        The components that the choice needs.
+    fusion_ : FusedDensity or None
+        The fusion, if it was chosen.
+
+    Notes
+    -----
+    Synthetic departures stand for unknown inputs; they are none. What they do not resemble, such as
+    a new class inside the range of the known ones, they say nothing about. An equal score goes to
+    the candidate named first.
+
+    References
+    ----------
+    Hendrycks, Gimpel, "A baseline for detecting misclassified and out-of-distribution examples in
+    neural networks", ICLR (2017), on errors; `dipedl.departures` on departures.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from dipedl.density import DensitySelector
+    >>> X, y = load_iris(return_X_y=True)
+    >>> selector = DensitySelector(fuse=False).fit(X, y)
+    >>> selector.choice_ in selector.parts_, len(selector.ranking_)
+    (True, 6)
+    """
+
+    def __init__(
+        self, candidates: Candidates | None = None, fuse: bool = True, random_state: Any = None
+    ) -> None:
+        self.candidates = candidates
+        self.fuse = fuse
+        self.random_state = random_state
+
+    def settle(
+        self,
+        scores: Mapping[str, Rows],
+        y: Rows,
+        *,
+        proba: Rows | None = None,
+        sample_weight: Rows | None = None,
+        departures: Mapping[str, Mapping[str, Rows]],
+    ) -> Self:
+        """Rank the candidates and choose; see `DensityBank`."""
+        fusion = FusedDensity(self.candidates, random_state=self.random_state)
+        fusion.parts_, fusion.failed_ = self.parts_, self.failed_
+        # It also drops the candidates whose scores are of no use, from parts that both share.
+        fusion.settle(scores, y, sample_weight=sample_weight, departures=departures)
+        self.with_classifier_ = fusion.with_classifier_
+        candidates = {name: scores[name] for name in self.parts_}
+        departed = {kind: {n: made[n] for n in self.parts_} for kind, made in departures.items()}
+        if self.fuse:
+            candidates[FUSED] = fusion.combine(scores)
+            for kind, made in departures.items():
+                departed[kind][FUSED] = fusion.combine(made)
+        wrong = None if proba is None else proba.argmax(axis=1) != y
+        rows = [self._judged(name, s, wrong, departed) for name, s in candidates.items()]
+        rows.sort(key=lambda row: -row["score"])
+        failed = [{"name": name, "failed": why} for name, why in self.failed_.items()]
+        self.ranking_: list[dict[str, Any]] = [*rows, *failed]
+        self.choice_ = str(rows[0]["name"])
+        self.runner_up_ = str(rows[1]["name"]) if len(rows) > 1 else None
+        self.fusion_ = fusion if self.choice_ == FUSED else None
+        self.component_names_ = fusion.component_names_ if self.fusion_ else (self.choice_,)
+        return self
+
+    def combine(self, scores: Mapping[str, Rows]) -> Rows:
+        """Score of the choice, shape (n,)."""
+        return scores[self.choice_] if self.fusion_ is None else self.fusion_.combine(scores)
+
+    def _judged(
+        self,
+        name: str,
+        scores: Rows,
+        wrong: Rows | None,
+        departed: Mapping[str, Mapping[str, Rows]],
+    ) -> dict[str, Any]:
+        """One row of the ranking."""
+        by_kind = {kind: ood_auroc(-scores, -made[name]) for kind, made in departed.items()}
+        known = wrong is not None and _FEWEST_ERRORS <= wrong.sum() < len(wrong)
+        errors = ood_auroc(-scores[~wrong], -scores[wrong]) if known else np.nan
+        departures = float(np.mean(list(by_kind.values()))) if by_kind else np.nan
+        criteria = [c for c in (errors, departures) if not np.isnan(c)]
+        parts = self.parts_ if name == FUSED else [name]
+        return {
+            "name": name,
+            # Without any criterion the order of the candidates decides, and the fusion is first.
+            "score": float(np.mean(criteria)) if criteria else 0.5 + 0.5 * (name == FUSED),
+            "errors": errors,
+            "departures": departures,
+            **by_kind,
+            "seconds": round(sum(self.seconds_[part] for part in parts), 4),
+        }
