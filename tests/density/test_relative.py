@@ -8,6 +8,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
+import dipedl
 from dipedl.density import (
     GaussianDensity,
     GaussianMixtureDensity,
@@ -133,3 +134,12 @@ def test_a_row_too_far_for_either_part_has_no_density(rows):
 
 def test_it_declares_that_it_does_not_integrate_to_one():
     assert RelativeDensity.normalized is False
+
+
+def test_saved_and_loaded(rows, tmp_path):
+    pytest.importorskip("safetensors")
+    X, y = rows
+    density = RelativeDensity().fit(X, y)
+    dipedl.save(density, tmp_path / "relative.dipedl")
+    loaded = dipedl.load(tmp_path / "relative.dipedl")
+    np.testing.assert_array_equal(loaded.score_samples(X), density.score_samples(X))
