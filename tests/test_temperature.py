@@ -152,4 +152,4 @@ def test_it_is_a_plain_estimator():
     spread = Temperature().fit(5 * GOOD, np.array([0, 1]), kind="logits").transform(GOOD)
     np.testing.assert_allclose(spread, special.softmax(GOOD, axis=1))
     with pytest.raises(ValueError, match="give kind='logits'"):
-        Temperature().fit(np.tile([0.99, 0.01], (9, 1)), np.arange(9) % 2).transform(5 * GOOD)
+        Temperature().fit(GOOD, np.array([0, 1])).transform(5 * GOOD)

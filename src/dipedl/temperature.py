@@ -117,9 +117,10 @@ class Temperature(BaseEstimator):
     def transform(self, scores: np.ndarray) -> np.ndarray:
         """Class probabilities (n, k) at `temperature_`, from what `fit` was told to expect."""
         check_is_fitted(self, "temperature_")
+        log_p = _log_probabilities(scores, self.kind_)
         if self.temperature_ == 1 and self.kind_ == "probabilities":
             return np.asarray(scores)
-        return _tempered(_log_probabilities(scores, self.kind_), self.temperature_)
+        return _tempered(log_p, self.temperature_)
 
 
 def _tempered(log_p: np.ndarray, temperature: float) -> np.ndarray:

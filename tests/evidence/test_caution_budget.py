@@ -278,6 +278,19 @@ def test_scores_that_are_no_log_densities(bad):
         CautionBudget().fit(bad, **GOOD)
 
 
+def test_the_budget_holds_on_new_rows_in_the_mean():
+    """What docs/evidence.md states: cost 2.0 % (sd .6) on new rows with 1,000 held-out ones."""
+    rng = np.random.default_rng(0)
+    s, proba, y = held_out(rng, 50_000)
+    loss = BrierLoss.of(proba, y, FLAT / 4)
+    costs = []
+    for _ in range(60):
+        z = fitted(CautionBudget(0.02), *held_out(rng, 1000)).transform(s)
+        costs.append(loss(4 / (4 + 1000 * np.exp(z))).mean() / loss(4 / 1004).mean() - 1)
+    assert abs(np.mean(costs) - 0.02) < 4 * np.std(costs) / np.sqrt(60) + 0.001
+    assert 0.003 < np.std(costs) < 0.009
+
+
 @pytest.mark.parametrize("loss", [BrierLoss, LogLoss])
 def test_losses_in_closed_form_are_those_of_the_mean(loss, rng):
     _, proba, y = held_out(rng, 30)
