@@ -211,7 +211,7 @@ def _one_part(c):
 
 def _with_failures(c):
     ranking = [
-        {"name": "gda", "errors": 0.8, "departures": 0.97, "failed": None},
+        {"name": "gda", "errors": float("nan"), "departures": 0.97},
         {"name": "knn", "errors": 0.7, "departures": 0.96, "failed": None},
         {"name": "kde", "failed": "features [3] are constant"},
     ]
@@ -276,7 +276,7 @@ def test_what_is_planted_is_found(plant, code, severity):
         (_hardly_any_bee, "'bee'"),
         (_one_part, "'gauss'"),
         (_with_failures, "features [3] are constant"),
-        (_with_failures, "runner-up is 'knn'"),
+        (_with_failures, "runner-up is 'knn' (AUROC: errors of the classifier 0.700, synthetic"),
     ],
 )
 def test_the_culprit_is_named(plant, said):

@@ -17,6 +17,8 @@ _LOW = 0.01
 _UNMOVED = 0.05
 #: Half points further out than this many tail units count as out of reach.
 _REACH = 1.0
+#: ... if no more than this share of held-out rows lies beyond them.
+_BEYOND = 1e-4
 #: Relative cost in ID Brier score from which the evidence is too cautious, if no budget is stated.
 _BUDGET = 0.02
 #: Over the budget by this factor: the budget is spent on the same rows, other measures cost more.
@@ -41,17 +43,26 @@ def _reach(held: HeldOut) -> Finding:
         f"confidence; half of it is lost {_where(units)}, {_rarity(numbers)}."
     )
     numbers = {name: value for name, value in numbers.items() if np.isfinite(float(value))}
-    if units > _REACH and low < _UNMOVED:
+    beyond = float(numbers["share_beyond_half"])
+    if units > _REACH and low < _UNMOVED and beyond <= _BEYOND:
         return Finding(
             "evidence_never_moves",
             "warning",
             f"The evidence hardly ever changes a probability. {where} Mean probabilities of "
             "foreign inputs will be those of the classifier alone, however foreign they rank.",
             numbers,
-            "Use the default normalizer, CautionBudget(), which puts the loss where held-out "
-            "data end, or lower gamma.",
+            _nearer(held.normalizer),
         )
     return Finding("evidence_scale", "ok", where, numbers)
+
+
+def _nearer(normalizer: Any) -> str:
+    if hasattr(normalizer, "budget"):
+        return "Raise the budget of the normalizer, or lower gamma."
+    return (
+        "Use the default normalizer, CautionBudget(), which puts the loss where held-out data "
+        "end, or lower gamma."
+    )
 
 
 def _reach_numbers(held: HeldOut) -> dict[str, Number]:
@@ -65,6 +76,7 @@ def _reach_numbers(held: HeldOut) -> dict[str, Number]:
         "score_at_1_percent": low,
         "score_at_half": half,
         "tail_units": (low - half) / unit,
+        "share_beyond_half": held.average(held.scores <= half),
         "log10_rarity": _log10_rarity(held, half),
     }
     if held.labelled:
@@ -74,12 +86,14 @@ def _reach_numbers(held: HeldOut) -> dict[str, Number]:
 
 
 def _log10_rarity(held: HeldOut, score: float) -> float:
-    """log10 of the share of ID inputs below `score`; an exponential tail beyond the lowest 5 %."""
+    """log10 of the share of ID inputs below `score`; beyond all rows an exponential tail."""
     inside = held.average(held.scores <= score)
+    if inside > 0:
+        return float(np.log10(inside))
     edge = held.quantile(0.05)
     tail = held.scores < edge
-    if inside >= 0.05 or not tail.any():
-        return float(np.log10(max(inside, 1 / (held.total + 1))))
+    if not tail.any():
+        return float(-np.log10(held.total + 1))
     below = edge - np.maximum(held.scores[tail], held.lowest)
     excess = float(np.average(below, weights=held.weights[tail]))
     share = held.average(tail)

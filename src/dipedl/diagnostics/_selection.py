@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from ._finding import Finding, Number
 from ._held_out import HeldOut
 
@@ -21,17 +23,26 @@ def selection_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
     if working:
         yield _choice(working)
     if failed:
-        yield _failed(failed, len(failed) + len(working or getattr(density, "parts_", ())))
+        fitted = len(working) or len(getattr(density, "parts_", {}))
+        yield _failed(failed, len(failed) + fitted)
 
 
 def _choice(working: Sequence[Mapping[str, Any]]) -> Finding:
     chosen, *others = working
     numbers = _numbers(chosen)
-    text = f"The density is {chosen['name']!r}, first of {len(working)} candidates"
+    text = f"The density is {chosen['name']!r}, first of {len(working)} candidates{_marks(chosen)}"
     if others:
-        text += f"; the runner-up is {others[0]['name']!r}"
+        text += f"; the runner-up is {others[0]['name']!r}{_marks(others[0])}"
         numbers |= {f"runner-up {name}": value for name, value in _numbers(others[0]).items()}
     return Finding("density_chosen", "ok", f"{text}.", numbers)
+
+
+def _marks(row: Mapping[str, Any]) -> str:
+    """The two criteria of the choice, as far as they are known."""
+    names = {"errors": "errors of the classifier", "departures": "synthetic departures"}
+    numbers = _numbers(row)
+    said = [f"{names[key]} {float(numbers[key]):.3f}" for key in names if key in numbers]
+    return f" (AUROC: {', '.join(said)})" if said else ""
 
 
 def _failed(failed: Mapping[str, str], of: int) -> Finding:
@@ -50,5 +61,5 @@ def _numbers(row: Mapping[str, Any]) -> dict[str, Number]:
     return {
         name: float(value)
         for name, value in row.items()
-        if isinstance(value, int | float) and not isinstance(value, bool)
+        if isinstance(value, int | float) and np.isfinite(value)
     }

@@ -90,17 +90,21 @@ def _parts(clf: Any, Z: np.ndarray, bare: np.ndarray, top: int) -> list[list[dic
     if members is None:
         return [read_rows(density, Z, names, top)]
     by_classifier = set(density.component_names_) - set(members)
-    columns = density.component_scores(Z, bare if by_classifier else None)
-    chosen = getattr(density, "chosen_", None)
+    scored = density.component_scores(Z, bare if by_classifier else None)
     parts = []
-    for name, scores in columns.items():
+    for name in density.component_names_:
+        scores = scored[name]
         plain = [{"kind": "score"} for _ in scores]
         rows = read_rows(members[name], Z, names, top) if name in members else plain
         normal = _normal_scores(held, name, scores)
-        extra = {"part": name} | ({} if chosen is None else {"chosen": name == chosen})
         parts.append(
             [
-                {**extra, "score": float(s), **({} if z is None else {"normal_score": z}), **row}
+                {
+                    "part": name,
+                    "score": float(s),
+                    **({} if z is None else {"normal_score": z}),
+                    **row,
+                }
                 for s, z, row in zip(scores, normal, rows, strict=True)
             ]
         )

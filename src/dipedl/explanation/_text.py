@@ -54,10 +54,9 @@ def _all_parts(card: Card) -> Iterator[str]:
 
 
 def _standing(part: dict[str, Any]) -> str:
-    chosen = " (the one used)" if part.get("chosen") else ""
     if "normal_score" not in part:
-        return f"{chosen}: score {part['score']:.4g}"
-    return f"{chosen}: {part['normal_score']:+.1f} standard deviations among held-out inputs"
+        return f": score {part['score']:.4g}"
+    return f": {part['normal_score']:+.1f} standard deviations among held-out inputs"
 
 
 def _part(part: dict[str, Any]) -> Iterator[str]:
