@@ -111,6 +111,10 @@ def _parts(clf: Any, Z: np.ndarray, bare: np.ndarray, top: int) -> list[list[dic
     return parts
 
 
+def _standing(z: float | None) -> dict[str, float]:
+    return {} if z is None else {"normal_score": z}
+
+
 def _normal_scores(held: Calibration, name: str, scores: np.ndarray) -> list[float | None]:
     """Standard-normal score of each score's rank among the held-out ones of the same part."""
     if held.components is None or name not in held.component_names:
