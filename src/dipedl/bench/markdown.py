@@ -16,7 +16,7 @@ from .wording import (
     set_heading,
 )
 
-__all__ = ["markdown"]
+__all__ = ["grid", "markdown"]
 
 
 def markdown(table: BenchTable) -> str:
@@ -44,7 +44,7 @@ def _seeds(table: BenchTable) -> str:
 
 def _by_method(lines: Iterable[Line], names: Sequence[str]) -> str:
     rows = [[line.title, *(_cell(line.cells.get(name)) for name in names)] for line in lines]
-    return _grid(["method", *map(metric_title, names)], rows)
+    return grid(["method", *map(metric_title, names)], rows)
 
 
 def _cell(cell: Cell | None) -> str:
@@ -70,7 +70,7 @@ def _costs(table: BenchTable) -> str:
                     "" if cost.n_parameters is None else f"{cost.n_parameters:,}",
                 ]
             )
-    return _grid(heads, rows)
+    return grid(heads, rows)
 
 
 def _why(table: BenchTable) -> Iterator[str]:
@@ -78,7 +78,8 @@ def _why(table: BenchTable) -> Iterator[str]:
         yield f"- {entry.method}, {entry.where}: {entry.sentence}"
 
 
-def _grid(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def grid(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of Markdown; all columns but the first are numbers."""
     rule = ["---", *["--:"] * (len(heads) - 1)]
     return "\n".join(f"| {' | '.join(map(_escaped, row))} |" for row in (heads, rule, *rows))
 

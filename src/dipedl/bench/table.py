@@ -171,14 +171,24 @@ def bench_table(rows: Iterable[Mapping[str, Any]]) -> BenchTable:
 
 def latest(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Rows of the latest configuration of each method, one a seed, in order of method and seed."""
-    newest: dict[str, str] = {}
-    found: dict[tuple[str, str, int], Mapping[str, Any]] = {}
+    return latest_by(rows, ("method",))
+
+
+def latest_by(rows: Iterable[Mapping[str, Any]], keys: tuple[str, ...]) -> list[Mapping[str, Any]]:
+    """Rows of the latest configuration of each value of `keys`, one a seed, in their order."""
+    newest: dict[tuple[str, ...], str] = {}
+    found: dict[tuple[Any, ...], Mapping[str, Any]] = {}
     for row in rows:
-        newest[row["method"]] = row["config_hash"]
-        found[row["method"], row["config_hash"], row["seed"]] = row
-    order = list(newest)
-    kept = [row for (method, digest, _), row in found.items() if newest[method] == digest]
-    return sorted(kept, key=lambda row: (order.index(row["method"]), row["seed"]))
+        key = tuple(row[name] for name in keys)
+        newest[key] = row["config_hash"]
+        found[*key, row["config_hash"], row["seed"]] = row
+    order = {key: i for i, key in enumerate(newest)}
+    kept = [
+        (order[key], row["seed"], row)
+        for (*of, digest, _), row in found.items()
+        if newest[key := tuple(of)] == digest
+    ]
+    return [row for *_, row in sorted(kept, key=lambda entry: entry[:2])]
 
 
 def paper_row(suite: str, method: str) -> str | None:

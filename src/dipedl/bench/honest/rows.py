@@ -19,7 +19,13 @@ __all__ = ["answer_rows", "refusal_rows"]
 
 
 def answer_rows(
-    study: str, profile: str, cell: Cell, task: Task, y: np.ndarray, answers: Answers
+    study: str,
+    profile: str,
+    cell: Cell,
+    task: Task,
+    y: np.ndarray,
+    answers: Answers,
+    n_fit: int,
 ) -> list[dict[str, Any]]:
     """One row for each kind of uncertainty.
 
@@ -33,8 +39,11 @@ def answer_rows(
         Labels of the test rows.
     answers : Answers
         The method's.
+    n_fit : int
+        Rows it was fitted on.
     """
-    costs = _costs(task, answers)
+    sizes = {split: len(rows) for split, rows in answers.probabilities.items()}
+    shared = {"n": {"fit": n_fit, **sizes}, **_costs(task, answers), **answers.about}
     rows = []
     for name, uncertainty in answers.uncertainty.items():
         arrays = {
@@ -43,7 +52,7 @@ def answer_rows(
         }
         arrays["test"]["y"] = y
         numbers = _numbers(arrays, cell.resamples)
-        rows.append(_row(study, profile, cell, task, name) | numbers | costs | answers.about)
+        rows.append(_row(study, profile, cell, task, name) | numbers | shared)
     return rows
 
 
@@ -86,7 +95,6 @@ def _numbers(arrays: Mapping[str, Mapping[str, np.ndarray]], resamples: int) -> 
     return {
         "metrics": {**found.metrics, **errors},
         "intervals": _intervals(arrays, resamples) if resamples else {},
-        "n": {split: len(named["uncertainty"]) for split, named in arrays.items()},
     }
 
 

@@ -15,6 +15,7 @@ from ..suite import Limit
 from ..typed_toml import Frozen, read_tables, refuse_unknown_at, validated
 
 __all__ = [
+    "GROUPS",
     "ClassifierEntry",
     "DataEntry",
     "MethodEntry",
@@ -28,6 +29,8 @@ __all__ = [
 Table = dict[str, Any]
 #: Studies that come with the package.
 NAMES = ("honest",)
+#: Groups of methods, in the order of the tables.
+GROUPS = ("bare", "ours", "baseline", "ablation", "candidate")
 
 
 class DataEntry(Frozen):
@@ -42,7 +45,8 @@ class DataEntry(Frozen):
     arguments : table
         Arguments of the loader; ``ood`` and the seed are added where it takes them.
     leave_out : int, optional
-        A class that is taken out and becomes the foreign set "left_out".
+        A class that is taken out and becomes the foreign set of its name; data sets of scikit-learn
+        need one.
     ood : tuple of str
         Foreign sets.
     classifiers : tuple of str
@@ -118,7 +122,7 @@ class MethodEntry(Frozen):
     """
 
     title: str
-    group: Literal["bare", "ours", "baseline", "ablation", "candidate"]
+    group: Literal[GROUPS]  # type: ignore[valid-type]
     estimator: str
     arguments: Table = {}
     preset: Literal["", "paper"] = ""

@@ -92,7 +92,7 @@ def _run(job: CellJob, task: Task, parts: Given, X: Mapping[str, np.ndarray], y:
     """Run a method and write its rows; gives what went wrong, or nothing."""
     try:
         answers = run_method(task, parts, X, job.cell.seed)
-        rows = answer_rows(job.study, job.profile, job.cell, task, y, answers)
+        rows = answer_rows(job.study, job.profile, job.cell, task, y, answers, len(parts.y))
     except Refusal as refusal:
         rows = refusal_rows(job.study, job.profile, job.cell, task, str(refusal))
     except Exception as error:
