@@ -41,20 +41,24 @@ class Model(BaseEstimator):
         return self
 
 
-def model(calibration, normalizer=None, *, prior=None, density=None, estimator=None, **more):
+def model(
+    calibration, normalizer=None, *, prior=None, density=None, estimator=None, calibrator=None
+):
     clf = Model()
     if normalizer is None:
         scores = calibration.scores
         normalizer = HalfAt(np.quantile(scores, 0.005), 4 / max(np.std(scores), 1e-9))
     clf.evidence_ = SimpleNamespace(
-        calibration_=calibration, normalizer_=normalizer, n_=N, density_=density
+        calibration_=calibration,
+        normalizer_=normalizer,
+        n_=N,
+        density_=density,
+        calibrator_=calibrator,
     )
     clf.classes_ = np.array(["ant", "bee", "cat"])
     clf.prior_ = np.ones(K) if prior is None else np.asarray(prior, float)
     clf.gamma, clf.max_evidence, clf.false_alarm_rate = 1.0, None, 0.05
     clf.estimator = LogisticRegression() if estimator is None else estimator
-    for name, value in more.items():
-        setattr(clf, name, value)
     return clf
 
 
@@ -84,6 +88,12 @@ def _scores_of(calibration, scores):
 
 def _in_sample(c):
     return model(replace(c, source="the 2000 inputs the density was fitted on (in-sample)"))
+
+
+def _frozen_density(c):
+    return model(
+        replace(c, source="the 9 inputs given to fit, by a density that was fitted before")
+    )
 
 
 def _frozen(c):
@@ -156,11 +166,11 @@ def _uneven_prior(c):
 
 
 def _at_bound(c):
-    return model(c, calibrator_=SimpleNamespace(temperature_=10.0, bounds=(0.1, 10.0)))
+    return model(c, calibrator=SimpleNamespace(temperature_=10.0, bounds=(0.1, 10.0)))
 
 
 def _cooled(c):
-    return model(c, calibrator_=SimpleNamespace(temperature_=0.2, bounds=(0.01, 100.0)))
+    return model(c, calibrator=SimpleNamespace(temperature_=0.2, bounds=(0.01, 100.0)))
 
 
 def _sharpened(c):
@@ -229,6 +239,7 @@ def _mostly_failures(c):
 
 PLANTED = [
     (_in_sample, "calibration_in_sample", "warning"),
+    (_frozen_density, "density_frozen", "note"),
     (_frozen, "classifier_frozen", "note"),
     (_frozen_and_memorised, "classifier_frozen", "warning"),
     (_first(12), "calibration_too_few", "warning"),
@@ -265,6 +276,12 @@ def test_what_is_planted_is_found(plant, code, severity):
     assert finding.severity == severity
     assert finding.remedy
     assert finding.text.endswith(".")
+
+
+def test_a_part_that_was_scored_but_not_used_drives_nothing():
+    clf = _one_part(healthy())
+    clf.evidence_.density_ = SimpleNamespace(component_names_=("gauss",))
+    assert "one_part_drives_alarms" not in found(clf)
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,15 @@ def _source(held: HeldOut, clf: Any) -> Finding:
             "Leave cv at its default, or call calibrate(X, y) with rows that nothing was fitted "
             "on.",
         )
+    if "density that was fitted before" in source:
+        return Finding(
+            "density_frozen",
+            "note",
+            "The density came fitted, and is judged on the rows given to fit. If they are the rows "
+            "it learned from, they look more typical than new ones.",
+            {"source": source},
+            "Call calibrate(X, y) with rows that the density has not seen.",
+        )
     if isinstance(clf.estimator, FrozenEstimator) and "held-out inputs" not in source:
         return _frozen(held)
     return Finding(

@@ -32,7 +32,7 @@ def class_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
         yield from _thin_classes(held)
         if np.isfinite(held.threshold):
             yield _alarms(held)
-    yield from _parts(held)
+    yield from _parts(held, clf.evidence_.density_)
 
 
 def _collapse(held: HeldOut) -> Finding:
@@ -174,11 +174,15 @@ def _holm(p_values: np.ndarray) -> np.ndarray:
     return adjusted
 
 
-def _parts(held: HeldOut) -> Iterator[Finding]:
+def _parts(held: HeldOut, density: Any) -> Iterator[Finding]:
     """Which part of a density of several is the lowest where inputs are flagged."""
-    components, names = held.calibration.components, held.calibration.component_names
-    if components is None or components.shape[1] < 2 or not np.isfinite(held.threshold):
+    components, known = held.calibration.components, held.calibration.component_names
+    # a selector may use one component of all that were scored
+    used = getattr(density, "component_names_", known)
+    names = [name for name in known if name in used]
+    if components is None or len(names) < 2 or not np.isfinite(held.threshold):
         return
+    components = components[:, [known.index(name) for name in names]]
     flagged = held.scores < held.threshold
     if flagged.sum() < _FEW_FLAGGED:
         return

@@ -25,7 +25,7 @@ def probability_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
     """Temperature, and confidence against accuracy."""
     if not held.labelled:
         return
-    calibrator = getattr(clf, "calibrator_", None)
+    calibrator = getattr(clf.evidence_, "calibrator_", None)
     temperature = getattr(calibrator, "temperature_", None)
     if temperature is not None:
         yield _temperature(held, float(temperature), calibrator)
