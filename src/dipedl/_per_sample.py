@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ._kinds import most_probable, uncertainty_of
+from .crossfit import IN_SAMPLE
 from .decisions.p_values import conformal_p_values
 from .decisions.rejection import RejectCurve, Rejection, reject_curve
 from .decisions.sets import conformal_quantile, prediction_sets
@@ -93,8 +94,9 @@ class PerSampleDecisions:
             In (0, 1).
         method : {"lac", "aps"}, default="lac"
             "lac": classes above a probability; smallest sets on average, and an empty one where no
-            class is probable enough, as far from all data. "aps": the most probable classes up to a
-            total probability; never empty, and all classes far from all data.
+            class is probable enough. "aps": the most probable classes up to a total probability;
+            never empty. Far from all data classes are equally probable: "aps" holds all of them,
+            "lac" all or none.
 
         Returns
         -------
@@ -210,15 +212,11 @@ class PerSampleDecisions:
     def _held_out_labels(self, method: str) -> np.ndarray:
         self._held_out_proba()
         held = self._held_out()
-        if held.labels is None:
+        fault = _fault(held)
+        if held.labels is None or fault:
             raise ValueError(
-                f"{method} needs labels of the held-out inputs, and those of this model "
-                f"({held.source}) have none; {_REMEDY}"
-            )
-        if (held.labels == held.labels[0]).all():
-            raise ValueError(
-                f"{method} needs held-out inputs of two classes at least, got {len(held)} of "
-                f"class {self.classes_[held.labels[0]]!r} ({held.source}); {_REMEDY}"
+                f"{method} needs held-out inputs with labels of two classes at least, and those of "
+                f"this model ({held.source}) {fault}; {_REMEDY}"
             )
         return held.labels
 
@@ -248,3 +246,12 @@ class PerSampleDecisions:
                 stacklevel=3,
             )
         return threshold
+
+
+def _fault(held: Calibration) -> str:
+    """Why no promise about labels can come from these rows, or nothing."""
+    if held.labels is None:
+        return "have no labels"
+    if IN_SAMPLE in held.source:
+        return "are the ones that it was fitted on"
+    return "are all of one class" if (held.labels == held.labels[0]).all() else ""
