@@ -149,7 +149,7 @@ def feature_array(features: Any, X: Any) -> np.ndarray:
 def fitted_density(
     density: Any, Z: np.ndarray, y: np.ndarray, w: np.ndarray | None, random_state: Any = None
 ) -> Any:
-    """A fitted copy of the density; None stands for class-conditional Gaussians."""
+    """A fitted copy of the density; None stands for a `DensitySelector`."""
     model = as_density(density, random_state)
     if w is None or isinstance(model, FrozenEstimator):
         return model.fit(Z, y)
@@ -173,18 +173,23 @@ def as_density(density: Any, random_state: Any = None) -> Any:
     """An unfitted estimator for `density`: a clone, or a wrapper of any object that scores."""
     # The arrow back: defaults live in the plug-in folder.
     from .density.custom import CustomDensity
-    from .density.gda import GDADensity
+    from .density.selector import DensitySelector
 
     if density is None:
-        return GDADensity()
+        return DensitySelector(random_state=random_state)
     if isinstance(density, BaseEstimator) and has_fit_parameter(density, "y"):
         return seeded_clone(density, random_state)
     return CustomDensity(density)
 
 
-def log_density(density: Any, Z: np.ndarray) -> np.ndarray:
-    """Log-densities of Z (n, p), checked: one number a row, no NaN, not +inf."""
-    scores = np.asarray(density.score_samples(Z), dtype=np.float64)
+def log_density(
+    density: Any, Z: np.ndarray, extra: dict[str, np.ndarray] | None = None
+) -> np.ndarray:
+    """Log-densities of Z (n, p), checked: one number a row, no NaN, not +inf.
+
+    `extra` are more arguments of ``score_samples``.
+    """
+    scores = np.asarray(density.score_samples(Z, **(extra or {})), dtype=np.float64)
     name = type(getattr(density, "model", density)).__name__
     if scores.shape != (len(Z),):
         raise ValueError(

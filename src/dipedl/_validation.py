@@ -68,10 +68,10 @@ def known_inputs(model: Any, X: Any) -> Any:
     return validate_data(model, indexable(X), reset=False, skip_check_array=True)
 
 
-def rate_in_range(rate: float) -> None:
+def rate_in_range(rate: float, name: str = "false_alarm_rate") -> None:
     """Raise ValueError unless 0 < rate < 1."""
     if not 0 < rate < 1:
-        raise ValueError(f"false_alarm_rate must lie strictly between 0 and 1, got {rate!r}")
+        raise ValueError(f"{name} must lie strictly between 0 and 1, got {rate!r}")
 
 
 def known_classes(estimator: Any, y: np.ndarray) -> np.ndarray:
@@ -153,3 +153,30 @@ def prior_vector(prior: Any, k: int) -> np.ndarray:
     if not (np.isfinite(vector).all() and (vector > 0).all()):
         raise ValueError(f"prior must be finite and > 0, got {prior!r}")
     return vector
+
+
+def calibration_rows(
+    model: Any, calibration: Any, classes: np.ndarray
+) -> tuple[Any, np.ndarray | None]:
+    """Held-out inputs (m, d) and their labels, checked against the fitted inputs and classes."""
+    if not (isinstance(calibration, tuple | list) and len(calibration) == 2):
+        raise TypeError(
+            f"calibration must be a pair (X, y) of held-out rows, got {type(calibration).__name__}"
+        )
+    X = known_inputs(model, calibration[0])
+    if calibration[1] is None:
+        return X, None
+    y = column_or_1d(calibration[1], warn=True)
+    check_consistent_length(X, y)
+    if (y.dtype.kind in "US") != (np.asarray(classes).dtype.kind in "US"):
+        raise ValueError(
+            f"y of the calibration rows has dtype {y.dtype}, that of fit {classes.dtype}: "
+            "give both the same labels"
+        )
+    unseen = np.setdiff1d(y, classes)
+    if len(unseen):
+        raise ValueError(
+            f"y of the calibration rows holds labels {unseen.tolist()} that fit has not seen, the "
+            f"classes are {np.asarray(classes).tolist()}; drop those rows, or fit with them"
+        )
+    return X, y

@@ -51,13 +51,15 @@ class Calibration:
         """The rows of positive weight, by ascending score."""
         kept = np.arange(len(self)) if self.weights is None else np.flatnonzero(self.weights > 0)
         rows = kept[np.argsort(self.scores[kept], kind="stable")]
-        taken = {
-            name: None if array is None else array[rows]
-            for name, array in (
-                ("weights", self.weights),
-                ("proba", self.proba),
-                ("labels", self.labels),
-                ("components", self.components),
-            )
-        }
-        return replace(self, scores=self.scores[rows], **taken)
+
+        def taken(array: np.ndarray | None) -> np.ndarray | None:
+            return None if array is None else array[rows]
+
+        return replace(
+            self,
+            scores=self.scores[rows],
+            weights=taken(self.weights),
+            proba=taken(self.proba),
+            labels=taken(self.labels),
+            components=taken(self.components),
+        )

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from copy import copy, deepcopy
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
+from ._classifier_view import ClassifierView
+from ._kinds import most_probable, uncertainty_of
 from ._parts import class_probabilities, fitted_classifier, unfitted_classifier
-from ._scores import entropy, max_prob
+from ._per_sample import PerSampleDecisions
 from ._validation import (
+    calibration_rows,
     check_class_counts,
     check_positive_number,
     check_weights,
@@ -23,28 +27,15 @@ from ._validation import (
     prior_vector,
     weight_argument,
 )
-from .crossfit import IN_SAMPLE
+from .crossfit import AUTO, IN_SAMPLE
 from .dirichlet import Dirichlet
 from .evidence import ZScore, log_evidence
 from .evidence_model import EvidenceModel
 
 __all__ = ["DIPClassifier"]
 
-_FROM_DIRICHLET = (
-    "vacuity",
-    "total",
-    "aleatoric",
-    "epistemic",
-    "dissonance",
-    "differential_entropy",
-)
-_FROM_PROBA: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "max_prob": max_prob,
-    "entropy": entropy,
-}
 
-
-class DIPClassifier(ClassifierMixin, BaseEstimator):
+class DIPClassifier(PerSampleDecisions, ClassifierMixin, BaseEstimator):
     r"""A classifier that knows where it has seen data: density-informed pseudo-counts (DIP-EDL).
 
     A classifier gives p(x), a density gives log p(x) of the features, and together they give a
@@ -60,9 +51,10 @@ class DIPClassifier(ClassifierMixin, BaseEstimator):
     estimator : classifier with ``predict_proba``, default=LogisticRegression(max_iter=1000)
         Any scikit-learn compatible classifier; a copy is fitted. Wrap one that is fitted already in
         `sklearn.frozen.FrozenEstimator`.
-    density : density estimator, default=GDADensity()
+    density : density estimator, default=DensitySelector()
         One of `dipedl.density`, any estimator with ``score_samples``, or any object with
-        ``log_prob``.
+        ``log_prob``. None tries several, and all of them together with the classifier's own
+        confidence, and takes what serves this classifier best by ID data alone.
     prior : float or array-like, shape (k,), default=1.0
         Concentration of the prior, > 0: what the prediction returns to. A number stands for every
         class.
@@ -71,17 +63,23 @@ class DIPClassifier(ClassifierMixin, BaseEstimator):
         ``z = log(alpha0 / (n * gamma))``.
     max_evidence : float, optional
         Largest pseudo-count of an input. None leaves it to the density.
-    normalizer : normaliser, default=ZScore()
-        One of `dipedl.evidence`: how a log-density in nats becomes z.
+    normalizer : normaliser, default=CautionBudget()
+        One of `dipedl.evidence`: how a score becomes z. None spends 2 % of the held-out Brier score
+        on caution.
+    calibrator : calibrator, "passthrough" or None, default=None
+        How the classifier's probabilities are calibrated first: an object with ``fit(P, y)`` and
+        ``transform(P)``. None is `dipedl.temperature.Temperature()`; "passthrough" leaves them as
+        they are.
     features : transformer, "passthrough" or None, default=None
         What the density sees of X. None standardises the inputs; a transformer (PCA, a frozen
         network's features) is fitted on X; "passthrough" takes X as it is.
-    cv : int, splitter, iterable of index pairs or "in-sample", default=5
-        Where the statistics of the normaliser and of the alarm threshold come from. An int:
-        log-densities of rows held out in that many folds (the density is fitted again for each,
-        then on everything). A splitter such as ``ShuffleSplit(1, test_size=0.2)``: those of its
-        held-out parts. "in-sample": those of the training rows, as the paper does; they are too
-        high, and new inputs then look far too rare.
+    cv : "auto", int, splitter, iterable of index pairs or "in-sample", default="auto"
+        Rows that calibrator, normaliser, thresholds and the choice of the density learn from. An
+        int: rows held out in that many folds (density and classifier are fitted again for each,
+        then on everything; a frozen classifier is not). "auto": as many of 5 folds as hold out
+        5,000 rows. A splitter such as ``ShuffleSplit(1, test_size=0.2)``: its held-out parts.
+        "in-sample": the training rows, as the paper does; they score too high, and new inputs then
+        look far too rare.
     false_alarm_rate : float, default=0.05
         Share of held-out ID inputs that `predict_ood` may flag.
     random_state : int, RandomState instance or None, default=None
@@ -149,8 +147,9 @@ class DIPClassifier(ClassifierMixin, BaseEstimator):
         gamma: float = 1.0,
         max_evidence: float | None = None,
         normalizer: Any = None,
+        calibrator: Any = None,
         features: Any = None,
-        cv: Any = 5,
+        cv: Any = AUTO,
         false_alarm_rate: float = 0.05,
         random_state: Any = None,
     ) -> None:
@@ -160,6 +159,7 @@ class DIPClassifier(ClassifierMixin, BaseEstimator):
         self.gamma = gamma
         self.max_evidence = max_evidence
         self.normalizer = normalizer
+        self.calibrator = calibrator
         self.features = features
         self.cv = cv
         self.false_alarm_rate = false_alarm_rate
@@ -189,12 +189,20 @@ class DIPClassifier(ClassifierMixin, BaseEstimator):
             prior=1.0,
             gamma=gamma,
             normalizer=ZScore(),
+            calibrator="passthrough",
             features=features,
             cv=IN_SAMPLE,
         )
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit classifier, density, normaliser and threshold.
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        calibration: tuple[Any, Any] | None = None,
+    ) -> Self:
+        """Fit classifier and density, then what is learned from held-out rows.
 
         Parameters
         ----------
@@ -204,6 +212,9 @@ class DIPClassifier(ClassifierMixin, BaseEstimator):
             Labels.
         sample_weight : array-like, shape (n,), optional
             Counts each row that often, in the classifier, in the density and in n; >= 0.
+        calibration : tuple (X, y), optional
+            Held-out ID inputs (m, d) and their labels, for all that is learned from held-out rows;
+            nothing is cross-fitted then. Needed for networks that were trained on X.
         """
         check_positive_number("gamma", self.gamma)
         if self.max_evidence is not None:
@@ -212,28 +223,47 @@ class DIPClassifier(ClassifierMixin, BaseEstimator):
         weights = check_weights(sample_weight, X)
         present = np.arange(len(y)) if weights is None else np.flatnonzero(weights > 0)
         check_class_counts(y[present])
-        estimator = unfitted_classifier(self.estimator, self.random_state)
-        classes = known_classes(estimator, y[present])
-        prior = prior_vector(self.prior, len(classes))
-        evidence = self.evidence_model().fit(X, y, weights)
-        if len(present) < len(y):
-            X, y = _safe_indexing(X, present), y[present]
-        keyword = weight_argument(estimator, None if weights is None else weights[present])
-        fitted = fitted_classifier(estimator, X, y, keyword)
+        template = unfitted_classifier(self.estimator, self.random_state)
+        known = known_classes(template, y[present])
+        prior = prior_vector(self.prior, len(known))
+        held_out = None if calibration is None else calibration_rows(self, calibration, known)
+        rows = X if len(present) == len(y) else _safe_indexing(X, present)
+        keyword = weight_argument(template, None if weights is None else weights[present])
+        fitted = fitted_classifier(clone(template), rows, y[present], keyword)
+        classes = np.asarray(getattr(fitted, "classes_", known))
+        view = ClassifierView(template, fitted, classes)
+        strength = {"prior": prior, "gamma": float(self.gamma)}
+        evidence = self.evidence_model().fit(
+            X, y, weights, classifier=view, strength=strength, calibration=held_out
+        )
         # Only now: a fit that fails leaves the model as it was.
         self.prior_, self.evidence_, self.estimator_ = prior, evidence, fitted
-        self.classes_ = np.asarray(getattr(fitted, "classes_", classes))
+        self.classes_ = classes
         return self
 
-    def calibrate(self, X: Any, sample_weight: Any = None) -> Self:
-        """Take the normaliser's statistics and the threshold from held-out ID inputs X (m, d).
+    def calibrate(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn all that comes from held-out rows anew, from ID inputs that nothing has seen.
 
-        Worth doing when `features` comes from a network that was trained on the very rows given to
-        `fit`: cross-fitting the density cannot undo what the network has memorised.
+        Worth doing when `estimator` or `features` is a network that was trained on the very rows
+        given to `fit`: cross-fitting cannot undo what it has memorised.
+
+        Parameters
+        ----------
+        X : array-like, shape (m, d)
+            ID inputs.
+        y : array-like, shape (m,)
+            Their labels. Without them the score, its threshold and a normaliser that needs no
+            labels can be learned, but no temperature, budget or prediction set.
+        sample_weight : array-like, shape (m,), optional
+            Counts each row that often.
         """
         check_is_fitted(self, "evidence_")
-        X = self._known(X)
-        self.evidence_.calibrate(X, check_weights(sample_weight, X))
+        X, labels = calibration_rows(self, (X, y), self.classes_)
+        view = ClassifierView(FrozenEstimator(self.estimator_), self.estimator_, self.classes_)
+        evidence = copy(self.evidence_)
+        evidence.density_ = deepcopy(evidence.density_)
+        weights = check_weights(sample_weight, X)
+        self.evidence_ = evidence.calibrate(X, labels, weights, classifier=view)
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -242,9 +272,7 @@ class DIPClassifier(ClassifierMixin, BaseEstimator):
         Far from the data the mean is the prior to the last bit; the classifier breaks such ties.
         """
         P, scores = self._parts(X)
-        alpha = self._dirichlet(P, scores).concentration
-        best = np.where(alpha == alpha.max(axis=1, keepdims=True), P, -1.0).argmax(axis=1)
-        return np.asarray(self.classes_[best])
+        return np.asarray(self.classes_[most_probable(self._dirichlet(P, scores).concentration, P)])
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities (n, k): the posterior mean ``(1 - u) p + u prior / alpha0``."""
@@ -259,9 +287,16 @@ class DIPClassifier(ClassifierMixin, BaseEstimator):
         return self._dirichlet(*self._parts(X))
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """Log-density in nats of the features of each input, shape (n,); higher is more typical."""
-        check_is_fitted(self, "evidence_")
-        return self.evidence_.score_samples(self._known(X))
+        """Score of each input, shape (n,); higher is more typical.
+
+        The log-density of its features in nats, or what the density gives in its place.
+        """
+        return self._parts(X)[1]
+
+    def bare_proba(self, X: Any) -> np.ndarray:
+        """Class probabilities (n, k) of the classifier and its calibrator, without the density."""
+        check_is_fitted(self, "estimator_")
+        return np.asarray(self.evidence_.calibrated(self._proba(self._known(X))))
 
     def uncertainty(self, X: Any, kind: str = "vacuity") -> np.ndarray:
         """Uncertainty of each input, shape (n,); higher is less sure, always.
@@ -276,29 +311,12 @@ class DIPClassifier(ClassifierMixin, BaseEstimator):
             "max_prob" (one minus the largest probability), "entropy" (nats). Of the density:
             "log_density" (negated, nats), which ranks like vacuity but never ties.
         """
-        if kind in _FROM_DIRICHLET:
-            return np.asarray(getattr(self.predict_dirichlet(X), kind))
-        if kind in _FROM_PROBA:
-            check_is_fitted(self, "estimator_")
-            return _FROM_PROBA[kind](self._proba(self._known(X)))
-        if kind == "log_density":
-            return -self.score_samples(X)
-        allowed = [*_FROM_DIRICHLET, *_FROM_PROBA, "log_density"]
-        raise ValueError(f"kind must be one of {allowed}, got {kind!r}")
-
-    def predict_ood(self, X: Any, false_alarm_rate: float | None = None) -> np.ndarray:
-        """+1 for inputs like the training data, -1 for others, shape (n,); needs no OOD data.
-
-        Parameters
-        ----------
-        X : array-like, shape (n, d)
-            Inputs.
-        false_alarm_rate : float, optional
-            Share of ID inputs that may be flagged; default: the one given at construction.
-        """
-        check_is_fitted(self, "evidence_")
-        threshold = self.evidence_.threshold(false_alarm_rate)
-        return np.where(self.score_samples(X) < threshold, -1, 1)
+        return uncertainty_of(
+            kind,
+            lambda: self.predict_dirichlet(X),
+            lambda: self.bare_proba(X),
+            lambda: self.score_samples(X),
+        )
 
     def save(self, path: str | Path) -> None:
         """Write the fitted classifier to one file without pickle; see `dipedl.save`."""
@@ -320,15 +338,16 @@ class DIPClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def offset_(self) -> float:
-        """Log-density in nats below which `predict_ood` flags an input."""
+        """Score below which `predict_ood` flags an input."""
         check_is_fitted(self, "evidence_")
         return float(self.evidence_.offset_)
 
     def _parts(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         check_is_fitted(self, "estimator_")
         X = self._known(X)
-        scores = self.evidence_.score_samples(X)
-        return self._proba(X), scores
+        P = self._proba(X)
+        scores = self.evidence_.score_samples(X, P)
+        return self.evidence_.calibrated(P), scores
 
     def _dirichlet(self, P: np.ndarray, scores: np.ndarray) -> Dirichlet:
         z = self.evidence_.normalize(scores)
@@ -347,6 +366,7 @@ class DIPClassifier(ClassifierMixin, BaseEstimator):
             density=self.density,
             features=self.features,
             normalizer=self.normalizer,
+            calibrator=self.calibrator,
             cv=self.cv,
             false_alarm_rate=self.false_alarm_rate,
             random_state=self.random_state,

@@ -12,6 +12,8 @@ from sklearn.model_selection import check_cv
 __all__ = ["content_folds", "fold_pairs", "row_hash", "splits"]
 
 IN_SAMPLE = "in-sample"
+AUTO = "auto"
+_FOLDS = 5
 _SMALLEST = 3
 
 
@@ -66,13 +68,14 @@ def splits(
 
     Parameters
     ----------
-    cv : int, cross-validation splitter or iterable of index pairs
-        An int >= 2 gives `content_folds`.
+    cv : int, "auto", cross-validation splitter or iterable of index pairs
+        An int >= 2 gives `content_folds`; "auto" stands for 5.
     X, y : array-like (n, d) and ndarray (n,)
         Inputs and labels.
     kept : integer array, shape (n,), optional
         Which rows of what the caller was given these are: the indices that pairs speak of.
     """
+    cv = _FOLDS if isinstance(cv, str) and cv == AUTO else cv
     if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
         if cv < 2:
             raise ValueError(f"cv must be >= 2, a splitter or 'in-sample', got {cv!r}")
@@ -84,7 +87,7 @@ def splits(
             )
         return fold_pairs(fold), f"{cv}-fold cross-fitting"
     if isinstance(cv, str):
-        raise ValueError(f"cv must be an int >= 2, a splitter or 'in-sample', got {cv!r}")
+        raise ValueError(f"cv must be 'auto', an int >= 2, a splitter or 'in-sample', got {cv!r}")
     splitter = check_cv(cv, y, classifier=True)
     pairs = splitter.split(np.zeros(len(y)), y)
     if kept is not None and not hasattr(cv, "split"):

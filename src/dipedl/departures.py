@@ -67,7 +67,7 @@ def synthetic_departures(
 def _numeric(X: Any) -> bool:
     dtype, shape = getattr(X, "dtype", None), getattr(X, "shape", ())
     dense = isinstance(X, np.ndarray) and len(shape) == 2 and min(shape) > 0
-    return dense and np.issubdtype(dtype, np.number) and bool(np.isfinite(X).all())
+    return bool(dense and np.issubdtype(dtype, np.number) and np.isfinite(X).all())
 
 
 def _of_another_class(rows: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:

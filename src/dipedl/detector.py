@@ -17,6 +17,7 @@ from sklearn.utils.validation import (
 
 from ._validation import indexable
 from .classifier import DIPClassifier
+from .evidence import RankNormal
 from .evidence_model import EvidenceModel
 
 __all__ = ["OODDetector"]
@@ -67,7 +68,9 @@ class OODDetector(OutlierMixin, BaseEstimator):
         X = validate_data(self, indexable(X), skip_check_array=True)
         labels = np.zeros(X.shape[0]) if y is None else column_or_1d(y, warn=True)
         check_consistent_length(X, labels)
-        self.evidence_: EvidenceModel = template.evidence_model().fit(X, labels)
+        # No classifier stands behind it: z is not asked for, only the score and its threshold.
+        model = template.evidence_model().set_params(normalizer=RankNormal())
+        self.evidence_: EvidenceModel = model.fit(X, labels)
         return self
 
     def score_samples(self, X: Any) -> np.ndarray:

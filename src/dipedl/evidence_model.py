@@ -3,52 +3,56 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from ._classifier_view import ClassifierView
+from ._held_out import Asked, collected, enough, has_proba, rows_of, scored
 from ._parts import (
+    as_density,
     feature_array,
     fitted_density,
     fitted_features,
     for_folds,
     is_frozen,
-    log_density,
     seed,
 )
 from ._validation import rate_in_range
-from .crossfit import IN_SAMPLE, splits
-from .evidence import ZScore, alarm_threshold
+from .calibration import Calibration
+from .crossfit import AUTO, IN_SAMPLE, splits
+from .evidence import CautionBudget, alarm_threshold, check_increasing
+from .temperature import Temperature
 
 __all__ = ["EvidenceModel"]
 
 
 class EvidenceModel(BaseEstimator):
-    """Log-density of the features of an input, its normalised form z, and a threshold for alarms.
+    """Score of the features of an input, its normalised form z, and a threshold for alarms.
 
-    `DIPClassifier` and `OODDetector` are built on it. Statistics of the normaliser and the
-    threshold come from log-densities of rows that the density was not fitted on (see `cv`), unless
-    asked otherwise.
+    `DIPClassifier` and `OODDetector` are built on it. Everything that is learned about scores comes
+    from rows that neither the density nor the classifier was fitted on (see `cv`), unless asked
+    otherwise.
 
     Parameters
     ----------
-    density, features, normalizer, cv, false_alarm_rate, random_state
+    density, features, normalizer, calibrator, cv, false_alarm_rate, random_state
         See `dipedl.DIPClassifier`.
 
     Attributes
     ----------
-    density_, features_, normalizer_
-        Fitted on all rows (the normaliser: on `calibration_scores_`).
-    calibration_scores_ : ndarray, shape (m,)
-        Sorted held-out log-densities, in nats.
-    calibration_weights_ : ndarray, shape (m,) or None
-        Their sample weights.
+    density_, features_, normalizer_, calibrator_
+        Fitted; the last two on `calibration_`. The calibrator is None without a classifier.
+    calibration_ : Calibration
+        Held-out answers, by ascending score.
     offset_ : float
-        Log-density below which an input is flagged.
+        Score below which an input is flagged.
     n_ : float
         Number of fitted samples (sum of their weights).
     """
@@ -58,69 +62,132 @@ class EvidenceModel(BaseEstimator):
         density: Any = None,
         features: Any = None,
         normalizer: Any = None,
-        cv: Any = 5,
+        calibrator: Any = None,
+        cv: Any = AUTO,
         false_alarm_rate: float = 0.05,
         random_state: Any = None,
     ) -> None:
         self.density = density
         self.features = features
         self.normalizer = normalizer
+        self.calibrator = calibrator
         self.cv = cv
         self.false_alarm_rate = false_alarm_rate
         self.random_state = random_state
 
-    def fit(self, X: Any, y: np.ndarray, sample_weight: np.ndarray | None = None) -> Self:
-        """Fit on inputs X (n, d) with labels y (n,), and weights (n,) >= 0 if any."""
+    def fit(
+        self,
+        X: Any,
+        y: np.ndarray,
+        sample_weight: np.ndarray | None = None,
+        *,
+        classifier: ClassifierView | None = None,
+        strength: dict[str, Any] | None = None,
+        calibration: tuple[Any, np.ndarray | None] | None = None,
+    ) -> Self:
+        """Fit.
+
+        Parameters
+        ----------
+        X, y : array-like, shape (n, d), and ndarray, shape (n,)
+            Inputs and labels.
+        sample_weight : ndarray, shape (n,), optional
+            Weights >= 0; a row of weight 0 is absent.
+        classifier : ClassifierView, optional
+            A classifier fitted on these rows.
+        strength : dict, optional
+            "prior" (k,) and "gamma", for normalisers that ask for them.
+        calibration : tuple of array-like (m, d) and ndarray (m,) or None, optional
+            Held-out inputs and their labels; nothing is cross-fitted then.
+        """
         rate_in_range(self.false_alarm_rate)
         kept = None
         if sample_weight is not None and (sample_weight == 0).any():
-            # A row of weight zero is absent.
             kept = np.flatnonzero(sample_weight > 0)
             X, y, sample_weight = _safe_indexing(X, kept), y[kept], sample_weight[kept]
+        self.strength_ = {} if strength is None else strength
         self.features_ = self._fit_features(X, y, sample_weight)
         Z = self.transform(X)
-        self.density_ = fitted_density(self.density, Z, y, sample_weight, self.random_state)
+        self.density_ = self._fit_density(self.density, Z, y, sample_weight)
         self.n_ = float(len(y) if sample_weight is None else sample_weight.sum())
-        return self._calibrated(*self._calibration(X, Z, y, sample_weight, kept))
+        if calibration is not None:
+            return self.calibrate(*calibration, classifier=classifier)
+        labels = y if classifier is None else classifier.indices(y)
+        whole = Asked(self.density_, self.features_, classifier, X, labels, sample_weight, Z)
+        asked, source = self._folds(whole, y, kept)
+        return self._learned(asked, source)
 
-    def calibrate(self, X: Any, sample_weight: np.ndarray | None = None) -> Self:
-        """Take the statistics and the threshold from ID inputs X (m, d) nothing was fitted on."""
-        scores = self.score_samples(X)
-        return self._calibrated(scores, sample_weight, f"{len(scores)} held-out inputs")
+    def calibrate(
+        self,
+        X: Any,
+        y: np.ndarray | None = None,
+        sample_weight: np.ndarray | None = None,
+        *,
+        classifier: ClassifierView | None = None,
+    ) -> Self:
+        """Learn anew from ID inputs X (m, d) nothing was fitted on, with labels y (m,) if known."""
+        labels = classifier.indices(y) if classifier is not None and y is not None else y
+        Z = self.transform(X)
+        asked = Asked(self.density_, self.features_, classifier, X, labels, sample_weight, Z)
+        return self._learned([asked], f"{X.shape[0]} held-out inputs")
 
-    def score_samples(self, X: Any) -> np.ndarray:
-        """Log-density of the features of X (n, d) in nats, shape (n,)."""
+    def score_samples(self, X: Any, proba: np.ndarray | None = None) -> np.ndarray:
+        """Score of X (n, d), shape (n,); `proba` (n, k) for densities that use the classifier."""
         check_is_fitted(self, "density_")
-        return log_density(self.density_, self.transform(X))
+        given = proba if has_proba(self.density_) else None
+        return scored(self.density_, self.transform(X), given)
 
     def transform(self, X: Any) -> np.ndarray:
         """Features of X (n, d) that the density sees, shape (n, p)."""
         return feature_array(self.features_, X)
 
     def normalize(self, scores: np.ndarray) -> np.ndarray:
-        """Normalised log-density z, shape (n,)."""
+        """Normalised score z, shape (n,)."""
         check_is_fitted(self, "normalizer_")
         return np.asarray(self.normalizer_.transform(scores), dtype=np.float64)
 
-    def threshold(self, false_alarm_rate: float | None = None) -> float:
-        """Log-density below which at most a share `false_alarm_rate` of ID inputs lies."""
-        check_is_fitted(self, "offset_")
-        if false_alarm_rate is None:
-            return float(self.offset_)
-        rate_in_range(false_alarm_rate)
-        return _threshold(self.calibration_scores_, false_alarm_rate, self.calibration_weights_)
+    def calibrated(self, proba: np.ndarray) -> np.ndarray:
+        """Class probabilities (n, k) after the calibrator."""
+        return proba if self.calibrator_ is None else np.asarray(self.calibrator_.transform(proba))
 
-    def _calibrated(self, scores: np.ndarray, weights: np.ndarray | None, source: str) -> Self:
-        if weights is not None:
-            scores, weights = scores[weights > 0], weights[weights > 0]
-        order = np.argsort(scores, kind="stable")
-        scores, weights = scores[order], None if weights is None else weights[order]
-        normalizer = ZScore() if self.normalizer is None else self._cloned_normalizer()
-        normalizer.fit(scores, weights, source=source)
-        self.offset_ = _threshold(scores, self.false_alarm_rate, weights)
-        self.normalizer_ = normalizer
-        self.calibration_scores_, self.calibration_weights_ = scores, weights
+    def threshold(self, alpha: float | None = None) -> float:
+        """Score below which at most a share `alpha` of ID inputs lies."""
+        check_is_fitted(self, "offset_")
+        if alpha is None:
+            return float(self.offset_)
+        rate_in_range(alpha, "alpha")
+        return _threshold(self.calibration_, alpha)
+
+    def _learned(self, asked: list[Asked], source: str) -> Self:
+        """Everything that is learned from held-out rows."""
+        held = collected(asked, self.density_, source, seed(self.random_state)).sorted()
+        self.calibrator_ = self._fitted_calibrator(held)
+        if held.proba is not None:
+            held = replace(held, proba=self.calibrated(held.proba))
+        self.normalizer_ = self._fitted_normalizer(held)
+        self.calibration_ = held
+        self.offset_ = _threshold(held, self.false_alarm_rate)
         return self
+
+    def _fitted_calibrator(self, held: Calibration) -> Any:
+        if held.proba is None or held.labels is None or self.calibrator == "passthrough":
+            return None
+        if self.calibrator is not None and not hasattr(self.calibrator, "transform"):
+            raise TypeError(
+                "calibrator must be None, 'passthrough' or an object with fit and transform, such "
+                f"as Temperature(), got {self.calibrator!r}"
+            )
+        calibrator = Temperature() if self.calibrator is None else clone(self.calibrator)
+        extra: dict[str, Any] = {"n": self.n_} if has_fit_parameter(calibrator, "n") else {}
+        return calibrator.fit(held.proba, held.labels, held.weights, **extra)
+
+    def _fitted_normalizer(self, held: Calibration) -> Any:
+        normalizer = CautionBudget() if self.normalizer is None else self._cloned_normalizer()
+        offered = {"proba": held.proba, "y": held.labels, "n": self.n_, **self.strength_}
+        wanted = {k: v for k, v in offered.items() if has_fit_parameter(normalizer, k)}
+        normalizer.fit(held.scores, held.weights, source=held.source, **wanted)
+        check_increasing(normalizer, held.scores)
+        return normalizer
 
     def _cloned_normalizer(self) -> Any:
         if not hasattr(self.normalizer, "fit") or not hasattr(self.normalizer, "transform"):
@@ -130,53 +197,47 @@ class EvidenceModel(BaseEstimator):
             )
         return clone(self.normalizer, safe=False)
 
-    def _calibration(
-        self,
-        X: Any,
-        Z: np.ndarray,
-        y: np.ndarray,
-        w: np.ndarray | None,
-        kept: np.ndarray | None,
-    ) -> tuple[np.ndarray, np.ndarray | None, str]:
-        """Log-densities to take statistics from, their weights, and where they came from."""
+    def _folds(
+        self, whole: Asked, y: np.ndarray, kept: np.ndarray | None
+    ) -> tuple[list[Asked], str]:
+        """Held-out rows with the models to ask about them, and where they came from."""
         if isinstance(self.cv, str) and self.cv == IN_SAMPLE:
-            source = f"the {len(y)} inputs the density was fitted on (in-sample)"
-            return log_density(self.density_, Z), w, source
+            return [whole], f"the {len(y)} inputs the density was fitted on (in-sample)"
         if is_frozen(self.density):
-            source = f"the {len(y)} inputs given to fit, by a density that was fitted before"
-            return log_density(self.density_, Z), w, source
-        scores: list[np.ndarray] = []
-        rows: list[np.ndarray] = []
-        settled = for_folds(self.density_, self.density)
-        classes = len(np.unique(y))
-        pairs, how = splits(self.cv, X, y, kept, seed(self.random_state))
-        for train, held in pairs:
-            w_train = None if w is None else w[train]
-            Z_train, Z_held = self._fold_features(X, Z, y, w_train, train, held)
-            whole = len(np.unique(y[train])) == classes
-            template = settled if whole else self.density
-            density = fitted_density(template, Z_train, y[train], w_train, self.random_state)
-            scores.append(log_density(density, Z_held))
-            rows.append(held)
-        held_out = np.concatenate(rows)
-        weights = None if w is None else w[held_out]
-        return np.concatenate(scores), weights, f"{how} of {len(held_out)} inputs"
+            return [whole], f"the {len(y)} inputs given to fit, by a density that was fitted before"
+        pairs: Iterable[tuple[np.ndarray, np.ndarray]]
+        pairs, how = splits(self.cv, whole.X, y, kept, seed(self.random_state))
+        if isinstance(self.cv, str):
+            pairs = enough(pairs)
+        asked = [self._fold(whole, y, train, held) for train, held in pairs]
+        return asked, f"{how} of {sum(len(a.Z) for a in asked)} inputs"
 
-    def _fold_features(
-        self,
-        X: Any,
-        Z: np.ndarray,
-        y: np.ndarray,
-        w_train: np.ndarray | None,
-        train: np.ndarray,
-        held: np.ndarray,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Features of both parts of a fold, by a transformer that learned from the first only."""
-        if self.features_ is None or isinstance(self.features_, FrozenEstimator):
-            return Z[train], Z[held]
-        seen, unseen = _safe_indexing(X, train), _safe_indexing(X, held)
-        features = self._fit_features(seen, y[train], w_train)
-        return feature_array(features, seen), feature_array(features, unseen)
+    def _fold(self, whole: Asked, y: np.ndarray, train: np.ndarray, held: np.ndarray) -> Asked:
+        """One fold: models fitted on `train`, to be asked about `held`."""
+        X, labels, w = whole.X, np.asarray(whole.y), whole.w
+        w_train = None if w is None else w[train]
+        seen, unseen = rows_of(X, train), rows_of(X, held)
+        features, Z_train, Z_held = self.features_, whole.Z[train], whole.Z[held]
+        if features is not None and not isinstance(features, FrozenEstimator):
+            features = self._fit_features(seen, y[train], w_train)
+            Z_train, Z_held = feature_array(features, seen), feature_array(features, unseen)
+        complete = len(np.unique(y[train])) == len(np.unique(y))
+        template = for_folds(self.density_, self.density) if complete else self.density
+        return Asked(
+            self._fit_density(template, Z_train, y[train], w_train),
+            features,
+            None if whole.view is None else whole.view.refitted(seen, y[train], w_train),
+            unseen,
+            labels[held],
+            None if w is None else w[held],
+            Z_held,
+        )
+
+    def _fit_density(self, density: Any, Z: np.ndarray, y: np.ndarray, w: Any) -> Any:
+        model = as_density(density, self.random_state)
+        if hasattr(model, "settle"):
+            return model.fit_parts(Z, y, w)
+        return fitted_density(density, Z, y, w, self.random_state)
 
     def _fit_features(self, X: Any, y: np.ndarray, w: np.ndarray | None) -> Any:
         # A density that was fitted before knows its own features.
@@ -185,16 +246,15 @@ class EvidenceModel(BaseEstimator):
         return fitted_features(features, X, y, w, self.random_state)
 
 
-def _threshold(scores: np.ndarray, rate: float, weights: np.ndarray | None) -> float:
+def _threshold(held: Calibration, rate: float) -> float:
     """The alarm threshold, with a warning if it can never be crossed."""
-    threshold = alarm_threshold(scores, rate, weights)
-    if threshold == -np.inf and np.isfinite(scores).all():
-        n = len(scores) if weights is None else float(weights.sum())
+    threshold = alarm_threshold(held.scores, rate, held.weights)
+    if threshold == -np.inf and np.isfinite(held.scores).all():
         warnings.warn(
             f"false_alarm_rate={rate:g} needs at least {int(np.ceil(1 / rate)) - 1} held-out "
-            f"inputs, got {n:g}: predict_ood will flag nothing; hold out more (sample_weight "
-            "counts rows: its sum is their number) or ask for a higher rate",
+            f"inputs, got {held.total:g}: predict_ood will flag nothing; hold out more "
+            "(sample_weight counts rows: its sum is their number) or ask for a higher rate",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     return threshold

@@ -126,8 +126,9 @@ class DensitySelector(DensityBank):
     ) -> dict[str, Any]:
         """One row of the ranking."""
         by_kind = {kind: ood_auroc(-scores, -made[name]) for kind, made in departed.items()}
-        known = wrong is not None and _FEWEST_ERRORS <= wrong.sum() < len(wrong)
-        errors = ood_auroc(-scores[~wrong], -scores[wrong]) if known else np.nan
+        errors = np.nan
+        if wrong is not None and _FEWEST_ERRORS <= wrong.sum() < len(wrong):
+            errors = ood_auroc(-scores[~wrong], -scores[wrong])
         departures = float(np.mean(list(by_kind.values()))) if by_kind else np.nan
         criteria = [c for c in (errors, departures) if not np.isnan(c)]
         parts = self.parts_ if name == FUSED else [name]

@@ -1,0 +1,136 @@
+"""Answers on rows that were held out: of the density, of the classifier, and on departures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import has_fit_parameter
+
+from ._classifier_view import ClassifierView
+from ._parts import feature_array, log_density
+from .calibration import Calibration
+from .departures import synthetic_departures
+
+#: Held-out rows that suffice; more folds than they need are not fitted.
+ENOUGH = 5000
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """A fitted density and a fitted classifier, with rows that neither has seen.
+
+    Attributes
+    ----------
+    density : density estimator
+        Fitted; one with ``settle`` has only its parts fitted.
+    features : transformer or None
+        From inputs to what the density sees.
+    view : ClassifierView or None
+        The classifier.
+    X, y, w : array-like (m, d), ndarray (m,), ndarray (m,) or None
+        Inputs, labels (class indices if there is a classifier) and weights.
+    Z : ndarray, shape (m, p)
+        Features of X.
+    """
+
+    density: Any
+    features: Any
+    view: ClassifierView | None
+    X: Any
+    y: np.ndarray | None
+    w: np.ndarray | None
+    Z: np.ndarray
+
+    @property
+    def staged(self) -> bool:
+        """Whether the density learns from held-out rows how to use its components."""
+        return hasattr(self.density, "settle")
+
+    def proba(self) -> np.ndarray | None:
+        """Class probabilities of the rows, if there is a classifier."""
+        return None if self.view is None else self.view.proba(self.X)
+
+    def departures(self, random_state: int) -> dict[str, dict[str, np.ndarray]]:
+        """Components of synthetic departures from the rows, by kind."""
+        labels = np.zeros(self.X.shape[0]) if self.y is None else self.y
+        made = synthetic_departures(self.X, labels, random_state=random_state)
+        return {
+            kind: self.density.component_scores(
+                feature_array(self.features, X),
+                None if self.view is None else self.view.proba(X),
+            )
+            for kind, X in made.items()
+        }
+
+
+def scored(density: Any, Z: np.ndarray, proba: np.ndarray | None) -> np.ndarray:
+    """Scores of features Z (n, p) by a fitted density that may want probabilities."""
+    return log_density(density, Z, {} if proba is None else {"proba": proba})
+
+
+def collected(asked: Sequence[Asked], density: Any, source: str, random_state: int) -> Calibration:
+    """Held-out answers of all of `asked`; a staged `density` learns from them first."""
+    probas = [a.proba() for a in asked]
+    proba, labels = _stack(probas), _stack([a.y for a in asked])
+    weights = _stack([a.w for a in asked])
+    if not asked[0].staged:
+        takes = has_proba(density)
+        given = [P if takes else None for P in probas]
+        answers = [scored(a.density, a.Z, P) for a, P in zip(asked, given, strict=True)]
+        return Calibration(np.concatenate(answers), source, weights, proba, labels)
+    density.keep_parts([a.density for a in asked])
+    found = [a.density.component_scores(a.Z, P) for a, P in zip(asked, probas, strict=True)]
+    components = _stacked_components(found, density.parts_)
+    density.settle(
+        components,
+        np.zeros(len(next(iter(components.values()))), int) if labels is None else labels,
+        proba=proba,
+        sample_weight=weights,
+        departures=asked[0].departures(random_state),
+    )
+    return Calibration(
+        density.combine(components),
+        source,
+        weights,
+        proba,
+        labels,
+        np.column_stack(list(components.values())),
+        tuple(components),
+    )
+
+
+def has_proba(density: Any) -> bool:
+    """Whether a density takes the classifier's probabilities."""
+    return hasattr(density, "fit") and has_fit_parameter(density, "proba")
+
+
+def enough(pairs: Iterable[tuple[np.ndarray, np.ndarray]]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The first folds, as many as hold out `ENOUGH` rows."""
+    taken, rows = [], 0
+    for train, held in pairs:
+        taken.append((train, held))
+        rows += len(held)
+        if rows >= ENOUGH:
+            break
+    return taken
+
+
+def rows_of(X: Any, rows: np.ndarray) -> Any:
+    """Rows of an array, a DataFrame or a sparse matrix."""
+    return _safe_indexing(X, rows)
+
+
+def _stack(parts: Sequence[np.ndarray | None]) -> np.ndarray | None:
+    return None if parts[0] is None else np.concatenate([p for p in parts if p is not None])
+
+
+def _stacked_components(
+    found: Sequence[Mapping[str, np.ndarray]], parts: Mapping[str, Any]
+) -> dict[str, np.ndarray]:
+    from .density._bank import stacked_components
+
+    return stacked_components(found, parts)
