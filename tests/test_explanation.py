@@ -168,7 +168,7 @@ def test_values_and_text(data, density):
         assert sum(again["proba"].values()) == pytest.approx(1)
         text = str(card)
         assert text.startswith(f"Answer {card.label!r}: ")
-        assert max(map(len, text.splitlines())) <= 110
+        assert max(map(len, text.splitlines())) <= 100
         assert "np." not in text and "nan" not in text
 
 

@@ -59,7 +59,7 @@ def explain(clf: Any, X: Any, top: int = 5) -> list[Card]:
     known = clf._known(X)
     dirichlet, bare = clf.predict_dirichlet(X), clf.bare_proba(X)
     scores, p_values, labels = clf.score_samples(X), clf.p_value(X), clf.predict(X)
-    parts = _parts(clf, clf.evidence_.transform(known), bare, top)
+    parts = _parts(clf, clf.evidence_.transform(known), clf._proba(known), top)
     evidence = np.exp(np.asarray(dirichlet.log_evidence))
     held: Calibration = clf.evidence_.calibration_
     typical = float(np.quantile(held.scores, _MEDIAN, method="inverted_cdf"))
@@ -82,7 +82,7 @@ def explain(clf: Any, X: Any, top: int = 5) -> list[Card]:
     ]
 
 
-def _parts(clf: Any, Z: np.ndarray, bare: np.ndarray, top: int) -> list[list[dict[str, Any]]]:
+def _parts(clf: Any, Z: np.ndarray, proba: np.ndarray, top: int) -> list[list[dict[str, Any]]]:
     """Readings of each part of the density, for each row; with the parts' scores if several."""
     density, held = clf.evidence_.density_, clf.evidence_.calibration_
     names = _feature_names(clf, Z.shape[1])
@@ -90,7 +90,7 @@ def _parts(clf: Any, Z: np.ndarray, bare: np.ndarray, top: int) -> list[list[dic
     if members is None:
         return [read_rows(density, Z, names, top)]
     by_classifier = set(density.component_names_) - set(members)
-    scored = density.component_scores(Z, bare if by_classifier else None)
+    scored = density.component_scores(Z, proba if by_classifier else None)
     parts = []
     for name in density.component_names_:
         scores = scored[name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from ._card import Card
 
 _MOST_CLASSES = 3
+_WIDTH = 88
 
 
 def card_text(card: Card) -> str:
@@ -83,7 +85,9 @@ def _gaussian(part: dict[str, Any]) -> Iterator[str]:
 
 def _neighbours(part: dict[str, Any]) -> Iterator[str]:
     near = ", ".join(f"row {e['row']} at {e['distance']:.4g}" for e in part["neighbours"])
-    yield f"    nearest training rows: {near}"
+    yield from textwrap.wrap(
+        f"nearest training rows: {near}", _WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 6
+    )
     yield (
         f"    distance to number {part['kth']}: {part['kth_distance']:.4g}, typically "
         f"{part['typical_kth_distance']:.4g}"
