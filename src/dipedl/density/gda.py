@@ -37,8 +37,7 @@ from ._mixin import LogDensityMixin
 
 __all__ = ["GDADensity"]
 
-_COVARIANCE_TYPES = ("full", "tied", "diag")
-_CLASS_WEIGHTS = ("equal", "empirical")
+_ALLOWED = {"covariance_type": ("full", "tied", "diag"), "class_weights": ("equal", "empirical")}
 
 
 class GDADensity(LogDensityMixin, BaseEstimator):
@@ -52,10 +51,9 @@ class GDADensity(LogDensityMixin, BaseEstimator):
         A covariance per class, one shared by all classes, or a diagonal per class.
     shrinkage : None, float, tuple of float or {"oas", "ledoit-wolf"}, default="oas"
         Shrinkage of each covariance towards ``trace / p`` times the identity; a tuple holds one
-        number per class. A class whose samples
-        are all the same point has no trace and takes that of the pooled covariance. With None a
-        singular covariance (such as a class with fewer samples than features) is refused: nothing
-        is jittered silently.
+        number per class. A class whose samples are all the same point has no trace and takes that
+        of the pooled covariance. With None a singular covariance (such as a class with fewer
+        samples than features) is refused: nothing is jittered silently.
     class_weights : {"equal", "empirical"}, default="equal"
         Mixture weights w_c: the paper's (equal), or the class frequencies.
 
@@ -120,8 +118,7 @@ class GDADensity(LogDensityMixin, BaseEstimator):
         first = not hasattr(self, "moments_")
         X, y, weights = self._validate(X, y, sample_weight, reset=first)
         known = self._known_classes(np.unique(y) if first and classes is None else classes, first)
-        unseen = np.setdiff1d(y, known)
-        if len(unseen):
+        if len(unseen := np.setdiff1d(y, known)):
             raise ValueError(
                 f"y holds labels {unseen.tolist()} that are not among classes {known.tolist()}; "
                 "name every label in classes= at the first call of partial_fit"
@@ -181,10 +178,7 @@ class GDADensity(LogDensityMixin, BaseEstimator):
     def _validate(
         self, X: Any, y: Any, sample_weight: Any, reset: bool
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        for name, allowed in (
-            ("covariance_type", _COVARIANCE_TYPES),
-            ("class_weights", _CLASS_WEIGHTS),
-        ):
+        for name, allowed in _ALLOWED.items():
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}")
         if y is None:
