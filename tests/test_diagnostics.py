@@ -9,10 +9,13 @@ import numpy as np
 import pytest
 from scipy import stats
 from sklearn.base import BaseEstimator
+from sklearn.datasets import load_digits
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
+from dipedl import DIPClassifier
 from dipedl.calibration import Calibration
 from dipedl.diagnostics import Diagnosis, Finding, diagnose
 from dipedl.diagnostics._classes import _holm
@@ -405,13 +408,13 @@ def test_holm_against_its_definition():
 
 
 def test_alarms_that_fall_on_classes_by_chance_are_not_reported():
-    """200 times: Holm at 1 % and three times the rate leave hardly any."""
+    """60 times: Holm at 1 % and three times the rate leave hardly any."""
     reported = 0
-    for seed in range(200):
+    for seed in range(60):
         c = healthy(seed, m=400)
         shuffled = replace(c, labels=np.random.default_rng(seed).permutation(c.labels))
         reported += "class_drives_alarms" in found(model(shuffled, HalfAt(-12.0)))
-    assert reported <= 2
+    assert reported <= 1
 
 
 @pytest.mark.parametrize(("plant", "code", "severity"), PLANTED)
@@ -435,3 +438,30 @@ def test_bad_input():
         diagnose(Model())
     with pytest.raises(ValueError, match="severity must be one of"):
         Finding("a", "fatal", "text")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "estimator",
+    [LogisticRegression(max_iter=3000), RandomForestClassifier(50, random_state=0)],
+    ids=lambda e: type(e).__name__,
+)
+def test_defaults_on_digits_get_no_warning(estimator):
+    data = load_digits(return_X_y=True)
+    diagnosis = diagnose(DIPClassifier(estimator).fit(*data))
+    assert diagnosis.warnings == ()
+    assert {"density_informative", "evidence_cost", "density_chosen"} <= set(diagnosis.codes)
+
+
+def test_the_scale_of_the_paper_does_not_move_gaussian_classes():
+    """Half of the confidence is lost 6.6 standard deviations out; scores of ID rows end at 4."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 3000)
+    X = rng.normal(size=(3000, 10)) + 2.5 * np.eye(10)[y]
+    clf = DIPClassifier.paper(LogisticRegression()).fit(X[:2000], y[:2000])
+    assert "calibration_in_sample" in diagnose(clf).codes
+    codes = diagnose(clf.calibrate(X[2000:], y[2000:])).codes
+    assert "calibration_in_sample" not in codes
+    assert "evidence_never_moves" in codes
+    default = DIPClassifier(LogisticRegression(), clf.density_).fit(X, y)
+    assert diagnose(default).warnings == ()

@@ -150,4 +150,4 @@ def _labels(held: HeldOut) -> Finding:
 
 
 def _pct(share: float | int | str) -> str:
-    return f"{100 * float(share):.2g} %"
+    return f"{100 * float(share):.2g}%"

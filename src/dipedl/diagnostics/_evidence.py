@@ -39,7 +39,7 @@ def _reach(held: HeldOut) -> Finding:
     numbers = _reach_numbers(held)
     units, low = float(numbers["tail_units"]), float(numbers["vacuity_at_1_percent"])
     where = (
-        f"At the lowest 1 % of held-out scores an answer has lost {_share(low)} of its "
+        f"At the lowest 1% of held-out scores an answer has lost {_share(low)} of its "
         f"confidence; half of it is lost {_where(units)}, {_rarity(numbers)}."
     )
     numbers = {name: value for name, value in numbers.items() if np.isfinite(float(value))}
@@ -106,9 +106,9 @@ def _where(units: float) -> str:
     if units <= 0:
         return "within the range of ID scores"
     return (
-        f"{units:.1f} times as far beyond the lowest 1 % as these lie below the median"
+        f"{units:.1f} times as far beyond the lowest 1% as these lie below the median"
         if units >= 0.1
-        else "just beyond the lowest 1 %"
+        else "just beyond the lowest 1%"
     )
 
 
@@ -201,4 +201,4 @@ def _cost_text(numbers: dict[str, Number]) -> str:
 
 
 def _share(u: float) -> str:
-    return f"{u:.0%}" if u >= 0.005 else "less than 0.5 %"
+    return f"{u:.0%}" if u >= 0.005 else "less than 0.5%"
