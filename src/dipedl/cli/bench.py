@@ -6,12 +6,16 @@ import shlex
 import sys
 import time
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 from .._plugins import explain_missing
 from .bench_results import report, sweep, table, toys
+from .bench_study import is_study, print_study_result, study_titles
+
+if TYPE_CHECKING:
+    from ..bench.runner import RunResult
 
 __all__ = ["bench"]
 
@@ -33,6 +37,8 @@ ProfileName = Annotated[str, typer.Option(help="How much of everything: smoke, c
 def run(
     suite: SuiteName,
     methods: Annotated[str, typer.Option(help="all, or names: dip-edl,edl.")] = "all",
+    datasets: Annotated[str, typer.Option(help="Of a study: all, or names: mnist,wine-1.")] = "all",
+    classifiers: Annotated[str, typer.Option(help="Of a study: all, or names.")] = "all",
     seeds: Annotated[
         list[str] | None,
         typer.Option(help="Such as --seeds 10 20 30 40; default: those of the suite."),
@@ -50,7 +56,7 @@ def run(
     out: Out = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, only the result.")] = False,
 ) -> None:
-    """Run methods of a suite; what is there already is not run again.
+    """Run methods of a suite, or a study such as honest; what is there already is not run again.
 
     May be killed at any time: the same command goes on.
     """
@@ -59,13 +65,16 @@ def run(
             "--data must be the folder that holds mnist/, kmnist/ and omniglot/, "
             f"but {str(data)!r} is no folder"
         )
-    wanted = None if methods == "all" else [m.strip() for m in methods.split(",") if m.strip()]
     runner = _runner()
+    chosen = {"methods": _names(methods)}
+    of_study = {"datasets": _names(datasets), "classifiers": _names(classifiers)}
     try:
-        result = runner.run(
+        study = is_study(suite)
+        run = _study_runner() if study else runner.run
+        result = run(
             suite,
             profile=profile,
-            methods=wanted,
+            **(chosen | of_study if study else _refused(chosen, of_study)),
             seeds=_seeds(seeds or [], more_seeds or []),
             out=out,
             budget=budget,
@@ -77,14 +86,33 @@ def run(
     except KeyboardInterrupt:
         typer.echo(f"\nStopped. What is finished is kept; to go on: {_command()}", err=True)
         raise typer.Exit(130) from None
+    failed = print_study_result(result, _command()) if study else _print_result(result)
+    if failed:
+        raise typer.Exit(1)
+
+
+def _print_result(result: RunResult) -> int:
+    """Say what a run did; gives the exit code."""
     typer.echo(f"{len(result.rows)} new rows, {result.present} were there before.")
     for (method, seed), reason in result.failed.items():
         typer.echo(f"dipedl: no row of {method}, seed {seed}: {reason}", err=True)
     if result.left:
         names = ", ".join(f"{method} ({seed})" for method, seed in result.left)
         typer.echo(f"The budget left {len(result.left)} rows: {names}.\nTo go on: {_command()}")
-    if result.failed:
-        raise typer.Exit(1)
+    return 1 if result.failed else 0
+
+
+def _names(typed: str) -> list[str] | None:
+    """Names between commas; None for all."""
+    return None if typed == "all" else [name.strip() for name in typed.split(",") if name.strip()]
+
+
+def _refused(chosen: dict[str, Any], of_study: dict[str, Any]) -> dict[str, Any]:
+    """What a suite takes; ValueError where something else was typed."""
+    for option, names in of_study.items():
+        if names is not None:
+            raise ValueError(f"--{option} is for a study, such as honest; a suite has one of each")
+    return chosen
 
 
 @bench.command()
@@ -101,15 +129,20 @@ def rescore(suite: SuiteName, profile: ProfileName = "smoke", out: Out = None) -
 @bench.command()
 def methods(suite: SuiteName, profile: ProfileName = "smoke") -> None:
     """List the methods of a suite that a profile runs."""
-    from ..bench import load_suite
-
     try:
-        loaded = load_suite(suite)
-        names = loaded.method_names(profile)
+        titles = study_titles(suite, profile) if is_study(suite) else _titles(suite, profile)
     except (ValueError, OSError) as error:
         _fail(str(error))
-    for name in names:
-        typer.echo(f"{name:<22}{loaded.methods[name].get('title', '')}")
+    for name, title in titles.items():
+        typer.echo(f"{name:<22}{title}")
+
+
+def _titles(suite: str, profile: str) -> dict[str, str]:
+    from ..bench import load_suite
+
+    loaded = load_suite(suite)
+    names = loaded.method_names(profile)
+    return {name: loaded.methods[name].get("title", "") for name in names}
 
 
 for _reader in (table, sweep, toys, report):
@@ -143,6 +176,12 @@ def _runner() -> Any:
     except ImportError as error:
         _fail(str(explain_missing(error, "dipedl bench")))
     return runner
+
+
+def _study_runner() -> Any:
+    from ..bench.honest.runner import run_study
+
+    return run_study
 
 
 def _command() -> str:

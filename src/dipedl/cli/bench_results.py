@@ -15,8 +15,10 @@ from rich.console import Console
 from rich.text import Text
 
 from .._plugins import explain_missing
+from .bench_study import print_study, study_of_store, study_page, study_table_of
 
 if TYPE_CHECKING:
+    from ..bench.honest.table import StudyTable
     from ..bench.parts import Parts
     from ..bench.store import Store
     from ..bench.table import BenchTable, Line
@@ -61,17 +63,34 @@ def table(
     if as_json and markdown:
         _fail("--json and --markdown exclude each other")
     with _explained():
-        made = _table(_store(suite, profile, out), trivial)
+        store = _store(suite, profile, out)
+        of_study = study_of_store(store)
+        made = study_table_of(store) if of_study else _table(store, trivial)
     if as_json:
         typer.echo(json.dumps(made.as_json(), indent=1, allow_nan=False))
     elif markdown:
-        from ..bench.markdown import markdown as as_markdown
-
-        typer.echo(as_markdown(made), nl=False)
+        typer.echo(_as_markdown(made), nl=False)
     else:
-        from .bench_tables import print_bench_table
+        _print_table(made, intervals)
 
-        print_bench_table(Console(highlight=False), made, intervals=intervals)
+
+def _as_markdown(made: BenchTable | StudyTable) -> str:
+    from ..bench.honest.markdown import markdown as of_study
+    from ..bench.markdown import markdown as of_suite
+    from ..bench.table import BenchTable
+
+    return of_suite(made) if isinstance(made, BenchTable) else of_study(made)
+
+
+def _print_table(made: BenchTable | StudyTable, intervals: bool) -> None:
+    from ..bench.table import BenchTable
+    from .bench_tables import print_bench_table
+
+    console = Console(highlight=False)
+    if isinstance(made, BenchTable):
+        print_bench_table(console, made, intervals=intervals)
+    else:
+        print_study(console, made)
 
 
 def sweep(
@@ -112,7 +131,9 @@ def report(
     with _explained():
         from ..bench.report import render
 
-        file.write_text(render(_store(suite, profile, out)), encoding="utf-8")
+        store = _store(suite, profile, out)
+        page = study_page(store) if study_of_store(store) else render(store)
+        file.write_text(page, encoding="utf-8")
     typer.echo(f"Report: {file}")
 
 

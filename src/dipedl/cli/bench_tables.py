@@ -24,7 +24,7 @@ from ..bench.wording import (
     set_heading,
 )
 
-__all__ = ["print_bench_table", "print_lines"]
+__all__ = ["Column", "print_bench_table", "print_columns", "print_lines"]
 
 _LABEL = 26
 #: Space between columns: two blanks, and the blank that stands for a rule.
@@ -40,11 +40,13 @@ class Column:
 
     @property
     def inner(self) -> int:
+        """Characters of the widest line."""
         lines = [line for text in (self.head, *self.cells) for line in text.split("\n")]
         return max(map(len, lines))
 
     @property
     def width(self) -> int:
+        """The same with the space to the next column."""
         return self.inner + _GAP
 
     def shown(self, text: str) -> Text:
@@ -73,9 +75,9 @@ def print_lines(
 ) -> None:
     """Lines of a table or of a sweep: ours, the paper's and the difference."""
     columns = list(_beside(lines, names))
-    if intervals or sum(c.width for c in columns) > console.width - _front(label, lines):
+    if intervals or sum(c.width for c in columns) > console.width - _front(label, _titles(lines)):
         columns = list(_below(lines, names, intervals))
-    _print_columns(console, label, lines, columns)
+    print_columns(console, label, _titles(lines), columns)
 
 
 def _beside(lines: Sequence[Line], names: Sequence[str]) -> Iterator[Column]:
@@ -142,7 +144,7 @@ def _print_extra(console: Console, table: BenchTable) -> None:
         for names in table.columns(extra=True).values()
         for name in names
     ]
-    _print_columns(console, "method", lines, columns)
+    print_columns(console, "method", _titles(lines), columns)
 
 
 def _stacked_head(name: str) -> str:
@@ -167,7 +169,7 @@ def _print_costs(console: Console, table: BenchTable) -> None:
         Column("parameters", [f"{cost.n_parameters or 0:,}" for cost in costs]),
         Column("seeds", [str(len(line.seeds)) for line in lines]),
     ]
-    _print_columns(console, "method", lines, columns)
+    print_columns(console, "method", _titles(lines), columns)
 
 
 def _print_notes(console: Console, table: BenchTable) -> None:
@@ -181,24 +183,28 @@ def _print_notes(console: Console, table: BenchTable) -> None:
     console.print(Text(RULE))
 
 
-def _print_columns(
-    console: Console, label: str, lines: Sequence[Line], columns: Sequence[Column]
+def print_columns(
+    console: Console, label: str, titles: Sequence[str], columns: Sequence[Column]
 ) -> None:
-    """As many tables as the width needs, each with the labels in front."""
-    for chunk in _chunks(columns, console.width - _front(label, lines)):
+    """As many tables as the width needs, each with the titles of the lines in front."""
+    for chunk in _chunks(columns, console.width - _front(label, titles)):
         table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
         table.add_column(label, max_width=_LABEL, overflow="fold")
         for column in chunk:
             table.add_column(column.shown(column.head), no_wrap=True)
-        for i, line in enumerate(lines):
-            table.add_row(Text(line.title), *(column.shown(column.cells[i]) for column in chunk))
+        for i, title in enumerate(titles):
+            table.add_row(Text(title), *(column.shown(column.cells[i]) for column in chunk))
         console.print(table)
         console.print()
 
 
-def _front(label: str, lines: Sequence[Line]) -> int:
+def _front(label: str, titles: Sequence[str]) -> int:
     """Width of the labels."""
-    return min(max([len(label), *(len(line.title) for line in lines)]), _LABEL) + _GAP
+    return min(max([len(label), *map(len, titles)]), _LABEL) + _GAP
+
+
+def _titles(lines: Sequence[Line]) -> list[str]:
+    return [line.title for line in lines]
 
 
 def _chunks(columns: Sequence[Column], width: int) -> Iterator[list[Column]]:

@@ -16,6 +16,7 @@ from ..typed_toml import Frozen, read_tables, refuse_unknown_at, validated
 
 __all__ = [
     "GROUPS",
+    "NAMES",
     "ClassifierEntry",
     "DataEntry",
     "MethodEntry",

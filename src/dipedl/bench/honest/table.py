@@ -126,7 +126,7 @@ class StudyTable:
                 for (dataset, classifier, method), cells in self.cells.items()
             ],
             "refused": [[*key, reason] for key, reason in self.refused.items()],
-            "summary": [vars(summary(self, column.name)) for column in self.columns],
+            "summary": [_plain(summary(self, column.name)) for column in self.columns],
         }
 
 
@@ -224,6 +224,14 @@ def summary(table: StudyTable, method: str) -> Summary:
         brier_cost=_ratio(table, method, "brier_id", known) - 1,
         error_auroc=_nanmean(table.values(method, "error_auroc", known)),
     )
+
+
+def _plain(found: Summary) -> dict[str, Any]:
+    """Plain values; what is not finite as text, for JSON has no such numbers."""
+    return {
+        name: str(value) if isinstance(value, float) and not np.isfinite(value) else value
+        for name, value in vars(found).items()
+    }
 
 
 def _ratio(table: StudyTable, method: str, metric: str, lines: Sequence[Line]) -> float:
