@@ -3,8 +3,8 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from dipedl.decisions import reject_curve  # noqa: E402
-from dipedl.plots import promised_risk  # noqa: E402
+from dipedl.decisions import reject_curve
+from dipedl.plots import promised_risk
 
 
 def curve_of(rng):

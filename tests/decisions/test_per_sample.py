@@ -1,0 +1,254 @@
+import warnings
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+
+from dipedl import DIPClassifier, load
+from dipedl.decisions import conformal_p_values, prediction_sets
+from dipedl.density import GDADensity
+from dipedl.evidence import ZScore
+
+REPETITIONS = 200
+CLASSES = np.array(["ash", "birch", "cedar"])
+CENTRES = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 3.0]])
+FAR = np.full((1, 2), 60.0)
+
+
+def draw(rng, n):
+    y = rng.integers(0, 3, n)
+    return CENTRES[y] + rng.normal(size=(n, 2)), CLASSES[y]
+
+
+def hits(clf, X, y, **options):
+    sets = clf.predict_set(X, **options)
+    return sets[np.arange(len(y)), np.searchsorted(clf.classes_, y)]
+
+
+def fit(rng, n=300):
+    return DIPClassifier(LogisticRegression(), GDADensity()).fit(*draw(rng, n))
+
+
+@pytest.fixture(scope="module")
+def clf():
+    rng = np.random.default_rng(1)
+    return fit(rng).calibrate(*draw(rng, 400))
+
+
+@pytest.fixture(scope="module")
+def repetitions():
+    """200 times: rows set aside, thresholds from them, one new input; the fit stays."""
+    rng = np.random.default_rng(2)
+    model, (X_many, y_many) = fit(rng), draw(rng, 2000)
+    found = {"p": [], "lac": [], "aps": [], "risk": [], "answered": []}
+    for _ in range(REPETITIONS):
+        model.calibrate(*draw(rng, 300))
+        X, y = draw(rng, 1)
+        found["p"].append(model.p_value(X)[0])
+        for method in ("lac", "aps"):
+            found[method].append(hits(model, X, y, coverage=0.9, method=method)[0])
+        answer = model.predict_with_reject(X_many, risk=0.1, confidence=0.8)
+        found["risk"].append((answer.labels != y_many)[answer.accepted].mean())
+        found["answered"].append(answer.accepted.mean())
+    return found
+
+
+def test_p_values_of_new_id_inputs_are_uniform(repetitions):
+    assert stats.kstest(repetitions["p"], "uniform").pvalue > 0.01
+
+
+@pytest.mark.parametrize("method", ["lac", "aps"])
+def test_sets_cover_within_the_binomial_interval(repetitions, method):
+    low, high = stats.binom.interval(0.99, REPETITIONS, np.ceil(0.9 * 301) / 301)
+    assert low <= sum(repetitions[method]) <= high
+
+
+def test_the_risk_holds_in_the_promised_share_and_most_inputs_are_answered(repetitions):
+    broken = (np.array(repetitions["risk"]) > 0.1).sum()
+    assert broken <= stats.binom.ppf(0.999, REPETITIONS, 0.2)
+    assert np.mean(repetitions["answered"]) > 0.5
+
+
+def test_cross_fitting_follows_the_guarantees_closely(rng):
+    covered, flagged = [], []
+    X, y = draw(rng, 2000)
+    for _ in range(8):
+        model = fit(rng)
+        covered.append(hits(model, X, y, coverage=0.9).mean())
+        flagged.append((model.p_value(X) <= 0.1).mean())
+    assert abs(np.mean(covered) - 0.9) < 0.025
+    assert abs(np.mean(flagged) - 0.1) < 0.03
+
+
+def test_p_value_is_the_rank_among_the_held_out_scores(clf, rng):
+    X = np.vstack([draw(rng, 50)[0], FAR])
+    held = clf.evidence_.calibration_
+    p = clf.p_value(X)
+    np.testing.assert_array_equal(p, conformal_p_values(clf.score_samples(X), held.scores))
+    assert p[-1] == 1 / 401
+    np.testing.assert_array_equal(clf.p_value(X, 3), clf.p_value(X, 3))
+    assert (clf.p_value(X, 3) <= p).all()
+
+
+def test_alarms_are_small_p_values(clf, rng):
+    X = np.vstack([draw(rng, 500)[0], FAR])
+    p = clf.p_value(X)
+    np.testing.assert_array_equal(clf.predict_ood(X) == -1, p <= clf.false_alarm_rate)
+    for alpha in (0.003, 0.01, 0.1, 0.35):
+        np.testing.assert_array_equal(clf.predict_ood(X, alpha) == -1, p <= alpha)
+    assert clf.predict_ood(X)[-1] == -1
+
+
+def test_weights_count_rows(rng):
+    (X, y), model = draw(rng, 60), fit(rng)
+    w = rng.integers(0, 4, 60)
+    new = draw(rng, 40)[0]
+    weighted = model.calibrate(X, y, w).p_value(new)
+    repeated = model.calibrate(np.repeat(X, w, axis=0), np.repeat(y, w)).p_value(new)
+    np.testing.assert_allclose(weighted, repeated, rtol=1e-12)
+
+
+def test_held_out_dirichlets_are_the_model_s_own_of_those_rows(rng):
+    X, y = draw(rng, 80)
+    model = fit(rng).calibrate(X, y)
+    order = np.argsort(model.score_samples(X), kind="stable")
+    np.testing.assert_allclose(
+        model.held_out_dirichlet().concentration,
+        model.predict_dirichlet(X[order]).concentration,
+        rtol=1e-9,
+    )
+
+
+def test_sets_are_those_of_the_posterior_mean(clf, rng):
+    X = draw(rng, 30)[0]
+    held = clf.evidence_.calibration_
+    expected = prediction_sets(
+        clf.predict_proba(X), clf.held_out_dirichlet().mean, held.labels, coverage=0.8, method="aps"
+    )
+    sets = clf.predict_set(X, 0.8, "aps")
+    np.testing.assert_array_equal(sets, expected)
+    rows = np.vstack([clf.predict_set(X[i : i + 1], 0.8, "aps") for i in range(30)])
+    np.testing.assert_array_equal(sets, rows)
+
+
+def test_far_from_all_data_aps_holds_every_class(clf):
+    assert clf.predict_set(FAR, method="aps").all()
+
+
+@pytest.mark.parametrize("kind", ["total", "vacuity", "max_prob", "entropy", "log_density"])
+def test_every_kind_can_decide(clf, rng, kind):
+    X = draw(rng, 3000)[0]
+    answer = clf.predict_with_reject(X, coverage=0.8, kind=kind)
+    np.testing.assert_array_equal(answer.labels, clf.predict(X))
+    np.testing.assert_array_equal(answer.accepted, clf.uncertainty(X, kind) <= answer.threshold)
+    # Given 400 held-out rows the share is Beta-distributed around 0.8.
+    assert abs(answer.accepted.mean() - 0.8) < 4 * np.sqrt(0.16 / 400)
+    assert (answer.coverage, answer.risk, answer.kind) == (0.8, None, kind)
+
+
+def test_rejecting_by_risk_keeps_it_and_says_what_was_promised(clf, rng):
+    X, y = draw(rng, 4000)
+    answer = clf.predict_with_reject(X, risk=0.12)
+    assert 0.3 < answer.accepted.mean() < 1
+    assert (answer.labels != y)[answer.accepted].mean() <= 0.12
+    assert (answer.risk, answer.coverage, answer.confidence) == (0.12, None, 0.9)
+    assert set(answer.filled("?")) == {*CLASSES, "?"}
+
+
+def test_a_risk_that_cannot_be_promised_rejects_everything_and_says_what_can(clf, rng):
+    X = draw(rng, 20)[0]
+    with pytest.warns(UserWarning, match=r"risk=0.001 cannot be promised .*the smallest risk") as w:
+        answer = clf.predict_with_reject(X, risk=0.001)
+    assert answer.rejected.all() and answer.threshold == -np.inf
+    assert w[0].filename == __file__
+    smallest = clf.reject_curve().upper.min()
+    assert f"{smallest:.3g}" in str(w[0].message)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert clf.predict_with_reject(X, risk=smallest * 1.001).threshold > -np.inf
+
+
+def test_few_held_out_rows_give_full_sets_and_a_warning(rng):
+    X, y = draw(rng, 30)
+    model = fit(rng).calibrate(X, y)
+    message = "coverage=0.99 needs at least 99 held-out inputs, got 30: every set holds all"
+    with pytest.warns(UserWarning, match=message) as w:
+        assert model.predict_set(X, 0.99).all()
+    assert w[0].filename == __file__
+
+
+def test_without_labels_p_values_and_shares_work_and_the_rest_names_the_remedy(rng):
+    X, _ = draw(rng, 100)
+    model = DIPClassifier(LogisticRegression(), GDADensity(), normalizer=ZScore())
+    model.fit(*draw(rng, 300)).calibrate(X)
+    assert model.p_value(X).shape == (100,)
+    assert model.predict_with_reject(X, coverage=0.5, kind="log_density").accepted.sum() == 51
+    for ask in (
+        lambda: model.predict_set(X),
+        lambda: model.reject_curve(),
+        lambda: model.predict_with_reject(X, risk=0.1),
+    ):
+        with pytest.raises(ValueError, match=r"held-out inputs.*clf\.calibrate\(X, y\)"):
+            ask()
+
+
+def test_held_out_rows_of_one_class_are_refused(rng):
+    X, y = draw(rng, 100)
+    model = fit(rng).calibrate(X[y == "ash"], y[y == "ash"])
+    with pytest.raises(ValueError, match=r"predict_set needs held-out inputs.*all of one class"):
+        model.predict_set(X)
+
+
+def test_rows_that_were_fitted_on_promise_nothing(rng):
+    X, y = draw(rng, 100)
+    model = DIPClassifier.paper(LogisticRegression()).fit(X, y)
+    with pytest.raises(
+        ValueError, match=r"predict_set needs held-out inputs.*in-sample.*calibrate"
+    ):
+        model.predict_set(X)
+    assert model.calibrate(*draw(rng, 100)).predict_set(X).shape == (100, 3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, r"exactly one of risk and coverage, got risk=None, coverage=None"),
+        ({"risk": 0.1, "coverage": 0.9}, "exactly one of risk and coverage"),
+        ({"risk": 1.0}, "risk must lie strictly between 0 and 1, got 1.0"),
+        ({"coverage": 0.0}, "coverage must lie strictly between 0 and 1, got 0.0"),
+        ({"risk": 0.1, "confidence": 1.0}, "confidence must lie strictly between 0 and 1"),
+        ({"risk": 0.1, "kind": "luck"}, "kind must be one of .* got 'luck'"),
+    ],
+)
+def test_bad_requests_to_reject(clf, options, message):
+    with pytest.raises(ValueError, match=message):
+        clf.predict_with_reject(FAR, **options)
+
+
+def test_other_bad_requests(clf):
+    with pytest.raises(ValueError, match="coverage must lie strictly between 0 and 1"):
+        clf.predict_set(FAR, 1.5)
+    with pytest.raises(ValueError, match=r"method must be one of \['lac', 'aps'\]"):
+        clf.predict_set(FAR, method="raps")
+    with pytest.raises(ValueError, match="must lie strictly between 0 and 1, got 0"):
+        clf.predict_ood(FAR, alpha=0)
+    for method in ("p_value", "predict_ood", "predict_set"):
+        with pytest.raises(NotFittedError):
+            getattr(DIPClassifier(), method)(FAR)
+    with pytest.raises(NotFittedError):
+        DIPClassifier().predict_with_reject(FAR, coverage=0.9)
+
+
+def test_thresholds_are_saved_with_the_model(clf, rng, tmp_path):
+    X = draw(rng, 200)[0]
+    clf.save(tmp_path / "model.dip")
+    loaded = load(tmp_path / "model.dip")
+    np.testing.assert_array_equal(loaded.p_value(X), clf.p_value(X))
+    np.testing.assert_array_equal(loaded.predict_set(X), clf.predict_set(X))
+    np.testing.assert_array_equal(loaded.reject_curve().upper, clf.reject_curve().upper)
+    for options in ({"risk": 0.12}, {"coverage": 0.7}):
+        ours, theirs = (m.predict_with_reject(X, **options) for m in (clf, loaded))
+        assert ours.threshold == theirs.threshold
+        np.testing.assert_array_equal(ours.accepted, theirs.accepted)
