@@ -57,7 +57,7 @@ class Asked:
     def departures(self, random_state: int) -> dict[str, dict[str, np.ndarray]]:
         """Components of synthetic departures from the rows, by kind."""
         labels = np.zeros(self.X.shape[0]) if self.y is None else self.y
-        made = synthetic_departures(self.X, labels, random_state=random_state)
+        made = synthetic_departures(self.X, labels, sample_weight=self.w, random_state=random_state)
         return {
             kind: self.density.component_scores(
                 feature_array(self.features, X),

@@ -22,6 +22,27 @@ def confidence(P: np.ndarray) -> np.ndarray:
     return np.asarray(-np.log(np.maximum(max_prob(P), 1e-12)))
 
 
+def auroc(
+    typical: np.ndarray,
+    departed: np.ndarray,
+    weights: np.ndarray | None = None,
+    departed_weights: np.ndarray | None = None,
+) -> float:
+    """Probability that a score of `typical` rows is above one of `departed` ones; ties count half.
+
+    Weights say how often each row counts. NaN without rows on either side.
+    """
+    if not len(typical) or not len(departed):
+        return float("nan")
+    order = np.argsort(typical, kind="stable")
+    own = np.ones(len(order)) if weights is None else weights[order]
+    total = np.concatenate([[0.0], np.cumsum(own)])
+    ranked = typical[order]
+    below = total[np.searchsorted(ranked, departed, side="left")]
+    not_above = total[np.searchsorted(ranked, departed, side="right")]
+    return float(1 - np.average(below + not_above, weights=departed_weights) / (2 * total[-1]))
+
+
 def entropy(P: np.ndarray) -> np.ndarray:
     """Entropy in nats of the class probabilities P (n, k), shape (n,), in [0, log k]."""
     return np.asarray(entr(P).sum(axis=1))

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-__all__ = ["DEPARTURES", "synthetic_departures"]
+from .crossfit import row_hash
 
-Rows = np.ndarray
+__all__ = ["KINDS", "synthetic_departures"]
 
 
 def synthetic_departures(
-    X: Any, y: np.ndarray, *, n: int = 500, random_state: int = 0
+    X: Any,
+    y: np.ndarray,
+    *,
+    n: int = 500,
+    sample_weight: np.ndarray | None = None,
+    random_state: int = 0,
 ) -> dict[str, np.ndarray]:
     """Rows that are like those of X in some respects and unlike all of them in others.
 
@@ -22,29 +28,32 @@ def synthetic_departures(
     - "permuted": each column from a row of its own: every margin kept, all dependence lost;
     - "noised": a row plus normal noise of one standard deviation of each column.
 
-    All stay within the range that each column has in X.
+    All stay within the range that each column has in X. Which rows are drawn depends on what they
+    hold and not on where they stand; a weight counts a row that often.
 
     Parameters
     ----------
     X : array-like, shape (m, d)
-        ID rows. What is not a numeric array of two dimensions gives no departures.
+        ID rows. What is not a finite numeric array of two dimensions gives no departures.
     y : ndarray, shape (m,)
-        Labels. With one class only, "different classes" means different rows.
+        Labels. With one class only, "of different classes" means any two rows.
     n : int, default=500
         Rows of each kind.
+    sample_weight : ndarray, shape (m,), optional
+        Weights >= 0.
     random_state : int, default=0
         Seed.
 
     Returns
     -------
     dict of str to ndarray, shape (n, d)
-        By kind, with the dtype of X.
+        By kind, with the dtype of X; rounded to whole numbers where X has an integer dtype.
 
     References
     ----------
     Hendrycks, Mazeika, Dietterich, "Deep anomaly detection with outlier exposure", ICLR (2019), on
-    outliers to calibrate with; Thulasidasan et al., "On mixup training", NeurIPS (2019), and Yun et
-    al., "CutMix", ICCV (2019), on blends and pastes.
+    outliers to calibrate with; Zhang et al., "mixup", ICLR (2018), and Yun et al., "CutMix", ICCV
+    (2019), on blends and pastes.
 
     Examples
     --------
@@ -55,13 +64,45 @@ def synthetic_departures(
     """
     if not _numeric(X):
         return {}
-    X = np.asarray(X)
+    weights = np.ones(len(X)) if sample_weight is None else sample_weight
+    kept = np.flatnonzero(weights > 0)
+    order = kept[np.argsort(row_hash(X[kept]), kind="stable")]
+    rows = _Source(X[order], np.asarray(y)[order], weights[order])
     rng = np.random.default_rng(random_state)
-    first = rng.integers(len(X), size=n)
-    second = _of_another_class(first, np.asarray(y), rng)
-    low, high = X.min(axis=0), X.max(axis=0)
-    made = {kind: make(X, first, second, rng) for kind, make in DEPARTURES.items()}
-    return {kind: np.clip(rows, low, high).astype(X.dtype) for kind, rows in made.items()}
+    pairs = rows.pairs(n, rng)
+    low, high = rows.X.min(axis=0), rows.X.max(axis=0)
+    made = {kind: make(rows, *pairs, rng) for kind, make in KINDS.items()}
+    whole = np.issubdtype(X.dtype, np.integer)
+    return {
+        kind: np.clip(np.rint(found) if whole else found, low, high).astype(X.dtype)
+        for kind, found in made.items()
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class _Source:
+    """Rows to depart from, in an order of their own, with weights."""
+
+    X: np.ndarray
+    y: np.ndarray
+    weights: np.ndarray
+
+    def draw(self, u: np.ndarray, among: np.ndarray | None = None) -> np.ndarray:
+        """Numbers of rows at the shares `u` in [0, 1) of the weight, `among` some of them."""
+        rows = np.arange(len(self.X)) if among is None else among
+        total = np.cumsum(self.weights[rows])
+        found = np.searchsorted(total, u * total[-1], side="right")
+        return np.asarray(rows[np.minimum(found, len(rows) - 1)])
+
+    def pairs(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """n rows, and for each a row of another class, if there is one."""
+        first, u = self.draw(rng.random(n)), rng.random(n)
+        second = np.empty(n, int)
+        for c in np.unique(self.y[first]):
+            asked = np.flatnonzero(self.y[first] == c)
+            others = np.flatnonzero(self.y != c)
+            second[asked] = self.draw(u[asked], others if len(others) else None)
+        return first, second
 
 
 def _numeric(X: Any) -> bool:
@@ -70,38 +111,31 @@ def _numeric(X: Any) -> bool:
     return bool(dense and np.issubdtype(dtype, np.number) and np.isfinite(X).all())
 
 
-def _of_another_class(rows: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """A random row for each of `rows`, of another class unless there is only one."""
-    classes, codes = np.unique(y, return_inverse=True)
-    order = np.argsort(codes, kind="stable")
-    counts = np.bincount(codes)
-    if len(classes) == 1:
-        return (rows + 1 + rng.integers(max(len(y) - 1, 1), size=len(rows))) % len(y)
-    own = codes[rows]
-    start = np.cumsum(counts)[own]  # past the own class, in the order of the classes, around
-    step = (rng.random(len(rows)) * (len(y) - counts[own])).astype(int)
-    return np.asarray(order[(start + step) % len(y)])
+Numbers = np.ndarray
 
 
-def _blended(X: Rows, first: Rows, second: Rows, rng: np.random.Generator) -> Rows:
-    return np.asarray((X[first] + X[second]) / 2)
+def _blended(s: _Source, first: Numbers, second: Numbers, rng: np.random.Generator) -> np.ndarray:
+    return np.asarray(s.X[first] / 2 + s.X[second] / 2)
 
 
-def _pasted(X: Rows, first: Rows, second: Rows, rng: np.random.Generator) -> Rows:
-    return np.where(np.arange(X.shape[1]) < X.shape[1] // 2, X[first], X[second])
+def _pasted(s: _Source, first: Numbers, second: Numbers, rng: np.random.Generator) -> np.ndarray:
+    left = np.arange(s.X.shape[1]) < s.X.shape[1] // 2
+    return np.where(left, s.X[first], s.X[second])
 
 
-def _permuted(X: Rows, first: Rows, second: Rows, rng: np.random.Generator) -> Rows:
-    rows = rng.integers(len(X), size=(len(first), X.shape[1]))
-    return np.take_along_axis(X, rows, axis=0)
+def _permuted(s: _Source, first: Numbers, second: Numbers, rng: np.random.Generator) -> np.ndarray:
+    rows = s.draw(rng.random((len(first), s.X.shape[1])))
+    return np.asarray(np.take_along_axis(s.X, rows, axis=0))
 
 
-def _noised(X: Rows, first: Rows, second: Rows, rng: np.random.Generator) -> Rows:
-    return np.asarray(X[first] + rng.normal(size=(len(first), X.shape[1])) * X.std(axis=0))
+def _noised(s: _Source, first: Numbers, second: Numbers, rng: np.random.Generator) -> np.ndarray:
+    mean = np.average(s.X, axis=0, weights=s.weights)
+    spread = np.sqrt(np.average((s.X - mean) ** 2, axis=0, weights=s.weights))
+    return np.asarray(s.X[first] + rng.normal(size=(len(first), s.X.shape[1])) * spread)
 
 
-#: Kind -> how rows are made of X, two lists of row numbers, and a generator.
-DEPARTURES: dict[str, Callable[[Rows, Rows, Rows, np.random.Generator], Rows]] = {
+#: Kind -> how rows are made of a source, two lists of row numbers, and a generator.
+KINDS: dict[str, Callable[[_Source, Numbers, Numbers, np.random.Generator], np.ndarray]] = {
     "blended": _blended,
     "pasted": _pasted,
     "permuted": _permuted,

@@ -105,8 +105,8 @@ class DensityBank(LogDensityMixin, BaseEstimator, ABC):
             for fold, (_, rows) in zip(folds, pairs, strict=True)
         ]
         held = np.concatenate([rows for _, rows in pairs])
-        # Departures need the probabilities of rows that do not exist: only EvidenceModel has them.
-        made = {} if P is not None else synthetic_departures(X[held], y[held], random_state=random)
+        # With a classifier departures need its answers, for which only EvidenceModel can ask it.
+        made = {} if P is not None else self._departures(X, y, w, pairs[0][1])
         return self.settle(
             stacked_components(scores, self.parts_),
             np.unique(y, return_inverse=True)[1][held],
@@ -206,6 +206,16 @@ class DensityBank(LogDensityMixin, BaseEstimator, ABC):
     @abstractmethod
     def combine(self, scores: Mapping[str, Rows]) -> np.ndarray:
         """One score a row, shape (n,), from components; higher is more typical."""
+
+    def _departures(
+        self, X: np.ndarray, y: np.ndarray, w: np.ndarray | None, rows: np.ndarray
+    ) -> dict[str, np.ndarray]:
+        return synthetic_departures(
+            X[rows],
+            y[rows],
+            sample_weight=None if w is None else w[rows],
+            random_state=seed(self.random_state),
+        )
 
     def _named(self) -> Candidates:
         named = default_candidates() if self.candidates is None else list(self.candidates)

@@ -8,9 +8,9 @@ from typing import Any, Self
 import numpy as np
 from scipy import special
 
+from .._scores import auroc
 from ..evidence import RankNormal
 from ..evidence._logistic import lower_tail_unit
-from ..metrics import ood_auroc
 from ._bank import CLASSIFIER, Candidates, DensityBank, Rows
 
 __all__ = ["FusedDensity"]
@@ -126,7 +126,10 @@ class FusedDensity(DensityBank):
         self.with_classifier_ = CLASSIFIER in scores
         self.component_names_ = tuple(self.normal_scores_)
         self.departure_auroc_ = {
-            name: {kind: ood_auroc(-scores[name], -made[name]) for kind, made in departures.items()}
+            name: {
+                kind: auroc(scores[name], made[name], sample_weight)
+                for kind, made in departures.items()
+            }
             for name in self.component_names_
         }
         self.weights_ = _weights(self.departure_auroc_)

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..metrics import ood_auroc
+from .._scores import auroc
 from ._bank import Candidates, DensityBank, Rows
 from .fused import FusedDensity
 
@@ -103,7 +103,9 @@ class DensitySelector(DensityBank):
             for kind, made in departures.items():
                 departed[kind][FUSED] = fusion.combine(made)
         wrong = None if proba is None else proba.argmax(axis=1) != y
-        rows = [self._judged(name, s, wrong, departed) for name, s in candidates.items()]
+        rows = [
+            self._judged(name, s, wrong, sample_weight, departed) for name, s in candidates.items()
+        ]
         rows.sort(key=lambda row: -row["score"])
         failed = [{"name": name, "failed": why} for name, why in self.failed_.items()]
         self.ranking_: list[dict[str, Any]] = [*rows, *failed]
@@ -122,13 +124,12 @@ class DensitySelector(DensityBank):
         name: str,
         scores: Rows,
         wrong: Rows | None,
+        weights: Rows | None,
         departed: Mapping[str, Mapping[str, Rows]],
     ) -> dict[str, Any]:
         """One row of the ranking."""
-        by_kind = {kind: ood_auroc(-scores, -made[name]) for kind, made in departed.items()}
-        errors = np.nan
-        if wrong is not None and _FEWEST_ERRORS <= wrong.sum() < len(wrong):
-            errors = ood_auroc(-scores[~wrong], -scores[wrong])
+        by_kind = {k: auroc(scores, made[name], weights) for k, made in departed.items()}
+        errors = np.nan if wrong is None else _error_auroc(scores, wrong, weights)
         departures = float(np.mean(list(by_kind.values()))) if by_kind else np.nan
         criteria = [c for c in (errors, departures) if not np.isnan(c)]
         parts = self.parts_ if name == FUSED else [name]
@@ -141,3 +142,11 @@ class DensitySelector(DensityBank):
             **by_kind,
             "seconds": round(sum(self.seconds_[part] for part in parts), 4),
         }
+
+
+def _error_auroc(scores: Rows, wrong: Rows, weights: Rows | None) -> float:
+    """AUROC of spotting the errors of the classifier; NaN if there are too few of them."""
+    w = np.ones(len(wrong)) if weights is None else weights
+    if w[wrong].sum() < _FEWEST_ERRORS:
+        return float("nan")
+    return auroc(scores[~wrong], scores[wrong], w[~wrong], w[wrong])
