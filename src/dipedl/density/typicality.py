@@ -14,6 +14,7 @@ from ..crossfit import splits
 from ..evidence import RankNormal
 from ._composed import requires_labels
 from ._mixin import LogDensityMixin
+from .gda import GDADensity
 
 __all__ = ["TypicalityDensity"]
 
@@ -87,7 +88,7 @@ class TypicalityDensity(LogDensityMixin, BaseEstimator):
         """Fit on features X (n, p), with labels y (n,) for densities and folds that use them."""
         X = validate_data(self, X, dtype=np.float64)
         labels: Any = None if y is None else np.asarray(y)
-        self.density_ = fitted_density(self.density, X, labels, None, self.random_state)
+        self.density_ = fitted_density(self._template(), X, labels, None, self.random_state)
         self.normal_score_ = RankNormal().fit(self._held_out(X, labels))
         return self
 
@@ -101,14 +102,14 @@ class TypicalityDensity(LogDensityMixin, BaseEstimator):
 
     def for_folds(self) -> Self:
         """An unfitted copy with what the density settled on for all rows."""
-        copy: Self = clone(self).set_params(density=for_folds(self.density_, self.density))
+        copy: Self = clone(self).set_params(density=for_folds(self.density_, self._template()))
         return copy
 
     def _held_out(self, X: np.ndarray, y: Any) -> np.ndarray:
         """Log-densities of rows by densities that did not see them."""
         if is_frozen(self.density):
             return log_density(self.density_, X)
-        template = for_folds(self.density_, self.density)
+        template = for_folds(self.density_, self._template())
         groups = np.zeros(len(X), dtype=int) if y is None else y
         pairs, _ = splits(self.cv, X, groups, None, seed(self.random_state))
         classes = len(np.unique(groups))
@@ -117,15 +118,18 @@ class TypicalityDensity(LogDensityMixin, BaseEstimator):
             # Settings chosen class by class do not fit a fold that lacks one.
             whole = len(np.unique(groups[train])) == classes
             labels: Any = None if y is None else y[train]
-            model = template if whole else self.density
+            model = template if whole else self._template()
             part = fitted_density(model, X[train], labels, None, self.random_state)
             scores.append(log_density(part, X[held]))
         return np.concatenate(scores)
 
+    def _template(self) -> Any:
+        return GDADensity() if self.density is None else self.density
+
     def __sklearn_tags__(self) -> Tags:
         """Labels are required if the density requires them."""
         tags = super().__sklearn_tags__()
-        tags.target_tags.required = requires_labels(as_density(self.density))
+        tags.target_tags.required = requires_labels(as_density(self._template()))
         return tags
 
     @staticmethod
