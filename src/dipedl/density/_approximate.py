@@ -12,7 +12,7 @@ from .._plugins import explain_missing
 
 #: Index of each fitted NearestNeighbors, outside the model: it is neither pickled nor saved.
 _BUILT: WeakKeyDictionary[NearestNeighbors, Any] = WeakKeyDictionary()
-#: A cell's centre is learned from this many rows or more.
+#: A cell's centre is learned from this many rows.
 _ROWS_PER_CELL = 40
 
 
@@ -58,8 +58,10 @@ def _index(fitted: NearestNeighbors) -> tuple[Any, float]:
 def _built(rows: np.ndarray) -> Any:
     faiss = import_faiss()
     n, p = rows.shape
-    cells = max(1, min(round(4 * np.sqrt(n)), n // _ROWS_PER_CELL))
+    cells = max(1, min(round(2 * np.sqrt(n)), n // _ROWS_PER_CELL))
     index = faiss.IndexIVFFlat(faiss.IndexFlatL2(p), p, cells)
+    # More rows than these would sharpen the centres little, and cost most of the building.
+    index.cp.max_points_per_centroid = _ROWS_PER_CELL
     # faiss seeds its k-means itself, always alike.
     index.train(rows)
     index.add(rows)
