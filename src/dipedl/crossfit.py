@@ -42,12 +42,15 @@ def row_hash(X: Any, random_state: int = 0) -> np.ndarray:
     return mixed ^ (mixed >> np.uint64(33))
 
 
-def content_folds(X: Any, y: np.ndarray, n_folds: int, random_state: int = 0) -> np.ndarray:
+def content_folds(
+    X: Any, y: np.ndarray, n_folds: int, random_state: int = 0, *, together: bool = False
+) -> np.ndarray:
     """Fold of each row, shape (n,), stratified by class; -1 for rows that are never held out.
 
     Rows are dealt out in the order of their hashes, so the folds depend on what the rows hold and
     not on where they stand. Copies of a row are spread: new inputs repeat old ones as often as the
-    rows repeat one another. A class of fewer than three rows is never held out.
+    rows repeat one another; or kept `together`, as a row with a weight is. A class of fewer than
+    three rows is never held out.
     """
     keys = row_hash(X, random_state)
     fold = np.full(len(keys), -1)
@@ -56,8 +59,11 @@ def content_folds(X: Any, y: np.ndarray, n_folds: int, random_state: int = 0) ->
         rows = np.flatnonzero(y == c)
         if len(rows) >= _SMALLEST:
             order = rows[np.argsort(keys[rows], kind="stable")]
-            fold[order] = (dealt + np.arange(len(rows))) % n_folds
-            dealt += len(rows)
+            place = np.arange(len(rows))
+            if together:
+                place = np.unique(keys[order], return_inverse=True)[1]
+            fold[order] = (dealt + place) % n_folds
+            dealt += int(place[-1]) + 1
     return fold
 
 

@@ -120,7 +120,7 @@ def _blended(s: _Source, first: Numbers, second: Numbers, rng: np.random.Generat
 
 def _pasted(s: _Source, first: Numbers, second: Numbers, rng: np.random.Generator) -> np.ndarray:
     left = np.arange(s.X.shape[1]) < s.X.shape[1] // 2
-    return np.where(left, s.X[first], s.X[second])
+    return np.asarray(np.where(left, s.X[first], s.X[second]))
 
 
 def _permuted(s: _Source, first: Numbers, second: Numbers, rng: np.random.Generator) -> np.ndarray:

@@ -87,16 +87,20 @@ class DensityBank(LogDensityMixin, BaseEstimator, ABC):
         y = np.zeros(len(X), int) if y is None else np.asarray(y)
         w = check_weights(sample_weight, X)
         P = None if proba is None else np.asarray(proba, dtype=np.float64)
+        if w is not None and (w == 0).any():
+            # A row of weight zero is absent.
+            X, y, P = X[w > 0], y[w > 0], None if P is None else P[w > 0]
+            w = w[w > 0]
         self.fit_parts(X, y, w)
-        template, random = self.for_folds(), seed(self.random_state)
-        pairs = list(fold_pairs(content_folds(X, y, _FOLDS, random)))
+        random = seed(self.random_state)
+        pairs = list(fold_pairs(content_folds(X, y, _FOLDS, random, together=True)))
         if not pairs:
             raise ValueError(
                 f"{type(self).__name__} needs a class with at least 3 samples to hold some out, "
                 f"got n_samples = {len(X)} in {len(np.unique(y))} classes"
             )
         folds = [
-            clone(template).fit_parts(X[rows], y[rows], None if w is None else w[rows])
+            self._template(y, rows).fit_parts(X[rows], y[rows], None if w is None else w[rows])
             for rows, _ in pairs
         ]
         self.keep_parts(folds)
@@ -206,6 +210,11 @@ class DensityBank(LogDensityMixin, BaseEstimator, ABC):
     @abstractmethod
     def combine(self, scores: Mapping[str, Rows]) -> np.ndarray:
         """One score a row, shape (n,), from components; higher is more typical."""
+
+    def _template(self, y: np.ndarray, rows: np.ndarray) -> Self:
+        """An unfitted copy for a fold; what is settled holds only where every class is there."""
+        whole = len(np.unique(y[rows])) == len(np.unique(y))
+        return self.for_folds() if whole else clone(self)
 
     def _departures(
         self, X: np.ndarray, y: np.ndarray, w: np.ndarray | None, rows: np.ndarray
