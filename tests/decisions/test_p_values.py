@@ -70,6 +70,12 @@ def test_infinite_scores():
     np.testing.assert_array_equal(conformal_p_values([-np.inf, np.inf], held), [0.5, 1.0])
 
 
+def test_random_ties_are_exactly_uniform_even_with_two_held_out_scores(rng):
+    splits, seeds = rng.integers(0, 2, size=(3000, 3)).astype(float), np.random.default_rng(1)
+    p = [conformal_p_values(s[:1], s[1:], random_state=seeds)[0] for s in splits]
+    assert stats.kstest(p, "uniform").pvalue > 0.01
+
+
 def test_seeded_ties_repeat_and_stay_within_the_deterministic_value(rng):
     held, new = rng.poisson(2.0, 50), rng.poisson(2.0, 30)
     first = conformal_p_values(new, held, random_state=3)

@@ -137,6 +137,12 @@ def test_far_from_all_data_aps_holds_every_class(clf):
     assert clf.predict_set(FAR, method="aps").all()
 
 
+def test_without_evidence_the_classifier_breaks_the_tie(clf):
+    label = clf.classes_[clf.bare_proba(FAR).argmax(axis=1)]
+    assert label != clf.classes_[0]
+    assert clf.predict_with_reject(FAR, coverage=0.9).labels == label
+
+
 @pytest.mark.parametrize("kind", ["total", "vacuity", "max_prob", "entropy", "log_density"])
 def test_every_kind_can_decide(clf, rng, kind):
     X = draw(rng, 3000)[0]
