@@ -58,7 +58,7 @@ def build(
     ----------
     name : str
         A public class of dipedl.baselines, dipedl.density, dipedl.nn or dipedl.evidence,
-        DIPClassifier, LogitPixels, or one of a few of scikit-learn.
+        DIPClassifier, LogitPixels, Temperature, or one of a few of scikit-learn.
     arguments : mapping
         Its arguments; tables inside become objects of the class that their key ``name`` says, or a
         pipeline of the objects in the list under their key ``pipeline``.
@@ -137,10 +137,11 @@ def _value(value: Any, where: str, key: str) -> Any:
 def _single_classes() -> dict[str, Any]:
     from .. import DIPClassifier, evidence
     from ..preprocessing import LogitPixels
+    from ..temperature import Temperature
 
     of_evidence = (getattr(evidence, name) for name in evidence.__all__)
     normalisers = [value for value in of_evidence if inspect.isclass(value)]
-    return {cls.__name__: cls for cls in (DIPClassifier, LogitPixels, *normalisers)}
+    return {cls.__name__: cls for cls in (DIPClassifier, LogitPixels, Temperature, *normalisers)}
 
 
 def _public_names() -> Iterator[str]:

@@ -13,7 +13,7 @@ __all__ = ["Measure", "measures", "regret"]
 
 _OURS = "default"
 _TEMPERATURE = "temperature"
-_GDA = "single-gda"
+_GDA = "gaussians"
 _LIKELIHOOD_FAILS = ("fashion-mnist", "mnist")
 
 
@@ -218,8 +218,9 @@ def _fit_share(table: StudyTable, line: Line) -> float:
     ours, gda = (table.costs.get((line.dataset, line.classifier, m)) for m in (_OURS, _GDA))
     if ours is None or gda is None:
         return np.nan
+    bare = table.costs[line.dataset, line.classifier, table.bare]
     passes = sum(
-        cost["score"] * cost["rows"]
+        max(cost["predict"] - bare["predict"], 0.0) * cost["rows"]
         for column in table.named("candidate")
         if (cost := table.costs.get((line.dataset, line.classifier, column.name)))
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.preprocessing import StandardScaler
 
+from ..._kinds import uncertainty_of
 from ..._scores import max_prob
 from ..build import accepts, build
 from .remembered import Memory, Spent
@@ -41,8 +42,8 @@ class Answers:
         By row's name, then by split.
     spent : dict of str to Spent
         "fit": with all fits of the classifier and all its answers, as if no method had shared them.
-        "classifier": of that, the fits of the classifier. "predict": probabilities of the test
-        rows. "score": their uncertainty, of the method's first kind.
+        "classifier": of that, the fits of the classifier. "predict <split>": probabilities of a
+        split. "score <split> <row>": its uncertainty, beyond that.
     """
 
     probabilities: dict[str, np.ndarray] = field(default_factory=dict)
@@ -93,10 +94,8 @@ def _fitted(task: Task, cell: Given, seed: int, answers: Answers) -> Any:
     model = unfitted_method(entry, task.where, random_state=seed, **_parts(entry, cell))
     fitting = cell.memory.fitting
     with _alone(answers, "fit", cell.memory):
-        model.fit(cell.X, cell.y)
-        if cell.held is not None and entry.calibrate and hasattr(model, "calibrate"):
-            X, y = cell.held
-            model.calibrate(X, y) if accepts(model.calibrate, "y") else model.calibrate(X)
+        held = entry.calibrate and cell.held is not None and accepts(model.fit, "calibration")
+        model.fit(cell.X, cell.y, **({"calibration": cell.held} if held else {}))
     answers.spent["classifier"] = cell.memory.fitting - fitting
     return model
 
@@ -118,16 +117,31 @@ def _ask(
     model: Any, task: Task, rows: np.ndarray, split: str, memory: Memory, answers: Answers
 ) -> None:
     bare = task.entry.answers == "bare_proba"
+    dirichlet = None
     with _alone(answers, f"predict {split}", memory):
-        P = np.asarray((model.bare_proba if bare else model.predict_proba)(rows), dtype=np.float64)
-    answers.probabilities[split] = P
+        if hasattr(model, "predict_dirichlet") and not bare:
+            dirichlet = model.predict_dirichlet(rows)
+            P = dirichlet.mean
+        else:
+            P = model.bare_proba(rows) if bare else model.predict_proba(rows)
+    answers.probabilities[split] = np.asarray(P, dtype=np.float64)
     for row, kind in task.kinds.items():
         with _alone(answers, f"score {split} {row}", memory):
-            if bare:
-                u = max_prob(P)
-            else:
-                u = model.uncertainty(rows, **({} if kind is None else {"kind": kind}))
+            u = max_prob(P) if bare else _uncertainty(model, rows, kind, dirichlet)
         answers.uncertainty.setdefault(row, {})[split] = np.asarray(u, dtype=np.float64)
+
+
+def _uncertainty(model: Any, rows: np.ndarray, kind: str | None, dirichlet: Any) -> np.ndarray:
+    """As ``model.uncertainty``; what the Dirichlet already holds is not computed again."""
+    if dirichlet is None or kind is None:
+        return np.asarray(model.uncertainty(rows, **({} if kind is None else {"kind": kind})))
+    return uncertainty_of(
+        kind,
+        lambda: dirichlet,
+        lambda: model.bare_proba(rows),
+        # The same order as the scores themselves.
+        lambda: np.asarray(dirichlet.log_evidence),
+    )
 
 
 class _alone:
@@ -153,6 +167,7 @@ class _alone:
 
 def _about(model: Any) -> dict[str, Any]:
     """What a selection chose, in words, where the density says so."""
-    density = getattr(getattr(model, "evidence_", None), "density_", None)
-    chosen = getattr(density, "best_", None)
-    return {} if chosen is None else {"chosen": str(chosen)}
+    density: Any = getattr(getattr(model, "evidence_", None), "density_", None)
+    if not hasattr(density, "choice_"):
+        return {}
+    return {"chosen": str(density.choice_), "runner_up": str(density.runner_up_)}

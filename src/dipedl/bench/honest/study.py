@@ -112,8 +112,8 @@ class MethodEntry(Frozen):
     answers : {"predict_proba", "bare_proba"}
         Where its probabilities come from; with "bare_proba" it ranks by one minus the largest.
     calibrate : bool
-        Whether it takes statistics from the validation rows, where it can and the classifier is
-        frozen.
+        Whether it is given the validation rows to calibrate on, where it takes some and the
+        classifier is frozen.
     trains : bool
         Whether it trains the classifier anew, as an ensemble does, also where that is frozen.
     may_refuse : bool
