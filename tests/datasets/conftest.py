@@ -86,7 +86,7 @@ def tiny(monkeypatch, tmp_path, put, put_idx):
     """A data directory of a few images in the official formats, with its arrays."""
     rng = np.random.default_rng(0)
     folder, arrays = tmp_path / "data", {}
-    for name in ("mnist", "kmnist"):
+    for name in ("mnist", "kmnist", "fashion_mnist"):
         for part, n in (("train", 12), ("t10k", 7)):
             images = rng.integers(0, 256, (n, 28, 28), dtype=np.uint8)
             labels = rng.integers(0, 10, n, dtype=np.uint8)

@@ -1,6 +1,8 @@
 import hashlib
+import io
 import os
 import sys
+import tarfile
 
 import pytest
 
@@ -8,6 +10,7 @@ from dipedl.datasets import _fetch, _sources
 from dipedl.datasets._fetch import TextProgress, fetch
 
 NAME = "mnist/t10k-labels-idx1-ubyte.gz"
+ARCHIVE = "cifar10/cifar-10-python.tar.gz"
 CONTENT = b"the published content" * 100
 MAY_BE_ABSENT = (
     "kmnist/train-images-idx3-ubyte.gz",
@@ -246,6 +249,72 @@ def test_the_users_cache_directory(folder, monkeypatch):
     assert fetch(NAME) == folder / NAME
 
 
+# files inside a published archive, and files that no mirror has
+
+
+@pytest.fixture
+def archived(mirror, register):
+    """Publish files of CIFAR-10 in an archive on the mirror; the archive's content."""
+
+    def publish(**members):
+        stream = io.BytesIO()
+        with tarfile.open(fileobj=stream, mode="w:gz") as tar:
+            for name, content in members.items():
+                entry = tarfile.TarInfo(f"cifar-10-batches-py/{name}")
+                entry.size = len(content)
+                tar.addfile(entry, io.BytesIO(content))
+        mirror.files["/a.tar.gz"] = stream.getvalue()
+        register(ARCHIVE, stream.getvalue(), [f"{mirror.url}/a.tar.gz"])
+        for name in ("test_batch", "data_batch_1"):
+            member = f"cifar-10-batches-py/{name}"
+            register(f"cifar10/{name}", CONTENT, (), archive=ARCHIVE, member=member)
+
+    return publish
+
+
+def test_members_of_an_archive_come_by_one_download(mirror, archived, tmp_path):
+    archived(test_batch=CONTENT, data_batch_1=CONTENT)
+    paths = [fetch(f"cifar10/{name}") for name in ("test_batch", "data_batch_1", "test_batch")]
+    assert [path.read_bytes() for path in paths] == [CONTENT] * 3
+    assert [path for path, _ in mirror.asked] == ["/a.tar.gz"]
+    assert {p.name for p in (tmp_path / "cache/cifar10").iterdir()} == {
+        "test_batch",
+        "data_batch_1",
+        "cifar-10-python.tar.gz",
+    }
+
+
+def test_a_member_of_another_content_is_refused(archived):
+    archived(test_batch=CONTENT + b"!")
+    with pytest.raises(ValueError, match="delete it and the archive beside it, and load again"):
+        fetch("cifar10/test_batch")
+
+
+def test_an_archive_without_the_member_leaves_nothing(archived, tmp_path):
+    archived(readme=CONTENT)
+    message = "must be an archive that holds the file 'cifar-10-batches-py/test_batch', but"
+    with pytest.raises(ValueError, match=message):
+        fetch("cifar10/test_batch")
+    left = [p.name for p in (tmp_path / "cache/cifar10").iterdir()]
+    assert left == ["cifar-10-python.tar.gz"]
+
+
+def test_a_missing_member_names_its_archive(archived, tmp_path):
+    archived(test_batch=CONTENT)
+    message = "put 'cifar-10-batches-py/test_batch' out of http://.*/a.tar.gz there as .*download"
+    with pytest.raises(FileNotFoundError, match=message):
+        fetch("cifar10/test_batch", tmp_path)
+
+
+def test_a_file_that_no_mirror_has(tmp_path, monkeypatch):
+    monkeypatch.delenv("DIPEDL_DATA", raising=False)
+    with pytest.raises(FileNotFoundError, match=r"'gtsrb/labels\.npy' has no official mirror"):
+        fetch("gtsrb/labels.npy")
+    with pytest.raises(FileNotFoundError, match="no official mirror has it") as caught:
+        fetch("gtsrb/labels.npy", tmp_path)
+    assert "to download it" not in str(caught.value)
+
+
 # progress
 
 
@@ -280,11 +349,19 @@ def test_registry_is_well_formed():
         assert all(url.startswith("http") and url.endswith(name.split("/")[1]) for url in file.urls)
         assert all(len(digest) == 32 and int(digest, 16) for digest in file.md5)
         assert file.sha256 is None or len(file.sha256) == 64
+        if file.archive:
+            assert (
+                file.archive in _sources.FILES and file.member.split("/")[1] == name.split("/")[1]
+            )
 
 
 def test_provenance_lists_every_file():
-    for source, n in ((_sources.MNIST, 4), (_sources.KMNIST, 4), (_sources.OMNIGLOT, 2)):
+    counts = {"MNIST": 4, "KMNIST": 4, "OMNIGLOT": 2, "FASHION_MNIST": 8, "CIFAR10": 7}
+    for name, n in counts.items():
+        source = getattr(_sources, name)
         assert len(source.checksums) == n and source.urls and source.licence
+    for source, n in ((_sources.GTSRB, 2), (_sources.SEGMENT, 2), (_sources.COVERTYPE, 1)):
+        assert len(source.checksums) == n and source.urls == ()
     assert "md5:6b91aef0f799c5bb55b94e3f2daec811" in _sources.OMNIGLOT.checksums[0]
 
 

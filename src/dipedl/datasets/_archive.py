@@ -6,6 +6,7 @@ import os
 import shutil
 import tarfile
 import tempfile
+import zlib
 from pathlib import Path
 from typing import IO
 
@@ -13,7 +14,7 @@ __all__ = ["unpack"]
 
 
 def unpack(archive: Path, member: str, path: Path) -> None:
-    """Write the file `member` of a tar archive to `path`, wholly or not at all.
+    """Write the file `member` of a .tar.gz archive to `path`, wholly or not at all.
 
     Only the bytes are taken: no path, link or permission out of the archive is followed.
 
@@ -35,13 +36,13 @@ def unpack(archive: Path, member: str, path: Path) -> None:
 
 def _copy(archive: Path, member: str, target: IO[bytes]) -> None:
     try:
-        with tarfile.open(archive) as tar:
+        with tarfile.open(archive, "r:gz") as tar:
             entry = tar.getmember(member)
             source = tar.extractfile(entry) if entry.isreg() else None
             if source is None:
                 raise KeyError(f"{member!r} is no regular file")
             shutil.copyfileobj(source, target)
-    except (KeyError, EOFError, OSError, tarfile.TarError) as error:
+    except (KeyError, EOFError, OSError, zlib.error, tarfile.TarError) as error:
         raise ValueError(
             f"{str(archive)!r} must be an archive that holds the file {member!r}, but: {error}; "
             "delete it and load again to download it anew"
