@@ -7,6 +7,7 @@ from sklearn.metrics import average_precision_score, log_loss, roc_auc_score
 from threadpoolctl import threadpool_limits
 
 from dipedl import demo
+from dipedl._scores import entropy, max_prob
 from dipedl.datasets import load_mini_mnist
 from dipedl.demo import models as demo_models
 from dipedl.demo import summary
@@ -91,12 +92,12 @@ def test_answers_are_those_of_the_classifier(result):
     data = result.dataset
     with threadpool_limits(1):  # as in the demo: another number of threads, other last digits
         clf = demo.MODELS["linear"].fit(data.X_train, data.y_train, 0)
-    kinds = dict(zip((DIP, *BARE), ("log_density", "max_prob", "entropy"), strict=True))
     for name, X in ((ID, data.X_test), *data.ood.items()):
         answers = result.models[0].on[name]
-        for method, kind in kinds.items():
-            expected = clf.uncertainty(X, kind)
-            np.testing.assert_allclose(answers.scores[method], expected, rtol=1e-9, atol=1e-12)
+        bare = clf.estimator_.predict_proba(X)  # as it came, before any temperature
+        expected = (clf.uncertainty(X, "log_density"), max_prob(bare), entropy(bare))
+        for method, scores in zip((DIP, *BARE), expected, strict=True):
+            np.testing.assert_allclose(answers.scores[method], scores, rtol=1e-9, atol=1e-12)
         np.testing.assert_array_equal(answers.flagged, clf.predict_ood(X) == -1)
         np.testing.assert_allclose(answers.dirichlet.mean, clf.predict_proba(X), rtol=1e-9)
 
@@ -151,6 +152,22 @@ def test_json_holds_every_row(result, tmp_path):
     for row, plain in zip(result.rows, stored["rows"], strict=True):
         assert plain["method"] == row.method
         assert plain["ood"]["kmnist"]["auroc"] == row.ood["kmnist"].auroc
+
+
+def test_json_holds_the_diagnoses(result):
+    diagnoses = json.loads(json.dumps(result.to_json()))["diagnoses"]
+    for model in result.models:
+        codes = [finding["code"] for finding in diagnoses[model.name]["findings"]]
+        assert codes == list(model.diagnosis.codes)
+
+
+def test_explained_are_the_digit_trusted_least_and_the_others_trusted_most(result):
+    for model in result.models:
+        for one in model.explained:
+            evidence = np.asarray(model.on[one.key].dirichlet.log_evidence)
+            extreme = evidence.min() if one.key == ID else evidence.max()
+            assert evidence[one.row] == extreme
+            assert one.card.evidence == pytest.approx(np.exp(extreme))
 
 
 def test_json_has_no_nan_or_infinity(result):

@@ -98,6 +98,16 @@ def test_numbers_are_those_of_the_rows(result, page, parsed):
             assert cells[at + 2] == ("" if score.brier is None else f"{score.brier:.3f}")
 
 
+def test_every_finding_and_every_card_is_on_the_page(result, page):
+    text = html.unescape(page)
+    for model in result.models:
+        assert len(model.diagnosis.findings) >= 8
+        assert all(finding.text in text for finding in model.diagnosis.findings)
+    explained = result.models[-1].explained
+    assert [one.key for one in explained] == ["ID", *result.receipt.n_ood]
+    assert all(str(one.card) in text for one in explained)
+
+
 def test_renders_without_torch(result):
     versions = {k: v for k, v in result.receipt.versions.items() if k != "torch"}
     bare = replace(result, receipt=replace(result.receipt, versions=versions))

@@ -4,12 +4,22 @@ Computing only. `dipedl.cli` prints the result, `dipedl.report` makes a page of 
 """
 
 from .models import MODELS, default_models
-from .result import DemoResult, ModelResult, MoonMaps, Receipt, Row, SetAnswers, SetScore
+from .result import (
+    DemoResult,
+    Explained,
+    ModelResult,
+    MoonMaps,
+    Receipt,
+    Row,
+    SetAnswers,
+    SetScore,
+)
 from .runner import run, stages
 
 __all__ = [
     "MODELS",
     "DemoResult",
+    "Explained",
     "ModelResult",
     "MoonMaps",
     "Receipt",

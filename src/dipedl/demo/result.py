@@ -12,9 +12,20 @@ from typing import Any
 import numpy as np
 
 from ..datasets import Dataset
+from ..diagnostics import Diagnosis
 from ..dirichlet import Dirichlet
+from ..explanation import Card
 
-__all__ = ["DemoResult", "ModelResult", "MoonMaps", "Receipt", "Row", "SetAnswers", "SetScore"]
+__all__ = [
+    "DemoResult",
+    "Explained",
+    "ModelResult",
+    "MoonMaps",
+    "Receipt",
+    "Row",
+    "SetAnswers",
+    "SetScore",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +51,20 @@ class SetAnswers:
 
 
 @dataclass(frozen=True, eq=False)
+class Explained:
+    """A row of a set, "ID" or one of the OOD sets, and why it got its answer."""
+
+    key: str
+    row: int
+    card: Card
+
+
+@dataclass(frozen=True, eq=False)
 class ModelResult:
-    """One classifier with its density; `on` has the test set as "ID" and every OOD set."""
+    """One classifier with its density; `on` has the test set as "ID" and every OOD set.
+
+    `explained` are the digit trusted least and the image of each OOD set trusted most.
+    """
 
     name: str
     title: str
@@ -49,6 +72,8 @@ class ModelResult:
     density: str
     alarm_vacuity: float
     on: Mapping[str, SetAnswers]
+    diagnosis: Diagnosis
+    explained: tuple[Explained, ...]
 
 
 @dataclass(frozen=True)
@@ -134,9 +159,12 @@ class DemoResult:
     receipt: Receipt
 
     def to_json(self) -> dict[str, Any]:
-        """Rows and receipt as plain values that ``json.dump`` takes; no arrays, no NaN or inf."""
-        rows = [_plain(asdict(row)) for row in self.rows]
-        return {"receipt": _plain(asdict(self.receipt)), "rows": rows}
+        """Rows, diagnoses and receipt as plain values for ``json.dump``; no arrays, NaN or inf."""
+        return {
+            "receipt": _plain(asdict(self.receipt)),
+            "rows": [_plain(asdict(row)) for row in self.rows],
+            "diagnoses": {model.name: _plain(model.diagnosis.to_dict()) for model in self.models},
+        }
 
     def write_json(self, path: str | Path) -> None:
         """Write `to_json` to a file."""

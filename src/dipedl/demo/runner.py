@@ -18,9 +18,11 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from .. import DIPClassifier, Dirichlet, __version__
 from ..datasets import Dataset, load_mini_mnist, load_moons
 from ..density import KernelDensity
+from ..diagnostics import diagnose
 from ..evidence import log_evidence
+from ..explanation import explain
 from .models import MODELS, checked_models
-from .result import DemoResult, ModelResult, MoonMaps, Receipt, SetAnswers
+from .result import DemoResult, Explained, ModelResult, MoonMaps, Receipt, SetAnswers
 from .rows import BARE, DIP, ID, model_rows, trivial_rows
 
 __all__ = ["Progress", "run", "stages", "versions"]
@@ -161,14 +163,24 @@ def _answers(name: str, data: Dataset, seed: int) -> ModelResult:
     candidate = MODELS[name]
     clf = candidate.fit(data.X_train, data.y_train, seed)
     sets: Mapping[str, np.ndarray] = {ID: data.X_test, **data.ood}
+    on = {key: _set_answers(clf, X) for key, X in sets.items()}
     return ModelResult(
         name=name,
         title=candidate.title,
         classifier=candidate.classifier,
         density=candidate.density,
         alarm_vacuity=_alarm_vacuity(clf),
-        on={key: _set_answers(clf, X) for key, X in sets.items()},
+        on=on,
+        diagnosis=diagnose(clf),
+        explained=tuple(_explained(clf, key, X, on[key]) for key, X in sets.items()),
     )
+
+
+def _explained(clf: DIPClassifier, key: str, X: np.ndarray, answers: SetAnswers) -> Explained:
+    """The digit with the least evidence, or the foreign image with the most."""
+    evidence = np.asarray(answers.dirichlet.log_evidence)
+    row = int(evidence.argmin() if key == ID else evidence.argmax())
+    return Explained(key, row, explain(clf, X[row : row + 1], top=3)[0])
 
 
 def _set_answers(clf: DIPClassifier, X: np.ndarray) -> SetAnswers:

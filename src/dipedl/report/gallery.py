@@ -16,7 +16,7 @@ from ..plots.inputs import dirichlet_bars
 from .figures import panel_axes
 from .inline import png_uri, svg
 
-__all__ = ["Card", "Shelf", "contact_sheets", "shelves"]
+__all__ = ["Card", "Reason", "Shelf", "contact_sheets", "reasons", "shelves"]
 
 _CARDS = 6
 _SHOWN = 10
@@ -39,6 +39,24 @@ class Shelf:
 
     title: str
     cards: tuple[Card, ...]
+
+
+@dataclass(frozen=True)
+class Reason:
+    """An image, and its card in words."""
+
+    image: str
+    alt: str
+    text: str
+
+
+def reasons(result: DemoResult, model: ModelResult) -> Iterator[Reason]:
+    """The images that the demo explained."""
+    sets = {ID: result.dataset.X_test, **result.dataset.ood}
+    for one in model.explained:
+        title = "digits" if one.key == ID else SET_TITLES[one.key][0]
+        image = sets[one.key][one.row].reshape(result.dataset.image_shape or (1, -1))
+        yield Reason(png_uri(image), f"an image of {title}", str(one.card))
 
 
 def contact_sheets(result: DemoResult) -> Iterator[tuple[str, str, int, str]]:

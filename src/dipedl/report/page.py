@@ -14,7 +14,7 @@ from ..demo import DemoResult, ModelResult, Row, SetScore
 from ..demo.rows import BARE, DIP, ID, NO_MODEL
 from ..demo.summary import SET_TITLES, cautions, findings, headline
 from .figures import histograms, legends, moons, reliability, selection
-from .gallery import contact_sheets, shelves
+from .gallery import contact_sheets, reasons, shelves
 
 __all__ = ["render", "write"]
 
@@ -95,6 +95,7 @@ def _values(result: DemoResult) -> dict[str, Any]:
         "histograms": list(histograms(result)),
         "selection": list(selection(result)),
         "shelves": list(shelves(result, result.models[-1])),
+        "explained": list(reasons(result, result.models[-1])),
         "moons": list(moons(result)),
         "moon_data": result.moons,
         "provenance": result.dataset.provenance,
@@ -179,10 +180,10 @@ def _limits(result: DemoResult) -> list[str]:
         f"A small data set: {counts.n_train:,} of MNIST's 60,000 training digits. Nothing here can "
         "be compared with numbers on full MNIST, or with those of the paper.",
         "One training seed. The intervals cover the choice of test images, not that of the seed.",
-        "The scale of the evidence is the paper's, alpha = 1 + n exp(z) p. With n = "
-        f"{counts.n_train:,} and {k} classes an answer has lost half of its confidence only at "
-        f"z = log({k}/n) = {np.log(k / counts.n_train):.1f} standard deviations of the "
-        "log-density; an image is flagged long before its probabilities change.",
+        "Caution is bought: the evidence may cost two hundredths of the Brier score on held-out "
+        "training digits, and half of the confidence is lost where that budget ends. The paper's "
+        f"scale loses it at z = log({k}/n) = {np.log(k / counts.n_train):.1f} standard deviations "
+        "of the log-density, where hardly any image lies.",
         _brier_line(worse),
         "Alarm and ranking depend on the density alone. What it does not see, such as shape where "
         "pixels are usual, it cannot flag; the classifier's own confidence may see it. Use both.",
