@@ -265,6 +265,10 @@ def test_what_a_budget_cannot_be_taken_from(change, message):
         (CautionBudget(measure="ece"), ValueError, "measure must be one of.*got 'ece'"),
         (CautionBudget(slope=0), ValueError, "slope must be finite and > 0"),
         (CautionBudget(slope=np.inf), ValueError, "slope must be finite"),
+        (CautionBudget(confidence=0.4), ValueError, r"confidence must lie in \[0.5, 1\)"),
+        (CautionBudget(confidence=1.0), ValueError, r"confidence must lie in \[0.5, 1\)"),
+        (CautionBudget(confidence="95%"), TypeError, "confidence must be a number"),
+        (CautionBudget(0.1, "accuracy", 2, 0.9), ValueError, "'accuracy' has no confidence"),
     ],
 )
 def test_parameters_out_of_range(caution, error, message):
@@ -289,6 +293,34 @@ def test_the_budget_holds_on_new_rows_in_the_mean():
         costs.append(loss(4 / (4 + 1000 * np.exp(z))).mean() / loss(4 / 1004).mean() - 1)
     assert abs(np.mean(costs) - 0.02) < 4 * np.std(costs) / np.sqrt(60) + 0.001
     assert 0.003 < np.std(costs) < 0.009
+
+
+def test_the_stated_confidence_is_that_of_keeping_the_budget_on_new_rows():
+    """Overspending is a binomial event of probability at most 1 - confidence, to 4 sd."""
+    rng = np.random.default_rng(1)
+    s, proba, y = held_out(rng, 30_000)
+    loss, repetitions = BrierLoss.of(proba, y, FLAT / 4), 100
+    bare = loss(4 / 1004).mean()
+    for confidence in (0.8, 0.95):
+        overspent = 0
+        for _ in range(repetitions):
+            caution = fitted(CautionBudget(0.02, confidence=confidence), *held_out(rng, 300))
+            u = 4 / (4 + 1000 * np.exp(caution.transform(s)))
+            overspent += loss(u).mean() > 1.02 * bare
+        rate = 1 - confidence
+        assert overspent <= repetitions * rate + 4 * np.sqrt(repetitions * rate * confidence)
+        assert confidence > 0.8 or overspent > 0
+
+
+def test_confidence_costs_caution_and_asks_for_rows(rng):
+    s, proba, y = held_out(rng)
+    places = [
+        fitted(CautionBudget(0.02, confidence=c), s, proba, y).location_ for c in (0.5, 0.9, 0.99)
+    ]
+    assert (np.diff(places) < 0).all()
+    sure = np.array([[0.98, 0.01, 0.005, 0.005]] * 2)
+    with pytest.raises(ValueError, match=r"2 rows from .* are too few to keep budget=0.02"):
+        fitted(CautionBudget(confidence=0.95), s[:2], sure, np.array([0, 1]))
 
 
 @pytest.mark.parametrize("loss", [BrierLoss, LogLoss])

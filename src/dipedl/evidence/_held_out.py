@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+from scipy import special
 
 from ..dirichlet import check_simplex
 from ._base import weighted_scores
@@ -57,6 +58,12 @@ class HeldOut:
     def mean(self, values: np.ndarray) -> float:
         """Weighted mean of one value per row."""
         return float(np.average(values, weights=self.weights))
+
+    def upper_mean(self, values: np.ndarray, confidence: float) -> float:
+        """Upper confidence limit of the mean of one value per row; the mean at 0.5."""
+        mean = self.mean(values)
+        error = np.sqrt(self.mean((values - mean) ** 2) / self.weights.sum())
+        return float(mean + special.ndtri(confidence) * error)
 
 
 def _classified(

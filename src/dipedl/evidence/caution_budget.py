@@ -53,6 +53,10 @@ class CautionBudget(LogisticNormalizer):
         Log-odds of being known per lower-tail unit of the scores, > 0. It is the log-likelihood
         ratio of two normals of that unit whose means are `slope` units apart: of inputs that lie,
         in the mean, so far below typical ones.
+    confidence : float, default=0.5
+        With what confidence new inputs keep the budget, from 0.5 (in the mean over held-out sets)
+        to below 1: the upper confidence limit of the cost, by the normal approximation, must then
+        stay within the budget. Not for "accuracy".
 
     Attributes
     ----------
@@ -67,10 +71,17 @@ class CautionBudget(LogisticNormalizer):
 
     Notes
     -----
-    The loss is a mean over m held-out rows, so on new inputs the budget is kept in the mean and not
-    surely: with few rows give a smaller one. Where the prior outweighs half of the full evidence
-    (n gamma < 2 alpha0) vacuity 1/2 means nothing, and the half-point is where half of the full
-    evidence is left. Equal scores cannot be told apart; a constant score is refused.
+    The loss is a mean over m held-out rows, so at the default confidence the budget is kept on new
+    inputs in the mean and not surely. Half-points are tried from below and the first failure ends
+    the search, so that trying many costs no confidence (fixed-sequence testing). Where the prior
+    outweighs half of the full evidence (n gamma < 2 alpha0) vacuity 1/2 means nothing, and the
+    half-point is where half of the full evidence is left. Equal scores cannot be told apart; a
+    constant score is refused.
+
+    References
+    ----------
+    Angelopoulos, Bates, Candès, Jordan, Lei, "Learn then test: calibrating predictive algorithms to
+    achieve risk control", arXiv:2110.01052 (2021), on fixed-sequence testing of a risk.
 
     Examples
     --------
@@ -85,10 +96,17 @@ class CautionBudget(LogisticNormalizer):
     1.02
     """
 
-    def __init__(self, budget: float = 0.02, measure: str = "brier", slope: float = 2.0) -> None:
+    def __init__(
+        self,
+        budget: float = 0.02,
+        measure: str = "brier",
+        slope: float = 2.0,
+        confidence: float = 0.5,
+    ) -> None:
         self.budget = budget
         self.measure = measure
         self.slope = slope
+        self.confidence = confidence
 
     def fit(
         self,
@@ -152,6 +170,11 @@ class CautionBudget(LogisticNormalizer):
         if self.measure not in _MEASURES:
             raise ValueError(f"measure must be one of {_MEASURES}, got {self.measure!r}")
         check_positive_number("slope", self.slope)
+        check_share("confidence", self.confidence)
+        if not 0.5 <= self.confidence < 1:
+            raise ValueError(f"confidence must lie in [0.5, 1), got {self.confidence!r}")
+        if self.measure == "accuracy" and self.confidence != 0.5:
+            raise ValueError("measure='accuracy' has no confidence; leave confidence=0.5")
 
     def _give_up_answers(self, rows: HeldOut) -> None:
         right = rows.proba.argmax(axis=1) == rows.labels
@@ -168,23 +191,38 @@ class CautionBudget(LogisticNormalizer):
         loss = LOSSES[self.measure].of(rows.proba, rows.labels, prior / alpha0)
         log_ratio = np.log(full / alpha0)
         center = float(np.median(rows.scores[rows.seen]))
-        x = self.slope * (rows.scores - center) / self.scale_
+        # A score that is too far for a float is infinitely far.
+        with np.errstate(over="ignore"):
+            x = self.slope * (rows.scores - center) / self.scale_
 
-        def mean_loss(t: float) -> float:
+        def losses(t: float) -> np.ndarray:
             # log(1/u - 1) is log_ratio + log sigmoid(.), the log of evidence over alpha0.
             missing = np.logaddexp(0.0, t - self.log_odds_ - x)
-            return rows.mean(loss(special.expit(missing - log_ratio)))
+            return loss(special.expit(missing - log_ratio))
 
-        self.full_loss_ = rows.mean(loss(special.expit(-log_ratio)))
-        unit = max(self.full_loss_, rows.mean(loss(1.0)) / max(rows.weights.sum(), 1.0))
+        bare = loss(special.expit(-log_ratio))
+        self.full_loss_ = rows.mean(bare)
+        a_row = rows.mean(loss(1.0)) / max(rows.weights.sum(), 1.0)
+        unit = max(self.full_loss_, a_row)
         self.allowed_loss_ = self.full_loss_ + float(self.budget) * unit
-        # Rounding of a mean must not make free what is not, nor dear what is free.
-        limit = self.allowed_loss_ + 1e-12 * unit
-        t, self.exhausted_ = highest_within(lambda t: mean_loss(t) - limit, x, self.log_odds_)
+        allowed = bare + self.budget * (bare if self.full_loss_ >= a_row else a_row)
+
+        def excess(t: float) -> float:
+            # Rounding of a mean must not make free what is not, nor dear what is free.
+            bound = rows.upper_mean(losses(t) - allowed, float(self.confidence))
+            return float(bound - 1e-12 * unit)
+
+        t, self.exhausted_ = highest_within(excess, x, self.log_odds_)
         self._set_half_point(center + t * self.scale_ / self.slope, rows)
-        self.loss_ = mean_loss(t)
+        self.loss_ = rows.mean(losses(t))
 
     def _set_half_point(self, location: float, rows: HeldOut) -> None:
+        if location == -np.inf and rows.seen.all():
+            raise ValueError(
+                f"{len(rows.scores)} rows from {rows.source} are too few to keep "
+                f"budget={self.budget:g} with confidence={self.confidence:g}; hold out more, raise "
+                "the budget or lower the confidence"
+            )
         if location == -np.inf:
             raise ValueError(
                 f"{int((~rows.seen).sum())} of {len(rows.scores)} log-densities from {rows.source} "
