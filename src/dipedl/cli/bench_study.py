@@ -64,7 +64,7 @@ def study_page(store: Store) -> str:
     """The study as one HTML page."""
     from ..bench.honest.report import render
 
-    return render(study_table_of(store), store.rows())
+    return render(store.rows())
 
 
 def print_study_result(result: Any, command: str) -> int:

@@ -108,7 +108,7 @@ def _never_far_below(table: StudyTable) -> Measure:
 
 
 def _foreign_brier(table: StudyTable) -> Measure:
-    judged = list(_compared(table, "brier_ood", lambda ours, bare: ours / bare, lambda v: v <= 0.6))
+    judged = list(_compared(table, "brier_ood", _share, lambda v: v <= 0.6))
     measure = _each(
         "OOD Brier at most 60 % of the bare classifier's, in the mean over lines",
         judged,
@@ -122,7 +122,9 @@ def _foreign_brier(table: StudyTable) -> Measure:
 def _known_brier(table: StudyTable) -> Measure:
     lines = table.known()
     judged = list(
-        _compared(table, "brier_id", lambda ours, bare: ours / bare - 1, lambda v: v <= 0.02, lines)
+        _compared(
+            table, "brier_id", lambda ours, bare: _share(ours, bare) - 1, lambda v: v <= 0.02, lines
+        )
     )
     cost = _overall(table, "brier_id", lines) - 1
     measure = _each(
@@ -142,7 +144,7 @@ def _nll(table: StudyTable) -> Measure:
             _compared(
                 table,
                 "nll",
-                lambda ours, other: ours / other - 1,
+                lambda ours, other: _share(ours, other) - 1,
                 lambda v: v <= 0.02,
                 table.known(),
                 _TEMPERATURE,
@@ -258,6 +260,13 @@ def _compared(
         if np.isfinite(ours) and np.isfinite(theirs):
             value = compare(ours, theirs)
             yield Judged(line, value, good(value), f" ({theirs:.4f} to {ours:.4f})")
+
+
+def _share(ours: float, theirs: float) -> float:
+    """Ours over theirs; where theirs is perfect, 1 for as good and infinity for worse."""
+    if theirs == 0:
+        return 1.0 if ours == 0 else np.inf
+    return ours / theirs
 
 
 def _overall(table: StudyTable, metric: str, lines: Iterable[Line]) -> float:
