@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
 
-from dipedl.nn import MLP, ConvLin, FastCNN, LeNet5, ResNet18, SmallCNN  # noqa: E402
+from dipedl.nn import MLP, ConvLin, FastCNN, LeNet5, PoolCNN, ResNet18, SmallCNN  # noqa: E402
 
 IMAGE = (1, 28, 28)
 BACKBONES = [
@@ -20,6 +20,7 @@ BACKBONES = [
     ResNet18(width=4),
     ResNet18(width=4, spectral_norm=True),
     SmallCNN(),
+    PoolCNN(width=8, features=12),
     MLP((32, 16), activation="tanh", dropout=0.2),
 ]
 
@@ -132,7 +133,9 @@ def test_a_residual_block_adds_its_input(images):
     torch.testing.assert_close(block(x), x)
 
 
-@pytest.mark.parametrize("backbone", [LeNet5(), FastCNN(dropout=0.5), MLP(dropout=0.5)], ids=repr)
+@pytest.mark.parametrize(
+    "backbone", [LeNet5(), FastCNN(dropout=0.5), PoolCNN(dropout=0.5), MLP(dropout=0.5)], ids=repr
+)
 def test_dropout_acts_after_the_features(backbone, images):
     network = build(backbone).train()
     dropped = [m for m in network.head.modules() if isinstance(m, nn.Dropout)]
@@ -141,12 +144,21 @@ def test_dropout_acts_after_the_features(backbone, images):
 
 def test_colours_and_other_sizes():
     X = torch.rand(2, 3 * 16 * 20)
-    for backbone in (LeNet5(), ConvLin(), FastCNN(4), ResNet18(width=4), SmallCNN(), MLP()):
+    for backbone in (
+        LeNet5(),
+        ConvLin(),
+        FastCNN(4),
+        ResNet18(width=4),
+        SmallCNN(),
+        PoolCNN(4, 8),
+        MLP(),
+    ):
         assert build(backbone, (3, 16, 20), 4)(X).shape == (2, 4)
 
 
 @pytest.mark.parametrize(
-    ("backbone", "least"), [(LeNet5(), 12), (ConvLin(), 8), (FastCNN(), 4), (SmallCNN(), 4)]
+    ("backbone", "least"),
+    [(LeNet5(), 12), (ConvLin(), 8), (FastCNN(), 4), (SmallCNN(), 4), (PoolCNN(), 9)],
 )
 def test_images_that_are_too_small(backbone, least):
     build(backbone, (1, least, least))(torch.zeros(2, least * least))
@@ -165,6 +177,9 @@ def test_images_that_are_too_small(backbone, least):
         (lambda: FastCNN(width=0), "width must be an integer >= 1, got 0"),
         (lambda: FastCNN(dropout=2), "dropout must be in"),
         (lambda: ResNet18(width=0), "width must be"),
+        (lambda: PoolCNN(width=0), "width must be an integer >= 1, got 0"),
+        (lambda: PoolCNN(features=0), "features must be an integer >= 1, got 0"),
+        (lambda: PoolCNN(dropout=1), r"dropout must be in \[0, 1\), got 1"),
         (lambda: SmallCNN(channels=0), "channels must be an integer >= 1"),
         (lambda: SmallCNN(n_features=0), "n_features must be an integer >= 1"),
         (lambda: ConvLin(features="all"), r"features must be one of \['conv', 'hidden'\]"),

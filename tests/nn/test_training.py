@@ -324,7 +324,7 @@ def test_a_gpu_that_is_not_there():
         ValueError, match=r"device='cuda:1' was asked for.*sees no CUDA device.*use"
     ):
         train(module, mean_square, data, fast(device="cuda:1"), seed=0)
-    # amp is for CUDA only
+    # "auto" is then the CPU, with bfloat16 as well
     assert train(module, mean_square, data, fast(device="auto", amp=True), seed=0).epochs == 3
 
 

@@ -65,4 +65,4 @@ class CropFlip:
         image = torch.arange(b, device=device)
         # indices before and after the colon: the channels come last
         cut = padded[image[:, None, None], :, rows[:, :, None], columns[:, None, :]]
-        return cut.permute(0, 3, 1, 2).reshape(b, -1)
+        return cut.permute(0, 3, 1, 2).reshape(inputs.shape)

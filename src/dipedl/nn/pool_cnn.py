@@ -39,8 +39,8 @@ class PoolCNN:
     Notes
     -----
     1.2 million parameters and 82 million multiplications for a 32 x 32 colour image with the
-    defaults, a fifth of ResNet-18's seventh part. The layout is that of Jordan's airbench without
-    its whitening layer and its optimiser.
+    defaults, about a seventh of what `ResNet18` takes. The layout is that of Jordan's airbench
+    without its whitening layer and its optimiser.
 
     References
     ----------
