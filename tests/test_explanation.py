@@ -14,7 +14,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 
 from dipedl import DIPClassifier
-from dipedl.density import GDADensity, KernelDensity, KNNDensity, RelativeDensity, TypicalityDensity
+from dipedl.density import (
+    BlockSumDensity,
+    GDADensity,
+    KernelDensity,
+    KNNDensity,
+    RelativeDensity,
+    TypicalityDensity,
+)
 from dipedl.explanation import Card, explain
 from dipedl.explanation._readings import read_rows
 
@@ -132,6 +139,18 @@ def test_a_ratio_shows_both_parts(data):
     part = card.parts[0]
     assert part["class"] in ("ant", "bee", "cat")
     assert part["background"]["class"] is None
+    assert "squared distance to the background" in str(card)
+
+
+def test_a_sum_of_blocks_begins_with_the_lowest(data):
+    clf = fitted(data, BlockSumDensity([2, 3], GDADensity()))
+    (card,) = explain(clf, with_odd_dose(data).iloc[:1])
+    low, high = card.parts[0]["blocks"]
+    assert (low["block"], high["block"]) == (1, 0)
+    assert low["score"] + high["score"] == pytest.approx(card.score)
+    assert low["features"][0]["name"] == "dose"
+    assert {f["name"] for f in high["features"]} == {"mass", "length"}
+    assert "block 1 adds" in str(card)
 
 
 def test_a_wrapped_density_speaks_through_its_wrapper(data):

@@ -22,9 +22,9 @@ def read_rows(density: Any, Z: np.ndarray, names: list[str] | None, top: int) ->
     Parameters
     ----------
     density : density
-        Fitted. A pipeline is followed to its last step; a ratio to both of its parts; one with
-        ``explain_rows(Z, top)`` speaks for itself, one with ``neighbors(Z)`` through training
-        rows; of any other there is only the score.
+        Fitted. A pipeline is followed to its last step, a ratio to both of its parts, a sum to its
+        lowest blocks; one with ``explain_rows(Z, top)`` speaks for itself, one with
+        ``neighbors(Z)`` through training rows; of any other there is only the score.
     Z : ndarray, shape (n, p)
         Features that the density sees.
     names : list of str, length p, or None
@@ -39,6 +39,8 @@ def read_rows(density: Any, Z: np.ndarray, names: list[str] | None, top: int) ->
         return read_rows(density[-1], before.transform(Z), names_after(before, names), top)
     if hasattr(density, "explain_rows"):
         return [_named(row, names) for row in density.explain_rows(Z, top)]
+    if hasattr(density, "blocks_"):
+        return _blocks(density, Z, names, top)
     if hasattr(density, "background_"):
         return _ratio(density, Z, names, top)
     if hasattr(density, "neighbors"):
@@ -54,6 +56,25 @@ def _ratio(density: Any, Z: np.ndarray, names: list[str] | None, top: int) -> li
     near = read_rows(density.density_, Z, names, top)
     far = read_rows(density.background_, Z, names, top)
     return [{**a, "background": b} for a, b in zip(near, far, strict=True)]
+
+
+def _blocks(density: Any, Z: np.ndarray, names: list[str] | None, top: int) -> list[Reading]:
+    """The blocks that add least, each with its own reading."""
+    scores = density.block_scores(Z)
+    inside = [
+        read_rows(part, Z[:, block], None if names is None else names[block], top)
+        for part, block in zip(density.densities_, density.blocks_, strict=True)
+    ]
+    return [
+        {
+            "kind": "blocks",
+            "blocks": [
+                {"block": int(b), "score": float(row[b]), **inside[b][i]}
+                for b in np.argsort(row, kind="stable")[:top]
+            ],
+        }
+        for i, row in enumerate(scores)
+    ]
 
 
 def _neighbours(density: Any, Z: np.ndarray, top: int) -> list[Reading]:

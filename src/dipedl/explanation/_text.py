@@ -64,6 +64,8 @@ def _standing(part: dict[str, Any]) -> str:
 def _part(part: dict[str, Any]) -> Iterator[str]:
     if part["kind"] == "gaussian":
         yield from _gaussian(part)
+    if part["kind"] == "blocks":
+        yield from _blocks(part)
     if part["kind"] == "neighbours":
         yield from _neighbours(part)
 
@@ -81,6 +83,18 @@ def _gaussian(part: dict[str, Any]) -> Iterator[str]:
             f"(mean {entry['mean']:.4g})"
         )
     yield f"      {part['rest']:10.4g}  all other features"
+    background = part.get("background", {})
+    if background.get("kind") == "gaussian":
+        yield (
+            f"    squared distance to the background: {background['squared_distance']:.4g}, "
+            f"expected {background['expected']:.0f} ± {background['spread']:.0f}"
+        )
+
+
+def _blocks(part: dict[str, Any]) -> Iterator[str]:
+    for block in part["blocks"]:
+        yield f"    block {block['block']} adds {block['score']:.4g}"
+        yield from _part(block)
 
 
 def _neighbours(part: dict[str, Any]) -> Iterator[str]:

@@ -183,7 +183,7 @@ def _limits(result: DemoResult) -> list[str]:
         "Caution is bought: the evidence may cost two hundredths of the Brier score on held-out "
         "training digits, and half of the confidence is lost where that budget ends. The paper's "
         f"scale loses it at z = log({k}/n) = {np.log(k / counts.n_train):.1f} standard deviations "
-        "of the log-density, where hardly any image lies.",
+        "of the log-density, where no digit lies.",
         _brier_line(worse),
         "Alarm and ranking depend on the density alone. What it does not see, such as shape where "
         "pixels are usual, it cannot flag; the classifier's own confidence may see it. Use both.",
