@@ -198,6 +198,7 @@ def test_an_input_beyond_all_numbers(data, gaussian):
     assert card.evidence == 0 and card.vacuity == 1
     assert json.loads(json.dumps(card.to_dict(), allow_nan=False))["score"] == "-inf"
     assert "dose = " in str(card)
+    assert str(card).startswith(f"Answer {card.label!r}: {card.label} 33.3%")
 
 
 def test_plot(data, gaussian):

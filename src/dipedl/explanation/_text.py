@@ -21,7 +21,8 @@ def card_text(card: Card) -> str:
 
 
 def _answer(card: Card) -> Iterator[str]:
-    order = np.argsort(-card.mean, kind="stable")[:_MOST_CLASSES]
+    # far from all data the mean ties, and the classifier decides
+    order = np.lexsort((-card.bare, -card.mean.round(12)))[:_MOST_CLASSES]
     bare = int(card.bare.argmax())
     yield f"Answer {card.label!r}: " + ", ".join(
         f"{card.class_names[c]} {card.mean[c]:.1%}" for c in order
