@@ -40,6 +40,10 @@ def alarm_threshold(
     Vovk, Gammerman, Shafer, "Algorithmic Learning in a Random World" (2005), on split conformal
     prediction.
     """
-    total = float(len(log_density) if weights is None else np.sum(weights))
-    rank = np.floor(rate * (total + 1) * (1 + 1e-12))
-    return weighted_quantile(log_density, rank / total, weights) if rank >= 1 else -np.inf
+    values = np.asarray(log_density)
+    order = np.argsort(values, kind="stable")
+    cumulative = np.cumsum(np.ones(len(values)) if weights is None else np.asarray(weights)[order])
+    allowed = rate * (cumulative[-1] + 1) * (1 + 1e-12) - 1
+    if allowed < 0:
+        return -np.inf
+    return float(values[order][np.searchsorted(cumulative, allowed, side="right")])
