@@ -42,10 +42,15 @@ _HOME = {
 _MODULES = {
     "baselines",
     "bench",
+    "calibration",
     "datasets",
+    "decisions",
     "demo",
     "density",
+    "departures",
+    "diagnostics",
     "evidence",
+    "explanation",
     "icd",
     "metrics",
     "moments",
@@ -55,6 +60,7 @@ _MODULES = {
     "preprocessing",
     "protocols",
     "report",
+    "temperature",
     "testing",
 }
 
