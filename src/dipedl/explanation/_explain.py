@@ -49,9 +49,9 @@ def explain(clf: Any, X: Any, top: int = 5) -> list[Card]:
     >>> from dipedl.explanation import explain
     >>> data = load_iris(as_frame=True)
     >>> clf = DIPClassifier(density=GDADensity()).fit(data.data, data.target)
-    >>> odd = data.data.iloc[:1].assign(**{"petal width (cm)": 2.5})
+    >>> odd = data.data.iloc[:1].assign(**{"sepal width (cm)": 9.0})
     >>> explain(clf, odd)[0].parts[0]["features"][0]["name"]
-    'petal width (cm)'
+    'sepal width (cm)'
     """
     if top < 1:
         raise ValueError(f"top must be >= 1, got {top!r}")
