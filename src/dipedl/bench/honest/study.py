@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, field_validator
 
 from ..names import refuse_unknown
 from ..suite import Limit
@@ -28,6 +28,8 @@ __all__ = [
 ]
 
 Table = dict[str, Any]
+#: Fewer leave no resample in the tails of a 95 % interval.
+_FEWEST_RESAMPLES = 40
 #: Studies that come with the package.
 NAMES = ("honest",)
 #: Groups of methods, in the order of the tables.
@@ -59,7 +61,7 @@ class DataEntry(Frozen):
     seeds : tuple of int, optional
         Default: those of the study.
     resamples : int
-        Bootstrap resamples of the test rows behind each interval; 0 for none.
+        Bootstrap resamples of the test rows behind each interval, 40 or more; 0 for none.
     """
 
     title: str
@@ -72,6 +74,13 @@ class DataEntry(Frozen):
     limit: Limit = Limit()
     seeds: tuple[int, ...] | None = None
     resamples: int = Field(default=0, ge=0)
+
+    @field_validator("resamples")
+    @classmethod
+    def _enough(cls, resamples: int) -> int:
+        if 0 < resamples < _FEWEST_RESAMPLES:
+            raise ValueError(f"must be 0 or at least {_FEWEST_RESAMPLES}")
+        return resamples
 
 
 class ClassifierEntry(Frozen):
