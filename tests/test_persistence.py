@@ -298,8 +298,8 @@ def test_a_loaded_classifier_is_a_classifier(path):
     loaded = again(clf, path)
     assert clone(loaded).fit(X, Y).offset_ == clf.offset_
     np.testing.assert_array_equal(loaded.predict_ood(X, 0.2), clf.predict_ood(X, 0.2))
-    clf.calibrate(X[::3])
-    loaded.calibrate(X[::3])
+    clf.calibrate(X[::3], Y[::3])
+    loaded.calibrate(X[::3], Y[::3])
     same_answers(clf, loaded)
     same_answers(clf, again(loaded, path))
     assert loaded.set_params(gamma=2.0).fit(X, Y).gamma == 2.0

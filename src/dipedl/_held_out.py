@@ -57,14 +57,32 @@ class Asked:
     def departures(self, random_state: int) -> dict[str, dict[str, np.ndarray]]:
         """Components of synthetic departures from the rows, by kind."""
         labels = np.zeros(self.X.shape[0]) if self.y is None else self.y
-        made = synthetic_departures(self.X, labels, sample_weight=self.w, random_state=random_state)
-        return {
-            kind: self.density.component_scores(
-                feature_array(self.features, X),
-                None if self.view is None else self.view.proba(X),
-            )
-            for kind, X in made.items()
-        }
+        rows = _numbers(self.X)
+        made = synthetic_departures(rows, labels, sample_weight=self.w, random_state=random_state)
+        return {kind: self._components(_like(self.X, rows)) for kind, rows in made.items()}
+
+    def _components(self, X: Any) -> dict[str, np.ndarray]:
+        proba = None if self.view is None else self.view.proba(X)
+        found: dict[str, np.ndarray] = self.density.component_scores(
+            feature_array(self.features, X), proba
+        )
+        return found
+
+
+def _numbers(X: Any) -> Any:
+    """The numbers in a DataFrame or an array of objects; anything else as it is."""
+    values = X.to_numpy() if hasattr(X, "iloc") else X
+    if getattr(getattr(values, "dtype", None), "kind", None) != "O":
+        return values
+    try:
+        return values.astype(np.float64)
+    except (TypeError, ValueError):
+        return values
+
+
+def _like(X: Any, rows: np.ndarray) -> Any:
+    """The rows in the form of X."""
+    return type(X)(rows, columns=X.columns) if hasattr(X, "iloc") else rows
 
 
 def scored(density: Any, Z: np.ndarray, proba: np.ndarray | None) -> np.ndarray:
@@ -88,7 +106,8 @@ def collected(asked: Sequence[Asked], density: Any, source: str, random_state: i
     density.settle(
         components,
         np.zeros(len(next(iter(components.values()))), int) if labels is None else labels,
-        proba=proba,
+        # Errors of the classifier are known only where labels are.
+        proba=None if labels is None else proba,
         sample_weight=weights,
         departures=asked[0].departures(random_state),
     )

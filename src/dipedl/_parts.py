@@ -147,19 +147,28 @@ def feature_array(features: Any, X: Any) -> np.ndarray:
 
 
 def fitted_density(
-    density: Any, Z: np.ndarray, y: np.ndarray, w: np.ndarray | None, random_state: Any = None
+    density: Any,
+    Z: np.ndarray,
+    y: np.ndarray,
+    w: np.ndarray | None,
+    random_state: Any = None,
+    proba: np.ndarray | None = None,
 ) -> Any:
-    """A fitted copy of the density; None stands for a `DensitySelector`."""
+    """A fitted copy of the density; None stands for a `DensitySelector`.
+
+    `proba` (n, k) goes to a ``fit`` that asks for the class probabilities of its rows.
+    """
     model = as_density(density, random_state)
+    extra = {} if proba is None else {"proba": proba}
     if w is None or isinstance(model, FrozenEstimator):
-        return model.fit(Z, y)
+        return model.fit(Z, y, **extra)
     last = model.steps[-1][1] if isinstance(model, Pipeline) else model
     if not has_fit_parameter(last, "sample_weight"):
         raise ValueError(
             f"sample_weight was given but {type(last).__name__}.fit does not take it; "
             "use a Gaussian or kernel density, or drop the weights"
         )
-    return model.fit(Z, y, **weight_argument(model, w))
+    return model.fit(Z, y, **weight_argument(model, w), **extra)
 
 
 def is_frozen(density: Any) -> bool:
@@ -222,13 +231,19 @@ def seeded_clone(estimator: Any, random_state: Any) -> Any:
 
 def seed(random_state: Any) -> int:
     """An int from None (always 0: folds are reproducible), an int, a RandomState or a Generator."""
+    check_seed(random_state)
     if random_state is None:
         return 0
     if isinstance(random_state, int | np.integer):
         return int(random_state)
     draw = getattr(random_state, "integers", getattr(random_state, "randint", None))
-    if draw is None:
+    return int(draw(2**31))  # type: ignore[misc]
+
+
+def check_seed(random_state: Any) -> None:
+    """Raise TypeError unless `seed` can make an int of `random_state`."""
+    draws = hasattr(random_state, "integers") or hasattr(random_state, "randint")
+    if not (random_state is None or isinstance(random_state, int | np.integer) or draws):
         raise TypeError(
             f"random_state must be None, an int, a RandomState or a Generator, got {random_state!r}"
         )
-    return int(draw(2**31))

@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.neighbors import BallTree, KDTree, NearestNeighbors
 from sklearn.neighbors import KernelDensity as TreeKernelDensity
+from sklearn.pipeline import Pipeline
 
 from ._plugins import public_names
 
@@ -34,21 +35,26 @@ def _types() -> dict[str, tuple[ModuleType, str]]:
     Built from the code, never from a file. A plug-in backed by PyTorch is imported only if a file
     names it.
     """
-    from . import density, evidence
+    from . import density, evidence, preprocessing
+    from .calibration import Calibration
     from .classifier import DIPClassifier
     from .density._gaussian import GaussianFactor
+    from .density.fused import NormalScores
     from .detector import OODDetector
     from .evidence_model import EvidenceModel
     from .moments import Moments
+    from .temperature import Temperature
 
-    found: list[type] = [DIPClassifier, OODDetector, EvidenceModel, Moments, GaussianFactor]
-    found += [evidence.ZScore, evidence.RobustZScore, evidence.RankNormal, evidence.Identity]
+    found: list[type] = [DIPClassifier, OODDetector, EvidenceModel, Calibration, Temperature]
+    found += [Moments, GaussianFactor, NormalScores]
+    found += [cls for cls in vars(evidence).values() if isinstance(cls, type)]
     # By value too: skops would ask for trust in the trees, which are built again instead, and
-    # would not see that a frozen estimator is ours.
-    found += [FrozenEstimator, NearestNeighbors, TreeKernelDensity]
+    # would not see that a frozen estimator or the last step of a pipeline is ours.
+    found += [FrozenEstimator, Pipeline, NearestNeighbors, TreeKernelDensity]
     table = {type_name(cls): (sys.modules[cls.__module__], cls.__qualname__) for cls in found}
-    for name, stem in public_names(Path(str(density.__file__)).parent).items():
-        table[f"{density.__name__}.{stem}:{name}"] = (density, name)
+    for package in (density, preprocessing):
+        for name, stem in public_names(Path(str(package.__file__)).parent).items():
+            table[f"{package.__name__}.{stem}:{name}"] = (package, name)
     return table
 
 

@@ -7,15 +7,16 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from ._classifier_view import ClassifierView
 from ._kinds import most_probable, uncertainty_of
-from ._parts import class_probabilities, fitted_classifier, unfitted_classifier
+from ._parts import unfitted_classifier
 from ._per_sample import PerSampleDecisions
+from ._self_report import SelfReport
 from ._validation import (
     calibration_rows,
     check_class_counts,
@@ -35,7 +36,7 @@ from .evidence_model import EvidenceModel
 __all__ = ["DIPClassifier"]
 
 
-class DIPClassifier(PerSampleDecisions, ClassifierMixin, BaseEstimator):
+class DIPClassifier(PerSampleDecisions, SelfReport, ClassifierMixin, BaseEstimator):
     r"""A classifier that knows where it has seen data: density-informed pseudo-counts (DIP-EDL).
 
     A classifier gives p(x), a density gives log p(x) of the features, and together they give a
@@ -228,17 +229,16 @@ class DIPClassifier(PerSampleDecisions, ClassifierMixin, BaseEstimator):
         prior = prior_vector(self.prior, len(known))
         held_out = None if calibration is None else calibration_rows(self, calibration, known)
         rows = X if len(present) == len(y) else _safe_indexing(X, present)
-        keyword = weight_argument(template, None if weights is None else weights[present])
-        fitted = fitted_classifier(clone(template), rows, y[present], keyword)
-        classes = np.asarray(getattr(fitted, "classes_", known))
-        view = ClassifierView(template, fitted, classes)
+        positive = None if weights is None else weights[present]
+        weight_argument(template, positive)
+        view = ClassifierView(template, known, rows, y[present], positive)
         strength = {"prior": prior, "gamma": float(self.gamma)}
         evidence = self.evidence_model().fit(
             X, y, weights, classifier=view, strength=strength, calibration=held_out
         )
         # Only now: a fit that fails leaves the model as it was.
-        self.prior_, self.evidence_, self.estimator_ = prior, evidence, fitted
-        self.classes_ = classes
+        self.prior_, self.evidence_, self.estimator_ = prior, evidence, view.fitted
+        self.classes_ = known
         return self
 
     def calibrate(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -259,7 +259,7 @@ class DIPClassifier(PerSampleDecisions, ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self, "evidence_")
         X, labels = calibration_rows(self, (X, y), self.classes_)
-        view = ClassifierView(FrozenEstimator(self.estimator_), self.estimator_, self.classes_)
+        view = ClassifierView(FrozenEstimator(self.estimator_), self.classes_)
         evidence = copy(self.evidence_)
         evidence.density_ = deepcopy(evidence.density_)
         weights = check_weights(sample_weight, X)
@@ -345,9 +345,10 @@ class DIPClassifier(PerSampleDecisions, ClassifierMixin, BaseEstimator):
     def _parts(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         check_is_fitted(self, "estimator_")
         X = self._known(X)
+        # Features first: where an entry is not finite, their error names its row and column.
+        Z = self.evidence_.transform(X)
         P = self._proba(X)
-        scores = self.evidence_.score_samples(X, P)
-        return self.evidence_.calibrated(P), scores
+        return self.evidence_.calibrated(P), self.evidence_.score_features(Z, P)
 
     def _dirichlet(self, P: np.ndarray, scores: np.ndarray) -> Dirichlet:
         z = self.evidence_.normalize(scores)
@@ -355,7 +356,7 @@ class DIPClassifier(PerSampleDecisions, ClassifierMixin, BaseEstimator):
         return Dirichlet.from_evidence(evidence, P, self.prior_)
 
     def _proba(self, X: Any) -> np.ndarray:
-        return class_probabilities(self.estimator_, X, len(self.classes_))
+        return ClassifierView(FrozenEstimator(self.estimator_), self.classes_).proba(X)
 
     def _known(self, X: Any) -> Any:
         return known_inputs(self, X)

@@ -17,6 +17,7 @@ from ._classifier_view import ClassifierView
 from ._held_out import Asked, collected, enough, has_proba, rows_of, scored
 from ._parts import (
     as_density,
+    check_seed,
     feature_array,
     fitted_density,
     fitted_features,
@@ -94,13 +95,14 @@ class EvidenceModel(BaseEstimator):
         sample_weight : ndarray, shape (n,), optional
             Weights >= 0; a row of weight 0 is absent.
         classifier : ClassifierView, optional
-            A classifier fitted on these rows.
+            A classifier of these rows.
         strength : dict, optional
             "prior" (k,) and "gamma", for normalisers that ask for them.
         calibration : tuple of array-like (m, d) and ndarray (m,) or None, optional
             Held-out inputs and their labels; nothing is cross-fitted then.
         """
         rate_in_range(self.false_alarm_rate)
+        check_seed(self.random_state)
         kept = None
         if sample_weight is not None and (sample_weight == 0).any():
             kept = np.flatnonzero(sample_weight > 0)
@@ -108,7 +110,7 @@ class EvidenceModel(BaseEstimator):
         self.strength_ = {} if strength is None else strength
         self.features_ = self._fit_features(X, y, sample_weight)
         Z = self.transform(X)
-        self.density_ = self._fit_density(self.density, Z, y, sample_weight)
+        self.density_ = self._fit_density(self.density, Z, y, sample_weight, classifier, X)
         self.n_ = float(len(y) if sample_weight is None else sample_weight.sum())
         if calibration is not None:
             return self.calibrate(*calibration, classifier=classifier)
@@ -133,9 +135,12 @@ class EvidenceModel(BaseEstimator):
 
     def score_samples(self, X: Any, proba: np.ndarray | None = None) -> np.ndarray:
         """Score of X (n, d), shape (n,); `proba` (n, k) for densities that use the classifier."""
+        return self.score_features(self.transform(X), proba)
+
+    def score_features(self, Z: np.ndarray, proba: np.ndarray | None = None) -> np.ndarray:
+        """Score of inputs by their features Z (n, p), shape (n,)."""
         check_is_fitted(self, "density_")
-        given = proba if has_proba(self.density_) else None
-        return scored(self.density_, self.transform(X), given)
+        return scored(self.density_, Z, proba if has_proba(self.density_) else None)
 
     def transform(self, X: Any) -> np.ndarray:
         """Features of X (n, d) that the density sees, shape (n, p)."""
@@ -170,7 +175,10 @@ class EvidenceModel(BaseEstimator):
         return self
 
     def _fitted_calibrator(self, held: Calibration) -> Any:
-        if held.proba is None or held.labels is None or self.calibrator == "passthrough":
+        if held.proba is None or held.labels is None:
+            # Without labels there is nothing to learn it from: the one that was learned stays.
+            return getattr(self, "calibrator_", None)
+        if isinstance(self.calibrator, str) and self.calibrator == "passthrough":
             return None
         if self.calibrator is not None and not hasattr(self.calibrator, "transform"):
             raise TypeError(
@@ -183,6 +191,12 @@ class EvidenceModel(BaseEstimator):
 
     def _fitted_normalizer(self, held: Calibration) -> Any:
         normalizer = CautionBudget() if self.normalizer is None else self._cloned_normalizer()
+        if held.labels is None and has_fit_parameter(normalizer, "y"):
+            raise ValueError(
+                f"y is needed: normalizer {type(normalizer).__name__} learns from labels, and "
+                f"{held.source} have none; give calibrate(X, y), or fit with a normalizer that "
+                "needs no labels, such as dipedl.evidence.QuantileEvidence()"
+            )
         offered = {"proba": held.proba, "y": held.labels, "n": self.n_, **self.strength_}
         wanted = {k: v for k, v in offered.items() if has_fit_parameter(normalizer, k)}
         normalizer.fit(held.scores, held.weights, source=held.source, **wanted)
@@ -223,21 +237,31 @@ class EvidenceModel(BaseEstimator):
             Z_train, Z_held = feature_array(features, seen), feature_array(features, unseen)
         complete = len(np.unique(y[train])) == len(np.unique(y))
         template = for_folds(self.density_, self.density) if complete else self.density
+        view = None if whole.view is None else whole.view.refitted(seen, y[train], w_train)
         return Asked(
-            self._fit_density(template, Z_train, y[train], w_train),
+            self._fit_density(template, Z_train, y[train], w_train, view, seen),
             features,
-            None if whole.view is None else whole.view.refitted(seen, y[train], w_train),
+            view,
             unseen,
             labels[held],
             None if w is None else w[held],
             Z_held,
         )
 
-    def _fit_density(self, density: Any, Z: np.ndarray, y: np.ndarray, w: Any) -> Any:
+    def _fit_density(
+        self,
+        density: Any,
+        Z: np.ndarray,
+        y: np.ndarray,
+        w: np.ndarray | None,
+        view: ClassifierView | None,
+        X: Any,
+    ) -> Any:
         model = as_density(density, self.random_state)
         if hasattr(model, "settle"):
             return model.fit_parts(Z, y, w)
-        return fitted_density(density, Z, y, w, self.random_state)
+        proba = view.proba(X) if view is not None and has_proba(model) else None
+        return fitted_density(density, Z, y, w, self.random_state, proba)
 
     def _fit_features(self, X: Any, y: np.ndarray, w: np.ndarray | None) -> Any:
         # A density that was fitted before knows its own features.
