@@ -311,6 +311,48 @@ MUTANTS = [
         "return kl_to_prior(alpha, prior)",
         "nn/test_losses.py",
     ),
+    Mutant(
+        "contributions by the transposed factor",
+        "density/_gaussian.py",
+        "D @ self.whitener.T @ self.whitener",
+        "D @ self.whitener @ self.whitener.T",
+        "density/test_contributions.py",
+    ),
+    Mutant(
+        "contributions to the farthest class",
+        "density/_contributions.py",
+        "np.argmin(",
+        "np.argmax(",
+        "density/test_contributions.py",
+    ),
+    Mutant(
+        "diagnosis: errors spotted by high scores",
+        "diagnostics/_information.py",
+        "by_score = _auroc(held, -held.scores)",
+        "by_score = _auroc(held, held.scores)",
+        "test_diagnostics.py",
+    ),
+    Mutant(
+        "diagnosis: half point without the prior",
+        "diagnostics/_held_out.py",
+        "log_e - np.log(alpha0)",
+        "log_e",
+        "test_diagnostics.py",
+    ),
+    Mutant(
+        "diagnosis: Holm's p-values out of order",
+        "diagnostics/_classes.py",
+        "np.maximum.accumulate(steps * p_values[order])",
+        "steps * p_values[order]",
+        "test_diagnostics.py",
+    ),
+    Mutant(
+        "explanation: typical distance to the row itself",
+        "explanation/_readings.py",
+        "np.median(distances[:, -1])",
+        "np.median(distances[:, 0])",
+        "test_explanation.py",
+    ),
 ]
 
 

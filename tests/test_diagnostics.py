@@ -402,8 +402,8 @@ def test_probabilities_before_the_temperature_are_recovered(temperature):
 
 
 def test_holm_against_its_definition():
-    p = np.array([0.02, 0.01, 0.5, 0.03])
-    by_hand = [max(3 * 0.02, 4 * 0.01), 4 * 0.01, 0.5, max(3 * 0.02, 2 * 0.03)]
+    p = np.array([0.02, 0.01, 0.5, 0.025])
+    by_hand = [max(3 * 0.02, 4 * 0.01), 4 * 0.01, 0.5, max(3 * 0.02, 2 * 0.025)]
     np.testing.assert_allclose(_holm(p), by_hand)
 
 
