@@ -1,0 +1,341 @@
+"""The defaults of DIPClassifier end to end: density chosen, temperature, caution, held-out rows."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import special
+from sklearn.base import BaseEstimator, ClassifierMixin, DensityMixin, clone
+from sklearn.datasets import load_breast_cancer, load_iris, make_blobs
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+from dipedl import DIPClassifier, _held_out
+from dipedl.density import DensitySelector, GaussianDensity, GDADensity
+from dipedl.evidence import CautionBudget, QuantileEvidence, ZScore
+from dipedl.temperature import Temperature
+
+X, Y = load_iris(return_X_y=True)
+NAMES = np.array(["setosa", "versicolor", "virginica"])[Y]
+TWO = [("own", GDADensity()), ("tied", GDADensity("tied"))]
+
+
+def quick(**parameters):
+    """A classifier of defaults with two candidates instead of six."""
+    parameters.setdefault("density", DensitySelector(TWO))
+    return DIPClassifier(GaussianNB(), **parameters)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return DIPClassifier(random_state=0).fit(X, NAMES)
+
+
+def test_defaults_end_to_end(fitted):
+    evidence = fitted.evidence_
+    assert isinstance(fitted.density_, DensitySelector)
+    assert isinstance(fitted.normalizer_, CautionBudget)
+    assert isinstance(evidence.calibrator_, Temperature)
+    assert fitted.score(X, NAMES) > 0.95
+    far = X[:5] * 50
+    np.testing.assert_allclose(fitted.predict_proba(far), 1 / 3, atol=1e-3)
+    assert (fitted.predict_ood(far) == -1).all() and (fitted.p_value(far) == 1 / 151).all()
+    held = evidence.calibration_
+    assert held.proba.shape == (150, 3) and held.labels.shape == (150,)
+    assert held.components.shape == (150, len(held.component_names))
+    assert (np.diff(held.scores) >= 0).all() and held.source == "5-fold cross-fitting of 150 inputs"
+
+
+def test_the_caution_bought_stays_within_the_budget(fitted):
+    held = fitted.evidence_.calibration_
+    hit = np.eye(3)[held.labels]
+    full = fitted.evidence_.n_ / (fitted.evidence_.n_ + 3) * (held.proba - 1 / 3) + 1 / 3
+    bare = ((full - hit) ** 2).sum(axis=1).mean()
+    cautious = ((fitted.held_out_dirichlet().mean - hit) ** 2).sum(axis=1).mean()
+    # Of the loss at full evidence, or of one row's where that is more.
+    alone = ((1 / 3 - hit) ** 2).sum(axis=1).mean() / 150
+    assert bare < cautious <= bare + 0.02 * max(bare, alone) * (1 + 1e-9)
+
+
+def test_the_choice_is_kept_and_shown(fitted):
+    density = fitted.density_
+    shown = {row["name"]: row["score"] for row in density.ranking_}
+    assert set(shown) == {"fused", *density.parts_} and density.failed_ == {}
+    assert density.choice_ == max(shown, key=shown.get) != density.runner_up_
+    assert density.runner_up_ == density.ranking_[1]["name"]
+
+
+def test_what_failed_is_named_with_its_reason_and_the_rest_goes_on():
+    candidates = [*TWO, ("broken", GaussianDensity("no such"))]
+    density = quick(density=DensitySelector(candidates)).fit(X, Y).density_
+    assert "no such" in density.failed_["broken"] and set(density.parts_) == {"own", "tied"}
+    assert density.ranking_[-1] == {"name": "broken", "failed": density.failed_["broken"]}
+
+
+def test_all_candidates_failing_is_an_error_with_every_reason():
+    bad = DensitySelector([("one", GaussianDensity("no such")), ("two", GDADensity("neither"))])
+    with pytest.raises(ValueError, match=r"(?s)every candidate.*one: .*no such.*two: .*neither"):
+        quick(density=bad).fit(X, Y)
+
+
+def test_calibration_in_fit_is_fit_and_calibrate():
+    rows = np.arange(len(X)) % 3 == 0
+    held = X[rows], NAMES[rows]
+    given = quick().fit(X[~rows], NAMES[~rows], calibration=held)
+    after = quick().fit(X[~rows], NAMES[~rows]).calibrate(*held)
+    np.testing.assert_array_equal(given.predict_proba(X), after.predict_proba(X))
+    np.testing.assert_array_equal(given.p_value(X), after.p_value(X))
+    assert given.offset_ == after.offset_ and given.normalizer_.source_ == "50 held-out inputs"
+    assert given.evidence_.n_ == 100
+
+
+@pytest.mark.parametrize(
+    ("calibration", "error", "message"),
+    [
+        (X, TypeError, r"calibration must be a pair \(X, y\) of held-out rows, got ndarray"),
+        ((X,), TypeError, r"calibration must be a pair \(X, y\)"),
+        ((X[:0], Y[:0]), ValueError, "X is empty"),
+        ((X, Y[:-1]), ValueError, "inconsistent numbers of samples"),
+        ((X[:, :2], Y), ValueError, "X has 2 features, but DIPClassifier is expecting 4"),
+        ((X, Y + 1), ValueError, r"holds labels \[3\] that fit has not seen.*drop those rows"),
+        ((X, NAMES), ValueError, r"has dtype <U10, that of fit int64: give both the same labels"),
+        ((X, None), ValueError, r"y is needed: normalizer CautionBudget.*QuantileEvidence\(\)"),
+        ((X * np.nan, Y), ValueError, "must be finite, got nan .*row 0, column 0"),
+        ((X[:1], Y[:1]), ValueError, "must vary|at least|too few"),
+    ],
+)
+def test_bad_calibration_rows_are_refused(calibration, error, message):
+    with pytest.raises(error, match=f"(?s){message}"):
+        quick().fit(X, Y, calibration=calibration)
+
+
+@pytest.mark.parametrize("rows", [np.flatnonzero(Y == 1), np.array([0, 1, 60, 61, 120, 121])])
+def test_calibration_rows_of_one_class_or_very_few_say_what_they_cannot_do(rows):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        clf = quick().fit(X, Y, calibration=(X[rows], Y[rows]))
+    assert np.isfinite(clf.predict_proba(X)).all()
+    if len(rows) < 19:
+        assert any("needs at least 19 held-out inputs, got 6" in str(w.message) for w in caught)
+    else:
+        with pytest.raises(ValueError, match=r"two classes at least.*are all of one class"):
+            clf.predict_set(X)
+
+
+def test_calibrate_without_labels_learns_what_needs_none():
+    clf = quick(normalizer=QuantileEvidence()).fit(X[::2], Y[::2])
+    calibrator = clf.evidence_.calibrator_
+    clf.calibrate(X[1::2])
+    held = clf.evidence_.calibration_
+    assert clf.evidence_.calibrator_ is calibrator
+    assert held.labels is None and held.proba.shape == (75, 3) and len(held) == 75
+    assert np.isnan([row["errors"] for row in clf.density_.ranking_]).all()
+    assert clf.p_value(X).shape == (150,)
+    with pytest.raises(ValueError, match="have no labels"):
+        clf.predict_set(X)
+    cautious = quick().fit(X[::2], Y[::2])
+    before = cautious.predict_proba(X)
+    with pytest.raises(ValueError, match=r"y is needed: .*75 held-out inputs have none; give cal"):
+        cautious.calibrate(X[1::2])
+    np.testing.assert_array_equal(cautious.predict_proba(X), before)
+
+
+class Fixed(ClassifierMixin, BaseEstimator):
+    """Gives what a function makes of the inputs."""
+
+    def __init__(self, answer=None):
+        self.answer = answer
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict_proba(self, X):
+        return self.answer(np.asarray(X))
+
+
+def logits(X):
+    return X[:, :3] * 5 - 20
+
+
+def hard(X):
+    return np.eye(3)[(X[:, 2] > 2.5) + (X[:, 3] > 1.7).astype(int)]
+
+
+def test_logits_in_place_of_probabilities_are_refused():
+    message = r"predict_proba of the estimator must hold finite probabilities >= 0"
+    with pytest.raises(ValueError, match=message):
+        quick(density=GDADensity()).set_params(estimator=Fixed(logits)).fit(X, Y)
+    proba = quick().set_params(estimator=Fixed(lambda X: special.softmax(logits(X), axis=1)))
+    assert np.isfinite(proba.fit(X, Y).predict_proba(X)).all()
+
+
+@pytest.mark.parametrize("estimator", [Fixed(hard), DecisionTreeClassifier(random_state=0)])
+def test_probabilities_of_exactly_zero_and_one_are_taken(estimator):
+    clf = DIPClassifier(estimator).fit(X, Y)
+    assert set(np.unique(clf.estimator_.predict_proba(X))) == {0.0, 1.0}
+    P = clf.predict_proba(X)
+    assert (P > 0).all() and np.isfinite(clf.predict_log_proba(X)).all()
+    assert clf.score(X, Y) > 0.9
+    for kind in ("total", "entropy", "max_prob", "vacuity", "log_density"):
+        assert np.isfinite(clf.uncertainty(X, kind)).all()
+
+
+@pytest.mark.parametrize("change", ["constant", "duplicated", "both"])
+def test_constant_and_duplicated_features_are_taken(change):
+    extra = {"constant": [np.full(150, 7.0)], "duplicated": [X[:, 0]]}
+    extra["both"] = [*extra["constant"], *extra["duplicated"]]
+    wide = np.column_stack([X, *extra[change]])
+    clf = DIPClassifier().fit(wide, Y)
+    assert clf.score(wide, Y) > 0.95
+    assert (clf.predict_ood(wide) == 1).mean() > 0.85
+    assert (clf.predict_ood(wide * 50) == -1).all()
+
+
+class AsksProba(DensityMixin, BaseEstimator):
+    """Wants the class probabilities of its rows."""
+
+    def fit(self, X, y=None, sample_weight=None, proba=None):
+        self.seen_ = np.asarray(proba)
+        self.center_ = X.mean(axis=0)
+        return self
+
+    def score_samples(self, X, proba=None):
+        return proba.max(axis=1) - ((X - self.center_) ** 2).sum(axis=1)
+
+
+def test_a_density_that_asks_for_probabilities_gets_them():
+    clf = quick(density=AsksProba()).fit(X, Y)
+    P = clf.estimator_.predict_proba(X)
+    np.testing.assert_allclose(clf.density_.seen_, P, rtol=1e-12)
+    Z = clf.evidence_.transform(X)
+    np.testing.assert_allclose(clf.score_samples(X), clf.density_.score_samples(Z, proba=P))
+    weighted = quick(density=AsksProba()).fit(X, Y, sample_weight=np.ones(150))
+    np.testing.assert_allclose(weighted.score_samples(X), clf.score_samples(X))
+
+
+class Upside(ZScore):
+    """Falls as the score rises."""
+
+    def transform(self, log_density):
+        return -super().transform(log_density)
+
+
+def test_a_normaliser_that_is_not_increasing_is_refused():
+    with pytest.raises(ValueError, match=r"normalizer Upside must be increasing, but z falls"):
+        quick(normalizer=Upside()).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("enough", "folds"), [(20, 1), (30, 1), (31, 2), (90, 3), (150, 5), (10_000, 5)]
+)
+def test_auto_holds_out_as_many_folds_as_are_enough(enough, folds, monkeypatch):
+    monkeypatch.setattr(_held_out, "ENOUGH", enough)
+    clf = quick(density=GDADensity()).fit(X, Y)
+    assert len(clf.evidence_.calibration_) == 30 * folds
+    whole = quick(density=GDADensity(), cv=5).fit(X, Y)
+    assert len(whole.evidence_.calibration_) == 150
+
+
+def test_five_thousand_rows_are_enough():
+    many, labels = make_blobs(5 * 5000, centers=2, n_features=1, random_state=0)
+    clf = quick(density=GaussianDensity()).fit(many, labels)
+    assert _held_out.ENOUGH == len(clf.evidence_.calibration_) == 5000
+
+
+@pytest.mark.parametrize("choice", ["fused", "neighbours", "unit-gaussians"])
+def test_an_answer_does_not_depend_on_other_rows(choice, fitted):
+    named = fitted.density_._named()
+    kept = named if choice == "fused" else [pair for pair in named if pair[0] == choice]
+    clf = DIPClassifier(density=DensitySelector(kept, fuse=choice == "fused")).fit(X, Y)
+    some = np.concatenate([X[::7], X[:3] * 9])
+    for ask in (clf.predict_proba, clf.score_samples, clf.p_value, clf.uncertainty):
+        whole = ask(some)
+        alone = np.concatenate([ask(some[i : i + 1]) for i in range(len(some))])
+        np.testing.assert_allclose(alone, whole, rtol=1e-9, atol=1e-13)
+        np.testing.assert_allclose(ask(some[::-1])[::-1], whole, rtol=1e-9, atol=1e-13)
+
+
+def test_pickle_and_clone(fitted):
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.predict_proba(X), fitted.predict_proba(X))
+    twin = clone(fitted).fit(X, NAMES)
+    np.testing.assert_array_equal(twin.predict_proba(X), fitted.predict_proba(X))
+    assert twin.density_.choice_ == fitted.density_.choice_
+
+
+def test_a_frame_is_asked_about_departures_like_an_array():
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    from_frame, from_array = quick().fit(frame, Y), quick().fit(X, Y)
+    assert from_frame.density_.ranking_[0]["departures"] > 0.5
+    np.testing.assert_allclose(from_frame.score_samples(frame), from_array.score_samples(X))
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int64, float, str, bool, object])
+def test_labels_of_any_kind(kind):
+    labels = {bool: Y == 1, str: NAMES, object: NAMES.astype(object)}.get(kind, Y)
+    labels = labels if kind is str or kind is object else labels.astype(kind)
+    clf = quick().fit(X, labels)
+    assert clf.score(X, labels) > 0.8 and set(clf.predict(X)) <= set(labels)
+    held = clf.evidence_.calibration_.labels
+    assert held.dtype.kind == "i" and held.max() == len(clf.classes_) - 1
+
+
+class Own(ClassifierMixin, BaseEstimator):
+    """Naive Bayes that numbers its classes from the last to the first."""
+
+    def fit(self, X, y):
+        self.model_ = GaussianNB().fit(X, y)
+        self.classes_ = self.model_.classes_[::-1]
+        return self
+
+    def predict_proba(self, X):
+        return self.model_.predict_proba(X)[:, ::-1]
+
+
+def test_a_classifier_with_its_own_order_of_classes():
+    plain = DIPClassifier(make_pipeline(StandardScaler(), GaussianNB()), GDADensity())
+    other = DIPClassifier(make_pipeline(StandardScaler(), Own()), GDADensity())
+    plain.fit(X, NAMES)
+    other.fit(X, NAMES)
+    assert list(other.estimator_.classes_) == sorted(set(NAMES))[::-1]
+    assert list(other.classes_) == sorted(set(NAMES))
+    np.testing.assert_allclose(other.predict_proba(X), plain.predict_proba(X), rtol=1e-9)
+
+
+def test_a_class_that_a_fold_has_not_seen():
+    """Two rows of a class are never held out; by index pairs both can be."""
+    few = np.concatenate([np.flatnonzero(Y < 2), [100, 101]])
+    clf = quick().fit(X[few], Y[few])
+    assert clf.predict_proba(X).shape == (150, 3) and clf.evidence_.calibration_.labels.max() == 1
+    held = np.r_[0:100:5, 100, 101]
+    pairs = [(np.setdiff1d(np.arange(102), held), held)]
+    by_pairs = quick(cv=pairs).fit(X[few], Y[few])
+    P = by_pairs.evidence_.calibration_.proba
+    unseen = by_pairs.evidence_.calibration_.labels == 2
+    assert unseen.sum() == 2 and P.shape == (22, 3) and (P[unseen, 2] == 0).all()
+    with pytest.raises(
+        ValueError, match=r"classes_ of the estimator are \[0, 1, 9\].*keeps the labels"
+    ):
+        DIPClassifier(Renames()).fit(X, Y)
+
+
+class Renames(Own):
+    """Forgets the labels that it was given."""
+
+    def fit(self, X, y):
+        super().fit(X, y)
+        self.classes_ = np.where(self.classes_ == 2, 9, self.classes_)
+        return self
+
+
+def test_defaults_on_features_of_very_different_units():
+    wide, y = load_breast_cancer(return_X_y=True)
+    clf = DIPClassifier(make_pipeline(StandardScaler(), LogisticRegression())).fit(wide, y)
+    assert clf.score(wide, y) > 0.97 and (clf.predict_ood(wide * 10) == -1).all()
+    assert 0.9 < (clf.predict_ood(wide) == 1).mean()
