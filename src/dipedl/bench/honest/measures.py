@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .table import Line, StudyTable
+from .table import Line, StudyTable, share
 
 __all__ = ["Measure", "measures", "regret"]
 
@@ -108,7 +108,7 @@ def _never_far_below(table: StudyTable) -> Measure:
 
 
 def _foreign_brier(table: StudyTable) -> Measure:
-    judged = list(_compared(table, "brier_ood", _share, lambda v: v <= 0.6))
+    judged = list(_compared(table, "brier_ood", share, lambda v: v <= 0.6))
     measure = _each(
         "OOD Brier at most 60 % of the bare classifier's, in the mean over lines",
         judged,
@@ -123,7 +123,7 @@ def _known_brier(table: StudyTable) -> Measure:
     lines = table.known()
     judged = list(
         _compared(
-            table, "brier_id", lambda ours, bare: _share(ours, bare) - 1, lambda v: v <= 0.02, lines
+            table, "brier_id", lambda ours, bare: share(ours, bare) - 1, lambda v: v <= 0.02, lines
         )
     )
     cost = _overall(table, "brier_id", lines) - 1
@@ -144,7 +144,7 @@ def _nll(table: StudyTable) -> Measure:
             _compared(
                 table,
                 "nll",
-                lambda ours, other: _share(ours, other) - 1,
+                lambda ours, other: share(ours, other) - 1,
                 lambda v: v <= 0.02,
                 table.known(),
                 _TEMPERATURE,
@@ -202,9 +202,9 @@ def _likelihood_failure(table: StudyTable) -> Measure:
 
 def _cost_of_fit(table: StudyTable) -> Measure:
     judged = [
-        Judged(line, share, share <= 1)
+        Judged(line, spent, spent <= 1)
         for line in table.known()
-        if np.isfinite(share := _fit_share(table, line))
+        if np.isfinite(spent := _fit_share(table, line))
     ]
     return _each(
         "Fit, without the classifier's own, at most 3 times that of a single GDA and one pass of "
@@ -235,8 +235,8 @@ def _cost_of_prediction(table: StudyTable) -> Measure:
         key = line.dataset, line.classifier
         ours, bare = (table.costs.get((*key, method)) for method in (_OURS, table.bare))
         if ours is not None and bare is not None and bare["predict"] > 0:
-            share = ours["predict"] / bare["predict"] - 1
-            judged.append(Judged(line, share, share <= 0.1))
+            more = ours["predict"] / bare["predict"] - 1
+            judged.append(Judged(line, more, more <= 0.1))
     return _each(
         "Prediction at most 10 % above one pass of the classifier (processor time)",
         judged,
@@ -262,19 +262,12 @@ def _compared(
             yield Judged(line, value, good(value), f" ({theirs:.4f} to {ours:.4f})")
 
 
-def _share(ours: float, theirs: float) -> float:
-    """Ours over theirs; where theirs is perfect, 1 for as good and infinity for worse."""
-    if theirs == 0:
-        return 1.0 if ours == 0 else np.inf
-    return ours / theirs
-
-
 def _overall(table: StudyTable, metric: str, lines: Iterable[Line]) -> float:
     """Mean of ours over mean of the bare classifier's."""
     lines = list(lines)
     ours, bare = (table.values(method, metric, lines) for method in (_OURS, table.bare))
     both = np.isfinite(ours) & np.isfinite(bare)
-    return float(ours[both].mean() / bare[both].mean()) if both.any() else np.nan
+    return share(float(ours[both].mean()), float(bare[both].mean())) if both.any() else np.nan
 
 
 def _each(

@@ -17,7 +17,7 @@ from ..scores import OOD_PREFIX
 from ..table import latest_by
 from .study import GROUPS
 
-__all__ = ["Column", "Line", "StudyTable", "Summary", "study_table", "summary"]
+__all__ = ["Column", "Line", "StudyTable", "Summary", "share", "study_table", "summary"]
 
 #: Of a data set and a classifier, without a foreign set.
 OF_KNOWN = ("accuracy", "brier_id", "nll", "ece", "adaptive_ece", "error_auroc")
@@ -171,13 +171,14 @@ def study_table(rows: Iterable[Mapping[str, Any]]) -> StudyTable:
     ValueError
         If there are no rows, or they are of several studies or profiles.
     """
-    kept = latest_by(rows, ("dataset", "classifier", "method"))
-    kinds = sorted({(row["suite"], row["profile"]) for row in kept})
+    rows = list(rows)
+    kinds = sorted({(row["suite"], row["profile"]) for row in rows})
     if len(kinds) != 1:
         raise ValueError(
             f"rows must be of one study and one profile, got {kinds or 'none'}; "
             "name the profile, or run the study first"
         )
+    kept = latest_by(rows, ("dataset", "classifier", "method"))
     found: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
     for row in kept:
         found.setdefault((row["dataset"], row["classifier"], row["method"]), []).append(row)
@@ -226,6 +227,13 @@ def summary(table: StudyTable, method: str) -> Summary:
     )
 
 
+def share(ours: float, theirs: float) -> float:
+    """Ours over theirs, errors both; where theirs is zero, 1 for as good and infinity for worse."""
+    if theirs == 0:
+        return 1.0 if ours == 0 else np.inf
+    return ours / theirs
+
+
 def _plain(found: Summary) -> dict[str, Any]:
     """Plain values; what is not finite as text, for JSON has no such numbers."""
     return {
@@ -236,9 +244,8 @@ def _plain(found: Summary) -> dict[str, Any]:
 
 def _ratio(table: StudyTable, method: str, metric: str, lines: Sequence[Line]) -> float:
     """Mean of a method over mean of the bare classifier."""
-    return _mean(table.values(method, metric, lines)) / _mean(
-        table.values(table.bare, metric, lines)
-    )
+    ours, bare = (_mean(table.values(name, metric, lines)) for name in (method, table.bare))
+    return share(ours, bare)
 
 
 def _places(lines: Iterable[Line]) -> set[tuple[str, str]]:

@@ -1,0 +1,254 @@
+"""Tables and measures of a study against sums written out by hand over invented rows."""
+
+import json
+from statistics import mean
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pydantic")
+
+from dipedl.bench.honest.markdown import markdown
+from dipedl.bench.honest.measures import measures, regret
+from dipedl.bench.honest.table import Line, study_table, summary
+
+METHODS = {
+    "max-softmax": "bare",
+    "default": "ours",
+    "energy": "baseline",
+    "temperature": "baseline",
+    "gaussians": "candidate",
+    "neighbours": "candidate",
+}
+PLACES = [("a", "forest"), ("a", "net"), ("b", "net")]
+FOREIGN = {"a": ["x", "y"], "b": ["z"]}
+
+
+def invented(seed=0, seeds=(1, 2, 3), **better):
+    """Rows of every method; `better` adds to a metric of the default."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for dataset, classifier in PLACES:
+        for number in seeds:
+            for method, group in METHODS.items():
+                metrics = {
+                    name: rng.uniform(0.1, 0.3)
+                    for name in (
+                        "accuracy",
+                        "brier_id",
+                        "nll",
+                        "ece",
+                        "adaptive_ece",
+                        "error_auroc",
+                    )
+                }
+                for ood in FOREIGN[dataset]:
+                    for name in ("auroc", "aupr", "fpr95", "brier_ood"):
+                        metrics[f"{name}/{ood}"] = rng.uniform(0.4, 0.6)
+                if method == "default":
+                    for name in metrics:
+                        metrics[name] += better.get(name.partition("/")[0], 0.0)
+                rows.append(row(dataset, classifier, method, group, number, metrics))
+    return rows
+
+
+def row(dataset, classifier, method, group, seed, metrics, **more):
+    return {
+        "suite": "invented",
+        "profile": "smoke",
+        "dataset": dataset,
+        "classifier": classifier,
+        "method": method,
+        "title": method.title(),
+        "group": group,
+        "seed": seed,
+        "config": {},
+        "config_hash": f"{method}-1",
+        "metrics": metrics,
+        "intervals": {},
+        "n": {"fit": 300, "test": 100, **{f"ood/{name}": 50 for name in FOREIGN[dataset]}},
+        "cpu_seconds": {"fit": 6.0, "classifier": 2.0, "predict": 1.0, "score": 0.1},
+        "seconds": {"fit": 6.0, "classifier": 2.0, "predict": 1.0, "score": 0.1},
+        "versions": {"dipedl": "0"},
+        "device": "none",
+        "commit": "0",
+        "time": "2026-01-01T00:00:00+00:00",
+        **more,
+    }
+
+
+def naive(rows, dataset, classifier, method, metric):
+    """Mean over seeds, written out."""
+    key = (dataset, classifier, method)
+    return mean(
+        r["metrics"][metric] for r in rows if (r["dataset"], r["classifier"], r["method"]) == key
+    )
+
+
+LINES = [(d, ood, c) for d, c in PLACES for ood in FOREIGN[d]]
+
+
+def over_lines(rows, method, metric):
+    return [naive(rows, d, c, method, f"{metric}/{ood}") for d, ood, c in LINES]
+
+
+def over_known(rows, method, metric):
+    return [naive(rows, d, c, method, metric) for d, c in PLACES]
+
+
+def named(table, start):
+    (found,) = (m for m in measures(table) if m.statement.startswith(start))
+    return found
+
+
+def test_cells_are_means_over_seeds_with_t_intervals():
+    rows = invented()
+    table = study_table(rows)
+    assert [(line.dataset, line.ood, line.classifier) for line in table.lines] == LINES
+    cell = table.cell(Line("a", "y", "net"), "energy", "aupr")
+    assert cell.mean == pytest.approx(naive(rows, "a", "net", "energy", "aupr/y"))
+    values = np.array(cell.values)
+    half = 4.302652729911275 * values.std(ddof=1) / np.sqrt(3)  # t, 97.5 %, 2 degrees of freedom
+    np.testing.assert_allclose(cell.over_seeds, (cell.mean - half, cell.mean + half))
+    assert table.cell(Line("a", "y", "net"), "energy", "brier_id").mean == pytest.approx(
+        naive(rows, "a", "net", "energy", "brier_id")
+    )
+
+
+def test_the_summary_is_the_naive_one():
+    rows = invented()
+    found = summary(study_table(rows), "default")
+    ours, bare = (over_lines(rows, name, "auroc") for name in ("default", "max-softmax"))
+    gaps = [a - b for a, b in zip(ours, bare, strict=True)]
+    assert found.lines == 5
+    assert found.auroc == pytest.approx(mean(ours)) and found.auroc_bare == pytest.approx(
+        mean(bare)
+    )
+    assert found.worst == pytest.approx(min(gaps))
+    d, ood, c = LINES[int(np.argmin(gaps))]
+    assert found.worst_at == f"{d} / {ood}, {c}"
+    shares = [
+        mean(over(rows, "default", metric)) / mean(over(rows, "max-softmax", metric))
+        for over, metric in ((over_lines, "brier_ood"), (over_known, "brier_id"))
+    ]
+    assert found.brier_ratio == pytest.approx(shares[0])
+    assert found.brier_cost == pytest.approx(shares[1] - 1)
+    assert found.error_auroc == pytest.approx(mean(over_known(rows, "default", "error_auroc")))
+
+
+def test_a_summary_counts_only_lines_on_which_a_method_answered():
+    rows = [r for r in invented() if not (r["method"] == "energy" and r["classifier"] == "forest")]
+    found = summary(study_table(rows), "energy")
+    assert found.lines == 3
+    kept = [i for i, (_, _, c) in enumerate(LINES) if c == "net"]
+    bare = over_lines(rows, "max-softmax", "auroc")
+    assert found.auroc_bare == pytest.approx(mean(bare[i] for i in kept))
+
+
+def test_regret_is_the_best_candidate_less_ours():
+    rows = invented()
+    candidates = [over_lines(rows, name, "auroc") for name in ("gaussians", "neighbours")]
+    ours = over_lines(rows, "default", "auroc")
+    expected = [
+        max(pair) - own for pair, own in zip(zip(*candidates, strict=True), ours, strict=True)
+    ]
+    assert list(regret(study_table(rows)).values()) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("start", "good", "bad"),
+    [
+        ("Mean AUROC above", {"auroc": 0.3}, {"auroc": -0.3}),
+        ("Never more than .02", {"auroc": 0.3}, {"auroc": -0.3}),
+        ("OOD Brier", {"brier_ood": -0.35}, {"brier_ood": 0.0}),
+        ("ID Brier", {"brier_id": -0.1}, {"brier_id": 0.3}),
+        ("NLL", {"nll": -0.25}, {"nll": 0.3}),
+        ("ECE", {"ece": -0.25}, {"ece": 0.3}),
+        ("Mean AUROC within", {"auroc": 0.3}, {"auroc": -0.3}),
+    ],
+)
+def test_measures_are_met_and_missed(start, good, bad):
+    assert named(study_table(invented(**good)), start).met is True
+    missed = named(study_table(invented(**bad)), start)
+    assert missed.met is False and missed.misses
+
+
+def test_every_miss_is_named_with_its_number():
+    rows = invented()
+    ours, bare = (over_lines(rows, name, "auroc") for name in ("default", "max-softmax"))
+    expected = [
+        f"{d} / {ood}, {c}: {a - b:+.3f} ({b:.4f} to {a:.4f})"
+        for (d, ood, c), a, b in zip(LINES, ours, bare, strict=True)
+        if a - b < -0.02
+    ]
+    found = named(study_table(rows), "Never more than .02")
+    assert expected and list(found.misses) == expected
+    assert found.found.endswith(f"{len(expected)} of 5 miss")
+
+
+def test_costs_leave_out_fits_of_the_classifier_and_allow_passes_of_candidates():
+    rows = invented()
+    assert named(study_table(rows), "Fit, without").met is True  # 4 <= 3 * 4
+    for r in rows:
+        if r["method"] == "default":
+            r["cpu_seconds"] = {"fit": 16.0, "classifier": 2.0, "predict": 1.05, "score": 0.1}
+    slow = named(study_table(rows), "Fit, without")
+    assert slow.met is False and "1.17 of what is allowed" in slow.misses[0]  # 14 / 12
+    assert named(study_table(rows), "Prediction").met is True  # + 5 %
+    for r in rows:
+        if r["group"] == "candidate":  # half a second a pass of 100 rows: 1.5 s for 300, of each
+            r["cpu_seconds"] = {**r["cpu_seconds"], "predict": 1.5}
+    assert named(study_table(rows), "Fit, without").met is True  # 14 <= 12 + 3
+
+
+def test_without_its_rows_a_measure_is_not_run():
+    rows = [r for r in invented() if r["method"] in ("max-softmax", "energy")]
+    assert {m.met for m in measures(study_table(rows))} == {None}
+
+
+def test_a_perfect_baseline_divides_nothing_by_zero():
+    rows = invented()
+    for r in rows:
+        if r["method"] in ("max-softmax", "temperature"):
+            r["metrics"] = {**r["metrics"], "brier_id": 0.0, "nll": 0.0}
+    found = named(study_table(rows), "NLL")
+    assert found.met is False and "+inf%" in found.misses[0]
+
+
+def test_only_rows_of_the_latest_configuration_count():
+    rows = invented()
+    old = [{**r, "config_hash": "old", "metrics": dict.fromkeys(r["metrics"], 0.0)} for r in rows]
+    assert study_table(old + rows).cells == study_table(rows).cells
+
+
+def test_refusals_are_shown_and_count_nowhere():
+    rows = [r for r in invented() if not (r["method"] == "energy" and r["classifier"] == "forest")]
+    no = row("a", "forest", "energy", "baseline", 1, {}, refused="it has no | logits")
+    del no["cpu_seconds"], no["n"]
+    table = study_table([*rows, no])
+    assert table.refused == {("a", "forest", "energy"): "it has no | logits"}
+    assert table.cells == study_table(rows).cells
+    text = markdown(table)
+    assert "| a, forest | energy | it has no \\| logits |" in text
+    assert "| refused |" in text
+
+
+def test_rows_of_two_profiles_are_refused():
+    rows = invented()
+    other = [{**r, "profile": "cpu"} for r in rows]
+    with pytest.raises(ValueError, match="one study and one profile"):
+        study_table(rows + other)
+    with pytest.raises(ValueError, match="got none"):
+        study_table([])
+
+
+def test_json_holds_every_cell_and_no_number_that_json_lacks():
+    rows = invented()
+    rows[0]["metrics"]["nll"] = float("inf")
+    table = study_table(rows)
+    text = json.loads(json.dumps(table.as_json(), allow_nan=False))
+    assert len(text["cells"]) == len(PLACES) * len(METHODS)
+    first = text["cells"][0]
+    assert first["metrics"]["auroc/x"]["mean"] == pytest.approx(
+        naive(rows, "a", "forest", "max-softmax", "auroc/x")
+    )
