@@ -30,7 +30,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import dipedl
-from dipedl import DIPClassifier, OODDetector, _container, _skops, _state, density, evidence
+from dipedl import (
+    DIPClassifier,
+    OODDetector,
+    _container,
+    _skops,
+    _state,
+    density,
+    evidence,
+    preprocessing,
+)
 from dipedl.persistence import UntrustedTypesError, describe, load, save
 
 X, Y = load_iris(return_X_y=True)
@@ -187,6 +196,46 @@ def test_densities_of_ours_need_no_trust(name, path):
     model = model(GaussianMixture()) if name == "CustomDensity" else model()
     fitted(density=model).save(path)
     assert describe(path)["untrusted_types"] == []
+
+
+@pytest.mark.parametrize("features", [preprocessing.SignedPower(), "passthrough", None])
+def test_the_default_model_needs_no_trust_and_decides_the_same(features, path):
+    clf = fitted(features=features)
+    clf.save(path)
+    assert describe(path)["untrusted_types"] == []
+    loaded = load(path)
+    same_answers(clf, loaded)
+    for call in (
+        lambda m: m.p_value(X),
+        lambda m: m.predict_set(X, 0.8),
+        lambda m: m.predict_with_reject(X, coverage=0.9).filled(-1),
+        lambda m: m.bare_proba(X),
+        lambda m: m.evidence_.calibration_.components,
+        lambda m: m.evidence_.calibration_.proba,
+        lambda m: m.evidence_.strength_["prior"],
+    ):
+        np.testing.assert_array_equal(call(loaded), call(clf), strict=True)
+    for call in (
+        lambda m: m.diagnose().to_dict(),
+        lambda m: [card.to_dict() for card in m.explain(X[::40])],
+        lambda m: m.density_.ranking_,
+        lambda m: m.reject_curve(),
+    ):
+        assert repr(call(loaded)) == repr(call(clf))
+
+
+@pytest.mark.parametrize("chosen", ["fused", "unit-neighbours"])
+def test_whatever_is_chosen_round_trips(chosen, path):
+    every = density.DensitySelector()._named()
+    kept = every if chosen == "fused" else [pair for pair in every if pair[0] == chosen]
+    selector = density.DensitySelector(kept, fuse=chosen == "fused")
+    clf = fitted(density=density.FusedDensity() if chosen == "fused" else selector)
+    same_answers(clf, again(clf, path, trusted=[]))
+
+
+def test_a_default_model_of_150_rows_is_a_small_file(path):
+    fitted().save(path)
+    assert path.stat().st_size < 150_000
 
 
 @pytest.mark.parametrize(
@@ -416,7 +465,10 @@ LAMBDA = FunctionTransformer(lambda X: X)
 @pytest.mark.parametrize(
     ("part", "make"),
     [
-        (r"^estimator \(Pipeline\)", lambda: fitted(make_pipeline(LAMBDA, LogisticRegression()))),
+        (
+            r"^estimator.steps\[0\]\[1\] \(FunctionTransformer\)",
+            lambda: fitted(make_pipeline(LAMBDA, LogisticRegression())),
+        ),
         (r"^features \(Function", lambda: fitted(features=LAMBDA)),
         (r"^features.estimator \(Network\)", lambda: fitted(features=FrozenEstimator(Network()))),
         (r"^cv \(generator\)", lambda: fitted(cv=ShuffleSplit(2).split(X))),
