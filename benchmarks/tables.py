@@ -1,4 +1,4 @@
-"""Write docs/measurements.md and docs/results-mnist.md from the receipts under results/.
+"""Write docs/measurements.md, results-mnist.md and results-honest.md from what is under results/.
 
 A test fails if one of them is stale.
 """
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dipedl.bench import Store
+from dipedl.bench.honest.results_page import results_page
 from dipedl.bench.markdown import markdown
 from dipedl.bench.table import bench_table
 from dipedl.bench.trivial import stored_trivial_lines
@@ -17,6 +18,7 @@ from dipedl.bench.wording import metric_title
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "measurements.md"
 MNIST_PAGE = ROOT / "docs" / "results-mnist.md"
+HONEST_PAGE = ROOT / "docs" / "results-honest.md"
 BENCH = ROOT / "results" / "bench"
 SETS = {"kmnist": "K-MNIST", "omniglot": "Omniglot", "omniglot_inverted": "Omniglot inverted"}
 SWEPT = (
@@ -254,6 +256,10 @@ def mnist_page() -> str:
     return head + markdown(made) + "\n" + sweeps()
 
 
+def honest_page() -> str:
+    return results_page(Store(BENCH, "honest", "cpu").rows())
+
+
 def sweeps() -> str:
     kept = json.loads((store_folder() / "sweeps.json").read_text())
     seeds = ", ".join(map(str, kept["seeds"]))
@@ -282,3 +288,5 @@ def cell_text(cell: dict[str, Any] | None) -> str:
 if __name__ == "__main__":
     PAGE.write_text(page(), encoding="utf-8")
     MNIST_PAGE.write_text(mnist_page(), encoding="utf-8")
+    if (BENCH / "honest").exists():
+        HONEST_PAGE.write_text(honest_page(), encoding="utf-8")

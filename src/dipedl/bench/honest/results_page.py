@@ -1,0 +1,69 @@
+"""The page of results in the documentation: what was run, and every table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from .markdown import markdown
+from .study import Study, load_study
+from .table import StudyTable, study_table
+
+__all__ = ["results_page"]
+
+_HEAD = """# The default on ordinary classifiers
+
+Written by `python benchmarks/tables.py` from the rows under `results/bench/honest`, which
+`python benchmarks/publish_honest.py FOLDER` takes from a finished run:
+
+```console
+$ dipedl bench run honest --profile cpu --out FOLDER
+$ dipedl bench table honest --out results/bench   # the same, in the terminal
+```
+
+One setting for all: the default of `DIPClassifier`, nothing tuned, nothing chosen with foreign
+data. A line is a known data set, a foreign one and a classifier; all methods of a line were given
+the same fitted classifier. How the study works: [benchmark.md](benchmark.md). ± is half of a 95 %
+interval: Student's t over seeds, bootstrap over rows where there is a single seed. Foreign rows are
+the positive class. p-values and coverage need repeated splits and no foreign data; they are tested
+by simulation, in `tests/decisions`.
+"""
+
+
+def results_page(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The page as Markdown.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        Of one profile of a study of the package, see `dipedl.bench.load_rows`.
+    """
+    table = study_table(rows)
+    study = load_study(table.study)
+    parts = [_HEAD, "\n".join(_data(table, study)) + "\n", _receipts(rows), markdown(table)]
+    return "\n".join(parts)
+
+
+def _data(table: StudyTable, study: Study) -> Iterator[str]:
+    """A line for each data set: its classifiers and their seeds."""
+    places = dict.fromkeys((line.dataset, line.classifier) for line in table.lines)
+    for dataset in dict.fromkeys(name for name, _ in places):
+        entry = study.datasets[dataset]
+        of_data = [classifier for name, classifier in places if name == dataset]
+        runs = (
+            f"{study.classifiers[c].title} (`{c}`, seeds {_seeds(table, dataset, c)})"
+            for c in of_data
+        )
+        foreign = ", ".join(entry.ood)
+        yield f"- `{dataset}`: {entry.title} against {foreign}; {', '.join(runs)}"
+
+
+def _seeds(table: StudyTable, dataset: str, classifier: str) -> str:
+    return ", ".join(map(str, table.seeds.get((dataset, classifier, table.bare), ())))
+
+
+def _receipts(rows: Sequence[Mapping[str, Any]]) -> str:
+    versions = sorted({f"{name} {v}" for row in rows for name, v in row["versions"].items()})
+    machines = sorted({str(row["device"]) for row in rows})
+    commits = sorted({str(row["commit"]) for row in rows if row["commit"]})
+    return f"{', '.join(versions)}; {', '.join(machines)}; commits {', '.join(commits)}.\n"
