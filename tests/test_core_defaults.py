@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from dipedl import DIPClassifier, _held_out
-from dipedl.density import DensitySelector, GaussianDensity, GDADensity
+from dipedl.density import DensitySelector, GaussianDensity, GDADensity, RelativeDensity
 from dipedl.evidence import CautionBudget, QuantileEvidence, ZScore
 from dipedl.temperature import Temperature
 
@@ -143,6 +143,38 @@ def test_calibrate_without_labels_learns_what_needs_none():
     with pytest.raises(ValueError, match=r"y is needed: .*75 held-out inputs have none; give cal"):
         cautious.calibrate(X[1::2])
     np.testing.assert_array_equal(cautious.predict_proba(X), before)
+
+
+def test_a_candidate_whose_scores_shift_from_fold_to_fold_is_dropped(rng):
+    """With redundant features ratios of densities do: an alarm would never go off, or always."""
+    mix = rng.normal(size=(4, 24))
+
+    def draw(n):
+        base = rng.normal(size=(n, 4))
+        return np.column_stack([base, base @ mix])
+
+    clf = quick(density=DensitySelector([*TWO, ("relative", RelativeDensity())]))
+    density = clf.fit(draw(500), np.arange(500) % 2).density_
+    assert set(density.parts_) == {"own", "tied"}
+    assert "times their spread from fold to fold; features" in density.failed_["relative"]
+    assert 0.02 < (clf.predict_ood(draw(2000)) == -1).mean() < 0.09
+    kept = quick(density=DensitySelector([*TWO, ("relative", RelativeDensity())])).fit(X, Y)
+    assert kept.density_.failed_ == {}
+    alone = DensitySelector([("relative", RelativeDensity())]).fit(draw(500), np.arange(500) % 2)
+    assert list(alone.parts_) == ["relative"]
+
+
+def test_scores_of_zero_density_do_not_count_as_a_shift():
+    class Sphere(GaussianDensity):
+        def score_samples(self, X):
+            scores = super().score_samples(X)
+            return np.where(scores > np.median(scores), scores, -np.inf)
+
+    density = DensitySelector([*TWO, ("sphere", Sphere())])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        density.fit(X, Y)
+    assert "fold to fold" not in density.failed_.get("sphere", "")
 
 
 class Fixed(ClassifierMixin, BaseEstimator):

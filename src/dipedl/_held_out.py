@@ -102,6 +102,7 @@ def collected(asked: Sequence[Asked], density: Any, source: str, random_state: i
         return Calibration(np.concatenate(answers), source, weights, proba, labels)
     density.keep_parts([a.density for a in asked])
     found = [a.density.component_scores(a.Z, P) for a, P in zip(asked, probas, strict=True)]
+    density.drop_unsteady(found)
     components = _stacked_components(found, density.parts_)
     density.settle(
         components,

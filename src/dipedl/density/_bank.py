@@ -108,6 +108,7 @@ class DensityBank(LogDensityMixin, BaseEstimator, ABC):
             fold.component_scores(X[rows], None if P is None else P[rows])
             for fold, (_, rows) in zip(folds, pairs, strict=True)
         ]
+        self.drop_unsteady(scores)
         held = np.concatenate([rows for _, rows in pairs])
         # With a classifier departures need its answers, for which only EvidenceModel can ask it.
         made = {} if P is not None else self._departures(X, y, w, pairs[0][1])
@@ -149,6 +150,23 @@ class DensityBank(LogDensityMixin, BaseEstimator, ABC):
                 if self.parts_.pop(name, None) is not None:
                     self.failed_[name] = f"without a part of the rows: {why}"
         self._require_a_part()
+        return self
+
+    def drop_unsteady(self, folds: Sequence[Mapping[str, Rows]]) -> Self:
+        """Drop the candidates whose held-out scores shift from fold to fold by their own spread.
+
+        What such scores say about one fit does not hold for another, nor for that on all rows: an
+        alarm threshold from them is never reached, or always. If all do, all are kept.
+        """
+        shifts = {name: _shift([fold[name] for fold in folds]) for name in self.parts_}
+        unsteady = {name: shift for name, shift in shifts.items() if shift > 1}
+        if len(unsteady) < len(self.parts_):
+            for name, shift in unsteady.items():
+                del self.parts_[name]
+                self.failed_[name] = (
+                    f"its scores of held-out rows shift by {shift:.1f} times their spread from "
+                    "fold to fold; features that repeat one another may be why: drop them"
+                )
         return self
 
     def component_scores(self, X: np.ndarray, proba: np.ndarray | None = None) -> dict[str, Rows]:
@@ -248,6 +266,20 @@ def settled(part: Any, template: Any) -> Any:
         return for_folds(part, template)
     name, last = part.steps[-1]
     return clone(template).set_params(**{name: for_folds(last, template.steps[-1][1])})
+
+
+def _shift(folds: Sequence[Rows]) -> float:
+    """Largest distance of the median of a fold from the typical one, in spreads, beyond chance."""
+    low, middle, high = np.transpose(
+        [np.quantile(scores, [0.16, 0.5, 0.84], method="nearest") for scores in folds]
+    )
+    # Where the density is zero scores are -inf, and no shift can be told.
+    with np.errstate(invalid="ignore"):
+        spread = float(np.median(high - low)) / 2
+        far = np.abs(middle - np.median(middle))
+        chance = 4 * spread / np.sqrt([len(scores) for scores in folds])
+        beyond = float((far - chance).max())
+    return beyond / spread if np.isfinite(beyond) and spread > 0 else 0.0
 
 
 def stacked_components(
