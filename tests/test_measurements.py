@@ -4,6 +4,8 @@ import importlib.util
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 
 
@@ -23,6 +25,13 @@ def test_the_page_is_what_the_receipts_say():
 def test_the_page_of_the_mnist_results_is_what_its_rows_say():
     page = (ROOT / "docs" / "results-mnist.md").read_text(encoding="utf-8")
     assert load("tables").mnist_page() == page, "run: python benchmarks/tables.py"
+
+
+def test_the_page_of_the_study_is_what_its_rows_say():
+    if not (ROOT / "results" / "bench" / "honest").exists():
+        pytest.skip("the study was not published")
+    page = (ROOT / "docs" / "results-honest.md").read_text(encoding="utf-8")
+    assert load("tables").honest_page() == page, "run: python benchmarks/tables.py"
 
 
 def test_every_benchmark_of_the_page_has_a_receipt_with_what_makes_it_again(monkeypatch):

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from dipedl.bench import Store
 from dipedl.bench.honest.report import render
+from dipedl.bench.honest.results_page import results_page
 from dipedl.bench.honest.table import study_table
 from dipedl.cli.app import app
 
@@ -47,6 +48,19 @@ def test_the_page_holds_every_line_and_loads_nothing():
 def test_words_of_others_are_escaped():
     rows = [{**row, "title": "<b>x</b>"} for row in invented()]
     assert "<b>x</b>" not in render(rows) and "&lt;b&gt;" in render(rows)
+
+
+def test_the_page_of_results_says_what_was_run():
+    named = {"a": "digits-8", "b": "wine-1"}
+    rows = [
+        {**row, "suite": "honest", "dataset": named[row["dataset"]], "classifier": "mlp"}
+        for row in invented()
+        if row["classifier"] == "net"
+    ]
+    page = results_page(rows)
+    runs = "multi-layer perceptron (`mlp`, seeds 1, 2, 3)"
+    assert f"- `digits-8`: Digits without 8 against held_out; {runs}" in page
+    assert "## What was asked" in page and page.startswith("# The default on ordinary classifiers")
 
 
 def test_table_and_report_of_a_study(stored, tmp_path):
