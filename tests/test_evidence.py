@@ -8,6 +8,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from dipedl.crossfit import content_folds, row_hash
 from dipedl.density import GDADensity
+from dipedl.evidence import ZScore
 from dipedl.evidence_model import EvidenceModel
 
 
@@ -55,7 +56,7 @@ def test_in_sample_statistics_push_held_out_points_down_by_several_sd():
     density = GDADensity(shrinkage=None)
     z = {}
     for cv in ("in-sample", 5, 20):
-        model = EvidenceModel(density, "passthrough", cv=cv).fit(X, y)
+        model = EvidenceModel(density, "passthrough", ZScore(), cv=cv).fit(X, y)
         z[cv] = model.normalize(model.score_samples(X_new)).mean()
     assert z["in-sample"] < -5
     assert abs(z[5]) < 1.5 and abs(z[20]) < 0.5
@@ -64,7 +65,7 @@ def test_in_sample_statistics_push_held_out_points_down_by_several_sd():
 def test_the_source_of_every_statistic_is_stated(rng):
     X, y = rng.normal(size=(50, 2)), np.arange(50) % 2
     sources = {
-        cv: EvidenceModel(cv=c).fit(X, y).normalizer_.source_
+        cv: EvidenceModel(normalizer=ZScore(), cv=c).fit(X, y).normalizer_.source_
         for cv, c in (
             ("int", 5),
             ("in", "in-sample"),
@@ -74,20 +75,20 @@ def test_the_source_of_every_statistic_is_stated(rng):
     assert sources["int"] == "5-fold cross-fitting of 50 inputs"
     assert sources["in"] == "the 50 inputs the density was fitted on (in-sample)"
     assert sources["split"] == "held-out parts of ShuffleSplit of 10 inputs"
-    model = EvidenceModel().fit(X, y).calibrate(X[:7])
+    model = EvidenceModel(normalizer=ZScore(), false_alarm_rate=0.2).fit(X, y).calibrate(X[:7])
     assert model.normalizer_.source_ == "7 held-out inputs"
-    assert len(model.calibration_scores_) == 7
+    assert len(model.calibration_.scores) == 7
 
 
 def test_cross_fitted_scores_are_those_of_densities_that_did_not_see_the_row(rng):
     X, y = rng.normal(size=(40, 2)), np.arange(40) % 2
-    model = EvidenceModel(features="passthrough", cv=4).fit(X, y)
+    model = EvidenceModel(GDADensity(), "passthrough", ZScore(), cv=4).fit(X, y)
     fold = content_folds(X, y, 4)
     naive = []
     for j in range(4):
         density = GDADensity().fit(X, y).for_folds().fit(X[fold != j], y[fold != j])
         naive.append(density.score_samples(X[fold == j]))
-    np.testing.assert_allclose(model.calibration_scores_, np.sort(np.concatenate(naive)))
+    np.testing.assert_allclose(model.calibration_.scores, np.sort(np.concatenate(naive)))
 
 
 def test_frozen_features_are_computed_once(rng):
@@ -101,19 +102,25 @@ def test_frozen_features_are_computed_once(rng):
 
     X, y = rng.normal(size=(60, 3)), np.arange(60) % 2
     network = Network().fit(X)
-    model = EvidenceModel(features=FrozenEstimator(network)).fit(X, y)
+    model = EvidenceModel(GDADensity(), FrozenEstimator(network), ZScore()).fit(X, y)
     assert calls == [60]
-    plain = EvidenceModel(features="passthrough").fit(X, y)
-    np.testing.assert_array_equal(model.calibration_scores_, plain.calibration_scores_)
+    plain = EvidenceModel(GDADensity(), "passthrough", ZScore()).fit(X, y)
+    np.testing.assert_array_equal(model.calibration_.scores, plain.calibration_.scores)
+    calls.clear()
+    EvidenceModel(None, FrozenEstimator(network), ZScore()).fit(X, y)
+    # The rows, and four kinds of departures from those of the first fold.
+    assert calls == [60, 500, 500, 500, 500]
 
 
 def test_a_fold_may_lack_a_class_and_settled_shrinkage_fits_the_others(rng):
     X, y = rng.normal(size=(60, 3)), np.repeat(np.arange(3), 20)
     even, odd = np.arange(0, 60, 2), np.arange(1, 60, 2)
     pairs = [(np.flatnonzero(y < 2), np.flatnonzero(y == 2)), (even, odd)]
-    model = EvidenceModel(features="passthrough", cv=pairs).fit(X, y)
+    model = EvidenceModel(GDADensity(), "passthrough", ZScore(), cv=pairs).fit(X, y)
     two = GDADensity().fit(X[y < 2], y[y < 2]).score_samples(X[y == 2])
     half = GDADensity().fit(X, y).for_folds().fit(X[::2], y[::2]).score_samples(X[1::2])
-    np.testing.assert_allclose(model.calibration_scores_, np.sort(np.r_[two, half]))
+    np.testing.assert_allclose(model.calibration_.scores, np.sort(np.r_[two, half]))
+    chosen = EvidenceModel(None, "passthrough", ZScore(), cv=pairs).fit(X, y)
+    assert chosen.density_.failed_ == {} and len(chosen.calibration_) == 50
     with pytest.raises(ValueError, match="shrinkage must hold 3 numbers, got 2"):
         GDADensity(shrinkage=(0.1, 0.2)).fit(X, y)

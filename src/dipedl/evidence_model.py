@@ -191,7 +191,8 @@ class EvidenceModel(BaseEstimator):
 
     def _fitted_normalizer(self, held: Calibration) -> Any:
         normalizer = CautionBudget() if self.normalizer is None else self._cloned_normalizer()
-        if held.labels is None and has_fit_parameter(normalizer, "y"):
+        unlabelled = held.labels is None and held.proba is not None
+        if unlabelled and has_fit_parameter(normalizer, "y"):
             raise ValueError(
                 f"y is needed: normalizer {type(normalizer).__name__} learns from labels, and "
                 f"{held.source} have none; give calibrate(X, y), or fit with a normalizer that "
