@@ -60,6 +60,8 @@ class DataEntry(Frozen):
         Most rows of each split.
     seeds : tuple of int, optional
         Default: those of the study.
+    designed_on : bool
+        Whether the default was designed with a look at its foreign sets.
     resamples : int
         Bootstrap resamples of the test rows behind each interval, 40 or more; 0 for none.
     """
@@ -73,6 +75,7 @@ class DataEntry(Frozen):
     validation: float = Field(default=0.2, gt=0, lt=1)
     limit: Limit = Limit()
     seeds: tuple[int, ...] | None = None
+    designed_on: bool = False
     resamples: int = Field(default=0, ge=0)
 
     @field_validator("resamples")
