@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from .markdown import markdown
+from ..markdown import grid
+from .markdown import SUMMARY, markdown
 from .study import Study, load_study
-from .table import StudyTable, study_table
+from .table import StudyTable, study_table, summary
 
 __all__ = ["results_page"]
+
+_SHOWN = (
+    "lines",
+    "AUROC",
+    "difference",
+    "worst line",
+    "OOD Brier, share of the bare",
+    "ID Brier, cost",
+)
 
 _HEAD = """# The default on ordinary classifiers
 
@@ -22,8 +33,9 @@ $ dipedl bench table honest --out results/bench   # the same, in the terminal
 ```
 
 One setting for all: the default of `DIPClassifier`, nothing tuned, nothing chosen with foreign
-data. A line is a known data set, a foreign one and a classifier; all methods of a line were given
-the same fitted classifier. How the study works: [benchmark.md](benchmark.md). ± is half of a 95 %
+data. Its fusion was designed with a look at some of the pairs; these are told apart below. A line
+is a known data set, a foreign one and a classifier; all methods of a line were given the same
+fitted classifier. How the study works: [benchmark.md](benchmark.md). ± is half of a 95 %
 interval: Student's t over seeds, bootstrap over rows where there is a single seed. Foreign rows are
 the positive class. p-values and coverage need repeated splits and no foreign data; they are tested
 by simulation, in `tests/decisions`.
@@ -40,8 +52,23 @@ def results_page(rows: Sequence[Mapping[str, Any]]) -> str:
     """
     table = study_table(rows)
     study = load_study(table.study)
-    parts = [_HEAD, "\n".join(_data(table, study)) + "\n", _receipts(rows), markdown(table)]
+    data = "\n".join(_data(table, study)) + "\n"
+    parts = [_HEAD, data, _receipts(rows), _by_design(table, study), markdown(table)]
     return "\n".join(parts)
+
+
+def _by_design(table: StudyTable, study: Study) -> str:
+    """Means apart for the pairs that the default was designed with, and for the others."""
+    rows = []
+    for text, seen in (("designed on", True), ("not looked at before", False)):
+        lines = [s for s in table.lines if study.datasets[s.dataset].designed_on is seen]
+        part = replace(table, lines=tuple(lines))
+        for column in part.columns if lines else ():
+            if column.group in ("bare", "ours", "baseline"):
+                of = summary(part, column.name)
+                rows.append([text, column.title, *(SUMMARY[name](of) for name in _SHOWN)])
+    head = "## Pairs of the design, and others\n\n"
+    return head + grid(["pairs", "method", *_SHOWN], rows) + "\n"
 
 
 def _data(table: StudyTable, study: Study) -> Iterator[str]:
