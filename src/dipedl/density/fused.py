@@ -15,9 +15,7 @@ from ._bank import CLASSIFIER, Candidates, DensityBank, Rows
 
 __all__ = ["FusedDensity"]
 
-_RULES = ("tails", "fisher")
-#: Lower-tail units below the median from which on a density speaks, where the rule is "tails".
-_SILENCE = 1.0
+_TIE_BREAK = 1e-3
 
 
 class NormalScores(RankNormal):
@@ -32,19 +30,19 @@ class FusedDensity(DensityBank):
     r"""A product of experts: every density, and the classifier, may object to an input.
 
     Scores of held-out in-distribution rows turn each component into normal scores, z_c, linear
-    beyond the rows seen. Then, with rule "tails",
+    beyond the rows seen. Then
 
-    .. math:: s(x) = -\sqrt{\textstyle\sum_c w_c \max(0, -z_c(x) - t_c)^2} + \epsilon \bar z(x),
+    .. math:: s(x) = -\sqrt{-2 \textstyle\sum_c w_c \log \Phi(z_c(x) + t_c)} + \epsilon \bar z(x),
 
-    the logarithm of a product of experts, each of them flat over what is typical for it and normal
-    below, on the scale of standard deviations; :math:`t_c` is 0 for the classifier and 1 for a
-    density, so that a density is silent about the upper 84 % of ID inputs and there the classifier
-    ranks. The last term, :math:`\epsilon` = 1e-3, only breaks ties.
+    with :math:`t_c` = 0 for the classifier and `silence` for a density. Each expert
+    :math:`\Phi(z_c + t_c)^{w_c}` is flat where an input is typical for it and falls off like a
+    normal below: it can veto and cannot vouch. With a silence of 1 a density begins to speak one
+    standard deviation below its median, and above that the classifier ranks. The square root puts s
+    on the scale of standard deviations; the last term, :math:`\epsilon` = 1e-3, only breaks ties.
 
-    With rule "fisher" it is Fisher's combination of the one-sided p-values
-    :math:`p_c = \Phi(z_c)`, :math:`s = \sum_c w_c \log p_c`. The components are dependent, so s has
-    no chi-square law; nothing here uses one: thresholds and p-values of the sum come from the sum
-    on held-out rows, and are valid whatever the dependence.
+    With ``silence=0`` the sum is Fisher's combination of the one-sided p-values :math:`\Phi(z_c)`,
+    weighted. The components are dependent, so it has no chi-square law; nothing here uses one:
+    thresholds and p-values come from s on held-out rows, and are valid whatever the dependence.
 
     A component weighs :math:`w_c = \max(0, 2 A_c - 1)^2`, with A_c the mean AUROC at which it tells
     held-out rows from synthetic departures from them: one that cannot, has no vote. Without
@@ -57,8 +55,8 @@ class FusedDensity(DensityBank):
         one. None takes six: Gaussians per class, with their own covariances, with a shared one, and
         on features of unit length; relative to one Gaussian of all rows; nearest neighbours, on
         features as they are and on unit length.
-    rule : {"tails", "fisher"}, default="tails"
-        How normal scores are combined.
+    silence : float, default=1.0
+        Standard deviations below its median at which a density begins to speak, >= 0.
     random_state : int or None, default=None
         Seed of the departures, and of candidates without one of their own.
 
@@ -95,10 +93,10 @@ class FusedDensity(DensityBank):
     """
 
     def __init__(
-        self, candidates: Candidates | None = None, rule: str = "tails", random_state: Any = None
+        self, candidates: Candidates | None = None, silence: float = 1.0, random_state: Any = None
     ) -> None:
         self.candidates = candidates
-        self.rule = rule
+        self.silence = silence
         self.random_state = random_state
 
     def settle(
@@ -111,8 +109,8 @@ class FusedDensity(DensityBank):
         departures: Mapping[str, Mapping[str, Rows]],
     ) -> Self:
         """Learn the normal scores and the weights of the components; see `DensityBank`."""
-        if self.rule not in _RULES:
-            raise ValueError(f"rule must be one of {_RULES}, got {self.rule!r}")
+        if not (np.isfinite(self.silence) and self.silence >= 0):
+            raise ValueError(f"silence must be a finite number >= 0, got {self.silence!r}")
         self.normal_scores_: dict[str, NormalScores] = {}
         for name, column in scores.items():
             try:
@@ -136,20 +134,15 @@ class FusedDensity(DensityBank):
         return self
 
     def combine(self, scores: Mapping[str, Rows]) -> Rows:
-        """The fused score s, shape (n,), in standard deviations (rule "tails") or nats."""
+        """The fused score s, shape (n,), in standard deviations."""
         z = {name: part.transform(scores[name]) for name, part in self.normal_scores_.items()}
+        objections = [
+            self.weights_[name]
+            * special.log_ndtr(z[name] + (0.0 if name == CLASSIFIER else self.silence))
+            for name in z
+        ]
         mean = np.mean(list(z.values()), axis=0)
-        if self.rule == "fisher":
-            log_p = [self.weights_[name] * special.log_ndtr(z[name]) for name in z]
-            return np.asarray(np.sum(log_p, axis=0) + _TIE_BREAK * mean)
-        silent = {name: 0.0 if name == CLASSIFIER else _SILENCE for name in z}
-        below = {name: np.maximum(-z[name] - silent[name], 0.0) for name in z}
-        with np.errstate(over="ignore"):
-            squares = [self.weights_[name] * below[name] ** 2 for name in z]
-            return np.asarray(-np.sqrt(np.sum(squares, axis=0)) + _TIE_BREAK * mean)
-
-
-_TIE_BREAK = 1e-3
+        return np.asarray(-np.sqrt(-2 * np.sum(objections, axis=0)) + _TIE_BREAK * mean)
 
 
 def _weights(auroc: Mapping[str, Mapping[str, float]]) -> dict[str, float]:

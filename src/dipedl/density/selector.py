@@ -26,7 +26,8 @@ class DensitySelector(DensityBank):
     how well they tell the rows from synthetic departures (see
     `dipedl.departures.synthetic_departures`). Neither is enough alone: errors reward densities that
     repeat the classifier, departures those that see only what is far. One of the candidates is
-    their fusion, with the classifier's confidence, `FusedDensity`.
+    their fusion, with the classifier's confidence, `FusedDensity`; it is chosen unless another one
+    is better by more than one standard error, for a fusion cannot fail as one density can.
 
     Parameters
     ----------
@@ -43,9 +44,10 @@ class DensitySelector(DensityBank):
     choice_, runner_up_ : str
         Names of the best and the second best candidate; there is no second of one.
     ranking_ : list of dict
-        By rank: "name", "score" (the criterion), "errors" (AUROC of the classifier's errors, NaN if
-        unknown), "departures" (mean AUROC), one entry a kind of departure, and "seconds" of fitting
-        on all rows (those of all parts for the fusion). Then those that failed: "name", "failed".
+        By rank, the choice first: "name", "score" (the criterion), "standard_error", "errors"
+        (AUROC of the classifier's errors, NaN if unknown), "departures" (mean AUROC), one entry a
+        kind of departure, and "seconds" of fitting on all rows (those of all parts for the fusion).
+        Then those that failed: "name", "failed".
     parts_, failed_
         As in `FusedDensity`.
     component_names_ : tuple of str
@@ -62,7 +64,9 @@ class DensitySelector(DensityBank):
     References
     ----------
     Hendrycks, Gimpel, "A baseline for detecting misclassified and out-of-distribution examples in
-    neural networks", ICLR (2017), on errors; `dipedl.departures` on departures.
+    neural networks", ICLR (2017), on errors; `dipedl.departures` on departures. Breiman, Friedman,
+    Olshen, Stone, "Classification and regression trees" (1984), section 3.4, on the rule of one
+    standard error.
 
     Examples
     --------
@@ -107,6 +111,8 @@ class DensitySelector(DensityBank):
             self._judged(name, s, wrong, sample_weight, departed) for name, s in candidates.items()
         ]
         rows.sort(key=lambda row: -row["score"])
+        best = rows[0]["score"] - rows[0]["standard_error"]
+        rows.sort(key=lambda row: not (row["name"] == FUSED and row["score"] >= best))
         failed = [{"name": name, "failed": why} for name, why in self.failed_.items()]
         self.ranking_: list[dict[str, Any]] = [*rows, *failed]
         self.choice_ = str(rows[0]["name"])
@@ -132,11 +138,18 @@ class DensitySelector(DensityBank):
         errors = np.nan if wrong is None else _error_auroc(scores, wrong, weights)
         departures = float(np.mean(list(by_kind.values()))) if by_kind else np.nan
         criteria = [c for c in (errors, departures) if not np.isnan(c)]
+        n_errors = 0 if wrong is None else int(wrong.sum())
+        n_departed = sum(len(made[name]) for made in departed.values())
+        error = [
+            _standard_error(errors, len(scores) - n_errors, n_errors),
+            _standard_error(departures, len(scores), n_departed),
+        ]
         parts = self.parts_ if name == FUSED else [name]
         return {
             "name": name,
             # Without any criterion the order of the candidates decides, and the fusion is first.
             "score": float(np.mean(criteria)) if criteria else 0.5 + 0.5 * (name == FUSED),
+            "standard_error": float(np.sqrt(np.nansum(np.square(error)))) / max(len(criteria), 1),
             "errors": errors,
             "departures": departures,
             **by_kind,
@@ -150,3 +163,12 @@ def _error_auroc(scores: Rows, wrong: Rows, weights: Rows | None) -> float:
     if w[wrong].sum() < _FEWEST_ERRORS:
         return float("nan")
     return auroc(scores[~wrong], scores[wrong], w[~wrong], w[wrong])
+
+
+def _standard_error(auroc: float, n: int, m: int) -> float:
+    """Standard error of an AUROC of n and m rows (Hanley, McNeil, Radiology 143, 1982)."""
+    if np.isnan(auroc):
+        return float("nan")
+    first, second = auroc / (2 - auroc), 2 * auroc**2 / (1 + auroc)
+    variance = auroc * (1 - auroc) + (m - 1) * (first - auroc**2) + (n - 1) * (second - auroc**2)
+    return float(np.sqrt(max(variance, 0.0) / (n * m)))

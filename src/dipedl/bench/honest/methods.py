@@ -117,21 +117,24 @@ def _ask(
     model: Any, task: Task, rows: np.ndarray, split: str, memory: Memory, answers: Answers
 ) -> None:
     bare = task.entry.answers == "bare_proba"
-    dirichlet = None
+    dirichlet, scores = None, None
     with _alone(answers, f"predict {split}", memory):
         if hasattr(model, "predict_dirichlet") and not bare:
-            dirichlet = model.predict_dirichlet(rows)
+            P, scores = model._parts(rows)
+            dirichlet = model._dirichlet(P, scores)
             P = dirichlet.mean
         else:
             P = model.bare_proba(rows) if bare else model.predict_proba(rows)
     answers.probabilities[split] = np.asarray(P, dtype=np.float64)
     for row, kind in task.kinds.items():
         with _alone(answers, f"score {split} {row}", memory):
-            u = max_prob(P) if bare else _uncertainty(model, rows, kind, dirichlet)
+            u = max_prob(P) if bare else _uncertainty(model, rows, kind, dirichlet, scores)
         answers.uncertainty.setdefault(row, {})[split] = np.asarray(u, dtype=np.float64)
 
 
-def _uncertainty(model: Any, rows: np.ndarray, kind: str | None, dirichlet: Any) -> np.ndarray:
+def _uncertainty(
+    model: Any, rows: np.ndarray, kind: str | None, dirichlet: Any, scores: Any
+) -> np.ndarray:
     """As ``model.uncertainty``; what the Dirichlet already holds is not computed again."""
     if dirichlet is None or kind is None:
         return np.asarray(model.uncertainty(rows, **({} if kind is None else {"kind": kind})))
@@ -139,8 +142,7 @@ def _uncertainty(model: Any, rows: np.ndarray, kind: str | None, dirichlet: Any)
         kind,
         lambda: dirichlet,
         lambda: model.bare_proba(rows),
-        # The same order as the scores themselves.
-        lambda: np.asarray(dirichlet.log_evidence),
+        lambda: np.asarray(scores),
     )
 
 
