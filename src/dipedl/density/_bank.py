@@ -60,6 +60,8 @@ class DensityBank(LogDensityMixin, BaseEstimator, ABC):
         Wall time of fitting each candidate on all rows.
     component_names_ : tuple of str
         The components that a score needs: parts, and "classifier" if probabilities were given.
+    blind_ : set of str
+        Candidates that do not fall far from all data, such as those of rows of unit length.
     with_classifier_ : bool
         Whether it was fitted with the probabilities of a classifier.
     """
@@ -134,6 +136,7 @@ class DensityBank(LogDensityMixin, BaseEstimator, ABC):
                 self.failed_[name] = f"{type(error).__name__}: {error}"
             self.seconds_[name] = time.perf_counter() - start
         self._require_a_part()
+        self.blind_ = {n for n, part in self.parts_.items() if _blind_to_distance(part, X)}
         return self
 
     def for_folds(self) -> Self:
@@ -280,6 +283,17 @@ def _shift(folds: Sequence[Rows]) -> float:
         chance = 4 * spread / np.sqrt([len(scores) for scores in folds])
         beyond = float((far - chance).max())
     return beyond / spread if np.isfinite(beyond) and spread > 0 else 0.0
+
+
+def _blind_to_distance(part: Any, X: Rows) -> bool:
+    """Whether rows a hundred times as far from the mean do not all fall below the lowest row."""
+    rows = X[np.linspace(0, len(X) - 1, min(len(X), 200)).astype(int)]
+    mean = rows.mean(axis=0)
+    sizes = np.sqrt(((rows - mean) ** 2).mean(axis=0))
+    aside = np.random.default_rng(0).normal(size=rows.shape) * sizes
+    far = mean + 100 * np.concatenate([rows - mean, aside])
+    lowest = np.quantile(log_density(part, rows), 0.01, method="nearest")
+    return bool((log_density(part, far) < lowest).mean() < 0.95)
 
 
 def stacked_components(

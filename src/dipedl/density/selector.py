@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._scores import auroc
+from .._scores import auroc, auroc_variance
 from ._bank import Candidates, DensityBank, Rows
 from .fused import FusedDensity
 
@@ -27,7 +27,9 @@ class DensitySelector(DensityBank):
     `dipedl.departures.synthetic_departures`). Neither is enough alone: errors reward densities that
     repeat the classifier, departures those that see only what is far. One of the candidates is
     their fusion, with the classifier's confidence, `FusedDensity`; it is chosen unless another one
-    is better by more than one standard error, for a fusion cannot fail as one density can.
+    is better by more than one standard error, for a fusion cannot fail as one density can. A
+    candidate that is blind to distance, such as any density of features of unit length, ranks
+    behind all others: what lies far from all data must lose its evidence.
 
     Parameters
     ----------
@@ -44,10 +46,10 @@ class DensitySelector(DensityBank):
     choice_, runner_up_ : str
         Names of the best and the second best candidate; there is no second of one.
     ranking_ : list of dict
-        By rank, the choice first: "name", "score" (the criterion), "standard_error", "errors"
-        (AUROC of the classifier's errors, NaN if unknown), "departures" (mean AUROC), one entry a
-        kind of departure, and "seconds" of fitting on all rows (those of all parts for the fusion).
-        Then those that failed: "name", "failed".
+        By rank, the choice first: "name", "score" (the criterion), "standard_error", "blind" (to
+        distance), "errors" (AUROC of the classifier's errors, NaN if unknown), "departures" (mean
+        AUROC), one entry a kind of departure, and "seconds" of fitting on all rows (those of all
+        parts for the fusion). Then those that failed: "name", "failed".
     parts_, failed_
         As in `FusedDensity`.
     component_names_ : tuple of str
@@ -66,7 +68,7 @@ class DensitySelector(DensityBank):
     Hendrycks, Gimpel, "A baseline for detecting misclassified and out-of-distribution examples in
     neural networks", ICLR (2017), on errors; `dipedl.departures` on departures. Breiman, Friedman,
     Olshen, Stone, "Classification and regression trees" (1984), section 3.4, on the rule of one
-    standard error.
+    standard error; DeLong, DeLong, Clarke-Pearson, Biometrics 44 (1988), on that of an AUROC.
 
     Examples
     --------
@@ -110,7 +112,7 @@ class DensitySelector(DensityBank):
         rows = [
             self._judged(name, s, wrong, sample_weight, departed) for name, s in candidates.items()
         ]
-        rows.sort(key=lambda row: -row["score"])
+        rows.sort(key=lambda row: (row["blind"], -row["score"]))
         best = rows[0]["score"] - rows[0]["standard_error"]
         rows.sort(key=lambda row: not (row["name"] == FUSED and row["score"] >= best))
         failed = [{"name": name, "failed": why} for name, why in self.failed_.items()]
@@ -138,18 +140,19 @@ class DensitySelector(DensityBank):
         errors = np.nan if wrong is None else _error_auroc(scores, wrong, weights)
         departures = float(np.mean(list(by_kind.values()))) if by_kind else np.nan
         criteria = [c for c in (errors, departures) if not np.isnan(c)]
-        n_errors = 0 if wrong is None else int(wrong.sum())
-        n_departed = sum(len(made[name]) for made in departed.values())
-        error = [
-            _standard_error(errors, len(scores) - n_errors, n_errors),
-            _standard_error(departures, len(scores), n_departed),
-        ]
+        pairs = []
+        if wrong is not None and not np.isnan(errors):
+            pairs.append((scores[~wrong], scores[wrong]))
+        if departed:
+            pairs.append((scores, np.concatenate([made[name] for made in departed.values()])))
+        error = np.sqrt(sum(auroc_variance(*pair) for pair in pairs)) / max(len(pairs), 1)
         parts = self.parts_ if name == FUSED else [name]
         return {
             "name": name,
             # Without any criterion the order of the candidates decides, and the fusion is first.
             "score": float(np.mean(criteria)) if criteria else 0.5 + 0.5 * (name == FUSED),
-            "standard_error": float(np.sqrt(np.nansum(np.square(error)))) / max(len(criteria), 1),
+            "standard_error": float(error),
+            "blind": name in self.blind_,
             "errors": errors,
             "departures": departures,
             **by_kind,
@@ -163,12 +166,3 @@ def _error_auroc(scores: Rows, wrong: Rows, weights: Rows | None) -> float:
     if w[wrong].sum() < _FEWEST_ERRORS:
         return float("nan")
     return auroc(scores[~wrong], scores[wrong], w[~wrong], w[wrong])
-
-
-def _standard_error(auroc: float, n: int, m: int) -> float:
-    """Standard error of an AUROC of n and m rows (Hanley, McNeil, Radiology 143, 1982)."""
-    if np.isnan(auroc):
-        return float("nan")
-    first, second = auroc / (2 - auroc), 2 * auroc**2 / (1 + auroc)
-    variance = auroc * (1 - auroc) + (m - 1) * (first - auroc**2) + (n - 1) * (second - auroc**2)
-    return float(np.sqrt(max(variance, 0.0) / (n * m)))

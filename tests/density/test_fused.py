@@ -1,0 +1,221 @@
+"""The fusion against its formula, and the rule by which a density is chosen."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer
+
+from dipedl import DIPClassifier
+from dipedl._scores import auroc
+from dipedl.density import DensitySelector, FusedDensity, GaussianDensity, GDADensity, KNNDensity
+
+
+def settled(density, held, departures, **more):
+    """A bank whose parts are named and never asked."""
+    density.parts_, density.failed_ = dict.fromkeys(n for n in held if n != "classifier"), {}
+    density.seconds_, density.blind_ = dict.fromkeys(density.parts_, 0.0), set()
+    m = len(next(iter(held.values())))
+    return density.settle(held, np.zeros(m, int), departures=departures, **more)
+
+
+@pytest.fixture
+def components(rng):
+    held = {
+        "a": rng.normal(size=4001),
+        "b": rng.normal(size=4001),
+        "classifier": rng.normal(size=4001),
+    }
+    departed = {
+        "kind": {
+            "a": rng.normal(-3, 1, 500),
+            "b": rng.normal(size=500),
+            "classifier": rng.normal(-1, 1, 500),
+        }
+    }
+    return held, departed
+
+
+@pytest.mark.parametrize("silence", [0.0, 1.0, 2.5])
+def test_the_fusion_is_its_formula(components, silence, rng):
+    held, departed = components
+    density = settled(FusedDensity(silence=silence), held, departed)
+    new = {name: rng.normal(-1, 2, 300).clip(-3, 3) for name in held}
+    total, mean = 0.0, 0.0
+    for name in held:
+        area = roc_auc_score(
+            np.r_[np.ones(4001), np.zeros(500)], np.r_[held[name], departed["kind"][name]]
+        )
+        weight = max(0.0, 2 * area - 1) ** 2
+        assert density.weights_[name] == pytest.approx(weight)
+        # the scores are standard normal, so that normal scores are the scores themselves
+        shift = 0.0 if name == "classifier" else silence
+        total = total + weight * np.log(stats.norm.cdf(new[name] + shift))
+        mean = mean + new[name] / 3
+    expected = -np.sqrt(-2 * total) + 1e-3 * mean
+    assert np.abs(density.combine(new) - expected).max() < 0.25
+    assert stats.spearmanr(density.combine(new), expected).statistic > 0.998
+
+
+def test_without_silence_and_with_one_component_it_is_the_p_value(rng):
+    held = {"a": rng.normal(size=2000)}
+    density = settled(FusedDensity(silence=0.0), held, {})
+    new = rng.normal(size=50)
+    p = np.array([(held["a"] <= x).mean() for x in new])
+    s = density.combine({"a": new}) - 1e-3 * stats.norm.ppf(p.clip(1e-4, 1 - 1e-4))
+    np.testing.assert_allclose(np.exp(-(s**2) / 2), p, atol=2e-3)
+
+
+def test_one_objection_is_enough_and_praise_counts_for_nothing(components):
+    held, departed = components
+    density = settled(FusedDensity(), held, departed)
+    typical = {"a": np.zeros(1), "b": np.zeros(1), "classifier": np.full(1, 1.0)}
+    objected = typical | {"a": np.full(1, -6.0)}
+    praised = objected | {"b": np.full(1, 3.0), "classifier": np.full(1, 3.0)}
+    assert density.combine(objected)[0] < density.combine(typical)[0] - 3
+    assert abs(density.combine(praised)[0] - density.combine(objected)[0]) < 0.2
+
+
+def test_a_component_that_tells_nothing_apart_has_no_vote(components):
+    held, departed = components
+    density = settled(FusedDensity(), held, departed)
+    assert density.weights_["b"] < 0.02 < 0.9 < density.weights_["a"]
+
+
+def test_without_departures_all_weigh_the_same(components):
+    assert set(settled(FusedDensity(), components[0], {}).weights_.values()) == {1.0}
+
+
+def test_scores_rise_strictly_in_every_component_far_out(components):
+    held, departed = components
+    density = settled(FusedDensity(), held, departed)
+    far = -np.geomspace(5, 1e8, 30)
+    zero = np.zeros(30)
+    s = density.combine({"a": far, "b": zero, "classifier": zero})
+    assert np.isfinite(s).all() and (np.diff(s) < 0).all()
+
+
+def test_a_constant_component_is_dropped_with_its_reason(components):
+    held, departed = components
+    held["b"] = np.ones(4001)
+    density = settled(FusedDensity(), held, departed)
+    assert density.component_names_ == ("a", "classifier")
+    assert "must vary" in density.failed_["b"]
+
+
+@pytest.mark.parametrize("silence", [-1.0, np.nan, np.inf])
+def test_silence_out_of_range(silence):
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match="silence must be a finite number >= 0"):
+        FusedDensity(silence=silence).fit(X, y)
+
+
+@pytest.mark.parametrize("names", [["classifier"], ["a", "a"], []])
+def test_names_of_candidates(names):
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match=r"candidates must be .* a name each"):
+        FusedDensity([(name, GDADensity()) for name in names]).fit(X, y)
+
+
+def test_probabilities_go_to_both_or_to_neither():
+    X, y = load_iris(return_X_y=True)
+    P = np.eye(3)[y] * 0.9 + 0.1 / 3
+    with pytest.raises(ValueError, match="needs proba"):
+        FusedDensity().fit(X, y, proba=P + 0.01 * X[:, :3] / 100).score_samples(X)
+    with pytest.raises(ValueError, match="was fitted without proba"):
+        FusedDensity().fit(X, y).score_samples(X, proba=P)
+
+
+def test_auroc_is_that_of_scikit_learn(rng):
+    a, b = rng.integers(0, 9, 60).astype(float), rng.integers(-3, 6, 40).astype(float)
+    w, v = rng.uniform(0, 2, 60), rng.uniform(0, 2, 40)
+    expected = roc_auc_score(
+        np.r_[np.ones(60), np.zeros(40)], np.r_[a, b], sample_weight=np.r_[w, v]
+    )
+    assert auroc(a, b, w, v) == pytest.approx(expected, rel=1e-12)
+    assert np.isnan(auroc(a, b[:0]))
+
+
+def ranked(held, departed, wrong, **parameters):
+    """A selector settled on components, with a classifier that errs on the rows `wrong`."""
+    P = np.where(wrong[:, None], [[0.1, 0.9]], [[0.9, 0.1]])
+    return settled(DensitySelector(**parameters), held, departed, proba=P)
+
+
+def test_the_criterion_is_the_mean_of_errors_and_departures(rng):
+    m, wrong = 1000, np.arange(1000) < 100
+    a, b = rng.normal(size=m) - 2.0 * wrong, rng.normal(size=m)
+    departed = {"one": {"a": rng.normal(-1, 1, 200), "b": rng.normal(-3, 1, 200)}}
+    selector = ranked({"a": a, "b": b}, departed, wrong, fuse=False)
+    rows = {row["name"]: row for row in selector.ranking_}
+    for name, s in {"a": a, "b": b}.items():
+        errors = roc_auc_score(~wrong, s)
+        made = roc_auc_score(np.r_[np.ones(m), np.zeros(200)], np.r_[s, departed["one"][name]])
+        assert rows[name]["errors"] == pytest.approx(errors)
+        assert rows[name]["departures"] == rows[name]["one"] == pytest.approx(made)
+        assert rows[name]["score"] == pytest.approx((errors + made) / 2)
+    assert (selector.choice_, selector.runner_up_) == ("a", "b")
+
+
+def test_standard_error_is_that_of_resampling(rng):
+    wrong = np.arange(400) < 40
+    a = rng.normal(size=400) - 1.0 * wrong
+    selector = ranked({"a": a, "b": rng.normal(size=400)}, {}, wrong, fuse=False)
+    resampled = []
+    for _ in range(400):
+        right_rows, wrong_rows = rng.choice(360, 360) + 40, rng.choice(40, 40)
+        resampled.append(auroc(a[right_rows], a[wrong_rows]))
+    row = next(r for r in selector.ranking_ if r["name"] == "a")
+    assert row["standard_error"] == pytest.approx(np.std(resampled), rel=0.2)
+
+
+def test_the_fusion_is_left_only_for_more_than_a_standard_error(rng):
+    wrong = np.arange(2000) < 200
+    good = rng.normal(size=2000) - 2.0 * wrong
+    made = {"good": rng.normal(-2, 1, 500)}
+    twin = {"twin": good + 0.01 * rng.normal(size=2000)}
+    close = ranked({"good": good} | twin, {"one": made | {"twin": made["good"]}}, wrong)
+    # one that is sure of the errors spoils the fusion, which still gives it a vote
+    poor = {"poor": rng.normal(size=2000) + np.where(wrong, 0.0, rng.choice([-9.0, 0.0], 2000))}
+    clear = ranked({"good": good} | poor, {"one": made | {"poor": rng.normal(-9, 1, 500)}}, wrong)
+    assert close.choice_ == "fused" and clear.choice_ == "good"
+    best = clear.ranking_[0]
+    fused = next(row for row in clear.ranking_ if row["name"] == "fused")
+    assert fused["score"] < best["score"] - best["standard_error"]
+
+
+def test_a_density_that_is_blind_to_distance_is_not_chosen_alone(rng):
+    y = np.arange(600) % 3
+    angle = 2 * np.pi * y / 3 + 0.05 * rng.normal(size=600)
+    X = np.column_stack([np.cos(angle), np.sin(angle)]) * rng.uniform(1, 3, (600, 1))
+    candidates = [("unit", make_pipeline(Normalizer(), KNNDensity())), ("plain", GDADensity())]
+    for fuse in (True, False):
+        selector = DensitySelector(candidates, fuse=fuse).fit(X, y)
+        assert selector.choice_ != "unit" and selector.blind_ == {"unit"}
+        lowest = selector.score_samples(X).min()
+        assert (selector.score_samples(1000 * X) < lowest).all()
+
+
+def test_candidates_may_be_pipelines_and_failures_are_kept():
+    X, y = load_iris(return_X_y=True)
+    candidates = [
+        ("unit", make_pipeline(Normalizer(), GaussianDensity())),
+        ("many", KNNDensity(n_neighbors=10_000)),
+    ]
+    clf = DIPClassifier(LogisticRegression(max_iter=500), DensitySelector(candidates)).fit(X, y)
+    last = clf.density_.ranking_[-1]
+    assert last["name"] == "many" and "n_neighbors must lie in" in last["failed"]
+    assert {row["name"] for row in clf.density_.ranking_} == {"fused", "unit", "many"}
+
+
+def test_the_choice_is_the_same_for_shuffled_rows(rng):
+    X, y = load_iris(return_X_y=True)
+    order = rng.permutation(len(X))
+    a = DIPClassifier(LogisticRegression(max_iter=2000), random_state=0).fit(X, y)
+    b = clone(a).fit(X[order], y[order])
+    assert a.density_.choice_ == b.density_.choice_
+    np.testing.assert_allclose(a.score_samples(X), b.score_samples(X), atol=1e-3)
