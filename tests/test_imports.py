@@ -38,7 +38,7 @@ INSIDE_FUNCTIONS = {
     ("_self_report", "explanation"),
     ("_state", "density"),
     ("_state", "density._gaussian"),
-    ("_state", "density.fused"),
+    ("_state", "density._normal_scores"),
     ("_state", "evidence"),
     ("_state", "preprocessing"),
     ("classifier", "density.gda"),

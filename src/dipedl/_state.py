@@ -39,7 +39,7 @@ def _types() -> dict[str, tuple[ModuleType, str]]:
     from .calibration import Calibration
     from .classifier import DIPClassifier
     from .density._gaussian import GaussianFactor
-    from .density.fused import NormalScores
+    from .density._normal_scores import NormalScores
     from .detector import OODDetector
     from .evidence_model import EvidenceModel
     from .moments import Moments

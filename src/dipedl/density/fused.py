@@ -9,21 +9,12 @@ import numpy as np
 from scipy import special
 
 from .._scores import auroc
-from ..evidence import RankNormal
-from ..evidence._logistic import lower_tail_unit
 from ._bank import CLASSIFIER, Candidates, DensityBank, Rows
+from ._normal_scores import NormalScores
 
 __all__ = ["FusedDensity"]
 
 _TIE_BREAK = 1e-3
-
-
-class NormalScores(RankNormal):
-    """Normal scores of ranks, with the slope of the lower tail beyond the ranks."""
-
-    def _learn(self, scores: Rows, weights: Rows) -> None:
-        super()._learn(scores, weights)
-        self.scale_ = lower_tail_unit(scores, weights, "the normal scores of a component")
 
 
 class FusedDensity(DensityBank):
@@ -136,10 +127,11 @@ class FusedDensity(DensityBank):
     def combine(self, scores: Mapping[str, Rows]) -> Rows:
         """The fused score s, shape (n,), in standard deviations."""
         z = {name: part.transform(scores[name]) for name, part in self.normal_scores_.items()}
+        # One without a vote is not asked: nothing times an infinite objection is no number.
         objections = [
-            self.weights_[name]
-            * special.log_ndtr(z[name] + (0.0 if name == CLASSIFIER else self.silence))
-            for name in z
+            weight * special.log_ndtr(z[name] + (0.0 if name == CLASSIFIER else self.silence))
+            for name, weight in self.weights_.items()
+            if weight > 0
         ]
         mean = np.mean(list(z.values()), axis=0)
         return np.asarray(-np.sqrt(-2 * np.sum(objections, axis=0)) + _TIE_BREAK * mean)
