@@ -8,15 +8,17 @@ import pandas as pd
 import pytest
 from scipy import special
 from sklearn.base import BaseEstimator, ClassifierMixin, DensityMixin, clone
+from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_breast_cancer, load_iris, make_blobs
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from dipedl import DIPClassifier, _held_out
 from dipedl.density import DensitySelector, GaussianDensity, GDADensity, RelativeDensity
+from dipedl.departures import KINDS
 from dipedl.evidence import CautionBudget, QuantileEvidence, ZScore
 from dipedl.temperature import Temperature
 
@@ -306,6 +308,46 @@ def test_a_frame_is_asked_about_departures_like_an_array():
     from_frame, from_array = quick().fit(frame, Y), quick().fit(X, Y)
     assert from_frame.density_.ranking_[0]["departures"] > 0.5
     np.testing.assert_allclose(from_frame.score_samples(frame), from_array.score_samples(X))
+
+
+def coded(codes):
+    """Iris with a column of categories, and features and classifier that encode it."""
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(code=codes)
+    features = make_column_transformer(
+        (OneHotEncoder(sparse_output=False), ["code"]), (StandardScaler(), list("abcd"))
+    )
+    clf = DIPClassifier(
+        make_pipeline(clone(features), LogisticRegression(max_iter=500)),
+        DensitySelector(TWO),
+        features=features,
+    )
+    return clf, frame
+
+
+def test_departures_that_an_encoder_refuses_are_left_out_with_a_warning(rng):
+    clf, frame = coded(rng.choice([1, 3, 7], len(X)))
+    with pytest.warns(
+        UserWarning, match="'(blended|noised)' are left out.*unknown categories"
+    ):
+        clf.fit(frame, Y)
+    assert set(clf.density_.ranking_[0]) & {*KINDS} == {"pasted", "permuted"}
+
+
+@pytest.mark.parametrize("form", ["category", "string", object])
+def test_categories_and_text_give_no_departures_even_if_they_are_spelt_as_numbers(form, rng):
+    codes = rng.choice([1, 3, 7], len(X))
+    column = pd.Series(codes if form == "category" else codes.astype(str)).astype(form)
+    clf, frame = coded(column)
+    clf.fit(frame, Y)
+    assert not set(clf.density_.ranking_[0]) & {*KINDS}
+    assert (clf.predict(frame) == Y).mean() > 0.95
+
+
+def test_an_array_of_objects_gives_departures_if_it_holds_numbers():
+    clf = quick().fit(X.astype(object), Y)
+    assert set(clf.density_.ranking_[0]) >= {*KINDS}
+    spelt = DIPClassifier(density=DensitySelector(TWO)).fit(X.astype(str).astype(object), Y)
+    assert not set(spelt.density_.ranking_[0]) & {*KINDS}
 
 
 @pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int64, float, str, bool, object])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -55,29 +56,53 @@ class Asked:
         return None if self.view is None else self.view.proba(self.X)
 
     def departures(self, random_state: int) -> dict[str, dict[str, np.ndarray]]:
-        """Components of synthetic departures from the rows, by kind."""
+        """Components of synthetic departures from the rows, by kind.
+
+        With a warning, without the kinds that the features or the classifier refuse: between two
+        codes of a category there may be no third.
+        """
         labels = np.zeros(self.X.shape[0]) if self.y is None else self.y
         rows = _numbers(self.X)
         made = synthetic_departures(rows, labels, sample_weight=self.w, random_state=random_state)
-        return {kind: self._components(_like(self.X, rows)) for kind, rows in made.items()}
+        asked = {kind: self._asked(kind, _like(self.X, rows)) for kind, rows in made.items()}
+        return {
+            kind: self.density.component_scores(*given)
+            for kind, given in asked.items()
+            if given is not None
+        }
 
-    def _components(self, X: Any) -> dict[str, np.ndarray]:
-        proba = None if self.view is None else self.view.proba(X)
-        found: dict[str, np.ndarray] = self.density.component_scores(
-            feature_array(self.features, X), proba
-        )
-        return found
+    def _asked(self, kind: str, X: Any) -> tuple[np.ndarray, np.ndarray | None] | None:
+        """Features and class probabilities of X; None if it is refused."""
+        try:
+            proba = None if self.view is None else self.view.proba(X)
+            return feature_array(self.features, X), proba
+        except (TypeError, ValueError) as error:
+            warnings.warn(
+                f"synthetic departures of kind {kind!r} are left out of the choice of a density: "
+                f"features or classifier refuse them ({type(error).__name__}: {error})",
+                UserWarning,
+                stacklevel=2,
+            )
+            return None
 
 
 def _numbers(X: Any) -> Any:
     """The numbers in a DataFrame or an array of objects; anything else as it is."""
+    if hasattr(X, "iloc") and any(_is_category_or_text(dtype) for dtype in X.dtypes):
+        return X
     values = X.to_numpy() if hasattr(X, "iloc") else X
     if getattr(getattr(values, "dtype", None), "kind", None) != "O":
         return values
     try:
-        return values.astype(np.float64)
-    except (TypeError, ValueError):
+        # Numbers that are spelt out stay text.
+        numeric = np.asarray(values.tolist()).dtype.kind in "biuf"
+    except ValueError:
         return values
+    return values.astype(np.float64) if numeric else values
+
+
+def _is_category_or_text(dtype: Any) -> bool:
+    return not isinstance(dtype, np.dtype) and getattr(dtype, "kind", "O") == "O"
 
 
 def _like(X: Any, rows: np.ndarray) -> Any:
