@@ -1,4 +1,4 @@
-"""Run every benchmark; those on full MNIST only where DIPEDL_DATA says where the files lie."""
+"""Run every benchmark; those on full data sets only where DIPEDL_DATA says where the files lie."""
 
 import os
 import subprocess
@@ -14,8 +14,9 @@ NAMES = (
     "mnist_pixels",
     "select_density",
     "dip_edl_time",
+    "likelihood_failure",
 )
-NEED_MNIST = ("mnist_pixels", "select_density", "dip_edl_time")
+NEED_MNIST = ("mnist_pixels", "select_density", "dip_edl_time", "likelihood_failure")
 
 
 def main() -> None:
