@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from sklearn.base import BaseEstimator
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits, make_blobs
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
@@ -17,11 +17,13 @@ from sklearn.linear_model import LogisticRegression
 
 from dipedl import DIPClassifier
 from dipedl.calibration import Calibration
+from dipedl.density import GDADensity
 from dipedl.diagnostics import Diagnosis, Finding, diagnose
 from dipedl.diagnostics._classes import _holm
 from dipedl.diagnostics._held_out import HeldOut
 from dipedl.diagnostics._information import _auroc_sd
 from dipedl.diagnostics._probabilities import _before_and_after
+from dipedl.evidence import CautionBudget, NatPNBudget
 
 CV = "5-fold cross-fitting of 2000 inputs"
 N, K = 2000.0, 3
@@ -353,6 +355,32 @@ def test_costs_are_those_of_the_posterior_mean():
     assert numbers["labels_changed"] == 0
     moved = found(clf)["evidence_scale"].numbers["mass_moved"]
     assert moved == pytest.approx(0.5 * np.abs(mean - c.proba).sum(axis=1).mean())
+
+
+@pytest.mark.parametrize(
+    "normalizer",
+    [
+        CautionBudget(0.1),
+        CautionBudget(0.05, "nll"),
+        CautionBudget(0.1, "accuracy"),
+        NatPNBudget(2),
+        NatPNBudget(2, "exp"),
+    ],
+)
+def test_what_a_budget_allows_is_no_cause_for_concern(normalizer):
+    clf = DIPClassifier(density=GDADensity(), normalizer=normalizer)
+    codes = clf.fit(*make_blobs(400, centers=3, cluster_std=2.0, random_state=0)).diagnose().codes
+    # That of natural posterior networks looks at no held-out loss.
+    assert ("evidence_cost" in codes) == isinstance(normalizer, CautionBudget)
+
+
+def test_a_classifier_that_hardly_errs_may_spend_what_a_row_costs():
+    c = healthy()
+    P = np.where(np.arange(K) == c.labels[:, None], 0.9999, 0.0001 / (K - 1))
+    budget = CautionBudget().fit(c.scores, proba=P, y=c.labels, n=N, prior=np.ones(K))
+    held = replace(c, proba=P)
+    cost = found(model(held, budget))["evidence_cost"].numbers
+    assert cost["brier_cost_relative"] > 1 and cost["budget"] > 1
 
 
 def test_rows_that_weigh_two_are_two_rows():

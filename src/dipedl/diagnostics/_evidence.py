@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..evidence import CautionBudget
 from ._finding import Finding, Number
 from ._held_out import HeldOut
 
@@ -57,7 +58,7 @@ def _reach(held: HeldOut) -> Finding:
 
 
 def _nearer(normalizer: Any) -> str:
-    if hasattr(normalizer, "budget"):
+    if isinstance(normalizer, CautionBudget):
         return "Raise the budget of the normalizer, or lower gamma."
     return (
         "Use the default normalizer, CautionBudget(), which puts the loss where held-out data "
@@ -126,7 +127,8 @@ def _rarity(numbers: dict[str, Number]) -> str:
 def _cost(held: HeldOut) -> Finding:
     numbers = _cost_numbers(held)
     budget = _budget(held.normalizer)
-    numbers["budget"] = budget
+    if np.isfinite(budget):
+        numbers["budget"] = budget
     relative = float(numbers["brier_cost"]) / max(float(numbers["brier_bare"]), _TINY)
     numbers["brier_cost_relative"] = relative
     text = _cost_text(numbers)
@@ -182,8 +184,15 @@ def _noise(held: HeldOut) -> float:
 
 
 def _budget(normalizer: Any) -> float:
-    """Relative Brier cost that the normaliser was told it may spend."""
-    return float(getattr(normalizer, "budget", _BUDGET))
+    """Relative Brier cost that the normaliser may spend; none is set by a budget of another kind.
+
+    What a `CautionBudget` allows may be more than its share, where the classifier hardly errs.
+    """
+    if not isinstance(normalizer, CautionBudget):
+        return _BUDGET
+    if normalizer.measure != "brier":
+        return np.inf
+    return normalizer.allowed_loss_ / max(normalizer.full_loss_, _TINY) - 1
 
 
 def _cost_text(numbers: dict[str, Number]) -> str:
