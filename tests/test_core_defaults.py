@@ -10,6 +10,7 @@ from scipy import special
 from sklearn.base import BaseEstimator, ClassifierMixin, DensityMixin, clone
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_breast_cancer, load_iris, make_blobs
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
@@ -326,9 +327,7 @@ def coded(codes):
 
 def test_departures_that_an_encoder_refuses_are_left_out_with_a_warning(rng):
     clf, frame = coded(rng.choice([1, 3, 7], len(X)))
-    with pytest.warns(
-        UserWarning, match="'(blended|noised)' are left out.*unknown categories"
-    ):
+    with pytest.warns(UserWarning, match="'(blended|noised)' are left out.*unknown categories"):
         clf.fit(frame, Y)
     assert set(clf.density_.ranking_[0]) & {*KINDS} == {"pasted", "permuted"}
 
@@ -370,6 +369,16 @@ class Own(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X):
         return self.model_.predict_proba(X)[:, ::-1]
+
+
+@pytest.mark.parametrize(("first", "then"), [(str, object), (object, str)])
+def test_text_is_text_in_an_array_of_objects_too(first, then):
+    frozen = FrozenEstimator(GaussianNB().fit(X, NAMES.astype(first)))
+    clf = DIPClassifier(frozen, GDADensity()).fit(X, NAMES.astype(then))
+    clf.calibrate(X, NAMES.astype(first)).calibrate(X, NAMES.astype(then))
+    assert clf.score(X, NAMES) > 0.9
+    with pytest.raises(ValueError, match="the same labels"):
+        clf.calibrate(X, Y)
 
 
 def test_a_classifier_with_its_own_order_of_classes():

@@ -84,7 +84,7 @@ def known_classes(estimator: Any, y: np.ndarray) -> np.ndarray:
             f"the frozen estimator {estimator!r} has no classes_; fit it before it is frozen"
         )
     known = np.asarray(estimator.classes_)
-    if (known.dtype.kind in "US") != (found.dtype.kind in "US"):
+    if _text(known) != _text(found):
         raise ValueError(
             f"y holds labels of dtype {found.dtype}, the fitted estimator of {known.dtype}: "
             "give it the labels that it was fitted with"
@@ -96,6 +96,12 @@ def known_classes(estimator: Any, y: np.ndarray) -> np.ndarray:
             f"it knows {known.tolist()}"
         )
     return known
+
+
+def _text(labels: np.ndarray) -> bool:
+    """Whether the labels are text, in an array of text or of objects."""
+    of_objects = labels.dtype.kind == "O" and all(isinstance(label, str) for label in labels)
+    return labels.dtype.kind in "US" or of_objects
 
 
 def check_class_counts(y: np.ndarray) -> None:
@@ -168,7 +174,7 @@ def calibration_rows(
         return X, None
     y = column_or_1d(calibration[1], warn=True)
     check_consistent_length(X, y)
-    if (y.dtype.kind in "US") != (np.asarray(classes).dtype.kind in "US"):
+    if _text(y) != _text(np.asarray(classes)):
         raise ValueError(
             f"y of the calibration rows has dtype {y.dtype}, that of fit {classes.dtype}: "
             "give both the same labels"

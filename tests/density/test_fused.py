@@ -86,6 +86,15 @@ def test_a_component_that_tells_nothing_apart_has_no_vote(components):
     assert density.weights_["b"] < 0.02 < 0.9 < density.weights_["a"]
 
 
+def test_a_component_without_a_vote_may_be_infinitely_low(components):
+    held, departed = components
+    departed["kind"]["b"] = departed["kind"]["b"] + 3
+    density = settled(FusedDensity(), held, departed)
+    low = {"a": np.zeros(3), "b": np.array([0.0, -1e200, -np.inf]), "classifier": np.zeros(3)}
+    assert density.weights_["b"] == 0
+    assert not np.isnan(density.combine(low)).any()
+
+
 def test_without_departures_all_weigh_the_same(components):
     assert set(settled(FusedDensity(), components[0], {}).weights_.values()) == {1.0}
 
