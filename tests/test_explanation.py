@@ -1,6 +1,7 @@
 """Cards: what they say is what the parts of the model say, by name, as values, text and picture."""
 
 import json
+from copy import copy
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 from dipedl import DIPClassifier
 from dipedl.density import (
     BlockSumDensity,
+    FusedDensity,
     GDADensity,
     KernelDensity,
     KNNDensity,
@@ -174,6 +176,50 @@ def test_parts_of_the_default_density(data):
         assert f"by {part['part']!r}" in str(card)
         assert np.isfinite(part["score"])
     assert min(part["normal_score"] for part in card.parts) < -2
+
+
+def test_rows_that_weigh_two_are_two_rows(data):
+    clf, twice = fitted(data, FusedDensity([("own", GDADensity())])), np.arange(60) % 3
+    X, y = data[0].iloc[:60], data[1][:60]
+    weighted, copied = copy(clf), copy(clf)
+    weighted.calibrate(X, y, sample_weight=twice)
+    copied.calibrate(X.iloc[np.arange(60).repeat(twice)], y.repeat(twice))
+    for a, b in zip(*(explain(c, data[0].iloc[:20]) for c in (weighted, copied)), strict=True):
+        assert a.held_out == b.held_out == 60
+        assert a.p_value == pytest.approx(b.p_value)
+        assert a.typical_score == pytest.approx(b.typical_score)
+        for one, other in zip(a.parts, b.parts, strict=True):
+            assert one["normal_score"] == pytest.approx(other["normal_score"])
+
+
+def test_the_network_is_asked_once(data):
+    class Counting(LogisticRegression):
+        asked = 0
+
+        def predict_proba(self, X):
+            Counting.asked += 1
+            return super().predict_proba(X)
+
+    clf = DIPClassifier(Counting(), GDADensity(), cv="in-sample").fit(*data)
+    Counting.asked = 0
+    explain(clf, data[0].iloc[:5])
+    assert Counting.asked == 1
+
+
+def test_evidence_beyond_all_numbers_is_infinite(data):
+    clf = fitted(data, GDADensity(), normalizer=MuchEvidence())
+    (card,) = explain(clf, data[0].iloc[:1])
+    assert card.to_dict()["evidence"] == "inf" and "inf of 300" in str(card)
+
+
+class MuchEvidence:
+    """Evidence of e^1000."""
+
+    def fit(self, log_density, sample_weight=None, *, source=""):
+        return self
+
+    def transform(self, log_density):
+        return np.asarray(log_density) + 1000.0
 
 
 DENSITIES = [GDADensity(), KNNDensity(4), RelativeDensity(), KernelDensity(), None]

@@ -57,7 +57,7 @@ PARTS = {
     "baselines": {"nn", "density"},
     "plots": {"decisions", "metrics"},
     "diagnostics": {"evidence", "metrics"},
-    "explanation": {"plots"},
+    "explanation": {"decisions", "evidence", "plots"},
 }
 
 

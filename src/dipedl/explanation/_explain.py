@@ -8,7 +8,12 @@ import numpy as np
 from scipy import special
 from sklearn.utils.validation import check_is_fitted
 
+from .._kinds import most_probable
+from .._scores import placements
+from .._validation import known_inputs
 from ..calibration import Calibration
+from ..decisions.p_values import conformal_p_values
+from ..evidence import weighted_quantile
 from ._card import Card
 from ._readings import names_after, read_rows
 
@@ -56,13 +61,17 @@ def explain(clf: Any, X: Any, top: int = 5) -> list[Card]:
     if top < 1:
         raise ValueError(f"top must be >= 1, got {top!r}")
     check_is_fitted(clf, "evidence_")
-    known = clf._known(X)
-    dirichlet, bare = clf.predict_dirichlet(X), clf.bare_proba(X)
-    scores, p_values, labels = clf.score_samples(X), clf.p_value(X), clf.predict(X)
-    parts = _parts(clf, clf.evidence_.transform(known), clf._proba(known), top)
-    evidence = np.exp(np.asarray(dirichlet.log_evidence))
-    held: Calibration = clf.evidence_.calibration_
-    typical = float(np.quantile(held.scores, _MEDIAN, method="inverted_cdf"))
+    known, evidence_side = known_inputs(clf, X), clf.evidence_
+    held: Calibration = evidence_side.calibration_
+    Z, proba = evidence_side.transform(known), clf._proba(known)
+    bare, scores = evidence_side.calibrated(proba), evidence_side.score_features(Z, proba)
+    dirichlet = clf._dirichlet(bare, scores)
+    labels = clf.classes_[most_probable(dirichlet.concentration, bare)]
+    p_values = conformal_p_values(scores, held.scores, held.weights)
+    parts = _parts(clf, Z, proba, top)
+    with np.errstate(over="ignore"):
+        evidence = np.exp(np.asarray(dirichlet.log_evidence))
+    typical = weighted_quantile(held.scores, _MEDIAN, held.weights)
     return [
         Card(
             class_names=tuple(str(name) for name in np.asarray(clf.classes_).tolist()),
@@ -70,7 +79,7 @@ def explain(clf: Any, X: Any, top: int = 5) -> list[Card]:
             bare=bare[i],
             dirichlet=dirichlet[i],
             evidence=float(evidence[i]),
-            n=float(clf.evidence_.n_),
+            n=float(evidence_side.n_),
             p_value=float(p_values[i]),
             held_out=held.total,
             false_alarm_rate=float(clf.false_alarm_rate),
@@ -111,17 +120,15 @@ def _parts(clf: Any, Z: np.ndarray, proba: np.ndarray, top: int) -> list[list[di
     return parts
 
 
-def _standing(z: float | None) -> dict[str, float]:
-    return {} if z is None else {"normal_score": z}
-
-
 def _normal_scores(held: Calibration, name: str, scores: np.ndarray) -> list[float | None]:
     """Standard-normal score of each score's rank among the held-out ones of the same part."""
     if held.components is None or name not in held.component_names:
         return [None] * len(scores)
-    column = np.sort(held.components[:, held.component_names.index(name)])
-    below = np.searchsorted(column, scores, side="right")
-    return [float(z) for z in special.ndtri((below + 0.5) / (len(column) + 1))]
+    column = held.components[:, held.component_names.index(name)]
+    share = placements(column, scores, held.weights)
+    # One row's half stays at either end, where a normal score would be infinite.
+    normal = special.ndtri((share * held.total + 0.5) / (held.total + 1))
+    return [float(z) for z in normal]
 
 
 def _feature_names(clf: Any, p: int) -> list[str]:
