@@ -10,6 +10,7 @@ from dipedl.baselines import DDU, Energy, MaxSoftmax
 from dipedl.bench.build import accepts, build, class_of
 from dipedl.bench.cached import CachedClassifier, CachedDensity, RowNumbers, stacked
 from dipedl.density import GDADensity
+from dipedl.evidence import ZScore
 from dipedl.nn import MLP, TorchClassifier, Training
 
 
@@ -104,7 +105,8 @@ def test_dip_edl_on_stored_answers_is_the_paper_s_on_network_and_density(trained
     net, density, X, y, cached, table, rows = trained
     direct = DIPClassifier.paper(FrozenEstimator(net), FrozenEstimator(density)).fit(X["train"], y)
     parts = FrozenEstimator(cached), FrozenEstimator(table)
-    from_table = DIPClassifier(*parts, features="passthrough", cv="in-sample")
+    paper = {"normalizer": ZScore(), "calibrator": "passthrough", "cv": "in-sample"}
+    from_table = DIPClassifier(*parts, features="passthrough", **paper)
     from_table.fit(rows["train"], y)
     for split in X:
         expected = direct.predict_dirichlet(X[split])

@@ -18,6 +18,7 @@ from dipedl.bench.runner import _Run
 from dipedl.bench.suite import parse_suite
 from dipedl.bench.worker import train_part
 from dipedl.density import GDADensity
+from dipedl.evidence import ZScore
 from dipedl.nn import MLP, TorchClassifier, Training
 from dipedl.preprocessing import LogitPixels
 
@@ -31,6 +32,7 @@ shrinkage = 0.1
 [methods.dip-edl-logits]
 title = "DIP-EDL on logits"
 estimator = "DIPClassifier"
+calibrator = "passthrough"
 classifier = "net"
 density = "logits"
 statistics = "validation"
@@ -83,9 +85,15 @@ def test_dip_edl_on_stored_answers_is_dip_edl_on_the_network(trained):
     net = TorchClassifier(MLP(hidden=(16,)), training=TRAINING, random_state=SEED)
     net.fit(splits.X["train"], splits.y["train"])
     direct = DIPClassifier(
-        FrozenEstimator(net), GDADensity(), features=FrozenEstimator(net), gamma=2.0, cv="in-sample"
+        FrozenEstimator(net),
+        GDADensity(),
+        features=FrozenEstimator(net),
+        normalizer=ZScore(),
+        calibrator="passthrough",
+        gamma=2.0,
+        cv="in-sample",
     ).fit(splits.X["train"], splits.y["train"])
-    direct.calibrate(splits.X["validation"])
+    direct.calibrate(splits.X["validation"], splits.y["validation"])
     stored = arrays["dip-edl-features", "method"]
     for split in ("test", "ood/kmnist"):
         expected = direct.uncertainty(splits.X[split])

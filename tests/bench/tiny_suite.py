@@ -28,6 +28,8 @@ features = "network"
 [methods.dip-edl]
 title = "DIP-EDL"
 estimator = "DIPClassifier"
+calibrator = "passthrough"
+normalizer = { name = "ZScore" }
 classifier = "net"
 density = "gaussian"
 uncertainty = "log_density"
@@ -35,6 +37,8 @@ uncertainty = "log_density"
 [methods.dip-edl-features]
 title = "DIP-EDL on features"
 estimator = "DIPClassifier"
+calibrator = "passthrough"
+normalizer = { name = "ZScore" }
 classifier = "net"
 density = "classes"
 statistics = "validation"

@@ -240,7 +240,12 @@ def _fitted(
     network = TorchClassifier(MLP((64, 64)), training, random_state=seed, precision="float64")
     part = _flow(training, seed) if density is None else clone(density)
     raw = DIPClassifier(
-        network, part, normalizer=Identity(), features="passthrough", cv="in-sample"
+        network,
+        part,
+        normalizer=Identity(),
+        calibrator="passthrough",
+        features="passthrough",
+        cv="in-sample",
     )
     seconds = {EDL: _timed(edl, X, y), RAW: _timed(raw, X, y)}
     # the same network and the same density: only the normaliser differs
@@ -248,6 +253,7 @@ def _fitted(
         FrozenEstimator(raw.estimator_),
         FrozenEstimator(raw.density_),
         normalizer=ZScore(),
+        calibrator="passthrough",
         features="passthrough",
         cv="in-sample",
     )

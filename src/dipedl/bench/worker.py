@@ -177,7 +177,7 @@ def _fit(
     taken = {name: value for name, value in options.items() if accepts(model.fit, name)}
     model.fit(X["train"], y["train"], **taken)
     if job.statistics == "validation":
-        model.calibrate(X["validation"])
+        model.calibrate(X["validation"], y["validation"])
 
 
 def _answers(model: Any, job: Job, X: Mapping[str, np.ndarray], costs: Costs) -> Arrays:
