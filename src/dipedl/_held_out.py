@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
 
@@ -49,7 +50,7 @@ class Asked:
     @property
     def staged(self) -> bool:
         """Whether the density learns from held-out rows how to use its components."""
-        return hasattr(self.density, "settle")
+        return is_staged(self.density)
 
     def proba(self) -> np.ndarray | None:
         """Class probabilities of the rows, if there is a classifier."""
@@ -148,9 +149,16 @@ def collected(asked: Sequence[Asked], density: Any, source: str, random_state: i
     )
 
 
+def is_staged(density: Any) -> bool:
+    """Whether a density has its parts fitted first and settles how to use them; frozen, it has."""
+    return hasattr(density, "settle") and not isinstance(density, FrozenEstimator)
+
+
 def has_proba(density: Any) -> bool:
-    """Whether a density takes the classifier's probabilities."""
-    return hasattr(density, "fit") and has_fit_parameter(density, "proba")
+    """Whether a density takes the classifier's probabilities; frozen, whether it was given them."""
+    inner = density.estimator if isinstance(density, FrozenEstimator) else density
+    takes = hasattr(inner, "fit") and has_fit_parameter(inner, "proba")
+    return takes and bool(getattr(inner, "with_classifier_", True))
 
 
 def enough(pairs: Iterable[tuple[np.ndarray, np.ndarray]]) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -74,7 +74,9 @@ def take_input_tags(tags: Tags, estimator: Any) -> Tags:
 
 def for_folds(fitted: Any, density: Any) -> Any:
     """The density to fit in the folds: with what all rows have settled, where it can say so."""
-    settled = getattr(fitted, "for_folds", None)
+    # A frozen one hands on every attribute of what it holds, and is to stay as it is.
+    frozen = isinstance(fitted, FrozenEstimator)
+    settled = None if frozen else getattr(fitted, "for_folds", None)
     return density if settled is None else settled()
 
 

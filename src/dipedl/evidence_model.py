@@ -14,7 +14,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from ._classifier_view import ClassifierView
-from ._held_out import Asked, collected, enough, has_proba, rows_of, scored
+from ._held_out import Asked, collected, enough, has_proba, is_staged, rows_of, scored
 from ._parts import (
     as_density,
     check_seed,
@@ -259,7 +259,7 @@ class EvidenceModel(BaseEstimator):
         X: Any,
     ) -> Any:
         model = as_density(density, self.random_state)
-        if hasattr(model, "settle"):
+        if is_staged(model):
             return model.fit_parts(Z, y, w)
         proba = view.proba(X) if view is not None and has_proba(model) else None
         return fitted_density(density, Z, y, w, self.random_state, proba)
