@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,8 @@ def known_inputs(model: Any, X: Any) -> Any:
 
 def rate_in_range(rate: float, name: str = "false_alarm_rate") -> None:
     """Raise ValueError unless 0 < rate < 1."""
+    if not isinstance(rate, int | float | np.number):
+        raise TypeError(f"{name} must be a number strictly between 0 and 1, got {rate!r}")
     if not 0 < rate < 1:
         raise ValueError(f"{name} must lie strictly between 0 and 1, got {rate!r}")
 
@@ -169,11 +172,19 @@ def calibration_rows(
         raise TypeError(
             f"calibration must be a pair (X, y) of held-out rows, got {type(calibration).__name__}"
         )
-    X = known_inputs(model, calibration[0])
-    if calibration[1] is None:
+    try:
+        X = known_inputs(model, calibration[0])
+        y = None if calibration[1] is None else column_or_1d(calibration[1], warn=True)
+        check_consistent_length(X, y)
+    except ValueError as error:
+        raise ValueError(f"calibration rows: {error}") from error
+    if X.shape[0] < 2:
+        raise ValueError(
+            "calibration rows: 1 row cannot show how scores vary; give 100 or more, or leave "
+            "calibration out and the rows in fit, which then holds rows out by itself"
+        )
+    if y is None:
         return X, None
-    y = column_or_1d(calibration[1], warn=True)
-    check_consistent_length(X, y)
     if _text(y) != _text(np.asarray(classes)):
         raise ValueError(
             f"y of the calibration rows has dtype {y.dtype}, that of fit {classes.dtype}: "
@@ -184,5 +195,13 @@ def calibration_rows(
         raise ValueError(
             f"y of the calibration rows holds labels {unseen.tolist()} that fit has not seen, the "
             f"classes are {np.asarray(classes).tolist()}; drop those rows, or fit with them"
+        )
+    if len(np.unique(y)) < 2:
+        warnings.warn(
+            f"the calibration rows are all of class {y[:1].tolist()}: temperature, evidence and "
+            "thresholds are learned for it alone, and inputs of other classes may be flagged as "
+            "foreign; give rows of every class",
+            UserWarning,
+            stacklevel=3,
         )
     return X, y

@@ -467,7 +467,10 @@ def check_simplex(name: str, p: Array, tolerance: float = 1e-3) -> None:
     """Raise ValueError unless every row of `p` (n, k) is a probability vector."""
     xp = namespace(p)
     if not bool(xp.isfinite(p).all()) or bool((p < 0).any()):
-        raise ValueError(f"{name} must hold finite probabilities >= 0")
+        raise ValueError(
+            f"{name} must hold finite probabilities >= 0, got entries from {float(p.min()):.6g} to "
+            f"{float(p.max()):.6g}; apply a softmax to logits or scores"
+        )
     sums = xp.sum(p, axis=-1)
     if bool((xp.abs(sums - 1) > tolerance).any()):
         worst = float(sums[int(xp.abs(sums - 1).argmax())])

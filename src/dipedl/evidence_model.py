@@ -161,7 +161,7 @@ class EvidenceModel(BaseEstimator):
         if alpha is None:
             return float(self.offset_)
         rate_in_range(alpha, "alpha")
-        return _threshold(self.calibration_, alpha)
+        return _threshold(self.calibration_, alpha, "alpha")
 
     def _learned(self, asked: list[Asked], source: str) -> Self:
         """Everything that is learned from held-out rows."""
@@ -271,12 +271,12 @@ class EvidenceModel(BaseEstimator):
         return fitted_features(features, X, y, w, self.random_state)
 
 
-def _threshold(held: Calibration, rate: float) -> float:
+def _threshold(held: Calibration, rate: float, name: str = "false_alarm_rate") -> float:
     """The alarm threshold, with a warning if it can never be crossed."""
     threshold = alarm_threshold(held.scores, rate, held.weights)
     if threshold == -np.inf and np.isfinite(held.scores).all():
         warnings.warn(
-            f"false_alarm_rate={rate:g} needs at least {int(np.ceil(1 / rate)) - 1} held-out "
+            f"{name}={rate:g} needs at least {int(np.ceil(1 / rate)) - 1} held-out "
             f"inputs, got {held.total:g}: predict_ood will flag nothing; hold out more "
             "(sample_weight counts rows: its sum is their number) or ask for a higher rate",
             UserWarning,

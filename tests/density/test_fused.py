@@ -228,3 +228,23 @@ def test_the_choice_is_the_same_for_shuffled_rows(rng):
     b = clone(a).fit(X[order], y[order])
     assert a.density_.choice_ == b.density_.choice_
     np.testing.assert_allclose(a.score_samples(X), b.score_samples(X), atol=1e-3)
+
+
+@pytest.mark.parametrize("candidates", ["gda", [GDADensity()], GDADensity(), [(0, GDADensity())]])
+def test_candidates_that_are_no_pairs(candidates):
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match=r"candidates must be \(name, density\) pairs.*such as"):
+        FusedDensity(candidates).fit(X, y)
+
+
+class Nowhere(GDADensity):
+    def score_samples(self, X):
+        return np.full(len(X), np.nan)
+
+
+def test_a_candidate_that_gives_nan_is_dropped_with_its_reason():
+    X, y = load_iris(return_X_y=True)
+    density = FusedDensity([("nan", Nowhere()), ("own", GDADensity())]).fit(X, y)
+    assert list(density.parts_) == ["own"] and "gave nan" in density.failed_["nan"]
+    with pytest.raises(ValueError, match=r"every candidate density failed:\n  nan: .*gave nan"):
+        FusedDensity([("nan", Nowhere())]).fit(X, y)

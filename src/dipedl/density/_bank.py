@@ -18,6 +18,7 @@ from .._scores import confidence
 from .._validation import check_weights
 from ..crossfit import content_folds, fold_pairs
 from ..departures import synthetic_departures
+from ..dirichlet import check_simplex
 from ._mixin import LogDensityMixin
 from .gda import GDADensity
 from .knn import KNNDensity
@@ -83,9 +84,11 @@ class DensityBank(LogDensityMixin, BaseEstimator, ABC):
         sample_weight : array-like, shape (n,), optional
             Counts each row that often.
         proba : array-like, shape (n, k), optional
-            Class probabilities of rows that the classifier was not fitted on.
+            Class probabilities, by a classifier that was not fitted on these rows; one column a
+            label in y, which is needed then, in sorted order.
         """
         X = validate_data(self, X, dtype=np.float64)
+        _check_proba(proba, y, len(X))
         y = np.zeros(len(X), int) if y is None else np.asarray(y)
         w = check_weights(sample_weight, X)
         P = None if proba is None else np.asarray(proba, dtype=np.float64)
@@ -128,15 +131,18 @@ class DensityBank(LogDensityMixin, BaseEstimator, ABC):
         self.parts_: dict[str, Any] = {}
         self.failed_: dict[str, str] = {}
         self.seconds_: dict[str, float] = {}
+        self.blind_: set[str] = set()
         for name, density in self._named():
             start = time.perf_counter()
             try:
-                self.parts_[name] = fitted_density(density, X, y, w, self.random_state)
+                part = fitted_density(density, X, y, w, self.random_state)
+                self.seconds_[name] = time.perf_counter() - start
+                if _blind_to_distance(part, X):
+                    self.blind_.add(name)
+                self.parts_[name] = part
             except (ValueError, TypeError, FloatingPointError, MemoryError) as error:
                 self.failed_[name] = f"{type(error).__name__}: {error}"
-            self.seconds_[name] = time.perf_counter() - start
         self._require_a_part()
-        self.blind_ = {n for n, part in self.parts_.items() if _blind_to_distance(part, X)}
         return self
 
     def for_folds(self) -> Self:
@@ -248,12 +254,17 @@ class DensityBank(LogDensityMixin, BaseEstimator, ABC):
         )
 
     def _named(self) -> Candidates:
-        named = default_candidates() if self.candidates is None else list(self.candidates)
-        names = [name for name, _ in named]
-        if not names or len(set(names)) < len(names) or CLASSIFIER in names:
+        if self.candidates is None:
+            return default_candidates()
+        try:
+            named = [(name, density) for name, density in self.candidates]
+            names = {str(name) for name, _ in named if isinstance(name, str)}
+        except (TypeError, ValueError):
+            named, names = [], set()
+        if not named or len(names) < len(named) or CLASSIFIER in names:
             raise ValueError(
                 "candidates must be (name, density) pairs with a name each, none of them "
-                f"{CLASSIFIER!r}, got the names {names}"
+                f"{CLASSIFIER!r}, such as [('gaussians', GDADensity())], got {self.candidates!r}"
             )
         return named
 
@@ -261,6 +272,17 @@ class DensityBank(LogDensityMixin, BaseEstimator, ABC):
         if not self.parts_:
             reasons = "\n".join(f"  {name}: {why}" for name, why in self.failed_.items())
             raise ValueError(f"every candidate density failed:\n{reasons}")
+
+
+def _check_proba(proba: Any, y: Any, n: int) -> None:
+    if proba is None:
+        return
+    if y is None:
+        raise ValueError("proba was given without y: errors of a classifier need the labels")
+    expected, got = (n, len(np.unique(y))), np.shape(proba)
+    if got != expected:
+        raise ValueError(f"proba must have a column for each label in y, {expected}, got {got}")
+    check_simplex("proba", np.asarray(proba, dtype=np.float64))
 
 
 def settled(part: Any, template: Any) -> Any:

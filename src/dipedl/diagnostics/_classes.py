@@ -100,13 +100,14 @@ def _thin_classes(held: HeldOut) -> Iterator[Finding]:
     rows, _, _ = _by_class(held)
     thin = np.flatnonzero(rows < _FEW_ROWS)
     if len(thin):
+        it, its = ("it", "its region looks") if len(thin) == 1 else ("them", "their regions look")
         yield Finding(
             "class_with_few_rows",
             "note",
             f"{_names(held, thin)} held out fewer than {_FEW_ROWS} times: nothing can be said "
-            "about it, and its region looks rare to the density.",
+            f"about {it}, and {its} rare to the density.",
             {f"rows of {held.class_names[c]}": float(rows[c]) for c in thin},
-            "Collect more rows of it.",
+            f"Collect more rows of {it}, and have {it} among the rows given to calibrate.",
         )
 
 
