@@ -391,7 +391,7 @@ MUTANTS = [
     Mutant(
         "the best candidate always",
         "density/selector.py",
-        'row["score"] >= best)',
+        'not row["score"] < best)',
         "False)",
         "density/test_fused.py",
     ),

@@ -89,4 +89,5 @@ class Mahalanobis(PostHoc):
 
     def uncertainty(self, X: Any) -> np.ndarray:
         """Squared distance of each input X (n, d) to the nearest class mean, >= 0, shape (n,)."""
-        return np.asarray(self.density_.squared_distance(self._features(X)).min(axis=1))
+        Z = self._features(X)
+        return np.asarray(self.density_.squared_distance(Z).min(axis=1))

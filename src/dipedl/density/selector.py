@@ -61,7 +61,8 @@ class DensitySelector(DensityBank):
     -----
     Synthetic departures stand for unknown inputs; they are none. What they do not resemble, such as
     a new class inside the range of the known ones, they say nothing about. An equal score goes to
-    the candidate named first.
+    the candidate named first. Where neither errors nor departures are there to judge by, scores are
+    NaN, and the fusion is taken, or else the first candidate that is not blind to distance.
 
     References
     ----------
@@ -114,7 +115,8 @@ class DensitySelector(DensityBank):
         ]
         rows.sort(key=lambda row: (row["blind"], -row["score"]))
         best = rows[0]["score"] - rows[0]["standard_error"]
-        rows.sort(key=lambda row: not (row["name"] == FUSED and row["score"] >= best))
+        # Where nothing can be judged all scores are NaN: no candidate is better than the fusion.
+        rows.sort(key=lambda row: not (row["name"] == FUSED and not row["score"] < best))
         failed = [{"name": name, "failed": why} for name, why in self.failed_.items()]
         self.ranking_: list[dict[str, Any]] = [*rows, *failed]
         self.choice_ = str(rows[0]["name"])
@@ -149,9 +151,8 @@ class DensitySelector(DensityBank):
         parts = self.parts_ if name == FUSED else [name]
         return {
             "name": name,
-            # Without any criterion the order of the candidates decides, and the fusion is first.
-            "score": float(np.mean(criteria)) if criteria else 0.5 + 0.5 * (name == FUSED),
-            "standard_error": float(error),
+            "score": float(np.mean(criteria)) if criteria else np.nan,
+            "standard_error": float(error) if pairs else np.nan,
             "blind": name in self.blind_,
             "errors": errors,
             "departures": departures,
