@@ -15,6 +15,7 @@ NAMES = (
     "select_density",
     "dip_edl_time",
     "likelihood_failure",
+    "which_score",
 )
 NEED_MNIST = ("mnist_pixels", "select_density", "dip_edl_time", "likelihood_failure")
 
