@@ -12,6 +12,8 @@ from .table import Column, Line, StudyTable, Summary, summary
 
 __all__ = ["markdown", "measure_list", "number", "signed", "verdict"]
 
+#: Metrics of which ablations and candidates are shown line by line.
+_OF_PARTS = ("auroc", "brier_ood")
 _VERDICTS = {True: "met", False: "missed", None: "not run"}
 #: Metrics of a pair and of a classifier, and how they are called.
 PAIR_TITLES = {"auroc": "AUROC", "aupr": "AUPR", "fpr95": "FPR95", "brier_ood": "OOD Brier"}
@@ -39,7 +41,7 @@ def markdown(table: StudyTable) -> str:
     blocks += [_summaries(table)]
     for metric, title in PAIR_TITLES.items():
         blocks += [f"## {title}", _lines(table, table.lines, main, metric)]
-        if rest:
+        if rest and metric in _OF_PARTS:
             blocks += [f"### {title} of parts", _lines(table, table.lines, rest, metric)]
     for metric, title in KNOWN_TITLES.items():
         blocks += [f"## {title}", _lines(table, table.known(), main, metric, with_ood=False)]
