@@ -15,10 +15,10 @@ from dipedl._scores import auroc
 from dipedl.density import DensitySelector, FusedDensity, GaussianDensity, GDADensity, KNNDensity
 
 
-def settled(density, held, departures, **more):
+def settled(density, held, departures, blind=(), **more):
     """A bank whose parts are named and never asked."""
     density.parts_, density.failed_ = dict.fromkeys(n for n in held if n != "classifier"), {}
-    density.seconds_, density.blind_ = dict.fromkeys(density.parts_, 0.0), set()
+    density.seconds_, density.blind_ = dict.fromkeys(density.parts_, 0.0), set(blind)
     m = len(next(iter(held.values())))
     return density.settle(held, np.zeros(m, int), departures=departures, **more)
 
@@ -196,6 +196,14 @@ def test_the_fusion_is_left_only_for_more_than_a_standard_error(rng):
     best = clear.ranking_[0]
     fused = next(row for row in clear.ranking_ if row["name"] == "fused")
     assert fused["score"] < best["score"] - best["standard_error"]
+
+
+def test_the_best_by_score_ranks_last_if_it_is_blind_to_distance(rng):
+    held = {"blind": rng.normal(size=500), "seeing": rng.normal(size=500)}
+    departed = {"one": {"blind": rng.normal(-9, 1, 100), "seeing": rng.normal(-1, 1, 100)}}
+    selector = settled(DensitySelector(fuse=False), held, departed, blind=["blind"])
+    assert (selector.choice_, selector.runner_up_) == ("seeing", "blind")
+    assert selector.ranking_[0]["score"] < selector.ranking_[1]["score"] - 0.1
 
 
 def test_a_density_that_is_blind_to_distance_is_not_chosen_alone(rng):
