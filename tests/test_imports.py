@@ -31,7 +31,6 @@ LAYERS = {
 #: The arrows back, all inside functions: the default density, what persistence may restore, and
 #: what a fitted classifier says about itself.
 INSIDE_FUNCTIONS = {
-    ("_held_out", "density._bank"),
     ("_parts", "density.custom"),
     ("_parts", "density.selector"),
     ("_self_report", "diagnostics"),

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
 
 from ._classifier_view import ClassifierView
+from ._components import stacked_components
 from ._parts import feature_array, log_density
 from .calibration import Calibration
 from .departures import synthetic_departures
@@ -129,7 +129,7 @@ def collected(asked: Sequence[Asked], density: Any, source: str, random_state: i
     density.keep_parts([a.density for a in asked])
     found = [a.density.component_scores(a.Z, P) for a, P in zip(asked, probas, strict=True)]
     density.drop_unsteady(found)
-    components = _stacked_components(found, density.parts_)
+    components = stacked_components(found, density.parts_)
     density.settle(
         components,
         np.zeros(len(next(iter(components.values()))), int) if labels is None else labels,
@@ -172,18 +172,5 @@ def enough(pairs: Iterable[tuple[np.ndarray, np.ndarray]]) -> list[tuple[np.ndar
     return taken
 
 
-def rows_of(X: Any, rows: np.ndarray) -> Any:
-    """Rows of an array, a DataFrame or a sparse matrix."""
-    return _safe_indexing(X, rows)
-
-
 def _stack(parts: Sequence[np.ndarray | None]) -> np.ndarray | None:
     return None if parts[0] is None else np.concatenate([p for p in parts if p is not None])
-
-
-def _stacked_components(
-    found: Sequence[Mapping[str, np.ndarray]], parts: Mapping[str, Any]
-) -> dict[str, np.ndarray]:
-    from .density._bank import stacked_components
-
-    return stacked_components(found, parts)

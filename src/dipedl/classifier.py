@@ -44,8 +44,8 @@ class DIPClassifier(PerSampleDecisions, SelfReport, ClassifierMixin, BaseEstimat
 
     .. math:: \alpha(x) = \text{prior} + n \gamma \exp(z(x)) \, p(x),
 
-    with z the normalised log-density: confident where data was seen, back to the prior where it was
-    not.
+    with z the normalised log-density (or score of several densities): confident where data was
+    seen, back to the prior where it was not.
 
     Parameters
     ----------
@@ -118,8 +118,9 @@ class DIPClassifier(PerSampleDecisions, SelfReport, ClassifierMixin, BaseEstimat
 
     Notes
     -----
-    The ranking of inputs by vacuity is that of the log-density, whatever n, gamma, the normaliser
-    or the classifier; `max_evidence` and the last bit of a float only add ties.
+    The ranking of inputs by vacuity is that of ``score_samples``, whatever n, gamma or the
+    normaliser; `max_evidence` and the last bit of a float only add ties. With a density alone the
+    classifier has no part in it; the fused default takes its confidence in.
 
     References
     ----------

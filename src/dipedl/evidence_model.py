@@ -14,7 +14,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from ._classifier_view import ClassifierView
-from ._held_out import Asked, collected, enough, has_proba, is_staged, rows_of, scored
+from ._held_out import Asked, collected, enough, has_proba, is_staged, scored
 from ._parts import (
     as_density,
     check_seed,
@@ -231,7 +231,7 @@ class EvidenceModel(BaseEstimator):
         """One fold: models fitted on `train`, to be asked about `held`."""
         X, labels, w = whole.X, np.asarray(whole.y), whole.w
         w_train = None if w is None else w[train]
-        seen, unseen = rows_of(X, train), rows_of(X, held)
+        seen, unseen = _safe_indexing(X, train), _safe_indexing(X, held)
         features, Z_train, Z_held = self.features_, whole.Z[train], whole.Z[held]
         if features is not None and not isinstance(features, FrozenEstimator):
             features = self._fit_features(seen, y[train], w_train)

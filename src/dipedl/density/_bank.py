@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import Normalizer
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._components import CLASSIFIER, stacked_components
 from .._parts import fitted_density, for_folds, log_density, seed
 from .._scores import confidence
 from .._validation import check_weights
@@ -23,9 +24,6 @@ from ._mixin import LogDensityMixin
 from .gda import GDADensity
 from .knn import KNNDensity
 from .relative import RelativeDensity
-
-#: Name of the component that the classifier itself gives.
-CLASSIFIER = "classifier"
 
 Candidates = list[tuple[str, Any]]
 Rows = np.ndarray
@@ -316,11 +314,3 @@ def _blind_to_distance(part: Any, X: Rows) -> bool:
     far = mean + 100 * np.concatenate([rows - mean, aside])
     lowest = np.quantile(log_density(part, rows), 0.01, method="nearest")
     return bool((log_density(part, far) < lowest).mean() < 0.95)
-
-
-def stacked_components(
-    scores: Sequence[Mapping[str, Rows]], parts: Mapping[str, Any]
-) -> dict[str, Rows]:
-    """Components of several sets of rows as those of all; only of `parts` and the classifier."""
-    names = [name for name in scores[0] if name in parts or name == CLASSIFIER]
-    return {name: np.concatenate([s[name] for s in scores]) for name in names}

@@ -8,8 +8,9 @@ from typing import Any, Self
 import numpy as np
 from scipy import special
 
+from .._components import CLASSIFIER
 from .._scores import auroc
-from ._bank import CLASSIFIER, Candidates, DensityBank, Rows
+from ._bank import Candidates, DensityBank, Rows
 from ._normal_scores import NormalScores
 
 __all__ = ["FusedDensity"]
