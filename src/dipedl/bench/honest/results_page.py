@@ -33,8 +33,9 @@ $ dipedl bench table honest --out results/bench   # the same, in the terminal
 ```
 
 One setting for all, nothing set for a pair: the default of `DIPClassifier`. It was designed with a
-look at the foreign sets of some pairs; these are told apart below from the others. A line is a known data set, a foreign one and a classifier; all methods of a line were given the same
-fitted classifier. How the study works: [benchmark.md](benchmark.md). ± is half of a 95 %
+look at the foreign sets of some pairs; these are told apart below from the others. A line is a
+known data set, a foreign one and a classifier; all methods of a line were given the same fitted
+classifier. How the study works: [benchmark.md](benchmark.md). ± is half of a 95 %
 interval: Student's t over seeds, bootstrap over rows where there is a single seed. Foreign rows are
 the positive class. p-values and coverage need repeated splits and no foreign data; they are tested
 by simulation, in `tests/decisions`.
