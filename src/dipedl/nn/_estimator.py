@@ -207,11 +207,14 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
         progress: Callable[[dict[str, Any]], object] | None = None,
     ) -> History:
         """Train `module` on what ``_checked`` gave; it ends in eval mode with plain weights."""
+        inputs = as_tensor(X)
+        if isinstance(module, Network):
+            module.prepare(inputs)
         try:
             return train(
                 module,
                 loss,
-                (as_tensor(X), as_tensor(y)),
+                (inputs, as_tensor(y)),
                 self._settings(),
                 seed=seed,
                 validation=None

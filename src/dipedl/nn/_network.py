@@ -36,6 +36,9 @@ class Network(nn.Module):
         self.body = body.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.head, self.n_features = head, n_features
 
+    def prepare(self, X: Tensor) -> None:
+        """Before the first step: compute from training rows X (n, d) what is not learned."""
+
     def features(self, X: Tensor) -> Tensor:
         """Features (n, n_features) of rows of pixels (n, d)."""
         features: Tensor = self.body(X.reshape(-1, *self.input_shape))
