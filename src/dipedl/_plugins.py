@@ -26,6 +26,10 @@ EXTRAS = {
     "safetensors": "save",
     "skops": "save",
     "faiss": "ann",
+    "onnx": "onnx",
+    "onnxruntime": "onnx",
+    "onnxscript": "onnx",
+    "skl2onnx": "onnx",
 }
 
 
