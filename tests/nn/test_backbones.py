@@ -9,7 +9,16 @@ torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
 
-from dipedl.nn import MLP, ConvLin, FastCNN, LeNet5, PoolCNN, ResNet18, SmallCNN  # noqa: E402
+from dipedl.nn import (  # noqa: E402
+    MLP,
+    ConvLin,
+    FastCNN,
+    LeNet5,
+    PoolCNN,
+    ResNet18,
+    SmallCNN,
+    WideResNet,
+)
 
 IMAGE = (1, 28, 28)
 BACKBONES = [
@@ -21,6 +30,8 @@ BACKBONES = [
     ResNet18(width=4, spectral_norm=True),
     SmallCNN(),
     PoolCNN(width=8, features=12),
+    WideResNet(10, 1, mean=(0.5,), sd=(0.25,)),
+    WideResNet(10, 1, spectral_norm=True, mean=(0.5,), sd=(0.25,)),
     MLP((32, 16), activation="tanh", dropout=0.2),
 ]
 
@@ -151,6 +162,7 @@ def test_colours_and_other_sizes():
         ResNet18(width=4),
         SmallCNN(),
         PoolCNN(4, 8),
+        WideResNet(10, 1),
         MLP(),
     ):
         assert build(backbone, (3, 16, 20), 4)(X).shape == (2, 4)

@@ -1,0 +1,59 @@
+"""Pixels to about zero mean and unit variance: the first layer of a network, in one place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+#: Of the training images of CIFAR-10, as the released code has them. The deviations are means of
+#: those within an image; over all pixels they are .247, .243, .262.
+CIFAR_MEAN = (0.4914, 0.4822, 0.4465)
+CIFAR_SD = (0.2023, 0.1994, 0.2010)
+
+
+class Normalise(nn.Module):
+    """``(image - mean) / sd`` of each channel of images (n, c, h, w)."""
+
+    mean: Tensor
+    sd: Tensor
+
+    def __init__(self, mean: tuple[float, ...], sd: tuple[float, ...]) -> None:
+        super().__init__()
+        # not part of the state: they are settings of the backbone, which builds the layer anew
+        self.register_buffer("mean", torch.tensor(mean)[:, None, None], persistent=False)
+        self.register_buffer("sd", torch.tensor(sd)[:, None, None], persistent=False)
+
+    def extra_repr(self) -> str:
+        """Both, so that a checkpoint of a network with others is refused."""
+        return f"mean={_numbers(self.mean)}, sd={_numbers(self.sd)}"
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Normalised images, of the same shape."""
+        return (images - self.mean) / self.sd
+
+
+def normaliser(mean: tuple[float, ...], sd: tuple[float, ...], channels: int) -> Normalise:
+    """The layer for images of `channels` channels, which one value or one for each describes."""
+    for name, values in (("mean", mean), ("sd", sd)):
+        if len(values) not in (1, channels):
+            raise ValueError(
+                f"{name} must hold 1 value or {channels}, one for each channel of image_shape, got "
+                f"{values!r}; pass those of your images, such as mean=(0.5,), sd=(0.25,)"
+            )
+    return Normalise(mean, sd)
+
+
+def check_normalisation(mean: Any, sd: Any) -> None:
+    """Raise unless both are tuples of numbers, those of `sd` positive."""
+    for name, values, least in (("mean", mean, float("-inf")), ("sd", sd, 0.0)):
+        wanted = "a tuple of numbers" + (" > 0" if name == "sd" else "")
+        if not isinstance(values, tuple) or not all(isinstance(v, float | int) for v in values):
+            raise TypeError(f"{name} must be {wanted}, got {values!r}")
+        if not values or not all(least < v < float("inf") for v in values):
+            raise ValueError(f"{name} must be {wanted}, at least one and finite, got {values!r}")
+
+
+def _numbers(values: Tensor) -> list[float]:
+    return [round(float(v), 6) for v in values.flatten()]
