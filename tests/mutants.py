@@ -1,8 +1,8 @@
 """Plant mistakes in a copy of the source and require that the tests turn red for each.
 
 Run by hand or in CI, from anywhere: ``python tests/mutants.py [word ...]`` (only the mutants whose
-name holds a word). Exit code 1 if a mutant survives, does not apply, or if the tests are red
-without any.
+name holds a word). As many at a time as there are cores, at most four, each in a copy of its own.
+Exit code 1 if a mutant survives, does not apply, or if the tests are red without any.
 """
 
 from __future__ import annotations
@@ -14,10 +14,18 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
-from typing import NamedTuple
+from queue import SimpleQueue
+from typing import NamedTuple, TypeVar
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+WORKERS = min(os.cpu_count() or 1, 4)
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
 
 
 class Mutant(NamedTuple):
@@ -462,22 +470,43 @@ class Sandbox:
         return {0: ("SURVIVED", ""), 1: ("caught", test)}.get(code, (f"EXIT CODE {code}", test))
 
 
+def shared(
+    sandboxes: list[Sandbox], items: Iterable[Item], work: Callable[[Sandbox, Item], Answer]
+) -> Iterator[Answer]:
+    """``work(sandbox, item)`` of every item in order; a sandbox does one at a time."""
+    free: SimpleQueue[Sandbox] = SimpleQueue()
+    for sandbox in sandboxes:
+        free.put(sandbox)
+
+    def do(item: Item) -> Answer:
+        sandbox = free.get()
+        try:
+            return work(sandbox, item)
+        finally:
+            free.put(sandbox)
+
+    with ThreadPoolExecutor(len(sandboxes)) as pool:
+        yield from pool.map(do, items)
+
+
 def main(words: list[str]) -> int:
     """Print one line for each mutant; 0 if every one was caught."""
     chosen = [m for m in MUTANTS if not words or any(w in m.name for w in words)]
     if not chosen:
         sys.exit(f"no mutant is named like {words}")
     start = time.perf_counter()
-    with tempfile.TemporaryDirectory() as folder:
-        sandbox = Sandbox(Path(folder))
-        sandbox.check_is_imported()
-        code, test = sandbox.run(sorted({m.tests for m in chosen}))
-        if code:
-            print(f"the tests are red without a mutant: {test}")
-            return 1
+    with ExitStack() as stack:
+        folders = [stack.enter_context(tempfile.TemporaryDirectory()) for _ in range(WORKERS)]
+        sandboxes = [Sandbox(Path(folder)) for folder in folders]
+        sandboxes[0].check_is_imported()
+        tests = sorted({m.tests for m in chosen})
+        for code, test in shared(sandboxes, tests, lambda sandbox, test: sandbox.run([test])):
+            if code:
+                print(f"the tests are red without a mutant: {test}")
+                return 1
         caught = 0
-        for mutant in chosen:
-            verdict, by = sandbox.verdict(mutant)
+        verdicts = shared(sandboxes, chosen, Sandbox.verdict)
+        for mutant, (verdict, by) in zip(chosen, verdicts, strict=True):
             caught += verdict == "caught"
             print(f"{verdict:8}  {mutant.name:46}  {mutant.tests}: {by}", flush=True)
     print(f"{caught} of {len(chosen)} caught in {time.perf_counter() - start:.0f} s")
