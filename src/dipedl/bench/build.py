@@ -85,9 +85,9 @@ def build(
         raise ValueError(f"{where}: {error}") from error
 
 
-def transformer_of(table: Mapping[str, Any], where: str) -> Any:
-    """The transformer of inputs that a table names."""
-    transformer = _value(table, where, "")
+def transformer_of(table: Mapping[str, Any], where: str, **given: Any) -> Any:
+    """The transformer of inputs that a table names; `given` as in `build`."""
+    transformer = _value(table, where, "", **given)
     if not hasattr(transformer, "transform"):
         raise ValueError(f"{where}: {table['name']} is no transformer; take LogitPixels")
     return transformer
@@ -121,14 +121,14 @@ def _arguments(make: Any) -> list[str]:
     return [name for name in inspect.signature(make).parameters if name != "self"]
 
 
-def _value(value: Any, where: str, key: str) -> Any:
+def _value(value: Any, where: str, key: str, **given: Any) -> Any:
     if isinstance(value, Mapping) and set(value) == {_CHAIN}:
         return make_pipeline(*_value(value[_CHAIN], where, ""))
     if isinstance(value, Mapping):
         name = value.get("name", _IMPLIED.get(key))
         if name is None:
             raise ValueError(f'{where}: a table must say its class, such as name = "LeNet5"')
-        return build(name, {k: v for k, v in value.items() if k != "name"}, where)
+        return build(name, {k: v for k, v in value.items() if k != "name"}, where, **given)
     if isinstance(value, list | tuple):
         return tuple(_value(item, f"{where}[{i}]", "") for i, item in enumerate(value))
     return value

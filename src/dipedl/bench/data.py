@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..datasets import Dataset, load_mini_mnist, load_mnist
+from ..datasets import Dataset, load_cifar10, load_mini_mnist, load_mnist
+from .colour_digits import load_colour_digits
 from .scores import OOD_PREFIX
 
 __all__ = ["LABELLED", "LOADERS", "OOD_SETS", "Splits", "make_splits"]
@@ -20,10 +21,18 @@ LABELLED = ("train", "validation", "test")
 LOADERS: dict[str, Callable[[tuple[str, ...]], Dataset]] = {
     "mini-mnist": lambda ood: load_mini_mnist(),
     "mnist": lambda ood: load_mnist(ood=ood),
+    "colour-digits": lambda ood: load_colour_digits(),
+    "cifar10": lambda ood: load_cifar10(ood=ood),
 }
 
-#: OOD sets that every one of them has.
-OOD_SETS = ("kmnist", "omniglot", "omniglot_inverted")
+_DIGITS = ("kmnist", "omniglot", "omniglot_inverted")
+#: OOD sets of each.
+OOD_SETS: dict[str, tuple[str, ...]] = {
+    "mini-mnist": _DIGITS,
+    "mnist": _DIGITS,
+    "colour-digits": _DIGITS,
+    "cifar10": ("cifar100", "svhn", "gtsrb"),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,8 +85,11 @@ def make_splits(config: Mapping[str, Any], seed: int) -> Splits:
     return Splits(X, y)
 
 
-def _drawn(n: int, limit: int | None) -> np.ndarray:
-    """Indices of the rows that are used, in order; the official sets are sorted by class or not."""
+def _drawn(n: int, limit: int | None) -> np.ndarray | slice:
+    """The rows that are used, in order; the official sets are sorted by class or not.
+
+    All of them are a slice, which copies nothing.
+    """
     if limit is None or limit >= n:
-        return np.arange(n)
+        return slice(None)
     return np.sort(np.random.default_rng(0).permutation(n)[:limit])

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from .build import accepts, build, described, transformer_of
 from .names import refuse_unknown
 from .receipt import config_hash
-from .suite import Method, Profile, Suite, checked_method
+from .suite import Method, Profile, Suite, checked_method, chosen_ood
 
 __all__ = ["MethodPart", "Part", "data_config", "merged", "plan"]
 
@@ -61,8 +61,16 @@ class MethodPart(Part):
     spec: Method
 
 
-def plan(suite: Suite, profile: str, methods: Iterable[str], where: str) -> list[MethodPart]:
+def plan(
+    suite: Suite,
+    profile: str,
+    methods: Iterable[str],
+    where: str,
+    ood: Sequence[str] | None = None,
+) -> list[MethodPart]:
     """The chosen methods with all parts below them, checked: every class exists and takes its keys.
+
+    `ood` says which sets are looked at; default: all of the profile, of alternatives the first.
 
     Raises
     ------
@@ -72,15 +80,15 @@ def plan(suite: Suite, profile: str, methods: Iterable[str], where: str) -> list
         If the package of a class is missing.
     """
     setting = suite.profile(profile)
-    data = data_config(suite, setting)
+    data = data_config(suite, setting, ood)
     return [_method(suite, setting, name, data, where) for name in methods]
 
 
-def data_config(suite: Suite, profile: Profile) -> Table:
+def data_config(suite: Suite, profile: Profile, ood: Sequence[str] | None = None) -> Table:
     """What `dipedl.bench.data.make_splits` is given; plain values."""
     return {
         "dataset": profile.dataset,
-        "ood": list(suite.ood),
+        "ood": list(chosen_ood(suite, profile) if ood is None else ood),
         "validation_fraction": suite.validation_fraction,
         "limit": profile.limit.model_dump(),
     }
@@ -106,7 +114,12 @@ def _check_method(spec: Method, below: Mapping[str, Part], where: str) -> None:
     model = build(spec.estimator, spec.arguments, where)
     if "density" in below and "classifier" not in below:
         raise ValueError(f"{where}: a method with a density needs a classifier too; name one")
-    for role, argument in (("classifier", "estimator"), ("density", "density")):
+    if spec.sees == "pixels" and set(below) != {"classifier"}:
+        raise ValueError(
+            f"{where}.sees: 'pixels' needs a classifier, and no density; got {sorted(below)}"
+        )
+    taken = "network" if spec.sees == "pixels" and accepts(type(model), "network") else "estimator"
+    for role, argument in (("classifier", taken), ("density", "density")):
         if role in below and not accepts(type(model), argument):
             raise ValueError(f"{where}.{role}: {spec.estimator} takes no {role}; leave the key out")
     if spec.statistics == "validation" and not hasattr(model, "calibrate"):
@@ -117,7 +130,8 @@ def _check_method(spec: Method, below: Mapping[str, Part], where: str) -> None:
 
 def _choices(spec: Method) -> Table:
     """Own keys of a method that its answers depend on, where they differ from the defaults."""
-    chosen = {"statistics": spec.statistics, "uncertainty": spec.uncertainty}
+    names = ("sees", "statistics", "uncertainty")
+    chosen = {name: getattr(spec, name) for name in names}
     return {k: v for k, v in chosen.items() if v != Method.model_fields[k].default}
 
 
@@ -140,8 +154,10 @@ def _density(
     name, table, place = _found(given, "densities", own, suite, profile, where)
     sees = table.pop("features", "pixels")
     if isinstance(sees, Mapping):
-        transformer_of(sees, f"{place}.features")
+        transformer = transformer_of(sees, f"{place}.features", estimator=None)
+        of_network = accepts(type(transformer), "estimator")
         table["features"] = dict(sees)
+        sees = "network" if of_network else "pixels"
     elif sees not in _SEES:
         raise ValueError(
             f"{place}.features: must be one of {list(_SEES)}, or a table that names a transformer "

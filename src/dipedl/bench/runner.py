@@ -13,8 +13,9 @@ from .lock import try_locked
 from .plan import MethodPart, Part, plan, trained_parts
 from .process import run_in_process
 from .rows import make_row, rescored
+from .stand_in import first_there
 from .store import Store, default_root, load_rows
-from .suite import Suite, load_suite
+from .suite import Profile, Suite, chosen_ood, load_suite
 from .worker import FATAL, Job
 
 __all__ = ["RunResult", "StoppedError", "rescore", "run"]
@@ -75,7 +76,7 @@ def run(
     methods : iterable of str, optional
         Names of the suite's methods; default: all of the profile.
     seeds : iterable of int, optional
-        Default: those of the suite.
+        For every method; default: those that the method, the profile or the suite has.
     out : path-like, optional
         Folder of all results; default: ``DIPEDL_BENCH``, else ``./bench-results``.
     budget : float, optional
@@ -103,13 +104,14 @@ def run(
     loaded = load_suite(suite)
     where = str(suite) if str(suite).endswith(".toml") else f"{suite}.toml"
     chosen = loaded.chosen_methods(profile, methods)
-    parts = plan(loaded, profile, chosen, where)
-    store = Store(out or default_root(), loaded.name, profile)
     say = progress or (lambda text: None)
     folder = os.environ.get("DIPEDL_DATA") if data_dir is None else str(data_dir)
-    return _Run(loaded, profile, store, Clock(store, budget), folder, say).go(
-        parts, _checked_seeds(loaded, seeds)
-    )
+    setting = loaded.profile(profile)
+    ood = chosen_ood(loaded, setting, lambda names: first_there(names, folder, say))
+    parts = plan(loaded, profile, chosen, where, ood)
+    store = Store(out or default_root(), loaded.name, profile)
+    todo = _in_order(parts, loaded, setting, seeds)
+    return _Run(loaded, profile, store, Clock(store, budget), folder, say).go(todo)
 
 
 def rescore(
@@ -135,11 +137,17 @@ def rescore(
     )
 
 
-def _checked_seeds(suite: Suite, seeds: Iterable[int] | None) -> list[int]:
-    found = list(dict.fromkeys(suite.seeds if seeds is None else seeds))
-    if not found or any(seed < 0 for seed in found):
-        raise ValueError(f"seeds must be integers >= 0, at least one, got {found}")
-    return found
+def _in_order(
+    methods: list[MethodPart], suite: Suite, profile: Profile, seeds: Iterable[int] | None
+) -> list[tuple[MethodPart, int]]:
+    """Methods with their seeds: all that have the first seed before any has the second."""
+    asked = None if seeds is None else tuple(dict.fromkeys(seeds))
+    of_method = [asked or m.spec.seeds or profile.seeds or suite.seeds for m in methods]
+    every = list(dict.fromkeys(seed for found in of_method for seed in found))
+    if asked == () or not every or any(seed < 0 for seed in every):
+        raise ValueError(f"seeds must be integers >= 0, at least one, got {every}")
+    pairs = list(zip(methods, of_method, strict=True))
+    return [(m, seed) for seed in every for m, found in pairs if seed in found]
 
 
 @dataclass
@@ -151,13 +159,14 @@ class _Run:
     data_dir: str | None
     say: Say
 
-    def go(self, methods: list[MethodPart], seeds: list[int]) -> RunResult:
-        result = RunResult()
-        todo = [(m, s) for s in seeds for m in methods if not self._there(m, s)]
-        result = RunResult(present=len(methods) * len(seeds) - len(todo))
+    def go(self, wanted: list[tuple[MethodPart, int]]) -> RunResult:
+        todo = [(method, seed) for method, seed in wanted if not self._there(method, seed)]
+        result = RunResult(present=len(wanted) - len(todo))
+        methods, seeds = dict.fromkeys(m for m, _ in wanted), dict.fromkeys(s for _, s in wanted)
         self.say(
-            f"{self.suite.name}, profile {self.profile}: {len(methods)} methods x {len(seeds)} "
-            f"seeds; {result.present} rows are there, {len(todo)} to do; in {self.store.folder}"
+            f"{self.suite.name}, profile {self.profile}: {len(methods)} methods, seeds "
+            f"{', '.join(map(str, seeds))}; {result.present} rows are there, {len(todo)} to do; "
+            f"in {self.store.folder}"
         )
         if todo:
             _check_devices(methods)
@@ -250,6 +259,8 @@ class _Run:
             where=part.where,
             data=part.config["data"],
             below={role: (below.name, below.digest) for role, below in part.below.items()},
+            tables={role: below.table for role, below in part.below.items()},
+            sees="answers" if spec is None else spec.sees,
             statistics="train" if spec is None else spec.statistics,
             uncertainty=None if spec is None else spec.uncertainty,
             data_dir=self.data_dir,

@@ -5,6 +5,7 @@
     ROOT/<suite>/<profile>/rows.jsonl
     ROOT/<suite>/<profile>/arrays/<name>/<config hash>/<seed>/<split>.npz
                                                              /receipt.json
+                                                             /network.safetensors
 
 A folder of arrays appears whole or not at all: it is written beside its place and renamed.
 """
@@ -29,6 +30,7 @@ __all__ = ["PARTS", "Store", "default_root", "load_arrays", "load_rows"]
 
 Arrays = dict[str, dict[str, np.ndarray]]
 
+_NETWORK = "network.safetensors"
 #: What a row can be asked for: the method itself, and the trained parts below it.
 PARTS = ("method", "classifier", "density")
 
@@ -204,8 +206,9 @@ class Store:
         seed: int,
         arrays: Mapping[str, Mapping[str, np.ndarray]],
         receipt: Mapping[str, Any],
+        network: Mapping[str, np.ndarray] | None = None,
     ) -> None:
-        """Write the arrays of a part and its receipt; all of it appears at once."""
+        """Write the arrays of a part, its receipt and its weights; all of it appears at once."""
         folder = self.arrays_folder(name, config_hash, seed)
         partial = folder.with_name(f".{folder.name}.partial")
         with _no_space_explained(self.folder):
@@ -216,6 +219,10 @@ class Store:
                 with path.open("wb") as file:
                     np.savez(file, **dict(named))  # type: ignore[arg-type]
                     os.fsync(file.fileno())
+            if network is not None:
+                from safetensors.numpy import save
+
+                write_whole(partial / _NETWORK, save(dict(network)))
             write_whole(partial / "receipt.json", as_line(receipt))
             shutil.rmtree(folder, ignore_errors=True)
             partial.replace(folder)
@@ -230,6 +237,19 @@ class Store:
                 "results with --out"
             )
         return {file.stem.replace("__", "/"): _load_npz(file) for file in files}
+
+    def network(self, name: str, config_hash: str, seed: int) -> dict[str, np.ndarray]:
+        """Weights of a trained network by name."""
+        from safetensors.numpy import load_file
+
+        path = self.arrays_folder(name, config_hash, seed) / _NETWORK
+        if not path.exists():
+            raise FileNotFoundError(
+                f"no weights in {str(path)!r}: the network was trained before they were kept; "
+                "delete its folder, and run the suite again"
+            )
+        weights: dict[str, np.ndarray] = load_file(path)
+        return weights
 
     def arrays_of(self, row: Mapping[str, Any], part: str = "method") -> Arrays:
         """Arrays of a row, see `load_arrays`."""

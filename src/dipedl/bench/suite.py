@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
@@ -17,9 +17,12 @@ from .typed_toml import Frozen, read_tables, refuse_unknown_at, validated
 __all__ = [
     "Limit",
     "Method",
+    "OodNames",
     "Profile",
     "Suite",
     "checked_method",
+    "chosen_ood",
+    "every_ood",
     "load_suite",
     "parse_suite",
     "suite_names",
@@ -27,6 +30,9 @@ __all__ = [
 
 Table = dict[str, Any]
 Name = str
+Choice = Callable[[tuple[str, ...]], str]
+#: OOD sets; of those in a tuple inside, the first that can be had.
+OodNames = tuple[str | tuple[str, ...], ...]
 
 
 class Limit(Frozen):
@@ -46,11 +52,14 @@ class Profile(Frozen):
     """How much of everything: which data, and what differs from the suite's own settings.
 
     `training` overrides every ``training`` table, `classifiers`, `densities` and `methods` override
-    single entries; a table is merged key by key, unless it names another class.
+    single entries; a table is merged key by key, unless it names another class. `ood` and `seeds`
+    replace those of the suite.
     """
 
     title: str = ""
     dataset: str
+    ood: OodNames | None = None
+    seeds: tuple[int, ...] | None = None
     limit: Limit = Limit()
     resamples: int = Field(default=100, ge=0)
     training: Table = {}
@@ -74,10 +83,15 @@ class Method(Frozen):
     classifier, density : str, table or None
         Parts that are trained once a seed and shared: a name out of the suite's ``[classifiers]``
         or ``[densities]``, or such a table.
+    sees : {"answers", "pixels"}
+        What a method with a classifier is given: row numbers, and a classifier that looks its
+        stored answers up; or the pixels, and the trained network itself, frozen.
     statistics : {"train", "validation"}
         Rows from which DIPClassifier takes the statistics of its normaliser.
     uncertainty : str, optional
         Passed to the method's ``uncertainty`` as `kind`.
+    seeds : tuple of int, optional
+        Default seeds of this method, where they differ from those of the others.
     note : str
         A sentence for readers.
     """
@@ -86,8 +100,10 @@ class Method(Frozen):
     estimator: str
     classifier: str | Table | None = None
     density: str | Table | None = None
+    sees: Literal["answers", "pixels"] = "answers"
     statistics: Literal["train", "validation"] = "train"
     uncertainty: str | None = None
+    seeds: tuple[int, ...] | None = None
     note: str = ""
     arguments: Table = {}
 
@@ -99,8 +115,8 @@ class Suite(Frozen):
     ----------
     name, title : str
         Identifier and title.
-    ood : tuple of str
-        Out-of-distribution sets.
+    ood : tuple
+        Out-of-distribution sets; of a tuple of names inside, the first whose files are there.
     validation_fraction : float
         Share of the official training set that is held out for validation, another one each seed.
     seeds : tuple of int
@@ -116,7 +132,7 @@ class Suite(Frozen):
 
     name: str
     title: str
-    ood: tuple[str, ...]
+    ood: OodNames
     validation_fraction: float = Field(gt=0, lt=1)
     seeds: tuple[int, ...]
     profiles: dict[Name, Profile]
@@ -196,8 +212,20 @@ def checked_method(table: Table, where: str) -> Method:
     return validated(Method, table, where, "suite")
 
 
+def chosen_ood(suite: Suite, profile: Profile, choose: Choice | None = None) -> list[str]:
+    """OOD sets of a profile; `choose` takes one of a tuple of alternatives, or it is the first."""
+    entries = suite.ood if profile.ood is None else profile.ood
+    pick = choose or (lambda names: names[0])
+    return [entry if isinstance(entry, str) else pick(entry) for entry in entries]
+
+
+def every_ood(suite: Suite, profile: Profile) -> list[str]:
+    """All OOD sets that a profile names, those that may stand in for others too."""
+    entries = suite.ood if profile.ood is None else profile.ood
+    return [name for entry in entries for name in ([entry] if isinstance(entry, str) else entry)]
+
+
 def _check_names(suite: Suite, where: str) -> None:
-    refuse_unknown_at(f"{where}: ood", "OOD set", suite.ood, OOD_SETS)
     for name, profile in suite.profiles.items():
         place = f"{where}: profiles.{name}"
         for section in ("classifiers", "densities", "methods"):
@@ -206,3 +234,6 @@ def _check_names(suite: Suite, where: str) -> None:
             )
         refuse_unknown_at(f"{place}.without", "method", profile.without, suite.methods)
         refuse_unknown_at(f"{place}.dataset", "data set", [profile.dataset], LOADERS)
+        at = f"{where}: ood" if profile.ood is None else f"{place}.ood"
+        known = OOD_SETS[profile.dataset]
+        refuse_unknown_at(at, "OOD set", every_ood(suite, profile), known)

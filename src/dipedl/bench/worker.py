@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -26,8 +26,10 @@ from sklearn.frozen import FrozenEstimator
 from .answers import Arrays, Costs, classifier_arrays, density_arrays, method_arrays
 from .build import accepts, build, transformer_of
 from .cached import CachedClassifier, CachedDensity, RowNumbers, stacked
-from .data import LABELLED, make_splits
+from .data import LABELLED, Splits, make_splits
+from .kept_network import restored, weights_of
 from .receipt import receipt
+from .remembered import Memory, Remembered
 from .scores import score
 from .store import Store
 
@@ -41,7 +43,11 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Job:
-    """One part to train; everything a process needs to know, and nothing that cannot be pickled."""
+    """One part to train; everything a process needs to know, and nothing that cannot be pickled.
+
+    `below` holds name and hash of the trained parts below it by role, `tables` their class and
+    arguments.
+    """
 
     root: str
     suite: str
@@ -54,6 +60,8 @@ class Job:
     where: str
     data: dict[str, Any]
     below: dict[str, tuple[str, str]]
+    tables: dict[str, dict[str, Any]] = field(default_factory=dict)
+    sees: str = "answers"
     statistics: str = "train"
     uncertainty: str | None = None
     data_dir: str | None = None
@@ -115,7 +123,9 @@ def train_part(job: Job, say: Say = lambda text: None) -> None:
         score(arrays)  # what cannot be scored must not be stored
     sizes = {split: len(rows) for split, rows in X.items()}
     receipt = _receipt(model, costs, sizes, time.perf_counter() - start)
-    job.store.save_arrays(job.name, job.digest, job.seed, arrays, {**receipt, "resumed": resumed})
+    network = weights_of(model) if job.role == "classifier" else None
+    receipt["resumed"] = resumed
+    job.store.save_arrays(job.name, job.digest, job.seed, arrays, receipt, network)
     job.forget()
 
 
@@ -123,12 +133,19 @@ def _inputs(
     job: Job,
 ) -> tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray], dict[str, Any]]:
     """Inputs and labels by split, and the trained parts for the constructor."""
+    of_network = job.sees == "pixels" or (job.role == "density" and "features" in job.table)
     if not job.below:
-        try:
-            splits = make_splits(job.data, job.seed)
-        except Exception as error:
-            raise DataError(str(error)) from error
-        return _transformed(splits.X, job), splits.y, {}
+        splits = _splits(job)
+        return _transformed(splits.X, job)[0], splits.y, {}
+    if of_network:
+        splits = _splits(job)
+        network = _network(job, splits)
+        if job.role == "density":
+            X, transformer = _transformed(splits.X, job, estimator=FrozenEstimator(network))
+            return X, splits.y, {"blocks": getattr(transformer, "widths_", None)}
+        asked = FrozenEstimator(Remembered.of(network, Memory()))
+        given = {"network": FrozenEstimator(network), "estimator": asked, "features": asked}
+        return splits.X, splits.y, given
     below = {role: job.store.load(*key, job.seed) for role, key in job.below.items()}
     arrays = below["classifier"]
     order = [*LABELLED, *(split for split in arrays if split not in LABELLED)]
@@ -139,12 +156,29 @@ def _inputs(
     return X, y, _cached(below, order, y["train"])
 
 
-def _transformed(X: Mapping[str, np.ndarray], job: Job) -> Mapping[str, np.ndarray]:
+def _splits(job: Job) -> Splits:
+    try:
+        return make_splits(job.data, job.seed)
+    except Exception as error:
+        raise DataError(str(error)) from error
+
+
+def _network(job: Job, splits: Splits) -> Any:
+    """The trained network below the part, made of its kept weights."""
+    table, place = job.tables["classifier"], f"{job.where}.classifier"
+    untrained = build(table["estimator"], table["arguments"], place, random_state=job.seed)
+    weights = job.store.network(*job.below["classifier"], job.seed)
+    return restored(untrained, splits.X["train"], splits.y["train"], weights)
+
+
+def _transformed(
+    X: Mapping[str, np.ndarray], job: Job, **given: Any
+) -> tuple[Mapping[str, np.ndarray], Any]:
     """Inputs as the part sees them: through its transformer, if it has one."""
     if "features" not in job.table:
-        return X
-    transformer = transformer_of(job.table["features"], job.where).fit(X["train"])
-    return {split: transformer.transform(rows) for split, rows in X.items()}
+        return X, None
+    transformer = transformer_of(job.table["features"], job.where, **given).fit(X["train"])
+    return {split: transformer.transform(rows) for split, rows in X.items()}, transformer
 
 
 def _cached(below: Mapping[str, Arrays], order: list[str], y: np.ndarray) -> dict[str, Any]:
@@ -168,15 +202,19 @@ def _fit(
     say: Say,
 ) -> None:
     held = (X["validation"], y["validation"])
+    learned = job.statistics == "validation"
+    whole = learned and job.sees == "pixels"
     options = {
         # a density has no labels to validate with
         "validation": X["validation"] if job.role == "density" else held,
         "checkpoint": job.checkpoint,
         "progress": lambda report: say(_progress_text(report)),
     }
+    # the density is fitted too: held-out rows say which
+    options |= {"calibration": held} if whole else {}
     taken = {name: value for name, value in options.items() if accepts(model.fit, name)}
     model.fit(X["train"], y["train"], **taken)
-    if job.statistics == "validation":
+    if learned and not whole:
         model.calibrate(X["validation"], y["validation"])
 
 

@@ -16,9 +16,10 @@ from sklearn.preprocessing import StandardScaler
 
 from ..build import build
 from ..data import Splits
+from ..kept_network import restored, weights_of
 from ..receipt import receipt
+from ..remembered import Memory, Remembered
 from ..store import Store
-from .remembered import Memory, Remembered
 from .study import ClassifierEntry
 
 if TYPE_CHECKING:
@@ -87,24 +88,16 @@ def given(cell: Cell, splits: Splits, store: Store, say: Say) -> Given:
 
 def keep_network(cell: Cell, network: Any, store: Store, seconds: float) -> None:
     """Write the weights of a trained network, whole or not at all."""
-    weights = {name: value.numpy() for name, value in network.module_.state_dict().items()}
+    weights = weights_of(network) or {}
     note = {"seconds": round(seconds, 3), **receipt()}
     store.save_arrays(cell.part, cell.digest, cell.seed, {"weights": weights}, note)
 
 
 def restored_network(cell: Cell, splits: Splits, store: Store) -> Any:
     """The network whose weights were kept."""
-    import torch
-
-    from ...nn.spectral_norm import baked
-
-    network = unfitted(cell.entry, cell.where, cell.seed)
-    network._checked(splits.X["train"], splits.y["train"], None)
-    module = baked(network._build(len(network.classes_), seed=0))
     weights = store.load(cell.part, cell.digest, cell.seed)["weights"]
-    module.load_state_dict({name: torch.from_numpy(value) for name, value in weights.items()})
-    network.module_ = module.eval().to(network._dtype())
-    return network
+    untrained = unfitted(cell.entry, cell.where, cell.seed)
+    return restored(untrained, splits.X["train"], splits.y["train"], weights)
 
 
 def _network(cell: Cell, splits: Splits, store: Store, say: Say) -> Any:

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from ..._kinds import uncertainty_of
 from ..._scores import max_prob
 from ..build import accepts, build
-from .remembered import Memory, Spent
+from ..remembered import Memory, Spent
 from .study import MethodEntry
 
 if TYPE_CHECKING:

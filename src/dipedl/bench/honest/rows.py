@@ -10,10 +10,10 @@ import numpy as np
 
 from ...metrics import bootstrap_ci, ood_auroc
 from ..receipt import receipt
+from ..remembered import Spent
 from ..scores import OOD_PREFIX, score
 from .methods import Answers
 from .plan import Cell, Task
-from .remembered import Spent
 
 __all__ = ["answer_rows", "refusal_rows"]
 
