@@ -28,8 +28,9 @@ _SKLEARN = {
 }
 #: Key of a table that stands for a chain of scikit-learn.
 _CHAIN = "pipeline"
-#: Settings that change nothing of what is learned, or are set for each run.
-_NO_SETTING = ("random_state", "n_jobs", "device")
+#: Settings that change nothing of what is learned, or are set for each run; a trained network is a
+#: part with a config of its own.
+_NO_SETTING = ("random_state", "n_jobs", "device", "network")
 #: Tables that stand for one class, so that they need not name it.
 _IMPLIED = {"training": "Training"}
 
