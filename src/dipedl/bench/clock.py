@@ -34,10 +34,14 @@ class Clock:
         return sum(seconds) / len(seconds) if seconds else None
 
     def too_late(self, part: Part) -> bool:
-        """Whether the part will probably not be finished within the budget."""
+        """Whether the part will probably not be finished within the budget.
+
+        One that can pause need not be: it may begin while there is time.
+        """
         if self.end is None:
             return False
-        return time.monotonic() + (self.expected(part) or 0.0) > self.end
+        needed = 0.0 if part.can_pause else self.expected(part) or 0.0
+        return time.monotonic() + needed > self.end
 
     def remaining(self, parts: Iterable[Part]) -> str:
         """A phrase on how long these parts will take."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .build import accepts, build, described, transformer_of
+from .build import accepts, build, class_of, described, transformer_of
 from .names import refuse_unknown
 from .receipt import config_hash
 from .suite import Method, Profile, Suite, checked_method, chosen_ood
@@ -47,6 +47,11 @@ class Part:
     table: Table
     config: Table
     below: Mapping[str, Part]
+
+    @property
+    def can_pause(self) -> bool:
+        """Whether its training can stop at a deadline and go on later."""
+        return accepts(class_of(self.table["estimator"], self.where).fit, "deadline")
 
     @property
     def digest(self) -> str:

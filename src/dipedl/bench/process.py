@@ -25,7 +25,7 @@ class Placed(Protocol):
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a job ended: "done", or "data", "space", "failed" or "killed" with a message."""
+    """How a job ended: "done"; or, with a message, "paused", "data", "space", "failed", "killed"."""
 
     kind: str
     message: str = ""

@@ -16,7 +16,7 @@ from .rows import make_row, rescored
 from .stand_in import first_there
 from .store import Store, default_root, load_rows
 from .suite import Profile, Suite, chosen_ood, load_suite
-from .worker import FATAL, Job
+from .worker import FATAL, PAUSED, Job
 
 __all__ = ["RunResult", "StoppedError", "rescore", "run"]
 
@@ -80,8 +80,9 @@ def run(
     out : path-like, optional
         Folder of all results; default: ``DIPEDL_BENCH``, else ``./bench-results``.
     budget : float, optional
-        Seconds. No part is begun that will probably not be finished by then, going by how long it
-        took with other seeds; one that was never timed is begun while there is time left.
+        Seconds. The training of a network pauses at an epoch in time, and the next call goes on
+        with it. No other part is begun that will probably not be finished by then, going by how
+        long it took with other seeds; one that was never timed is begun while there is time left.
     data_dir : path-like, optional
         Folder of the data sets; default: ``DIPEDL_DATA``, else they are downloaded.
     progress : callable, optional
@@ -224,13 +225,15 @@ class _Run:
                 if self.clock.too_late(part):
                     return "late"
                 failure = self._train(part, seed, todo)
+            if failure == PAUSED:
+                return "late"
             if failure:
                 broken[part.digest, seed] = f"{part.role} {part.name}: {failure}"
                 return broken[part.digest, seed]
         return "ready"
 
     def _train(self, part: Part, seed: int, todo: list[tuple[MethodPart, int]]) -> str:
-        """Train one part in a process of its own; gives what went wrong, or nothing."""
+        """Train one part in a process of its own; gives what went wrong, "paused", or nothing."""
         label = f"seed {seed}  {part.role} {part.name}"
         expected = self.clock.expected(part)
         self.say(f"{label}" + (f", about {duration(expected)}" if expected else ""))
@@ -238,6 +241,9 @@ class _Run:
         outcome = run_in_process(self._job(part, seed), seldom(self.say, f"{label}: "))
         if outcome.kind in FATAL:
             raise StoppedError(outcome.message)
+        if outcome.kind == PAUSED:
+            self.say(f"{label}: {outcome.message}")
+            return PAUSED
         if outcome.kind != "done":
             self.say(f"{label}: FAILED: {outcome.message}")
             return outcome.message
@@ -264,6 +270,7 @@ class _Run:
             statistics="train" if spec is None else spec.statistics,
             uncertainty=None if spec is None else spec.uncertainty,
             data_dir=self.data_dir,
+            deadline=self.clock.end,
         )
 
     def _row(self, method: MethodPart, seed: int) -> dict[str, Any]:

@@ -33,10 +33,12 @@ from .remembered import Memory, Remembered
 from .scores import score
 from .store import Store
 
-__all__ = ["FATAL", "DataError", "Job", "in_process", "run_job", "train_part"]
+__all__ = ["FATAL", "PAUSED", "DataError", "Job", "in_process", "run_job", "train_part"]
 
 #: Kinds of failure after which no other part can succeed either.
 FATAL = ("data", "space")
+#: A training that stopped in time, with a checkpoint to go on from.
+PAUSED = "paused"
 
 Say = Callable[[str], None]
 
@@ -46,7 +48,7 @@ class Job:
     """One part to train; everything a process needs to know, and nothing that cannot be pickled.
 
     `below` holds name and hash of the trained parts below it by role, `tables` their class and
-    arguments.
+    arguments; `deadline` is a time of ``time.monotonic()``, which processes share.
     """
 
     root: str
@@ -65,6 +67,7 @@ class Job:
     statistics: str = "train"
     uncertainty: str | None = None
     data_dir: str | None = None
+    deadline: float | None = None
 
     @property
     def store(self) -> Store:
@@ -208,6 +211,7 @@ def _fit(
         # a density has no labels to validate with
         "validation": X["validation"] if job.role == "density" else held,
         "checkpoint": job.checkpoint,
+        "deadline": job.deadline,
         "progress": lambda report: say(_progress_text(report)),
     }
     # the density is fitted too: held-out rows say which
@@ -298,6 +302,9 @@ class DataError(Exception):
 def _kind(error: BaseException) -> str:
     if isinstance(error, DataError):
         return "data"
+    # by name: the class comes with torch, which not every part needs
+    if type(error).__name__ == "TrainingPaused":
+        return PAUSED
     space = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
     return "space" if space else "failed"
 
@@ -305,7 +312,8 @@ def _kind(error: BaseException) -> str:
 def _message(error: BaseException) -> str:
     if _kind(error) == "space":
         return str(error.args[-1])
-    return str(error) if isinstance(error, DataError) else f"{type(error).__name__}: {error}"
+    plain = _kind(error) in ("data", PAUSED)
+    return str(error) if plain else f"{type(error).__name__}: {error}"
 
 
 def _die_with_parent() -> None:

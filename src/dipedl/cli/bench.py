@@ -47,7 +47,7 @@ def run(
     profile: ProfileName = "smoke",
     budget: Annotated[
         float | None,
-        typer.Option(help="Seconds; nothing is begun that will probably not be finished by then."),
+        typer.Option(help="Seconds; a training pauses in time, and the same command goes on."),
     ] = None,
     data: Annotated[
         Path | None,
