@@ -1,0 +1,151 @@
+"""A graph asked beside the model it was made from."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from .._plugins import explain_missing
+from ._networks import is_network
+
+
+def session(model: Any) -> Any:
+    """An onnxruntime session of a model, on the CPU."""
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise explain_missing(error, "export_onnx") from error
+    options = onnxruntime.SessionOptions()
+    # Errors are raised; its warnings are about what an optimiser left undone.
+    options.log_severity_level = 4
+    providers = ["CPUExecutionProvider"]
+    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=providers)
+
+
+#: Largest difference between graph and model; behind a network in float32 what rounding leaves.
+_TOLERANCE, _NETWORK_TOLERANCE = 1e-5, 1e-3
+_SYNTHETIC = 64
+
+
+def check_rows(model: Any, example: Any, dtype: np.dtype) -> np.ndarray:
+    """Inputs (m, d), as float64 of values that `dtype` has, that the model answers.
+
+    Raises
+    ------
+    ValueError
+        If the example has another width, or the model refuses it; without one, if it refuses the
+        synthetic inputs.
+    """
+    if example is not None:
+        rows = _numeric(example, model.n_features_in_)
+        _answers(model, rows.astype(dtype).astype(np.float64))
+        return rows.astype(dtype).astype(np.float64)
+    refusals = []
+    for made in _synthetic(model):
+        rows = made.astype(dtype).astype(np.float64)
+        try:
+            _answers(model, rows)
+        except (ValueError, TypeError) as error:
+            refusals.append(str(error))
+        else:
+            return rows
+    raise ValueError(
+        "the model refuses the synthetic inputs that its graph would be checked on, so give some "
+        f"real ones: export_onnx(model, path, example=X[:100]). It said: {refusals[0]}"
+    )
+
+
+def check_agreement(proto: Any, model: Any, rows: np.ndarray) -> None:
+    """Raise ValueError unless the graph's answers on rows (m, d) are those of the model."""
+    run = session(proto)
+    kind = np.float64 if "double" in run.get_inputs()[0].type else np.float32
+    names = [output.name for output in run.get_outputs()]
+    found = dict(zip(names, run.run(names, {"X": rows.astype(kind)}), strict=True))
+    known = _answers(model, rows)
+    tolerance = _NETWORK_TOLERANCE if _has_network(model) else _TOLERANCE
+    for name, right in known.items():
+        if name == "ood":
+            continue
+        gap, row = _gap(np.asarray(found[name], dtype=np.float64), right)
+        if not gap <= tolerance:
+            raise ValueError(
+                f"the graph disagrees with the model: {name} of check row {row} is "
+                f"{found[name][row]} in the graph and {right[row]} in the model (difference "
+                f"{gap:.2g}, allowed {tolerance:g}); nothing was written. Please report it, with "
+                f"the parts of the model: {model}"
+            )
+
+
+def _numeric(example: Any, width: int) -> np.ndarray:
+    try:
+        rows = np.asarray(example, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            "example must hold numbers, for the graph has one numeric input X (n, d); encode text "
+            f"and categories before the model: {error}"
+        ) from error
+    if rows.ndim != 2 or rows.shape[1] != width or not len(rows):
+        raise ValueError(f"example must have shape (m, {width}) with m >= 1, got {rows.shape}")
+    return rows
+
+
+def _synthetic(model: Any) -> list[np.ndarray]:
+    """Sets of inputs, the first that the model takes is used: near its data, or pixels."""
+    rng, d = np.random.default_rng(0), model.n_features_in_
+    noise = rng.normal(size=(_SYNTHETIC, d)) * np.repeat([1, 3, 10, 1e3], _SYNTHETIC // 4)[:, None]
+    center, spread = _location(model, d)
+    return [center + spread * noise, rng.uniform(size=(_SYNTHETIC, d))]
+
+
+def _location(model: Any, d: int) -> tuple[Any, Any]:
+    """Mean and spread of the training inputs, if the features know them; else 0 and 1."""
+    evidence = getattr(model, "evidence_", None) or model.estimator.evidence_
+    features = evidence.features_
+    scaler = features[0] if hasattr(features, "steps") else features
+    mean, scale = getattr(scaler, "mean_", None), getattr(scaler, "scale_", None)
+    fits = mean is not None and scale is not None and len(mean) == len(scale) == d
+    return (mean, scale) if fits else (0.0, 1.0)
+
+
+def _answers(model: Any, rows: np.ndarray) -> dict[str, np.ndarray]:
+    """What the graph is to give for rows (m, d), but for the flag."""
+    X = _as_fitted(model, rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if not hasattr(model, "predict_dirichlet"):
+            return {"score": model.score_samples(X)}
+        answer = model.predict_dirichlet(X)
+    names = {"probabilities": "mean", "vacuity": "vacuity", "log_evidence": "log_evidence"}
+    return {name: np.asarray(getattr(answer, of)) for name, of in names.items()}
+
+
+def _as_fitted(model: Any, rows: np.ndarray) -> Any:
+    """Rows as a DataFrame where the model was fitted with one."""
+    owner = model if hasattr(model, "feature_names_in_") else getattr(model, "estimator", None)
+    names = getattr(owner, "feature_names_in_", None)
+    if names is None:
+        return rows
+    try:
+        import pandas as pd  # type: ignore[import-untyped]
+    except ImportError:
+        # Names are not checked then; a transformer that needs them says so.
+        return rows
+    return pd.DataFrame(rows, columns=names)
+
+
+def _gap(found: np.ndarray, right: np.ndarray) -> tuple[float, int]:
+    """Largest difference, relative where an entry is above one, and its row."""
+    big = np.finfo(np.float32).max
+    found, right = (np.clip(a, -big, big) for a in (found, right))
+    gap = np.abs(found - right) / np.maximum(np.abs(right), 1.0)
+    gap = np.where(np.isnan(gap), np.inf, gap).reshape(len(right), -1).max(axis=1)
+    row = int(gap.argmax())
+    return float(gap[row]), row
+
+
+def _has_network(model: Any) -> bool:
+    known = model if hasattr(model, "evidence_") else model.estimator
+    parts = known.evidence_.features_, getattr(known, "estimator_", None)
+    return any(is_network(part) for part in parts)

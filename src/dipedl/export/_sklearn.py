@@ -1,0 +1,188 @@
+"""Classifiers and transformers of scikit-learn as parts of a graph.
+
+Ours, in float64 throughout: `LogisticRegression`, `LinearDiscriminantAnalysis`, `DecisionTree`,
+`RandomForest`, `ExtraTrees`, `GradientBoosting` and `HistGradientBoosting` classifiers (without
+categories), soft voting, bagging, calibrated classifiers; `StandardScaler`, `Normalizer`,
+`ColumnTransformer` of numeric columns, `LogitPixels`, `SignedPower`, pipelines of any of these.
+Everything else that skl2onnx converts goes through it, in the input type (float64, else float32)
+in which its graph agrees with the estimator; one that agrees in neither is refused by name.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.compose import ColumnTransformer
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.ensemble import BaggingClassifier, VotingClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import Normalizer, StandardScaler
+
+from ..preprocessing.logit_pixels import _ROUNDING, LogitPixels
+from ..preprocessing.signed_power import SignedPower
+from ._graph import Tensor
+from ._maths import log1p, softmax, two_classes
+from ._networks import answers, is_network
+from ._skl2onnx import converted
+from ._trees import TREES
+
+
+class Data(NamedTuple):
+    """A tensor (n, d) of the graph, and what it is for a few rows: (m, d)."""
+
+    tensor: Tensor
+    rows: np.ndarray
+
+    def columns(self, chosen: np.ndarray) -> Data:
+        """Some of the columns."""
+        return Data(self.tensor.columns(chosen), self.rows[:, chosen])
+
+
+def probabilities(classifier: Any, X: Data) -> Tensor:
+    """Class probabilities (n, k) of a fitted classifier, in the order of its classes."""
+    if isinstance(classifier, FrozenEstimator):
+        return probabilities(classifier.estimator, X)
+    if type(classifier) is Pipeline:
+        for _, step in classifier.steps[:-1]:
+            X = transformed(step, X)
+        return probabilities(classifier.steps[-1][1], X)
+    if is_network(classifier):
+        return answers(X.tensor, classifier)["probabilities"]
+    own = _CLASSIFIERS.get(type(classifier))
+    P = None if own is None else own(classifier, X)
+    return converted(classifier, "predict_proba", X.tensor, X.rows) if P is None else P
+
+
+def transformed(transformer: Any, X: Data) -> Data:
+    """What a fitted transformer gives, (n, p); "passthrough" and None change nothing."""
+    if transformer is None or isinstance(transformer, str):
+        return X
+    if isinstance(transformer, FrozenEstimator):
+        return transformed(transformer.estimator, X)
+    if type(transformer) is Pipeline:
+        for _, step in transformer.steps:
+            X = transformed(step, X)
+        return X
+    if type(transformer) is ColumnTransformer:
+        return _of_columns(transformer, X)
+    with warnings.catch_warnings():
+        # Names of columns are known to the whole model only.
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        rows = np.asarray(transformer.transform(X.rows), dtype=np.float64)
+    if is_network(transformer):
+        return Data(answers(X.tensor, features=transformer)["features"], rows)
+    own = _TRANSFORMERS.get(type(transformer))
+    Z = None if own is None else own(transformer, X.tensor)
+    return Data(converted(transformer, "transform", X.tensor, X.rows) if Z is None else Z, rows)
+
+
+def _linear(model: Any, X: Data) -> Tensor | None:
+    if getattr(model, "solver", None) == "liblinear" and len(model.classes_) > 2:
+        return None
+    decision = X.tensor @ model.coef_.T.astype(np.float64) + model.intercept_
+    return two_classes(decision) if len(model.classes_) == 2 else softmax(decision)
+
+
+def _voting(model: VotingClassifier, X: Data) -> Tensor | None:
+    if model.voting != "soft":
+        return None
+    parts = [probabilities(part, X) for part in model.estimators_]
+    weights = np.ones(len(parts)) if model.weights is None else np.asarray(model._weights_not_none)
+    return _weighted_mean(parts, weights)
+
+
+def _bagging(model: BaggingClassifier, X: Data) -> Tensor | None:
+    k = len(model.classes_)
+    if not all(np.array_equal(part.classes_, np.arange(k)) for part in model.estimators_):
+        return None
+    parts = [
+        probabilities(part, X.columns(np.asarray(chosen)))
+        for part, chosen in zip(model.estimators_, model.estimators_features_, strict=True)
+    ]
+    return _weighted_mean(parts, np.ones(len(parts)))
+
+
+def _weighted_mean(parts: list[Tensor], weights: np.ndarray) -> Tensor:
+    total = parts[0] * weights[0]
+    for part, weight in zip(parts[1:], weights[1:], strict=True):
+        total = total + part * weight
+    return total / float(weights.sum())
+
+
+def _of_columns(model: ColumnTransformer, X: Data) -> Data:
+    names = list(getattr(model, "feature_names_in_", []))
+    parts = []
+    for _, transformer, columns in model.transformers_:
+        numbers = _numbers(columns, names, X.rows.shape[1])
+        if len(numbers) and not (isinstance(transformer, str) and transformer == "drop"):
+            parts.append(transformed(transformer, X.columns(numbers)))
+    whole = X.tensor.graph.op("Concat", *[part.tensor for part in parts], axis=1)
+    return Data(whole, np.hstack([part.rows for part in parts]))
+
+
+def _numbers(columns: Any, names: list[str], width: int) -> np.ndarray:
+    """Numbers of the columns that a `ColumnTransformer` names, of `width` in all."""
+    if isinstance(columns, str):
+        columns = [columns]
+    if isinstance(columns, slice) and not isinstance(columns.start or columns.stop, str):
+        return np.arange(width)[columns]
+    if isinstance(columns, slice):
+        ends = [names.index(end) if end else None for end in (columns.start, columns.stop)]
+        return np.arange(width)[ends[0] : None if ends[1] is None else ends[1] + 1]
+    if np.isscalar(columns):
+        return np.array([columns])
+    if any(isinstance(c, str) for c in columns):
+        return np.array([names.index(c) for c in columns])
+    chosen = np.asarray(columns)
+    return np.arange(width)[chosen] if len(chosen) else np.array([], dtype=int)
+
+
+def _standard(model: StandardScaler, X: Tensor) -> Tensor:
+    X = X if model.mean_ is None or not model.with_mean else X - model.mean_
+    return X if model.scale_ is None else X / model.scale_
+
+
+def _unit(model: Normalizer, X: Tensor) -> Tensor | None:
+    if model.norm != "l2":
+        return None
+    length = X.reduce("SumSquare", 1, keep=True).apply("Sqrt")
+    return X / length.equals(0.0).where(1.0, length)
+
+
+def _logit(model: LogitPixels, X: Tensor) -> Tensor:
+    inside = X.at_least(0.0).at_most(1.0)
+    cell = (inside * (model.levels - 1.0) + 0.5) / float(model.levels)
+    level = cell * (1 - 2 * model.lam) + model.lam
+    # What the transformer refuses is no number here, and the row is then flagged.
+    outside = (X - 0.5).apply("Abs") > 0.5 + _ROUNDING
+    return outside.where(np.nan, level.apply("Log") - log1p(-level))
+
+
+def _signed_power(model: SignedPower, X: Tensor) -> Tensor:
+    size = X.apply("Abs")
+    power = X.graph.op("Pow", size, float(model.exponent)) if model.exponent else log1p(size)
+    return X.apply("Sign") * power
+
+
+def _on_tensor(convert: Callable[[Any, Tensor], Tensor | None]) -> Callable[..., Tensor | None]:
+    return lambda model, X: convert(model, X.tensor)
+
+
+_CLASSIFIERS: dict[type, Callable[[Any, Data], Tensor | None]] = {
+    LogisticRegression: _linear,
+    LinearDiscriminantAnalysis: _linear,
+    VotingClassifier: _voting,
+    BaggingClassifier: _bagging,
+    **{kind: _on_tensor(convert) for kind, convert in TREES.items()},
+}
+_TRANSFORMERS: dict[type, Callable[[Any, Tensor], Tensor | None]] = {
+    StandardScaler: _standard,
+    Normalizer: _unit,
+    LogitPixels: _logit,
+    SignedPower: _signed_power,
+}

@@ -1,0 +1,290 @@
+"""A fitted model as one ONNX file."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from .._plugins import explain_missing
+from ..classifier import DIPClassifier
+from ..detector import OODDetector
+from ._networks import unfrozen
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+__all__ = ["export_onnx"]
+
+#: Version of the names and meanings of outputs and metadata.
+FORMAT = 1
+_OLDEST_OPSET = 18
+_DTYPES = ("float32", "float64")
+_MEANING = {
+    "probabilities": "posterior mean of each class, (n, k), in the order of classes",
+    "vacuity": "share of the prior, in (0, 1], (n,); higher is less sure",
+    "log_evidence": "log of the pseudo-count beyond the prior, in nats, (n,); -inf is none",
+    "score": "score, (n,); higher is more typical",
+    "ood": "true where the score lies below the threshold, (n,)",
+}
+
+
+def export_onnx(
+    model: Any,
+    path: str | os.PathLike[str],
+    *,
+    example: Any = None,
+    opset: int = _OLDEST_OPSET,
+    dtype: str | None = None,
+    max_constant_mb: float = 64.0,
+) -> None:
+    """Write classifier, calibrator, features, density, normaliser and threshold as one graph.
+
+    The outputs of a `DIPClassifier` or `DIPModule` are "probabilities" (n, k), the posterior mean;
+    "vacuity" (n,); "log_evidence" (n,), -inf where there is none; and "ood" (n,), true where
+    ``predict_ood`` gives -1. Those of an `OODDetector` are "score" (n,) and "ood". The input of
+    both is "X" (n, d), of any number of rows; a `DIPModule` has those of its network's ``forward``.
+
+    Parameters
+    ----------
+    model : DIPClassifier, OODDetector or DIPModule
+        Fitted.
+    path : str or path
+        The file to write; it appears whole or not at all.
+    example : array-like (m, d), or a batch for the network of a DIPModule, optional
+        Inputs to check the graph on; real ones check more. Needed for a `DIPModule`, and where the
+        model refuses the synthetic inputs that are taken otherwise.
+    opset : int, default=18
+        ONNX operator set, 18 or newer.
+    dtype : {"float64", "float32"}, optional
+        Type of input and outputs, "float64" unless given; the arithmetic between is in float64,
+        save for that of networks. A `DIPModule` keeps its own types.
+    max_constant_mb : float, default=64.0
+        Most megabytes of training rows in the graph, for densities that keep them.
+
+    Raises
+    ------
+    NotFittedError
+        If the model is not fitted.
+    TypeError
+        If a part of it cannot be exported: the error names the part and what can take its place.
+    ValueError
+        If a parameter is out of range, training rows take more than `max_constant_mb`, or graph and
+        model disagree.
+    OSError
+        If the file cannot be written; one that was there stays.
+    ImportError
+        If a package is missing; names the extra.
+
+    Notes
+    -----
+    The graph is checked before it is written: it is asked, by onnxruntime, beside the model, and
+    must agree to 1e-5 (1e-3 behind a network in float32), relative where log-evidence is large.
+
+    Inputs are taken as the numbers they are: where the graph's input is float32, its answers are
+    those of the model for the same numbers in float64. The model refuses an input whose features
+    are not finite, with an error; a graph cannot, and gives the prior for it, vacuity 1,
+    log-evidence -inf and ood true.
+
+    What exports is listed in the documentation, page "ONNX". Metadata of the file
+    (``metadata_props``): ``dipedl_version``, ``format_version``, ``model``, ``classes``, ``n``
+    (training rows), ``prior``, ``gamma``, ``max_evidence``, ``threshold``, ``false_alarm_rate``,
+    ``density``, ``feature_names`` and ``outputs``, values as JSON.
+
+    References
+    ----------
+    Bai, Lu, Zhang et al., "ONNX: Open Neural Network Exchange", https://onnx.ai.
+
+    Examples
+    --------
+    >>> import tempfile, onnxruntime
+    >>> from sklearn.datasets import load_iris
+    >>> from dipedl import DIPClassifier
+    >>> from dipedl.export import export_onnx
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = DIPClassifier().fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     export_onnx(clf, f"{folder}/iris.onnx")
+    ...     session = onnxruntime.InferenceSession(f"{folder}/iris.onnx")
+    >>> ood, vacuity = session.run(["ood", "vacuity"], {"X": [[5.0, 3.4, 1.5, 0.2], [50.0] * 4]})
+    >>> ood, vacuity.round(2)
+    (array([False,  True]), array([0.02, 1.  ]))
+    """
+    target = _writable(path)
+    model = unfrozen(model)
+    _check_arguments(opset, dtype, max_constant_mb)
+    if _is_module(model):
+        proto = _module_graph(model, example, opset, dtype)
+    else:
+        proto = _estimator_graph(model, example, opset, dtype or "float64", max_constant_mb)
+    _write(proto, target)
+
+
+def _estimator_graph(
+    model: Any, example: Any, opset: int, dtype: str, max_constant_mb: float
+) -> ModelProto:
+    if not isinstance(model, DIPClassifier | OODDetector):
+        raise TypeError(
+            "model must be a fitted DIPClassifier, OODDetector or DIPModule, got "
+            f"{type(model).__name__}; another classifier becomes one by "
+            "DIPClassifier(FrozenEstimator(model)).fit(X, y)"
+        )
+    check_is_fitted(model)
+    try:
+        from ._check import check_agreement, check_rows
+        from ._model_graph import classifier_model, detector_model
+    except ImportError as error:
+        raise explain_missing(error, "export_onnx") from error
+    rows = check_rows(model, example, np.dtype(dtype))
+    build = classifier_model if isinstance(model, DIPClassifier) else detector_model
+    proto: ModelProto = build(
+        model,
+        rows,
+        opset=opset,
+        dtype=np.dtype(dtype),
+        max_constant_mb=max_constant_mb,
+    )
+    _describe(proto, _facts(model))
+    check_agreement(proto, model, rows)
+    return proto
+
+
+def _facts(model: DIPClassifier | OODDetector) -> dict[str, Any]:
+    detector = isinstance(model, OODDetector)
+    known: Any = model.estimator if detector and not hasattr(model, "evidence_") else model
+    evidence = known.evidence_
+    rate = model.false_alarm_rate if detector else None
+    facts = {
+        "model": type(model).__name__,
+        "n": evidence.n_,
+        "density": _name(evidence.density_),
+        "false_alarm_rate": evidence.false_alarm_rate if rate is None else rate,
+        "threshold": model.offset_,
+        "feature_names": list(getattr(known, "feature_names_in_", [])),
+    }
+    if detector:
+        return facts
+    return facts | {
+        "classes": model.classes_.tolist(),
+        "prior": model.prior_.tolist(),
+        "gamma": model.gamma,
+        "max_evidence": model.max_evidence,
+    }
+
+
+def _name(density: Any) -> str:
+    inner = unfrozen(density)
+    choice = getattr(inner, "choice_", None)
+    return type(inner).__name__ + (f": {choice}" if choice else "")
+
+
+def _is_module(model: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(model, torch.nn.Module)
+
+
+def _module_graph(model: Any, example: Any, opset: int, dtype: str | None) -> ModelProto:
+    from ..pretrained import DIPModule
+
+    if not isinstance(model, DIPModule):
+        raise TypeError(
+            f"model must be a fitted DIPClassifier, OODDetector or DIPModule, got the network "
+            f"{type(model).__name__}; wrap it: DIPModule(network).fit_density(loader)"
+        )
+    if example is None:
+        raise ValueError("example is needed for a DIPModule: one batch as its network takes it")
+    if dtype is not None:
+        raise ValueError(
+            f"dtype must be None for a DIPModule, got {dtype!r}: the types of the graph are those "
+            "of the example and of the module; use module.double() for float64"
+        )
+    try:
+        from ._torch import torch_graph
+
+        proto: ModelProto = torch_graph(model, example, opset=opset)
+    except ImportError as error:
+        raise explain_missing(error, "export_onnx") from error
+    _describe(proto, _module_facts(model))
+    return proto
+
+
+def _module_facts(model: Any) -> dict[str, Any]:
+    return {
+        "model": type(model).__name__,
+        "n": float(model.n_),
+        "density": type(model.density_).__name__,
+        "false_alarm_rate": model.false_alarm_rate,
+        "threshold": float(model.offset_),
+        "classes": np.asarray(model.classes_).tolist(),
+        "prior": np.asarray(model.prior).tolist(),
+        "gamma": float(model.gamma),
+        "max_evidence": model.max_evidence,
+    }
+
+
+def _describe(proto: ModelProto, facts: Mapping[str, Any]) -> None:
+    """Put facts, and what the outputs mean, into the metadata."""
+    from onnx.helper import set_model_props
+
+    from .. import __version__
+
+    names = [output.name for output in proto.graph.output]
+    values = {
+        "format_version": FORMAT,
+        **facts,
+        "outputs": {name: _MEANING[name] for name in names},
+    }
+    set_model_props(
+        proto,
+        {"dipedl_version": __version__, **{name: json.dumps(v) for name, v in values.items()}},
+    )
+
+
+def _check_arguments(opset: int, dtype: str | None, max_constant_mb: float) -> None:
+    if not isinstance(opset, int) or opset < _OLDEST_OPSET:
+        raise ValueError(f"opset must be an int, {_OLDEST_OPSET} or newer, got {opset!r}")
+    if dtype is not None and dtype not in _DTYPES:
+        raise ValueError(f"dtype must be None or one of {_DTYPES}, got {dtype!r}")
+    if not max_constant_mb > 0:
+        raise ValueError(f"max_constant_mb must be > 0, got {max_constant_mb!r}")
+
+
+def _writable(path: str | os.PathLike[str]) -> Path:
+    """The path of a file that can be written, told before the work is done."""
+    target = Path(path)
+    folder = target.parent
+    if not folder.is_dir():
+        raise FileNotFoundError(f"path {target}: the folder {folder} does not exist; create it")
+    if target.is_dir():
+        raise IsADirectoryError(f"path {target} is a folder; name a file in it")
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(f"path {target}: the folder {folder} is not writable")
+    return target
+
+
+def _write(proto: ModelProto, target: Path) -> None:
+    """Write to a file beside the target, which takes its place when it is whole."""
+    import onnx
+
+    data = proto.SerializeToString()
+    onnx.checker.check_model(data, full_check=False)
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        # mkstemp keeps others out, which is not for us to decide.
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(name, 0o666 & ~umask)
+        os.replace(name, target)
+    except OSError as error:
+        raise OSError(f"path {target} could not be written: {error}") from error
+    finally:
+        Path(name).unlink(missing_ok=True)
