@@ -152,17 +152,18 @@ class DAEDL(EvidentialEstimator):
         *,
         checkpoint: str | Path | None = None,
         progress: Callable[[dict[str, Any]], object] | None = None,
+        deadline: float | None = None,
     ) -> Self:
         """Train on inputs X (n, d) and labels y (n,), then fit the density to the features.
 
         Parameters
         ----------
-        X, y, validation, checkpoint, progress
+        X, y, validation, checkpoint, progress, deadline
             As for `dipedl.nn.TorchClassifier.fit`.
         """
         if hasattr(self, "density_range_"):
             del self.density_range_  # one that is interrupted must not answer with the old density
-        super().fit(X, y, validation, checkpoint=checkpoint, progress=progress)
+        super().fit(X, y, validation, checkpoint=checkpoint, progress=progress, deadline=deadline)
         features = self.transform(X)
         self.density_ = fitted_density(
             self.density, features, np.asarray(y), None, self.random_state

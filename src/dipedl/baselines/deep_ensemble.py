@@ -107,6 +107,7 @@ class DeepEnsemble(ClassifierMixin, BaseEstimator):
         *,
         checkpoint: str | Path | None = None,
         progress: Progress | None = None,
+        deadline: float | None = None,
     ) -> Self:
         """Fit every member on all of X and y.
 
@@ -124,6 +125,9 @@ class DeepEnsemble(ClassifierMixin, BaseEstimator):
         progress : callable, optional
             As in `dipedl.nn.train`, for members whose ``fit`` takes it. The dict has the number of
             the "member", from 1, and of "members" too, and "seconds_left" are those of all.
+        deadline : float, optional
+            As in `dipedl.nn.train`, for members whose ``fit`` takes it: the member whose turn it is
+            pauses, and the same call with a later deadline goes on with it.
 
         Raises
         ------
@@ -143,6 +147,7 @@ class DeepEnsemble(ClassifierMixin, BaseEstimator):
                 "validation": validation,
                 "checkpoint": None if checkpoint is None else Path(f"{checkpoint}.{i}"),
                 "progress": None if progress is None else _report(progress, i, self.n_members),
+                "deadline": deadline,
             }
             keywords = _taken(template, offered)
             members.append(fitted_classifier(_member(template, seed), X, y, keywords))

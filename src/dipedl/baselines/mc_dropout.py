@@ -8,9 +8,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from ..nn._checks import check_integer
+from ..nn._estimator import TorchEstimator
 from ..nn._network import Backbone, Network
 from ..nn.mlp import MLP
 from ..nn.torch_classifier import TorchClassifier
@@ -47,6 +50,10 @@ class MCDropout(TorchClassifier):
         Seed of initial weights, shuffling, dropout in training, and of the m passes.
     precision : {"float32", "float64"}, default="float32"
         In what the network answers; training is in float32.
+    network : network classifier, optional
+        One that was trained with dropout already, in `sklearn.frozen.FrozenEstimator`, such as a
+        `dipedl.nn.TorchClassifier`. It is asked as it is: nothing is trained, and `backbone`,
+        `training`, `image_shape` and `precision` are its own.
 
     Attributes
     ----------
@@ -55,7 +62,7 @@ class MCDropout(TorchClassifier):
     module_ : torch.nn.Module
         The trained network, in eval mode.
     history_ : History
-        Loss, score and seconds of every epoch.
+        Loss, score and seconds of every epoch; none with a given `network`.
     sample_seeds_ : list of int
         Seeds of the m patterns of dropped units.
     image_shape_ : tuple of int
@@ -103,6 +110,7 @@ class MCDropout(TorchClassifier):
         image_shape: tuple[int, ...] | None = None,
         random_state: Any = 0,
         precision: str = "float32",
+        network: Any = None,
     ) -> None:
         super().__init__(
             backbone,
@@ -112,6 +120,7 @@ class MCDropout(TorchClassifier):
             precision=precision,
         )
         self.n_samples = n_samples
+        self.network = network
 
     def fit(
         self,
@@ -121,6 +130,7 @@ class MCDropout(TorchClassifier):
         *,
         checkpoint: str | Path | None = None,
         progress: Callable[[dict[str, Any]], object] | None = None,
+        deadline: float | None = None,
     ) -> Self:
         """Train on inputs X (n, d) and labels y (n,), and draw the seeds of the passes.
 
@@ -132,18 +142,25 @@ class MCDropout(TorchClassifier):
             Labels of at least two classes.
         validation : tuple, optional
             Inputs and labels, for ``Training.patience`` and ``restore_best``.
-        checkpoint, progress : optional
+        checkpoint, progress, deadline : optional
             As in `dipedl.nn.train`.
 
         Raises
         ------
         ValueError
-            If the backbone drops nothing, or X, y and `validation` do not fit one another.
+            If the backbone drops nothing, or X, y and `validation` do not fit one another, or a
+            given network.
+        TypeError
+            If `network` is no frozen network classifier.
         """
         check_integer("n_samples", self.n_samples)
         seeds = np.random.SeedSequence(self._seed()).generate_state(self.n_samples)
         self.sample_seeds_ = seeds.tolist()
-        return super().fit(X, y, validation, checkpoint=checkpoint, progress=progress)
+        if self.network is not None:
+            return self._adopt(X, y)
+        return super().fit(
+            X, y, validation, checkpoint=checkpoint, progress=progress, deadline=deadline
+        )
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Mean class probabilities of inputs X (n, d) over the passes, shape (n, k)."""
@@ -175,6 +192,41 @@ class MCDropout(TorchClassifier):
             return torch.from_numpy(np.ascontiguousarray(reduce(samples)))
 
         return self._forward(X, answer)
+
+    def _adopt(self, X: Any, y: Any) -> Self:
+        """Take the given network as the trained one."""
+        trained = self._given()
+        check_is_fitted(trained, "module_")
+        check_dropout(trained.module_)  # type: ignore[arg-type]
+        X, y = validate_data(self, X, y, dtype=np.float32)
+        unknown = np.setdiff1d(y, trained.classes_)
+        if X.shape[1] != trained.n_features_in_ or len(unknown):
+            raise ValueError(
+                f"X and y must be such as network was trained on: {trained.n_features_in_} columns "
+                f"and labels {trained.classes_.tolist()}, got {X.shape[1]} columns and the labels "
+                f"{unknown.tolist()} besides; pass its training rows"
+            )
+        self.classes_, self.image_shape_ = trained.classes_, trained.image_shape_
+        self.module_ = trained.module_
+        return self
+
+    def _given(self) -> TorchEstimator:
+        inner = self.network.estimator if isinstance(self.network, FrozenEstimator) else None
+        if not isinstance(inner, TorchEstimator):
+            raise TypeError(
+                "network must be None or a network classifier of dipedl.nn in FrozenEstimator, got "
+                f"{self.network!r}"
+            )
+        return inner
+
+    def _settings(self) -> Training:
+        return super()._settings() if self.network is None else self._given()._settings()
+
+    def _backbone(self) -> Backbone:
+        return super()._backbone() if self.network is None else self._given()._backbone()
+
+    def _dtype(self) -> torch.dtype:
+        return super()._dtype() if self.network is None else self._given()._dtype()
 
     def _build(self, n_outputs: int, seed: int) -> Network:
         network = super()._build(n_outputs, seed)

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from ._device import as_tensor, resolve_device, threads
 from ._network import Backbone, Network, Shape
 from .mlp import MLP
+from .pausing import TrainingPaused
 from .spectral_norm import baked
 from .training import History, Training, train
 
@@ -60,6 +61,7 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
         *,
         checkpoint: str | Path | None = None,
         progress: Callable[[dict[str, Any]], object] | None = None,
+        deadline: float | None = None,
     ) -> Self:
         """Train on inputs X (n, d) and labels y (n,).
 
@@ -71,13 +73,15 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
             Labels of at least two classes.
         validation : tuple, optional
             Inputs and labels, for ``Training.patience`` and ``restore_best``.
-        checkpoint, progress : optional
+        checkpoint, progress, deadline : optional
             As in `dipedl.nn.train`.
 
         Raises
         ------
         ValueError
             If X, y or `validation` do not fit one another, the image shape or the backbone.
+        TrainingPaused
+            If the deadline came; the same call with a later one goes on from the checkpoint.
         FloatingPointError
             If the loss is not finite. As after a KeyboardInterrupt, ``module_`` is then the network
             of the end of the last whole epoch.
@@ -96,8 +100,9 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
                 seed=seed,
                 checkpoint=checkpoint,
                 progress=progress,
+                deadline=deadline,
             )
-        except (FloatingPointError, KeyboardInterrupt):
+        except (FloatingPointError, KeyboardInterrupt, TrainingPaused):
             self.module_ = module
             raise
         self.module_ = module
@@ -205,6 +210,7 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
         seed: int,
         checkpoint: str | Path | None = None,
         progress: Callable[[dict[str, Any]], object] | None = None,
+        deadline: float | None = None,
     ) -> History:
         """Train `module` on what ``_checked`` gave; it ends in eval mode with plain weights."""
         inputs = as_tensor(X)
@@ -223,6 +229,7 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
                 score=score,
                 checkpoint=checkpoint,
                 progress=progress,
+                deadline=deadline,
             )
         finally:
             baked(module).to(self._dtype())

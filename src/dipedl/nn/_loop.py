@@ -14,9 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ._checkpoint import check_place, fingerprint, load_checkpoint, save_checkpoint
+from ._checkpoint import Checkpoints, fingerprint
 from ._device import random_states, set_random_states
 from ._schedule import learning_rate
+from .pausing import TrainingPaused
 
 if TYPE_CHECKING:
     from .training import History, Training
@@ -64,25 +65,27 @@ class Run:
         seed: int,
         path: Path | None,
         progress: Callable[[dict[str, Any]], object] | None,
+        deadline: float | None = None,
     ) -> None:
         """All epochs that are left, from the checkpoint at `path` if there is one."""
         last_good: dict[str, Tensor] | None = self._weights()
         try:
             self.module.to(self.device)
             self._start()
-            identity = {} if path is None else fingerprint(self, seed)
-            check_place(path)
-            if path is not None and path.exists():
-                self._load(load_checkpoint(path, identity))
+            checkpoints = Checkpoints(path, {} if path is None else fingerprint(self, seed))
+            state = checkpoints.load()
+            if state is not None:
+                self._load(state)
             while not self._finished():
                 last_good = self._weights()
+                self._pause_before(deadline, checkpoints)
                 with _memory(self.settings.batch_size):
                     self._epoch()
                 last_good = None
-                if path is not None:
-                    save_checkpoint(path, self._state(), identity)
+                checkpoints.save(self._state)
                 if progress is not None:
                     progress(self._report())
+            checkpoints.flush(self._state)
             if self.settings.restore_best and self.best is not None:
                 self.module.load_state_dict(self.best)
         except BaseException:
@@ -91,6 +94,22 @@ class Run:
             raise
         finally:
             self.module.to(self.home).eval()
+
+    def _pause_before(self, deadline: float | None, checkpoints: Checkpoints) -> None:
+        """Raise TrainingPaused if the next epoch would probably end after the deadline."""
+        if deadline is None:
+            return
+        left = deadline - time.monotonic()
+        if left < self._seconds_per_epoch():
+            checkpoints.flush(self._state)
+            raise TrainingPaused(self.history.epochs, self.settings.epochs, left)
+
+    def _seconds_per_epoch(self) -> float:
+        """Mean so far, of this process if it has finished any; 0 before the first one."""
+        done = self.history.epochs - self.epochs_before
+        if done:
+            return (time.perf_counter() - self.began) / done
+        return float(np.mean(self.history.seconds)) if self.history.seconds else 0.0
 
     def _weights(self) -> dict[str, Tensor]:
         return deepcopy(self.module.state_dict())
@@ -183,7 +202,6 @@ class Run:
 
     def _report(self) -> dict[str, Any]:
         history = self.history
-        done, seconds = history.epochs - self.epochs_before, time.perf_counter() - self.began
         left = 0 if self._finished() else self.settings.epochs - history.epochs
         return {
             "epoch": history.epochs,
@@ -193,7 +211,7 @@ class Run:
             "learning_rate": history.learning_rate[-1],
             "seconds": history.seconds[-1],
             "rows_per_second": len(self.data[0]) / history.seconds[-1],
-            "seconds_left": left * seconds / done,
+            "seconds_left": left * self._seconds_per_epoch(),
             "stopped_early": history.stopped_early,
         }
 

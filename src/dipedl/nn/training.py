@@ -15,6 +15,7 @@ from ._checks import check_choice, check_data, check_integer, check_number, chec
 from ._device import device_type, resolve_device, seeded, threads
 from ._loop import OPTIMIZERS, Run
 from ._schedule import SCHEDULES
+from .pausing import check_deadline
 
 __all__ = ["History", "Training", "train"]
 
@@ -179,6 +180,7 @@ def train(
     score: Callable[..., Any] | None = None,
     checkpoint: str | Path | None = None,
     progress: Callable[[dict[str, Any]], object] | None = None,
+    deadline: float | None = None,
 ) -> History:
     """Train a module in place.
 
@@ -206,10 +208,15 @@ def train(
         loss at the current epoch; give one if your loss is annealed, since such losses of two
         epochs cannot be compared.
     checkpoint : path, optional
-        File written after every epoch. If it exists the run goes on from there, and ends with the
-        bits of a run that was never interrupted.
+        File written after every epoch; one of over 100 MB twice a minute, and at the end. If it
+        exists the run goes on from there, and ends with the bits of a run that was never
+        interrupted.
     progress : callable, optional
         Called after every epoch with a dict; `TextProgress` prints it.
+    deadline : float, optional
+        A time of ``time.monotonic()``. An epoch that would probably end after it, going by the mean
+        so far, is not begun: the checkpoint, which must be given, is written and `TrainingPaused`
+        raised. The same call with a later deadline goes on from there.
 
     Returns
     -------
@@ -226,6 +233,8 @@ def train(
         If the device runs out of memory, with the batch size to try.
     OSError
         If the checkpoint cannot be written.
+    TrainingPaused
+        If the deadline came before the last epoch.
 
     Notes
     -----
@@ -245,6 +254,7 @@ def train(
     (3.0, 20)
     """
     check_seed(seed)
+    check_deadline(deadline, checkpoint)
     check_data("data", data)
     if validation is not None:
         check_data("validation", validation)
@@ -257,5 +267,5 @@ def train(
     streams = [int(word) for word in np.random.SeedSequence(seed).generate_state(3)]
     with threads(settings.n_jobs), seeded(streams[0], device):
         run = Run(module, loss, data, settings, device, streams[1:], validation, score, History())
-        run.go(seed, None if checkpoint is None else Path(checkpoint), progress)
+        run.go(seed, None if checkpoint is None else Path(checkpoint), progress, deadline)
     return run.history
