@@ -1,0 +1,221 @@
+"""From log-density and logits to a Dirichlet, with every learned number in a buffer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import torch
+from sklearn.utils.validation import has_fit_parameter
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from .._validation import check_positive_number, prior_vector, rate_in_range
+from ..calibration import Calibration
+from ..dirichlet import Dirichlet
+from ..evidence import CautionBudget, Identity, log_evidence
+from ..evidence._base import AffineNormalizer
+from ..evidence._logistic import LogisticNormalizer
+from ..evidence_model import EvidenceModel, _threshold
+from ..temperature import Temperature
+
+PASSTHROUGH = "passthrough"
+#: Maps that a graph of a few operations computes -> the method that must not be another.
+_MAPS: dict[str, type] = {
+    "logistic": LogisticNormalizer,
+    "affine": AffineNormalizer,
+    "identity": Identity,
+}
+_NUMBERS = ("temperature", "location", "scale", "log_odds", "log_full", "offset")
+
+
+class DirichletOutput(NamedTuple):
+    """What `dipedl.pretrained.DIPModule` gives for n inputs and k classes.
+
+    Attributes
+    ----------
+    concentration : Tensor, shape (n, k)
+        ``prior + exp(log_evidence) * p``, for display; capped at exp(80) in float32.
+    log_evidence : Tensor, shape (n,)
+        ``log(n gamma) + z`` in nats, -inf far from all data: rank by this.
+    mean : Tensor, shape (n, k)
+        Class probabilities, ``concentration / sum``; the prior's far from all data.
+    vacuity : Tensor, shape (n,)
+        Share of the prior, in (0, 1].
+    """
+
+    concentration: Tensor
+    log_evidence: Tensor
+    mean: Tensor
+    vacuity: Tensor
+
+
+# Without a name torch.export.save refuses what a program gives.
+torch.utils._pytree._register_namedtuple(
+    DirichletOutput, serialized_type_name="dipedl.pretrained.DirichletOutput"
+)
+
+
+class EvidenceHead(nn.Module):
+    """Temperature, normaliser, prior and threshold; the last step of `DIPModule`.
+
+    Parameters are those of `DIPModule`; `dtype` is that of the buffers.
+    """
+
+    prior: Tensor
+    temperature: Tensor
+    location: Tensor
+    scale: Tensor
+    log_odds: Tensor
+    log_full: Tensor
+    offset: Tensor
+
+    def __init__(
+        self,
+        *,
+        prior: Any,
+        gamma: float,
+        max_evidence: float | None,
+        normalizer: Any,
+        calibrator: Any,
+        false_alarm_rate: float,
+        dtype: torch.dtype,
+    ) -> None:
+        super().__init__()
+        check_positive_number("gamma", gamma)
+        if max_evidence is not None:
+            check_positive_number("max_evidence", max_evidence)
+        rate_in_range(false_alarm_rate)
+        _check_calibrator(calibrator)
+        self.normalizer = CautionBudget() if normalizer is None else normalizer
+        self.map = _map_of(self.normalizer)
+        self.slope = float(getattr(self.normalizer, "slope", 1.0))
+        self.prior_setting, self.gamma = prior, float(gamma)
+        self.max_evidence = None if max_evidence is None else float(max_evidence)
+        self.calibrator, self.false_alarm_rate = calibrator, float(false_alarm_rate)
+        self.register_buffer("prior", torch.empty(0, dtype=dtype))
+        for name in _NUMBERS:
+            self.register_buffer(name, torch.tensor(torch.nan, dtype=dtype))
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether the numbers are there."""
+        return self.prior.numel() > 0
+
+    @property
+    def needs_proba(self) -> bool:
+        """Whether anything learns from held-out probabilities and labels."""
+        normalizer = has_fit_parameter(self.normalizer, "proba")
+        return bool(normalizer) or not isinstance(self.calibrator, str)
+
+    def learn(
+        self,
+        scores: np.ndarray,
+        proba: np.ndarray | None,
+        labels: np.ndarray | None,
+        *,
+        n: float,
+        k: int,
+        source: str,
+    ) -> None:
+        """Learn from held-out log-densities (m,), probabilities (m, k) and labels (m,).
+
+        The same steps as `dipedl.DIPClassifier` takes, by the same code; n rows made the density.
+        """
+        prior = prior_vector(self.prior_setting, k)
+        held = Calibration(scores, source, proba=proba, labels=labels).sorted()
+        model = self._learned(held, n, {"prior": prior, "gamma": self.gamma})
+        numbers = {
+            "temperature": getattr(model.calibrator_, "temperature_", 1.0),
+            "location": getattr(model.normalizer_, "location_", 0.0),
+            "scale": getattr(model.normalizer_, "scale_", 1.0),
+            "log_odds": getattr(model.normalizer_, "log_odds_", 0.0),
+            "log_full": float(log_evidence(np.zeros(1), n, self.gamma)[0]),
+            "offset": model.offset_,
+        }
+        for name, number in numbers.items():
+            cast(Tensor, getattr(self, name)).fill_(number)
+        self.prior = torch.as_tensor(prior, dtype=self.prior.dtype, device=self.prior.device)
+
+    def _learned(self, held: Calibration, n: float, strength: dict[str, Any]) -> EvidenceModel:
+        model = EvidenceModel(
+            normalizer=self.normalizer,
+            calibrator=self.calibrator,
+            false_alarm_rate=self.false_alarm_rate,
+        )
+        model.n_, model.strength_ = n, strength
+        model.calibrator_ = model._fitted_calibrator(held)
+        if held.proba is not None:
+            held = replace(held, proba=model.calibrated(held.proba))
+        model.normalizer_ = model._fitted_normalizer(held)
+        model.offset_ = _threshold(held, self.false_alarm_rate)
+        return model
+
+    def forward(self, log_density: Tensor, logits: Tensor) -> DirichletOutput:
+        """Dirichlets of log-densities (n,) and logits (n, k), in their wider dtype."""
+        logits, log_density = _wide(logits, log_density)
+        evidence = self.log_evidence(log_density)
+        proba = torch.softmax(logits / self.temperature, dim=1)
+        # A display limit only, as in Dirichlet.from_evidence: log_evidence stays exact.
+        top = 80.0 if evidence.element_size() < 8 else 300.0
+        alpha = self.prior + torch.exp(torch.clamp(evidence, max=top))[:, None] * proba
+        vacuity = torch.sigmoid(torch.log(self.prior.sum()) - evidence)
+        mean = alpha / alpha.sum(dim=1, keepdim=True)
+        return DirichletOutput(alpha, evidence, mean, vacuity)
+
+    def log_evidence(self, log_density: Tensor) -> Tensor:
+        """``log(n gamma) + z`` of log-densities (n,), in nats."""
+        z = (log_density - self.location) / self.scale
+        if self.map == "logistic":
+            z = F.logsigmoid(self.log_odds + self.slope * z)
+        evidence = self.log_full + z
+        if self.max_evidence is None:
+            return evidence
+        return torch.clamp(evidence, max=float(np.log(self.max_evidence)))
+
+    def flags(self, log_density: Tensor) -> Tensor:
+        """+1, or -1 below the alarm threshold, int64 (n,)."""
+        return torch.where(log_density < self.offset, -1, 1)
+
+    def dirichlet(self, log_density: Tensor, logits: Tensor) -> Dirichlet:
+        """The same Dirichlets as `forward`, with every uncertainty."""
+        found = self(log_density, logits)
+        prior = self.prior.to(found.concentration.dtype)
+        return Dirichlet(found.concentration, found.log_evidence, prior)
+
+    def _load_from_state_dict(self, state: Any, prefix: str, *rest: Any) -> None:
+        given = state.get(f"{prefix}prior")
+        if isinstance(given, Tensor) and given.ndim == 1:
+            # Unfitted, it does not know the number of classes.
+            self.prior = self.prior.new_empty(given.shape)
+        super()._load_from_state_dict(state, prefix, *rest)
+
+
+def _wide(logits: Tensor, log_density: Tensor) -> tuple[Tensor, Tensor]:
+    """Both in the wider of their dtypes, at least float32."""
+    dtype = torch.promote_types(logits.dtype, log_density.dtype)
+    dtype = torch.promote_types(dtype, torch.float32)
+    return logits.to(dtype), log_density.to(dtype)
+
+
+def _map_of(normalizer: Any) -> str:
+    """Which map a normaliser is."""
+    for name, base in _MAPS.items():
+        if isinstance(normalizer, base) and type(normalizer)._apply is base._apply:  # type: ignore[attr-defined]
+            return name
+    raise TypeError(
+        "normalizer must be one whose map is affine or logistic in the log-density "
+        "(CautionBudget, QuantileEvidence, ZScore, RobustZScore or Identity of dipedl.evidence), "
+        f"so that it becomes part of the network's graph, got {normalizer!r}"
+    )
+
+
+def _check_calibrator(calibrator: Any) -> None:
+    passthrough = isinstance(calibrator, str) and calibrator == PASSTHROUGH
+    if calibrator is None or passthrough or type(calibrator) is Temperature:
+        return
+    raise TypeError(
+        "calibrator must be None, 'passthrough' or dipedl.temperature.Temperature(), so that it "
+        f"becomes part of the network's graph, got {calibrator!r}"
+    )

@@ -1,0 +1,350 @@
+"""Where the features of a network come from: a layer that is listened to, or a function."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
+
+PENULTIMATE = "penultimate"
+_POOLS: dict[str, Callable[[Tensor, int], Tensor]] = {
+    "average": lambda x, dim: x.mean(dim),
+    "max": lambda x, dim: x.amax(dim),
+}
+_SHOWN = 30
+
+
+class _Heard(threading.local):
+    """What this thread heard in the pass that is under way; None while nobody listens."""
+
+    tensors: dict[str, Tensor] | None = None
+
+
+class _Ear:
+    """Shared by the hooks of one source; a copy starts with nothing heard."""
+
+    def __init__(self) -> None:
+        self.heard = _Heard()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Ear, ()
+
+
+class _HearInput:
+    """Forward pre-hook that keeps the first argument of its module."""
+
+    def __init__(self, ear: _Ear, name: str, pool: str | None) -> None:
+        self.ear, self.name, self.pool = ear, name, pool
+
+    def __call__(self, module: nn.Module, args: Any, kwargs: Any) -> None:
+        tensors = self.ear.heard.tensors
+        if tensors is not None:
+            tensors[self.name] = _pooled(args[0] if args else kwargs["input"], self.pool)
+
+
+class _HearOutput:
+    """Forward hook that keeps what its module gives."""
+
+    def __init__(self, ear: _Ear, name: str, pool: str | None) -> None:
+        self.ear, self.name, self.pool = ear, name, pool
+
+    def __call__(self, module: nn.Module, args: Any, output: Any) -> None:
+        tensors = self.ear.heard.tensors
+        found = first_tensor(output)
+        if tensors is not None and found is not None:
+            kept = _pooled(found, self.pool)
+            # The next layer may work in place (ReLU(inplace=True)).
+            tensors[self.name] = kept.clone() if kept is found else kept
+
+
+class FeatureSource(nn.Module):
+    """One pass of a network: its features (n, p) and its logits (n, k).
+
+    Layers are heard by hooks that stay on them for as long as the source lives, because a hook that
+    comes and goes within a pass does not survive ``torch.compile``. They keep something only while
+    a pass of this source is under way in their thread, and the network gets no attribute.
+
+    Parameters
+    ----------
+    network : nn.Module
+        The classifier.
+    features : "penultimate", str, sequence of str, or callable
+        See `dipedl.pretrained.DIPModule`.
+    pool : {"average", "max"} or None
+        How maps (n, channels, ...) and sequences (n, tokens, channels) become one row an input.
+
+    Attributes
+    ----------
+    layer : Tensor of int64
+        Place of the penultimate layer among the modules of the network, -1 if it is not known yet.
+    shapes : dict of str to tuple
+        Shape of one input's output of each module, once a batch was looked at.
+    """
+
+    layer: Tensor
+
+    def __init__(self, network: nn.Module, features: Any, pool: str | None) -> None:
+        super().__init__()
+        if pool is not None and pool not in _POOLS:
+            raise ValueError(f"pool must be one of {sorted(_POOLS)} or None, got {pool!r}")
+        # In a tuple, so that it is registered once, by the owner of the source.
+        self._network = (network,)
+        self.function: Callable[..., Any] | None = features if callable(features) else None
+        self.names: list[str] = [] if callable(features) else _names(network, features)
+        self.pool = pool if pool is not None or not _is_list(features) else "average"
+        self.shapes: dict[str, tuple[int, ...]] = {}
+        self.register_buffer("layer", torch.tensor(-1))
+        self._ear = _Ear()
+        self._handles: list[RemovableHandle] = []
+        self._head: str | None = None
+        modules = dict(network.named_modules())
+        for name in self.names:
+            hook = _HearOutput(self._ear, name, self.pool)
+            self._keep(modules[name].register_forward_hook(hook))
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the layer is known, so that a pass gives features."""
+        return bool(self.function or self.names or self._head is not None)
+
+    @property
+    def layers(self) -> str:
+        """The layer in words."""
+        if self.function is not None:
+            return f"the function {getattr(self.function, '__name__', repr(self.function))}"
+        if self.names:
+            return " and ".join(f"the output of {name!r}" for name in self.names)
+        if self._head is None:
+            return "the input of the last nn.Linear that runs, known from the first batch on"
+        return f"the input of {self._head!r} ({self._network[0].get_submodule(self._head)})"
+
+    def look(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Run a batch once to see the shapes of all layers and to find the penultimate one."""
+        if self.function is not None:
+            return
+        network = self._network[0]
+        self.shapes, linears, output = _observed(network, args, kwargs)
+        if self.names:
+            self._check_ran()
+        elif self._head is None:
+            self._hear_head(_last_linear(linears, logits_of(output).shape[1], self.shapes))
+
+    def forward(self, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+        """Features (n, p) and logits (n, k) of a batch, in one pass."""
+        network = self._network[0]
+        if self.function is not None:
+            pair = self.function(network, *args, **kwargs)
+            return self._function_pair(pair)
+        heard = self._ear.heard
+        tensors: dict[str, Tensor] = {}
+        heard.tensors = tensors
+        try:
+            output = network(*args, **kwargs)
+        finally:
+            heard.tensors = None
+        wanted = self.names if self.names else [str(self._head)]
+        for name in wanted:
+            if name not in tensors:
+                raise ValueError(
+                    f"features: the layer {name!r} did not run in this pass, or not in this thread "
+                    "(DataParallel, a network that was compiled before); wrap the plain network "
+                    "and compile the DIPModule"
+                )
+        parts = [self._as_rows(name, tensors[name]) for name in wanted]
+        return parts[0] if len(parts) == 1 else _joined(parts), logits_of(output)
+
+    def _as_rows(self, name: str, found: Tensor) -> Tensor:
+        if found.ndim == 2:
+            return found
+        raise ValueError(
+            f"features of {name!r} must have shape (n, p), got {tuple(found.shape)}; say how to "
+            "make one row an input: pool='average' or pool='max' (over the pixels of a map, the "
+            "tokens of a sequence), or give features=lambda network, *inputs: (features, logits)"
+        )
+
+    def _function_pair(self, pair: Any) -> tuple[Tensor, Tensor]:
+        if not isinstance(pair, tuple) or len(pair) != 2 or not isinstance(pair[0], Tensor):
+            raise TypeError(
+                "features must give a tuple (features, logits) when it is a function, got "
+                f"{type(pair).__name__}"
+            )
+        return self._as_rows("the function", _pooled(pair[0], self.pool)), logits_of(pair[1])
+
+    def _check_ran(self) -> None:
+        silent = [name for name in self.names if name not in self.shapes]
+        if silent:
+            raise ValueError(
+                f"features names {silent}, which gave no tensor in a pass of the network; modules "
+                f"that did: {listed(self.shapes)}"
+            )
+
+    def _hear_head(self, name: str) -> None:
+        modules = dict(self._network[0].named_modules())
+        self._head = name
+        self.layer.fill_(list(modules).index(name))
+        hook = _HearInput(self._ear, name, self.pool)
+        self._keep(modules[name].register_forward_pre_hook(hook, with_kwargs=True))
+
+    def _keep(self, handle: RemovableHandle) -> None:
+        self._handles.append(handle)
+        weakref.finalize(self, handle.remove).atexit = False
+
+    def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
+        super()._load_from_state_dict(*args, **kwargs)
+        place = int(self.layer)
+        if place < 0 or self.names or self.function is not None:
+            return
+        names = [name for name, _ in self._network[0].named_modules()]
+        if place >= len(names):
+            raise ValueError(
+                f"the penultimate layer is module {place} in the state, and the network has "
+                f"{len(names)}: it is another network"
+            )
+        if names[place] != self._head:
+            for handle in self._handles:
+                handle.remove()
+            self._handles.clear()
+            self._hear_head(names[place])
+
+
+def logits_of(output: Any) -> Tensor:
+    """Logits (n, k) in what a network gives.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there are none, or not of shape (n, k) with k >= 2.
+    """
+    found = output
+    if isinstance(output, Mapping):
+        found = output.get("logits")
+    elif hasattr(output, "logits"):
+        found = output.logits
+    elif isinstance(output, tuple | list) and output:
+        found = output[0]
+    if not isinstance(found, Tensor) or not found.is_floating_point():
+        raise TypeError(
+            "network must give logits: a float tensor, an object or a dict with 'logits', or a "
+            f"tuple that begins with them, got {type(output).__name__}; wrap it in a module that "
+            "does, or give features=lambda network, *inputs: (features, logits)"
+        )
+    if found.ndim != 2 or found.shape[1] < 2:
+        raise ValueError(
+            f"logits must have shape (n, k) with k >= 2, got {tuple(found.shape)}; for one sigmoid "
+            "output x wrap the network so that it gives [0, x], for several outputs an input pick "
+            "one through features=lambda network, *inputs: (features, logits)"
+        )
+    return found
+
+
+def first_tensor(output: Any) -> Tensor | None:
+    """A tensor, or the first of a tuple or mapping; None if that is none."""
+    if isinstance(output, Mapping):
+        output = next(iter(output.values()), None)
+    elif isinstance(output, tuple | list) and output:
+        output = output[0]
+    return output if isinstance(output, Tensor) else None
+
+
+def listed(shapes: Mapping[str, tuple[int, ...]]) -> str:
+    """The last modules that ran, with the shapes of one input's output."""
+    items = list(shapes.items())
+    dropped = len(items) - _SHOWN
+    head = [f"({dropped} before)"] if dropped > 0 else []
+    shown = [f"{name or 'itself'} {'x'.join(map(str, s))}" for name, s in items[-_SHOWN:]]
+    return ", ".join(head + shown)
+
+
+def _pooled(found: Tensor, pool: str | None) -> Tensor:
+    if pool is None or found.ndim < 3:
+        return found
+    # (n, tokens, channels), or (n, channels, height, width) and deeper.
+    return _POOLS[pool](found, 1) if found.ndim == 3 else _POOLS[pool](found.flatten(2), 2)
+
+
+def _joined(parts: list[Tensor]) -> Tensor:
+    dtype = parts[0].dtype
+    for part in parts[1:]:
+        dtype = torch.promote_types(dtype, part.dtype)
+    return torch.cat([part.to(dtype) for part in parts], dim=1)
+
+
+def _is_list(features: Any) -> bool:
+    return not isinstance(features, str) and not callable(features)
+
+
+def _names(network: nn.Module, features: Any) -> list[str]:
+    """Names of the layers asked for, checked; none for the penultimate one."""
+    if isinstance(features, str) and features == PENULTIMATE:
+        return []
+    names = [features] if isinstance(features, str) else features
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        raise TypeError(
+            "features must be 'penultimate', the name of a module, a list of names or a function "
+            f"(network, *inputs) -> (features, logits), got {features!r}"
+        )
+    known = [name for name, _ in network.named_modules() if name]
+    unknown = [name for name in names if name not in known]
+    if unknown or not names:
+        near = [match for name in unknown for match in get_close_matches(name, known, 3)]
+        hint = f"did you mean {near}?" if near else f"it has {known[-_SHOWN:]}"
+        raise ValueError(f"features must name modules of the network, got {features!r}; {hint}")
+    return list(dict.fromkeys(names))
+
+
+def _observed(
+    network: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[dict[str, tuple[int, ...]], list[tuple[str, nn.Linear]], Any]:
+    """Output shapes by module in the order they ran, the linear layers that ran, the output."""
+    shapes: dict[str, tuple[int, ...]] = {}
+    linears: list[tuple[str, nn.Linear]] = []
+
+    def note(name: str) -> Callable[[nn.Module, Any, Any], None]:
+        def hook(module: nn.Module, inputs: Any, output: Any) -> None:
+            found = first_tensor(output)
+            if found is not None and found.ndim:
+                shapes.pop(name, None)
+                shapes[name] = tuple(found.shape[1:])
+            if isinstance(module, nn.Linear):
+                linears.append((name, module))
+
+        return hook
+
+    modules = [(name, module) for name, module in network.named_modules() if name]
+    if isinstance(network, nn.Linear):
+        modules = [("", network)]
+    handles = [module.register_forward_hook(note(name)) for name, module in modules]
+    try:
+        output = network(*args, **kwargs)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return shapes, linears, output
+
+
+def _last_linear(
+    linears: list[tuple[str, nn.Linear]], k: int, shapes: dict[str, tuple[int, ...]]
+) -> str:
+    remedy = (
+        "name the module whose output the density should see, such as "
+        "DIPModule(network, features='...', pool='average'); modules that ran, with shapes: "
+        f"{listed(shapes)}"
+    )
+    if not linears:
+        raise ValueError(
+            "features='penultimate' is the input of the last nn.Linear that runs, and none ran (a "
+            f"convolution as the head, or a scripted network); {remedy}"
+        )
+    name, module = linears[-1]
+    if module.out_features != k:
+        raise ValueError(
+            f"features='penultimate' found {name!r}, the last nn.Linear that ran, but it gives "
+            f"{module.out_features} columns and there are {k} logits: it is not the head; {remedy}"
+        )
+    return name

@@ -1,0 +1,161 @@
+"""One pass over a loader: the density learns from most rows, some are held out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ._feature_source import FeatureSource
+from ._loader import Batch, Unpack, batches, rows_of
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Features (m, p), logits (m, k) and labels (m,) of some rows."""
+
+    features: Tensor
+    logits: Tensor
+    labels: Tensor
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def taken(self, mask: Tensor) -> Rows:
+        """The rows where `mask` (m,) is true."""
+        return Rows(self.features[mask], self.logits[mask], self.labels[mask])
+
+
+@dataclass
+class EveryNth:
+    """Which rows are held out, by their place alone: a share of them, spread evenly.
+
+    Where there are more than `most`, every second of them goes back to the density, and
+    half as many are taken from then on.
+    """
+
+    share: float
+    most: int
+    _seen: int = 0
+    _kept: list[tuple[Rows, np.ndarray]] = field(default_factory=list)
+
+    def split(self, rows: Rows) -> Iterator[Rows]:
+        """Give the rows that the density learns from; keep the others."""
+        places = np.arange(self._seen, self._seen + len(rows))
+        self._seen += len(rows)
+        held = self._is_held(places)
+        mask = torch.from_numpy(held).to(rows.labels.device)
+        if not held.all():
+            yield rows.taken(~mask)
+        if held.any():
+            self._kept.append((rows.taken(mask), places[held]))
+        while sum(len(kept) for kept, _ in self._kept) > self.most:
+            yield from self._thinned()
+
+    def rows(self) -> list[Rows]:
+        """The rows that were held out."""
+        return [rows for rows, _ in self._kept]
+
+    def _is_held(self, places: np.ndarray) -> np.ndarray:
+        # + 1e-9: 0.1 * 10 must count as 1 whatever the last bit says.
+        counts = np.floor((np.append(places, places[-1] + 1)) * self.share + 1e-9)
+        return np.asarray(np.diff(counts) > 0)
+
+    def _thinned(self) -> Iterator[Rows]:
+        self.share /= 2
+        everything, self._kept = self._kept, []
+        for rows, places in everything:
+            held = self._is_held(np.arange(places[0], places[-1] + 1))[places - places[0]]
+            mask = torch.from_numpy(held).to(rows.labels.device)
+            if not held.all():
+                yield rows.taken(~mask)
+            if held.any():
+                self._kept.append((rows.taken(mask), places[held]))
+
+
+def passes(
+    source: FeatureSource, loader: Any, unpack: Unpack | None, device: torch.device, name: str
+) -> Iterator[Rows]:
+    """Features, logits and labels of each batch of a loader, checked."""
+    count = 0
+    for batch in batches(loader, unpack, device, name):
+        with torch.inference_mode(), memory_errors(batch.args, batch.kwargs):
+            if not source.shapes:
+                source.look(batch.args, batch.kwargs)
+            features, logits = source(*batch.args, **batch.kwargs)
+        rows = Rows(features, logits, batch.labels.to(features.device))
+        _check_rows(rows, batch, name)
+        if len(rows):
+            count += len(rows)
+            yield rows
+    if not count:
+        raise ValueError(
+            f"{name} gave no rows; pass a loader with at least one batch (a generator that was "
+            "read before is empty: make it anew, or pass a DataLoader)"
+        )
+
+
+@contextmanager
+def memory_errors(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[None]:
+    """Turn a network that runs out of memory into a MemoryError with a batch size to try."""
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        raise _too_large(args, kwargs, error) from error
+    except RuntimeError as error:
+        # The allocator of the CPU has no type of its own.
+        if "can't allocate memory" not in str(error) and "not enough memory" not in str(error):
+            raise
+        raise _too_large(args, kwargs, error) from error
+
+
+def _too_large(args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> MemoryError:
+    rows = rows_of(args, kwargs)
+    advice = (
+        f"try batches of {rows // 2} (batch_size={rows // 2} of the DataLoader)"
+        if rows > 1
+        else "the network needs a larger device, half precision or torch.autocast"
+    )
+    return MemoryError(f"the device is out of memory at a batch of {rows} rows; {advice}: {error}")
+
+
+def _check_rows(rows: Rows, batch: Batch, name: str) -> None:
+    where = f"batch {batch.number} of {name}"
+    n, k = rows.logits.shape
+    if not len(rows.features) == n == len(rows.labels):
+        raise ValueError(
+            f"{where}: {len(rows.features)} rows of features, {n} of logits and "
+            f"{len(rows.labels)} labels; there must be one of each an input"
+        )
+    if not n:
+        return
+    for what, found in (("features", rows.features), ("logits", rows.logits)):
+        finite = torch.isfinite(found).all(dim=1)
+        if not bool(finite.all()):
+            raise _not_finite(what, found, finite, where)
+    low, high = int(rows.labels.min()), int(rows.labels.max())
+    if low < 0 or high >= k:
+        raise ValueError(
+            f"labels of {where} must be class indices 0..{k - 1}, as the network gives {k} logits, "
+            f"got {low}..{high}; number the classes from 0, and give their names as classes="
+        )
+
+
+def _not_finite(what: str, found: Tensor, finite: Tensor, where: str) -> ValueError:
+    row = int(torch.nonzero(~finite)[0])
+    bad = found[row][~torch.isfinite(found[row])][0].item()
+    message = f"{what} of {where}, row {row}, hold {bad}"
+    if found.dtype == torch.float16:
+        return ValueError(
+            f"{message}: float16 ends at 65504 and half precision overflowed; use bfloat16 "
+            "(torch.autocast(device, dtype=torch.bfloat16)) or float32"
+        )
+    return ValueError(
+        f"{message}; drop inputs that are not finite, or mend the network (its weights, a division "
+        "by zero)"
+    )

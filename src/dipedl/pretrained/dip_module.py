@@ -1,0 +1,412 @@
+"""A trained network with a density of its features: a Dirichlet an input, in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from sklearn.exceptions import NotFittedError
+from torch import Tensor, nn
+
+from ..dirichlet import Dirichlet
+from ..evidence import ZScore
+from ._evidence_head import PASSTHROUGH, DirichletOutput, EvidenceHead
+from ._feature_source import PENULTIMATE, FeatureSource, listed
+from ._fit import IN_SAMPLE, Data, fit_parts
+from ._loader import Unpack, device_of
+from ._stream import memory_errors
+from ._training_mode import check_eval, modal_modules
+from .class_gaussians import ClassGaussians
+
+__all__ = ["DIPModule", "DirichletOutput"]
+
+
+class DIPModule(nn.Module):
+    r"""A trained classifier that knows where it has seen data; fit once, forward many.
+
+    The network is frozen. One pass over its training data learns a density of its features, a
+    temperature and a normaliser, and from then on each pass gives a Dirichlet over the classes,
+
+    .. math:: \alpha(x) = \text{prior} + n \gamma \exp(z(x)) \, p(x),
+
+    with z the normalised log-density of the features: `dipedl.DIPClassifier` for any ``nn.Module``.
+
+    Parameters
+    ----------
+    network : nn.Module
+        A trained classifier in eval mode. It gives logits (n, k), or an object or dict with
+        ``logits`` (Hugging Face), or a tuple that begins with them. Its parameters get
+        ``requires_grad=False``; a network in training mode is refused.
+    features : "penultimate", str, sequence of str, or callable, default="penultimate"
+        What the density sees. "penultimate": the input of the last ``nn.Linear`` that runs, found
+        on the first batch; `describe` says which, and it must give the k logits (a network whose
+        head is a convolution has none: name a layer). A string: the output of that module. A list:
+        the outputs of several, side by side. A function ``features(network, *args, **kwargs)``
+        gives (features, logits) and runs the network itself.
+    pool : {"average", "max"}, optional
+        How a map (n, channels, height, width) or a sequence (n, tokens, channels) becomes one row
+        an input. None refuses them, but for a list, where it is "average". Padding of a sequence is
+        pooled with the rest.
+    density : ClassGaussians, optional
+        Settings of the density; it is not changed itself. Default: ``ClassGaussians()``, a full
+        covariance per class with OAS shrinkage.
+    prior : float or array-like, shape (k,), default=1.0
+        Concentration of the prior, > 0.
+    gamma : float, default=1.0
+        Scale of the evidence, > 0.
+    max_evidence : float, optional
+        Largest pseudo-count of an input.
+    normalizer : normaliser, default=CautionBudget()
+        One of `dipedl.evidence` that is affine or logistic in the log-density.
+    calibrator : Temperature, "passthrough" or None, default=None
+        How the probabilities are calibrated; None is ``Temperature()``.
+    false_alarm_rate : float, default=0.05
+        Share of held-out ID inputs that `predict_ood` may flag.
+    classes : sequence, optional
+        Names of the k classes, in the order of the logits. Default: 0..k-1.
+
+    Attributes
+    ----------
+    network : nn.Module
+        As given.
+    density_ : ClassGaussians
+        The density of the features.
+    classes_ : ndarray, shape (k,)
+        Names of the classes.
+    n_ : float
+        Rows that the density learned from.
+    offset_ : float
+        Log-density below which `predict_ood` flags an input.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not as above; lists the modules where a layer does not exist.
+
+    Notes
+    -----
+    All that is learned is in buffers: ``state_dict`` goes into an unfitted module of the same
+    settings, ``.to(device)`` moves it, ``torch.compile`` and ``torch.export`` take it as it is.
+    ``.half()`` and ``.bfloat16()`` convert the network alone. ``.train()`` never puts the network
+    into training mode. The layer is heard by a hook that lives as long as this module, keeps
+    something only during its own passes, and adds no attribute to the network.
+
+    References
+    ----------
+    Carlotti, Gligić, Farahi, "Density-Informed Pseudo-Counts for Calibrated Evidential Deep
+    Learning", Definition 3.1. Mukhoti, Kirsch, van Amersfoort, Torr, Gal, "Deep deterministic
+    uncertainty: a new simple baseline", CVPR (2023), on the density of features.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from dipedl.pretrained import DIPModule
+    >>> X = torch.randn(400, 2, generator=torch.Generator().manual_seed(0))
+    >>> y = (X[:, 0] > 0).long()
+    >>> network = torch.nn.Linear(2, 2)
+    >>> _ = network.weight.data.copy_(torch.tensor([[-4.0, 0.0], [4.0, 0.0]]))
+    >>> model = DIPModule(network).fit_density([(X, y)])
+    >>> model(torch.tensor([[1.0, 0.0], [30.0, 0.0]])).vacuity.round(decimals=2)
+    tensor([0.0100, 1.0000])
+    >>> model.predict_ood(torch.tensor([[1.0, 0.0], [30.0, 0.0]]))
+    tensor([ 1, -1])
+    """
+
+    def __init__(
+        self,
+        network: nn.Module,
+        *,
+        features: str | Sequence[str] | Callable[..., Any] = PENULTIMATE,
+        pool: str | None = None,
+        density: ClassGaussians | None = None,
+        prior: Any = 1.0,
+        gamma: float = 1.0,
+        max_evidence: float | None = None,
+        normalizer: Any = None,
+        calibrator: Any = None,
+        false_alarm_rate: float = 0.05,
+        classes: Sequence[Any] | None = None,
+    ) -> None:
+        super().__init__()
+        self.network = _checked_network(network)
+        self.source = FeatureSource(network, features, pool)
+        self.density_ = ClassGaussians() if density is None else _checked_density(density).blank()
+        self.head = EvidenceHead(
+            prior=prior,
+            gamma=gamma,
+            max_evidence=max_evidence,
+            normalizer=normalizer,
+            calibrator=calibrator,
+            false_alarm_rate=false_alarm_rate,
+            dtype=self.density_.dtype,
+        )
+        self.features, self.pool = features, pool
+        self.classes = None if classes is None else list(classes)
+        self._held_out: float | str = 0.1
+        self._modal = modal_modules(network)
+        network.requires_grad_(False)
+        self.head.to(device_of(network))
+
+    @classmethod
+    def paper(
+        cls,
+        network: nn.Module,
+        *,
+        features: str | Sequence[str] | Callable[..., Any] = PENULTIMATE,
+        pool: str | None = None,
+        gamma: float = 1.0,
+        classes: Sequence[Any] | None = None,
+    ) -> Self:
+        """The released behaviour: full, unshrunk covariances, z-scored on the training rows.
+
+        `fit_density` then reads the loader twice: once for the density, once for its scores. The
+        departures are those of `dipedl.DIPClassifier.paper`.
+        """
+        module = cls(
+            network,
+            features=features,
+            pool=pool,
+            density=ClassGaussians(shrinkage=None),
+            gamma=gamma,
+            normalizer=ZScore(),
+            calibrator=PASSTHROUGH,
+            classes=classes,
+        )
+        module._held_out = IN_SAMPLE
+        return module
+
+    def fit_density(
+        self,
+        loader: Any,
+        *,
+        calibration: Any = None,
+        held_out: float | int | str | None = None,
+        unpack: Unpack | None = None,
+        group: Any = None,
+    ) -> Self:
+        """Learn density, temperature, normaliser and threshold in one pass over a loader.
+
+        Parameters
+        ----------
+        loader : iterable of batches
+            Training data: ``(inputs, labels)``, where inputs is a tensor, a tuple of positional or
+            a dict of keyword arguments of the network; or a dict of keyword arguments with
+            "labels", "label", "y", "target" or "targets" in it. Labels are class indices (b,).
+            Tensors go to the device of the network.
+        calibration : iterable of batches, optional
+            Held-out data, which the network was not trained on, for all that is learned from scores
+            and probabilities. The right choice for a network: on its own training rows it is surer
+            than elsewhere, so that temperature and caution come out too small.
+        held_out : float, int or "in-sample", optional
+            Without `calibration`: the share of the rows of `loader` (at most 5,000) that the
+            density does not see, or an int, at most that many and at least half as many of them.
+            Spread evenly by their place. "in-sample": the rows of the density, read a second time.
+            Default: 0.1, or "in-sample" for a module made by `paper`.
+        unpack : callable, optional
+            ``unpack(batch) -> (inputs, labels)`` for batches of another form.
+        group : "world" or ProcessGroup, optional
+            Processes of ``torch.distributed`` that each read a part of the data and end with the
+            same module. None is this process alone, even where others run.
+
+        Raises
+        ------
+        ValueError
+            If the network is in training mode; the loader is empty or has no labels; a feature is
+            not finite (names batch and row); labels do not fit the logits; a class has no row; a
+            covariance is singular.
+        TypeError
+            If a batch or what the network gives is not understood; says what to pass.
+        MemoryError
+            If a batch does not fit on the device; names the batch size to try.
+        """
+        check_eval(self._modal)
+        held = self._held_out if held_out is None else held_out
+        device = device_of(self.network)
+        data = Data(loader, calibration, held, unpack, group, device)
+        density = self.density_.blank()
+        fit_parts(self.source, density, self.head, data, self.classes)
+        # Only now: a fit that fails leaves the module as it was.
+        self.density_ = density
+        return self
+
+    def forward(self, *args: Any, **kwargs: Any) -> DirichletOutput:
+        """Dirichlets of a batch, in one pass of the network.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            What the network takes.
+
+        Returns
+        -------
+        DirichletOutput
+            ``concentration`` (n, k), ``log_evidence`` (n,), ``mean`` (n, k) and ``vacuity`` (n,).
+            An input that is NaN, or gives NaN features, is NaN throughout.
+        """
+        found: DirichletOutput = self.head(*self.scored(*args, **kwargs))
+        return found
+
+    def scored(self, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+        """Log-density of the features in nats (n,), and logits of the network (n, k)."""
+        self._check_fitted()
+        check_eval(self._modal)
+        # A compiler follows no handlers, and a compiled graph raises what it likes.
+        guard = nullcontext() if torch.compiler.is_compiling() else memory_errors(args, kwargs)
+        with guard:
+            features, logits = self.source(*args, **kwargs)
+            return self.density_(features), logits
+
+    def score_samples(self, *args: Any, **kwargs: Any) -> Tensor:
+        """Log-density of the features of a batch in nats, higher is more typical, shape (n,)."""
+        return self.scored(*args, **kwargs)[0]
+
+    def predict_dirichlet(self, *args: Any, **kwargs: Any) -> Dirichlet:
+        """The same Dirichlets as `forward`, with every uncertainty, of tensors."""
+        return self.head.dirichlet(*self.scored(*args, **kwargs))
+
+    def predict_ood(self, *args: Any, **kwargs: Any) -> Tensor:
+        """+1 for inputs like the training data, -1 where the log-density is below `offset_`."""
+        return self.head.flags(self.score_samples(*args, **kwargs))
+
+    def describe(self) -> str:
+        """The layer that the density sees, its shape, and how to take another."""
+        lines = [f"features: {self.source.layers}"]
+        if self.head.is_fitted:
+            lines.append(f"shape: (n, {self.density_.n_features_})")
+        lines.append("to take another: DIPModule(network, features='<module>', pool='average')")
+        if self.source.shapes:
+            lines.append(f"modules that ran, with shapes: {listed(self.source.shapes)}")
+        return "\n".join(lines)
+
+    def save(self, path: str | Path, *, weights: bool = True) -> None:
+        """Write the fitted module to one safetensors file, without pickle.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file; one that is there survives any failure.
+        weights : bool, default=True
+            Whether the weights of the network go into the file. Without them `load` wants a network
+            that has the very same ones.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit_density`.
+        TypeError
+            If `features` is a function, or a part is of a type that is not ours.
+        OSError
+            If the file cannot be written.
+        """
+        from ._file import write_module
+
+        self._check_fitted()
+        write_module(self, Path(path), weights=weights)
+
+    @classmethod
+    def load(cls, path: str | Path, network: nn.Module) -> Self:
+        """The module that `save` wrote, around a network of the same structure.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+        network : nn.Module
+            Built by the same code, in eval mode, on the device wanted. It gets the weights of the
+            file, if they are in it.
+
+        Raises
+        ------
+        ValueError
+            If the file is damaged or no `DIPModule`, or the network does not fit it.
+        """
+        from ._file import read_module
+
+        found: Self = read_module(cls, Path(path), network)
+        return found
+
+    def export_onnx(self, path: str | Path, example: Any, **options: Any) -> None:
+        """Write network, density and evidence as one ONNX graph; see `dipedl.export.export_onnx`.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+        example : Any
+            A batch the network takes: a tensor, a tuple of positional or a dict of keyword
+            arguments.
+        **options
+            Of `dipedl.export.export_onnx`.
+        """
+        from ..export import export_onnx
+
+        export_onnx(self, path, example=example, **options)
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """Names of the classes, shape (k,)."""
+        self._check_fitted()
+        k = len(self.head.prior)
+        return np.arange(k) if self.classes is None else np.array(self.classes)
+
+    @property
+    def n_(self) -> float:
+        """Rows that the density learned from."""
+        self._check_fitted()
+        return float(self.density_.n_)
+
+    @property
+    def offset_(self) -> float:
+        """Log-density below which `predict_ood` flags an input."""
+        self._check_fitted()
+        return float(self.head.offset)
+
+    def train(self, mode: bool = True) -> Self:
+        """Set the mode of this module; the network only ever goes to eval mode."""
+        self.training = mode
+        if not mode:
+            self.network.eval()
+        return self
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        def wide(tensor: Tensor) -> Tensor:
+            """Half precision would cost a log-density its digits: moved, but not converted."""
+            found = fn(tensor)
+            half = tensor.is_floating_point() and found.element_size() < 4
+            return tensor.to(found.device) if half else found
+
+        for part in (self.source, self.density_, self.head):
+            part._apply(wide, recurse)  # type: ignore[no-untyped-call]
+        self.network._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        return self
+
+    def _check_fitted(self) -> None:
+        if not (self.head.is_fitted and self.source.is_known):
+            raise NotFittedError(
+                "this DIPModule is not fitted; call fit_density(loader) with the training data of "
+                "the network, or load_state_dict"
+            )
+
+
+def _checked_network(network: Any) -> nn.Module:
+    if not isinstance(network, nn.Module):
+        raise TypeError(f"network must be a torch.nn.Module, got {type(network).__name__}")
+    if hasattr(network, "_orig_mod"):
+        raise TypeError(
+            "network was compiled, and its layers can no longer be heard; wrap the network itself "
+            "and compile the whole: torch.compile(DIPModule(network).fit_density(loader))"
+        )
+    return network
+
+
+def _checked_density(density: Any) -> ClassGaussians:
+    if not isinstance(density, ClassGaussians):
+        raise TypeError(
+            "density must be a dipedl.pretrained.ClassGaussians, such as "
+            f"ClassGaussians('tied'), got {type(density).__name__}"
+        )
+    return density
