@@ -1,0 +1,385 @@
+"""Class-conditional Gaussians on the features of a network, learned from a stream of batches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+import torch
+from sklearn.exceptions import NotFittedError
+from torch import Tensor, nn
+
+from ..density._gaussian import Shrinkage
+from ..nn._checks import check_choice, check_integer
+from ._class_batches import check_features, check_finite, check_labels, exact, merged_over
+from ._class_moments import ClassMoments
+from ._distances import DiagonalDistance, FullDistance, TiedDistance
+from ._factors import class_factors, tied_factor
+from ._scatter import DiagonalScatter, FullScatter, Group, Scatter, TiedScatter
+
+__all__ = ["ClassGaussians"]
+
+Distance = FullDistance | TiedDistance | DiagonalDistance
+_DISTANCES: dict[str, type[Distance]] = {
+    "full": FullDistance,
+    "tied": TiedDistance,
+    "diagonal": DiagonalDistance,
+}
+_BUFFERS = ("origin", "log_constant", "log_weights", "counts")
+_FITTED = ("n_", "n_features_", "n_classes_")
+_LOG_2PI = math.log(2 * math.pi)
+
+
+class ClassGaussians(nn.Module):
+    """Mixture of one Gaussian per class on features that stream, on the device they come from.
+
+    ``log p(x) = logsumexp_c [log w_c + log N(x; m_c, C_c)]`` in nats: `dipedl.density.GDADensity`
+    for the features of a network. One pass learns mergeable moments in float64, and no feature is
+    kept; `finish` factors them by the code of `GDADensity`, and a call scores.
+
+    Parameters
+    ----------
+    covariance : {"full", "tied", "diagonal"}, default="full"
+        A covariance per class, one shared by all classes, or a variance per class and feature.
+    shrinkage : None, float in [0, 1] or {"oas", "ledoit-wolf"}, default="oas"
+        Shrinkage of each covariance towards ``trace / p`` times the identity. A class whose rows
+        are all the same point takes the level of the pooled covariance. With None a singular
+        covariance is refused: nothing is jittered silently. "ledoit-wolf" of a tied covariance
+        needs the memory of "full".
+    rank : int, default=32
+        Number of directions that covariance="low-rank" holds.
+    class_weights : {"equal", "empirical"}, default="equal"
+        Mixture weights w_c: the paper's (equal), or the class frequencies.
+    dtype : torch.float32 or torch.float64, default=torch.float32
+        Of scoring. Features of any floating type are taken; sums are in float64 always.
+
+    Attributes
+    ----------
+    n_ : float
+        Rows seen.
+    n_features_, n_classes_ : int
+        Number of features p and of classes k.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a setting is not as above.
+
+    References
+    ----------
+    Carlotti, Gligić, Farahi, section 4; Mukhoti et al., "Deep deterministic uncertainty", CVPR
+    (2023).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from dipedl.pretrained import ClassGaussians
+    >>> density = ClassGaussians()
+    >>> density.update(torch.tensor([[-1.0], [1.0]]), torch.tensor([0, 0]), n_classes=2)
+    >>> density.update(torch.tensor([[9.0], [11.0]]), torch.tensor([1, 1]), n_classes=2)
+    >>> density.finish()(torch.tensor([[0.0], [10.0], [5.0]]))
+    tensor([ -1.6121,  -1.6121, -13.4189])
+    """
+
+    needs_labels: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        covariance: str = "full",
+        *,
+        shrinkage: Shrinkage = "oas",
+        rank: int = 32,
+        class_weights: str = "equal",
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        super().__init__()
+        check_choice("covariance", covariance, _DISTANCES)
+        check_choice("class_weights", class_weights, ("equal", "empirical"))
+        check_integer("rank", rank)
+        _check_shrinkage(shrinkage)
+        if dtype not in (torch.float32, torch.float64):
+            raise ValueError(
+                f"dtype must be torch.float32 or torch.float64, got {dtype!r}: a log-density of "
+                "hundreds of features needs their digits; the features may be of half precision"
+            )
+        self.covariance, self.shrinkage, self.rank = covariance, shrinkage, rank
+        self.class_weights, self.dtype = class_weights, dtype
+        self.distance: Distance = _DISTANCES[covariance]()
+        for name in _BUFFERS:
+            self.register_buffer(name, None)
+        self.origin: Tensor
+        self.log_constant: Tensor
+        self.log_weights: Tensor
+        self.counts: Tensor
+        self._local: ClassMoments | None = None
+        self._everywhere: ClassMoments | None = None
+        self._device: torch.device | None = None
+
+    def update(self, features: Tensor, labels: Tensor, n_classes: int) -> None:
+        """Take in a batch; what scores changes only at the next `finish`.
+
+        Parameters
+        ----------
+        features : Tensor, shape (b, p)
+            Of any floating type, finite.
+        labels : integer Tensor, shape (b,)
+            Class indices 0..n_classes - 1.
+        n_classes : int
+            Number of classes k, the same at every call.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the arguments are not as above.
+        MemoryError
+            If the moments of k classes do not fit.
+        """
+        check_features(features)
+        check_finite(features)
+        self._check_size(features.shape[1], n_classes)
+        labels = check_labels(labels, features, n_classes)
+        if not len(features):
+            return
+        with exact(features.device):
+            if self._local is None:
+                self._device = features.device
+                shape, device = (n_classes, features.shape[1]), _device_of_sums(features.device)
+                self._local = self._start(torch.zeros(shape, dtype=torch.float64, device=device))
+            self._local.add(features, labels)
+
+    def synchronise(self, group: Group = None) -> None:
+        """Take in what every process of `group` has seen since the last call.
+
+        A collective operation of `torch.distributed`: all processes must call it, before `finish`.
+        All end up with the same moments, those of one process that has seen all rows.
+
+        Raises
+        ------
+        ValueError
+            If no process has seen rows, or their numbers of features or classes differ.
+        """
+        device = None if self._local is None else self._local.origin.device
+        with exact(device or torch.device("cpu")):
+            merged = merged_over(group, self._local, self._start)
+            if self._everywhere is None:
+                self._everywhere = merged
+            else:
+                self._everywhere += merged
+        self._local = None
+
+    def finish(self) -> Self:
+        """Factor the covariances of what was seen; more batches may follow, and `finish` again.
+
+        Raises
+        ------
+        NotFittedError
+            If no row was seen.
+        ValueError
+            If a class has no row or a covariance is singular.
+        """
+        with torch.inference_mode(False), torch.no_grad():
+            moments = self._moments()
+            counts = moments.weight
+            if len(empty := (counts == 0).nonzero()):
+                raise ValueError(
+                    f"classes {empty[:10, 0].tolist()} have no row among the {counts.sum():.0f} "
+                    f"seen of {len(counts)} classes; give each at least one, or lower n_classes"
+                )
+            self._set(moments)
+        return self
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Log-density in nats of features (n, p), shape (n,), in the type of scoring.
+
+        A feature that is NaN makes it NaN; where a distance overflows it is ``-inf``.
+        """
+        return torch.logsumexp(self.class_log_density(features) + self.log_weights, dim=1)
+
+    def class_log_density(self, features: Tensor) -> Tensor:
+        """Log-density in nats of features (n, p) under the Gaussian of each class, (n, k)."""
+        self._check_fitted()
+        check_features(features, len(self.origin))
+        kind = features.device.type
+        if torch.is_autocast_enabled(kind):
+            # Half precision would cost the log-density all its digits.
+            with torch.autocast(kind, enabled=False):
+                return self._log_density(features)
+        return self._log_density(features)
+
+    def blank(self) -> Self:
+        """An unfitted density with the same settings."""
+        return type(self)(
+            self.covariance,
+            shrinkage=self.shrinkage,
+            rank=self.rank,
+            class_weights=self.class_weights,
+            dtype=self.dtype,
+        )
+
+    @property
+    def n_(self) -> float:
+        """Rows seen by the last `finish`."""
+        self._check_fitted()
+        return float(self.counts.sum())
+
+    @property
+    def n_features_(self) -> int:
+        """Number of features p."""
+        self._check_fitted()
+        return len(self.origin)
+
+    @property
+    def n_classes_(self) -> int:
+        """Number of classes k."""
+        self._check_fitted()
+        return len(self.counts)
+
+    def extra_repr(self) -> str:
+        """The settings."""
+        return f"{self.covariance!r}, shrinkage={self.shrinkage!r}, dtype={self.dtype}"
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _FITTED:
+            raise NotFittedError(_NOT_FITTED)
+        return super().__getattr__(name)
+
+    def _log_density(self, features: Tensor) -> Tensor:
+        # Centred in the wider of both types: features far from zero keep their digits.
+        wide = torch.promote_types(features.dtype, self.origin.dtype)
+        X = (features.to(wide) - self.origin.to(wide)).to(self.origin.dtype)
+        squared: Tensor = self.distance(X)
+        # inf - inf is an overflow, unless a feature was not a number to begin with
+        overflows = squared.isnan() & ~features.isnan().any(1, keepdim=True)
+        return self.log_constant - 0.5 * squared.masked_fill(overflows, math.inf)
+
+    @property
+    def _fitted(self) -> bool:
+        return self._buffers["origin"] is not None
+
+    def _check_fitted(self) -> None:
+        if not self._fitted:
+            raise NotFittedError(_NOT_FITTED)
+
+    def _check_size(self, p: int, n_classes: int) -> None:
+        check_integer("n_classes", n_classes)
+        seen = self._local or self._everywhere
+        if seen is None:
+            if self._fitted:
+                raise ValueError(
+                    "this density was loaded: it scores, but holds no moments to add rows to; "
+                    "take them into an unfitted one, density.blank()"
+                )
+            return
+        for name, known, came in (
+            ("n_classes", len(seen.weight), n_classes),
+            ("the number of features", seen.origin.shape[1], p),
+        ):
+            if known != came:
+                raise ValueError(f"{name} must stay {known} after the first update, got {came}")
+
+    def _start(self, origin: Tensor) -> ClassMoments:
+        """Moments of no row yet, like `origin` (k, p)."""
+        fourth = self.shrinkage == "ledoit-wolf"
+        try:
+            return ClassMoments(self._scatter_type()(origin), origin, fourth)
+        except (torch.OutOfMemoryError, RuntimeError) as error:
+            if not isinstance(error, torch.OutOfMemoryError) and "allocate" not in str(error):
+                raise
+            raise MemoryError(
+                f"covariance={self.covariance!r} of {origin.shape[0]} classes and "
+                f"{origin.shape[1]} features does not fit in memory; use covariance='tied' or "
+                "'low-rank'"
+            ) from error
+
+    def _scatter_type(self) -> Callable[[Tensor], Scatter]:
+        if self.covariance == "diagonal":
+            return DiagonalScatter
+        # Fourth moments move with the scatter of their own class.
+        pools = self.covariance == "tied" and self.shrinkage != "ledoit-wolf"
+        return TiedScatter if pools else FullScatter
+
+    def _moments(self) -> ClassMoments:
+        """Of all rows seen."""
+        if self._local is not None and self._everywhere is not None:
+            total = deepcopy(self._everywhere)
+            total += self._local
+            return total
+        if (seen := self._local or self._everywhere) is None:
+            raise NotFittedError(
+                "finish needs rows, and none came: call update(features, labels, n_classes) for "
+                "each batch first"
+            )
+        return seen
+
+    def _set(self, moments: ClassMoments) -> None:
+        """Fill the buffers that score."""
+        # Rounded to the type of scoring, so that features are centred by the very same point.
+        centre = (moments.origin + moments.offset).mean(0).to(self.dtype)
+        means = (moments.origin - centre.to(moments.origin)) + moments.offset
+        like = centre.to(self._device or centre.device)
+        log_det = torch.tensor(self._fill(moments, means, like), dtype=torch.float64)
+        constant = -0.5 * (len(centre) * _LOG_2PI + log_det)
+        equal = self.class_weights == "equal"
+        weights = torch.ones_like(moments.weight) if equal else moments.weight
+        self.origin, self.log_constant = like, constant.to(like)
+        self.log_weights = (weights / weights.sum()).log().to(like)
+        self.counts = moments.weight.to(like.device, torch.int64)
+        for name, buffer in self.named_buffers():
+            if not buffer.isfinite().all():
+                raise ValueError(
+                    f"{name} overflows {self.dtype}; rescale the features or use "
+                    "dtype=torch.float64"
+                )
+
+    def _fill(self, moments: ClassMoments, means: Tensor, like: Tensor) -> list[float]:
+        """Factor the covariances into buffers; returns their log-determinants."""
+        if isinstance(self.distance, TiedDistance):
+            return self.distance.fill(tied_factor(moments, self.shrinkage), means, like)
+        return self.distance.fill(class_factors(moments, self.shrinkage), means, like)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Move or cast the buffers, but never below float32."""
+
+        def careful(tensor: Tensor) -> Tensor:
+            moved = fn(tensor)
+            halved = moved.dtype in (torch.float16, torch.bfloat16)
+            return tensor.to(moved.device) if halved else moved
+
+        # `network.half()` means the weights; a log-density would lose all its digits.
+        super()._apply(careful, recurse)  # type: ignore[no-untyped-call]
+        return self
+
+    def _load_from_state_dict(
+        self, state_dict: Mapping[str, Any], prefix: str, *args: Any, **kwargs: Any
+    ) -> None:
+        """Make room for the buffers first: an unfitted density has none."""
+        for name, module in self.named_modules(prefix=prefix.rstrip(".")):
+            for buffer in module._buffers:
+                value = state_dict.get(f"{name}.{buffer}" if name else buffer)
+                if value is not None:
+                    setattr(module, buffer, torch.empty_like(value))
+        super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
+
+
+_NOT_FITTED = (
+    "this ClassGaussians is not fitted yet: call update for each batch, then finish, or load a "
+    "fitted state"
+)
+
+
+def _device_of_sums(device: torch.device) -> torch.device:
+    """The device itself, or the CPU where it has no float64."""
+    return torch.device("cpu") if device.type == "mps" else device
+
+
+def _check_shrinkage(shrinkage: Any) -> None:
+    named = isinstance(shrinkage, str) and shrinkage in ("oas", "ledoit-wolf")
+    number = isinstance(shrinkage, Real) and not isinstance(shrinkage, bool)
+    if shrinkage is None or named or (number and 0 <= shrinkage <= 1):
+        return
+    raise ValueError(
+        f"shrinkage must be None, a number in [0, 1], 'oas' or 'ledoit-wolf', got {shrinkage!r}"
+    )
