@@ -88,8 +88,10 @@ def test_cifar100_split(tiny_cifar, split, n_train, n_test):
 
 
 def test_cifar_bad_arguments(tmp_path):
-    with pytest.raises(ValueError, match=r"ood must be names out of \['cifar100', 'gtsrb'\]"):
-        load_cifar10(ood=["svhn"], data_dir=tmp_path)
+    with pytest.raises(
+        ValueError, match=r"ood must be names out of \['cifar100', 'gtsrb', 'svhn'\]"
+    ):
+        load_cifar10(ood=["stl10"], data_dir=tmp_path)
     with pytest.raises(ValueError, match=r"split must be one of .*got 'validation'"):
         load_cifar100(split="validation")
 

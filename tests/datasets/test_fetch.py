@@ -18,6 +18,8 @@ MAY_BE_ABSENT = (
     "cifar10/cifar-10-python.tar.gz",
     "cifar100/cifar-100-python.tar.gz",
     "cifar100/train",
+    "svhn/test_32x32.mat",
+    "svhn/train_32x32.mat",
 )
 
 

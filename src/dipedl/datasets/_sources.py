@@ -18,6 +18,7 @@ _FASHION_URLS = (
     "https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion/",
 )
 _CIFAR_URLS = ("https://www.cs.toronto.edu/~kriz/",)
+_SVHN_URLS = ("http://ufldl.stanford.edu/housenumbers/",)
 _OMNIGLOT_URLS = ("https://raw.githubusercontent.com/brendenlake/omniglot/master/python/",)
 
 
@@ -182,6 +183,12 @@ FILES: dict[str, RemoteFile] = {
         "a5d4786345c961390f865e93b434dbd5c6904ce880667e0cb888c97d449f28b9",
         1_473,
     ),
+    "svhn/test_32x32.mat": _file(
+        _SVHN_URLS, "test_32x32.mat", "eb5a983be6a315427106f1b164d9cef3", size=64_275_384
+    ),
+    "svhn/train_32x32.mat": _file(
+        _SVHN_URLS, "train_32x32.mat", "e26dedcc434d2e4c54c9b2d4a06d8373", size=182_040_794
+    ),
     "gtsrb/gtsrb_test_32x32.webp": _by_hand(
         "93686f96db9de17d3456f77017c1ba38",
         "b836824ef5f2654cf502fe2e4adbad08d6db7fb31a67c283da7df6ae33db9f60",
@@ -248,6 +255,11 @@ FASHION_MNIST = _provenance(
 )
 CIFAR10 = _provenance("CIFAR-10 (A. Krizhevsky, V. Nair, G. Hinton)", "cifar10/", "not stated")
 CIFAR100 = _provenance("CIFAR-100 (A. Krizhevsky, V. Nair, G. Hinton)", "cifar100/", "not stated")
+SVHN = _provenance(
+    "SVHN, cropped digits (Y. Netzer, T. Wang, A. Coates, A. Bissacco, B. Wu, A. Y. Ng)",
+    "svhn/",
+    "for non-commercial use only",
+)
 GTSRB = _provenance(
     "GTSRB (third-party 32x32 resize)",
     "gtsrb/",

@@ -13,11 +13,13 @@ from ._dataset import Dataset, unit_pixels
 from ._fetch import fetch
 from .cifar100 import load_cifar100
 from .gtsrb import load_gtsrb
+from .svhn import load_svhn
 
 __all__ = ["load_cifar10"]
 
 _OOD: dict[str, _ood.Loader] = {
     "cifar100": lambda data_dir: load_cifar100(data_dir=data_dir),
+    "svhn": lambda data_dir: load_svhn(data_dir=data_dir),
     "gtsrb": lambda data_dir: load_gtsrb(data_dir=data_dir),
 }
 _TRAIN = tuple(f"data_batch_{i}" for i in range(1, 6))
@@ -48,10 +50,11 @@ def load_cifar10(
 
     Parameters
     ----------
-    ood : iterable of {"cifar100", "gtsrb"}, default=("cifar100",)
+    ood : iterable of {"cifar100", "svhn", "gtsrb"}, default=("cifar100",)
         Sets to attach: CIFAR-100's 10,000 test images, near to CIFAR-10 (another archive of
-        169 MB); 12,630 traffic signs, far from it, which cannot be downloaded (see `load_gtsrb`).
-        ``()`` needs CIFAR-10's own files only.
+        169 MB); SVHN's 26,032 test images, house numbers far from it (64 MB), the paper's choice;
+        12,630 traffic signs, a stand-in for those where they are not at hand, no substitute in a
+        table, and no download either (see `load_gtsrb`). ``()`` needs CIFAR-10's own files only.
     data_dir : path-like or None, default=None
         Directory that holds ``cifar10/data_batch_1`` to ``data_batch_5`` and
         ``cifar10/test_batch``, the files in the official archive, and the folders of the ood sets.
