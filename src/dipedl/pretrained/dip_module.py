@@ -380,7 +380,7 @@ class DIPModule(nn.Module):
             return tensor.to(found.device) if half else found
 
         for part in (self.source, self.density_, self.head):
-            part._apply(wide, recurse)  # type: ignore[no-untyped-call]
+            part._apply(wide, recurse)
         self.network._apply(fn, recurse)  # type: ignore[no-untyped-call]
         return self
 

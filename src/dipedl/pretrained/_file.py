@@ -1,0 +1,191 @@
+"""A fitted `DIPModule` as one safetensors file, its settings as JSON beside the tensors."""
+
+from __future__ import annotations
+
+import platform
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from .._container import DAMAGE, read, write
+from .._state import Decoder, Encoder
+from ._loader import device_of
+from .class_gaussians import ClassGaussians
+
+if TYPE_CHECKING:
+    from .dip_module import DIPModule
+
+_TYPE = "dipedl.pretrained:DIPModule"
+_PACKAGES = ("dipedl", "numpy", "scipy", "scikit-learn", "torch")
+#: Parts of a module with a state of their own; the network's is optional in a file.
+_PARTS = ("network", "source", "density_", "head")
+_DENSITY = ("covariance", "shrinkage", "rank", "class_weights")
+_SETTINGS = ("features", "pool", "classes", "_held_out")
+_HEAD = ("gamma", "max_evidence", "normalizer", "calibrator", "false_alarm_rate")
+
+
+def write_module(module: DIPModule, path: Path, *, weights: bool) -> None:
+    """Write a fitted module; `weights` says whether those of the network go in."""
+    if module.source.function is not None:
+        raise TypeError(
+            "features is a function, which no file without pickle can hold; name a module of the "
+            "network (features='<module>'), or keep module.state_dict() and build it in code"
+        )
+    encoder = Encoder()
+    root = encoder.encode(_settings(module), "")
+    if encoder.parts:
+        raise TypeError(
+            f"{encoder.paths[0]} of the module is of type {type(encoder.parts[0]).__name__}, which "
+            "cannot be saved without pickle; use numbers, strings and normalisers of "
+            "dipedl.evidence"
+        )
+    tensors, state = dict(encoder.tensors), {}
+    for part in _PARTS if weights else _PARTS[1:]:
+        for name, tensor in _weights(getattr(module, part)).items():
+            tensors[f"{part}/{name}"] = _bytes(tensor)
+            state[f"{part}/{name}"] = [_kind(tensor), list(tensor.shape)]
+    manifest = {
+        "type": _TYPE,
+        "versions": {name: version(name) for name in _PACKAGES}
+        | {"python": platform.python_version()},
+        "classes": [str(name) for name in module.classes_.tolist()],
+        "n": module.n_,
+        "features": module.source.layers,
+        "structure": _structure(module.network),
+        "weights": _digest(module.network),
+        "state": state,
+        "objects": encoder.objects,
+        "parts": [],
+        "root": root,
+    }
+    write(path, manifest, tensors)
+
+
+def read_module(cls: type[DIPModule], path: Path, network: nn.Module) -> Any:
+    """The module in a file, around `network`, if that is the network of the file."""
+    manifest, tensors = read(path)
+    if manifest.get("type") != _TYPE:
+        raise ValueError(
+            f"{path} holds no DIPModule but {manifest.get('type')}; read it with dipedl.load"
+        )
+    try:
+        settings = Decoder(manifest["objects"], tensors, []).decode(manifest["root"])
+        state = {
+            name: _tensor(tensors[name], kind, shape)
+            for name, (kind, shape) in manifest["state"].items()
+        }
+        structure, weights = dict(manifest["structure"]), manifest["weights"]
+    except DAMAGE as error:
+        raise ValueError(f"{path} holds no valid DIPModule: {error}") from error
+    _check_structure(path, structure, network)
+    if not any(_is_of(name, "network") for name in state):
+        _check_weights(path, weights, network)
+    try:
+        return _built(cls, network, settings, state)
+    except (*DAMAGE, RuntimeError) as error:
+        raise ValueError(f"{path} holds no valid DIPModule: {error}") from error
+
+
+def _settings(module: DIPModule) -> dict[str, Any]:
+    density, head = module.density_, module.head
+    return {
+        **{name: getattr(module, name) for name in _SETTINGS},
+        **{name: getattr(head, name) for name in _HEAD},
+        "prior": np.asarray(head.prior_setting, dtype=np.float64).tolist(),
+        "density": {name: getattr(density, name) for name in _DENSITY}
+        | {"dtype": _kind(torch.empty(0, dtype=density.dtype))},
+    }
+
+
+def _built(
+    cls: type[DIPModule], network: nn.Module, settings: dict[str, Any], state: dict[str, Tensor]
+) -> DIPModule:
+    held_out, density = settings.pop("_held_out"), settings.pop("density")
+    density = ClassGaussians(**density | {"dtype": getattr(torch, density["dtype"])})
+    module = cls(network, density=density, **settings)
+    module._held_out = held_out
+    for part in _PARTS:
+        mine = {n.partition("/")[2]: t for n, t in state.items() if _is_of(n, part)}
+        if part != "network":
+            # As they are, even if the module was converted to another type after its fit.
+            getattr(module, part).load_state_dict(mine, assign=True)
+            getattr(module, part).to(device_of(network))
+        elif mine:
+            network.load_state_dict(mine)
+    return module
+
+
+def _is_of(name: str, part: str) -> bool:
+    return name.startswith(f"{part}/")
+
+
+def _check_structure(path: Path, there: dict[str, str], network: nn.Module) -> None:
+    here = _structure(network)
+    for name in [*there, *here]:
+        if there.get(name) != here.get(name):
+            raise ValueError(
+                f"network does not fit {path}: {name} is {here.get(name, 'absent')} here and "
+                f"{there.get(name, 'absent')} in the file; build it by the code and with the dtype "
+                "that it was saved with"
+            )
+
+
+def _check_weights(path: Path, digest: str, network: nn.Module) -> None:
+    if digest != _digest(network):
+        raise ValueError(
+            f"network has other weights than when {path} was saved with weights=False, and its "
+            "density knows those alone; load the weights into it first, or save with weights=True"
+        )
+
+
+def _structure(network: nn.Module) -> dict[str, str]:
+    """Type of each module, and type and shape of each parameter and buffer, by name."""
+    modules = {
+        f"module {name or 'itself'}": type(module).__name__
+        for name, module in network.named_modules()
+    }
+    return modules | {
+        name: f"{_kind(tensor)} {tuple(tensor.shape)}" for name, tensor in _weights(network).items()
+    }
+
+
+def _weights(module: nn.Module) -> dict[str, Tensor]:
+    """Parameters and buffers by name, refusing any other state."""
+    state = module.state_dict()
+    for name, value in state.items():
+        if not isinstance(value, Tensor):
+            raise TypeError(
+                f"network keeps {type(value).__name__} as {name}, which no file without pickle can "
+                "hold; keep module.state_dict() with torch.save instead"
+            )
+    return dict(state)
+
+
+def _digest(network: nn.Module) -> str:
+    """Checksum of all weights of a network."""
+    digest = sha256()
+    for name, tensor in _weights(network).items():
+        digest.update(f"{name} {_kind(tensor)} {tuple(tensor.shape)}".encode())
+        digest.update(_bytes(tensor).data)
+    return digest.hexdigest()
+
+
+def _kind(tensor: Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")
+
+
+def _bytes(tensor: Tensor) -> np.ndarray:
+    """The bytes of a tensor: numpy has no bfloat16."""
+    return tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
+
+
+def _tensor(data: np.ndarray, kind: str, shape: list[int]) -> Tensor:
+    dtype = getattr(torch, kind)
+    if not isinstance(dtype, torch.dtype):
+        raise ValueError(f"{kind!r} is no type of a tensor")
+    return torch.from_numpy(data.copy()).view(dtype).reshape(shape)
