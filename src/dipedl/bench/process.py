@@ -25,7 +25,7 @@ class Placed(Protocol):
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a job ended: "done"; or, with a message, "paused", "data", "space", "failed", "killed"."""
+    """How a job ended: "done"; or "paused", "data", "space", "failed", "killed", with a message."""
 
     kind: str
     message: str = ""

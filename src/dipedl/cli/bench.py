@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from .._plugins import explain_missing
+from .bench_data import adopt, pack, unpack
 from .bench_results import report, sweep, table, toys
 from .bench_study import is_study, print_study_result, study_titles
 
@@ -30,7 +31,7 @@ Out = Annotated[
     Path | None,
     typer.Option(help="Folder of all results; default: $DIPEDL_BENCH, else ./bench-results."),
 ]
-ProfileName = Annotated[str, typer.Option(help="How much of everything: smoke, cpu or paper.")]
+ProfileName = Annotated[str, typer.Option(help="How much of everything: smoke, cpu, paper, ...")]
 
 
 @bench.command()
@@ -62,7 +63,7 @@ def run(
     """
     if data is not None and not data.is_dir():
         _fail(
-            "--data must be the folder that holds mnist/, kmnist/ and omniglot/, "
+            "--data must be the folder that holds mnist/, kmnist/, cifar10/ and so on, "
             f"but {str(data)!r} is no folder"
         )
     runner = _runner()
@@ -145,8 +146,8 @@ def _titles(suite: str, profile: str) -> dict[str, str]:
     return {name: loaded.methods[name].get("title", "") for name in names}
 
 
-for _reader in (table, sweep, toys, report):
-    bench.command()(_reader)
+for _command_of in (table, sweep, toys, report, pack, unpack, adopt):
+    bench.command()(_command_of)
 
 
 def _seeds(named: list[str], rest: list[str]) -> list[int] | None:

@@ -1,0 +1,45 @@
+"""Rows that another machine has made, taken into the results of this one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from .row_file import RowFile
+from .store import Store, default_root
+
+__all__ = ["adopt"]
+
+
+def adopt(
+    files: Iterable[str | os.PathLike[str]], out: str | os.PathLike[str] | None = None
+) -> tuple[int, int]:
+    """Append rows to the results; gives how many were new, and how many were there.
+
+    Without their arrays, rows are enough for every table, but for no sweep.
+
+    Parameters
+    ----------
+    files : iterable of path-like
+        ``rows.jsonl`` files; each row says which suite and profile it is of.
+    out : path-like, optional
+        Folder of all results; default: ``DIPEDL_BENCH``, else ``./bench-results``.
+
+    Raises
+    ------
+    FileNotFoundError
+        If a file is missing.
+    ValueError
+        If a line is no row.
+    """
+    new = present = 0
+    for file in map(Path, files):
+        if not file.is_file():
+            raise FileNotFoundError(f"no file {str(file)!r}; name a rows.jsonl of a run")
+        for row in RowFile(file).read()[0]:
+            store = Store(out or default_root(), row["suite"], row["profile"])
+            store.folder.mkdir(parents=True, exist_ok=True)
+            added = store.append(row)
+            new, present = new + added, present + (not added)
+    return new, present
