@@ -1,0 +1,183 @@
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+torch = pytest.importorskip("torch")
+
+import torch.distributed as dist  # noqa: E402
+from torch import multiprocessing  # noqa: E402
+
+from dipedl.moments import Moments  # noqa: E402
+from dipedl.pretrained import ClassGaussians  # noqa: E402
+from dipedl.pretrained._class_moments import ClassMoments  # noqa: E402
+from dipedl.pretrained._scatter import (  # noqa: E402
+    DiagonalScatter,
+    FullScatter,
+    TiedScatter,
+)
+
+K, P = 3, 4
+FORMS = list(itertools.product(["full", "tied", "diagonal"], ["oas", "ledoit-wolf"]))
+
+
+def rows_of(rng, n, offset=0.0, classes=K):
+    y = rng.integers(0, classes, n)
+    return rng.gamma(0.5, 3, size=(n, P)) + rng.normal(size=(K, P))[y] + offset, y
+
+
+def blank(scatter, fourth=False):
+    origin = torch.zeros(K, P, dtype=torch.float64)
+    return ClassMoments(scatter(origin), origin, fourth)
+
+
+def streamed(scatter, X, y, cuts=(), fourth=False):
+    moments = blank(scatter, fourth)
+    for rows in np.split(np.arange(len(y)), cuts):
+        if len(rows):
+            moments.add(torch.tensor(X[rows]), torch.tensor(y[rows]))
+    return moments
+
+
+def assert_same(found, wanted):
+    scale = np.sqrt(wanted.trace / wanted.weight) or 1.0
+    assert found.weight == wanted.weight
+    gap = (found.origin - wanted.origin) + (found.offset - wanted.offset)
+    np.testing.assert_allclose(gap / scale, 0, atol=1e-10)
+    for name, power in (("scatter", 2), ("cubic", 3), ("quartic", 4)):
+        a, b = getattr(found, name), getattr(wanted, name)
+        unit = scale**power * wanted.weight
+        np.testing.assert_allclose(a / unit, b / unit, atol=1e-9, err_msg=name)
+
+
+@pytest.mark.parametrize("scatter", [FullScatter, DiagonalScatter])
+@given(data=st.data())
+def test_any_chunks_and_merges_give_the_moments_of_numpy(scatter, data):
+    rng = np.random.default_rng(data.draw(st.integers(0, 999)))
+    offset = data.draw(st.sampled_from([0.0, 1e6]))
+    X, y = rows_of(rng, data.draw(st.integers(1, 40)), offset)
+    cut = data.draw(st.integers(0, len(y)))
+    inner = sorted(data.draw(st.lists(st.integers(0, len(y)), max_size=4)))
+    total = streamed(scatter, X[:cut], y[:cut], inner, fourth=True)
+    total += streamed(scatter, X[cut:], y[cut:], inner, fourth=True)
+    for c, found in enumerate(total.per_class()):
+        rows = np.flatnonzero(y == c)
+        assert found.weight == len(rows)
+        if len(rows):
+            diagonal = scatter is DiagonalScatter
+            assert_same(found, Moments.of(X, rows=rows, diagonal=diagonal))
+
+
+@given(data=st.data())
+def test_the_tied_scatter_is_that_of_the_residuals(data):
+    rng = np.random.default_rng(data.draw(st.integers(0, 999)))
+    offset = data.draw(st.sampled_from([0.0, 1e6]))
+    X, y = rows_of(rng, data.draw(st.integers(1, 40)), offset)
+    cut = data.draw(st.integers(0, len(y)))
+    total = streamed(TiedScatter, X[:cut], y[:cut], [cut // 2])
+    total += streamed(TiedScatter, X[cut:], y[cut:])
+    residuals = np.concatenate([X[y == c] - X[y == c].mean(0) for c in np.unique(y)])
+    pooled = total.pooled()
+    assert pooled.weight == len(y)
+    np.testing.assert_allclose(pooled.scatter, residuals.T @ residuals, atol=1e-7 * len(y))
+    assert_same(pooled, streamed(FullScatter, X, y).pooled())
+
+
+def test_rows_that_are_all_the_same_have_no_scatter_at_all():
+    X = np.full((9, P), 0.1) + np.arange(P)
+    for scatter in (FullScatter, DiagonalScatter):
+        moments = streamed(scatter, X, np.zeros(9, int), [1, 4])
+        assert not moments.scatter.sums.any()
+
+
+def test_fourth_powers_need_a_scatter_of_each_class():
+    with pytest.raises(TypeError, match="got TiedScatter"):
+        blank(TiedScatter, fourth=True)
+    with pytest.raises(TypeError, match="TiedScatter holds no scatter per class"):
+        next(blank(TiedScatter).per_class())
+
+
+def part(rank, offset):
+    """Rows of one process: it lacks class 2 (first) or class 0 (second)."""
+    rng = np.random.default_rng(rank)
+    X, y = rows_of(rng, 50 + 9 * rank, offset + 5 * rank, classes=K - 1)
+    return torch.tensor(X), torch.tensor(y + rank)
+
+
+def density_of(covariance, shrinkage):
+    return ClassGaussians(covariance, shrinkage=shrinkage, dtype=torch.float64)
+
+
+def process(rank, folder):
+    """What one of two processes does; leaves its scores in `folder`."""
+    dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2)
+    scores = {}
+    for (covariance, shrinkage), offset in itertools.product(FORMS, (0.0, 1e6)):
+        density, (X, y) = density_of(covariance, shrinkage), part(rank, offset)
+        density.update(X[:20], y[:20], K)
+        density.synchronise()
+        if rank:
+            # the other has nothing new to tell
+            density.update(X[20:], y[20:], K)
+        density.synchronise()
+        density.finish()
+        scores[covariance, shrinkage, offset] = (density(X), density.n_)
+    one_sided = density_of("full", "oas")
+    if rank:
+        one_sided.update(torch.cat([part(r, 0.0)[0] for r in (0, 1)]), _labels(), K)
+    one_sided.synchronise()
+    scores["one sided"] = one_sided.finish()(part(0, 0.0)[0])
+    for name, p in (("none", 0), ("different", P + rank)):
+        density = density_of("full", "oas")
+        if p:
+            density.update(torch.zeros(1, p), torch.tensor([0]), K)
+        try:
+            density.synchronise()
+        except ValueError as error:
+            scores[name] = str(error)
+    torch.save(scores, f"{folder}/{rank}.pt")
+    dist.destroy_process_group()
+
+
+def _labels():
+    return torch.cat([part(r, 0.0)[1] for r in (0, 1)])
+
+
+def test_two_processes_end_with_the_density_of_one(tmp_path):
+    multiprocessing.spawn(process, args=(str(tmp_path),), nprocs=2)
+    found = [torch.load(tmp_path / f"{rank}.pt") for rank in (0, 1)]
+    for (covariance, shrinkage), offset in itertools.product(FORMS, (0.0, 1e6)):
+        (A, a), (B, b) = (part(rank, offset) for rank in (0, 1))
+        density = density_of(covariance, shrinkage)
+        density.update(torch.cat([A[:20], B]), torch.cat([a[:20], b]), K)
+        density.finish()
+        for scores, X in zip(found, (A, B), strict=True):
+            score, n = scores[covariance, shrinkage, offset]
+            assert n == 79
+            torch.testing.assert_close(score, density(X), rtol=1e-10, atol=0)
+    density = density_of("full", "oas")
+    density.update(torch.cat([part(r, 0.0)[0] for r in (0, 1)]), _labels(), K)
+    for scores in found:
+        wanted = density.finish()(part(0, 0.0)[0])
+        torch.testing.assert_close(scores["one sided"], wanted, rtol=1e-10, atol=0)
+        assert scores["none"].endswith("got (classes, features) [None, None]")
+        assert scores["different"].endswith("[(3, 4), (3, 5)]")
+
+
+def test_rows_after_a_synchronisation_count_without_another(tmp_path):
+    dist.init_process_group("gloo", init_method=f"file://{tmp_path}/one", rank=0, world_size=1)
+    try:
+        (A, a), (B, b) = part(0, 0.0), part(1, 0.0)
+        density = density_of("full", "oas")
+        density.update(A, a, K)
+        density.synchronise()
+        density.update(B, b, K)
+        scores = density.finish()(A)
+        density.synchronise()
+        torch.testing.assert_close(density.finish()(A), scores, rtol=1e-12, atol=0)
+    finally:
+        dist.destroy_process_group()
+    with pytest.raises(ValueError, match="init_process_group"):
+        density.synchronise()
