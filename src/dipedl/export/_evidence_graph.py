@@ -73,8 +73,8 @@ def normal_scores(scores: Tensor, normalizers: Sequence[RankNormal]) -> Tensor:
 
 def log_evidence(z: Tensor, n: float, gamma: float, max_evidence: float | None) -> Tensor:
     """Log pseudo-counts (n,)."""
-    value = z + (np.log(n) + np.log(gamma))
-    return value if max_evidence is None else value.at_most(np.log(max_evidence))
+    value = z + float(np.log(n) + np.log(gamma))
+    return value if max_evidence is None else value.at_most(float(np.log(max_evidence)))
 
 
 def dirichlet(evidence: Tensor, P: Tensor, prior: np.ndarray) -> tuple[Tensor, Tensor]:

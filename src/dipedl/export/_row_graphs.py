@@ -35,7 +35,7 @@ def neighbours(density: KNNDensity, Z: Tensor) -> Tensor:
     radius = _kth_distance(centred, stored, rows, density.n_neighbors)
     log_volume = p / 2 * np.log(np.pi) - gammaln(p / 2 + 1)
     constant = float(np.log(density.n_neighbors) - np.log(n) - log_volume)
-    return radius.at_least(density.radius_floor_).apply("Log") * -p + constant
+    return radius.at_least(density.radius_floor_).apply("Log") * float(-p) + constant
 
 
 def kernels(density: KernelDensity, Z: Tensor) -> Tensor:

@@ -108,8 +108,8 @@ def _bagging(model: BaggingClassifier, X: Data) -> Tensor | None:
 
 
 def _weighted_mean(parts: list[Tensor], weights: np.ndarray) -> Tensor:
-    total = parts[0] * weights[0]
-    for part, weight in zip(parts[1:], weights[1:], strict=True):
+    total = parts[0] * float(weights[0])
+    for part, weight in zip(parts[1:], weights[1:].tolist(), strict=True):
         total = total + part * weight
     return total / float(weights.sum())
 
@@ -151,7 +151,8 @@ def _unit(model: Normalizer, X: Tensor) -> Tensor | None:
     if model.norm != "l2":
         return None
     length = X.reduce("SumSquare", 1, keep=True).apply("Sqrt")
-    return X / length.equals(0.0).where(1.0, length)
+    # scikit-learn takes a length of rounding size for zero, and leaves the row as it is.
+    return X / (length < 10 * np.finfo(np.float64).eps).where(1.0, length)
 
 
 def _logit(model: LogitPixels, X: Tensor) -> Tensor:
