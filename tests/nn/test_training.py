@@ -9,7 +9,8 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 from dipedl.nn import History, TextProgress, Training, train  # noqa: E402
-from dipedl.nn._loop import _batches, _memory  # noqa: E402
+from dipedl.nn._feed import batches  # noqa: E402
+from dipedl.nn._loop import _memory  # noqa: E402
 from dipedl.nn._schedule import learning_rate  # noqa: E402
 
 
@@ -116,9 +117,9 @@ def test_the_rate_that_was_used_is_in_the_history():
 def test_every_row_once_an_epoch_and_no_lone_row():
     generator = torch.Generator().manual_seed(0)
     for n, size, lengths in [(9, 4, [4, 5]), (8, 4, [4, 4]), (1, 4, [1]), (3, 1, [1, 1, 1])]:
-        batches = _batches(n, size, generator)
-        assert [len(rows) for rows in batches] == lengths
-        assert sorted(torch.cat(batches).tolist()) == list(range(n))
+        parts = batches(n, size, generator)
+        assert [len(rows) for rows in parts] == lengths
+        assert sorted(torch.cat(parts).tolist()) == list(range(n))
 
 
 def test_a_last_row_on_its_own_does_not_stop_batch_normalisation():
@@ -344,6 +345,8 @@ def test_a_gpu_that_is_not_there():
         ({"momentum": 1.0}, ValueError, r"momentum must be in \[0, 1\), got 1.0"),
         ({"decay": 0}, ValueError, "decay must be in"),
         ({"clip_norm": 0}, ValueError, "clip_norm must be > 0, or None, got 0"),
+        ({"compile": "no"}, TypeError, "compile must be True or False, got 'no'"),
+        ({"amp": 1}, TypeError, "amp must be True or False, got 1"),
         ({"augment": 3}, TypeError, "augment must be None or a callable"),
         ({"device": "tpu"}, ValueError, "device must be 'auto', 'cpu'.*got 'tpu'"),
     ],

@@ -44,6 +44,12 @@ def check_dropout(dropout: Any) -> None:
     check_number("dropout", dropout, "in [0, 1)", lambda x: 0 <= x < 1)
 
 
+def check_flag(name: str, value: Any) -> None:
+    """Raise TypeError unless `value` is True or False; a text such as "no" would count as true."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+
+
 def check_choice(name: str, value: Any, allowed: Iterable[str]) -> None:
     """Raise ValueError unless `value` is one of `allowed`."""
     if value not in tuple(allowed):

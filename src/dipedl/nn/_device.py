@@ -64,6 +64,17 @@ def threads(n_jobs: int | None) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
+@contextmanager
+def tuned(enabled: bool) -> Iterator[None]:
+    """Let cuDNN try its kernels and keep the fastest for each shape, for a while."""
+    before = torch.backends.cudnn.benchmark
+    torch.backends.cudnn.benchmark = before or enabled
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.benchmark = before
+
+
 def random_states(device: torch.device) -> dict[str, torch.Tensor]:
     """States of the global generators that a module on `device` draws from (dropout)."""
     states = {"cpu": torch.get_rng_state()}

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from ._checkpoint import Checkpoints, fingerprint
 from ._device import random_states, set_random_states
+from ._feed import EpochLosses, Feed, NotFiniteLoss
 from ._schedule import learning_rate
 from .pausing import TrainingPaused
 
@@ -118,38 +119,46 @@ class Run:
         parameters = [p for p in self.module.parameters() if p.requires_grad]
         self.optimizer = _optimizer(parameters, self.settings, self.device)
         self.parameters = parameters
+        # The module itself stays as it is: states, checkpoints and answers never see the other.
+        # A shape is compiled for itself: there are two, of a whole batch and of the last one.
+        compiled = self.settings.compile
+        self.called = torch.compile(self.module, dynamic=False) if compiled else self.module
+        self.feed = Feed(self.data, self.device)
         self.began, self.epochs_before = time.perf_counter(), self.history.epochs
 
     def _finished(self) -> bool:
         return self.history.stopped_early or self.history.epochs >= self.settings.epochs
 
     def _epoch(self) -> None:
-        start = time.perf_counter()
-        epoch, n = self.history.epochs, len(self.data[0])
+        start, epoch = time.perf_counter(), self.history.epochs
         self.module.train()
-        total, batches = 0.0, _batches(n, self.settings.batch_size, self.shuffler)
-        for i, rows in enumerate(batches):
-            rate = learning_rate(self.settings, epoch * len(batches) + i, len(batches))
-            value = self._step([part[rows].to(self.device) for part in self.data], rate, epoch)
-            if not np.isfinite(value):
-                raise _not_finite("loss", epoch, value, f", step {i + 1} of {len(batches)}")
-            total += value * len(rows)
-        if not all(bool(p.isfinite().all()) for p in self.parameters):
+        batches = self.feed.batches(self.settings.batch_size, self.shuffler)
+        losses = EpochLosses([len(rows) for rows in batches], self.device)
+        try:
+            for i, rows in enumerate(batches):
+                rate = learning_rate(self.settings, epoch * len(batches) + i, len(batches))
+                losses.add(i, self._step(self.feed.take(rows), rate, epoch))
+            mean = losses.mean()
+        except NotFiniteLoss as error:
+            step, value = error.args
+            where = f", step {step + 1} of {len(batches)}"
+            raise _not_finite("loss", epoch, value, where) from None
+        if not bool(torch.stack([p.isfinite().all() for p in self.parameters]).all()):
             raise _not_finite("a weight", epoch, float("nan"), ", after its last step")
         score = self._validate(epoch)
-        self.history.loss.append(total / n)
+        self.history.loss.append(mean)
         self.history.score.append(score)
         self.history.learning_rate.append(rate)
         self.history.seconds.append(time.perf_counter() - start)
 
-    def _step(self, batch: list[Tensor], rate: float, epoch: int) -> float:
+    def _step(self, batch: list[Tensor], rate: float, epoch: int) -> Tensor:
         inputs, *targets = batch
         if self.settings.augment is not None:
             inputs = self.settings.augment(inputs, self.augmenter)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.optimizer.zero_grad()
-        loss = self.loss(self._outputs(inputs), *targets, epoch=epoch)
+        loss = self.loss(self._outputs(self.called, inputs), *targets, epoch=epoch)
         if not isinstance(loss, Tensor) or loss.ndim:
             came = tuple(loss.shape) if isinstance(loss, Tensor) else type(loss)
             raise TypeError(f"loss must return a scalar tensor, the mean of a batch; got {came}")
@@ -157,13 +166,13 @@ class Run:
         if self.settings.clip_norm is not None:
             nn.utils.clip_grad_norm_(self.parameters, self.settings.clip_norm)
         self.optimizer.step()
-        return loss.item()
+        return loss
 
-    def _outputs(self, inputs: Tensor) -> Tensor:
+    def _outputs(self, module: Callable[[Tensor], Tensor], inputs: Tensor) -> Tensor:
         """Outputs of the module, in float32 at least: no loss ever sees half precision."""
         amp = self.settings.amp and self.device.type in _HALF
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=amp):
-            outputs: Tensor = self.module(inputs)
+            outputs = module(inputs)
         return outputs.float() if outputs.dtype in (torch.bfloat16, torch.float16) else outputs
 
     def _validate(self, epoch: int) -> float | None:
@@ -191,7 +200,7 @@ class Run:
         with torch.no_grad():
             for start in range(0, n, size):
                 inputs, *targets = (p[start : start + size].to(self.device) for p in data)
-                outputs = self._outputs(inputs)
+                outputs = self._outputs(self.module, inputs)
                 value = (
                     self.loss(outputs, *targets, epoch=epoch)
                     if self.score is None
@@ -248,14 +257,6 @@ def _optimizer(
         options |= {"momentum": settings.momentum, "nesterov": settings.momentum > 0}
     fused = device.type in _FUSED
     return OPTIMIZERS[settings.optimizer](parameters, fused=fused, **options)
-
-
-def _batches(n: int, size: int, generator: torch.Generator) -> list[Tensor]:
-    """Shuffled row numbers in batches; a lone last row joins the batch before it."""
-    batches = list(torch.split(torch.randperm(n, generator=generator), size))
-    if len(batches) > 1 and size > 1 and len(batches[-1]) == 1:
-        batches[-2:] = [torch.cat(batches[-2:])]
-    return batches
 
 
 def _not_finite(what: str, epoch: int, value: float, where: str) -> FloatingPointError:

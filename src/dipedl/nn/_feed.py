@@ -1,0 +1,115 @@
+"""Training batches on their device, and their losses: nothing here makes a GPU wait."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+#: What may stay on a GPU of the data, of the memory that is free before training starts: the rest
+#: is for weights, optimiser and activations.
+_SHARE = 0.5
+#: Where reading a number waits for all that was asked of the device before.
+_ASYNCHRONOUS = ("cuda",)
+
+
+class Feed:
+    """Batches of tensors: all of them kept on a GPU if they fit, else sent one by one.
+
+    Parameters
+    ----------
+    data : tuple of Tensor
+        With the same first dimension, on the CPU.
+    device : torch.device
+        Where batches are wanted.
+    """
+
+    def __init__(self, data: tuple[Tensor, ...], device: torch.device) -> None:
+        self.device = device
+        self.is_resident = device.type == "cuda" and _fits(data, device)
+        self.data = tuple(part.to(device) for part in data) if self.is_resident else data
+
+    def batches(self, size: int, generator: torch.Generator) -> list[Tensor]:
+        """All row numbers, shuffled, in batches that `take` takes."""
+        return batches(len(self.data[0]), size, generator, self.data[0].device)
+
+    def take(self, rows: Tensor) -> list[Tensor]:
+        """Those rows of every tensor, on the device."""
+        parts = [part[rows] for part in self.data]
+        if self.device.type == "cuda" and not self.is_resident:
+            # from pinned memory a copy runs beside the computation
+            return [part.pin_memory().to(self.device, non_blocking=True) for part in parts]
+        return [part.to(self.device) for part in parts]
+
+
+def batches(
+    n: int, size: int, generator: torch.Generator, device: torch.device | str = "cpu"
+) -> list[Tensor]:
+    """Shuffled row numbers in batches, on `device`; a lone last row joins the batch before it."""
+    order = torch.randperm(n, generator=generator).to(device)
+    parts = list(torch.split(order, size))
+    if len(parts) > 1 and size > 1 and len(parts[-1]) == 1:
+        parts[-2:] = [torch.cat(parts[-2:])]
+    return parts
+
+
+class EpochLosses:
+    """Losses of the steps of one epoch: read at once on a CPU, on a GPU when the epoch is over.
+
+    Parameters
+    ----------
+    lengths : list of int
+        Rows of each batch.
+    device : torch.device
+        Where the losses are computed.
+    """
+
+    def __init__(self, lengths: list[int], device: torch.device) -> None:
+        self.lengths, self.values = lengths, [0.0] * len(lengths)
+        self.waiting: list[Tensor] = []
+        self.deferred = device.type in _ASYNCHRONOUS
+
+    def add(self, step: int, loss: Tensor) -> None:
+        """Take the loss of a step, counted from 0.
+
+        Raises
+        ------
+        NotFiniteLoss
+            If it is known to be NaN or infinite.
+        """
+        if self.deferred:
+            self.waiting.append(loss.detach())
+        else:
+            self._set(step, loss.item())
+
+    def mean(self) -> float:
+        """Mean over the rows.
+
+        Raises
+        ------
+        NotFiniteLoss
+            If one is NaN or infinite.
+        """
+        if self.deferred:
+            # one transfer, and the only moment of an epoch in which the GPU is waited for
+            for step, value in enumerate(torch.stack(self.waiting).tolist()):
+                self._set(step, value)
+        total = 0.0
+        for value, length in zip(self.values, self.lengths, strict=True):
+            total += value * length
+        return total / sum(self.lengths)
+
+    def _set(self, step: int, value: float) -> None:
+        if not math.isfinite(value):
+            raise NotFiniteLoss(step, value)
+        self.values[step] = value
+
+
+class NotFiniteLoss(Exception):
+    """Step (from 0) and value of a loss that is NaN or infinite."""
+
+
+def _fits(data: tuple[Tensor, ...], device: torch.device) -> bool:
+    free, _ = torch.cuda.mem_get_info(device)
+    return sum(part.numel() * part.element_size() for part in data) <= _SHARE * free
