@@ -27,7 +27,7 @@ from dipedl.density import (
     TypicalityDensity,
 )
 from dipedl.export._density_graphs import _CONVERTERS, Seen, confidence, log_density
-from dipedl.export._sklearn import Data
+from dipedl.export._transformers import Data
 from dipedl.preprocessing import LogitPixels, SignedPower
 
 X, Y = load_iris(return_X_y=True)

@@ -33,7 +33,7 @@ from ._gaussian_graphs import discriminant, gaussian, mahalanobis, mixture
 from ._graph import Tensor, stacked
 from ._maths import log_ndtr
 from ._row_graphs import kernels, neighbours
-from ._sklearn import Data, transformed
+from ._transformers import Data, transformed
 
 _LOG_2PI = float(np.log(2 * np.pi))
 _LEAST_DOUBT = 1e-12

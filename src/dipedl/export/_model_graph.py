@@ -13,7 +13,8 @@ from ._density_graphs import Seen, log_density
 from ._evidence_graph import calibrated, dirichlet, log_evidence, normalised
 from ._graph import Graph, Tensor
 from ._networks import answers, is_shared
-from ._sklearn import Data, probabilities, transformed
+from ._sklearn import probabilities
+from ._transformers import Data, transformed
 
 #: Name of the graph's input, (n, d).
 INPUT = "X"

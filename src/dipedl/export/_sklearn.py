@@ -1,46 +1,31 @@
-"""Classifiers and transformers of scikit-learn as parts of a graph.
+"""Classifiers of scikit-learn as parts of a graph.
 
-Ours, in float64 throughout: `LogisticRegression`, `LinearDiscriminantAnalysis`, `DecisionTree`,
-`RandomForest`, `ExtraTrees`, `GradientBoosting` and `HistGradientBoosting` classifiers (without
-categories), soft voting, bagging, calibrated classifiers; `StandardScaler`, `Normalizer`,
-`ColumnTransformer` of numeric columns, `LogitPixels`, `SignedPower`, pipelines of any of these.
+Ours, in float64 throughout: `LogisticRegression`, `LinearDiscriminantAnalysis`; decision trees,
+random forests, extra trees, gradient boosting and histogram gradient boosting (without categories);
+soft voting, bagging and `CalibratedClassifierCV` (sigmoid, isotonic) of these, and pipelines.
 Everything else that skl2onnx converts goes through it, in the input type (float64, else float32)
-in which its graph agrees with the estimator; one that agrees in neither is refused by name.
+in which its graph agrees with the classifier; one that agrees in neither is refused by name.
 """
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
-from sklearn.compose import ColumnTransformer
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import BaggingClassifier, VotingClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import Normalizer, StandardScaler
 
-from ..preprocessing.logit_pixels import _ROUNDING, LogitPixels
-from ..preprocessing.signed_power import SignedPower
 from ._graph import Tensor
-from ._maths import log1p, softmax, two_classes
+from ._maths import interpolated, sigmoid, softmax, two_classes
 from ._networks import answers, is_network
 from ._skl2onnx import converted
-from ._trees import TREES
-
-
-class Data(NamedTuple):
-    """A tensor (n, d) of the graph, and what it is for a few rows: (m, d)."""
-
-    tensor: Tensor
-    rows: np.ndarray
-
-    def columns(self, chosen: np.ndarray) -> Data:
-        """Some of the columns."""
-        return Data(self.tensor.columns(chosen), self.rows[:, chosen])
+from ._transformers import Data, transformed
+from ._trees import RAW_SCORES, TREES
 
 
 def probabilities(classifier: Any, X: Data) -> Tensor:
@@ -58,33 +43,36 @@ def probabilities(classifier: Any, X: Data) -> Tensor:
     return converted(classifier, "predict_proba", X.tensor, X.rows) if P is None else P
 
 
-def transformed(transformer: Any, X: Data) -> Data:
-    """What a fitted transformer gives, (n, p); "passthrough" and None change nothing."""
-    if transformer is None or isinstance(transformer, str):
-        return X
-    if isinstance(transformer, FrozenEstimator):
-        return transformed(transformer.estimator, X)
-    if type(transformer) is Pipeline:
-        for _, step in transformer.steps:
+def margins(classifier: Any, X: Data) -> Tensor | None:
+    """``decision_function``, (n, k), or (n, 1) of two classes; where there is none, probabilities.
+
+    None where it is there and has no graph.
+    """
+    if isinstance(classifier, FrozenEstimator):
+        return margins(classifier.estimator, X)
+    if type(classifier) is Pipeline:
+        for _, step in classifier.steps[:-1]:
             X = transformed(step, X)
-        return X
-    if type(transformer) is ColumnTransformer:
-        return _of_columns(transformer, X)
-    with warnings.catch_warnings():
-        # Names of columns are known to the whole model only.
-        warnings.filterwarnings("ignore", "X does not have valid feature names")
-        rows = np.asarray(transformer.transform(X.rows), dtype=np.float64)
-    if is_network(transformer):
-        return Data(answers(X.tensor, features=transformer)["features"], rows)
-    own = _TRANSFORMERS.get(type(transformer))
-    Z = None if own is None else own(transformer, X.tensor)
-    return Data(converted(transformer, "transform", X.tensor, X.rows) if Z is None else Z, rows)
+        return margins(classifier.steps[-1][1], X)
+    if type(classifier) in _LINEAR:
+        return _decision(classifier, X)
+    if type(classifier) in RAW_SCORES:
+        return RAW_SCORES[type(classifier)](classifier, X.tensor)
+    if hasattr(classifier, "decision_function"):
+        return None
+    P = probabilities(classifier, X)
+    return P.columns(np.array([1])) if len(classifier.classes_) == 2 else P
+
+
+def _decision(model: Any, X: Data) -> Tensor:
+    coefficients: np.ndarray = model.coef_.T
+    return X.tensor @ coefficients + np.asarray(model.intercept_)
 
 
 def _linear(model: Any, X: Data) -> Tensor | None:
     if getattr(model, "solver", None) == "liblinear" and len(model.classes_) > 2:
         return None
-    decision = X.tensor @ model.coef_.T.astype(np.float64) + model.intercept_
+    decision = _decision(model, X)
     return two_classes(decision) if len(model.classes_) == 2 else softmax(decision)
 
 
@@ -114,76 +102,49 @@ def _weighted_mean(parts: list[Tensor], weights: np.ndarray) -> Tensor:
     return total / float(weights.sum())
 
 
-def _of_columns(model: ColumnTransformer, X: Data) -> Data:
-    names = list(getattr(model, "feature_names_in_", []))
-    parts = []
-    for _, transformer, columns in model.transformers_:
-        numbers = _numbers(columns, names, X.rows.shape[1])
-        if len(numbers) and not (isinstance(transformer, str) and transformer == "drop"):
-            parts.append(transformed(transformer, X.columns(numbers)))
-    whole = X.tensor.graph.op("Concat", *[part.tensor for part in parts], axis=1)
-    return Data(whole, np.hstack([part.rows for part in parts]))
+def _calibrated(model: CalibratedClassifierCV, X: Data) -> Tensor | None:
+    parts = [_calibrated_part(part, model.classes_, X) for part in model.calibrated_classifiers_]
+    known = [part for part in parts if part is not None]
+    return _weighted_mean(known, np.ones(len(known))) if len(known) == len(parts) else None
 
 
-def _numbers(columns: Any, names: list[str], width: int) -> np.ndarray:
-    """Numbers of the columns that a `ColumnTransformer` names, of `width` in all."""
-    if isinstance(columns, str):
-        columns = [columns]
-    if isinstance(columns, slice) and not isinstance(columns.start or columns.stop, str):
-        return np.arange(width)[columns]
-    if isinstance(columns, slice):
-        ends = [names.index(end) if end else None for end in (columns.start, columns.stop)]
-        return np.arange(width)[ends[0] : None if ends[1] is None else ends[1] + 1]
-    if np.isscalar(columns):
-        return np.array([columns])
-    if any(isinstance(c, str) for c in columns):
-        return np.array([names.index(c) for c in columns])
-    chosen = np.asarray(columns)
-    return np.arange(width)[chosen] if len(chosen) else np.array([], dtype=int)
-
-
-def _standard(model: StandardScaler, X: Tensor) -> Tensor:
-    X = X if model.mean_ is None or not model.with_mean else X - model.mean_
-    return X if model.scale_ is None else X / model.scale_
-
-
-def _unit(model: Normalizer, X: Tensor) -> Tensor | None:
-    if model.norm != "l2":
+def _calibrated_part(part: Any, classes: np.ndarray, X: Data) -> Tensor | None:
+    """One classifier and its calibrators, one a class (one in all for two classes)."""
+    if part.method not in _CALIBRATIONS or not np.array_equal(part.estimator.classes_, classes):
         return None
-    length = X.reduce("SumSquare", 1, keep=True).apply("Sqrt")
-    # scikit-learn takes a length of rounding size for zero, and leaves the row as it is.
-    return X / (length < 10 * np.finfo(np.float64).eps).where(1.0, length)
+    scores = margins(part.estimator, X)
+    if scores is None:
+        return None
+    P = _CALIBRATIONS[part.method](part.calibrators, scores)
+    if len(classes) == 2:
+        return P.graph.op("Concat", 1.0 - P, P, axis=1)
+    total = P.reduce("Sum", 1, keep=True)
+    return (total > 0.0).where(P / total, 1 / len(classes))
 
 
-def _logit(model: LogitPixels, X: Tensor) -> Tensor:
-    inside = X.at_least(0.0).at_most(1.0)
-    cell = (inside * (model.levels - 1.0) + 0.5) / float(model.levels)
-    level = cell * (1 - 2 * model.lam) + model.lam
-    # What the transformer refuses is no number here, and the row is then flagged.
-    outside = (X - 0.5).apply("Abs") > 0.5 + _ROUNDING
-    return outside.where(np.nan, level.apply("Log") - log1p(-level))
+def _sigmoids(calibrators: Sequence[Any], scores: Tensor) -> Tensor:
+    slope = np.array([c.a_ for c in calibrators])
+    return sigmoid(-(scores * slope + np.array([c.b_ for c in calibrators])))
 
 
-def _signed_power(model: SignedPower, X: Tensor) -> Tensor:
-    size = X.apply("Abs")
-    power = X.graph.op("Pow", size, float(model.exponent)) if model.exponent else log1p(size)
-    return X.apply("Sign") * power
+def _isotonic(calibrators: Sequence[Any], scores: Tensor) -> Tensor:
+    # A single step has one point: a second makes a table of it.
+    pairs = [(c.X_thresholds_, c.y_thresholds_) for c in calibrators]
+    knots = [np.append(x, x[0] + 1.0) if len(x) == 1 else x for x, _ in pairs]
+    values = [np.append(y, y[0]) if len(y) == 1 else y for _, y in pairs]
+    return interpolated(scores, knots, values)
 
 
 def _on_tensor(convert: Callable[[Any, Tensor], Tensor | None]) -> Callable[..., Tensor | None]:
     return lambda model, X: convert(model, X.tensor)
 
 
+_CALIBRATIONS = {"sigmoid": _sigmoids, "isotonic": _isotonic}
+_LINEAR = (LogisticRegression, LinearDiscriminantAnalysis)
 _CLASSIFIERS: dict[type, Callable[[Any, Data], Tensor | None]] = {
-    LogisticRegression: _linear,
-    LinearDiscriminantAnalysis: _linear,
+    **dict.fromkeys(_LINEAR, _linear),
     VotingClassifier: _voting,
     BaggingClassifier: _bagging,
+    CalibratedClassifierCV: _calibrated,
     **{kind: _on_tensor(convert) for kind, convert in TREES.items()},
-}
-_TRANSFORMERS: dict[type, Callable[[Any, Tensor], Tensor | None]] = {
-    StandardScaler: _standard,
-    Normalizer: _unit,
-    LogitPixels: _logit,
-    SignedPower: _signed_power,
 }

@@ -119,20 +119,26 @@ def _forest(model: Any, X: Tensor) -> Tensor:
     return summed(_as_compared(X), trees, len(model.classes_)) / float(len(trees))
 
 
-def _boosted(model: GradientBoostingClassifier, X: Tensor) -> Tensor | None:
+def _boosted_scores(model: GradientBoostingClassifier, X: Tensor) -> Tensor | None:
     known = isinstance(model.init_, str) or type(model.init_) is DummyClassifier
     if model.loss != "log_loss" or not known:
         return None
-    start = model._raw_predict_init(np.zeros((1, model.n_features_in_)))
+    start: np.ndarray = model._raw_predict_init(np.zeros((1, model.n_features_in_)))
     pairs = ((column, tree) for stage in model.estimators_ for column, tree in enumerate(stage))
     trees = [_nodes(tree, model.learning_rate, column) for column, tree in pairs]
-    return _answers(summed(_as_compared(X), trees, start.shape[1]) + start, start.shape[1])
+    return summed(_as_compared(X), trees, start.shape[1]) + start
 
 
-def _histogram_boosted(model: HistGradientBoostingClassifier, X: Tensor) -> Tensor:
-    start = model._baseline_prediction
-    trees = list(_histogram_trees(model))
-    return _answers(summed(X, trees, start.shape[1]) + start, start.shape[1])
+def _histogram_boosted_scores(model: HistGradientBoostingClassifier, X: Tensor) -> Tensor:
+    start: np.ndarray = model._baseline_prediction
+    return summed(X, list(_histogram_trees(model)), start.shape[1]) + start
+
+
+def _boosted(model: Any, X: Tensor) -> Tensor | None:
+    raw = RAW_SCORES[type(model)](model, X)
+    if raw is None:
+        return None
+    return two_classes(raw) if len(model.classes_) == 2 else softmax(raw)
 
 
 def _histogram_trees(model: HistGradientBoostingClassifier) -> Iterable[Tree]:
@@ -149,16 +155,16 @@ def _histogram_trees(model: HistGradientBoostingClassifier) -> Iterable[Tree]:
             yield Tree(n["feature_idx"], n["num_threshold"], *ways, leaf, value, column)
 
 
-def _answers(raw: Tensor, columns: int) -> Tensor:
-    """Probabilities from raw scores (n, k), or (n, 1) of the second of two classes."""
-    return two_classes(raw) if columns == 1 else softmax(raw)
-
-
+#: Classifiers whose ``decision_function`` is a sum over trees: log-odds, or logits.
+RAW_SCORES: dict[type, Callable[[Any, Tensor], Tensor | None]] = {
+    GradientBoostingClassifier: _boosted_scores,
+    HistGradientBoostingClassifier: _histogram_boosted_scores,
+}
 TREES: dict[type, Callable[[Any, Tensor], Tensor | None]] = {
     DecisionTreeClassifier: _forest,
     ExtraTreeClassifier: _forest,
     RandomForestClassifier: _forest,
     ExtraTreesClassifier: _forest,
     GradientBoostingClassifier: _boosted,
-    HistGradientBoostingClassifier: _histogram_boosted,
+    HistGradientBoostingClassifier: _boosted,
 }
