@@ -11,31 +11,38 @@ from typing import TYPE_CHECKING, Any
 from ._plugins import explain_missing
 
 if TYPE_CHECKING:
-    from . import baselines, datasets, density, metrics, nn, plots
+    from . import baselines, datasets, density, metrics, nn, plots, pretrained
     from .classifier import DIPClassifier
     from .detector import OODDetector
     from .dirichlet import Dirichlet
+    from .export import export_onnx
     from .persistence import load, save
+    from .pretrained import DIPModule
 
 __version__ = "0.1.0"
 __all__ = [
     "DIPClassifier",
+    "DIPModule",
     "Dirichlet",
     "OODDetector",
     "baselines",
     "datasets",
     "density",
+    "export_onnx",
     "load",
     "metrics",
     "nn",
     "plots",
+    "pretrained",
     "save",
 ]
 
 _HOME = {
     "DIPClassifier": "classifier",
+    "DIPModule": "pretrained",
     "Dirichlet": "dirichlet",
     "OODDetector": "detector",
+    "export_onnx": "export",
     "load": "persistence",
     "save": "persistence",
 }
@@ -51,6 +58,7 @@ _MODULES = {
     "diagnostics",
     "evidence",
     "explanation",
+    "export",
     "icd",
     "metrics",
     "moments",
@@ -58,6 +66,7 @@ _MODULES = {
     "persistence",
     "plots",
     "preprocessing",
+    "pretrained",
     "protocols",
     "report",
     "temperature",
