@@ -15,7 +15,7 @@ from torch import Tensor, distributed
 from ._evidence_head import EvidenceHead
 from ._feature_source import FeatureSource
 from ._loader import Unpack, check_rereadable
-from ._stream import EveryNth, Rows, passes
+from ._stream import HeldOutRows, Rows, passes
 from .class_gaussians import ClassGaussians
 
 IN_SAMPLE = "in-sample"
@@ -47,7 +47,7 @@ class Data:
         """Whether the rows of the density are asked about themselves."""
         return self.calibration is None and isinstance(self.held_out, str)
 
-    def split(self) -> EveryNth | None:
+    def split(self) -> HeldOutRows | None:
         """Which rows of the loader are held out; None if no row is."""
         held = self.held_out
         if isinstance(held, str) and held == IN_SAMPLE:
@@ -64,7 +64,7 @@ class Data:
             )
         if self.calibration is not None:
             return None
-        return EveryNth(0.5, int(number)) if integer else EveryNth(number, _MOST)
+        return HeldOutRows(0.5, int(number)) if integer else HeldOutRows(number, _MOST)
 
     def rows(self, source: FeatureSource, name: str) -> Any:
         """Checked rows of the loader or of the calibration data, batch by batch."""
@@ -145,7 +145,7 @@ def resolved_group(group: Any) -> Any:
 def _learn_density(
     source: FeatureSource,
     density: ClassGaussians,
-    split: EveryNth | None,
+    split: HeldOutRows | None,
     data: Data,
     classes: Sequence[Any] | None,
 ) -> int:
@@ -166,7 +166,7 @@ def _learn_density(
 def _ask(
     source: FeatureSource,
     density: ClassGaussians,
-    split: EveryNth | None,
+    split: HeldOutRows | None,
     data: Data,
     k: int,
     answers: _Answers,

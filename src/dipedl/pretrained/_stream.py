@@ -14,6 +14,8 @@ from torch import Tensor
 from ._feature_source import FeatureSource
 from ._loader import Batch, Unpack, batches, rows_of
 
+_GOLDEN = (5**0.5 - 1) / 2
+
 
 @dataclass(frozen=True, eq=False)
 class Rows:
@@ -32,11 +34,12 @@ class Rows:
 
 
 @dataclass
-class EveryNth:
+class HeldOutRows:
     """Which rows are held out, by their place alone: a share of them, spread evenly.
 
-    Where there are more than `most`, every second of them goes back to the density, and
-    half as many are taken from then on.
+    Row i, from 1, is held out if the fraction of i times the golden ratio is below the share: as
+    even as every tenth row, and in step with no period of the data. Where more than `most` are
+    held, half of them go back to the density, and half as many are taken from then on.
     """
 
     share: float
@@ -46,36 +49,26 @@ class EveryNth:
 
     def split(self, rows: Rows) -> Iterator[Rows]:
         """Give the rows that the density learns from; keep the others."""
-        places = np.arange(self._seen, self._seen + len(rows))
+        places = np.arange(self._seen + 1, self._seen + len(rows) + 1)
         self._seen += len(rows)
-        held = self._is_held(places)
-        mask = torch.from_numpy(held).to(rows.labels.device)
-        if not held.all():
-            yield rows.taken(~mask)
-        if held.any():
-            self._kept.append((rows.taken(mask), places[held]))
+        yield from self._parted(rows, places)
         while sum(len(kept) for kept, _ in self._kept) > self.most:
-            yield from self._thinned()
+            self.share /= 2
+            everything, self._kept = self._kept, []
+            for kept, where in everything:
+                yield from self._parted(kept, where)
 
     def rows(self) -> list[Rows]:
         """The rows that were held out."""
         return [rows for rows, _ in self._kept]
 
-    def _is_held(self, places: np.ndarray) -> np.ndarray:
-        # + 1e-9: 0.1 * 10 must count as 1 whatever the last bit says.
-        counts = np.floor((np.append(places, places[-1] + 1)) * self.share + 1e-9)
-        return np.asarray(np.diff(counts) > 0)
-
-    def _thinned(self) -> Iterator[Rows]:
-        self.share /= 2
-        everything, self._kept = self._kept, []
-        for rows, places in everything:
-            held = self._is_held(np.arange(places[0], places[-1] + 1))[places - places[0]]
-            mask = torch.from_numpy(held).to(rows.labels.device)
-            if not held.all():
-                yield rows.taken(~mask)
-            if held.any():
-                self._kept.append((rows.taken(mask), places[held]))
+    def _parted(self, rows: Rows, places: np.ndarray) -> Iterator[Rows]:
+        held = places * _GOLDEN % 1.0 < self.share
+        mask = torch.from_numpy(held).to(rows.labels.device)
+        if held.any():
+            self._kept.append((rows.taken(mask), places[held]))
+        if not held.all():
+            yield rows.taken(~mask)
 
 
 def passes(

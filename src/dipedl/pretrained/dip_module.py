@@ -24,6 +24,12 @@ from .class_gaussians import ClassGaussians
 
 __all__ = ["DIPModule", "DirichletOutput"]
 
+_FITTED = ("classes_", "n_", "offset_")
+_NOT_FITTED = (
+    "this DIPModule is not fitted; call fit_density(loader) with the training data of the network, "
+    "or load_state_dict"
+)
+
 
 class DIPModule(nn.Module):
     r"""A trained classifier that knows where it has seen data; fit once, forward many.
@@ -384,12 +390,15 @@ class DIPModule(nn.Module):
         self.network._apply(fn, recurse)  # type: ignore[no-untyped-call]
         return self
 
+    def __getattr__(self, name: str) -> Any:
+        # NotFittedError is an AttributeError too: a property that raises it ends here.
+        if name in _FITTED:
+            raise NotFittedError(_NOT_FITTED)
+        return super().__getattr__(name)
+
     def _check_fitted(self) -> None:
         if not (self.head.is_fitted and self.source.is_known):
-            raise NotFittedError(
-                "this DIPModule is not fitted; call fit_density(loader) with the training data of "
-                "the network, or load_state_dict"
-            )
+            raise NotFittedError(_NOT_FITTED)
 
 
 def _checked_network(network: Any) -> nn.Module:

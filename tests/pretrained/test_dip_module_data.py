@@ -1,0 +1,320 @@
+"""What fit_density takes from loaders, which rows it holds out, and what it refuses."""
+
+import re
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from dipedl.evidence import Identity
+from dipedl.pretrained import ClassGaussians, DIPModule
+from dipedl.pretrained._stream import HeldOutRows, Rows
+
+
+def blobs(n, seed=0, k=3):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % k
+    return torch.tensor(rng.normal(size=(n, 4)) + 2 * np.eye(4)[y]).float(), torch.tensor(y)
+
+
+def mlp():
+    torch.manual_seed(3)
+    return nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 3)).eval()
+
+
+def batched(X, y, size=50):
+    return [(X[i : i + size], y[i : i + size]) for i in range(0, len(X), size)]
+
+
+class TwoInputs(nn.Module):
+    """Takes its inputs by position, by name or nested, as Hugging Face models do."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = mlp()
+
+    def forward(self, ids=None, extra=None, *, nested=None):
+        ids, extra = (ids, extra) if nested is None else (nested["a"], nested["b"][0])
+        return {"logits": self.body(ids + extra)}
+
+
+LABEL_NAMES = ("labels", "label", "y", "target", "targets")
+X, Y = blobs(300)
+Z = torch.zeros(300, 4)
+FORMS = {
+    "tuple of inputs": [((X, Z), Y)],
+    "list": [[[X, Z], Y]],
+    "dict of inputs": [({"ids": X, "extra": Z}, Y)],
+    "nested": [({"nested": {"a": X, "b": (Z,)}}, Y)],
+    "labels as a list": [((X, Z), Y.tolist())],
+    "labels of uint8": [((X, Z), Y.to(torch.uint8))],
+    **{name: [{"ids": X, "extra": Z, name: Y}] for name in LABEL_NAMES},
+}
+
+
+@pytest.mark.parametrize("loader", FORMS.values(), ids=FORMS)
+def test_batches_of_any_form(loader):
+    plain = DIPModule(TwoInputs().eval()).fit_density([((X, Z), Y)])
+    found = DIPModule(TwoInputs().eval()).fit_density(loader)
+    assert torch.equal(found(X, Z).log_evidence, plain(X, Z).log_evidence)
+    by_name, nested = found(ids=X, extra=Z), found(nested={"a": X, "b": (Z,)})
+    assert torch.equal(by_name.mean, plain(X, Z).mean)
+    assert torch.equal(nested.mean, plain(X, Z).mean)
+
+
+def test_unpack_takes_any_other_form_apart():
+    batch = {"first": X, "rest": [Z, Y]}
+    found = DIPModule(TwoInputs().eval()).fit_density(
+        [batch], unpack=lambda b: ({"ids": b["first"], "extra": b["rest"][0]}, b["rest"][1])
+    )
+    assert found.n_ == pytest.approx(270, abs=2)
+
+
+def test_a_data_loader_and_its_batches_do_not_matter():
+    data = torch.utils.data.TensorDataset(X, Y)
+    one = DIPModule(mlp()).fit_density([(X, Y)])
+    many = DIPModule(mlp()).fit_density(torch.utils.data.DataLoader(data, batch_size=17))
+    torch.testing.assert_close(many(X).log_evidence, one(X).log_evidence)
+
+
+def test_held_out_rows_are_not_in_the_density():
+    network, seen = mlp(), []
+    module = DIPModule(network, density=ClassGaussians(dtype=torch.float64))
+    module.fit_density(batched(X, Y), held_out=0.2)
+    places = np.arange(1, 301)
+    held = places * (np.sqrt(5) - 1) / 2 % 1 < 0.2
+    assert 57 <= held.sum() <= 63
+    density = ClassGaussians(dtype=torch.float64)
+    with torch.no_grad():
+        features = network[:2](X)
+        density.update(features[~held], Y[~held], 3)
+        expected = density.finish()(features[held])
+    seen.extend(expected.sort().values)
+    assert module.n_ == (~held).sum()
+    rank = int(np.floor(0.05 * (held.sum() + 1)))
+    assert module.offset_ == pytest.approx(float(seen[rank - 1]), rel=1e-9)
+
+
+def numbered(n, start=0):
+    i = torch.arange(start, start + n)
+    return Rows(i[:, None].double(), i[:, None].double(), i)
+
+
+@pytest.mark.parametrize(("share", "most"), [(0.1, 5000), (0.37, 100), (0.5, 64)])
+def test_every_row_is_seen_once_and_few_are_kept(share, most):
+    split, given = HeldOutRows(share, most), []
+    for start in range(0, 3000, 70):
+        given += [part.labels for part in split.split(numbered(70, start))]
+        assert sum(map(len, split.rows())) <= most
+    held = torch.cat([rows.labels for rows in split.rows()])
+    assert torch.equal(torch.cat([*given, held]).sort().values, torch.arange(43 * 70))
+    assert len(held) == pytest.approx(0.1 * 3010, abs=3) or most / 2 - 5 <= len(held) <= most
+    # spread over the whole loader, and in step with no period
+    counts = np.bincount(held.numpy() * 10 // 3010, minlength=10)
+    assert counts.min() >= 0.6 * counts.mean()
+    for period in (2, 3, 5, 7, 10, 100):
+        share = len(held) / 3010
+        by_phase = np.bincount(held.numpy() % period, minlength=period) / (3010 / period)
+        assert period == 100 or np.abs(by_phase - share).max() < 0.5 * share
+
+
+def test_a_number_of_rows_is_the_most():
+    module = DIPModule(mlp()).fit_density(batched(X, Y), held_out=40)
+    assert 260 <= module.n_ <= 280
+
+
+def test_calibration_leaves_all_rows_to_the_density():
+    module = DIPModule(mlp()).fit_density(batched(X, Y), calibration=[blobs(100, 1)])
+    assert module.n_ == 300
+
+
+def test_channels_last_and_half_precision():
+    torch.manual_seed(0)
+    layers = nn.Conv2d(3, 8, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 3)
+    network = nn.Sequential(*layers).eval()
+    images = torch.randn(300, 3, 6, 6)
+    formats = []
+    network[0].register_forward_pre_hook(
+        lambda module, args: formats.append(
+            args[0].is_contiguous(memory_format=torch.channels_last)
+        )
+    )
+    plain = DIPModule(network).fit_density([(images, Y)])
+    formats.clear()
+    last = images.to(memory_format=torch.channels_last)
+    network.to(memory_format=torch.channels_last)
+    found = DIPModule(network).fit_density([(last, Y)])
+    assert all(formats)
+    torch.testing.assert_close(found(last).mean, plain(images).mean, rtol=1e-4, atol=1e-4)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        rough = DIPModule(network).fit_density([(images, Y)])(images)
+    assert rough.mean.dtype == torch.float32
+    assert float((rough.mean - plain(images).mean).abs().mean()) < 0.05
+    half = DIPModule(network.half()).fit_density([(images.half(), Y)])(images.half())
+    assert float((half.mean - plain.float()(images).mean).abs().mean()) < 0.05
+
+
+def fit(loader, network=None, **settings):
+    model = {k: settings.pop(k) for k in ("classes", "density") if k in settings}
+    return DIPModule(network or mlp(), **model).fit_density(loader, **settings)
+
+
+def test_no_labels():
+    for loader in (
+        [X],
+        [(X,)],
+        [{"ids": X}],
+        [(X, None)],
+        torch.utils.data.DataLoader(torch.utils.data.TensorDataset(X), batch_size=9),
+    ):
+        with pytest.raises(ValueError, match=r"batch 0 of loader holds no labels.*unpack="):
+            fit(loader)
+
+
+def test_batches_that_are_not_understood():
+    with pytest.raises(TypeError, match=r"tuple of 3; say how to take it apart: unpack="):
+        fit([(X, Y, Y)])
+    with pytest.raises(TypeError, match="got int"):
+        fit([3])
+    with pytest.raises(ValueError, match=r"several labels, \['labels', 'y'\]"):
+        fit([{"x": X, "y": Y, "labels": Y}])
+    with pytest.raises(TypeError, match=r"unpack must give a tuple .*got a tensor"):
+        fit([(X, Y)], unpack=lambda batch: batch[0])
+    for loader in (3, X, {"x": X}):
+        with pytest.raises(TypeError, match=r"loader must yield batches.*pass \[\(inputs"):
+            fit(loader)
+
+
+@pytest.mark.parametrize(
+    ("labels", "error", "message"),
+    [
+        (Y.double(), ValueError, r"class indices.*float64 of shape \(300,\)"),
+        (nn.functional.one_hot(Y), ValueError, r"int64 of shape \(300, 3\).*argmax"),
+        (Y > 0, ValueError, "torch.bool"),
+        (["cat"] * 300, TypeError, "class indices.*classes="),
+        (Y + 1, ValueError, r"0\.\.2, as the network gives 3 logits, got 1\.\.3"),
+        (Y - 1, ValueError, r"got -1\.\.1"),
+        (Y[:100], ValueError, "300 rows of features, 300 of logits and 100 labels"),
+    ],
+    ids=["float", "one-hot", "bool", "text", "too high", "negative", "too few"],
+)
+def test_labels_that_do_not_fit(labels, error, message):
+    with pytest.raises(error, match=message):
+        fit([(X, labels)])
+
+
+def test_classes_that_do_not_fit():
+    with pytest.raises(ValueError, match=r"classes must name the 3 classes.*got 2 names"):
+        fit([(X, Y)], classes=["a", "b"])
+    with pytest.raises(ValueError, match=r"classes \[2\] have no row"):
+        fit([(X, Y % 2)])
+
+
+def test_empty_loaders():
+    used = iter(batched(X, Y))
+    list(used)
+    for loader in ([], used, [(X[:0], Y[:0])]):
+        with pytest.raises(ValueError, match=r"loader gave no rows.*at least one batch"):
+            fit(loader)
+    with pytest.raises(ValueError, match="calibration gave no rows"):
+        fit([(X, Y)], calibration=[])
+    with pytest.raises(ValueError, match=r"held_out=0.1 of 4 rows holds out none"):
+        fit([(X[:4], Y[:4])])
+
+
+def test_a_generator_is_enough_for_one_pass_but_not_for_two():
+    fit(iter(batched(X, Y)))
+    module = DIPModule.paper(mlp())
+    with pytest.raises(ValueError, match=r"loader is read twice.*DataLoader or a list"):
+        module.fit_density(iter(batched(X, Y)))
+    assert module.fit_density(batched(X, Y)).n_ == 300
+
+
+@pytest.mark.parametrize(
+    ("held_out", "error"),
+    [(0, ValueError), (1.0, ValueError), (-0.1, ValueError), ("all", TypeError), (True, TypeError)],
+)
+def test_held_out_is_checked(held_out, error):
+    with pytest.raises(error, match="held_out must be a"):
+        fit([(X, Y)], held_out=held_out)
+
+
+class Scaled(nn.Module):
+    def __init__(self, factor, dtype):
+        super().__init__()
+        self.factor, self.head = factor, nn.Linear(4, 3).to(dtype)
+
+    def forward(self, x):
+        return self.head(x.to(self.head.weight.dtype) * self.factor)
+
+
+def test_features_that_are_not_finite():
+    bad = X.clone()
+    bad[62, 1] = torch.nan
+    with pytest.raises(ValueError, match="features of batch 1 of loader, row 12, hold nan; drop"):
+        fit(batched(bad, Y))
+    with pytest.raises(ValueError, match="features of batch 1 of calibration, row 12"):
+        fit(batched(X, Y), calibration=batched(bad, Y))
+    with pytest.raises(ValueError, match=r"inf: float16 ends at 65504.*bfloat16"):
+        fit([(X, Y)], Scaled(1e6, torch.float16).eval())
+
+
+def test_fewer_rows_than_dimensions():
+    wide = nn.Sequential(nn.Linear(4, 64), nn.Tanh(), nn.Linear(64, 3)).eval()
+    rows = blobs(60)
+    assert fit([rows], wide).density_.n_features_ == 64
+    with pytest.raises(ValueError, match="singular"):
+        fit([rows], wide, density=ClassGaussians(shrinkage=None))
+
+
+class Greedy(nn.Module):
+    """Runs out of memory above a number of rows."""
+
+    def __init__(self, error):
+        super().__init__()
+        self.error, self.head = error, nn.Linear(4, 3)
+
+    def forward(self, x):
+        if len(x) > 32:
+            raise self.error
+        return self.head(x)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB"),
+        RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried"),
+    ],
+    ids=["GPU", "CPU"],
+)
+def test_out_of_memory_names_a_batch_size(error):
+    network = Greedy(error).eval()
+    with pytest.raises(MemoryError, match=r"a batch of 50 rows; try batches of 25 \(batch_size=25"):
+        fit(batched(X, Y), network)
+    module = fit(batched(X, Y, 32), network)
+    with pytest.raises(MemoryError, match="try batches of 150"):
+        module(X)
+
+
+def test_other_errors_of_the_network_come_as_they_are():
+    with pytest.raises(RuntimeError, match=re.escape("mat1 and mat2")):
+        fit([(X[:, :2], Y)])
+
+
+def test_a_fit_that_fails_leaves_the_module_as_it_was():
+    module = DIPModule(mlp()).fit_density([(X, Y)])
+    expected = module(X)
+    with pytest.raises(ValueError, match="calibration gave no rows"):
+        module.fit_density([(2 * X, Y)], calibration=[])
+    assert torch.equal(module(X).log_evidence, expected.log_evidence)
+
+
+def test_no_probabilities_are_kept_where_nothing_learns_from_them():
+    module = DIPModule(mlp(), normalizer=Identity(), calibrator="passthrough")
+    assert not module.head.needs_proba
+    assert DIPModule(mlp(), normalizer=Identity()).head.needs_proba
+    assert DIPModule(mlp(), calibrator="passthrough").head.needs_proba
+    out = module.fit_density([(X, Y)], calibration=[blobs(100, 1)])(X)
+    torch.testing.assert_close(out.log_evidence, np.log(300) + module.score_samples(X))

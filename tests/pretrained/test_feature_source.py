@@ -1,0 +1,218 @@
+"""Where features come from, against the layers run one after another by hand."""
+
+from types import SimpleNamespace
+from typing import NamedTuple
+
+import pytest
+import torch
+from torch import nn
+
+from dipedl.pretrained import DIPModule
+from dipedl.pretrained._feature_source import FeatureSource, logits_of
+
+
+class ConvNet(nn.Module):
+    """Features (n, 8, 6, 6) -> (n, 8) -> logits; a linear layer inside that is not the head."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.stem = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(inplace=True))
+        self.gate = nn.Linear(8, 8)
+        self.unused = nn.Linear(8, 2)
+        self.norm = nn.Linear(8, 8)
+        self.relu = nn.ReLU(inplace=True)
+        self.fc = nn.Linear(8, 4)
+
+    def forward(self, x):
+        maps = self.stem(x)
+        pooled = maps.mean((2, 3))
+        hidden = self.norm(pooled * self.gate(pooled).sigmoid())
+        return self.fc(self.relu(hidden))
+
+
+@pytest.fixture
+def network():
+    return ConvNet().eval()
+
+
+@pytest.fixture
+def images():
+    return torch.randn(10, 3, 8, 8, generator=torch.Generator().manual_seed(1))
+
+
+def heard(network, x, features="penultimate", pool=None):
+    source = FeatureSource(network, features, pool)
+    source.look((x,), {})
+    return source, *source(x)
+
+
+def test_penultimate_is_the_input_of_the_last_linear_that_runs(network, images):
+    inputs = []
+    network.fc.register_forward_pre_hook(lambda module, args: inputs.append(args[0].clone()))
+    source, features, logits = heard(network, images)
+    assert torch.equal(features, inputs[-1])
+    assert torch.equal(logits, network(images))
+    assert "'fc' (Linear(in_features=8, out_features=4" in source.layers
+
+
+def test_penultimate_of_a_head_called_by_keyword():
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body, self.head = nn.Linear(3, 5), nn.Linear(5, 2)
+
+        def forward(self, x):
+            return self.head(input=self.body(x))
+
+    network, x = Net(), torch.randn(4, 3)
+    assert torch.equal(heard(network, x)[1], network.body(x))
+
+
+def test_an_output_survives_what_works_in_place_after_it(network, images):
+    pooled = network.stem(images).mean((2, 3))
+    expected = network.norm(pooled * network.gate(pooled).sigmoid())
+    assert bool((expected < 0).any())
+    assert torch.equal(heard(network, images, "norm")[1], expected)
+
+
+@pytest.mark.parametrize(("pool", "reduce"), [("average", torch.mean), ("max", torch.amax)])
+def test_maps_and_sequences_are_pooled(network, images, pool, reduce):
+    maps = network.stem(images)
+    torch.testing.assert_close(heard(network, images, "stem", pool)[1], reduce(maps, dim=(2, 3)))
+    tokens = nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 2))
+
+    class First(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.tokens = tokens
+
+        def forward(self, x):
+            return self.tokens(x)[:, 0]
+
+    x = torch.randn(6, 7, 3)
+    expected = reduce(tokens[:2](x), dim=1)
+    torch.testing.assert_close(heard(First(), x, pool=pool)[1], expected)
+
+
+def test_several_layers_stand_side_by_side(network, images):
+    features = heard(network, images, ["stem", "norm"])[1]
+    assert features.shape == (10, 16)
+    torch.testing.assert_close(features[:, :8], network.stem(images).mean((2, 3)))
+
+
+def test_a_function_runs_the_network_itself(network, images):
+    def both(net, x):
+        maps = net.stem(x)
+        return maps, net(x)
+
+    _, features, logits = heard(network, images, both, "average")
+    torch.testing.assert_close(features, network.stem(images).mean((2, 3)))
+    assert torch.equal(logits, network(images))
+
+
+class Named(NamedTuple):
+    logits: torch.Tensor
+    auxiliary: torch.Tensor
+
+
+def test_logits_are_found():
+    logits = torch.zeros(2, 3)
+    for output in (
+        logits,
+        (logits, 1),
+        [logits],
+        {"loss": 0, "logits": logits},
+        SimpleNamespace(logits=logits),
+        Named(logits, torch.ones(1)),
+    ):
+        assert logits_of(output) is logits
+
+
+@pytest.mark.parametrize(
+    ("output", "error", "message"),
+    [
+        ("text", TypeError, "network must give logits.*got str"),
+        ({"scores": torch.zeros(2, 3)}, TypeError, "got dict"),
+        ((), TypeError, "got tuple"),
+        (torch.zeros(2, 3, dtype=torch.int64), TypeError, "float tensor"),
+        (torch.zeros(2, 1), ValueError, r"k >= 2, got \(2, 1\).*sigmoid"),
+        (torch.zeros(2, 3, 4), ValueError, r"got \(2, 3, 4\)"),
+    ],
+    ids=str,
+)
+def test_what_holds_no_logits(output, error, message):
+    with pytest.raises(error, match=message):
+        logits_of(output)
+
+
+def test_maps_without_a_rule_are_refused(network, images):
+    with pytest.raises(ValueError, match=r"'stem'.*got \(10, 8, 6, 6\).*pool='average'"):
+        heard(network, images, "stem")
+
+
+def test_no_linear_layer_lists_what_there_is(images):
+    network = nn.Sequential(nn.Conv2d(3, 4, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    with pytest.raises(ValueError, match=r"none ran.*0 4x8x8, 1 4x1x1, 2 4"):
+        heard(network, images)
+    assert heard(network, images, "0", "average")[1].shape == (10, 4)
+
+
+def test_a_linear_layer_that_is_no_head_is_refused():
+    network = nn.Sequential(nn.Linear(3, 5), nn.Unflatten(1, (5, 1)), nn.Conv1d(5, 4, 1))
+    network.append(nn.Flatten())
+    with pytest.raises(ValueError, match=r"'0'.*gives 5 columns and there are 4 logits"):
+        heard(network, torch.randn(2, 3))
+
+
+def test_names_are_checked(network, images):
+    with pytest.raises(ValueError, match=r"got 'fcc'; did you mean \['fc'\]"):
+        DIPModule(network, features="fcc")
+    with pytest.raises(ValueError, match=r"it has .*'stem\.0'"):
+        DIPModule(network, features=[])
+    with pytest.raises(ValueError, match=r"\['unused'\], which gave no tensor"):
+        heard(network, images, ["unused", "fc"])
+
+
+def test_a_function_that_gives_something_else(network, images):
+    with pytest.raises(TypeError, match=r"\(features, logits\).*got Tensor"):
+        heard(network, images, lambda net, x: net(x))
+    with pytest.raises(ValueError, match=r"the function.*\(10, 8, 6, 6\)"):
+        heard(network, images, lambda net, x: (net.stem(x), net(x)))
+
+
+def test_a_layer_that_does_not_run_every_time():
+    class Fickle(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = nn.Linear(3, 2), nn.Linear(3, 2)
+
+        def forward(self, x):
+            return self.a(x) if len(x) > 2 else self.b(x)
+
+    source, *_ = heard(Fickle(), torch.randn(4, 3))
+    with pytest.raises(ValueError, match="'a' did not run in this pass"):
+        source(torch.randn(2, 3))
+
+
+def test_nothing_is_kept_outside_a_pass(network, images):
+    source, *_ = heard(network, images)
+    network(images)
+    assert source._ear.heard.tensors is None
+    with pytest.raises(RuntimeError):
+        source(images[:, :2])
+    assert source._ear.heard.tensors is None
+
+
+def test_describe_says_how_to_correct_a_wrong_guess(network):
+    module = DIPModule(network).fit_density([(torch.randn(120, 3, 8, 8), torch.arange(120) % 4)])
+    text = module.describe()
+    assert "'fc'" in text and "shape: (n, 8)" in text
+    assert "features='<module>'" in text and "stem 8x6x6" in text
+
+
+def test_state_of_another_network_is_refused(network):
+    module = DIPModule(network).fit_density([(torch.randn(120, 3, 8, 8), torch.arange(120) % 4)])
+    state = {f"source.{name}": value for name, value in module.source.state_dict().items()}
+    with pytest.raises(ValueError, match="it is another network"):
+        DIPModule(nn.Linear(3, 4)).load_state_dict(state, strict=False)
