@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _FORMAT = 1
 #: Settings that another machine may set otherwise: they are not what is computed.
-_FREE = {"n_jobs", "device"}
+_FREE = {"n_jobs", "device", "compile"}
 #: A file of more bytes is written this often at most, in seconds: WRN-28-10 has 290 MB and, on a
 #: GPU, epochs of 7 s, of which it would take a tenth.
 _LARGE = 100_000_000
