@@ -160,12 +160,15 @@ def test_rescoring_gives_the_same_metrics(suite, finished):
 def test_a_budget_stops_before_a_part_that_will_not_fit(suite, finished, tmp_path):
     out, _, _ = finished
     store = Store(out, "tiny", "smoke")
-    (method,) = plan(parse_suite(TINY, "tiny.toml"), "smoke", ["edl"], "tiny.toml")
-    known = Clock(store, None).expected(method)
-    assert known == np.mean([r["elapsed"] for r in store.receipts("edl", method.digest)])
-    assert Clock(store, known / 2).too_late(method)
-    assert not Clock(store, known * 2).too_late(method)
-    assert not Clock(Store(tmp_path, "tiny", "smoke"), 5.0).too_late(method)  # never timed
+    tiny = parse_suite(TINY, "tiny.toml")
+    dip, edl = plan(tiny, "smoke", ["dip-edl", "edl"], "tiny.toml")
+    density = dip.below["density"]
+    known = Clock(store, None).expected(density)
+    assert known == np.mean([r["elapsed"] for r in store.receipts("gaussian", density.digest)])
+    assert Clock(store, known / 1e3).too_late(density)
+    assert not Clock(store, known + 60).too_late(density)
+    assert not Clock(Store(tmp_path, "tiny", "smoke"), 5.0).too_late(density)  # never timed
+    assert not Clock(store, Clock(store, None).expected(edl) / 2).too_late(edl)  # it can pause
     late = run(suite, out=tmp_path, methods=["edl"], budget=1e-9)
     assert late.left == [("edl", 1), ("edl", 2)] and not late.rows
     with pytest.raises(ValueError, match="budget must be > 0"):

@@ -12,6 +12,7 @@ from tiny_suite import TINY
 from dipedl import DIPClassifier
 from dipedl.baselines import EDL
 from dipedl.bench import Store
+from dipedl.bench.clock import Clock
 from dipedl.bench.data import make_splits
 from dipedl.bench.plan import plan, trained_parts
 from dipedl.bench.runner import _Run
@@ -47,7 +48,8 @@ def trained(tmp_path_factory):
     root = tmp_path_factory.mktemp("worker")
     suite = parse_suite(TINY + LOGITS, "tiny.toml")
     methods = plan(suite, "smoke", ["dip-edl-features", "dip-edl-logits", "edl"], "tiny.toml")
-    run = _Run(suite, "smoke", Store(root, "tiny", "smoke"), None, None, print)
+    store = Store(root, "tiny", "smoke")
+    run = _Run(suite, "smoke", store, Clock(store, None), None, print)
     arrays, said = {}, []
     for method in methods:
         for part in trained_parts(method):

@@ -30,7 +30,7 @@ _SKLEARN = {
 _CHAIN = "pipeline"
 #: Settings that change nothing of what is learned, or are set for each run; a trained network is a
 #: part with a config of its own.
-_NO_SETTING = ("random_state", "n_jobs", "device", "network")
+_NO_SETTING = ("random_state", "n_jobs", "device", "compile", "network")
 #: Tables that stand for one class, so that they need not name it.
 _IMPLIED = {"training": "Training"}
 
@@ -59,7 +59,7 @@ def build(
     ----------
     name : str
         A public class of dipedl.baselines, dipedl.density, dipedl.nn or dipedl.evidence,
-        DIPClassifier, LogitPixels, Temperature, or one of a few of scikit-learn.
+        DIPClassifier, LogitPixels, Temperature, DIPModuleMethod, or one of a few of scikit-learn.
     arguments : mapping
         Its arguments; tables inside become objects of the class that their key ``name`` says, or a
         pipeline of the objects in the list under their key ``pipeline``.
@@ -139,10 +139,12 @@ def _single_classes() -> dict[str, Any]:
     from .. import DIPClassifier, evidence
     from ..preprocessing import LogitPixels
     from ..temperature import Temperature
+    from .module_method import DIPModuleMethod
 
     of_evidence = (getattr(evidence, name) for name in evidence.__all__)
     normalisers = [value for value in of_evidence if inspect.isclass(value)]
-    return {cls.__name__: cls for cls in (DIPClassifier, LogitPixels, Temperature, *normalisers)}
+    single = (DIPClassifier, DIPModuleMethod, LogitPixels, Temperature, *normalisers)
+    return {cls.__name__: cls for cls in single}
 
 
 def _public_names() -> Iterator[str]:

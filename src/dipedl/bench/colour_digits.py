@@ -51,4 +51,4 @@ def _coloured(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     ink = np.pad(X.reshape(-1, 1, side, side), margins, mode="edge")
     pen, paper = rng.uniform(0.0, 1.0, (2, len(X), 3, 1, 1)).astype(np.float32)
     images = ink * pen + (1 - ink) * paper
-    return images.reshape(len(X), -1)
+    return np.asarray(images.reshape(len(X), -1))

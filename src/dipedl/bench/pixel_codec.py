@@ -67,4 +67,5 @@ def _add_green(images: np.ndarray) -> None:
 def _expected(left: np.ndarray, above: np.ndarray, corner: np.ndarray) -> np.ndarray:
     low, high = np.minimum(left, above), np.maximum(left, above)
     # modulo 256, which is undone alike
-    return np.where(corner >= high, low, np.where(corner <= low, high, left + above - corner))
+    between = np.where(corner <= low, high, left + above - corner)
+    return np.asarray(np.where(corner >= high, low, between))

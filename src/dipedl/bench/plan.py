@@ -127,7 +127,8 @@ def _check_method(spec: Method, below: Mapping[str, Part], where: str) -> None:
     for role, argument in (("classifier", taken), ("density", "density")):
         if role in below and not accepts(type(model), argument):
             raise ValueError(f"{where}.{role}: {spec.estimator} takes no {role}; leave the key out")
-    if spec.statistics == "validation" and not hasattr(model, "calibrate"):
+    learns = accepts(model.fit, "calibration") if spec.sees == "pixels" else False
+    if spec.statistics == "validation" and not (learns or hasattr(model, "calibrate")):
         raise ValueError(f"{where}.statistics: {spec.estimator} takes no statistics")
     if spec.uncertainty is not None and not accepts(model.uncertainty, "kind"):
         raise ValueError(f"{where}.uncertainty: {spec.estimator} has one kind only")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from .clock import Clock, duration, seldom
+from .devices import check_devices
 from .lock import try_locked
 from .plan import MethodPart, Part, plan, trained_parts
 from .process import run_in_process
@@ -170,7 +171,7 @@ class _Run:
             f"in {self.store.folder}"
         )
         if todo:
-            _check_devices(methods)
+            check_devices(methods)
         broken: dict[tuple[str, int], str] = {}
         while todo:
             waiting = self._pass(todo, result, broken)
@@ -304,39 +305,6 @@ class _Run:
         names = ", ".join(f"{method.name} ({seed})" for method, seed in waiting)
         self.say(f"another run is at work on {names}; waiting for it")
         time.sleep(2)
-
-
-def _check_devices(methods: Iterable[MethodPart]) -> None:
-    """Where no method can have the device it asks for, say so once and before anything begins."""
-    missing = [_missing_device(method) for method in methods]
-    if missing and all(missing):
-        raise ValueError(missing[0])
-
-
-def _missing_device(method: MethodPart) -> str:
-    """Why a part of a method cannot have its device, or nothing."""
-    asked = [(part, name) for part in trained_parts(method) for name in _devices(part.table)]
-    for part, name in asked:
-        from ..nn._device import resolve_device
-
-        try:
-            resolve_device(name)
-        except ValueError as error:
-            return f"{part.where}: {error}"
-    return ""
-
-
-def _devices(value: Any) -> Iterator[str]:
-    """Every device that a table asks for by name."""
-    if isinstance(value, Mapping):
-        for key, item in value.items():
-            if key == "device" and item not in ("auto", "cpu"):
-                yield str(item)
-            else:
-                yield from _devices(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _devices(item)
 
 
 def _missing(store: Store, todo: list[tuple[MethodPart, int]]) -> list[Part]:

@@ -21,15 +21,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.frozen import FrozenEstimator
 
 from .answers import Arrays, Costs, classifier_arrays, density_arrays, method_arrays
-from .build import accepts, build, transformer_of
-from .cached import CachedClassifier, CachedDensity, RowNumbers, stacked
-from .data import LABELLED, Splits, make_splits
-from .kept_network import restored, weights_of
+from .build import accepts, build
+from .inputs import DataError, inputs_of
+from .kept_network import weights_of
 from .receipt import receipt
-from .remembered import Memory, Remembered
 from .scores import score
 from .store import Store
 
@@ -109,7 +106,7 @@ def train_part(job: Job, say: Say = lambda text: None) -> None:
     start = time.perf_counter()
     if job.data_dir is not None:
         os.environ["DIPEDL_DATA"] = job.data_dir
-    X, y, given = _inputs(job)
+    X, y, given = inputs_of(job)
     costs = Costs()
     table = job.table
     model = build(table["estimator"], table["arguments"], job.where, random_state=job.seed, **given)
@@ -130,71 +127,6 @@ def train_part(job: Job, say: Say = lambda text: None) -> None:
     receipt["resumed"] = resumed
     job.store.save_arrays(job.name, job.digest, job.seed, arrays, receipt, network)
     job.forget()
-
-
-def _inputs(
-    job: Job,
-) -> tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray], dict[str, Any]]:
-    """Inputs and labels by split, and the trained parts for the constructor."""
-    of_network = job.sees == "pixels" or (job.role == "density" and "features" in job.table)
-    if not job.below:
-        splits = _splits(job)
-        return _transformed(splits.X, job)[0], splits.y, {}
-    if of_network:
-        splits = _splits(job)
-        network = _network(job, splits)
-        if job.role == "density":
-            X, transformer = _transformed(splits.X, job, estimator=FrozenEstimator(network))
-            return X, splits.y, {"blocks": getattr(transformer, "widths_", None)}
-        asked = FrozenEstimator(Remembered.of(network, Memory()))
-        given = {"network": FrozenEstimator(network), "estimator": asked, "features": asked}
-        return splits.X, splits.y, given
-    below = {role: job.store.load(*key, job.seed) for role, key in job.below.items()}
-    arrays = below["classifier"]
-    order = [*LABELLED, *(split for split in arrays if split not in LABELLED)]
-    y = {split: arrays[split]["y"] for split in LABELLED}
-    X: Mapping[str, np.ndarray] = RowNumbers({s: len(arrays[s]["probabilities"]) for s in order})
-    if job.role == "density":
-        return {split: arrays[split]["features"] for split in order}, y, {}
-    return X, y, _cached(below, order, y["train"])
-
-
-def _splits(job: Job) -> Splits:
-    try:
-        return make_splits(job.data, job.seed)
-    except Exception as error:
-        raise DataError(str(error)) from error
-
-
-def _network(job: Job, splits: Splits) -> Any:
-    """The trained network below the part, made of its kept weights."""
-    table, place = job.tables["classifier"], f"{job.where}.classifier"
-    untrained = build(table["estimator"], table["arguments"], place, random_state=job.seed)
-    weights = job.store.network(*job.below["classifier"], job.seed)
-    return restored(untrained, splits.X["train"], splits.y["train"], weights)
-
-
-def _transformed(
-    X: Mapping[str, np.ndarray], job: Job, **given: Any
-) -> tuple[Mapping[str, np.ndarray], Any]:
-    """Inputs as the part sees them: through its transformer, if it has one."""
-    if "features" not in job.table:
-        return X, None
-    transformer = transformer_of(job.table["features"], job.where, **given).fit(X["train"])
-    return {split: transformer.transform(rows) for split, rows in X.items()}, transformer
-
-
-def _cached(below: Mapping[str, Arrays], order: list[str], y: np.ndarray) -> dict[str, Any]:
-    stored = {
-        name: stacked(below["classifier"], order, name)
-        for name in ("probabilities", "logits", "features")
-    }
-    given = {"estimator": FrozenEstimator(CachedClassifier(np.unique(y), stored))}
-    if "density" in below:
-        log_density = [below["density"][split]["log_density"] for split in order]
-        density = FrozenEstimator(CachedDensity(np.concatenate(log_density)))
-        given |= {"density": density, "features": "passthrough", "cv": "in-sample"}
-    return given
 
 
 def _fit(
@@ -293,10 +225,6 @@ def _n_parameters(model: Any) -> int | None:
 def _progress_text(report: Mapping[str, Any]) -> str:
     left = round(report["seconds_left"])
     return f"epoch {report['epoch']}/{report['epochs']}, loss {report['loss']:.4g}, {left} s left"
-
-
-class DataError(Exception):
-    """The data of a suite cannot be had: no part can be trained."""
 
 
 def _kind(error: BaseException) -> str:

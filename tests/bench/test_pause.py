@@ -1,0 +1,67 @@
+"""A budget ends in the middle of a training, and the same command goes on with it."""
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("pydantic")
+
+from tiny_suite import TINY
+
+from dipedl.bench import Store, runner
+from dipedl.bench.clock import Clock
+from dipedl.bench.plan import plan
+from dipedl.bench.process import Outcome
+from dipedl.bench.runner import _Run
+from dipedl.bench.suite import parse_suite
+from dipedl.bench.worker import _kind, _message, train_part
+from dipedl.nn import TrainingPaused
+from dipedl.nn._loop import Run
+
+
+def job_of(root):
+    suite = parse_suite(TINY, "tiny.toml")
+    (edl,) = plan(suite, "smoke", ["edl"], "tiny.toml")
+    store = Store(root, "tiny", "smoke")
+    made = _Run(suite, "smoke", store, Clock(store, None), None, print)._job(edl, 1)
+    return made, store, edl
+
+
+def test_a_paused_training_goes_on_and_ends_with_the_same_answers(tmp_path, monkeypatch):
+    whole, store, edl = job_of(tmp_path / "whole")
+    train_part(whole)
+    paused, other, _ = job_of(tmp_path / "paused")
+    with monkeypatch.context() as patched:
+        # the first epoch fits into the budget, the second does not
+        patched.setattr(
+            Run, "_seconds_per_epoch", lambda run: 1e9 if run.history.epochs else 0.0
+        )
+        with pytest.raises(TrainingPaused, match="after epoch 1 of 2") as stopped:
+            train_part(replace(paused, deadline=time.monotonic() + 3600))
+    assert (_kind(stopped.value), _message(stopped.value)) == ("paused", str(stopped.value))
+    assert paused.checkpoint.exists() and not other.has_arrays("edl", edl.digest, 1)
+    train_part(paused)
+    assert other.receipt("edl", edl.digest, 1)["resumed"]
+    assert not paused.checkpoint.parent.exists()
+    expected, found = (s.load("edl", edl.digest, 1) for s in (store, other))
+    for split in expected:
+        np.testing.assert_array_equal(
+            found[split]["concentration"], expected[split]["concentration"]
+        )
+
+
+def test_what_paused_is_left_and_not_failed(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        runner, "run_in_process", lambda job, say: Outcome("paused", "paused after epoch 1 of 2")
+    )
+    path = tmp_path / "tiny.toml"
+    path.write_text(TINY)
+    lines = []
+    result = runner.run(
+        path, out=tmp_path, methods=["edl"], seeds=[1], budget=60, progress=lines.append
+    )
+    assert result.left == [("edl", 1)] and not result.failed and not result.rows
+    assert "seed 1  method edl: paused after epoch 1 of 2" in lines
