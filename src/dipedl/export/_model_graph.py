@@ -12,7 +12,7 @@ from ..evidence_model import EvidenceModel
 from ._density_graphs import Seen, log_density
 from ._evidence_graph import calibrated, dirichlet, log_evidence, normalised
 from ._graph import Graph, Tensor
-from ._networks import answers, is_shared
+from ._networks import answers, evidence_owner, is_shared
 from ._sklearn import probabilities
 from ._transformers import Data, transformed
 
@@ -51,11 +51,12 @@ def detector_model(
     """The graph of a fitted `OODDetector`; `rows` (m, d) are inputs to check parts on."""
     graph = Graph(opset, max_constant_mb)
     X = _input(graph, rows, dtype)
-    if hasattr(model, "evidence_"):
-        evidence, P, Z = model.evidence_, None, transformed(model.evidence_.features_, X)
+    known = evidence_owner(model)
+    evidence = known.evidence_
+    if known is model:
+        P, Z = None, transformed(evidence.features_, X)
     else:
-        evidence = model.estimator.evidence_
-        P, Z = _proba_and_features(model.estimator, X)
+        P, Z = _proba_and_features(known, X)
     refused = _not_finite(Z.tensor)
     scores = _scores(evidence, Z, P, refused)
     flagged = graph.op("Or", scores < model.offset_, refused)

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
-from ._graph import Tensor
+if TYPE_CHECKING:
+    from ._graph import Tensor
 
 
 def unfrozen(estimator: Any) -> Any:
     """What is inside a `FrozenEstimator`, or the estimator."""
     return unfrozen(estimator.estimator) if isinstance(estimator, FrozenEstimator) else estimator
+
+
+def evidence_owner(model: Any) -> Any:
+    """The fitted model that holds the evidence: a detector's own, or of the classifier inside."""
+    return model if hasattr(model, "evidence_") else unfrozen(model.estimator)
 
 
 def is_network(estimator: Any) -> bool:

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._plugins import explain_missing
 from ..classifier import DIPClassifier
 from ..detector import OODDetector
-from ._networks import unfrozen
+from ._networks import evidence_owner, unfrozen
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -158,7 +158,7 @@ def _estimator_graph(
 
 def _facts(model: DIPClassifier | OODDetector) -> dict[str, Any]:
     detector = isinstance(model, OODDetector)
-    known: Any = model.estimator if detector and not hasattr(model, "evidence_") else model
+    known = evidence_owner(model)
     evidence = known.evidence_
     rate = model.false_alarm_rate if detector else None
     facts = {

@@ -1,0 +1,347 @@
+"""One file: outputs, metadata, parity with the model, and what is refused or cannot be written."""
+
+import json
+import os
+import stat
+import sys
+
+import numpy as np
+import onnx
+import onnxruntime
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from onnx_tools import TOLERANCE, gap, rows_like
+from sklearn.compose import ColumnTransformer
+from sklearn.datasets import load_digits, load_iris
+from sklearn.decomposition import PCA
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import ShuffleSplit
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+import dipedl
+from dipedl import DIPClassifier, OODDetector
+from dipedl.density import CustomDensity, GaussianDensity, GDADensity, KNNDensity
+from dipedl.evidence import QuantileEvidence
+from dipedl.export import export_onnx
+from dipedl.preprocessing import LogitPixels
+
+X, Y = load_iris(return_X_y=True)
+NAMES = np.array(["setosa", "versicolor", "virginica"])
+HALF = ShuffleSplit(1, test_size=0.5, random_state=0)
+OUTPUTS = ["probabilities", "vacuity", "log_evidence", "ood"]
+
+
+def quick(estimator=None, density=None, **options):
+    """A classifier that is fitted in no time."""
+    return DIPClassifier(estimator, density or GDADensity(), **{"cv": HALF, **options})
+
+
+MODELS = {
+    "default": lambda: DIPClassifier(random_state=0).fit(X, Y),
+    "forest": lambda: quick(RandomForestClassifier(9, random_state=0)).fit(X, NAMES[Y]),
+    "hist": lambda: quick(HistGradientBoostingClassifier(max_iter=5), KNNDensity(3)).fit(X, Y),
+    "paper": lambda: DIPClassifier.paper().fit(X, Y),
+    "pca": lambda: quick(
+        features=make_pipeline(StandardScaler(), PCA(3)),
+        calibrator="passthrough",
+        normalizer=QuantileEvidence(),
+        prior=[1.0, 2.0, 0.5],
+        gamma=0.3,
+        max_evidence=50.0,
+    ).fit(X, Y),
+    "frozen": lambda: FrozenEstimator(
+        quick(FrozenEstimator(LogisticRegression().fit(X, Y))).fit(X, Y)
+    ),
+}
+
+
+def opened(path):
+    return onnxruntime.InferenceSession(str(path))
+
+
+def ask(session, rows):
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, session.run(names, {"X": rows}), strict=True))
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def exported(request, tmp_path_factory):
+    model = MODELS[request.param]()
+    path = tmp_path_factory.mktemp("onnx") / f"{request.param}.onnx"
+    export_onnx(model, path)
+    return getattr(model, "estimator", model) if request.param == "frozen" else model, opened(path)
+
+
+@settings(max_examples=25)
+@given(Q=rows_like(X))
+def test_answers_are_those_of_the_model(exported, Q):
+    model, session = exported
+    found, right = ask(session, Q), model.predict_dirichlet(Q)
+    assert gap(found["probabilities"], right.mean) < TOLERANCE
+    assert gap(found["vacuity"], right.vacuity) < TOLERANCE
+    assert gap(found["log_evidence"], right.log_evidence) < TOLERANCE
+    scores, offset = model.score_samples(Q), model.offset_
+    clear = np.abs(scores - offset) > 1e-6 * (1 + np.abs(scores))
+    assert np.array_equal(found["ood"][clear], (model.predict_ood(Q) == -1)[clear])
+
+
+def test_any_batch_gives_the_same(exported):
+    _, session = exported
+    whole = ask(session, X[:12])
+    for size in (1, 5):
+        parts = [ask(session, X[:12][i : i + size]) for i in range(0, 12, size)]
+        for name in OUTPUTS:
+            assert gap(np.concatenate([part[name] for part in parts]), whole[name]) < 1e-6
+
+
+def test_the_default_of_many_features_exports_with_all_its_parts(tmp_path):
+    digits, labels = load_digits(return_X_y=True)
+    digits, labels = digits[:500], labels[:500]
+    model = DIPClassifier(cv=HALF, random_state=0).fit(digits, labels)
+    assert model.density_.choice_ == "fused"
+    export_onnx(model, tmp_path / "digits.onnx")
+    Q = np.concatenate([digits, 1.5 * digits[::-1], digits[:50] * 1e5, np.zeros((1, 64))])
+    found, right = ask(opened(tmp_path / "digits.onnx"), Q), model.predict_dirichlet(Q)
+    assert gap(found["probabilities"], right.mean) < TOLERANCE
+    assert gap(found["vacuity"], right.vacuity) < TOLERANCE
+    assert gap(found["log_evidence"], right.log_evidence) < TOLERANCE
+    assert np.array_equal(found["ood"], model.predict_ood(Q) == -1)
+    assert 0 < found["ood"].sum() < len(Q)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return quick().fit(X, NAMES[Y])
+
+
+def test_inputs_outputs_and_metadata(fitted, tmp_path):
+    export_onnx(fitted, tmp_path / "m.onnx")
+    model = onnx.load(tmp_path / "m.onnx")
+    onnx.checker.check_model(model, full_check=True)
+    session = opened(tmp_path / "m.onnx")
+    assert [(i.name, i.shape, i.type) for i in session.get_inputs()] == [
+        ("X", ["n", 4], "tensor(double)")
+    ]
+    assert [(o.name, o.shape) for o in session.get_outputs()] == [
+        ("probabilities", ["n", 3]),
+        ("vacuity", ["n"]),
+        ("log_evidence", ["n"]),
+        ("ood", ["n"]),
+    ]
+    facts = {prop.key: prop.value for prop in model.metadata_props}
+    assert facts.pop("dipedl_version") == dipedl.__version__
+    told = {key: json.loads(value) for key, value in facts.items()}
+    assert list(told.pop("outputs")) == OUTPUTS
+    assert told == {
+        "format_version": 1,
+        "model": "DIPClassifier",
+        "density": "GDADensity",
+        "classes": NAMES.tolist(),
+        "n": 150.0,
+        "prior": [1.0, 1.0, 1.0],
+        "gamma": 1.0,
+        "max_evidence": None,
+        "threshold": fitted.offset_,
+        "false_alarm_rate": 0.05,
+        "feature_names": [],
+    }
+
+
+def test_float32_in_and_out_is_the_model_of_the_same_numbers(fitted, tmp_path):
+    export_onnx(fitted, tmp_path / "m.onnx", dtype="float32")
+    Q = np.concatenate([X, 1e6 * X, -X]).astype(np.float32)
+    found = ask(opened(tmp_path / "m.onnx"), Q)
+    right = fitted.predict_dirichlet(Q.astype(np.float64))
+    assert {found[name].dtype for name in OUTPUTS} == {np.dtype("float32"), np.dtype(bool)}
+    for name, known in zip(OUTPUTS, (right.mean, right.vacuity, right.log_evidence), strict=False):
+        assert gap(found[name], known) < TOLERANCE
+
+
+def test_a_row_that_python_refuses_gets_the_prior_and_a_flag(fitted, tmp_path):
+    export_onnx(fitted, tmp_path / "m.onnx")
+    rows = np.repeat(X[:1], 4, axis=0)
+    rows[1, 2], rows[2, 0], rows[3, 3] = np.nan, np.inf, -np.inf
+    with pytest.raises(ValueError, match="contains"):
+        fitted.predict_proba(rows)
+    found = ask(opened(tmp_path / "m.onnx"), rows)
+    assert gap(found["probabilities"][0], fitted.predict_proba(X[:1])[0]) < 1e-12
+    assert gap(found["probabilities"][1:], np.full((3, 3), 1 / 3)) < 1e-15
+    assert found["vacuity"][1:].tolist() == [1.0] * 3
+    assert found["log_evidence"][1:].tolist() == [-np.inf] * 3
+    assert found["ood"].tolist() == [False, True, True, True]
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_detector_gives_score_and_flag(tmp_path, alone):
+    detector = OODDetector(quick(), 0.2).fit(X) if alone else OODDetector(quick().fit(X, Y), 0.2)
+    export_onnx(detector, tmp_path / "m.onnx", dtype="float64")
+    Q = np.concatenate([X, X + 1.0, 1e6 * X, [[1e200] * 4]])
+    found = ask(opened(tmp_path / "m.onnx"), Q)
+    assert list(found) == ["score", "ood"]
+    assert gap(found["score"], detector.score_samples(Q)) < TOLERANCE
+    assert np.array_equal(found["ood"], detector.predict(Q) == -1)
+    assert 0 < found["ood"][:150].sum() < 60
+    facts = {p.key: p.value for p in onnx.load(tmp_path / "m.onnx").metadata_props}
+    assert facts["false_alarm_rate"] == "0.2"
+    assert "classes" not in facts
+
+
+def test_a_data_frame_of_numbers_and_features_that_impute(tmp_path, rng):
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    features = ColumnTransformer(
+        [("a", make_pipeline(SimpleImputer(), StandardScaler()), ["d", "a"])]
+    )
+    model = quick(HistGradientBoostingClassifier(max_iter=3), features=features).fit(frame, Y)
+    export_onnx(model, tmp_path / "m.onnx")
+    holes = frame.mask(rng.random(frame.shape) < 0.1)
+    found, right = (
+        ask(opened(tmp_path / "m.onnx"), holes.to_numpy()),
+        model.predict_dirichlet(holes),
+    )
+    assert gap(found["log_evidence"], right.log_evidence) < TOLERANCE
+    assert gap(found["probabilities"], right.mean) < TOLERANCE
+    facts = {p.key: p.value for p in onnx.load(tmp_path / "m.onnx").metadata_props}
+    assert json.loads(facts["feature_names"]) == list("abcd")
+
+
+def test_a_model_of_pixels_is_checked_on_pixels_or_on_the_example(tmp_path, rng):
+    pixels = rng.integers(0, 256, size=(80, 6)) / 255
+    model = quick(features=LogitPixels()).fit(pixels, np.arange(80) % 2)
+    export_onnx(model, tmp_path / "m.onnx")
+    export_onnx(model, tmp_path / "m.onnx", example=pixels[:9])
+    assert (
+        gap(ask(opened(tmp_path / "m.onnx"), pixels)["vacuity"], model.uncertainty(pixels)) < 1e-9
+    )
+
+
+def test_where_every_synthetic_input_is_refused_real_ones_are_asked_for(tmp_path):
+    codes = np.arange(80)[:, None] % 4 + 100.0
+    encoder = OneHotEncoder(sparse_output=False, handle_unknown="error")
+    model = quick(density=GDADensity("diag"), features=encoder).fit(codes, np.arange(80) % 2)
+    with pytest.raises(ValueError, match=r"example=X\[:100\].*unknown categor"):
+        export_onnx(model, tmp_path / "m.onnx")
+    export_onnx(model, tmp_path / "m.onnx", example=codes[:8])
+    found = ask(opened(tmp_path / "m.onnx"), codes)
+    assert gap(found["log_evidence"], model.predict_dirichlet(codes).log_evidence) < TOLERANCE
+
+
+def test_a_graph_that_disagrees_is_not_written(fitted, tmp_path, monkeypatch):
+    from dipedl.export import _model_graph
+
+    monkeypatch.setattr(_model_graph, "log_evidence", lambda z, n, gamma, top: z)
+    with pytest.raises(ValueError, match=r"disagrees with the model.*nothing was written"):
+        export_onnx(fitted, tmp_path / "m.onnx")
+    assert os.listdir(tmp_path) == []
+
+
+BAD = {
+    "unfitted": (lambda: quick(), {}, NotFittedError, "not fitted"),
+    "unfitted detector": (lambda: OODDetector(quick()), {}, NotFittedError, "not fitted"),
+    "another classifier": (
+        lambda: LogisticRegression().fit(X, Y),
+        {},
+        TypeError,
+        r"model must be a fitted DIPClassifier.*LogisticRegression.*FrozenEstimator",
+    ),
+    "a custom density": (
+        lambda: quick(density=CustomDensity(GaussianDensity())).fit(X, Y),
+        {},
+        TypeError,
+        "density CustomDensity cannot be exported",
+    ),
+    "opset": (lambda: quick(), {"opset": 11}, ValueError, r"opset must be .* 18 .*got 11"),
+    "dtype": (lambda: quick(), {"dtype": "float16"}, ValueError, "dtype must be .*got 'float16'"),
+    "size": (lambda: quick(), {"max_constant_mb": 0}, ValueError, "max_constant_mb must be > 0"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_named_and_nothing_is_written(tmp_path, name):
+    make, options, kind, words = BAD[name]
+    with pytest.raises(kind, match=words):
+        export_onnx(make(), tmp_path / "m.onnx", **options)
+    assert os.listdir(tmp_path) == []
+
+
+def test_examples_that_do_not_fit(fitted, tmp_path):
+    for example, kind, words in [
+        (X[:, :2], ValueError, r"example must have shape \(m, 4\).*\(150, 2\)"),
+        (X[:0], ValueError, "m >= 1"),
+        ([["a", 1, 2, 3]], TypeError, "example must hold numbers"),
+        (np.full((1, 4), np.nan), ValueError, "finite"),
+    ]:
+        with pytest.raises(kind, match=words):
+            export_onnx(fitted, tmp_path / "m.onnx", example=example)
+
+
+def test_text_columns_are_refused(tmp_path):
+    frame = pd.DataFrame({"a": X[:, 0], "b": np.where(X[:, 1] > 3, "wide", "slim")})
+    columns = ColumnTransformer(
+        [("n", StandardScaler(), ["a"]), ("t", OneHotEncoder(sparse_output=False), ["b"])]
+    )
+    model = quick(make_pipeline(columns, LogisticRegression()), features=columns).fit(frame, Y)
+    with pytest.raises((TypeError, ValueError), match=r"numbers|example|categor"):
+        export_onnx(model, tmp_path / "m.onnx", example=frame)
+    with pytest.raises((TypeError, ValueError), match=r"text|example"):
+        export_onnx(model, tmp_path / "m.onnx")
+
+
+def test_rows_beyond_the_limit_are_refused_with_the_remedy(tmp_path):
+    model = quick(density=KNNDensity(3)).fit(X, Y)
+    with pytest.raises(ValueError, match=r"KNNDensity\(3\) keeps 150 .*raise max_constant_mb"):
+        export_onnx(model, tmp_path / "m.onnx", max_constant_mb=0.001)
+
+
+def test_a_target_that_cannot_be_written(fitted, tmp_path):
+    with pytest.raises(FileNotFoundError, match="does not exist; create it"):
+        export_onnx(fitted, tmp_path / "no" / "m.onnx")
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        export_onnx(fitted, tmp_path)
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(fitted, tmp_path, monkeypatch):
+    target = tmp_path / "m.onnx"
+    target.write_bytes(b"old")
+    monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError, match="could not be written: disk full"):
+        export_onnx(fitted, target)
+    assert target.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["m.onnx"]
+
+
+def test_a_folder_without_permission_is_named(fitted, tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(PermissionError, match="is not writable"):
+        export_onnx(fitted, tmp_path / "m.onnx")
+
+
+def test_the_file_has_the_permissions_of_any_other(fitted, tmp_path):
+    export_onnx(fitted, str(tmp_path / "m.onnx"))
+    (tmp_path / "other").write_bytes(b"")
+    modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("m.onnx", "other")]
+    assert modes[0] == modes[1]
+    assert sorted(os.listdir(tmp_path)) == ["m.onnx", "other"]
+
+
+@pytest.mark.parametrize("package", ["onnx", "onnxruntime", "skl2onnx"])
+def test_a_missing_package_names_the_extra(tmp_path, monkeypatch, package):
+    from dipedl import _plugins
+
+    monkeypatch.setitem(_plugins.EXTRAS, package, "onnx")
+    model = quick(features=PCA(2)).fit(X, Y)
+    for name in [name for name in sys.modules if name.startswith("dipedl.export")]:
+        monkeypatch.delitem(sys.modules, name)
+    for name in [name for name in sys.modules if name.split(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+    from dipedl.export.onnx_file import export_onnx as fresh
+
+    with pytest.raises(ImportError, match=r"pip install 'dipedl\[onnx\]'"):
+        fresh(model, tmp_path / "m.onnx")
+    assert os.listdir(tmp_path) == []
