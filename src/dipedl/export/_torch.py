@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ from ..nn.layer_features import _POOLS, LayerFeatures, _heard
 from ..nn.torch_classifier import TorchClassifier
 from ..pretrained._loader import device_of
 from ._networks import unfrozen
+from ._torch_check import check_graph
 from ._torch_inputs import Call
 from ._torch_trace import traced
 
@@ -37,11 +39,26 @@ def torch_graph(model: Any, example: Any, *, opset: int) -> Any:
     Returns
     -------
     onnx.ModelProto
-        Inputs named as the arguments of the network's ``forward``; outputs "probabilities" (n, k),
-        "vacuity" (n,), "log_evidence" (n,) and "ood" (n,), true where `predict_ood` gives -1.
+        Inputs named as the arguments of the network's ``forward``, or of a function that gives the
+        features; outputs "probabilities" (n, k), "vacuity" (n,), "log_evidence" (n,) and "ood"
+        (n,), true where `predict_ood` gives -1.
+
+    Raises
+    ------
+    ValueError
+        If the example holds no rows, the model cannot be traced or translated (see `traced`), or
+        onnxruntime cannot run the graph or gives other answers for the example.
     """
-    call = Call.of(example, model.network, device_of(model.network))
-    return traced(_Answers(model, call), call.tensors, call.names, OUTPUTS, opset=opset)
+    function = model.source.function
+    takes = model.network.forward if function is None else partial(function, model.network)
+    call = Call.of(example, takes, device_of(model.network))
+    answers = _Answers(model, call)
+    with torch.no_grad():
+        # what the module itself refuses, it refuses in its own words
+        known = answers(call.tensors)
+    proto = traced(answers, call.tensors, call.names, OUTPUTS, opset=opset)
+    check_graph(proto, dict(zip(call.names, call.tensors, strict=True)), known[:-1])
+    return proto
 
 
 def network_graph(classifier: Any = None, features: Any = None, *, opset: int) -> Any:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..pretrained._loader import as_call, moved
 
@@ -33,10 +33,10 @@ class Call:
     tensors: tuple[Tensor, ...]
 
     @classmethod
-    def of(cls, example: Any, network: nn.Module, device: torch.device) -> Call:
-        """From a tensor, a tuple of positional or a mapping of keyword arguments of `network`."""
+    def of(cls, example: Any, function: Callable[..., Any], device: torch.device) -> Call:
+        """From a tensor, a tuple of positional or a mapping of keyword arguments of `function`."""
         args, kwargs = as_call(moved(example, device))
-        named = [*zip(_positional(network, len(args)), args, strict=True), *kwargs.items()]
+        named = [*zip(_positional(function, len(args)), args, strict=True), *kwargs.items()]
         found = [pair for name, value in named for pair in _tensors(name, value)]
         rows = next((len(tensor) for _, tensor in found if tensor.ndim), 0)
         if not rows:
@@ -47,11 +47,6 @@ class Call:
         tensors = tuple(_two_rows(tensor) if rows == 1 else tensor for _, tensor in found)
         return cls(args, kwargs, [name for name, _ in found], tensors)
 
-    @property
-    def rows(self) -> int:
-        """Rows of the example."""
-        return next(len(tensor) for tensor in self.tensors if tensor.ndim)
-
     def filled(self, tensors: tuple[Tensor, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments with these tensors in the place of the example's."""
         following = iter(tensors)
@@ -59,10 +54,10 @@ class Call:
         return args, {key: _filled(value, following) for key, value in self.kwargs.items()}
 
 
-def _positional(network: nn.Module, count: int) -> list[str]:
-    """Names of the first `count` arguments of a network."""
+def _positional(function: Callable[..., Any], count: int) -> list[str]:
+    """Names of the first `count` arguments."""
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    parameters = inspect.signature(network.forward).parameters.values()
+    parameters = inspect.signature(function).parameters.values()
     names = [p.name for p in parameters if p.kind in kinds][:count]
     return names + [f"input_{i}" for i in range(len(names), count)]
 
