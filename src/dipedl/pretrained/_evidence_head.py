@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -134,9 +134,11 @@ class EvidenceHead(nn.Module):
             "log_full": float(log_evidence(np.zeros(1), n, self.gamma)[0]),
             "offset": model.offset_,
         }
-        for name, number in numbers.items():
-            cast(Tensor, getattr(self, name)).fill_(number)
-        self.prior = torch.as_tensor(prior, dtype=self.prior.dtype, device=self.prior.device)
+        # Tensors made in inference mode could not be compiled or saved for a gradient later.
+        with torch.inference_mode(False):
+            for name, number in numbers.items():
+                setattr(self, name, torch.full_like(getattr(self, name), number))
+            self.prior = torch.as_tensor(prior).to(self.prior)
 
     def _learned(self, held: Calibration, n: float, strength: dict[str, Any]) -> EvidenceModel:
         model = EvidenceModel(

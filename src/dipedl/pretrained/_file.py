@@ -37,7 +37,7 @@ def write_module(module: DIPModule, path: Path, *, weights: bool) -> None:
             "network (features='<module>'), or keep module.state_dict() and build it in code"
         )
     encoder = Encoder()
-    root = encoder.encode(_settings(module), "")
+    settings = {name: encoder.encode(value, name) for name, value in _settings(module).items()}
     if encoder.parts:
         raise TypeError(
             f"{encoder.paths[0]} of the module is of type {type(encoder.parts[0]).__name__}, which "
@@ -61,7 +61,7 @@ def write_module(module: DIPModule, path: Path, *, weights: bool) -> None:
         "state": state,
         "objects": encoder.objects,
         "parts": [],
-        "root": root,
+        "settings": settings,
     }
     write(path, manifest, tensors)
 
@@ -74,7 +74,8 @@ def read_module(cls: type[DIPModule], path: Path, network: nn.Module) -> Any:
             f"{path} holds no DIPModule but {manifest.get('type')}; read it with dipedl.load"
         )
     try:
-        settings = Decoder(manifest["objects"], tensors, []).decode(manifest["root"])
+        decoder = Decoder(manifest["objects"], tensors, [])
+        settings = {name: decoder.decode(code) for name, code in manifest["settings"].items()}
         state = {
             name: _tensor(tensors[name], kind, shape)
             for name, (kind, shape) in manifest["state"].items()

@@ -235,8 +235,11 @@ class DIPModule(nn.Module):
         data = Data(loader, calibration, held, unpack, group, device)
         density = self.density_.blank()
         fit_parts(self.source, density, self.head, data, self.classes)
-        # Only now: a fit that fails leaves the module as it was.
-        self.density_ = density
+        # Only now: a fit that fails leaves the module as it was. What scores is kept, and not the
+        # moments it came from.
+        self.density_ = density.blank()
+        self.density_.load_state_dict(density.state_dict(), assign=True)
+        self.head.to(density.origin.device)
         return self
 
     def forward(self, *args: Any, **kwargs: Any) -> DirichletOutput:

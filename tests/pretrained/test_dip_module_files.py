@@ -1,0 +1,183 @@
+"""A DIPModule in one file: back to the last bit, and refused where it does not fit."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from safetensors import safe_open
+from torch import nn
+
+import dipedl
+from dipedl.density import GDADensity
+from dipedl.evidence import Identity, QuantileEvidence, ZScore
+from dipedl.pretrained import ClassGaussians, DIPModule
+from dipedl.temperature import Temperature
+
+
+def mlp(seed=3, width=6):
+    torch.manual_seed(seed)
+    layers = nn.Linear(4, width), nn.BatchNorm1d(width), nn.Tanh(), nn.Linear(width, 3)
+    return nn.Sequential(*layers).eval()
+
+
+def blobs(n, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 3
+    return torch.tensor(rng.normal(size=(n, 4)) + 2 * np.eye(4)[y]).float(), torch.tensor(y)
+
+
+X, Y = blobs(200)
+
+
+def same(found, wanted):
+    return all(torch.equal(a, b) for a, b in zip(found, wanted, strict=True))
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "module.safetensors"
+
+
+SETTINGS = [
+    {},
+    {"classes": ["ant", "bee", "cat"], "prior": np.array([0.5, 1, 2]), "max_evidence": 30.0},
+    {"normalizer": QuantileEvidence(0.02, slope=3.0), "calibrator": Temperature((0.1, 9.0))},
+    {"normalizer": ZScore(), "calibrator": "passthrough", "gamma": 0.2, "false_alarm_rate": 0.3},
+    {"normalizer": Identity(), "features": "0"},
+    {"features": ["0", "3"], "pool": "max"},
+    {"density": ClassGaussians("tied", shrinkage=0.1, class_weights="empirical")},
+    {"density": ClassGaussians("diagonal", shrinkage=None, dtype=torch.float64)},
+]
+
+
+@pytest.mark.parametrize("weights", [True, False])
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_back_to_the_last_bit(settings, weights, path):
+    module = DIPModule(mlp(), **settings).fit_density([(X, Y)])
+    module.save(path, weights=weights)
+    network = mlp(seed=9 if weights else 3)
+    loaded = DIPModule.load(path, network)
+    assert loaded.network is network
+    assert same(loaded(3 * X), module(3 * X))
+    assert torch.equal(loaded.predict_ood(3 * X), module.predict_ood(3 * X))
+    assert loaded.n_ == module.n_ and loaded.offset_ == module.offset_
+    assert loaded.classes_.tolist() == module.classes_.tolist()
+    # the settings too: another fit is the same
+    assert same(loaded.fit_density([(X, Y)])(X), module.fit_density([(X, Y)])(X))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+def test_other_types_of_weights(dtype, path):
+    module = DIPModule(mlp()).fit_density([(X, Y)]).to(dtype)
+    module.save(path)
+    loaded = DIPModule.load(path, mlp(seed=9).to(dtype))
+    assert same(loaded(X.to(dtype)), module(X.to(dtype)))
+
+
+def test_paper_stays_the_paper(path):
+    module = DIPModule.paper(mlp()).fit_density([(X, Y)])
+    module.save(path)
+    again = DIPModule.load(path, mlp()).fit_density([(X, Y)])
+    assert same(again(X), module(X)) and again.n_ == 200
+
+
+def test_what_a_file_says_without_building_anything(path):
+    module = DIPModule(mlp(), classes=["ant", "bee", "cat"]).fit_density([(X, Y)])
+    module.save(path)
+    found = dipedl.persistence.describe(path)
+    assert found["type"] == "dipedl.pretrained:DIPModule" and found["n"] == module.n_
+    assert found["classes"] == ["ant", "bee", "cat"]
+    assert found["versions"]["torch"] == torch.__version__
+    assert "the input of '3'" in found["features"]
+    with safe_open(path, "numpy") as file:
+        assert json.loads(file.metadata()["dipedl"])["format_version"] == 1
+
+
+def fitted(**settings):
+    return DIPModule(mlp(), **settings).fit_density([(X, Y)])
+
+
+def test_a_network_that_does_not_fit(path):
+    fitted().save(path)
+    network = mlp(width=7)
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    with pytest.raises(
+        ValueError, match=r"network does not fit.*float32 \(7,.*\) here and float32 \(6,.*\) in"
+    ):
+        DIPModule.load(path, network)
+    assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
+    for other, message in (
+        (mlp().append(nn.ReLU()), "module 4 is ReLU here and absent in the file"),
+        (mlp().double(), "float64"),
+        (mlp()[:3], "3.bias is absent here"),
+    ):
+        with pytest.raises(ValueError, match=f"network does not fit.*{message}"):
+            DIPModule.load(path, other)
+
+
+def test_other_weights_are_refused_where_the_file_has_none(path):
+    fitted().save(path, weights=False)
+    with pytest.raises(ValueError, match=r"other weights.*weights=False.*weights=True"):
+        DIPModule.load(path, mlp(seed=4))
+    network = mlp()
+    network[1].running_mean += 1
+    with pytest.raises(ValueError, match="other weights"):
+        DIPModule.load(path, network)
+
+
+def test_damage_is_found(path):
+    fitted().save(path)
+    data = bytearray(path.read_bytes())
+    for place in (len(data) - 5, len(data) // 2, 40):
+        broken = bytearray(data)
+        broken[place] ^= 1
+        path.write_bytes(broken)
+        with pytest.raises(ValueError, match="damaged"):
+            DIPModule.load(path, mlp())
+    path.write_bytes(data[:1000])
+    with pytest.raises(ValueError, match="damaged"):
+        DIPModule.load(path, mlp())
+
+
+def test_files_of_other_models(path):
+    dipedl.save(GDADensity().fit(X.numpy(), Y.numpy()), path)
+    with pytest.raises(ValueError, match=r"holds no DIPModule but .*GDADensity.*dipedl\.load"):
+        DIPModule.load(path, mlp())
+    fitted().save(path)
+    with pytest.raises(ValueError, match="no valid model"):
+        dipedl.load(path)
+
+
+def test_what_no_file_can_hold(path):
+    with pytest.raises(TypeError, match=r"features is a function.*features='<module>'"):
+        fitted(features=lambda net, x: (x, net(x))).save(path)
+
+    class Own(ZScore):
+        pass
+
+    with pytest.raises(TypeError, match="normalizer of the module is of type Own"):
+        fitted(normalizer=Own()).save(path)
+
+    class Stateful(nn.Linear):
+        def get_extra_state(self):
+            return {"scale": 1}
+
+        def set_extra_state(self, state):
+            pass
+
+    network = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), Stateful(6, 3)).eval()
+    with pytest.raises(TypeError, match=r"network keeps dict as 2\._extra_state"):
+        DIPModule(network).fit_density([(X, Y)]).save(path)
+    assert not path.exists()
+
+
+def test_a_target_that_cannot_be_written(tmp_path, path):
+    module = fitted()
+    module.save(path)
+    before = path.read_bytes()
+    with pytest.raises(OSError, match="cannot save to"):
+        module.save(tmp_path / "absent" / "file")
+    with pytest.raises(OSError, match="cannot save to"):
+        module.save(tmp_path)
+    assert path.read_bytes() == before
