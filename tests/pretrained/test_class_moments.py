@@ -20,7 +20,10 @@ from dipedl.pretrained._scatter import (  # noqa: E402
 )
 
 K, P = 3, 4
-FORMS = list(itertools.product(["full", "tied", "diagonal"], ["oas", "ledoit-wolf"]))
+FORMS = [
+    *itertools.product(["full", "tied", "diagonal"], ["oas", "ledoit-wolf"]),
+    ("low-rank", "oas"),  # of a rank that suffices
+]
 
 
 def rows_of(rng, n, offset=0.0, classes=K):
@@ -166,11 +169,12 @@ def test_two_processes_end_with_the_density_of_one(tmp_path):
         assert scores["different"].endswith("[(3, 4), (3, 5)]")
 
 
-def test_rows_after_a_synchronisation_count_without_another(tmp_path):
+@pytest.mark.parametrize("covariance", ["full", "low-rank"])
+def test_rows_after_a_synchronisation_count_without_another(tmp_path, covariance):
     dist.init_process_group("gloo", init_method=f"file://{tmp_path}/one", rank=0, world_size=1)
     try:
         (A, a), (B, b) = part(0, 0.0), part(1, 0.0)
-        density = density_of("full", "oas")
+        density = density_of(covariance, "oas")
         density.update(A, a, K)
         density.synchronise()
         density.update(B, b, K)

@@ -109,9 +109,10 @@ class DiagonalDistance(nn.Module):
             log_det.append(factor.log_det)
         precision = torch.stack(whiteners).to(means).square()
         # between[i, c]: distance of the mean of i from that of c, in the metric of c.
-        rows = [((mean - means).square() * precision).sum(1) for mean in means]
+        scaled = means * precision
+        between = means.square() @ precision.mT - 2 * means @ scaled.mT + (means * scaled).sum(1)
         self.precision, self.diagonal_means = precision.to(to), means.to(to)
-        self.between = torch.stack(rows).to(to)
+        self.between = between.fill_diagonal_(0).to(to)
         return log_det
 
     def forward(self, X: Tensor) -> Tensor:
@@ -145,8 +146,11 @@ def squared_distances(X: Tensor, means: Tensor, between: Tensor) -> Tensor:
 
 
 def squared_gaps(means: Tensor) -> Tensor:
-    """Squared distances between the rows of `means` (k, p), shape (k, k), without cancellation."""
-    return torch.stack([(means - mean).square().sum(1) for mean in means])
+    """Squared distances between the rows of `means` (k, p), shape (k, k), in float64."""
+    # Between means this expansion may cancel: float64 has the digits to spare.
+    square = means.square().sum(1)
+    gaps = (square[:, None] + square - 2 * means @ means.mT).clamp_min(0)
+    return gaps.fill_diagonal_(0)
 
 
 def _edges(p: int) -> list[tuple[int, int]]:

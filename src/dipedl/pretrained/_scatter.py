@@ -90,7 +90,10 @@ class TiedScatter:
 
     def add(self, batch: CentredRows) -> None:
         """Add the rows of a batch and their bridges."""
-        self.sums.addmm_(batch.rows.mT, batch.rows).addmm_(batch.bridge.mT, batch.bridge)
+        joined = torch.cat((batch.rows, batch.bridge))
+        # A single row of a class, less its mean, is nothing.
+        joined = joined[joined.any(1)]
+        self.sums.addmm_(joined.mT, joined)
 
     def merge(self, other: Self, bridge: Tensor) -> None:
         """Add the sums of others, and one row a class, `bridge` (k, p)."""

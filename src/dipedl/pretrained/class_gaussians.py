@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from copy import deepcopy
+from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -18,15 +19,17 @@ from ._class_batches import check_features, check_finite, check_labels, exact, m
 from ._class_moments import ClassMoments
 from ._distances import DiagonalDistance, FullDistance, TiedDistance
 from ._factors import class_factors, tied_factor
+from ._low_rank import LowRankDistance, SketchScatter, principal_parts
 from ._scatter import DiagonalScatter, FullScatter, Group, Scatter, TiedScatter
 
 __all__ = ["ClassGaussians"]
 
-Distance = FullDistance | TiedDistance | DiagonalDistance
+Distance = FullDistance | TiedDistance | DiagonalDistance | LowRankDistance
 _DISTANCES: dict[str, type[Distance]] = {
     "full": FullDistance,
     "tied": TiedDistance,
     "diagonal": DiagonalDistance,
+    "low-rank": LowRankDistance,
 }
 _BUFFERS = ("origin", "log_constant", "log_weights", "counts")
 _FITTED = ("n_", "n_features_", "n_classes_")
@@ -42,15 +45,17 @@ class ClassGaussians(nn.Module):
 
     Parameters
     ----------
-    covariance : {"full", "tied", "diagonal"}, default="full"
-        A covariance per class, one shared by all classes, or a variance per class and feature.
+    covariance : {"full", "tied", "diagonal", "low-rank"}, default="full"
+        A covariance per class, one shared by all classes, a variance per class and feature, or per
+        class the `rank` leading directions and one variance across them: probabilistic PCA from a
+        sketch, which loses nothing of classes that span at most 1.25 `rank` dimensions.
     shrinkage : None, float in [0, 1] or {"oas", "ledoit-wolf"}, default="oas"
         Shrinkage of each covariance towards ``trace / p`` times the identity. A class whose rows
         are all the same point takes the level of the pooled covariance. With None a singular
         covariance is refused: nothing is jittered silently. "ledoit-wolf" of a tied covariance
-        needs the memory of "full".
+        needs the memory of "full"; a low-rank one has none.
     rank : int, default=32
-        Number of directions that covariance="low-rank" holds.
+        Number of directions a class that covariance="low-rank" holds.
     class_weights : {"equal", "empirical"}, default="equal"
         Mixture weights w_c: the paper's (equal), or the class frequencies.
     dtype : torch.float32 or torch.float64, default=torch.float32
@@ -99,7 +104,7 @@ class ClassGaussians(nn.Module):
         check_choice("covariance", covariance, _DISTANCES)
         check_choice("class_weights", class_weights, ("equal", "empirical"))
         check_integer("rank", rank)
-        _check_shrinkage(shrinkage)
+        _check_shrinkage(shrinkage, covariance)
         if dtype not in (torch.float32, torch.float64):
             raise ValueError(
                 f"dtype must be torch.float32 or torch.float64, got {dtype!r}: a log-density of "
@@ -297,6 +302,8 @@ class ClassGaussians(nn.Module):
     def _scatter_type(self) -> Callable[[Tensor], Scatter]:
         if self.covariance == "diagonal":
             return DiagonalScatter
+        if self.covariance == "low-rank":
+            return partial(SketchScatter, rank=self.rank, dtype=self.dtype)
         # Fourth moments move with the scatter of their own class.
         pools = self.covariance == "tied" and self.shrinkage != "ledoit-wolf"
         return TiedScatter if pools else FullScatter
@@ -328,7 +335,8 @@ class ClassGaussians(nn.Module):
         self.log_weights = (weights / weights.sum()).log().to(like)
         self.counts = moments.weight.to(like.device, torch.int64)
         for name, buffer in self.named_buffers():
-            if not buffer.isfinite().all():
+            # aminmax, as isfinite would need as much memory again
+            if not torch.stack(torch.aminmax(buffer)).isfinite().all():
                 raise ValueError(
                     f"{name} overflows {self.dtype}; rescale the features or use "
                     "dtype=torch.float64"
@@ -338,6 +346,8 @@ class ClassGaussians(nn.Module):
         """Factor the covariances into buffers; returns their log-determinants."""
         if isinstance(self.distance, TiedDistance):
             return self.distance.fill(tied_factor(moments, self.shrinkage), means, like)
+        if isinstance(self.distance, LowRankDistance):
+            return self.distance.fill(principal_parts(moments, self.shrinkage), means, like)
         return self.distance.fill(class_factors(moments, self.shrinkage), means, like)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
@@ -375,7 +385,12 @@ def _device_of_sums(device: torch.device) -> torch.device:
     return torch.device("cpu") if device.type == "mps" else device
 
 
-def _check_shrinkage(shrinkage: Any) -> None:
+def _check_shrinkage(shrinkage: Any, covariance: str) -> None:
+    if shrinkage == "ledoit-wolf" and covariance == "low-rank":
+        raise ValueError(
+            "shrinkage must not be 'ledoit-wolf' with covariance='low-rank': it would need each "
+            "class's whole scatter; use 'oas'"
+        )
     named = isinstance(shrinkage, str) and shrinkage in ("oas", "ledoit-wolf")
     number = isinstance(shrinkage, Real) and not isinstance(shrinkage, bool)
     if shrinkage is None or named or (number and 0 <= shrinkage <= 1):
