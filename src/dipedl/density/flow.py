@@ -134,6 +134,7 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
         *,
         checkpoint: str | Path | None = None,
         progress: Callable[[dict[str, Any]], object] | None = None,
+        deadline: float | None = None,
     ) -> Self:
         """Train on rows X (n, d); y is ignored.
 
@@ -145,7 +146,7 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
             For the interface.
         validation : array-like, shape (m, d), or a tuple that starts with one, optional
             Held-out rows that choose the epoch, in place of `validation_fraction` of X.
-        checkpoint, progress : optional
+        checkpoint, progress, deadline : optional
             As in `dipedl.nn.train`.
 
         Raises
@@ -173,6 +174,7 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
             validation=None if held_out is None else (preprocessing(held_out)[0].float(),),
             checkpoint=checkpoint,
             progress=progress,
+            deadline=deadline,
         )
         self.preprocessing_ = preprocessing
         self.flow_ = module.flow.to(_DTYPES[self.dtype])
