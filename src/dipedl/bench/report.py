@@ -23,8 +23,9 @@ from .report_figures import (
 from .report_words import headline, is_higher_better, receipts, trivial_sentences
 from .store import Arrays, Store
 from .suite import Profile, Suite, load_suite
+from .suite_words import suite_words
 from .sweeps import ablation_lines, float32_lines, gamma_lines, sigma_lines, stored_parts
-from .table import RULE, BenchTable, Line, bench_table, latest
+from .table import RULE, BenchTable, Line, bench_table, latest, paper_suite
 from .toys import load_toys
 from .trivial import stored_trivial_lines
 from .wording import (
@@ -114,10 +115,11 @@ def _values(store: Store) -> dict[str, Any]:
         "differences": list(differences(table)),
         "about": _about(store, table),
         "entries": set_legend(table.ood),
-        "sweeps": _sweeps(parts, table) if parts else None,
+        "sweeps": _sweeps(parts, table, paper_suite(rows)) if parts else None,
         "histograms": list(histogram_panels(_runs(store, rows, table))),
         "toys": _toys(store),
         "receipts": receipts(rows),
+        "words": suite_words(store.suite),
         "methods": _methods(store, table),
     }
 
@@ -156,8 +158,7 @@ def _best(name: str, cells: Sequence[Cell]) -> float:
     return max(values) if is_higher_better(name) else min(values)
 
 
-def _sweeps(parts: Sequence[Parts], table: BenchTable) -> dict[str, Any]:
-    suite = table.suite
+def _sweeps(parts: Sequence[Parts], table: BenchTable, suite: str) -> dict[str, Any]:
     ablated, gamma = ablation_lines(parts, suite), gamma_lines(parts, suite)
     sigma = sigma_lines(parts, suite)
     ood = [s for s in table.ood if f"auroc/{s}" in _with_paper(gamma)] or list(table.ood)

@@ -12,7 +12,16 @@ from .cells import Cell, cell_over_seeds
 from .differences import explanation
 from .paper import published_rows, same_method
 
-__all__ = ["RULE", "BenchTable", "Cost", "Line", "bench_table", "latest", "paper_row"]
+__all__ = [
+    "RULE",
+    "BenchTable",
+    "Cost",
+    "Line",
+    "bench_table",
+    "latest",
+    "paper_row",
+    "paper_suite",
+]
 
 #: How differences are judged, for readers of a table.
 RULE = (
@@ -20,6 +29,8 @@ RULE = (
     "two standard deviations from the paper's, where the standard deviation is sqrt(ours² + "
     "paper's²); half a unit of the paper's last decimal is allowed on top."
 )
+#: Data that the paper has no numbers of.
+_OF_OURS = ("colour-digits",)
 _KNOWN = ("accuracy", "brier_id")
 _ABROAD = ("auroc", "aupr", "brier_ood")
 _KNOWN_EXTRA = ("nll", "ece", "adaptive_ece")
@@ -191,6 +202,13 @@ def latest_by(rows: Iterable[Mapping[str, Any]], keys: tuple[str, ...]) -> list[
     return [row for *_, row in sorted(kept, key=lambda entry: entry[:2])]
 
 
+def paper_suite(rows: Iterable[Mapping[str, Any]]) -> str:
+    """The suite whose tables in the paper are of the same data as the rows; "" if none is."""
+    row = next(iter(rows))
+    seen = row["config"].get("data", {}).get("dataset")
+    return "" if seen in _OF_OURS else str(row["suite"])
+
+
 def paper_row(suite: str, method: str) -> str | None:
     """The paper's name of a method or of a variant of it, as ``edl-published`` of ``EDL``."""
     words = method.replace("_", "-").split("-")
@@ -220,7 +238,7 @@ def _cell(rows: Sequence[Mapping[str, Any]], name: str) -> Cell:
         [row["metrics"][name] for row in rows],
         [row["intervals"][name] for row in rows if name in row["intervals"]],
         baseline=rows[-1]["baselines"].get(name),
-        paper=published_rows(suite)[row].get(name) if row else None,
+        paper=published_rows(suite)[row].get(name) if row and paper_suite(rows) else None,
         why=explanation(suite, profile, method, name),
     )
 

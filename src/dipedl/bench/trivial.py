@@ -17,6 +17,7 @@ from .cells import Cell, cell_over_seeds
 from .data import LOADERS, make_splits
 from .store import Store
 from .table import Line
+from .trivial_colour import COLOUR_DETECTORS
 
 __all__ = [
     "DETECTORS",
@@ -26,6 +27,10 @@ __all__ = [
     "trivial_lines",
     "unusual_ink",
 ]
+
+
+Detector = Callable[[np.ndarray, np.ndarray], np.ndarray]
+_RGB = 3
 
 
 def border_ink(images: np.ndarray, reference: np.ndarray | None = None) -> np.ndarray:
@@ -74,7 +79,7 @@ def unusual_ink(images: np.ndarray, reference: np.ndarray) -> np.ndarray:
 
 #: Title of a detector -> ``(images, training images)`` to uncertainty (n,), higher = less a digit.
 #: The direction of each was fixed beforehand; none was turned round to suit a set.
-DETECTORS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+DETECTORS: dict[str, Detector] = {
     "border ink": border_ink,
     "mean intensity": ink,
     "unusual mean intensity": unusual_ink,
@@ -109,8 +114,14 @@ def trivial_lines(
     """
     return tuple(
         Line(title.replace(" ", "-"), title, dict(_cells(detect, images, reference, known)))
-        for title, detect in DETECTORS.items()
+        for title, detect in _detectors_of(reference).items()
     )
+
+
+def _detectors_of(reference: np.ndarray) -> dict[str, Detector]:
+    """Those for photographs, if the images have three channels."""
+    coloured = np.ndim(reference) == 4 and reference.shape[1] == _RGB
+    return COLOUR_DETECTORS if coloured else DETECTORS
 
 
 def stored_trivial_lines(store: Store) -> tuple[Line, ...]:

@@ -29,6 +29,9 @@ _SETS = {
     "kmnist": "K-MNIST",
     "omniglot": "Omniglot (as published)",
     "omniglot_inverted": "Omniglot (inverted)",
+    "cifar100": "CIFAR-100",
+    "svhn": "SVHN",
+    "gtsrb": "GTSRB (third-party 32x32 resize)",
 }
 _METRICS = {
     "accuracy": "accuracy",

@@ -109,14 +109,17 @@ def sweep(
             refuse_unknown("sweep", [what], _SWEEPS)
     with _explained():
         from ..bench.sweeps import stored_parts
+        from ..bench.table import paper_suite
 
-        parts = list(stored_parts(_store(suite, profile, out), method).values())
-        lines = _lines(what, parts, suite)
+        store = _store(suite, profile, out)
+        parts = list(stored_parts(store, method).values())
+        published = paper_suite(store.rows())
+        lines = _lines(what, parts, published)
     if as_json:
         cells = {ln.name: {k: c.as_json() for k, c in ln.cells.items()} for ln in lines}
         typer.echo(json.dumps(cells, indent=1, allow_nan=False))
         return
-    _print_sweep(what, lines, parts, suite)
+    _print_sweep(what, lines, parts, published)
 
 
 def report(
