@@ -54,7 +54,8 @@ def check_rows(model: Any, example: Any, dtype: np.dtype) -> np.ndarray:
             return rows
     raise ValueError(
         "the model refuses the synthetic inputs that its graph would be checked on, so give some "
-        f"real ones: export_onnx(model, path, example=X[:100]). It said: {refusals[0]}"
+        "real ones, all numbers, as the graph takes no text: export_onnx(model, path, "
+        f"example=X[:100]). It said: {refusals[0]}"
     )
 
 
@@ -141,11 +142,8 @@ def _gap(found: np.ndarray, right: np.ndarray) -> tuple[float, int]:
     big = np.finfo(np.float32).max
     found, right = (np.clip(a, -big, big) for a in (found, right))
     gap = np.abs(found - right) / np.maximum(np.abs(right), 1.0)
-    gap = (
-        np.where(np.isnan(right), 0.0, np.where(np.isnan(gap), np.inf, gap))
-        .reshape(len(right), -1)
-        .max(axis=1)
-    )
+    gap = np.where(np.isnan(gap), np.inf, gap)
+    gap = np.where(np.isnan(right), 0.0, gap).reshape(len(right), -1).max(axis=1)
     row = int(gap.argmax())
     return float(gap[row]), row
 

@@ -107,9 +107,10 @@ def export_onnx(
     >>> import tempfile, onnxruntime
     >>> from sklearn.datasets import load_iris
     >>> from dipedl import DIPClassifier
+    >>> from dipedl.density import GDADensity
     >>> from dipedl.export import export_onnx
     >>> X, y = load_iris(return_X_y=True)
-    >>> clf = DIPClassifier().fit(X, y)
+    >>> clf = DIPClassifier(density=GDADensity()).fit(X, y)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     export_onnx(clf, f"{folder}/iris.onnx")
     ...     session = onnxruntime.InferenceSession(f"{folder}/iris.onnx")
@@ -216,16 +217,17 @@ def _module_graph(model: Any, example: Any, opset: int, dtype: str | None) -> Mo
 
 
 def _module_facts(model: Any) -> dict[str, Any]:
+    head = model.head
     return {
         "model": type(model).__name__,
-        "n": float(model.n_),
+        "n": model.n_,
         "density": type(model.density_).__name__,
-        "false_alarm_rate": model.false_alarm_rate,
-        "threshold": float(model.offset_),
-        "classes": np.asarray(model.classes_).tolist(),
-        "prior": np.asarray(model.prior).tolist(),
-        "gamma": float(model.gamma),
-        "max_evidence": model.max_evidence,
+        "false_alarm_rate": head.false_alarm_rate,
+        "threshold": model.offset_,
+        "classes": model.classes_.tolist(),
+        "prior": head.prior.tolist(),
+        "gamma": head.gamma,
+        "max_evidence": head.max_evidence,
     }
 
 
