@@ -467,7 +467,7 @@ def test_a_graph_that_disagrees_is_refused(images_graph):
     with torch.no_grad():
         answer = module(**X)
     check_graph(proto, X, [answer.mean, answer.vacuity])
-    with pytest.raises(ValueError, match=r"vacuity of row 0 .* nothing was written"):
+    with pytest.raises(ValueError, match=r"vacuity of row \d .* nothing was written"):
         check_graph(proto, X, [answer.mean, answer.vacuity + 0.01])
 
 
