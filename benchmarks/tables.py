@@ -1,4 +1,4 @@
-"""Write docs/measurements.md, results-mnist.md and results-honest.md from what is under results/.
+"""Write docs/measurements.md and the pages of results from what is under results/.
 
 A test fails if one of them is stale.
 """
@@ -9,46 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from dipedl.bench import Store
+from dipedl.bench.cifar10_page import page_of_cifar10
 from dipedl.bench.honest.results_page import results_page
 from dipedl.bench.markdown import markdown
+from dipedl.bench.sweep_page import sweep_sections
 from dipedl.bench.table import bench_table
 from dipedl.bench.trivial import stored_trivial_lines
-from dipedl.bench.wording import metric_title
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "measurements.md"
 MNIST_PAGE = ROOT / "docs" / "results-mnist.md"
+CIFAR10_PAGE = ROOT / "docs" / "results-cifar10.md"
 HONEST_PAGE = ROOT / "docs" / "results-honest.md"
 BENCH = ROOT / "results" / "bench"
 SETS = {"kmnist": "K-MNIST", "omniglot": "Omniglot", "omniglot_inverted": "Omniglot inverted"}
-SWEPT = (
-    "accuracy",
-    "brier_id",
-    *(f"{kind}/{s}" for s in ("kmnist", "omniglot") for kind in ("auroc", "aupr", "brier_ood")),
-)
-SWEEPS = (
-    (
-        "ablation",
-        "Component ablation",
-        "A factor of n exp(z) p that is left out is replaced by one. Exact arithmetic: without the "
-        "density all images have the same evidence, so AUROC is 0.5 and AUPR that of guessing.",
-    ),
-    (
-        "float32",
-        "The same, ranked in float32",
-        "Vacuity in single precision, as the released code has it: where the evidence is constant, "
-        "the rounding of sums ranks the images. This is how the paper's .51 to .53 come about; the "
-        "order of the operations decides which way it leans: six ways to write the sum gave .48 to "
-        ".54 from the same logits.",
-    ),
-    ("gamma", "Scale of the evidence", "gamma multiplies the evidence; the ranking cannot change."),
-    (
-        "sigma",
-        "A corrupted density",
-        "Gaussian noise of standard deviation sigma on z, five draws; at inf z is noise only. "
-        "± is over draws.",
-    ),
-)
 HEAD = """# Measurements
 
 Written by `python benchmarks/tables.py` from the receipts under `results/`; `make bench` makes
@@ -293,40 +267,20 @@ def mnist_page() -> str:
         "How to read a cell: [experiments.md](experiments.md). What each method is: "
         "[baselines.md](baselines.md),\n[references.md](references.md).\n\n"
     )
-    return head + markdown(made) + "\n" + sweeps()
+    return head + markdown(made) + "\n" + sweep_sections(store.folder, ("kmnist", "omniglot"))
+
+
+def cifar10_page() -> str:
+    return page_of_cifar10(BENCH)
 
 
 def honest_page() -> str:
     return results_page(Store(BENCH, "honest", "cpu").rows())
 
 
-def sweeps() -> str:
-    kept = json.loads((store_folder() / "sweeps.json").read_text())
-    seeds = ", ".join(map(str, kept["seeds"]))
-    blocks = []
-    for name, title, text in SWEEPS:
-        lines = kept["sweeps"][name].values()
-        names = [m for m in SWEPT if any(m in line for line in lines)]
-        rows = [[line["title"], *(cell_text(line.get(m)) for m in names)] for line in lines]
-        heads = ["", *(metric_title(m, with_set=True) for m in names)]
-        blocks.append(f"## {title}\n\nDIP-EDL, seeds {seeds}. {text}\n\n" + table(heads, rows))
-    return "\n".join(blocks)
-
-
-def store_folder() -> Path:
-    return BENCH / "mnist" / "cpu"
-
-
-def cell_text(cell: dict[str, Any] | None) -> str:
-    if cell is None:
-        return ""
-    spread = f" ±{cell['sd']:.4f}" if len(cell["values"]) > 1 else ""
-    paper = cell["paper"] and f" (paper {cell['paper']['mean']:.4f})"
-    return f"{cell['mean']:.4f}{spread}{paper or ''}"
-
-
 if __name__ == "__main__":
     PAGE.write_text(page(), encoding="utf-8")
     MNIST_PAGE.write_text(mnist_page(), encoding="utf-8")
+    CIFAR10_PAGE.write_text(cifar10_page(), encoding="utf-8")
     if (BENCH / "honest").exists():
         HONEST_PAGE.write_text(honest_page(), encoding="utf-8")
