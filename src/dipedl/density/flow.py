@@ -218,10 +218,8 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
                 f"got {self._preprocessing()!r}"
             )
         generator = torch.Generator().manual_seed(check_random_state(random_state).randint(2**31))
-        nats = [
-            self._log_density(preprocessing.noise(rows, generator), True).mean()
-            for _ in range(draws)
-        ]
+        noisy = (preprocessing.noise(rows, generator) for _ in range(draws))
+        nats = [self._log_density(sample, True).mean() for sample in noisy]
         cells = rows.shape[1] * preprocessing.log_cell()
         return float(-(np.mean(nats) + cells) / (rows.shape[1] * math.log(2)))
 
