@@ -183,14 +183,47 @@ def test_an_unknown_classifier_is_named_with_what_can_take_its_place():
         graph_of(Mine().fit(*THREE), THREE[0])
 
 
-@pytest.mark.parametrize("package", ["xgboost", "lightgbm"])
-def test_a_booster_of_another_library_names_the_package_that_it_needs(package):
+def boosted(package, **options):
     module = pytest.importorskip(package)
     kind = {"xgboost": "XGBClassifier", "lightgbm": "LGBMClassifier"}[package]
-    settings = {"n_estimators": 3, "n_jobs": 1}
-    model = getattr(module, kind)(**settings, **({"verbose": -1} if package == "lightgbm" else {}))
-    with pytest.raises(TypeError, match=rf"{kind} cannot be exported(.|\n)*'onnxmltools'"):
-        graph_of(model.fit(*THREE), THREE[0])
+    quiet = {"n_jobs": 1, **({"verbose": -1} if package == "lightgbm" else {})}
+    return getattr(module, kind)(**quiet, **options)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("package", ["xgboost", "lightgbm"])
+def test_boosters_of_other_libraries_at_their_thresholds(package, k):
+    X, y = TWO if k == 2 else THREE
+    model = boosted(package, n_estimators=8).fit(X, y)
+    run = graph_of(model, X)
+    # Training values at and beside which these trees may split, in float32 as in float64.
+    at = np.concatenate([X, (X + np.roll(X, 1, axis=0)) / 2])
+    single = at.astype(np.float32)
+    beside = [np.nextafter(single, np.float32(way)).astype(float) for way in (-np.inf, np.inf)]
+    Q = np.concatenate([at, single, *beside, 1e6 * X, -X, X + 0.5])
+    assert gap(run(Q), model.predict_proba(Q)) < TOLERANCE
+
+
+@pytest.mark.parametrize("package", ["xgboost", "lightgbm"])
+def test_missing_values_and_early_stopping_of_boosters(package, rng):
+    X, y = TWO[0].copy(), TWO[1]
+    X[rng.random(X.shape) < 0.2] = np.nan
+    model = boosted(package, n_estimators=60, learning_rate=0.5)
+    if package == "xgboost":
+        model.set_params(early_stopping_rounds=2).fit(X, y, eval_set=[(X[::3], 1 - y[::3])])
+    else:
+        stop = pytest.importorskip("lightgbm").early_stopping(2, verbose=False)
+        model.fit(X, y, eval_set=[(X[::3], 1 - y[::3])], callbacks=[stop])
+    assert gap(graph_of(model, TWO[0])(X), model.predict_proba(X)) < TOLERANCE
+
+
+@pytest.mark.parametrize(
+    ("package", "options"), [("xgboost", {"booster": "dart"}), ("lightgbm", {"linear_tree": True})]
+)
+def test_other_boosters_name_the_package_that_they_need(package, options):
+    model = boosted(package, n_estimators=3, **options).fit(*THREE)
+    with pytest.raises(TypeError, match=r"cannot be exported(.|\n)*'onnxmltools'"):
+        graph_of(model, THREE[0])
 
 
 TRANSFORMERS = {

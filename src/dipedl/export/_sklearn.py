@@ -2,7 +2,8 @@
 
 Ours, in float64 throughout: `LogisticRegression`, `LinearDiscriminantAnalysis`; decision trees,
 random forests, extra trees, gradient boosting and histogram gradient boosting (without categories);
-soft voting, bagging and `CalibratedClassifierCV` (sigmoid, isotonic) of these, and pipelines.
+soft voting, bagging and `CalibratedClassifierCV` (sigmoid, isotonic) of these, and pipelines;
+`LGBMClassifier` and `XGBClassifier` of trees of numbers.
 Everything else that skl2onnx converts goes through it, in the input type (float64, else float32)
 in which its graph agrees with the classifier; one that agrees in neither is refused by name.
 """
@@ -20,6 +21,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 
+from ._boosters import booster
 from ._graph import Tensor
 from ._maths import interpolated, sigmoid, softmax, two_classes
 from ._networks import answers, is_network
@@ -39,7 +41,7 @@ def probabilities(classifier: Any, X: Data) -> Tensor:
     if is_network(classifier):
         return answers(X.tensor, classifier)["probabilities"]
     own = _CLASSIFIERS.get(type(classifier))
-    P = None if own is None else own(classifier, X)
+    P = booster(classifier, X.tensor) if own is None else own(classifier, X)
     return converted(classifier, "predict_proba", X.tensor, X.rows) if P is None else P
 
 

@@ -108,7 +108,7 @@ def _nodes(fitted: Any, scale: float = 1.0, first: int = 0) -> Tree:
     return Tree(t.feature, t.threshold, *children, np.asarray(missing), leaf, values, first)
 
 
-def _as_compared(X: Tensor) -> Tensor:
+def as_compared(X: Tensor) -> Tensor:
     """X as scikit-learn's trees see it: rounded to float32."""
     return X.cast(np.float32).cast(np.float64)
 
@@ -116,7 +116,7 @@ def _as_compared(X: Tensor) -> Tensor:
 def _forest(model: Any, X: Tensor) -> Tensor:
     members = getattr(model, "estimators_", [model])
     trees = [_nodes(member) for member in members]
-    return summed(_as_compared(X), trees, len(model.classes_)) / float(len(trees))
+    return summed(as_compared(X), trees, len(model.classes_)) / float(len(trees))
 
 
 def _boosted_scores(model: GradientBoostingClassifier, X: Tensor) -> Tensor | None:
@@ -126,7 +126,7 @@ def _boosted_scores(model: GradientBoostingClassifier, X: Tensor) -> Tensor | No
     start: np.ndarray = model._raw_predict_init(np.zeros((1, model.n_features_in_)))
     pairs = ((column, tree) for stage in model.estimators_ for column, tree in enumerate(stage))
     trees = [_nodes(tree, model.learning_rate, column) for column, tree in pairs]
-    return summed(_as_compared(X), trees, start.shape[1]) + start
+    return summed(as_compared(X), trees, start.shape[1]) + start
 
 
 def _histogram_boosted_scores(model: HistGradientBoostingClassifier, X: Tensor) -> Tensor:
