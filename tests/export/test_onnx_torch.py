@@ -230,12 +230,14 @@ def test_layers_and_probabilities_come_from_one_graph(cnn, digits):
         assert proba.dtype == features.dtype == np.float64
 
 
-def test_features_of_another_network(cnn, digits):
+def test_features_of_another_network_in_its_own_precision(digits):
     training = Training(epochs=1, n_jobs=1)
+    classifier = TorchClassifier(MLP((4,)), training).fit(*digits)
     other = TorchClassifier(MLP((5,)), training, precision="float64").fit(*digits)
-    session = session_of(network_graph(None, other, opset=20))
-    (features,) = session.run(None, {"X": digits[0].astype(np.float64)})
+    session = session_of(network_graph(classifier, other, opset=20))
+    proba, features = session.run(None, {"X": digits[0].astype(np.float64)})
     np.testing.assert_allclose(features, other.transform(digits[0]), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(proba, classifier.predict_proba(digits[0]), rtol=0, atol=1e-6)
 
 
 def test_networks_without_a_softmax_are_refused(digits):

@@ -78,13 +78,14 @@ def network_graph(classifier: Any = None, features: Any = None, *, opset: int) -
     Returns
     -------
     onnx.ModelProto
-        Input "X" (n, d), in the type the network computes in (float32, or float64 with
-        ``precision="float64"``); outputs in float64, as the estimators give them.
+        Input "X" (n, d), in the wider of the types the networks compute in (float32, or float64
+        with ``precision="float64"``); outputs in float64, as the estimators give them.
     """
     classifier, features = unfrozen(classifier), unfrozen(features)
     _check_estimators(classifier, features)
-    owner = _owner(features) if classifier is None else classifier
-    rows = torch.zeros(2, owner.n_features_in_, dtype=owner._dtype())
+    owners = [_owner(part) for part in (classifier, features) if part is not None]
+    dtype = max((owner._dtype() for owner in owners), key=lambda found: found.itemsize)
+    rows = torch.zeros(2, owners[0].n_features_in_, dtype=dtype)
     module = _Rows(classifier, features)
     return traced(module, (rows,), [ROWS], module.outputs, opset=opset)
 
@@ -120,11 +121,16 @@ class _Rows(nn.Module):
         (X,) = rows
         if self.source is None:
             return (_probabilities(self.classifier(X)),)
-        logits, features = _logits_and_features(self.source, self.layers, X)
+        logits, features = _logits_and_features(self.source, self.layers, _as_of(self.source, X))
         if self.classifier is None:
             return (features.double(),)
-        own = logits if self.classifier is self.source else self.classifier(X)
+        shared = self.classifier is self.source
+        own = logits if shared else self.classifier(_as_of(self.classifier, X))
         return _probabilities(own), features.double()
+
+
+def _as_of(network: nn.Module, X: Tensor) -> Tensor:
+    return X.to(next(network.parameters()).dtype)
 
 
 def _probabilities(logits: Tensor) -> Tensor:
