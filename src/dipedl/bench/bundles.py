@@ -48,6 +48,8 @@ _MIB = 2**20
 #: Room for the list and for what a tar file adds to each of its members.
 _SLACK = 64 * 1024
 _IMAGE = 3 * 32 * 32
+#: Images in a pickle of CIFAR.
+_COUNTS = (10_000, 50_000)
 _PARTS = ".parts"
 
 DataDir = str | os.PathLike[str] | None
@@ -255,7 +257,7 @@ def _pixels(data: bytes) -> tuple[int, int]:
 
     They are one long string, which a pickle begins by the letter T and its length.
     """
-    for n in (10_000, 50_000):
+    for n in _COUNTS:
         size = n * _IMAGE
         at = data.find(b"T" + size.to_bytes(4, "little"))
         if at >= 0:
