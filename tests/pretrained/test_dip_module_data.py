@@ -1,6 +1,7 @@
 """What fit_density takes from loaders, which rows it holds out, and what it refuses."""
 
 import re
+from collections import namedtuple
 
 import numpy as np
 import pytest
@@ -296,6 +297,46 @@ def test_out_of_memory_names_a_batch_size(error):
     module = fit(batched(X, Y, 32), network)
     with pytest.raises(MemoryError, match="try batches of 150"):
         module(X)
+
+
+def test_out_of_memory_with_named_and_nested_inputs():
+    class Hungry(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.head = nn.Linear(4, 3)
+
+        def forward(self, scale, *, nested):
+            raise torch.OutOfMemoryError("CUDA out of memory")
+
+    inputs = {"scale": 2.0, "nested": {"a": [X]}}
+    with pytest.raises(MemoryError, match="try batches of 150"):
+        fit([(inputs, Y)], Hungry().eval())
+    with pytest.raises(MemoryError, match="a batch of 1 rows; the network needs a larger device"):
+        fit([({"scale": 2.0, "nested": {"a": (X[:1],)}}, Y[:1])], Hungry().eval())
+
+
+def test_a_network_without_parameters_is_on_the_cpu():
+    class Fixed(nn.Module):
+        def forward(self, x):
+            return x[:, :3]
+
+    module = DIPModule(Fixed().eval(), features=lambda net, x: (x, net(x)))
+    assert module.fit_density([(X, Y)])(X).mean.shape == (300, 3)
+
+
+def test_named_tuples_keep_their_type():
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body = mlp()
+
+        def forward(self, pair):
+            return self.body(pair.first + pair.second)
+
+    pair = namedtuple("Pair", "first second")(X, Z)
+    found = DIPModule(Net().eval()).fit_density([({"pair": pair}, Y)])
+    plain = DIPModule(mlp()).fit_density([(X, Y)])
+    assert torch.equal(found(pair).mean, plain(X).mean)
 
 
 def test_other_errors_of_the_network_come_as_they_are():

@@ -9,6 +9,7 @@ from safetensors import safe_open
 from torch import nn
 
 import dipedl
+from dipedl import _container
 from dipedl.density import GDADensity
 from dipedl.evidence import Identity, QuantileEvidence, ZScore
 from dipedl.pretrained import ClassGaussians, DIPModule
@@ -137,6 +138,28 @@ def test_damage_is_found(path):
             DIPModule.load(path, mlp())
     path.write_bytes(data[:1000])
     with pytest.raises(ValueError, match="damaged"):
+        DIPModule.load(path, mlp())
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("settings", {}),
+        ("settings", None),
+        ("structure", 3),
+        ("state", {"head/prior": ["load", [3]]}),
+        ("state", {"head/prior": ["float32", [4]]}),
+        ("state", {"head/prior": ["float32", [3]]}),
+    ],
+    ids=str,
+)
+def test_forged_content_is_refused(key, value, path):
+    """The checksums are no secret: what they cover is looked at all the same."""
+    fitted().save(path, weights=False)
+    manifest, tensors = _container.read(path)
+    del manifest["tensors"]
+    _container.write(path, manifest | {key: value}, tensors)
+    with pytest.raises(ValueError, match="holds no valid DIPModule"):
         DIPModule.load(path, mlp())
 
 

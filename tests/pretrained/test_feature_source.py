@@ -211,6 +211,39 @@ def test_describe_says_how_to_correct_a_wrong_guess(network):
     assert "features='<module>'" in text and "stem 8x6x6" in text
 
 
+def test_a_layer_that_gives_several_tensors_is_heard_by_its_first():
+    class Body(nn.Module):
+        def __init__(self, as_dict):
+            super().__init__()
+            self.inner, self.as_dict = nn.Linear(3, 5), as_dict
+
+        def forward(self, x):
+            hidden = self.inner(x)
+            return {"last": hidden, "all": [x]} if self.as_dict else (hidden, x)
+
+    class Net(nn.Module):
+        def __init__(self, as_dict):
+            super().__init__()
+            self.body, self.head = Body(as_dict), nn.Linear(5, 2)
+
+        def forward(self, x):
+            found = self.body(x)
+            return self.head(found["last"] if isinstance(found, dict) else found[0])
+
+    x = torch.randn(4, 3)
+    for network in (Net(True), Net(False)):
+        assert torch.equal(heard(network, x, "body")[1], network.body.inner(x))
+
+
+def test_state_of_another_layer_moves_the_ear(network, images):
+    source, *_ = heard(network, images)
+    other = FeatureSource(network, "penultimate", None)
+    other._hear_head("gate")
+    other.load_state_dict(source.state_dict())
+    assert torch.equal(other(images)[0], source(images)[0])
+    assert not network.gate._forward_pre_hooks
+
+
 def test_state_of_another_network_is_refused(network):
     module = DIPModule(network).fit_density([(torch.randn(120, 3, 8, 8), torch.arange(120) % 4)])
     state = {f"source.{name}": value for name, value in module.source.state_dict().items()}

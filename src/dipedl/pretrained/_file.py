@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 _TYPE = "dipedl.pretrained:DIPModule"
 _PACKAGES = ("dipedl", "numpy", "scipy", "scikit-learn", "torch")
-#: Parts of a module with a state of their own; the network's is optional in a file.
-_PARTS = ("network", "source", "density_", "head")
+#: Parts of a module with a state of their own; that of the network, which is the user's and touched
+#: last, is optional in a file.
+_PARTS = ("source", "density_", "head", "network")
 _DENSITY = ("covariance", "shrinkage", "rank", "class_weights")
 _SETTINGS = ("features", "pool", "classes", "_held_out")
 _HEAD = ("gamma", "max_evidence", "normalizer", "calibrator", "false_alarm_rate")
@@ -45,7 +46,7 @@ def write_module(module: DIPModule, path: Path, *, weights: bool) -> None:
             "dipedl.evidence"
         )
     tensors, state = dict(encoder.tensors), {}
-    for part in _PARTS if weights else _PARTS[1:]:
+    for part in _PARTS if weights else _PARTS[:-1]:
         for name, tensor in _weights(getattr(module, part)).items():
             tensors[f"{part}/{name}"] = _bytes(tensor)
             state[f"{part}/{name}"] = [_kind(tensor), list(tensor.shape)]
@@ -81,7 +82,7 @@ def read_module(cls: type[DIPModule], path: Path, network: nn.Module) -> Any:
             for name, (kind, shape) in manifest["state"].items()
         }
         structure, weights = dict(manifest["structure"]), manifest["weights"]
-    except DAMAGE as error:
+    except (*DAMAGE, RuntimeError) as error:
         raise ValueError(f"{path} holds no valid DIPModule: {error}") from error
     _check_structure(path, structure, network)
     if not any(_is_of(name, "network") for name in state):

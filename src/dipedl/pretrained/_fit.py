@@ -115,7 +115,7 @@ def fit_parts(
         density.synchronise(group)
     density.finish()
     answers = _Answers(head.needs_proba)
-    _together(lambda: _ask(source, density, split, data, k, answers), group)
+    _together(lambda: _ask(source, density, split, data, answers), group)
     answers = answers.gathered(group)
     scores = np.concatenate(answers.scores)
     proba = labels = None
@@ -168,7 +168,6 @@ def _ask(
     density: ClassGaussians,
     split: HeldOutRows | None,
     data: Data,
-    k: int,
     answers: _Answers,
 ) -> None:
     if split is not None:
@@ -182,11 +181,6 @@ def _ask(
         return
     name = "loader" if data.in_sample else "calibration"
     for rows in data.rows(source, name):
-        if rows.logits.shape[1] != k:
-            raise ValueError(
-                f"{name} gives {rows.logits.shape[1]} logits and loader gave {k}; both must be "
-                "inputs of one task"
-            )
         answers.add(density, rows)
 
 

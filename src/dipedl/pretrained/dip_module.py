@@ -96,7 +96,9 @@ class DIPModule(nn.Module):
     Notes
     -----
     All that is learned is in buffers: ``state_dict`` goes into an unfitted module of the same
-    settings, ``.to(device)`` moves it, ``torch.compile`` and ``torch.export`` take it as it is.
+    settings, ``.to(device)`` moves it, ``torch.compile`` and ``torch.export`` take it as it is. For
+    a dynamic batch give ``torch.export`` the inputs by position: it knows no dynamic shapes of
+    ``**kwargs``. A network that was compiled before is refused: compile the whole.
     ``.half()`` and ``.bfloat16()`` convert the network alone. ``.train()`` never puts the network
     into training mode. The layer is heard by a hook that lives as long as this module, keeps
     something only during its own passes, and adds no attribute to the network.
