@@ -25,8 +25,8 @@ def main() -> None:
 
     torch.manual_seed(0)
     network = timm.create_model("resnet10t", pretrained=False, num_classes=N_CLASSES).eval()
-    labels = torch.arange(120) % N_CLASSES
-    images = 0.3 * torch.randn(120, 3, 64, 64) + (labels - 1.0)[:, None, None, None]
+    labels = torch.arange(240) % N_CLASSES
+    images = 0.3 * torch.randn(240, 3, 64, 64) + (labels - 1.0)[:, None, None, None]
     loader = DataLoader(TensorDataset(images, labels), batch_size=30)
 
     # fewer images than the 512 features: a factor of low rank for each class

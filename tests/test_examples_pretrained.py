@@ -17,7 +17,7 @@ def run(name, *arguments):
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
     command = [sys.executable, str(EXAMPLES / name), *arguments]
     done = subprocess.run(
-        command, capture_output=True, text=True, timeout=300, env=environment, check=False
+        command, capture_output=True, text=True, timeout=600, env=environment, check=False
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
