@@ -164,20 +164,20 @@ def test_exports_loads_and_keeps_its_gradient(rng):
     assert torch.autograd.gradcheck(density, Q[:5].clone().requires_grad_())
 
 
-def test_a_thousand_classes_fit_and_score_in_a_gibibyte():
-    """Peak of a process of its own; 2,048 features, rank 32, rows of every class."""
+def test_a_quarter_of_a_thousand_classes_takes_a_quarter_of_a_gibibyte():
+    """Peak of a process of its own; all 1,000 classes are in benchmarks/head_speed.py."""
     script = """
 import resource
 import torch
 from dipedl.pretrained import ClassGaussians
 torch.set_num_threads(1)
-k, p = 1000, 2048
-X = torch.randn(500, p, generator=torch.Generator().manual_seed(0))
+k, p = 250, 2048
+X = torch.randn(250, p, generator=torch.Generator().manual_seed(0))
 torch.linalg.eigh((X[:40] @ X[:40].mT).double())
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 density = ClassGaussians("low-rank")
-for start in (0, 500, 0):
-    density.update(X, torch.arange(start, start + 500), k)
+for _ in range(3):
+    density.update(X, torch.arange(k), k)
     X = X.roll(1, dims=1)
 assert density.finish()(X[:32]).isfinite().all()
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -185,4 +185,4 @@ print((peak - before) / 2**20)
 """
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
-    assert float(run.stdout) < 1.0
+    assert float(run.stdout) < 0.25
