@@ -110,7 +110,7 @@ def test_one_feature_and_more_than_a_tree_searches(rng, p, make):
 @pytest.mark.parametrize("name", ["gda", "gaussian-diag", "knn", "relative", "typicality"])
 def test_overflowing_distances_are_as_in_numpy(name):
     model = DENSITIES[name].fit(X, Y)
-    Q = np.array([[1e200, 0, 0, 0], [1e308, -1e308, 1e308, 1e308], [-1e160, 1e160, 1, 1]])
+    Q = np.array([[1e200, 0, 0, 0], [1e308] * 4, [1e308, -1e308] * 2, [-1e160, 1e160, 1, 1]])
     assert np.array_equal(graph_of(model)(Q), model.score_samples(Q))
 
 
@@ -182,3 +182,12 @@ def test_a_length_of_rounding_size_is_none():
     model = make_pipeline(Normalizer(), GaussianDensity()).fit(X)
     Q = np.array([1e-14, 1e-15, 1e-16, 0.0])[:, None] * X[:1]
     assert gap(graph_of(model)(Q), model.score_samples(Q)) < TOLERANCE
+
+
+def test_near_neighbours_far_from_the_mean_are_told_apart(rng):
+    # Squared distances of 1e-8 between rows of squared length 1e6: two digits are left of them.
+    sides = 1e3 * np.repeat([[1.0], [-1.0]], 30, axis=0)
+    rows = sides + 1e-4 * rng.normal(size=(60, 3))
+    model = KNNDensity(4).fit(rows)
+    Q = rows + 1e-4 * rng.normal(size=rows.shape)
+    assert gap(graph_of(model, rows)(Q), model.score_samples(Q)) < TOLERANCE

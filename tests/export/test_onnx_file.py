@@ -4,6 +4,7 @@ import json
 import os
 import stat
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import onnx
@@ -11,7 +12,7 @@ import onnxruntime
 import pandas as pd
 import pytest
 from hypothesis import given, settings
-from onnx_tools import TOLERANCE, gap, rows_like
+from onnx_tools import TOLERANCE, gap, rows_like, runner
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_digits, load_iris
 from sklearn.decomposition import PCA
@@ -29,6 +30,7 @@ from dipedl import DIPClassifier, OODDetector
 from dipedl.density import CustomDensity, GaussianDensity, GDADensity, KNNDensity
 from dipedl.evidence import QuantileEvidence
 from dipedl.export import export_onnx
+from dipedl.export._model_graph import _in_order
 from dipedl.preprocessing import LogitPixels
 
 X, Y = load_iris(return_X_y=True)
@@ -175,6 +177,22 @@ def test_a_row_that_python_refuses_gets_the_prior_and_a_flag(fitted, tmp_path):
     assert found["vacuity"][1:].tolist() == [1.0] * 3
     assert found["log_evidence"][1:].tolist() == [-np.inf] * 3
     assert found["ood"].tolist() == [False, True, True, True]
+
+
+def test_refused_rows_are_flagged_where_nothing_else_is(tmp_path):
+    with pytest.warns(UserWarning, match="will flag nothing"):
+        model = quick(false_alarm_rate=0.001).fit(X, Y)
+    assert model.offset_ == -np.inf
+    export_onnx(model, tmp_path / "m.onnx")
+    rows = np.array([X[0], [1e200] * 4, [np.nan] * 4])
+    assert ask(opened(tmp_path / "m.onnx"), rows)["ood"].tolist() == [False, False, True]
+
+
+def test_columns_follow_the_classes_of_the_model():
+    known = SimpleNamespace(classes_=np.array(["a", "b", "c"]))
+    known.estimator_ = SimpleNamespace(classes_=np.array(["c", "a"]))
+    run = runner(lambda P: _in_order(P, known), 2)
+    assert run([[0.9, 0.1]]).tolist() == [[0.1, 0.0, 0.9]]
 
 
 @pytest.mark.parametrize("alone", [True, False])
