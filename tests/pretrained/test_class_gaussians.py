@@ -15,6 +15,8 @@ from dipedl.pretrained import ClassGaussians  # noqa: E402
 OF_NUMPY = {"full": "full", "tied": "tied", "diagonal": "diag"}
 RTOL = {torch.float64: 1e-10, torch.float32: 1e-5}
 forms = pytest.mark.parametrize("covariance", OF_NUMPY)
+# Of low rank is tests/pretrained/test_low_rank_gaussians.py, but for what all have in common.
+all_forms = pytest.mark.parametrize("covariance", [*OF_NUMPY, "low-rank"])
 
 
 def problem(rng, n=300, p=6, k=3, offset=0.0):
@@ -102,7 +104,7 @@ def test_half_precision_features_are_summed_in_float64(rng, covariance, half):
     np.testing.assert_allclose(scores, reference.score_samples(exact), rtol=1e-5)
 
 
-@forms
+@all_forms
 def test_autocast_changes_nothing(rng, covariance):
     X, y = problem(rng)
     Q = queries(X, rng).float()
@@ -114,7 +116,7 @@ def test_autocast_changes_nothing(rng, covariance):
     assert torch.equal(scores, plain(Q))
 
 
-@forms
+@all_forms
 def test_inference_mode_leaves_it_usable(rng, covariance):
     X, y = problem(rng)
     density = ClassGaussians(covariance)
@@ -137,7 +139,7 @@ def test_the_gradient_is_that_of_finite_differences(rng, covariance):
     assert torch.autograd.gradcheck(density, Q)
 
 
-@forms
+@all_forms
 def test_state_moves_copies_and_loads(rng, covariance, tmp_path):
     X, y = problem(rng)
     Q = queries(X, rng).float()
@@ -161,7 +163,7 @@ def test_state_moves_copies_and_loads(rng, covariance, tmp_path):
     torch.testing.assert_close(doubled.float(), scores)
 
 
-@forms
+@all_forms
 def test_a_copy_streams_on_by_itself(rng, covariance):
     X, y = problem(rng)
     Q = queries(X, rng)
@@ -175,7 +177,7 @@ def test_a_copy_streams_on_by_itself(rng, covariance):
     torch.testing.assert_close(other(Q), fitted(density.blank(), X, y)(Q), rtol=1e-10, atol=0)
 
 
-@forms
+@all_forms
 def test_compiles_and_exports_whole(rng, covariance):
     X, y = problem(rng)
     density = fitted(ClassGaussians(covariance), X, y)
@@ -188,7 +190,7 @@ def test_compiles_and_exports_whole(rng, covariance):
         torch.testing.assert_close(program.module()(Q[:n]), density(Q[:n]))
 
 
-@forms
+@all_forms
 def test_far_rows_and_rows_of_no_number(rng, covariance):
     X, y = problem(rng)
     density = fitted(ClassGaussians(covariance), X, y)
@@ -307,3 +309,19 @@ def test_what_float32_cannot_hold_is_refused(rng):
     with pytest.raises(ValueError, match=r"overflows torch.float32; .* dtype=torch.float64"):
         fitted(ClassGaussians(), 1e-42 * X, y)
     fitted(ClassGaussians(dtype=torch.float64), 1e-42 * X, y)
+
+
+def test_moments_that_do_not_fit_are_refused():
+    density = ClassGaussians()
+    message = "'full' of 100 classes and 100000 features does not fit .* covariance='tied'"
+    with pytest.raises(MemoryError, match=message):
+        density.update(torch.zeros(1, 100_000), torch.zeros(1).long(), 100)
+
+
+def test_compiles_under_autocast(rng):
+    X, y = problem(rng)
+    density = fitted(ClassGaussians("tied"), X, y)
+    Q = queries(X, rng).float()
+    compiled = torch.compile(density, fullgraph=True, backend="eager")
+    with torch.autocast("cpu", torch.bfloat16):
+        torch.testing.assert_close(compiled(Q), density(Q))

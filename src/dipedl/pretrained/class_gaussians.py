@@ -293,10 +293,11 @@ class ClassGaussians(nn.Module):
         except (torch.OutOfMemoryError, RuntimeError) as error:
             if not isinstance(error, torch.OutOfMemoryError) and "allocate" not in str(error):
                 raise
+            other = "'diagonal'" if self.covariance == "tied" else "'tied', 'diagonal'"
             raise MemoryError(
                 f"covariance={self.covariance!r} of {origin.shape[0]} classes and "
-                f"{origin.shape[1]} features does not fit in memory; use covariance='tied' or "
-                "'low-rank'"
+                f"{origin.shape[1]} features does not fit in memory; use covariance={other}, or "
+                "'low-rank' of a small rank"
             ) from error
 
     def _scatter_type(self) -> Callable[[Tensor], Scatter]:
