@@ -36,9 +36,7 @@ def test_a_paused_training_goes_on_and_ends_with_the_same_answers(tmp_path, monk
     paused, other, _ = job_of(tmp_path / "paused")
     with monkeypatch.context() as patched:
         # the first epoch fits into the budget, the second does not
-        patched.setattr(
-            Run, "_seconds_per_epoch", lambda run: 1e9 if run.history.epochs else 0.0
-        )
+        patched.setattr(Run, "_seconds_per_epoch", lambda run: 1e9 if run.history.epochs else 0.0)
         with pytest.raises(TrainingPaused, match="after epoch 1 of 2") as stopped:
             train_part(replace(paused, deadline=time.monotonic() + 3600))
     assert (_kind(stopped.value), _message(stopped.value)) == ("paused", str(stopped.value))

@@ -127,9 +127,12 @@ def test_markdown_is_a_table(table):
 def test_titles():
     assert metric_title("auroc/kmnist") == "AUROC"
     assert metric_title("auroc/kmnist", with_set=True) == "AUROC, K-MNIST"
-    assert metric_title("new/svhn", with_set=True) == "new, svhn" and set_title("svhn") == "svhn"
-    names = ["accuracy", "auroc/kmnist", "brier_ood/kmnist", "auroc/svhn"]
-    assert metric_list(names) == "accuracy; on K-MNIST AUROC, OOD Brier; on svhn AUROC"
+    assert (
+        metric_title("new/unheard", with_set=True) == "new, unheard"
+        and set_title("unheard") == "unheard"
+    )
+    names = ["accuracy", "auroc/kmnist", "brier_ood/kmnist", "auroc/unheard"]
+    assert metric_list(names) == "accuracy; on K-MNIST AUROC, OOD Brier; on unheard AUROC"
 
 
 def run(*arguments):
