@@ -205,7 +205,7 @@ def latest_by(rows: Iterable[Mapping[str, Any]], keys: tuple[str, ...]) -> list[
 def paper_suite(rows: Iterable[Mapping[str, Any]]) -> str:
     """The suite whose tables in the paper are of the same data as the rows; "" if none is."""
     row = next(iter(rows))
-    seen = row["config"].get("data", {}).get("dataset")
+    seen = row.get("config", {}).get("data", {}).get("dataset")
     return "" if seen in _OF_OURS else str(row["suite"])
 
 
