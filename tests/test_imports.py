@@ -41,6 +41,8 @@ INSIDE_FUNCTIONS = {
     ("_state", "evidence"),
     ("_state", "preprocessing"),
     ("classifier", "density.gda"),
+    ("classifier", "export"),
+    ("detector", "export"),
     ("pretrained.dip_module", "export"),
 }
 #: Nothing of the library imports these.

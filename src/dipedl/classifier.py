@@ -325,6 +325,12 @@ class DIPClassifier(PerSampleDecisions, SelfReport, ClassifierMixin, BaseEstimat
 
         save(self, path)
 
+    def export_onnx(self, path: str | Path, **options: Any) -> None:
+        """Write the fitted classifier as one ONNX graph; see `dipedl.export_onnx`."""
+        from .export import export_onnx
+
+        export_onnx(self, path, **options)
+
     @property
     def density_(self) -> Any:
         """The fitted density."""

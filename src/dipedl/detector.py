@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -89,6 +90,12 @@ class OODDetector(OutlierMixin, BaseEstimator):
     def predict(self, X: Any) -> np.ndarray:
         """+1 for inputs like the training data, -1 for the others, shape (n,)."""
         return np.where(self.decision_function(X) < 0, -1, 1)
+
+    def export_onnx(self, path: str | Path, **options: Any) -> None:
+        """Write the fitted detector as one ONNX graph; see `dipedl.export_onnx`."""
+        from .export import export_onnx
+
+        export_onnx(self, path, **options)
 
     @property
     def offset_(self) -> float:

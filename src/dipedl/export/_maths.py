@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 import numpy as np
-from numpy.polynomial import Chebyshev, Polynomial
-from scipy import special
 
+from .._log_ndtr import erfc_coefficients
 from ._graph import Tensor
-
-_DEGREE = 22
 
 
 def log_sum_exp(x: Tensor) -> Tensor:
@@ -59,22 +55,12 @@ def log_ndtr(z: Tensor) -> Tensor:
     the form of Press et al., "Numerical Recipes", 3rd ed., section 6.2.2, with a polynomial fitted
     to scipy's erfcx.
     """
+    table = erfc_coefficients()
     x = z.apply("Abs") / np.sqrt(2)
     t = 2.0 / (2.0 + x)
-    powers = z.graph.op("Pow", (2.0 * t - 1.0).unsqueeze(2), np.arange(_DEGREE + 1.0))
-    lower = t.apply("Log") - x * x + powers @ _erfc_coefficients() - np.log(2)
+    powers = z.graph.op("Pow", (2.0 * t - 1.0).unsqueeze(2), np.arange(float(len(table))))
+    lower = t.apply("Log") - x * x + powers @ table - np.log(2)
     return (z < 0.0).where(lower, log1p(-lower.apply("Exp")))
-
-
-@lru_cache(maxsize=1)
-def _erfc_coefficients() -> np.ndarray:
-    def remainder(v: np.ndarray) -> np.ndarray:
-        t = (v + 1) / 2
-        return np.asarray(np.log(special.erfcx(2 / t - 2)) - np.log(t))
-
-    # Chebyshev points of the first kind stay clear of t = 0, where x is infinite.
-    fitted = Chebyshev.interpolate(remainder, _DEGREE)
-    return np.asarray(fitted.convert(kind=Polynomial).coef)
 
 
 def interpolated(x: Tensor, knots: Sequence[np.ndarray], values: Sequence[np.ndarray]) -> Tensor:

@@ -1,4 +1,4 @@
-"""Operations whose usual translation to ONNX loses the far end of the scale."""
+"""Operations that PyTorch's exporter lacks, or whose translation loses the far end of the scale."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from typing import Any
 
 import torch
 
+#: ``onnx.TensorProto.INT64``
+_INT64 = 7
+
 
 def translations() -> dict[Any, Callable[..., Any]]:
-    """ONNX of log sigmoid and log(exp a + exp b), finite wherever PyTorch's own are.
+    """ONNX of log sigmoid, log(exp a + exp b) and of a look-up in sorted rows.
 
-    The exporter's are ``Log(Sigmoid(x))`` and ``Log(Exp(a) + Exp(b))``: -inf below -104 in float32,
-    and inf above 88.
+    The first two are finite wherever PyTorch's own are. The exporter's are ``Log(Sigmoid(x))`` and
+    ``Log(Exp(a) + Exp(b))``: -inf below -104 in float32, and inf above 88. It lacks the third.
     """
     from onnxscript import opset18
 
@@ -28,8 +31,17 @@ def translations() -> dict[Any, Callable[..., Any]]:
         gap = op.Where(op.Equal(a, b), op.CastLike(0.0, a), op.Abs(op.Sub(a, b)))
         return op.Add(op.Max(a, b), _log1p(op.Exp(op.Neg(gap))))
 
+    def searchsorted(table: Any, values: Any, **options: Any) -> Any:
+        """How many entries of each row of the table (r, m) lie below values (r, n)."""
+        below = op.Less(op.Unsqueeze(table, [1]), op.Unsqueeze(values, [2]))
+        return op.ReduceSum(op.Cast(below, to=_INT64), [2], keepdims=0)
+
     def _log1p(x: Any) -> Any:
         return op.Log(op.Add(op.CastLike(1.0, x), x))
 
     aten = torch.ops.aten
-    return {aten.log_sigmoid.default: log_sigmoid, aten.logaddexp.default: logaddexp}
+    return {
+        aten.log_sigmoid.default: log_sigmoid,
+        aten.logaddexp.default: logaddexp,
+        aten.searchsorted.Tensor: searchsorted,
+    }

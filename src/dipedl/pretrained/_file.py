@@ -24,9 +24,9 @@ _TYPE = "dipedl.pretrained:DIPModule"
 _PACKAGES = ("dipedl", "numpy", "scipy", "scikit-learn", "torch")
 #: Parts of a module with a state of their own; that of the network, which is the user's and touched
 #: last, is optional in a file.
-_PARTS = ("source", "density_", "head", "network")
+_PARTS = ("source", "density_", "fusion", "head", "network")
 _DENSITY = ("covariance", "shrinkage", "rank", "class_weights")
-_SETTINGS = ("features", "pool", "classes", "_held_out")
+_SETTINGS = ("features", "pool", "score", "classes", "_held_out")
 _HEAD = ("gamma", "max_evidence", "normalizer", "calibrator", "false_alarm_rate")
 
 

@@ -14,6 +14,7 @@ from torch import Tensor, distributed
 
 from ._evidence_head import EvidenceHead
 from ._feature_source import FeatureSource
+from ._fusion import Score
 from ._loader import Unpack, check_rereadable
 from ._stream import HeldOutRows, Rows, passes
 from .class_gaussians import ClassGaussians
@@ -102,11 +103,12 @@ class _Answers:
 def fit_parts(
     source: FeatureSource,
     density: ClassGaussians,
+    score: Score,
     head: EvidenceHead,
     data: Data,
     classes: Sequence[Any] | None,
 ) -> None:
-    """Fit a blank density and then a head; the head stays as it was if anything fails."""
+    """Fit a blank density and score, then a head; it stays as it was if anything fails."""
     data.check()
     group = resolved_group(data.group)
     split = data.split()
@@ -114,14 +116,15 @@ def fit_parts(
     if group is not None:
         density.synchronise(group)
     density.finish()
-    answers = _Answers(head.needs_proba)
+    answers = _Answers(head.needs_proba or score.needs_logits)
     _together(lambda: _ask(source, density, split, data, answers), group)
     answers = answers.gathered(group)
-    scores = np.concatenate(answers.scores)
-    proba = labels = None
+    log_density = np.concatenate(answers.scores)
+    logits = proba = labels = None
     if answers.with_logits:
-        proba = special.softmax(np.concatenate(answers.logits), axis=1)
-        labels = np.concatenate(answers.labels)
+        logits = np.concatenate(answers.logits)
+        proba, labels = special.softmax(logits, axis=1), np.concatenate(answers.labels)
+    scores = score.learn(log_density, logits)
     where = "in-sample rows" if data.in_sample else "held-out rows"
     head.learn(scores, proba, labels, n=float(density.n_), k=k, source=f"{len(scores)} {where}")
 

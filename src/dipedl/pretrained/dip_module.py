@@ -17,12 +17,19 @@ from ..evidence import ZScore
 from ._evidence_head import PASSTHROUGH, DirichletOutput, EvidenceHead
 from ._feature_source import PENULTIMATE, FeatureSource, listed
 from ._fit import IN_SAMPLE, Data, fit_parts
+from ._fusion import ConfidenceFusion, DensityAlone
 from ._loader import Unpack, device_of
 from ._stream import memory_errors
 from ._training_mode import check_eval, modal_modules
 from .class_gaussians import ClassGaussians
 
 __all__ = ["DIPModule", "DirichletOutput"]
+
+FUSED, DENSITY = "fused", "density"
+_SCORES: dict[str, Callable[[torch.dtype], ConfidenceFusion | DensityAlone]] = {
+    FUSED: ConfidenceFusion,
+    DENSITY: lambda dtype: DensityAlone(),
+}
 
 _FITTED = ("classes_", "n_", "offset_")
 _NOT_FITTED = (
@@ -39,7 +46,7 @@ class DIPModule(nn.Module):
 
     .. math:: \alpha(x) = \text{prior} + n \gamma \exp(z(x)) \, p(x),
 
-    with z the normalised log-density of the features: `dipedl.DIPClassifier` for any ``nn.Module``.
+    with z the normalised score of the features: `dipedl.DIPClassifier` for any ``nn.Module``.
 
     Parameters
     ----------
@@ -60,6 +67,10 @@ class DIPModule(nn.Module):
     density : ClassGaussians, optional
         Settings of the density; it is not changed itself. Default: ``ClassGaussians()``, a full
         covariance per class with OAS shrinkage.
+    score : {"fused", "density"}, default="fused"
+        What ranks inputs. "fused": the log-density and the network's own confidence, either of
+        which may object, as `dipedl.density.FusedDensity` joins one density and the classifier.
+        "density": the log-density alone, as the paper.
     prior : float or array-like, shape (k,), default=1.0
         Concentration of the prior, > 0.
     gamma : float, default=1.0
@@ -67,7 +78,7 @@ class DIPModule(nn.Module):
     max_evidence : float, optional
         Largest pseudo-count of an input.
     normalizer : normaliser, default=CautionBudget()
-        One of `dipedl.evidence` that is affine or logistic in the log-density.
+        One of `dipedl.evidence` that is affine or logistic in the score.
     calibrator : Temperature, "passthrough" or None, default=None
         How the probabilities are calibrated; None is ``Temperature()``.
     false_alarm_rate : float, default=0.05
@@ -86,7 +97,7 @@ class DIPModule(nn.Module):
     n_ : float
         Rows that the density learned from.
     offset_ : float
-        Log-density below which `predict_ood` flags an input.
+        Score below which `predict_ood` flags an input.
 
     Raises
     ------
@@ -131,6 +142,7 @@ class DIPModule(nn.Module):
         features: str | Sequence[str] | Callable[..., Any] = PENULTIMATE,
         pool: str | None = None,
         density: ClassGaussians | None = None,
+        score: str = FUSED,
         prior: Any = 1.0,
         gamma: float = 1.0,
         max_evidence: float | None = None,
@@ -143,6 +155,7 @@ class DIPModule(nn.Module):
         self.network = _checked_network(network)
         self.source = FeatureSource(network, features, pool)
         self.density_ = ClassGaussians() if density is None else _checked_density(density).blank()
+        self.fusion = _SCORES[_checked_score(score)](self.density_.dtype)
         self.head = EvidenceHead(
             prior=prior,
             gamma=gamma,
@@ -152,11 +165,12 @@ class DIPModule(nn.Module):
             false_alarm_rate=false_alarm_rate,
             dtype=self.density_.dtype,
         )
-        self.features, self.pool = features, pool
+        self.features, self.pool, self.score = features, pool, score
         self.classes = None if classes is None else list(classes)
         self._held_out: float | str = 0.1
         self._modal = modal_modules(network)
         network.requires_grad_(False)
+        self.fusion.to(device_of(network))
         self.head.to(device_of(network))
 
     @classmethod
@@ -179,6 +193,7 @@ class DIPModule(nn.Module):
             features=features,
             pool=pool,
             density=ClassGaussians(shrinkage=None),
+            score=DENSITY,
             gamma=gamma,
             normalizer=ZScore(),
             calibrator=PASSTHROUGH,
@@ -235,12 +250,13 @@ class DIPModule(nn.Module):
         held = self._held_out if held_out is None else held_out
         device = device_of(self.network)
         data = Data(loader, calibration, held, unpack, group, device)
-        density = self.density_.blank()
-        fit_parts(self.source, density, self.head, data, self.classes)
+        density, fusion = self.density_.blank(), self.fusion.blank()
+        fit_parts(self.source, density, fusion, self.head, data, self.classes)
         # Only now: a fit that fails leaves the module as it was. What scores is kept, and not the
         # moments it came from.
         self.density_ = density.blank()
         self.density_.load_state_dict(density.state_dict(), assign=True)
+        self.fusion = fusion.to(density.origin.device)
         self.head.to(density.origin.device)
         return self
 
@@ -262,17 +278,20 @@ class DIPModule(nn.Module):
         return found
 
     def scored(self, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
-        """Log-density of the features in nats (n,), and logits of the network (n, k)."""
+        """Scores (n,), and logits of the network (n, k)."""
         self._check_fitted()
         check_eval(self._modal)
         # A compiler follows no handlers, and a compiled graph raises what it likes.
         guard = nullcontext() if torch.compiler.is_compiling() else memory_errors(args, kwargs)
         with guard:
             features, logits = self.source(*args, **kwargs)
-            return self.density_(features), logits
+            return self.fusion(self.density_(features), logits), logits
 
     def score_samples(self, *args: Any, **kwargs: Any) -> Tensor:
-        """Log-density of the features of a batch in nats, higher is more typical, shape (n,)."""
+        """Scores of a batch, higher is more typical, shape (n,).
+
+        In standard deviations of held-out rows if fused, else the log-density in nats.
+        """
         return self.scored(*args, **kwargs)[0]
 
     def predict_dirichlet(self, *args: Any, **kwargs: Any) -> Dirichlet:
@@ -280,7 +299,7 @@ class DIPModule(nn.Module):
         return self.head.dirichlet(*self.scored(*args, **kwargs))
 
     def predict_ood(self, *args: Any, **kwargs: Any) -> Tensor:
-        """+1 for inputs like the training data, -1 where the log-density is below `offset_`."""
+        """+1 for inputs like the training data, -1 where the score is below `offset_`."""
         return self.head.flags(self.score_samples(*args, **kwargs))
 
     def describe(self) -> str:
@@ -372,7 +391,7 @@ class DIPModule(nn.Module):
 
     @property
     def offset_(self) -> float:
-        """Log-density below which `predict_ood` flags an input."""
+        """Score below which `predict_ood` flags an input."""
         self._check_fitted()
         return float(self.head.offset)
 
@@ -390,7 +409,7 @@ class DIPModule(nn.Module):
             half = tensor.is_floating_point() and found.element_size() < 4
             return tensor.to(found.device) if half else found
 
-        for part in (self.source, self.density_, self.head):
+        for part in (self.source, self.density_, self.fusion, self.head):
             part._apply(wide, recurse)
         self.network._apply(fn, recurse)  # type: ignore[no-untyped-call]
         return self
@@ -415,6 +434,12 @@ def _checked_network(network: Any) -> nn.Module:
             "and compile the whole: torch.compile(DIPModule(network).fit_density(loader))"
         )
     return network
+
+
+def _checked_score(score: Any) -> str:
+    if score not in _SCORES:
+        raise ValueError(f"score must be one of {list(_SCORES)}, got {score!r}")
+    return str(score)
 
 
 def _checked_density(density: Any) -> ClassGaussians:

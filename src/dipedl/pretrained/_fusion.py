@@ -1,0 +1,158 @@
+"""The log-density and the network's own confidence as one score."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from scipy import special
+from torch import Tensor, nn
+
+from .._log_ndtr import erfc_coefficients
+from .._scores import confidence
+from ..density._normal_scores import NormalScores
+
+_SILENCE = 1.0
+_TIE_BREAK = 1e-3
+#: Least share that the other classes have, as in `dipedl._scores.confidence`.
+_LEAST_DOUBT = 1e-12
+#: Beyond so many standard deviations an objection is not told from a larger one in float32.
+_FAR = 1e9
+#: Most knots of a table, and held-out rows a knot: two rows that nearly tie would make a step of
+#: the noise of float32.
+_KNOTS, _ROWS_PER_KNOT = 65, 8
+
+
+class DensityAlone(nn.Module):
+    """The log-density is the score."""
+
+    needs_logits = False
+
+    def learn(self, log_density: np.ndarray, logits: np.ndarray | None) -> np.ndarray:
+        """Scores of held-out rows (m,)."""
+        return log_density
+
+    def forward(self, log_density: Tensor, logits: Tensor) -> Tensor:
+        """Scores (n,), in nats."""
+        return log_density
+
+    def blank(self) -> DensityAlone:
+        """Another one, that has learned nothing."""
+        return DensityAlone()
+
+
+class ConfidenceFusion(nn.Module):
+    r"""``s = -sqrt(-2 [log Phi(z_d + 1) + log Phi(z_c)]) + 1e-3 (z_d + z_c) / 2``.
+
+    z_d and z_c are normal scores of the log-density and of the confidence among held-out rows, of
+    at most 65 knots each: `dipedl.density.FusedDensity` of one density and the classifier, both of
+    weight 1. Each may object to an input and neither can vouch for it; the density begins to speak
+    one standard deviation below its median.
+    """
+
+    needs_logits = True
+    knots: Tensor
+    values: Tensor
+    scales: Tensor
+    coefficients: Tensor
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.register_buffer("knots", torch.empty(2, 0, dtype=dtype))
+        self.register_buffer("values", torch.empty(2, 0, dtype=dtype))
+        self.register_buffer("scales", torch.full((2,), torch.nan, dtype=dtype))
+        table = torch.as_tensor(erfc_coefficients()[::-1].copy())
+        self.register_buffer("coefficients", table.to(dtype), persistent=False)
+
+    def learn(self, log_density: np.ndarray, logits: np.ndarray) -> np.ndarray:
+        """Learn from held-out log-densities (m,) and logits (m, k), and give their scores (m,)."""
+        sure = confidence(special.softmax(logits, axis=1))
+        tables = [_table("log-density", log_density), _table("confidence", sure)]
+        size = max(len(table.knots_) for table in tables)
+        # Filled up with the last knot, which is never looked beyond.
+        knots = np.array([_filled(table.knots_, size) for table in tables])
+        values = np.array([_filled(table.normal_scores_, size) for table in tables])
+        # Tensors made in inference mode could not be compiled or saved for a gradient later.
+        with torch.inference_mode(False):
+            self.knots = torch.as_tensor(knots).to(self.knots)
+            self.values = torch.as_tensor(values).to(self.values)
+            self.scales = torch.as_tensor(np.array([t.scale_ for t in tables])).to(self.scales)
+        with torch.no_grad():
+            rows = (torch.as_tensor(part).to(self.knots) for part in (log_density, logits))
+            return np.asarray(self(*rows).double().cpu().numpy())
+
+    def blank(self) -> ConfidenceFusion:
+        """Another one, that has learned nothing."""
+        return ConfidenceFusion(self.knots.dtype).to(self.knots.device)
+
+    def forward(self, log_density: Tensor, logits: Tensor) -> Tensor:
+        """Score (n,) of log-densities (n,) and logits (n, k), in standard deviations."""
+        sure = _confidence(logits.to(self.knots.dtype))
+        z = self._normal_scores(torch.stack([log_density.to(self.knots.dtype), sure]))
+        shift = torch.tensor([[_SILENCE], [0.0]], dtype=z.dtype, device=z.device)
+        objection = self._log_ndtr(z + shift).sum(0)
+        return -torch.sqrt(-2 * objection) + _TIE_BREAK * z.mean(0)
+
+    def _normal_scores(self, x: Tensor) -> Tensor:
+        """Of x (2, n): linear between the knots and, with the slope of the lower tail, beyond."""
+        low, high = self.knots[:, :1], self.knots[:, -1:]
+        inside = torch.minimum(torch.maximum(x, low), high)
+        last = self.knots.shape[1] - 1
+        right = torch.searchsorted(self.knots, inside).clamp(1, last)
+        x0, x1 = self.knots.gather(1, right - 1), self.knots.gather(1, right)
+        y0, y1 = self.values.gather(1, right - 1), self.values.gather(1, right)
+        # The first of equal knots ends its piece, so that no piece has no width.
+        share = (inside - x0) / (x1 - x0)
+        beyond = (x - inside) / self.scales[:, None]
+        return y0 + share * (y1 - y0) + beyond.clamp(-_FAR, _FAR)
+
+    def _log_ndtr(self, z: Tensor) -> Tensor:
+        x = z.abs() / 2**0.5
+        t = 2 / (2 + x)
+        v = 2 * t - 1
+        remainder = torch.zeros_like(v)
+        for coefficient in self.coefficients:
+            remainder = remainder * v + coefficient
+        lower = torch.log(t) - x * x + remainder - float(np.log(2))
+        return torch.where(z < 0, lower, torch.log1p(-torch.exp(lower)))
+
+    def _load_from_state_dict(self, state: Any, prefix: str, *rest: Any) -> None:
+        for name in ("knots", "values"):
+            given = state.get(f"{prefix}{name}")
+            if isinstance(given, Tensor) and given.ndim == 2:
+                # Unfitted, it does not know the number of held-out rows.
+                setattr(self, name, getattr(self, name).new_empty(given.shape))
+        super()._load_from_state_dict(state, prefix, *rest)
+
+
+Score = DensityAlone | ConfidenceFusion
+
+
+def _table(name: str, column: np.ndarray) -> NormalScores:
+    """Normal scores of a column (m,), at knots that are evenly spaced among them."""
+    try:
+        table = NormalScores().fit(column)
+    except ValueError as error:
+        raise ValueError(
+            f"the {name} of held-out rows cannot be ranked: {error}; use "
+            "DIPModule(network, score='density'), or other held-out rows"
+        ) from error
+    size = int(np.clip(len(column) // _ROWS_PER_KNOT, 2, _KNOTS))
+    ends = table.normal_scores_[[0, -1]]
+    spaced = np.linspace(*ends, min(size, len(table.knots_)))
+    table.knots_ = np.interp(spaced, table.normal_scores_, table.knots_)
+    table.normal_scores_ = spaced
+    return table
+
+
+def _confidence(logits: Tensor) -> Tensor:
+    proba = torch.softmax(logits, dim=1)
+    classes = torch.arange(proba.shape[1], device=proba.device)
+    # Summed over the other classes: 1 - max is 0 for every confident row, and they all tie.
+    others = torch.where(classes == proba.argmax(dim=1, keepdim=True), 0.0, proba).sum(1)
+    return -torch.log(others.clamp(min=_LEAST_DOUBT))
+
+
+def _filled(table: np.ndarray, size: int) -> np.ndarray:
+    return np.concatenate([table, np.full(size - len(table), table[-1])])

@@ -1,0 +1,90 @@
+"""The fused score of a DIPModule is that of FusedDensity for one density and the classifier."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import special
+
+from dipedl._components import CLASSIFIER
+from dipedl._scores import confidence
+from dipedl.density import FusedDensity
+from dipedl.density._normal_scores import NormalScores
+from dipedl.pretrained._fusion import ConfidenceFusion, _table
+
+
+def rows(seed, n, k=4):
+    rng = np.random.default_rng(seed)
+    return rng.normal(-500, 40, n), rng.normal(0, 3, (n, k))
+
+
+def fitted(dtype):
+    log_density, logits = rows(0, 300)
+    fusion = ConfidenceFusion(dtype)
+    fusion.learn(log_density, logits)
+    return fusion
+
+
+def reference(log_density, logits, table=_table):
+    """FusedDensity's own `combine`, given tables of the same rows."""
+    held, held_logits = rows(0, 300)
+    density = FusedDensity()
+    density.normal_scores_ = {
+        "gaussians": table("log-density", held),
+        CLASSIFIER: table("confidence", confidence(special.softmax(held_logits, axis=1))),
+    }
+    density.weights_ = {"gaussians": 1.0, CLASSIFIER: 1.0}
+    sure = confidence(special.softmax(logits, axis=1))
+    return density.combine({"gaussians": log_density, CLASSIFIER: sure})
+
+
+@pytest.mark.parametrize(("dtype", "rtol"), [(torch.float64, 1e-10), (torch.float32, 1e-5)])
+def test_score_is_that_of_fused_density(dtype, rtol):
+    log_density, logits = rows(1, 500)
+    log_density[:4] = [-1e4, -1e6, 300.0, -500.0]
+    logits[4] = [60.0, 0, 0, 0]
+    logits[5] = 0
+    got = fitted(dtype)(torch.tensor(log_density, dtype=dtype), torch.tensor(logits, dtype=dtype))
+    expected = reference(log_density, logits)
+    np.testing.assert_allclose(got.double(), expected, rtol=rtol, atol=20 * rtol)
+
+
+def test_few_knots_are_near_the_ranks_of_all_rows():
+    log_density, logits = rows(1, 500)
+    every = reference(log_density, logits, lambda name, column: NormalScores().fit(column))
+    assert np.abs(reference(log_density, logits) - every).max() < 0.15
+    assert fitted(torch.float64).knots.shape == (2, 300 // 8)
+
+
+def test_what_never_varies_is_refused():
+    log_density, logits = rows(0, 100)
+    with pytest.raises(ValueError, match=r"confidence of held-out rows.*score='density'"):
+        ConfidenceFusion(torch.float64).learn(log_density, 0 * logits)
+
+
+@given(st.floats(-60, 60))
+def test_log_ndtr_is_that_of_scipy(z):
+    got = fitted(torch.float64)._log_ndtr(torch.tensor([z], dtype=torch.float64))
+    np.testing.assert_allclose(got, special.log_ndtr([z]), rtol=1e-10, atol=1e-300)
+
+
+def test_it_is_finite_however_far():
+    far = torch.tensor([-3e38, 3e38, -torch.inf])
+    assert fitted(torch.float32)(far, torch.tensor([[1.0, 0, 0, 0]] * 3)).isfinite().all()
+
+
+def test_either_may_object():
+    fusion = fitted(torch.float64)
+    typical = torch.tensor([-500.0, -900.0, -500.0], dtype=torch.float64)
+    logits = torch.tensor([[9.0, 0, 0, 0], [9.0, 0, 0, 0], [0.0, 0, 0, 0]], dtype=torch.float64)
+    both, density_objects, network_objects = fusion(typical, logits).tolist()
+    assert both > max(density_objects, network_objects) + 1
+
+
+def test_state_goes_into_an_unfitted_one():
+    fusion, blank = fitted(torch.float32), ConfidenceFusion(torch.float32)
+    blank.load_state_dict(fusion.state_dict())
+    log_density, logits = rows(2, 9)
+    args = torch.tensor(log_density).float(), torch.tensor(logits).float()
+    assert torch.equal(blank(*args), fusion(*args))
