@@ -24,7 +24,7 @@ class DIPModuleMethod(ClassifierMixin, BaseEstimator):
     ----------
     covariance, shrinkage
         As of `dipedl.pretrained.ClassGaussians`.
-    normalizer, calibrator, gamma
+    score, normalizer, calibrator, gamma
         As of `dipedl.pretrained.DIPModule`.
     network : network classifier in FrozenEstimator
         The trained network; not changed.
@@ -41,6 +41,7 @@ class DIPModuleMethod(ClassifierMixin, BaseEstimator):
         self,
         covariance: str = "full",
         shrinkage: float | str | None = "oas",
+        score: str = "fused",
         normalizer: Any = None,
         calibrator: Any = None,
         gamma: float = 1.0,
@@ -48,6 +49,7 @@ class DIPModuleMethod(ClassifierMixin, BaseEstimator):
     ) -> None:
         self.covariance = covariance
         self.shrinkage = shrinkage
+        self.score = score
         self.normalizer = normalizer
         self.calibrator = calibrator
         self.gamma = gamma
@@ -64,6 +66,7 @@ class DIPModuleMethod(ClassifierMixin, BaseEstimator):
         module = DIPModule(
             deepcopy(trained.module_).to(self.device_),
             density=ClassGaussians(self.covariance, shrinkage=self.shrinkage),
+            score=self.score,
             gamma=self.gamma,
             normalizer=self.normalizer,
             calibrator=self.calibrator,
