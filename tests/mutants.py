@@ -1,7 +1,7 @@
 """Plant mistakes in a copy of the source and require that the tests turn red for each.
 
 Run by hand or in CI, from anywhere: ``python tests/mutants.py [word ...]`` (only the mutants whose
-name holds a word). As many at a time as there are cores, at most four, each in a copy of its own.
+name holds a word), or ``python tests/mutants.py --part 7/3`` (the second third: 7 modulo 3 is 1). As many at a time as there are cores, at most four, each in a copy of its own.
 Exit code 1 if a mutant survives, does not apply, or if the tests are red without any.
 """
 
@@ -417,6 +417,83 @@ MUTANTS = [
         "others = np.flatnonzero(self.y == c)",
         "test_departures.py",
     ),
+    Mutant(
+        "density sees held-out rows",
+        "pretrained/_stream.py",
+        "yield rows.taken(~mask)",
+        "yield rows",
+        "pretrained/test_dip_module_data.py",
+    ),
+    Mutant(
+        "temperature dropped",
+        "pretrained/_evidence_head.py",
+        "logits / self.temperature",
+        "logits",
+        "pretrained/test_dip_module.py",
+    ),
+    Mutant(
+        "fused score without the silence",
+        "pretrained/_fusion.py",
+        "z + shift",
+        "z",
+        "pretrained/test_fusion.py",
+    ),
+    Mutant(
+        "merge of class moments without the bridge",
+        "pretrained/_class_moments.py",
+        "bridge = gap * (before * counts[:, None] / after).sqrt()",
+        "bridge = 0 * gap",
+        "pretrained/test_class_moments.py",
+    ),
+    Mutant(
+        "sketch without the bridge",
+        "pretrained/_low_rank.py",
+        "self._append(batch.bridge, batch.classes)",
+        "pass",
+        "pretrained/test_low_rank_gaussians.py",
+    ),
+    Mutant(
+        "exported trees compare float64",
+        "export/_trees.py",
+        "return X.cast(np.float32).cast(np.float64)",
+        "return X",
+        "export/test_onnx_classifiers.py",
+    ),
+    Mutant(
+        "exported flag forgets what was refused",
+        "export/_model_graph.py",
+        'flagged = graph.op("Or", scores < evidence.offset_, refused)',
+        "flagged = scores < evidence.offset_",
+        "export/test_onnx_file.py",
+    ),
+    Mutant(
+        "exported mixture with equal weights",
+        "export/_row_graphs.py",
+        "np.log(weights / weights.sum())",
+        "np.log(1 / len(weights))",
+        "export/test_onnx_densities.py",
+    ),
+    Mutant(
+        "pre-activation lost on the shortcut",
+        "nn/wide_resnet.py",
+        "self.residual(X) + self.shortcut(X)",
+        "self.residual(X) + self.shortcut(torch.relu(X))",
+        "nn/test_cifar_networks.py",
+    ),
+    Mutant(
+        "SVHN labels off by one",
+        "datasets/svhn.py",
+        "astype(np.int64) % 10",
+        "astype(np.int64) - 1",
+        "datasets/test_svhn.py",
+    ),
+    Mutant(
+        "a pause that wastes an epoch",
+        "nn/_loop.py",
+        "if left < self._seconds_per_epoch()",
+        "if left < 0",
+        "nn/test_pause.py",
+    ),
 ]
 
 
@@ -489,9 +566,20 @@ def shared(
         yield from pool.map(do, items)
 
 
+def named(words: list[str]) -> list[Mutant]:
+    """Those whose name holds one of the words; all without any."""
+    return [m for m in MUTANTS if not words or any(w in m.name for w in words)]
+
+
+def part(share: str) -> list[Mutant]:
+    """Every n-th mutant, from the i-th modulo n on, for ``"i/n"``."""
+    i, n = map(int, share.split("/"))
+    return MUTANTS[i % n :: n]
+
+
 def main(words: list[str]) -> int:
     """Print one line for each mutant; 0 if every one was caught."""
-    chosen = [m for m in MUTANTS if not words or any(w in m.name for w in words)]
+    chosen = part(words[1]) if words[:1] == ["--part"] else named(words)
     if not chosen:
         sys.exit(f"no mutant is named like {words}")
     start = time.perf_counter()
