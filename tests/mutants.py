@@ -1,8 +1,9 @@
 """Plant mistakes in a copy of the source and require that the tests turn red for each.
 
 Run by hand or in CI, from anywhere: ``python tests/mutants.py [word ...]`` (only the mutants whose
-name holds a word), or ``python tests/mutants.py --part 7/3`` (the second third: 7 modulo 3 is 1). As many at a time as there are cores, at most four, each in a copy of its own.
-Exit code 1 if a mutant survives, does not apply, or if the tests are red without any.
+name holds a word), or ``python tests/mutants.py --part 7/3`` (the second third: 7 modulo 3 is 1).
+As many at a time as there are cores, at most four, each in a copy of its own. Exit code 1 if a
+mutant survives, does not apply, or if the tests are red without any.
 """
 
 from __future__ import annotations
