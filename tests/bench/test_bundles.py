@@ -1,6 +1,10 @@
 """Data in bundles: nothing is lost, damage is noticed, and pieces may come one at a time."""
 
+import hashlib
+import io
+import json
 import pickle
+import tarfile
 
 import numpy as np
 import pytest
@@ -8,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dipedl.bench import bundles
+from dipedl.bench.adopt import adopt
 from dipedl.bench.bundles import pack, unpack
 from dipedl.bench.pixel_codec import decoded, encoded
 
@@ -99,6 +104,36 @@ def test_a_bundle_writes_no_file_that_is_not_of_a_data_set(published, tmp_path, 
     monkeypatch.setattr(bundles, "FILES_OF", {"two": ("two/other",)})
     with pytest.raises(ValueError, match="must be a whole bundle"):
         unpack([bundle], tmp_path / "x")
+
+
+@pytest.mark.parametrize("part", ["/../../../fled", -1, 1, True, 0.0])
+def test_a_piece_of_a_forged_number_writes_nothing(published, tmp_path, part):
+    """The number is a part of the name under which a piece waits."""
+    data, listed = b"anything", {"file": "two/few", "part": part, "parts": 1}
+    listed["sha256"] = hashlib.sha256(data).hexdigest()
+    bundle = tmp_path / "forged.tar"
+    with tarfile.open(bundle, "w") as tar:
+        text = json.dumps({"pieces": [listed]}).encode()
+        for name, content in (("bundle.json", text), (f"two__few.{part}", data)):
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    with pytest.raises(ValueError, match="must be a whole bundle"):
+        unpack([bundle], tmp_path / "x" / "y")
+    assert not (tmp_path / "x").exists() and not (tmp_path / "fled").exists()
+
+
+@pytest.mark.parametrize("name", ["..", "a/b", "/tmp", "", 3, None])
+def test_adopted_rows_stay_below_the_folder_of_results(tmp_path, name):
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row_of(suite=name)) + "\n")
+    with pytest.raises(ValueError, match="whose suite is no name"):
+        adopt([tmp_path / "rows.jsonl"], tmp_path / "results")
+    assert not (tmp_path / "results").exists()
+
+
+def row_of(**given):
+    key = {"suite": "s", "profile": "p", "method": "m", "config_hash": "h", "seed": 0}
+    return key | {"metrics": {}, "intervals": {}} | given
 
 
 def test_bad_arguments(published, tmp_path):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from .row_file import RowFile
 from .store import Store, default_root
@@ -38,8 +40,17 @@ def adopt(
         if not file.is_file():
             raise FileNotFoundError(f"no file {str(file)!r}; name a rows.jsonl of a run")
         for row in RowFile(file).read()[0]:
+            _check_names(row, file)
             store = Store(out or default_root(), row["suite"], row["profile"])
             store.folder.mkdir(parents=True, exist_ok=True)
             added = store.append(row)
             new, present = new + added, present + (not added)
     return new, present
+
+
+def _check_names(row: Mapping[str, Any], file: Path) -> None:
+    """Refuse a suite or profile that would be a folder elsewhere."""
+    for key in ("suite", "profile"):
+        name = row.get(key)
+        if not isinstance(name, str) or not re.fullmatch(r"[\w-][\w.-]*", name):
+            raise ValueError(f"{str(file)!r} has a row whose {key} is no name: {name!r}")

@@ -51,6 +51,7 @@ _IMAGE = 3 * 32 * 32
 #: Images in a pickle of CIFAR.
 _COUNTS = (10_000, 50_000)
 _PARTS = ".parts"
+_MOST_PARTS = 10_000
 
 DataDir = str | os.PathLike[str] | None
 Say = Callable[[str], None]
@@ -64,6 +65,13 @@ class Piece:
     part: int
     parts: int
     sha256: str
+
+    def __post_init__(self) -> None:
+        # The list of a bundle may come from anywhere, and these make the name of a file.
+        if type(self.part) is not int or type(self.parts) is not int or type(self.file) is not str:
+            raise TypeError(f"a piece must have a file and two numbers, got {self}")
+        if not 0 <= self.part < self.parts <= _MOST_PARTS:
+            raise ValueError(f"{self.file} has no piece {self.part} of {self.parts}")
 
     @property
     def member(self) -> str:
