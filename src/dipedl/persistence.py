@@ -25,6 +25,8 @@ from ._state import Decoder, Encoder, is_own, type_name
 __all__ = ["UntrustedTypesError", "describe", "load", "save"]
 
 _PARTS = "skops"
+#: What `dipedl.pretrained.DIPModule.save` writes in the place of a type of ours.
+_MODULE = "dipedl.pretrained:DIPModule"
 _PACKAGES = ("dipedl", "numpy", "scipy", "scikit-learn", "skops")
 
 
@@ -122,6 +124,11 @@ def load(
             f"got {trusted!r}"
         )
     manifest, tensors = read(Path(path))
+    if manifest.get("type") == _MODULE:
+        raise ValueError(
+            f"{path} holds a DIPModule, which is read around its network: "
+            "dipedl.pretrained.DIPModule.load(path, network)"
+        )
     _check_scikit_learn(path, manifest, allow_version_mismatch)
     parts = _load_parts(path, tensors, trusted)
     try:

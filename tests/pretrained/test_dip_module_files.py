@@ -168,7 +168,7 @@ def test_files_of_other_models(path):
     with pytest.raises(ValueError, match=r"holds no DIPModule but .*GDADensity.*dipedl\.load"):
         DIPModule.load(path, mlp())
     fitted().save(path)
-    with pytest.raises(ValueError, match="no valid model"):
+    with pytest.raises(ValueError, match=r"holds a DIPModule.*DIPModule\.load\(path, network\)"):
         dipedl.load(path)
 
 
