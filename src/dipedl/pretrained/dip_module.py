@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from ..dirichlet import Dirichlet
 from ..evidence import ZScore
-from ._evidence_head import PASSTHROUGH, DirichletOutput, EvidenceHead
+from ._evidence_head import PASSTHROUGH, EvidenceHead
 from ._feature_source import PENULTIMATE, FeatureSource, listed
 from ._fit import IN_SAMPLE, Data, fit_parts
 from ._fusion import ConfidenceFusion, DensityAlone
@@ -22,8 +22,9 @@ from ._loader import Unpack, device_of
 from ._stream import memory_errors
 from ._training_mode import check_eval, modal_modules
 from .class_gaussians import ClassGaussians
+from .dirichlet_output import DirichletOutput
 
-__all__ = ["DIPModule", "DirichletOutput"]
+__all__ = ["DIPModule"]
 
 FUSED, DENSITY = "fused", "density"
 _SCORES: dict[str, Callable[[torch.dtype], ConfidenceFusion | DensityAlone]] = {
