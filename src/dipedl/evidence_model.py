@@ -117,7 +117,7 @@ class EvidenceModel(BaseEstimator):
         labels = y if classifier is None else classifier.indices(y)
         whole = Asked(self.density_, self.features_, classifier, X, labels, sample_weight, Z)
         asked, source = self._folds(whole, y, kept)
-        return self._learned(asked, source)
+        return self.learn(self._collected(asked, source))
 
     def calibrate(
         self,
@@ -131,7 +131,36 @@ class EvidenceModel(BaseEstimator):
         labels = classifier.indices(y) if classifier is not None and y is not None else y
         Z = self.transform(X)
         asked = Asked(self.density_, self.features_, classifier, X, labels, sample_weight, Z)
-        return self._learned([asked], f"{X.shape[0]} held-out inputs")
+        return self.learn(self._collected([asked], f"{X.shape[0]} held-out inputs"))
+
+    def learn(
+        self,
+        held: Calibration,
+        *,
+        n: float | None = None,
+        strength: dict[str, Any] | None = None,
+    ) -> Self:
+        """Learn calibrator, normaliser and threshold from held-out answers.
+
+        Parameters
+        ----------
+        held : Calibration
+            Scores of held-out rows, with what the classifier says of them if there is one.
+        n : float, optional
+            Rows that made the density; default: those of `fit`.
+        strength : dict, optional
+            As of `fit`; default: what was given there.
+        """
+        self.n_ = self.n_ if n is None else n
+        self.strength_ = self.strength_ if strength is None else strength
+        held = held.sorted()
+        self.calibrator_ = self._fitted_calibrator(held)
+        if held.proba is not None:
+            held = replace(held, proba=self.calibrated(held.proba))
+        self.normalizer_ = self._fitted_normalizer(held)
+        self.calibration_ = held
+        self.offset_ = _threshold(held, self.false_alarm_rate)
+        return self
 
     def score_samples(self, X: Any, proba: np.ndarray | None = None) -> np.ndarray:
         """Score of X (n, d), shape (n,); `proba` (n, k) for densities that use the classifier."""
@@ -163,16 +192,9 @@ class EvidenceModel(BaseEstimator):
         rate_in_range(alpha, "alpha")
         return _threshold(self.calibration_, alpha, "alpha")
 
-    def _learned(self, asked: list[Asked], source: str) -> Self:
-        """Everything that is learned from held-out rows."""
-        held = collected(asked, self.density_, source, seed(self.random_state)).sorted()
-        self.calibrator_ = self._fitted_calibrator(held)
-        if held.proba is not None:
-            held = replace(held, proba=self.calibrated(held.proba))
-        self.normalizer_ = self._fitted_normalizer(held)
-        self.calibration_ = held
-        self.offset_ = _threshold(held, self.false_alarm_rate)
-        return self
+    def _collected(self, asked: list[Asked], source: str) -> Calibration:
+        """What the models say of the rows that they are asked about."""
+        return collected(asked, self.density_, source, seed(self.random_state))
 
     def _fitted_calibrator(self, held: Calibration) -> Any:
         if held.proba is None or held.labels is None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,8 +16,9 @@ from ..dirichlet import Dirichlet
 from ..evidence import CautionBudget, Identity, log_evidence
 from ..evidence._base import AffineNormalizer
 from ..evidence._logistic import LogisticNormalizer
-from ..evidence_model import EvidenceModel, _threshold
+from ..evidence_model import EvidenceModel
 from ..temperature import Temperature
+from .dirichlet_output import DirichletOutput
 
 PASSTHROUGH = "passthrough"
 #: Maps that a graph of a few operations computes -> the method that must not be another.
@@ -28,33 +28,6 @@ _MAPS: dict[str, type] = {
     "identity": Identity,
 }
 _NUMBERS = ("temperature", "location", "scale", "log_odds", "log_full", "offset")
-
-
-class DirichletOutput(NamedTuple):
-    """What `dipedl.pretrained.DIPModule` gives for n inputs and k classes.
-
-    Attributes
-    ----------
-    concentration : Tensor, shape (n, k)
-        ``prior + exp(log_evidence) * p``, for display; capped at exp(80) in float32.
-    log_evidence : Tensor, shape (n,)
-        ``log(n gamma) + z`` in nats, -inf far from all data: rank by this.
-    mean : Tensor, shape (n, k)
-        Class probabilities, ``concentration / sum``; the prior's far from all data.
-    vacuity : Tensor, shape (n,)
-        Share of the prior, in (0, 1].
-    """
-
-    concentration: Tensor
-    log_evidence: Tensor
-    mean: Tensor
-    vacuity: Tensor
-
-
-# Without a name torch.export.save refuses what a program gives.
-torch.utils._pytree._register_namedtuple(
-    DirichletOutput, serialized_type_name="dipedl.pretrained.DirichletOutput"
-)
 
 
 class EvidenceHead(nn.Module):
@@ -124,8 +97,13 @@ class EvidenceHead(nn.Module):
         The same steps as `dipedl.DIPClassifier` takes, by the same code; n rows made the density.
         """
         prior = prior_vector(self.prior_setting, k)
-        held = Calibration(scores, source, proba=proba, labels=labels).sorted()
-        model = self._learned(held, n, {"prior": prior, "gamma": self.gamma})
+        model = EvidenceModel(
+            normalizer=self.normalizer,
+            calibrator=self.calibrator,
+            false_alarm_rate=self.false_alarm_rate,
+        )
+        held = Calibration(scores, source, proba=proba, labels=labels)
+        model.learn(held, n=n, strength={"prior": prior, "gamma": self.gamma})
         numbers = {
             "temperature": getattr(model.calibrator_, "temperature_", 1.0),
             "location": getattr(model.normalizer_, "location_", 0.0),
@@ -139,20 +117,6 @@ class EvidenceHead(nn.Module):
             for name, number in numbers.items():
                 setattr(self, name, torch.full_like(getattr(self, name), number))
             self.prior = torch.as_tensor(prior).to(self.prior)
-
-    def _learned(self, held: Calibration, n: float, strength: dict[str, Any]) -> EvidenceModel:
-        model = EvidenceModel(
-            normalizer=self.normalizer,
-            calibrator=self.calibrator,
-            false_alarm_rate=self.false_alarm_rate,
-        )
-        model.n_, model.strength_ = n, strength
-        model.calibrator_ = model._fitted_calibrator(held)
-        if held.proba is not None:
-            held = replace(held, proba=model.calibrated(held.proba))
-        model.normalizer_ = model._fitted_normalizer(held)
-        model.offset_ = _threshold(held, self.false_alarm_rate)
-        return model
 
     def forward(self, log_density: Tensor, logits: Tensor) -> DirichletOutput:
         """Dirichlets of log-densities (n,) and logits (n, k), in their wider dtype."""
