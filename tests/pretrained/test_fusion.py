@@ -74,6 +74,18 @@ def test_it_is_finite_however_far():
     assert fitted(torch.float32)(far, torch.tensor([[1.0, 0, 0, 0]] * 3)).isfinite().all()
 
 
+def test_a_first_piece_that_rounding_leaves_no_width_still_objects():
+    """Most rows on the lowest value, and the next one is all that float32 can tell from it."""
+    low = np.float32(-1e6)
+    _, logits = rows(0, 300)
+    log_density = low + np.concatenate([np.zeros(270), np.arange(30) + 1 / 16])
+    fusion = ConfidenceFusion(torch.float32)
+    fusion.learn(log_density, logits)
+    assert fusion.knots[0, 0] == fusion.knots[0, 1]
+    far = fusion(torch.tensor([-1e6, -2e6, -torch.inf]), torch.tensor(logits[:3]).float())
+    assert far.isfinite().all() and far[2] <= far[1] < far[0]
+
+
 def test_either_may_object():
     fusion = fitted(torch.float64)
     typical = torch.tensor([-500.0, -900.0, -500.0], dtype=torch.float64)

@@ -65,7 +65,7 @@ class ConfidenceFusion(nn.Module):
         table = torch.as_tensor(erfc_coefficients()[::-1].copy())
         self.register_buffer("coefficients", table.to(dtype), persistent=False)
 
-    def learn(self, log_density: np.ndarray, logits: np.ndarray) -> np.ndarray:
+    def learn(self, log_density: np.ndarray, logits: Any) -> np.ndarray:
         """Learn from held-out log-densities (m,) and logits (m, k), and give their scores (m,)."""
         sure = confidence(special.softmax(logits, axis=1))
         tables = [_table("log-density", log_density), _table("confidence", sure)]
@@ -102,8 +102,8 @@ class ConfidenceFusion(nn.Module):
         right = torch.searchsorted(self.knots, inside).clamp(1, last)
         x0, x1 = self.knots.gather(1, right - 1), self.knots.gather(1, right)
         y0, y1 = self.values.gather(1, right - 1), self.values.gather(1, right)
-        # The first of equal knots ends its piece, so that no piece has no width.
-        share = (inside - x0) / (x1 - x0)
+        # The first of equal knots ends its piece; the first piece alone may have no width.
+        share = (inside - x0) / (x1 - x0).clamp(min=torch.finfo(x.dtype).tiny)
         beyond = (x - inside) / self.scales[:, None]
         return y0 + share * (y1 - y0) + beyond.clamp(-_FAR, _FAR)
 
@@ -139,8 +139,8 @@ def _table(name: str, column: np.ndarray) -> NormalScores:
             "DIPModule(network, score='density'), or other held-out rows"
         ) from error
     size = int(np.clip(len(column) // _ROWS_PER_KNOT, 2, _KNOTS))
-    ends = table.normal_scores_[[0, -1]]
-    spaced = np.linspace(*ends, min(size, len(table.knots_)))
+    low, high = table.normal_scores_[[0, -1]]
+    spaced = np.linspace(low, high, min(size, len(table.knots_)))
     table.knots_ = np.interp(spaced, table.normal_scores_, table.knots_)
     table.normal_scores_ = spaced
     return table
