@@ -195,6 +195,41 @@ def test_a_layer_that_does_not_run_every_time():
         source(torch.randn(2, 3))
 
 
+class Text(nn.Module):
+    """An encoder that packs padded rows into a nested tensor, as PyTorch's does by default."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+        self.embed = nn.Embedding(9, 8)
+        self.encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=True)
+        self.head = nn.Linear(8, 3)
+
+    def forward(self, x):
+        mask = x == 0 if (x == 0).any() else None
+        return self.head(self.encoder(self.embed(x), src_key_padding_mask=mask).mean(1))
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_padded_rows_in_a_nested_tensor():
+    # It packs only where no gradient is wanted.
+    network, tokens = (
+        Text().eval().requires_grad_(False),
+        torch.tensor([[1, 2, 3, 4], [5, 6, 0, 0], [7, 8, 1, 0]]),
+    )
+    source, features, logits = heard(network, tokens)
+    torch.testing.assert_close(logits, network(tokens))
+    torch.testing.assert_close(network.head(features), logits)
+    assert source.shapes["encoder"] == (4, 8) and "encoder.layers.0" not in source.shapes
+    with pytest.raises(ValueError, match=r"encoder\.layers\.0.*enable_nested_tensor=False"):
+        heard(network, tokens, "encoder.layers.0", "average")
+    # Known from rows without padding; padding comes later.
+    source, *_ = heard(network, tokens[:1], "encoder.layers.0", "average")
+    with pytest.raises(ValueError, match=r"encoder\.layers\.0.*enable_nested_tensor=False"):
+        source(tokens)
+
+
 def test_nothing_is_kept_outside_a_pass(network, images):
     source, *_ = heard(network, images)
     network(images)

@@ -153,8 +153,9 @@ class FeatureSource(nn.Module):
             if name not in tensors:
                 raise ValueError(
                     f"features: the layer {name!r} did not run in this pass, or not in this thread "
-                    "(DataParallel, a network that was compiled before); wrap the plain network "
-                    "and compile the DIPModule"
+                    "(DataParallel, a network that was compiled before: wrap the plain network and "
+                    "compile the DIPModule), or gave a nested tensor (nn.TransformerEncoder: build "
+                    "it with enable_nested_tensor=False)"
                 )
         parts = [self._as_rows(name, tensors[name]) for name in wanted]
         return parts[0] if len(parts) == 1 else _joined(parts), logits_of(output)
@@ -180,8 +181,9 @@ class FeatureSource(nn.Module):
         silent = [name for name in self.names if name not in self.shapes]
         if silent:
             raise ValueError(
-                f"features names {silent}, which gave no tensor in a pass of the network; modules "
-                f"that did: {listed(self.shapes)}"
+                f"features names {silent}, which gave no tensor in a pass of the network (a nested "
+                "one, as inside nn.TransformerEncoder, is none: build it with "
+                f"enable_nested_tensor=False); modules that did: {listed(self.shapes)}"
             )
 
     def _hear_head(self, name: str) -> None:
@@ -244,12 +246,13 @@ def logits_of(output: Any) -> Tensor:
 
 
 def first_tensor(output: Any) -> Tensor | None:
-    """A tensor, or the first of a tuple or mapping; None if that is none."""
+    """A tensor, or the first of a tuple or mapping; None if that is none, or a ragged one."""
     if isinstance(output, Mapping):
         output = next(iter(output.values()), None)
     elif isinstance(output, tuple | list) and output:
         output = output[0]
-    return output if isinstance(output, Tensor) else None
+    # nn.TransformerEncoder packs padded rows into a nested tensor, which has no shape.
+    return output if isinstance(output, Tensor) and not output.is_nested else None
 
 
 def listed(shapes: Mapping[str, tuple[int, ...]]) -> str:
