@@ -4,6 +4,7 @@ import json
 import os
 import stat
 import sys
+import tempfile
 from types import SimpleNamespace
 
 import numpy as np
@@ -331,6 +332,16 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(fitted, tmp_path, m
         export_onnx(fitted, target)
     assert target.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["m.onnx"]
+
+
+def test_a_folder_that_takes_no_file_is_an_error_with_the_path(fitted, tmp_path, monkeypatch):
+    # Permission bits promise what the file system may refuse.
+    def full(*_, **__):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(tempfile, "mkstemp", full)
+    with pytest.raises(OSError, match=r"path .*m\.onnx could not be written: no space left"):
+        export_onnx(fitted, tmp_path / "m.onnx")
 
 
 def test_a_folder_without_permission_is_named(fitted, tmp_path, monkeypatch):

@@ -277,8 +277,9 @@ def _write(proto: ModelProto, target: Path) -> None:
 
     data = proto.SerializeToString()
     onnx.checker.check_model(data, full_check=False)
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    name = None
     try:
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
         with os.fdopen(handle, "wb") as file:
             file.write(data)
         # mkstemp keeps others out, which is not for us to decide.
@@ -289,4 +290,5 @@ def _write(proto: ModelProto, target: Path) -> None:
     except OSError as error:
         raise OSError(f"path {target} could not be written: {error}") from error
     finally:
-        Path(name).unlink(missing_ok=True)
+        if name is not None:
+            Path(name).unlink(missing_ok=True)
