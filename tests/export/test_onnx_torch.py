@@ -426,7 +426,7 @@ def test_names_and_types_of_a_dict_are_kept(words_graph):
     ]
 
 
-def test_a_nan_gives_nan_and_no_alarm_as_the_module_does(images_graph):
+def test_a_nan_gives_nan_and_an_alarm_as_the_module_does(images_graph):
     module, _, session = images_graph
     X = torch.full((1, 1, 7, 7), torch.nan)
     found = session.run(ANSWERS, {"input": X.numpy()})

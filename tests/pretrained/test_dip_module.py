@@ -184,6 +184,7 @@ def test_an_input_that_is_nan_is_nan_and_no_other(fitted):
     out = module(X)
     assert all(bool(part[1].isnan().all()) for part in out)
     assert not any(bool(part[[0, 2]].isnan().any()) for part in out)
+    assert module.predict_ood(X)[1] == -1
 
 
 def test_one_pass_of_the_network(fitted):

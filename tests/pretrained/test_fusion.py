@@ -59,7 +59,7 @@ def test_few_knots_are_near_the_ranks_of_all_rows():
 
 def test_what_never_varies_is_refused():
     log_density, logits = rows(0, 100)
-    with pytest.raises(ValueError, match=r"confidence of held-out rows.*score='density'"):
+    with pytest.raises(ValueError, match=r"confidence is the same.*held-out rows.*score='density'"):
         ConfidenceFusion(torch.float64).learn(log_density, 0 * logits)
 
 

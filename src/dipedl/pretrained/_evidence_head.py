@@ -141,8 +141,8 @@ class EvidenceHead(nn.Module):
         return torch.clamp(evidence, max=float(np.log(self.max_evidence)))
 
     def flags(self, log_density: Tensor) -> Tensor:
-        """+1, or -1 below the alarm threshold, int64 (n,)."""
-        return torch.where(log_density < self.offset, -1, 1)
+        """+1, or -1 where the score lies below the alarm threshold or is NaN, int64 (n,)."""
+        return torch.where(log_density >= self.offset, 1, -1)
 
     def dirichlet(self, log_density: Tensor, logits: Tensor) -> Dirichlet:
         """The same Dirichlets as `forward`, with every uncertainty."""

@@ -135,8 +135,8 @@ def _table(name: str, column: np.ndarray) -> NormalScores:
         table = NormalScores().fit(column)
     except ValueError as error:
         raise ValueError(
-            f"the {name} of held-out rows cannot be ranked: {error}; use "
-            "DIPModule(network, score='density'), or other held-out rows"
+            f"the {name} is the same, or not finite, for {len(column)} held-out rows, and ranks "
+            "none of them; use DIPModule(network, score='density'), or other held-out rows"
         ) from error
     size = int(np.clip(len(column) // _ROWS_PER_KNOT, 2, _KNOTS))
     low, high = table.normal_scores_[[0, -1]]

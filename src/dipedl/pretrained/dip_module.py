@@ -300,7 +300,7 @@ class DIPModule(nn.Module):
         return self.head.dirichlet(*self.scored(*args, **kwargs))
 
     def predict_ood(self, *args: Any, **kwargs: Any) -> Tensor:
-        """+1 for inputs like the training data, -1 where the score is below `offset_`."""
+        """+1 for inputs like the training data, -1 where the score is below `offset_` or NaN."""
         return self.head.flags(self.score_samples(*args, **kwargs))
 
     def describe(self) -> str:
