@@ -10,6 +10,7 @@ NAMES = (
     "startup",
     "gda_speed",
     "flow_speed",
+    "head_speed",
     "install_size",
     "mnist_pixels",
     "select_density",

@@ -18,8 +18,8 @@ from ._scatter import CentredRows, Group
 
 # Of the directions of a sketch, this share guards the others (see `SketchScatter`).
 _GUARDS = 0.25
-# Rows wait until 16,000 of 2,048 features are together: a decomposition then takes in many.
-_PENDING_BYTES = 1 << 27
+# Rows wait until 8,000 of 2,048 features are together: a decomposition then takes in many.
+_PENDING_BYTES = 1 << 26
 _CLASSES_AT_ONCE = 64
 _EPS = torch.finfo(torch.float64).eps
 _TINY = torch.finfo(torch.float64).tiny
