@@ -136,6 +136,18 @@ def row_of(**given):
     return key | {"metrics": {}, "intervals": {}} | given
 
 
+@pytest.mark.parametrize("packed", [b"no json", b'{"blocks": [1]}\nx', bundles._packed(b"others")])
+def test_a_bad_piece_leaves_the_file_that_is_there(published, tmp_path, packed):
+    folder = tmp_path / "data"
+    piece = bundles.Piece("two/few", 0, 1, "")
+    part = folder / bundles._PARTS / piece.member
+    part.parent.mkdir(parents=True, exist_ok=True)
+    part.write_bytes(packed)
+    with pytest.raises(ValueError, match=r"two/few|Expecting value"):
+        bundles._join(piece, folder)
+    assert (folder / "two/few").read_bytes() == b"a few bytes"
+
+
 def test_bad_arguments(published, tmp_path):
     folder, _ = published
     with pytest.raises(ValueError, match="unknown data set 'tow', did you mean 'two'"):

@@ -16,6 +16,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from ..datasets._fetch import fetch
@@ -232,10 +233,20 @@ def _join(piece: Piece, folder: Path) -> bool:
     ]
     if not all(part.exists() for part in parts):
         return False
-    path = folder / piece.file
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, _unpacked(b"".join(part.read_bytes() for part in parts)))
-    fetch(piece.file, folder)  # its official checksum
+    # Beside the pieces until its official checksum is known: a good file is there already, perhaps.
+    with TemporaryDirectory(dir=folder / _PARTS) as beside:
+        joined, path = Path(beside, piece.file), folder / piece.file
+        for place in (joined, path):
+            place.parent.mkdir(parents=True, exist_ok=True)
+        packed = b"".join(part.read_bytes() for part in parts)
+        try:
+            write_whole(joined, _unpacked(packed))
+        except (zlib.error, KeyError, TypeError, IndexError) as error:
+            raise ValueError(
+                f"the pieces of {piece.file} are damaged ({error}); pack again"
+            ) from error
+        fetch(piece.file, Path(beside))
+        joined.replace(path)
     for part in parts:
         part.unlink()
     return True
