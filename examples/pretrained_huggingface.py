@@ -40,7 +40,8 @@ def main() -> None:
         num_labels=N_CLASSES,
     )
     network = BertForSequenceClassification(config).eval()
-    model = DIPModule(network, classes=["calm", "angry"])
+    # the confidence of random weights says nothing
+    model = DIPModule(network, classes=["calm", "angry"], score="density")
     model.fit_density(DataLoader(texts(300, 1, 31), batch_size=50))
     print(model.describe().splitlines()[0])
 

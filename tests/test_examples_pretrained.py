@@ -36,7 +36,7 @@ def test_train_wrap_score_export_and_run_in_onnxruntime(tmp_path):
     assert percent(said, r"accuracy (\S+);") > 0.95
     # 5 % were asked for, of 500 held-out digits: 2 to 10 % of 1,000 others is 3 sd to either side
     assert 2 < percent(said, r"flagged (\S+)% of the test digits") < 10
-    for name, least in {"kmnist": 0.95, "omniglot": 0.95, "omniglot_inverted": 0.8}.items():
+    for name, least in {"kmnist": 0.95, "omniglot": 0.9, "omniglot_inverted": 0.8}.items():
         assert percent(said, rf"{name} +AUROC (\S+),") > least
     assert percent(said, r"largest difference of a probability: (\S+)") < 1e-5
     assert len(re.findall(r"\d+\.\d s$", said, re.MULTILINE)) == 5  # the seconds of each step

@@ -81,7 +81,7 @@ def test_a_data_loader_and_its_batches_do_not_matter():
 
 def test_held_out_rows_are_not_in_the_density():
     network, seen = mlp(), []
-    module = DIPModule(network, density=ClassGaussians(dtype=torch.float64))
+    module = DIPModule(network, density=ClassGaussians(dtype=torch.float64), score="density")
     module.fit_density(batched(X, Y), held_out=0.2)
     places = np.arange(1, 301)
     held = places * (np.sqrt(5) - 1) / 2 % 1 < 0.2
