@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
@@ -12,55 +11,10 @@ import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
+from ._ear import POOLS, Ear, HearInput, HearOutput, first_tensor, pooled
+
 PENULTIMATE = "penultimate"
-_POOLS: dict[str, Callable[[Tensor, int], Tensor]] = {
-    "average": lambda x, dim: x.mean(dim),
-    "max": lambda x, dim: x.amax(dim),
-}
 _SHOWN = 30
-
-
-class _Heard(threading.local):
-    """What this thread heard in the pass that is under way; None while nobody listens."""
-
-    tensors: dict[str, Tensor] | None = None
-
-
-class _Ear:
-    """Shared by the hooks of one source; a copy starts with nothing heard."""
-
-    def __init__(self) -> None:
-        self.heard = _Heard()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _Ear, ()
-
-
-class _HearInput:
-    """Forward pre-hook that keeps the first argument of its module."""
-
-    def __init__(self, ear: _Ear, name: str, pool: str | None) -> None:
-        self.ear, self.name, self.pool = ear, name, pool
-
-    def __call__(self, module: nn.Module, args: Any, kwargs: Any) -> None:
-        tensors = self.ear.heard.tensors
-        if tensors is not None:
-            tensors[self.name] = _pooled(args[0] if args else kwargs["input"], self.pool)
-
-
-class _HearOutput:
-    """Forward hook that keeps what its module gives."""
-
-    def __init__(self, ear: _Ear, name: str, pool: str | None) -> None:
-        self.ear, self.name, self.pool = ear, name, pool
-
-    def __call__(self, module: nn.Module, args: Any, output: Any) -> None:
-        tensors = self.ear.heard.tensors
-        found = first_tensor(output)
-        if tensors is not None and found is not None:
-            kept = _pooled(found, self.pool)
-            # The next layer may work in place (ReLU(inplace=True)).
-            tensors[self.name] = kept.clone() if kept is found else kept
 
 
 class FeatureSource(nn.Module):
@@ -91,8 +45,8 @@ class FeatureSource(nn.Module):
 
     def __init__(self, network: nn.Module, features: Any, pool: str | None) -> None:
         super().__init__()
-        if pool is not None and pool not in _POOLS:
-            raise ValueError(f"pool must be one of {sorted(_POOLS)} or None, got {pool!r}")
+        if pool is not None and pool not in POOLS:
+            raise ValueError(f"pool must be one of {sorted(POOLS)} or None, got {pool!r}")
         # In a tuple, so that it is registered once, by the owner of the source.
         self._network = (network,)
         self.function: Callable[..., Any] | None = features if callable(features) else None
@@ -100,12 +54,12 @@ class FeatureSource(nn.Module):
         self.pool = pool if pool is not None or not _is_list(features) else "average"
         self.shapes: dict[str, tuple[int, ...]] = {}
         self.register_buffer("layer", torch.tensor(-1))
-        self._ear = _Ear()
+        self._ear = Ear()
         self._handles: list[RemovableHandle] = []
         self._head: str | None = None
         modules = dict(network.named_modules())
         for name in self.names:
-            hook = _HearOutput(self._ear, name, self.pool)
+            hook = HearOutput(self._ear, name, self.pool)
             self._keep(modules[name].register_forward_hook(hook))
 
     @property
@@ -175,7 +129,7 @@ class FeatureSource(nn.Module):
                 "features must give a tuple (features, logits) when it is a function, got "
                 f"{type(pair).__name__}"
             )
-        return self._as_rows("the function", _pooled(pair[0], self.pool)), logits_of(pair[1])
+        return self._as_rows("the function", pooled(pair[0], self.pool)), logits_of(pair[1])
 
     def _check_ran(self) -> None:
         silent = [name for name in self.names if name not in self.shapes]
@@ -190,7 +144,7 @@ class FeatureSource(nn.Module):
         modules = dict(self._network[0].named_modules())
         self._head = name
         self.layer.fill_(list(modules).index(name))
-        hook = _HearInput(self._ear, name, self.pool)
+        hook = HearInput(self._ear, name, self.pool)
         self._keep(modules[name].register_forward_pre_hook(hook, with_kwargs=True))
 
     def _keep(self, handle: RemovableHandle) -> None:
@@ -245,16 +199,6 @@ def logits_of(output: Any) -> Tensor:
     return found
 
 
-def first_tensor(output: Any) -> Tensor | None:
-    """A tensor, or the first of a tuple or mapping; None if that is none, or a ragged one."""
-    if isinstance(output, Mapping):
-        output = next(iter(output.values()), None)
-    elif isinstance(output, tuple | list) and output:
-        output = output[0]
-    # nn.TransformerEncoder packs padded rows into a nested tensor, which has no shape.
-    return output if isinstance(output, Tensor) and not output.is_nested else None
-
-
 def listed(shapes: Mapping[str, tuple[int, ...]]) -> str:
     """The last modules that ran, with the shapes of one input's output."""
     items = list(shapes.items())
@@ -262,13 +206,6 @@ def listed(shapes: Mapping[str, tuple[int, ...]]) -> str:
     head = [f"({dropped} before)"] if dropped > 0 else []
     shown = [f"{name or 'itself'} {'x'.join(map(str, s))}" for name, s in items[-_SHOWN:]]
     return ", ".join(head + shown)
-
-
-def _pooled(found: Tensor, pool: str | None) -> Tensor:
-    if pool is None or found.ndim < 3:
-        return found
-    # (n, tokens, channels), or (n, channels, height, width) and deeper.
-    return _POOLS[pool](found, 1) if found.ndim == 3 else _POOLS[pool](found.flatten(2), 2)
 
 
 def _joined(parts: list[Tensor]) -> Tensor:
