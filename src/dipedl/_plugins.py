@@ -30,6 +30,7 @@ EXTRAS = {
     "onnxruntime": "onnx",
     "onnxscript": "onnx",
     "skl2onnx": "onnx",
+    "astropy": "spectra",
 }
 
 

@@ -22,9 +22,11 @@ from ..metrics import (
     ood_brier,
 )
 
-__all__ = ["OOD_PREFIX", "Scores", "score"]
+__all__ = ["OOD_PREFIX", "SHIFTED_PREFIX", "Scores", "score"]
 
 OOD_PREFIX = "ood/"
+#: Labelled test rows from elsewhere.
+SHIFTED_PREFIX = "shifted/"
 
 _LABELLED: dict[str, Callable[..., float]] = {
     "accuracy": accuracy,

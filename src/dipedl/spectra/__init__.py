@@ -1,0 +1,5 @@
+"""Astronomical spectra: read, brought to one grid, turned into features; imported on first use."""
+
+from .._plugins import attach
+
+__getattr__, __dir__, __all__ = attach(__name__, __file__)
