@@ -2,7 +2,14 @@
 
 import numpy as np
 import pytest
-from sklearn.metrics import average_precision_score, log_loss, roc_auc_score
+from sklearn.metrics import (
+    accuracy_score,
+    average_precision_score,
+    balanced_accuracy_score,
+    log_loss,
+    recall_score,
+    roc_auc_score,
+)
 
 from dipedl.bench import load_arrays
 from dipedl.bench.scores import score
@@ -18,9 +25,9 @@ def arrays(tmp_path_factory):
 
 def test_names_are_those_of_the_paper_s_tables_and_more(arrays):
     per_set = ("auroc", "aupr", "aupr_in", "fpr95", "brier_ood")
-    expected = {"accuracy", "brier_id", "nll", "ece", "adaptive_ece"} | {
-        f"{name}/{ood}" for name in per_set for ood in ("kmnist", "omniglot")
-    }
+    labelled = {"accuracy", "balanced_accuracy", "brier_id", "nll", "ece", "adaptive_ece"}
+    expected = labelled | {f"recall_{i}" for i in range(10)} | {"errors_avoided_10"}
+    expected |= {f"{name}/{ood}" for name in per_set for ood in ("kmnist", "omniglot")}
     assert set(score(arrays).metrics) == expected
 
 
@@ -71,3 +78,69 @@ def test_answers_that_are_no_probabilities_are_refused(arrays):
     wrong = {**arrays["test"], "probabilities": arrays["test"]["probabilities"] * 2}
     with pytest.raises(ValueError, match="sum to one"):
         score({**arrays, "test": wrong})
+
+
+def shifted(n=60, seed=0):
+    """Answers to labelled rows of two classes, the second of them rare; some are wrong."""
+    rng = np.random.default_rng(seed)
+    y = (np.arange(n) % 6 == 0).astype(np.int64)
+    first = np.where(rng.random(n) < 0.7, 1 - y, y) * 0.6 + 0.2
+    return {
+        "y": y,
+        "probabilities": np.column_stack([first, 1 - first]),
+        "uncertainty": rng.integers(0, 5, n) / 4,  # ties
+    }
+
+
+def test_labelled_rows_from_elsewhere_against_scikit_learn():
+    test, other = shifted(), shifted(37, seed=1)
+    scores = score({"test": test, "shifted/real": other}, 100)
+    metrics, y = scores.metrics, other["y"]
+    guess = other["probabilities"].argmax(axis=1)
+    assert metrics["accuracy/real"] == pytest.approx(accuracy_score(y, guess))
+    assert metrics["balanced_accuracy/real"] == pytest.approx(balanced_accuracy_score(y, guess))
+    recalls = recall_score(y, guess, average=None)
+    assert [metrics[f"recall_{i}/real"] for i in range(2)] == pytest.approx(recalls)
+    assert metrics["balanced_accuracy/real"] == pytest.approx(recalls.mean())
+    brier = ((other["probabilities"] - np.eye(2)[y]) ** 2).sum(axis=1).mean()
+    assert metrics["brier_id/real"] == pytest.approx(brier)
+    assert {"ece/real", "errors_avoided_10/real"} < metrics.keys() == scores.intervals.keys()
+    assert not any(name.endswith("/real") for name in scores.baselines)
+    assert metrics["recall_1"] == recall_score(test["y"], test["probabilities"].argmax(axis=1))
+
+
+def wilson(hits, n, z=1.959964):
+    """E. B. Wilson, 1927."""
+    share, size = hits / n, 1 + z**2 / n
+    half = z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2)) / size
+    middle = (share + z**2 / (2 * n)) / size
+    return middle - half, middle + half
+
+
+def test_shares_of_few_rows_have_honest_intervals():
+    """All five quasars right is no proof of a recall of one."""
+    named = shifted(30)
+    named["probabilities"] = np.eye(2)[named["y"]]
+    intervals = score({"test": shifted(), "shifted/real": named}, 40).intervals
+    assert intervals["recall_1/real"] == pytest.approx(wilson(5, 5), abs=1e-6)
+    assert intervals["recall_0/real"] == pytest.approx(wilson(25, 25), abs=1e-6)
+    assert intervals["accuracy/real"] == pytest.approx(wilson(30, 30), abs=1e-6)
+    assert intervals["recall_1/real"][0] < 0.6
+
+
+def test_a_class_without_rows_has_no_recall():
+    named = shifted(600)
+    galaxies = {key: value[named["y"] == 0] for key, value in named.items()}
+    metrics = score({"test": galaxies}, 40).metrics
+    assert "recall_1" not in metrics and metrics["recall_0"] == metrics["balanced_accuracy"]
+
+
+def test_errors_are_avoided_by_rejecting_the_least_trusted():
+    named = shifted(40)
+    wrong = named["probabilities"].argmax(axis=1) != named["y"]
+    best = {**named, "uncertainty": wrong.astype(float)}
+    assert score({"test": best}).metrics["errors_avoided_10"] == pytest.approx(4 / wrong.sum())
+    blind = {**named, "uncertainty": np.zeros(40)}
+    assert score({"test": blind}).metrics["errors_avoided_10"] == pytest.approx(0.1)
+    sure = {**named, "probabilities": np.eye(2)[named["y"]]}
+    assert score({"test": sure}).metrics["errors_avoided_10"] == 1.0
