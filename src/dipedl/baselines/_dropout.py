@@ -53,18 +53,26 @@ def check_dropout(network: Network) -> None:
 def sampled_outputs(network: Network, X: Tensor, seeds: list[int]) -> Tensor:
     """Outputs (m, n, k) of the m networks that the seeds stand for, on rows X (n, d).
 
-    What comes before the first dropout is the same in all of them: if there is none in the body,
-    its features are computed once.
+    What comes before the first dropout is the same in all of them and is computed once.
     """
     generator = torch.Generator()
-    thinned = _thinned(network, generator)
-    stochastic = any(isinstance(layer, _Pattern) for layer in thinned.body.modules())
-    features = None if stochastic else thinned.features(X)
+    fixed, sampled = _parted(_thinned(network, generator))
+    shared = fixed(X.reshape(-1, *network.input_shape))
     outputs = []
     for seed in seeds:
         generator.manual_seed(seed)
-        outputs.append(thinned(X) if features is None else thinned.head(features))
+        outputs.append(sampled(shared))
     return torch.stack(outputs)
+
+
+def _parted(network: Network) -> tuple[nn.Sequential, nn.Sequential]:
+    """The layers of body and head before the first that drops units, and the others."""
+    body = network.body if isinstance(network.body, nn.Sequential) else [network.body]
+    layers = [*body, network.head]
+    first = next(
+        i for i, part in enumerate(layers) if any(isinstance(m, _Pattern) for m in part.modules())
+    )
+    return nn.Sequential(*layers[:first]), nn.Sequential(*layers[first:])
 
 
 def _thinned(network: Network, generator: torch.Generator) -> Network:

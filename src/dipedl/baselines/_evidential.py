@@ -66,6 +66,10 @@ class EvidentialEstimator(TorchEstimator):
     def _log_evidence(self, X: Any) -> np.ndarray:
         return np.asarray(self.predict_dirichlet(X).log_evidence)
 
+    def _error_rate(self, outputs: Tensor, target: Tensor) -> Tensor:
+        """Share of rows whose largest output is not the label's: annealed losses do not compare."""
+        return self._mean((outputs.argmax(dim=1) != target).double(), target)
+
     @abstractmethod
     def _check_parameters(self) -> None:
         """Raise TypeError or ValueError for a parameter out of range."""
@@ -80,8 +84,3 @@ def additive_dirichlet(logits: np.ndarray, evidence: str, prior: float) -> Diric
     rows = torch.from_numpy(logits)
     log_evidence = log_evidence_from_logits(rows, evidence).numpy()
     return Dirichlet(prior + evidence_from_logits(rows, evidence).numpy(), log_evidence, prior)
-
-
-def error_rate(outputs: Tensor, target: Tensor) -> Tensor:
-    """Share of rows whose largest output is not the label's: annealed losses do not compare."""
-    return (outputs.argmax(dim=1) != target).double().mean()

@@ -1,8 +1,31 @@
-"""How the networks of the baselines are trained unless told otherwise."""
+"""How the networks of the baselines are trained: unless told otherwise, and as published."""
 
 from __future__ import annotations
 
+from ..nn._checks import check_choice
+from ..nn._network import Backbone
+from ..nn.branch_cnn import BranchCNN
+from ..nn.lenet import LeNet5
 from ..nn.training import Training
 
 #: Healthy on MNIST with LeNet5, in minutes on a CPU.
 TRAINING = Training(epochs=8, learning_rate=2e-3, schedule="one-cycle")
+
+#: What the paper trains cross-entropy with, on MNIST and on LAMOST.
+STEPS = Training(
+    epochs=50, batch_size=128, learning_rate=1e-3, schedule="step", step_size=10, decay=0.5
+)
+
+#: Data for which there are published configurations; "spectra" are those of LAMOST.
+PUBLISHED = ("mnist", "spectra")
+
+
+def check_published(data: str) -> None:
+    """Raise ValueError unless `data` names a published configuration."""
+    check_choice("data", data, PUBLISHED)
+
+
+def published_network(data: str, dropout: float) -> Backbone:
+    """The network that EDL, MC dropout and the deep ensemble have in the paper."""
+    check_published(data)
+    return LeNet5(dropout=dropout) if data == "mnist" else BranchCNN(dropout=dropout)

@@ -15,13 +15,16 @@ from .._parts import fitted_density, log_density
 from ..density.gda import GDADensity
 from ..dirichlet import Dirichlet
 from ..nn._checks import check_number
+from ..nn._class_weight import ClassWeight
 from ..nn._network import Backbone
+from ..nn.conv_lin_1d import ConvLin1d
 from ..nn.convlin import ConvLin
 from ..nn.evidence_functions import evidence_from_logits
 from ..nn.evidence_regularizers import kl_misleading
 from ..nn.losses import mse_bayes_risk
 from ..nn.training import Training
-from ._evidential import EvidentialEstimator, error_rate
+from ._evidential import EvidentialEstimator
+from ._recipe import check_published
 
 __all__ = ["DAEDL"]
 
@@ -58,11 +61,17 @@ class DAEDL(EvidentialEstimator):
         where the number of columns is a square, and else one row of numbers.
     random_state : int, RandomState or None, default=0
         Seed of initial weights, shuffling, augmentation and dropout.
+    class_weight : None, "balanced" or mapping, default=None
+        Weights of the classes in the loss and in the validation score: "balanced" gives every class
+        the same total, as in scikit-learn; or numbers > 0 by label, 1 for a label that is not
+        there. Probabilities then follow the weighted frequencies.
 
     Attributes
     ----------
     classes_ : ndarray, shape (k,)
         Class labels; the columns of ``predict_proba``.
+    class_weight_ : ndarray, shape (k,)
+        Weight of each class.
     module_ : torch.nn.Module
         The trained network, in eval mode.
     density_ : density estimator
@@ -104,7 +113,7 @@ class DAEDL(EvidentialEstimator):
     (True, array([[0.125, 0.125, 0.125, 0.125, 0.125, 0.125, 0.125, 0.125]]))
     """
 
-    _score = staticmethod(error_rate)
+    _score = EvidentialEstimator._error_rate
     density_range_: tuple[float, float]
 
     def __init__(
@@ -116,6 +125,7 @@ class DAEDL(EvidentialEstimator):
         density: Any = None,
         image_shape: tuple[int, ...] | None = None,
         random_state: Any = 0,
+        class_weight: ClassWeight = None,
     ) -> None:
         self.backbone = backbone
         self.training = training
@@ -123,18 +133,32 @@ class DAEDL(EvidentialEstimator):
         self.density = density
         self.image_shape = image_shape
         self.random_state = random_state
+        self.class_weight = class_weight
 
     @classmethod
     def as_published(
-        cls, *, image_shape: tuple[int, ...] | None = None, random_state: Any = 0
+        cls,
+        *,
+        data: str = "mnist",
+        image_shape: tuple[int, ...] | None = None,
+        random_state: Any = 0,
     ) -> Self:
-        """The released configuration on MNIST: spectral normalisation, 50 epochs, the last weights.
+        """The released configuration: spectral normalisation, 50 epochs, the last weights.
 
         A shrinkage of 1e-6 stands for the released jitter, which grows until the covariances are
         positive definite.
+
+        Parameters
+        ----------
+        data : {"mnist", "spectra"}, default="mnist"
+            `ConvLin`, or on LAMOST `ConvLin1d`, whose 768 features are more than the quasars.
+        image_shape, random_state
+            As of the class.
         """
+        check_published(data)
+        network = ConvLin if data == "mnist" else ConvLin1d
         return cls(
-            ConvLin(spectral_norm=True, features="conv"),
+            network(spectral_norm=True, features="conv"),
             Training(
                 epochs=50, batch_size=64, learning_rate=1e-3, schedule="exponential", decay=0.95
             ),
@@ -208,7 +232,7 @@ class DAEDL(EvidentialEstimator):
         loss = mse_bayes_risk(alpha, target)
         if self.kl_weight > 0:
             loss = loss + self.kl_weight * kl_misleading(alpha, target)
-        return loss.mean()
+        return self._mean(loss, target)
 
     def _check_parameters(self) -> None:
         check_number("kl_weight", self.kl_weight, ">= 0", lambda w: w >= 0)

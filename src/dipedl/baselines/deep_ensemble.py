@@ -99,6 +99,36 @@ class DeepEnsemble(ClassifierMixin, BaseEstimator):
         self.n_members = n_members
         self.random_state = random_state
 
+    @classmethod
+    def as_published(
+        cls,
+        *,
+        data: str = "mnist",
+        image_shape: tuple[int, ...] | None = None,
+        random_state: Any = 0,
+    ) -> Self:
+        """The paper's configuration: 5 networks without dropout, 50 epochs each.
+
+        Members start from weights of their own, which the released code means to do.
+
+        Parameters
+        ----------
+        data : {"mnist", "spectra"}, default="mnist"
+            `LeNet5`, or on LAMOST `BranchCNN`.
+        image_shape
+            As of `dipedl.nn.TorchClassifier`.
+        random_state
+            As of the class.
+        """
+        # Imported here: an ensemble of other classifiers needs no PyTorch.
+        from ..nn.torch_classifier import TorchClassifier
+        from ._recipe import STEPS, published_network
+
+        member = TorchClassifier(
+            published_network(data, dropout=0.0), STEPS, image_shape=image_shape
+        )
+        return cls(member, 5, random_state)
+
     def fit(
         self,
         X: Any,

@@ -13,13 +13,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from ..nn._checks import check_integer
+from ..nn._class_weight import ClassWeight
 from ..nn._estimator import TorchEstimator
 from ..nn._network import Backbone, Network
 from ..nn.mlp import MLP
 from ..nn.torch_classifier import TorchClassifier
 from ..nn.training import Training
 from ._dropout import check_dropout, sampled_outputs
-from ._recipe import TRAINING
+from ._recipe import STEPS, TRAINING, published_network
 from ._sampling import Reduction, mean_proba, uncertainty_of
 
 __all__ = ["MCDropout"]
@@ -53,12 +54,16 @@ class MCDropout(TorchClassifier):
     network : network classifier, optional
         One that was trained with dropout already, in `sklearn.frozen.FrozenEstimator`, such as a
         `dipedl.nn.TorchClassifier`. It is asked as it is: nothing is trained, and `backbone`,
-        `training`, `image_shape` and `precision` are its own.
+        `training`, `image_shape`, `precision` and `class_weight` are its own.
+    class_weight : None, "balanced" or mapping, default=None
+        Weights of the classes in the loss, as for `dipedl.nn.TorchClassifier`.
 
     Attributes
     ----------
     classes_ : ndarray, shape (k,)
         Class labels; the columns of ``predict_proba``.
+    class_weight_ : ndarray, shape (k,)
+        Weight of each class; none with a given `network`.
     module_ : torch.nn.Module
         The trained network, in eval mode.
     history_ : History
@@ -111,6 +116,7 @@ class MCDropout(TorchClassifier):
         random_state: Any = 0,
         precision: str = "float32",
         network: Any = None,
+        class_weight: ClassWeight = None,
     ) -> None:
         super().__init__(
             backbone,
@@ -118,9 +124,35 @@ class MCDropout(TorchClassifier):
             image_shape=image_shape,
             random_state=random_state,
             precision=precision,
+            class_weight=class_weight,
         )
         self.n_samples = n_samples
         self.network = network
+
+    @classmethod
+    def as_published(
+        cls,
+        *,
+        data: str = "mnist",
+        image_shape: tuple[int, ...] | None = None,
+        random_state: Any = 0,
+    ) -> Self:
+        """The paper's configuration: 50 epochs with a rate that is halved every 10, 50 passes.
+
+        Parameters
+        ----------
+        data : {"mnist", "spectra"}, default="mnist"
+            `LeNet5`, or on LAMOST `BranchCNN` with dropout after every dense layer.
+        image_shape, random_state
+            As of the class.
+        """
+        return cls(
+            published_network(data, dropout=0.5),
+            STEPS,
+            n_samples=50,
+            image_shape=image_shape,
+            random_state=random_state,
+        )
 
     def fit(
         self,

@@ -11,14 +11,16 @@ from torch import Tensor, nn
 
 from ..dirichlet import Dirichlet
 from ..nn._checks import check_choice, check_integer, check_number
+from ..nn._class_weight import ClassWeight
 from ..nn._network import Backbone
 from ..nn.convlin import ConvLin
 from ..nn.evidence_functions import evidence_from_logits
 from ..nn.losses import uce
+from ..nn.mlp import MLP
 from ..nn.radial_flow import RadialFlow
 from ..nn.training import Training
 from ._evidential import EvidentialEstimator, additive_dirichlet
-from ._recipe import TRAINING
+from ._recipe import TRAINING, check_published
 
 __all__ = ["PostNet"]
 
@@ -54,11 +56,17 @@ class PostNet(EvidentialEstimator):
         where the number of columns is a square, and else one row of numbers.
     random_state : int, RandomState or None, default=0
         Seed of initial weights, shuffling, augmentation and dropout.
+    class_weight : None, "balanced" or mapping, default=None
+        Weights of the classes in the loss and in the validation score: "balanced" gives every class
+        the same total, as in scikit-learn; or numbers > 0 by label, 1 for a label that is not
+        there. Probabilities then follow the weighted frequencies.
 
     Attributes
     ----------
     classes_ : ndarray, shape (k,)
         Class labels; the columns of ``predict_proba``.
+    class_weight_ : ndarray, shape (k,)
+        Weight of each class.
     budget_ : ndarray, shape (k,)
         N_c of each class.
     module_ : torch.nn.Module
@@ -103,6 +111,7 @@ class PostNet(EvidentialEstimator):
         budget: str | float = "counts",
         image_shape: tuple[int, ...] | None = None,
         random_state: Any = 0,
+        class_weight: ClassWeight = None,
     ) -> None:
         self.backbone = backbone
         self.training = training
@@ -112,19 +121,32 @@ class PostNet(EvidentialEstimator):
         self.budget = budget
         self.image_shape = image_shape
         self.random_state = random_state
+        self.class_weight = class_weight
 
     @classmethod
     def as_published(
-        cls, *, image_shape: tuple[int, ...] | None = None, random_state: Any = 0
+        cls,
+        *,
+        data: str = "mnist",
+        image_shape: tuple[int, ...] | None = None,
+        random_state: Any = 0,
     ) -> Self:
-        """The paper's configuration on MNIST: 50 epochs of Adam at 5e-5.
+        """The paper's configuration: 50 epochs of Adam at 5e-5.
 
         ``fit`` needs validation data. Two departures: the weights of the best validation check are
         kept, where the released code overwrites them by the last ones; and training stops after 10
         checks without a better loss, where the released rule looks back 10 checks.
+
+        Parameters
+        ----------
+        data : {"mnist", "spectra"}, default="mnist"
+            `ConvLin`, or on LAMOST an `MLP` of three layers of 64.
+        image_shape, random_state
+            As of the class.
         """
+        check_published(data)
         return cls(
-            ConvLin(),
+            ConvLin() if data == "mnist" else MLP((64, 64, 64)),
             Training(
                 epochs=50,
                 batch_size=64,
@@ -143,7 +165,7 @@ class PostNet(EvidentialEstimator):
 
     def _loss(self, outputs: Tensor, target: Tensor, *, epoch: int) -> Tensor:
         alpha = 1 + evidence_from_logits(outputs, "exp")
-        return uce(alpha, target, self.entropy_weight).mean()
+        return self._mean(uce(alpha, target, self.entropy_weight), target)
 
     def _checked(self, X: Any, y: Any, validation: Any) -> Any:
         checked = super()._checked(X, y, validation)

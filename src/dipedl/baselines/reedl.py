@@ -8,11 +8,12 @@ from torch import Tensor
 
 from ..dirichlet import Dirichlet
 from ..nn._checks import check_choice, check_number
+from ..nn._class_weight import ClassWeight
 from ..nn._network import Backbone
 from ..nn.evidence_functions import evidence_from_logits
 from ..nn.losses import projected_mse
 from ..nn.training import Training
-from ._evidential import EVIDENCE_NAMES, EvidentialEstimator, additive_dirichlet, error_rate
+from ._evidential import EVIDENCE_NAMES, EvidentialEstimator, additive_dirichlet
 from .redl import REDL
 
 __all__ = ["ReEDL"]
@@ -41,11 +42,17 @@ class ReEDL(EvidentialEstimator):
         where the number of columns is a square, and else one row of numbers.
     random_state : int, RandomState or None, default=0
         Seed of initial weights, shuffling, augmentation and dropout.
+    class_weight : None, "balanced" or mapping, default=None
+        Weights of the classes in the loss and in the validation score: "balanced" gives every class
+        the same total, as in scikit-learn; or numbers > 0 by label, 1 for a label that is not
+        there. Probabilities then follow the weighted frequencies.
 
     Attributes
     ----------
     classes_ : ndarray, shape (k,)
         Class labels; the columns of ``predict_proba``.
+    class_weight_ : ndarray, shape (k,)
+        Weight of each class.
     module_ : torch.nn.Module
         The trained network, in eval mode.
     history_ : History
@@ -70,7 +77,7 @@ class ReEDL(EvidentialEstimator):
     True
     """
 
-    _score = staticmethod(error_rate)
+    _score = EvidentialEstimator._error_rate
 
     def __init__(
         self,
@@ -81,6 +88,7 @@ class ReEDL(EvidentialEstimator):
         evidence: str = "softplus",
         image_shape: tuple[int, ...] | None = None,
         random_state: Any = 0,
+        class_weight: ClassWeight = None,
     ) -> None:
         self.backbone = backbone
         self.training = training
@@ -88,20 +96,32 @@ class ReEDL(EvidentialEstimator):
         self.evidence = evidence
         self.image_shape = image_shape
         self.random_state = random_state
+        self.class_weight = class_weight
 
     @classmethod
     def as_published(
-        cls, *, image_shape: tuple[int, ...] | None = None, random_state: Any = 0
+        cls,
+        *,
+        data: str = "mnist",
+        image_shape: tuple[int, ...] | None = None,
+        random_state: Any = 0,
     ) -> Self:
-        """The released configuration on MNIST: that of `REDL.as_published`, without the KL.
+        """The released configuration: that of `REDL.as_published`, without the KL.
 
         ``fit`` needs validation data, for the choice of the epoch.
+
+        Parameters
+        ----------
+        data : {"mnist", "spectra"}, default="mnist"
+            On LAMOST `lambda2` is 0.8, as in the released code; the paper's table has 0.1.
+        image_shape, random_state
+            As of the class.
         """
-        published = REDL.as_published()
+        published = REDL.as_published(data=data)
         return cls(
             published.backbone,
             published.training,
-            lambda2=published.lambda2,
+            lambda2=published.lambda2 if data == "mnist" else 0.8,
             image_shape=image_shape,
             random_state=random_state,
         )
@@ -112,7 +132,7 @@ class ReEDL(EvidentialEstimator):
 
     def _loss(self, outputs: Tensor, target: Tensor, *, epoch: int) -> Tensor:
         evidence = evidence_from_logits(outputs, self.evidence)
-        return projected_mse(evidence, target, 1.0, self.lambda2).mean()
+        return self._mean(projected_mse(evidence, target, 1.0, self.lambda2), target)
 
     def _check_parameters(self) -> None:
         check_choice("evidence", self.evidence, EVIDENCE_NAMES)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from copy import deepcopy
@@ -17,8 +16,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 from torch import Tensor, nn
 
+from ._class_weight import ClassWeight, class_weights
 from ._device import as_tensor, resolve_device, threads
-from ._network import Backbone, Network, Shape
+from ._network import Backbone, Network, Shape, image_shape
 from .mlp import MLP
 from .pausing import TrainingPaused
 from .spectral_norm import baked
@@ -34,10 +34,10 @@ Pair = tuple[np.ndarray, np.ndarray]
 class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
     """A scikit-learn classifier on a network.
 
-    A subclass has the parameters `backbone`, `training`, `image_shape` and `random_state` and its
-    own. It gives ``_loss`` (and ``_score``, if the loss cannot choose an epoch) and
-    ``predict_proba``. One that needs more overrides ``fit`` out of the same steps: ``_checked``,
-    ``_build``, ``_train``.
+    A subclass has the parameters `backbone`, `training`, `image_shape`, `random_state` and
+    `class_weight` and its own. It gives ``_loss`` (and ``_score``, if the loss cannot choose an
+    epoch) and ``predict_proba``. One that needs more overrides ``fit`` out of the same steps:
+    ``_checked``, ``_build``, ``_train``.
     """
 
     #: What a parameter that is None stands for.
@@ -48,7 +48,9 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
     training: Training | None
     image_shape: tuple[int, ...] | None
     random_state: Any
+    class_weight: ClassWeight = None
     classes_: np.ndarray
+    class_weight_: np.ndarray
     module_: nn.Module
     history_: History
     image_shape_: Shape
@@ -127,10 +129,18 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
 
     @abstractmethod
     def _loss(self, outputs: Tensor, target: Tensor, *, epoch: int) -> Tensor:
-        """Mean loss of a batch; `target` (n,) holds class numbers."""
+        """Mean loss of a batch, by ``_mean``; `target` (n,) holds class numbers."""
 
     #: Validation score ``(outputs, target) -> mean, lower is better``; None: the loss.
     _score: Callable[[Tensor, Tensor], Any] | None = None
+
+    def _mean(self, losses: Tensor, target: Tensor) -> Tensor:
+        """Mean over the rows of their losses (n,), each times the weight of its class."""
+        if self.class_weight is None:
+            return losses.mean()
+        # with a blocking copy every step would wait for a GPU
+        weights = torch.from_numpy(self.class_weight_).to(losses.dtype)
+        return (losses * weights.to(losses.device, non_blocking=True)[target]).mean()
 
     def _dtype(self) -> torch.dtype:
         """In what the trained network computes its answers."""
@@ -171,6 +181,7 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
         if len(self.classes_) < 2:
             only = self.classes_.tolist()[0]
             raise ValueError(f"y must hold at least 2 classes, got one class: {only!r}")
+        self.class_weight_ = class_weights(self.class_weight, self.classes_, targets)
         return X, targets, None if validation is None else self._checked_validation(validation)
 
     def _checked_validation(self, validation: Any) -> Pair:
@@ -274,26 +285,3 @@ def _on(device: torch.device, module: nn.Module) -> nn.Module:
     """The module on `device`: itself if it is there, else a copy, so that the model stays put."""
     there = {p.device.type for p in module.parameters()}
     return module if there <= {device.type} else deepcopy(module).to(device)
-
-
-def image_shape(given: Any, d: int) -> Shape:
-    """(channels, height, width) for rows of d pixels.
-
-    None stands for one square grey image if d is a square, else for one row of d numbers.
-    """
-    if given is None:
-        side = math.isqrt(d)
-        return (1, side, side) if side * side == d else (1, 1, d)
-    shape = tuple(given)
-    shape = (1, *shape) if len(shape) == 2 else shape
-    if len(shape) != 3 or min(shape) < 1:
-        raise ValueError(
-            "image_shape must be (height, width) or (channels, height, width), all >= 1, "
-            f"got {given!r}"
-        )
-    if math.prod(shape) != d:
-        raise ValueError(
-            f"X must have {' * '.join(map(str, shape))} = {math.prod(shape)} columns for "
-            f"image_shape={given!r}, got {d}; pass the image_shape of your images"
-        )
-    return shape

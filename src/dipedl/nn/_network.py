@@ -62,7 +62,7 @@ class Backbone(Protocol):
         ...
 
 
-def empty(layer: type[nn.Module], *sizes: int, **options: Any) -> nn.Module:
+def empty(layer: type[nn.Module], *sizes: int | tuple[int, int], **options: Any) -> nn.Module:
     """A layer whose weights are not set yet: a layer's own draws are from the global generator."""
     module: nn.Module = skip_init(layer, *sizes, **options)  # type: ignore[no-untyped-call]
     return module
@@ -94,3 +94,26 @@ def check_size(name: str, input_shape: Shape, least: int) -> None:
             f"{name} needs images of at least {least} x {least} pixels, got image_shape="
             f"{tuple(input_shape)}; pass the image_shape of your images, or use MLP"
         )
+
+
+def image_shape(given: Any, d: int) -> Shape:
+    """(channels, height, width) for rows of d pixels.
+
+    None stands for one square grey image if d is a square, else for one row of d numbers.
+    """
+    if given is None:
+        side = math.isqrt(d)
+        return (1, side, side) if side * side == d else (1, 1, d)
+    shape = tuple(given)
+    shape = (1, *shape) if len(shape) == 2 else shape
+    if len(shape) != 3 or min(shape) < 1:
+        raise ValueError(
+            "image_shape must be (height, width) or (channels, height, width), all >= 1, "
+            f"got {given!r}"
+        )
+    if math.prod(shape) != d:
+        raise ValueError(
+            f"X must have {' * '.join(map(str, shape))} = {math.prod(shape)} columns for "
+            f"image_shape={given!r}, got {d}; pass the image_shape of your images"
+        )
+    return shape

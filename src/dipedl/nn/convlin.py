@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import torch
 from torch import nn
@@ -14,7 +14,10 @@ from .spectral_norm import spectrally_normalised
 
 __all__ = ["ConvLin"]
 
-_WIDTH = 64
+#: Channels of the convolutions and width of the hidden layers.
+WIDTH = 64
+#: What may count as features.
+LAYERS = ("conv", "hidden")
 
 
 @dataclass(frozen=True)
@@ -51,28 +54,53 @@ class ConvLin:
     features: str = "hidden"
 
     def __post_init__(self) -> None:
-        check_choice("features", self.features, ("conv", "hidden"))
+        check_choice("features", self.features, LAYERS)
 
     def build(self, input_shape: Shape, n_outputs: int, generator: torch.Generator) -> Network:
         """An untrained network."""
         check_size("ConvLin", input_shape, 8)
         channels, height, width = input_shape
-        flat = _WIDTH * (height // 8) * (width // 8)
-        convolutions = [*_block(channels), *_block(_WIDTH), *_block(_WIDTH), nn.Flatten()]
-        hidden = [*_linear(flat), *_linear(_WIDTH), *_linear(_WIDTH)]
-        last = empty(nn.Linear, _WIDTH, n_outputs)
-        network = (
-            Network(input_shape, nn.Sequential(*convolutions), nn.Sequential(*hidden, last), flat)
-            if self.features == "conv"
-            else Network(input_shape, nn.Sequential(*convolutions, *hidden), last, _WIDTH)
-        )
-        initialise(network, generator)
-        return spectrally_normalised(network, generator) if self.spectral_norm else network
+        flat = WIDTH * (height // 8) * (width // 8)
+        convolutions = [*_block(channels), *_block(WIDTH), *_block(WIDTH)]
+        return conv_lin(self, input_shape, convolutions, flat, n_outputs, generator)
+
+
+class ConvLinOptions(Protocol):
+    """What `ConvLin` and its like for rows let a user choose."""
+
+    @property
+    def spectral_norm(self) -> bool:
+        """Whether every layer is divided by its spectral norm."""
+
+    @property
+    def features(self) -> str:
+        """Which layer is that of the features, one of `LAYERS`."""
+
+
+def conv_lin(
+    options: ConvLinOptions,
+    input_shape: Shape,
+    convolutions: list[nn.Module],
+    flat: int,
+    n_outputs: int,
+    generator: torch.Generator,
+) -> Network:
+    """Those convolutions, whose output has `flat` numbers, and three hidden layers."""
+    body = [*convolutions, nn.Flatten()]
+    hidden = [*_linear(flat), *_linear(WIDTH), *_linear(WIDTH)]
+    last = empty(nn.Linear, WIDTH, n_outputs)
+    network = (
+        Network(input_shape, nn.Sequential(*body), nn.Sequential(*hidden, last), flat)
+        if options.features == "conv"
+        else Network(input_shape, nn.Sequential(*body, *hidden), last, WIDTH)
+    )
+    initialise(network, generator)
+    return spectrally_normalised(network, generator) if options.spectral_norm else network
 
 
 def _block(before: int) -> list[nn.Module]:
-    return [empty(nn.Conv2d, before, _WIDTH, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2)]
+    return [empty(nn.Conv2d, before, WIDTH, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2)]
 
 
 def _linear(before: int) -> list[nn.Module]:
-    return [empty(nn.Linear, before, _WIDTH), nn.ReLU()]
+    return [empty(nn.Linear, before, WIDTH), nn.ReLU()]

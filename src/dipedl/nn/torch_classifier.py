@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 import torch
 from scipy.special import softmax
-from torch import Tensor, nn
+from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 from ._checks import check_choice, check_number
+from ._class_weight import ClassWeight
 from ._estimator import TorchEstimator
 from ._network import Backbone
 from .training import Training
@@ -43,11 +45,17 @@ class TorchClassifier(TorchEstimator):
     precision : {"float32", "float64"}, default="float32"
         In what answers are computed; training is in float32. An answer depends on the other rows it
         is asked with in the last digits of this.
+    class_weight : None, "balanced" or mapping, default=None
+        Weights of the classes in the loss and in the validation score: "balanced" gives every class
+        the same total, as in scikit-learn; or numbers > 0 by label, 1 for a label that is not
+        there. Probabilities then follow the weighted frequencies.
 
     Attributes
     ----------
     classes_ : ndarray, shape (k,)
         Class labels; the columns of ``predict_proba``.
+    class_weight_ : ndarray, shape (k,)
+        Weight of each class.
     module_ : torch.nn.Module
         The trained network, on the CPU, in eval mode.
     history_ : History
@@ -82,6 +90,7 @@ class TorchClassifier(TorchEstimator):
         random_state: Any = 0,
         label_smoothing: float = 0.0,
         precision: str = "float32",
+        class_weight: ClassWeight = None,
     ) -> None:
         self.backbone = backbone
         self.training = training
@@ -89,17 +98,23 @@ class TorchClassifier(TorchEstimator):
         self.random_state = random_state
         self.label_smoothing = label_smoothing
         self.precision = precision
+        self.class_weight = class_weight
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities of inputs X (n, d), shape (n, k)."""
         return np.asarray(softmax(self.logits(X), axis=1))
 
     def _loss(self, outputs: Tensor, target: Tensor, *, epoch: int) -> Tensor:
-        return nn.functional.cross_entropy(outputs, target, label_smoothing=self.label_smoothing)
+        return self._cross_entropy(outputs, target, self.label_smoothing)
 
-    @staticmethod
-    def _score(outputs: Tensor, target: Tensor) -> Tensor:
-        return nn.functional.cross_entropy(outputs, target)
+    def _score(self, outputs: Tensor, target: Tensor) -> Tensor:
+        return self._cross_entropy(outputs, target, 0.0)
+
+    def _cross_entropy(self, outputs: Tensor, target: Tensor, smoothing: float) -> Tensor:
+        if self.class_weight is None:
+            return cross_entropy(outputs, target, label_smoothing=smoothing)
+        losses = cross_entropy(outputs, target, reduction="none", label_smoothing=smoothing)
+        return self._mean(losses, target)
 
     def _settings(self) -> Training:
         check_number("label_smoothing", self.label_smoothing, "in [0, 1)", lambda x: 0 <= x < 1)
