@@ -1,0 +1,48 @@
+"""Rows of spectra: checked, and taken a few at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import validate_data
+
+# Some rows of float64 that stay in the cache: a whole array is never converted.
+_VALUES_AT_ONCE = 2**18
+
+
+def row_slices(X: np.ndarray) -> Iterator[slice]:
+    """Slices that cover the rows of X (n, p) in order, each of about 2 MiB in float64."""
+    step = max(1, _VALUES_AT_ONCE // X.shape[1])
+    for start in range(0, len(X), step):
+        yield slice(start, min(start + step, len(X)))
+
+
+def flux_rows(estimator: Any, X: Any, *, reset: bool, min_pixels: int = 1) -> np.ndarray:
+    """X as finite rows (n, p) of float32 or float64, of the width that `estimator` knows.
+
+    Raises
+    ------
+    ValueError
+        If X is not two-dimensional, has fewer than `min_pixels` columns, another width than in
+        fit, or holds NaN or infinity; the first such pixel is named.
+    """
+    rows = validate_data(
+        estimator,
+        X,
+        reset=reset,
+        dtype=[np.float64, np.float32],
+        ensure_all_finite=False,
+        ensure_min_features=min_pixels,
+    )
+    for part in row_slices(rows):
+        bad = ~np.isfinite(rows[part])
+        if bad.any():
+            row, column = np.argwhere(bad)[0]
+            raise ValueError(
+                f"X must be finite, got {rows[part][row, column]} (NaN or inf) in row "
+                f"{part.start + row}, column {column}; fill masked pixels from their neighbours, "
+                "or drop the row"
+            )
+    return np.asarray(rows)
