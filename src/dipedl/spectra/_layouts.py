@@ -1,0 +1,169 @@
+"""The layouts in which SDSS and LAMOST publish one spectrum a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._fits import LayoutError
+
+#: Bits of SDSS's and_mask that make a pixel unusable: FULLREJECT, NOSKY, BRIGHTSKY, NODATA. The
+#: others inform, and where the pipeline itself rejects a pixel its ivar is 0.
+SDSS_BAD = 1 << 18 | 1 << 22 | 1 << 23 | 1 << 24
+#: SPEC_CLN of SDSS's first releases.
+_SPEC_CLN = {1: "STAR", 2: "GALAXY", 3: "QSO", 4: "QSO", 6: "STAR"}
+
+
+class OneSpectrum(NamedTuple):
+    """A spectrum as its file has it; arrays (m,)."""
+
+    wavelength: NDArray[np.float64]
+    flux: NDArray[np.float64]
+    ivar: NDArray[np.float64]
+    bad: NDArray[np.bool_]
+    snr: float
+    redshift: float
+    kind: str
+
+
+def one_spectrum(hdus: Any) -> OneSpectrum:
+    """The spectrum in the HDUs of a file; a LayoutError if they hold none."""
+    if len(hdus[0].shape) == 2:
+        return _image(hdus)
+    for hdu in hdus[1:]:
+        names = {name.lower(): name for name in _columns(hdu)}
+        if "flux" in names:
+            return _table(hdus, hdu, names)
+    raise LayoutError(
+        "it has neither an image of rows in its first HDU nor a table with a column flux; it has "
+        f"{[hdu.name or type(hdu).__name__ for hdu in hdus]}"
+    )
+
+
+def _columns(hdu: Any) -> list[str]:
+    """Names of the columns of a table; none for an image."""
+    return list(hdu.columns.names) if hasattr(hdu, "columns") else []
+
+
+def _table(hdus: Any, hdu: Any, names: Mapping[str, str]) -> OneSpectrum:
+    sdss = "loglam" in names and "wavelength" not in names
+    grid = "loglam" if sdss else "wavelength"
+    missing = [name for name in (grid, "ivar") if name not in names]
+    if missing:
+        raise LayoutError(
+            f"its table {hdu.name!r} must have the columns flux, ivar and loglam or wavelength, "
+            f"got {list(names.values())}"
+        )
+    flux, ivar, wavelength = (
+        np.asarray(hdu.data[names[name]], dtype=np.float64).ravel()
+        for name in ("flux", "ivar", grid)
+    )
+    bits = _column(hdu, names, "and_mask" if sdss else "andmask", len(flux))
+    if sdss:
+        about = _sdss_facts(hdus)
+        return _checked(10**wavelength, flux, ivar, bits & SDSS_BAD != 0, **about)
+    return _checked(wavelength, flux, ivar, bits != 0, **_lamost_facts(hdus[0].header))
+
+
+def _column(hdu: Any, names: Mapping[str, str], name: str, n: int) -> NDArray[np.int64]:
+    """Bits of a mask; none are set where a file comes without."""
+    if name not in names:
+        return np.zeros(n, np.int64)
+    bits = np.nan_to_num(np.asarray(hdu.data[names[name]]).ravel())
+    return np.asarray(bits, dtype=np.int64)
+
+
+def _image(hdus: Any) -> OneSpectrum:
+    """Rows of the first HDU: LAMOST's first data releases, or SDSS's spSpec files."""
+    header, rows = hdus[0].header, np.asarray(hdus[0].data, dtype=np.float64)
+    if len(hdus) > 1 and "objid" in map(str.lower, _columns(hdus[1])):
+        raise LayoutError("it holds many spectra, in the paper's layout; use read_paper_files")
+    if len(rows) < 4:
+        raise LayoutError(
+            "the image in its first HDU must have the rows flux, ivar, wavelength, and-mask, "
+            f"got shape {rows.shape}"
+        )
+    if "COEFF0" in header and "COEFF1" in header:
+        wavelength = 10 ** (header["COEFF0"] + header["COEFF1"] * np.arange(rows.shape[1]))
+    else:
+        wavelength = rows[2]
+    if "SDSS" in str(header.get("TELESCOP", "")):
+        error = np.where(rows[2] > 0, rows[2], np.inf)
+        kind = _SPEC_CLN.get(header.get("SPEC_CLN"), "")
+        return _checked(
+            wavelength,
+            rows[0],
+            error**-2.0,
+            np.zeros(len(error), np.bool_),
+            snr=_number(header.get("SN_R")),
+            redshift=_number(header.get("Z")),
+            kind=kind,
+        )
+    return _checked(wavelength, rows[0], rows[1], rows[3] != 0, **_lamost_facts(header))
+
+
+def _checked(
+    wavelength: NDArray[np.float64],
+    flux: NDArray[np.float64],
+    ivar: NDArray[np.float64],
+    bad: NDArray[np.bool_],
+    *,
+    snr: float,
+    redshift: float,
+    kind: str,
+) -> OneSpectrum:
+    if not len(flux) == len(ivar) == len(wavelength) == len(bad) or len(flux) < 2:
+        raise LayoutError(
+            "flux, ivar, wavelength and mask must have as many pixels, got "
+            f"{len(flux)}, {len(ivar)}, {len(wavelength)}, {len(bad)}"
+        )
+    if not (np.all(np.diff(wavelength) > 0) and wavelength[0] > 0):
+        raise LayoutError("its wavelengths do not increase")
+    bad = bad | ~np.isfinite(flux) | ~np.isfinite(ivar) | (ivar <= 0)
+    if bad.all():
+        raise LayoutError("all its pixels are masked, NaN or without ivar")
+    if np.ptp(flux[~bad]) == 0:
+        raise LayoutError(f"it is constant: every usable pixel is {flux[~bad][0]:g}")
+    if not snr > 0:
+        snr = float(np.median(flux[~bad] * np.sqrt(ivar[~bad])))
+    return OneSpectrum(wavelength, flux, np.where(bad, 0.0, ivar), bad, snr, redshift, kind)
+
+
+def _lamost_facts(header: Any) -> dict[str, Any]:
+    return {
+        "snr": _number(header.get("SNRR")),
+        "redshift": _number(header.get("Z")),
+        "kind": str(header.get("CLASS", "")).strip().upper(),
+    }
+
+
+def _sdss_facts(hdus: Any) -> dict[str, Any]:
+    """From the row of the table of redshifts; what is not there stays unknown."""
+    for hdu in hdus[1:]:
+        names = {name.upper() for name in _columns(hdu)}
+        if {"Z", "CLASS"} <= names:
+            row = hdu.data[0]
+            kind = str(row["CLASS"]).strip().upper()
+            return {"snr": _sdss_snr(row, names), "redshift": _number(row["Z"]), "kind": kind}
+    return {"snr": np.nan, "redshift": np.nan, "kind": ""}
+
+
+def _sdss_snr(row: Any, names: set[str]) -> float:
+    if "SN_MEDIAN_ALL" in names:
+        return _number(row["SN_MEDIAN_ALL"])
+    if "SN_MEDIAN" not in names:
+        return float("nan")
+    bands = np.atleast_1d(row["SN_MEDIAN"])
+    return _number(bands[2] if len(bands) == 5 else bands[0])  # of u, g, r, i, z the r band
+
+
+def _number(value: Any) -> float:
+    """A number of a header; NaN where it is missing or a place-holder such as -9999."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return float("nan")
+    return number if number > -999 else float("nan")
