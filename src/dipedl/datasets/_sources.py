@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ._dataset import Provenance
 from ._remote import RemoteFile
+from ._spectra_sources import SPECTRA_FILES
 
 _MNIST_URLS = (
     "https://ossci-datasets.s3.amazonaws.com/mnist/",
@@ -221,6 +222,7 @@ FILES: dict[str, RemoteFile] = {
         "6b91aef0f799c5bb55b94e3f2daec811",
         "38b7d089f6fde29684a527400983af18",
     ),
+    **SPECTRA_FILES,
 }
 
 
