@@ -29,7 +29,7 @@ def test_all_files_in_order(folder, monkeypatch):
     np.testing.assert_array_equal(spectra.label, [0, 1, 2, 2, 2, 2, 0, 2, 2])
     np.testing.assert_array_equal(spectra.group, [11, 12, 13, 21, 22, 31, 32, 33, 34])
     assert spectra.name.tolist()[:2] == ["11", "12"]
-    assert spectra.target_names == ("Galaxy", "Quasar", "Star")
+    assert spectra.target_names == ("GALAXY", "QSO", "STAR")
     np.testing.assert_array_equal(spectra.wavelength, paper_grid())
     assert spectra.flux.dtype == np.float32 and spectra.mask is None
     assert spectra.failures == ()

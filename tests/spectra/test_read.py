@@ -1,4 +1,3 @@
-import gzip
 import os
 import sys
 
@@ -41,7 +40,7 @@ def test_one_spectrum_as_its_file_has_it(tmp_path, layout, ending):
     label, z, snr = FACTS[layout]
     assert (one.label[0], one.snr[0], one.name[0]) == (label, snr, "spec-a.b-1")
     assert one.redshift[0] == pytest.approx(z, rel=1e-6)
-    assert one.target_names == ("Galaxy", "Quasar", "Star")
+    assert one.target_names == ("GALAXY", "QSO", "STAR")
 
 
 def test_old_lamost_files_without_coefficients_have_their_wavelengths_in_a_row(tmp_path):
@@ -117,6 +116,7 @@ def test_mixed_layouts_on_one_grid(tmp_path):
     (tmp_path / "plate").mkdir()
     write_lamost_new(tmp_path / "plate" / "spec-3.fits")
     write_lamost_old(tmp_path / "spec-9.fits")
+    (tmp_path / "._spec-9.fits").write_bytes(b"what macOS leaves behind")
     (tmp_path / "notes.txt").write_text("no spectrum")
     spectra = read_spectra(tmp_path)
     assert spectra.name.tolist() == ["spec-3", "spec-9", "spec-10"]  # in order of paths
@@ -124,12 +124,12 @@ def test_mixed_layouts_on_one_grid(tmp_path):
     assert spectra.snr.tolist() == [30, 30, 12.5]
     np.testing.assert_array_equal(spectra.wavelength, paper_grid())
     wanted = np.tile(shape_of(paper_grid()), (3, 1))
-    np.testing.assert_allclose(spectra.flux, wanted, atol=2e-3)
+    np.testing.assert_allclose(spectra.flux, wanted, rtol=1e-3)
     assert not spectra.mask.any() and spectra.failures == ()
     assert spectra.flux.dtype == spectra.ivar.dtype == np.float32
-    # pixels of 1.70 A out of pixels of 0.0001 dex, which are 0.9 to 2.1 A wide: fewer photons share
-    width = 1.7006 / (paper_grid() * np.log(10) * 1e-4)
-    assert spectra.ivar[0, 0] > 4 > spectra.ivar[0].min() and abs(width[0] - 1.89) < 0.01
+    # Pixels of 1.70 A average old ones that are 0.9 A wide in the blue and 2.1 A in the red.
+    assert (spectra.ivar >= 4 * (1 - 1e-6)).all()
+    assert spectra.ivar[0, :100].mean() > 1.2 * spectra.ivar[0, -100:].mean()
 
 
 def test_another_grid(tmp_path):
@@ -151,9 +151,10 @@ def test_masked_pixels_weigh_nothing(tmp_path):
     assert (spectra.ivar[0][spectra.mask[0]] == 0).all()
 
 
-@pytest.fixture
-def troubled(tmp_path):
+@pytest.fixture(scope="module")
+def troubled(tmp_path_factory):
     """A folder in which three files are good and all others bad, each in its own way."""
+    tmp_path = tmp_path_factory.mktemp("troubled")
     n = len(SDSS_GRID)
     write_sdss(tmp_path / "good-1.fits")
     write_lamost_old(tmp_path / "good-2.fits")
@@ -255,7 +256,7 @@ def test_nothing_to_read(tmp_path):
         read_spectra(tmp_path)
     with pytest.raises(FileNotFoundError, match="no FITS file"):
         read_spectra(tmp_path / "*.fits")
-    with pytest.raises(FileNotFoundError, match="there is no file or folder '.*/plates'"):
+    with pytest.raises(FileNotFoundError, match=r"there is no file or folder '.*/plates'"):
         read_spectra(tmp_path / "plates")
 
 
@@ -294,24 +295,20 @@ def test_less_coverage_is_accepted_on_demand(troubled):
 @pytest.mark.skipif(not os.environ.get("DIPEDL_DATA"), reason="DIPEDL_DATA is not set")
 def test_real_spectra_survive_the_way_through_files(tmp_path):
     """Real spectra written as SDSS and LAMOST files come back as they were."""
-    data = np.load(os.path.join(os.environ["DIPEDL_DATA"], "spectra", "real_spectra.npz"))
+    with np.load(os.path.join(os.environ["DIPEDL_DATA"], "spectra", "real_spectra.npz")) as file:
+        data = {name: file[name] for name in ("flux", "snr", "label", "z")}
     rows = np.flatnonzero(np.isfinite(data["flux"]).all(axis=1) & (data["snr"] > 5))[::12]
     assert len(rows) > 20
-    kinds = {"GALAXY": 0, "QSO": 1, "STAR": 2}
     for i in rows:
         flux = np.interp(SDSS_GRID, paper_grid(), data["flux"][i])
         facts = {"kind": str(data["label"][i]), "z": float(data["z"][i])}
         write_sdss(tmp_path / f"{i}.fits", flux=flux, snr=float(data["snr"][i]), **facts)
     spectra = read_spectra(tmp_path)
-    assert spectra.name.tolist() == [str(i) for i in sorted(rows)] and not spectra.failures
-    assert spectra.label.tolist() == [kinds[k] for k in data["label"][rows]]
+    assert spectra.name.tolist() == [str(i) for i in rows] and not spectra.failures
+    kinds = np.array(["GALAXY", "QSO", "STAR"])
+    assert kinds[spectra.label].tolist() == data["label"][rows].tolist()
     np.testing.assert_allclose(spectra.snr, data["snr"][rows], rtol=1e-6)
     for got, wanted in zip(spectra.flux, data["flux"][rows], strict=True):
         # Two interpolations smooth the noise of single pixels; what is left is the same spectrum.
         assert np.corrcoef(got, wanted)[0, 1] > 0.8
         assert got.sum() == pytest.approx(wanted.sum(), rel=0.01)
-
-
-def test_gzip_writer_is_what_it_says(tmp_path):
-    path = write_sdss(tmp_path / "a.fits.gz")
-    assert gzip.decompress(path.read_bytes()).startswith(b"SIMPLE  =")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import glob
+import gzip
+import io
 import os
 import re
 import warnings
@@ -55,8 +57,8 @@ def fits_files(paths: PathLike | Iterable[PathLike]) -> list[Path]:
 
 def _expanded(path: Path) -> list[Path]:
     if path.is_dir():
-        inside = (p for p in path.rglob("*") if p.name.lower().endswith(ENDINGS) and p.is_file())
-        return sorted(inside, key=_natural)
+        inside = (p for p in path.rglob("[!.]*") if p.name.lower().endswith(ENDINGS))
+        return sorted(filter(Path.is_file, inside), key=_natural)
     if not path.exists() and glob.has_magic(str(path)):
         return sorted(map(Path, glob.glob(str(path), recursive=True)), key=_natural)
     if not path.exists() and not path.name.lower().endswith(ENDINGS):
@@ -76,7 +78,7 @@ def opened(path: Path, *, memmap: bool = False) -> Iterator[Any]:
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message=".*truncated.*")
         try:
-            with fits.open(path, memmap=memmap) as hdus:
+            with fits.open(_unpacked(path), memmap=memmap) as hdus:
                 yield hdus
         except UnusableError:
             raise
@@ -87,6 +89,14 @@ def opened(path: Path, *, memmap: bool = False) -> Iterator[Any]:
         except _DAMAGE as error:
             reason = " ".join(str(error).split())
             raise unusable(path, f"damaged, or no FITS file: {reason}") from error
+
+
+def _unpacked(path: Path) -> Path | io.BytesIO:
+    """The file, or its bytes: astropy takes a .gz that breaks off for one with fewer HDUs."""
+    if not path.name.lower().endswith(".gz"):
+        return path
+    with gzip.open(path) as stream:
+        return io.BytesIO(stream.read())
 
 
 def unusable(path: Path, reason: str, row: int | None = None) -> UnusableError:

@@ -23,7 +23,7 @@ from .spectra import Failure, Spectra
 __all__ = ["read_paper_files"]
 
 #: Names of the labels 0, 1, 2.
-CLASSES = ("Galaxy", "Quasar", "Star")
+CLASSES = ("GALAXY", "QSO", "STAR")
 _CHUNK = 2000
 _MAX_GAP = 0.1
 
@@ -47,7 +47,7 @@ def read_paper_files(
     Returns
     -------
     Spectra
-        `target_names` Galaxy, Quasar, Star; `name` and `group` are the objids. NaN pixels, up to a
+        `target_names` GALAXY, QSO, STAR; `name` and `group` are the objids. NaN pixels, up to a
         tenth of a spectrum, are interpolated and marked in `mask`, which is None without any.
         `failures` lists files that are damaged or laid out otherwise, and rows that are constant,
         have more NaN, or whose label is not 0, 1 or 2.

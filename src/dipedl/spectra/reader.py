@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from ._fits import ENDINGS, PathLike, UnusableError, fits_files, opened, unusable
 from ._layouts import OneSpectrum, one_spectrum
 from .grid import paper_grid
-from .resampling import Resampled, resample
+from .resampling import resample
 from .spectra import Failure, Spectra
 
 __all__ = ["read_spectra", "read_spectrum"]
 
-#: What headers call the classes -> what we call them, in the order of the labels 0, 1, 2.
-_CLASSES = {"GALAXY": "Galaxy", "QSO": "Quasar", "STAR": "Star"}
+#: What headers call the classes of the labels 0, 1, 2.
+_CLASSES = ("GALAXY", "QSO", "STAR")
 
 
 def read_spectrum(path: PathLike) -> Spectra:
@@ -40,8 +40,8 @@ def read_spectrum(path: PathLike) -> Spectra:
         One row. `mask` is True where a pixel is not usable: ivar 0, NaN, any bit of LAMOST's
         and-mask, or FULLREJECT, NOSKY, BRIGHTSKY or NODATA of SDSS's; flux that is no number is
         interpolated. `snr` and `redshift` from the headers (S/N: SDSS SN_MEDIAN_ALL or the r band,
-        LAMOST SNRR; else the median of flux times the root of ivar); `label` 0 Galaxy, 1 Quasar,
-        2 Star, or -1 without such a class in the headers; `name` is that of the file.
+        LAMOST SNRR; else the median of flux times the root of ivar); `label` 0 GALAXY, 1 QSO, 2 STAR,
+        or -1 without such a class in the headers; `name` is that of the file.
 
     Raises
     ------
@@ -63,8 +63,8 @@ def read_spectrum(path: PathLike) -> Spectra:
     gaps = ~np.isfinite(one.flux)
     where = one.wavelength
     filled = np.where(gaps, np.interp(where, where[~gaps], one.flux[~gaps]), one.flux)
-    pixels = Resampled(filled, one.ivar, one.bad)
-    return _spectra([_Row(file, one, pixels)], one.wavelength, ())
+    row = _Row(file, one, filled, one.ivar, one.bad)
+    return _spectra([row], one.wavelength, ())
 
 
 def read_spectra(
@@ -135,7 +135,9 @@ def read_spectra(
 class _Row(NamedTuple):
     file: Path
     facts: OneSpectrum
-    pixels: Resampled
+    flux: NDArray[Any]
+    ivar: NDArray[Any]
+    mask: NDArray[np.bool_]
 
 
 def _read(path: Path) -> OneSpectrum:
@@ -161,28 +163,23 @@ def _on_grid(path: Path, grid: NDArray[np.float64], min_coverage: float) -> _Row
             f"it has usable pixels on {share:.0%} of {span}, wanted are {min_coverage:.0%}: "
             f"it covers {low:.0f}-{high:.0f}, {one.bad.mean():.0%} masked",
         )
-    return _Row(path, one, _single(pixels))
-
-
-def _single(pixels: Resampled) -> Resampled:
-    """Pixels in half the memory: there may be thousands of spectra."""
-    ivar = None if pixels.ivar is None else pixels.ivar.astype(np.float32)
-    return Resampled(pixels.flux.astype(np.float32), ivar, pixels.mask)
+    # Single precision at once: there may be thousands.
+    flux, ivar = (np.asarray(array, dtype=np.float32) for array in pixels[:2])
+    return _Row(path, one, flux, ivar, pixels.mask)
 
 
 def _spectra(rows: list[_Row], grid: NDArray[np.float64], failures: tuple[Failure, ...]) -> Spectra:
     shape = (len(rows), len(grid))
-    names = list(_CLASSES)
-    known = (names.index(r.facts.kind) if r.facts.kind in _CLASSES else -1 for r in rows)
+    known = (_CLASSES.index(r.facts.kind) if r.facts.kind in _CLASSES else -1 for r in rows)
     flux, ivar = np.empty(shape, np.float32), np.empty(shape, np.float32)
     mask = np.empty(shape, np.bool_)
     for i, row in enumerate(rows):
-        flux[i], ivar[i], mask[i] = row.pixels
+        flux[i], ivar[i], mask[i] = row.flux, row.ivar, row.mask
     return Spectra(
         flux,
         grid,
         label=np.fromiter(known, np.int64, len(rows)),
-        target_names=tuple(_CLASSES.values()),
+        target_names=_CLASSES,
         snr=np.array([r.facts.snr for r in rows], np.float64),
         redshift=np.array([r.facts.redshift for r in rows], np.float64),
         name=np.array([_stem(r.file) for r in rows], np.str_),
