@@ -42,12 +42,18 @@ def svg(figure: Figure, alt: str, name: str) -> Markup:
     text = buffer.getvalue()
     text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.DOTALL)
     text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", text)
+    text = re.sub(r' d="[^"]*"', _rounded, text)
     for color, paint in _PAINT.items():
         text = text.replace(color, paint)
     box = re.search(r'viewBox="[^"]*"', text)
     label = f'role="img" aria-label="{escape(alt)}"'
     # The old root holds a fixed size and the addresses of namespaces, which HTML does not need.
     return Markup(re.sub(r"<svg[^>]*>", f"<svg {box and box[0]} {label}>", text, count=1))
+
+
+def _rounded(path: re.Match[str]) -> str:
+    """A path with two decimals: a hundredth of a point is less than anyone sees."""
+    return re.sub(r"(\.\d\d)\d+", r"\1", path[0])
 
 
 def png_uri(image: np.ndarray) -> str:

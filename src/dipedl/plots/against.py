@@ -1,0 +1,165 @@
+"""Does trust follow what is known of the inputs, such as S/N or redshift."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import logit
+
+from ._canvas import COLORS, LINES, new_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["vacuity_against"]
+
+#: Fewer points than this are drawn one by one, more as hexagons.
+_SINGLE = 800
+_LEAST = 5
+_EDGE = 1e-6
+_TICKS = np.array([1e-5, 1e-4, 0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 0.9999, 1 - 1e-5])
+
+
+def vacuity_against(
+    sets: Mapping[str, tuple[ArrayLike, ArrayLike]],
+    *,
+    log: bool = False,
+    bins: int = 12,
+    xlabel: str | None = None,
+    legend: bool = True,
+    ax: Axes | None = None,
+) -> Axes:
+    """Vacuity against a quantity: median and 16-84 % band of each set over all the points.
+
+    Parameters
+    ----------
+    sets : mapping of str to (x, vacuity)
+        The quantity and the vacuity (both (n_i,)) by name of the class or set. Where x is NaN, or
+        not positive on a logarithmic axis, the input is left out, and the axes say how many are.
+    log : bool, default=False
+        Whether x is on a logarithmic axis.
+    bins : int, default=12
+        Of each set at most so many with as many inputs each, at least 5; a set with fewer than 5
+        has no line.
+    xlabel : str, optional
+        What x is.
+    legend : bool, default=True
+        Whether to name the sets.
+    ax : Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    Axes
+        Vacuity is stretched at both ends (log-odds): what lies within 0.000001 of 0 or 1 is drawn
+        there. Points of all sets are single dots up to 800, else hexagons, darker where there are
+        more.
+
+    Raises
+    ------
+    ValueError
+        If no set is given, lengths differ, a vacuity is outside [0, 1], or no input has an x.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dipedl.plots import vacuity_against
+    >>> snr = np.geomspace(3, 100, 50)
+    >>> ax = vacuity_against({"Galaxy": (snr, 1 / snr)}, log=True, xlabel="S/N")
+    >>> ax.get_xlabel(), ax.get_ylabel(), [line.get_label() for line in ax.lines]
+    ('S/N', 'vacuity', ['Galaxy'])
+    """
+    if not sets:
+        raise ValueError("sets must hold at least one set, got none; pass {'Galaxy': (snr, u)}")
+    pairs = {name: _checked(name, *pair) for name, pair in sets.items()}
+    kept = {name: _with_x(pair, log) for name, pair in pairs.items()}
+    lost = sum(len(pair[0]) for pair in pairs.values()) - sum(len(x) for x, _ in kept.values())
+    if not any(len(x) for x, _ in kept.values()):
+        needed = "finite and positive" if log else "finite"
+        raise ValueError(f"sets must hold at least one x that is {needed}, got none")
+    if ax is None:
+        ax = new_axes()
+    _points(ax, kept, log)
+    for i, (name, pair) in enumerate(kept.items()):
+        _band(ax, name, pair, bins, i)
+    low, high = ax.get_ylim()
+    ticks = _TICKS[(_log_odds(_TICKS) >= low) & (_log_odds(_TICKS) <= high)]
+    ax.set_yticks(_log_odds(ticks), [np.format_float_positional(t) for t in ticks])
+    ax.set(xlabel=xlabel, ylabel="vacuity")
+    if log:
+        ax.set_xscale("log")
+        _plain_ticks(ax)
+    if lost:
+        text = f"{lost:,} without a value left out"
+        ax.text(0.99, 1.01, text, ha="right", va="bottom", fontsize=8, transform=ax.transAxes)
+    if legend:
+        ax.legend()
+    return ax
+
+
+def _points(ax: Axes, sets: Mapping[str, tuple[np.ndarray, np.ndarray]], log: bool) -> None:
+    x, u = (np.concatenate([pair[i] for pair in sets.values()]) for i in range(2))
+    if len(x) <= _SINGLE:
+        for i, (own, vacuity) in enumerate(sets.values()):
+            color = COLORS[i % len(COLORS)]
+            ax.scatter(own, _log_odds(vacuity), s=7, alpha=0.4, color=color, linewidths=0)
+        return
+    scale: Literal["log", "linear"] = "log" if log else "linear"
+    hexagons = ax.hexbin(x, _log_odds(u), gridsize=(34, 22), xscale=scale, mincnt=1, linewidths=0)
+    counts = np.asarray(hexagons.get_array(), dtype=np.float64)
+    # One colour of many strengths, so that it can be that of the text on dark paper too.
+    shades = np.zeros((len(counts), 4))
+    shades[:, 3] = 0.06 + 0.34 * np.log(counts) / max(np.log(counts.max()), 1e-9)
+    hexagons.set_array(None)
+    hexagons.set_facecolor(list(map(tuple, shades)))
+    hexagons.set_edgecolor("none")
+
+
+def _band(ax: Axes, name: str, pair: tuple[np.ndarray, np.ndarray], bins: int, i: int) -> None:
+    x, u = pair
+    n = min(bins, len(x) // _LEAST)
+    if not n:
+        return
+    groups = np.array_split(np.argsort(x, kind="stable"), n)
+    at = np.array([np.median(x[rows]) for rows in groups])
+    low, middle, high = (
+        _log_odds(np.array([np.quantile(u[rows], share) for rows in groups]))
+        for share in (0.16, 0.5, 0.84)
+    )
+    color, line = COLORS[i % len(COLORS)], LINES[i % len(LINES)]
+    ax.plot(at, middle, label=name, color=color, linestyle=line, linewidth=2)
+    ax.fill_between(at, low, high, color=color, alpha=0.2, linewidth=0)
+
+
+def _log_odds(vacuity: np.ndarray) -> np.ndarray:
+    return np.asarray(logit(np.clip(vacuity, _EDGE, 1 - _EDGE)))
+
+
+def _plain_ticks(ax: Axes) -> None:
+    """Numbers such as 5, 10, 20 instead of powers of ten."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    ax.xaxis.set_minor_formatter(NullFormatter())
+
+
+def _with_x(pair: tuple[np.ndarray, np.ndarray], log: bool) -> tuple[np.ndarray, np.ndarray]:
+    x, u = pair
+    there = np.isfinite(x) & (x > 0) if log else np.isfinite(x)
+    return x[there], u[there]
+
+
+def _checked(name: str, x: ArrayLike, vacuity: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    across, u = np.asarray(x, dtype=np.float64), np.asarray(vacuity, dtype=np.float64)
+    if across.ndim != 1 or across.shape != u.shape:
+        raise ValueError(
+            f"sets[{name!r}] must be two 1-d arrays of one length, got shapes {across.shape} and "
+            f"{u.shape}; give every input an x, NaN where it is not known"
+        )
+    if not ((u >= 0) & (u <= 1)).all():
+        raise ValueError(f"sets[{name!r}] must have a vacuity in [0, 1] for every input")
+    return across, u

@@ -1,0 +1,128 @@
+"""One spectrum with its known lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..spectra.grid import LINES as REST
+from ._canvas import COLORS, new_axes
+from ._line_names import name_lines
+from ._smooth import outline, smoothed
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["spectrum_plot"]
+
+
+def spectrum_plot(
+    wavelength: ArrayLike,
+    flux: ArrayLike,
+    *,
+    redshift: float | None = None,
+    mask: ArrayLike | None = None,
+    smoothing: float = 4.0,
+    lines: Mapping[str, float] = REST,
+    color: str = COLORS[0],
+    ax: Axes | None = None,
+) -> Axes:
+    """One spectrum: a smoothed line over the raw flux, known lines marked at its redshift.
+
+    Parameters
+    ----------
+    wavelength : array-like, shape (p,)
+        Increasing, in Angstrom.
+    flux : array-like, shape (p,)
+        Flux density in any unit; NaN leaves a gap.
+    redshift : float, optional
+        Where the lines are marked; None or NaN: it is not known, and none is.
+    mask : array-like of bool, shape (p,), optional
+        True where flux was not measured: left out.
+    smoothing : float, default=4.0
+        Standard deviation in pixels of the Gaussian behind the smoothed line; 0 leaves it as it is.
+    lines : mapping of str to float
+        Rest wavelengths in Angstrom by name; those that fall into the range are named.
+    color : str, optional
+        Of the smoothed line.
+    ax : Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    Axes
+        Its raw line has no more points than can be seen, and the highest and lowest spikes of it
+        are cut; the smoothed line is whole.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not match, no pixel is finite and unmasked, or `smoothing` or `redshift` is
+        impossible.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dipedl.plots import spectrum_plot
+    >>> from dipedl.spectra import paper_grid
+    >>> grid = paper_grid()
+    >>> ax = spectrum_plot(grid, np.exp(-(((grid - 5578.4) / 20) ** 2)), redshift=1.0)
+    >>> [text.get_text() for text in ax.texts]  # in the order of their wavelengths
+    ['Mg II', '[O II]', 'Ca K', 'Ca H', 'Hδ', 'Hγ']
+    """
+    pixels, values = _checked(wavelength, flux, mask)
+    if not (np.isfinite(smoothing) and smoothing >= 0):
+        raise ValueError(f"smoothing must be finite and >= 0 pixels, got {smoothing!r}")
+    line = smoothed(values, smoothing)
+    if ax is None:
+        ax = new_axes()
+    low, high = _limits(values, line)
+    # Cut here, a spike does not run through the names above the spectrum.
+    raw = outline(pixels, np.clip(values, low, high))
+    ax.plot(*raw, color="black", alpha=0.25, linewidth=0.6)
+    ax.plot(pixels, line, color=color, linewidth=1.3)
+    ax.set(xlabel="wavelength in Å", ylabel="flux", xlim=(pixels[0], pixels[-1]))
+    ax.set_ylim(low, high)
+    if redshift is not None and np.isfinite(redshift):
+        name_lines(ax, _seen(lines, redshift))
+    return ax
+
+
+def _checked(
+    wavelength: ArrayLike, flux: ArrayLike, mask: ArrayLike | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Pixels, and flux with NaN where there is none."""
+    pixels = np.asarray(wavelength, dtype=np.float64)
+    values = np.array(flux, dtype=np.float64)
+    if pixels.ndim != 1 or values.shape != pixels.shape or not np.all(np.diff(pixels) > 0):
+        raise ValueError(
+            f"flux must have shape {pixels.shape}, one for each of the increasing wavelengths, got "
+            f"{values.shape}; pass one spectrum, with its pixels sorted"
+        )
+    if mask is not None:
+        hidden = np.asarray(mask, dtype=bool)
+        if hidden.shape != values.shape:
+            raise ValueError(f"mask must have shape {values.shape}, got {hidden.shape}")
+        values[hidden] = np.nan
+    values[~np.isfinite(values)] = np.nan
+    if np.isnan(values).all():
+        raise ValueError("flux must have at least one finite pixel that is not masked, got none")
+    return pixels, values
+
+
+def _limits(values: np.ndarray, line: np.ndarray) -> tuple[float, float]:
+    """From below to above the smoothed line and nearly all of the raw flux."""
+    raw = np.nanpercentile(values, [0.5, 99.5])
+    low, high = min(raw[0], np.nanmin(line)), max(raw[1], np.nanmax(line))
+    # A constant spectrum has no height of its own.
+    room = 0.06 * (high - low) or 0.06 * abs(high) or 1.0
+    return float(low - room), float(high + room)
+
+
+def _seen(lines: Mapping[str, float], redshift: float) -> dict[str, float]:
+    if redshift <= -1:
+        raise ValueError(f"redshift must be > -1, got {redshift!r}; pass None if it is not known")
+    return {name: rest * (1 + redshift) for name, rest in lines.items()}

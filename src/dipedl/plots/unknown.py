@@ -1,0 +1,226 @@
+"""Confusion matrix of a classifier that may say "unknown"."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..decisions.p_values import conformal_p_values
+from ._canvas import COLORS, figure_or_new
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["UnknownCounts", "unknown_counts", "unknown_matrix"]
+
+
+@dataclass(frozen=True, eq=False)
+class UnknownCounts:
+    """What became of known and of foreign inputs.
+
+    Attributes
+    ----------
+    counts : ndarray of int, shape (r, k + 1)
+        A row for each class, then for each foreign set; a column for each class, the last one is
+        "unknown".
+    rows : tuple of str, length r
+        Names of the rows.
+    classes : tuple of str, length k
+        Names of the classes.
+    threshold : float
+        Above this uncertainty an input is called unknown.
+    false_alarm_rate : float
+        Asked for.
+    n_held_out : int
+        Held-out known inputs behind the threshold.
+    """
+
+    counts: np.ndarray
+    rows: tuple[str, ...]
+    classes: tuple[str, ...]
+    threshold: float
+    false_alarm_rate: float
+    n_held_out: int
+
+    @property
+    def shares(self) -> np.ndarray:
+        """Shares of each row, shape (r, k + 1); NaN in a row without inputs."""
+        total = self.counts.sum(axis=1, keepdims=True)
+        with np.errstate(invalid="ignore"):
+            return np.asarray(self.counts / total)
+
+
+def unknown_counts(
+    y: ArrayLike,
+    proba: ArrayLike,
+    uncertainty: ArrayLike,
+    *,
+    held_out: ArrayLike,
+    false_alarm_rate: float = 0.05,
+    foreign: Mapping[str, tuple[ArrayLike, ArrayLike]] | None = None,
+    class_names: Sequence[str] | None = None,
+) -> UnknownCounts:
+    """Count predictions, and "unknown" where known held-out inputs are rarely as uncertain.
+
+    Parameters
+    ----------
+    y : array-like of int, shape (n,)
+        True class indices, 0..k-1.
+    proba : array-like, shape (n, k)
+        Class probabilities.
+    uncertainty : array-like, shape (n,)
+        Higher = less sure.
+    held_out : array-like, shape (m,)
+        Uncertainties of known inputs that nothing was fitted on and that are not among the n: the
+        threshold comes from them alone.
+    false_alarm_rate : float in (0, 1), default=0.05
+        Share of known inputs that may be called unknown, at most, on average over held-out rows.
+    foreign : mapping of str to (proba, uncertainty), optional
+        Answers to inputs of no class, by name of the set.
+    class_names : sequence of str, length k, optional
+        Default: 0..k-1.
+
+    Raises
+    ------
+    ValueError
+        If there are too few held-out inputs for the rate, or shapes do not match.
+
+    Notes
+    -----
+    An input is unknown if its conformal p-value is at most the rate, see
+    `dipedl.decisions.conformal_p_values`.
+
+    Examples
+    --------
+    >>> from dipedl.plots import unknown_counts
+    >>> P = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]]
+    >>> held_out = [0.0, 0.1, 0.2, 0.3]
+    >>> found = unknown_counts([0, 1, 1], P, [0.1, 0.2, 0.9], held_out=held_out,
+    ...                        false_alarm_rate=0.2, foreign={"stars": ([[0.5, 0.5]], [0.8])})
+    >>> found.threshold, found.rows
+    (0.3, ('0', '1', 'stars'))
+    >>> found.counts
+    array([[1, 0, 0],
+           [0, 1, 1],
+           [0, 0, 1]])
+    """
+    P = np.asarray(proba, dtype=np.float64)
+    truth = np.asarray(y)
+    if P.ndim != 2 or truth.shape != P.shape[:1]:
+        raise ValueError(
+            f"proba must have shape (n, k) with one label in y each, got {P.shape} and "
+            f"{truth.shape}; pass answers to labelled inputs"
+        )
+    k = P.shape[1]
+    names = tuple(map(str, range(k))) if class_names is None else tuple(class_names)
+    if len(names) != k:
+        raise ValueError(f"class_names must hold {k} names, got {len(names)}")
+    if not np.isin(truth, np.arange(k)).all():
+        raise ValueError(f"y must hold indices 0..{k - 1}, got {np.unique(truth).tolist()}")
+    known = np.asarray(held_out, dtype=np.float64)
+    threshold = _threshold(known, false_alarm_rate)
+    said = _said(P, uncertainty, known, false_alarm_rate)
+    rows = [np.bincount(said[truth == i], minlength=k + 1) for i in range(k)]
+    for name, (others, unsure) in (foreign or {}).items():
+        answers = np.asarray(others, dtype=np.float64)
+        if answers.ndim != 2 or answers.shape[1] != k:
+            raise ValueError(f"foreign[{name!r}] must have {k} columns, got {answers.shape}")
+        rows.append(np.bincount(_said(answers, unsure, known, false_alarm_rate), minlength=k + 1))
+    return UnknownCounts(
+        counts=np.stack(rows),
+        rows=(*names, *(foreign or {})),
+        classes=names,
+        threshold=threshold,
+        false_alarm_rate=false_alarm_rate,
+        n_held_out=len(known),
+    )
+
+
+def unknown_matrix(found: UnknownCounts, *, title: bool = True, ax: Axes | None = None) -> Axes:
+    """Confusion matrix with a column "unknown", and a row for each foreign set.
+
+    Parameters
+    ----------
+    found : UnknownCounts
+        From `unknown_counts`.
+    title : bool, default=True
+        Whether to say above it where the threshold comes from.
+    ax : Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    Axes
+        Each cell has its count and, as its colour and below, its share of the row. Colours are of
+        two kinds: blue where a known class is named, orange for unknown.
+
+    Examples
+    --------
+    >>> from dipedl.plots import unknown_counts, unknown_matrix
+    >>> found = unknown_counts([0, 1], [[0.9, 0.1], [0.2, 0.8]], [0.1, 0.9],
+    ...                        held_out=[0.1, 0.2, 0.3, 0.4], false_alarm_rate=0.2)
+    >>> ax = unknown_matrix(found)
+    >>> [label.get_text() for label in ax.get_xticklabels()]
+    ['0', '1', 'unknown']
+    """
+    from matplotlib.patches import Rectangle
+
+    n_rows, n_columns = found.counts.shape
+    if ax is None:
+        size = (1.6 + 1.1 * n_columns, 1.3 + 0.55 * n_rows)
+        ax = figure_or_new(None, size).add_subplot()
+    for i, j in np.ndindex(n_rows, n_columns):
+        share = float(found.shares[i, j])
+        color = COLORS[1] if j == n_columns - 1 else COLORS[0]
+        strength = 0.0 if np.isnan(share) else 0.6 * share
+        corner = (j - 0.48, i - 0.47)
+        ax.add_patch(Rectangle(corner, 0.96, 0.94, facecolor=color, alpha=strength, linewidth=0))
+        ax.text(j, i, _cell(int(found.counts[i, j]), share), ha="center", va="center", fontsize=9)
+    ax.set(xlim=(-0.5, n_columns - 0.5), ylim=(n_rows - 0.5, -0.5), xlabel="called", ylabel="true")
+    ax.set_xticks(range(n_columns), [*found.classes, "unknown"])
+    ax.set_yticks(range(n_rows), found.rows)
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    k = len(found.classes)
+    if n_rows > k:
+        ax.axhline(k - 0.5, color="black", linewidth=0.8, alpha=0.5)
+    if title:
+        ax.set_title(
+            f"unknown: uncertainty above {found.threshold:.3g}, which {found.false_alarm_rate:.0%} "
+            f"of\n{found.n_held_out:,} known held-out inputs may exceed",
+            fontsize="small",
+        )
+    return ax
+
+
+def _threshold(held_out: np.ndarray, rate: float) -> float:
+    """The largest uncertainty that is not rare: ``p > rate`` up to it and not beyond."""
+    if not 0 < rate < 1:
+        raise ValueError(f"false_alarm_rate must be in (0, 1), got {rate!r}; 0.05 is common")
+    # The count is a float product: 0.05 * 20 must give 1.
+    may_exceed = int(np.floor(rate * (len(held_out) + 1) + 1e-9))
+    if may_exceed < 1:
+        raise ValueError(
+            f"held_out must hold at least {int(np.ceil(1 / rate)) - 1} uncertainties for a "
+            f"false-alarm rate of {rate:g}, got {len(held_out)}; hold out more, or allow more"
+        )
+    return float(np.sort(held_out)[-may_exceed])
+
+
+def _said(P: np.ndarray, unsure: ArrayLike, held_out: np.ndarray, rate: float) -> np.ndarray:
+    """Column of each input."""
+    u = np.asarray(unsure, dtype=np.float64)
+    if u.shape != P.shape[:1]:
+        raise ValueError(
+            f"uncertainty must have shape {P.shape[:1]}, one for each row of proba, got {u.shape}"
+        )
+    rare = conformal_p_values(-u, -held_out) <= rate + 1e-12
+    return np.asarray(np.where(rare, P.shape[1], P.argmax(axis=1)))
+
+
+def _cell(count: int, share: float) -> str:
+    return f"{count:,}" if np.isnan(share) else f"{count:,}\n{share:.1%}"
