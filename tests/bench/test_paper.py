@@ -8,7 +8,7 @@ def test_golden_cells():
     assert dip["brier_id"] == Published(0.0081, 0.0005)
     assert dip["brier_ood/kmnist"] == Published(0.0013, 0.0002)
     assert published("mnist", "EDL")["accuracy"] == Published(0.9166, 0.0498)
-    assert published("lamost", "EDL")["auroc/star"] == Published(0.4934, 0.1710)
+    assert published("lamost", "EDL")["auroc/stars"] == Published(0.4934, 0.1710)
     assert published("gamma_mnist", "10")["brier_ood/kmnist"].mean == 0.0034
     assert published("sigma_mnist", "inf")["auroc/kmnist"] == Published(0.5016, 0.0031)
     assert published("ablation_mnist", "2b")["auroc/omniglot"] == Published(0.5299, None)

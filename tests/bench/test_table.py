@@ -166,7 +166,10 @@ def test_json_holds_every_cell(tmp_path):
     for method in data["methods"]:
         of_method = [r for r in rows if r["method"] == method["method"]]
         assert method["seeds"] == [10, 20]
-        assert set(method["cells"]) == set(of_method[0]["metrics"])
+        assert set(method["cells"]) == {*of_method[0]["metrics"], "worst_recall"}
+        worst = method["cells"].pop("worst_recall")
+        recalls = [[r["metrics"][f"recall_{i}"] for i in range(10)] for r in of_method]
+        assert worst["values"] == [min(r) for r in recalls] and worst["ci95_images"] is None
         for name, cell in method["cells"].items():
             values = [r["metrics"][name] for r in of_method]
             assert cell["values"] == values and cell["n"] == 2
@@ -178,4 +181,4 @@ def test_json_holds_every_cell(tmp_path):
     assert data["methods"][2]["cells"]["accuracy"]["paper"] is None
     assert table.columns()["kmnist"] == ("auroc/kmnist", "aupr/kmnist", "brier_ood/kmnist")
     every = {n for extra in (False, True) for names in table.columns(extra).values() for n in names}
-    assert every == set(dip)
+    assert every == {n for n in dip if not n.startswith("recall_")} | {"worst_recall"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from .cells import Cell
-from .table import RULE, BenchTable, Line
+from .table import BenchTable, Line
 from .wording import (
     difference,
     differences,
@@ -21,20 +21,23 @@ __all__ = ["grid", "markdown"]
 
 def markdown(table: BenchTable) -> str:
     """All tables of a suite: by set, metrics beyond the paper's, costs, and why numbers differ."""
-    blocks = [f"## {table.suite}, profile {table.profile}", _seeds(table)]
+    blocks = [f"## {table.suite}, profile {table.profile}"]
+    blocks += [table.note, _seeds(table)] if table.note else [_seeds(table)]
     for extra in (False, True):
         for split, names in table.columns(extra).items():
-            heading = f"### {_heading(table, split, extra)}"
-            blocks += [heading, _by_method(table.lines_on(split), names)]
+            if names:
+                heading = f"### {_heading(table, split, extra)}"
+                blocks += [heading, _by_method(table, split, names)]
     blocks += ["### Cost of one seed", _costs(table)]
     why = list(_why(table))
     if why:
         blocks += ["### Where ours differs from the paper", "\n".join(why)]
-    return "\n\n".join([*blocks, _escaped(RULE)]) + "\n"
+    return "\n\n".join([*blocks, _escaped(table.rule)]) + "\n"
 
 
 def _heading(table: BenchTable, split: str, extra: bool) -> str:
-    return set_heading(table, split) + (" (not in the paper)" if extra else "")
+    more = " (not in the paper)" if table.beside_paper else " (more)"
+    return set_heading(table, split) + (more if extra else "")
 
 
 def _seeds(table: BenchTable) -> str:
@@ -42,9 +45,13 @@ def _seeds(table: BenchTable) -> str:
     return f"Seeds {', '.join(map(str, seeds))}."
 
 
-def _by_method(lines: Iterable[Line], names: Sequence[str]) -> str:
-    rows = [[line.title, *(_cell(line.cells.get(name)) for name in names)] for line in lines]
-    return grid(["method", *map(metric_title, names)], rows)
+def _by_method(table: BenchTable, split: str, names: Sequence[str]) -> str:
+    heads = ["method", *(metric_title(name, classes=table.classes) for name in names)]
+    return grid(heads, [_line(line, names) for line in table.lines_on(split)])
+
+
+def _line(line: Line, names: Sequence[str]) -> list[str]:
+    return [line.title, *(_cell(line.cells.get(name)) for name in names)]
 
 
 def _cell(cell: Cell | None) -> str:

@@ -11,8 +11,17 @@ from .wording import duration, measured, metric_list, number, printed, set_title
 
 __all__ = ["HIGHER", "headline", "receipts", "trivial_sentences"]
 
-#: Metrics of which more is better; of all others less is.
-HIGHER = ("accuracy", "auroc", "aupr", "aupr_in", "auroc_confidence")
+#: Metrics of which more is better, and `recall` of any class; of all others less is.
+HIGHER = (
+    "accuracy",
+    "balanced_accuracy",
+    "worst_recall",
+    "errors_avoided_10",
+    "auroc",
+    "aupr",
+    "aupr_in",
+    "auroc_confidence",
+)
 _METHOD = "dip-edl"
 
 
@@ -62,7 +71,8 @@ def met(name: str, cell: Cell) -> bool:
 
 def is_higher_better(name: str) -> bool:
     """Direction of a metric such as ``auroc/kmnist``."""
-    return name.partition("/")[0] in HIGHER
+    kind = name.partition("/")[0]
+    return kind in HIGHER or kind.startswith("recall_")
 
 
 def _better_ranked(line: Line, table: BenchTable) -> Iterator[str]:
@@ -77,21 +87,23 @@ def _better_ranked(line: Line, table: BenchTable) -> Iterator[str]:
         ]
         if better:
             yield (
-                f"On {set_title(ood)} its AUROC of {number(ours)} is below that of: "
+                f"On {set_title(ood, table.suite)} its AUROC of {number(ours)} is below that of: "
                 f"{', '.join(better)}."
             )
 
 
 def trivial_sentences(table: BenchTable) -> list[str]:
     """What the best detector without a model reaches on each set."""
-    return [_best_trivial(table.trivial, ood) for ood in table.ood] if table.trivial else []
+    if not table.trivial:
+        return []
+    return [_best_trivial(table.trivial, ood, table.suite) for ood in table.ood]
 
 
-def _best_trivial(lines: Sequence[Line], ood: str) -> str:
+def _best_trivial(lines: Sequence[Line], ood: str, suite: str) -> str:
     name = f"auroc/{ood}"
     best = max(lines, key=lambda line: line.cells[name].mean)
     value = best.cells[name].mean
-    return f"{set_title(ood)}: “{best.title}” has an AUROC of {number(value)}."
+    return f"{set_title(ood, suite)}: “{best.title}” has an AUROC of {number(value)}."
 
 
 def receipts(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:

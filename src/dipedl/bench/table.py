@@ -6,16 +6,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from .cells import Cell, cell_over_seeds
+from .columns import columns, worst_recalls
+from .cost import Cost, cost_of
 from .differences import explanation
-from .paper import published_rows, same_method
+from .paper import published, published_rows, same_method
+from .scores import OOD_PREFIX, SHIFTED_PREFIX
+from .suite_facts import data_note, is_ours, suite_facts
 
 __all__ = [
     "RULE",
     "BenchTable",
-    "Cost",
     "Line",
     "bench_table",
     "latest",
@@ -29,38 +30,11 @@ RULE = (
     "two standard deviations from the paper's, where the standard deviation is sqrt(ours² + "
     "paper's²); half a unit of the paper's last decimal is allowed on top."
 )
-#: Data that the paper has no numbers of.
-_OF_OURS = ("colour-digits",)
-_KNOWN = ("accuracy", "brier_id")
-_ABROAD = ("auroc", "aupr", "brier_ood")
-_KNOWN_EXTRA = ("nll", "ece", "adaptive_ece")
-_ABROAD_EXTRA = ("aupr_in", "fpr95")
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What a method cost a seed, with all its parts, as if it had shared none; means over seeds.
-
-    Attributes
-    ----------
-    train_seconds, score_seconds : float
-        Wall time to train, and to answer all splits.
-    cpu_seconds : float
-        Processor time of both, over all cores.
-    peak_memory_mb : float
-        Largest memory of the process, in MiB; the largest over seeds.
-    forward_passes : int
-        Passes of a network for one answer.
-    n_parameters : int or None
-        Trained numbers.
-    """
-
-    train_seconds: float
-    score_seconds: float
-    cpu_seconds: float
-    peak_memory_mb: float
-    forward_passes: int
-    n_parameters: int | None
+_SPREAD = "± is the population standard deviation over seeds."
+_REJECTION = (
+    "Errors avoided (10 %): the share of all errors that lie among the tenth of the rows with the "
+    "largest uncertainty."
+)
 
 
 @dataclass(frozen=True)
@@ -86,11 +60,15 @@ class BenchTable:
     ood : tuple of str
         OOD sets.
     n : mapping of str to int
-        Images in each split, by name: "validation", "test", "ood/<name>".
+        Rows of each split, by name: "validation", "test", "ood/<name>", "shifted/<name>".
     lines : tuple of Line
         The paper's methods in its order, then the others in the order in which they were run.
     trivial : tuple of Line
         Detectors that need no model, see `dipedl.bench.trivial`.
+    shifted : tuple of str
+        Sets of labelled rows from elsewhere.
+    note : str
+        What the data are, where they could be taken for others.
     """
 
     suite: str
@@ -99,18 +77,38 @@ class BenchTable:
     n: Mapping[str, int]
     lines: tuple[Line, ...]
     trivial: tuple[Line, ...] = ()
+    shifted: tuple[str, ...] = ()
+    note: str = ""
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes by number; empty where none are told."""
+        return suite_facts(self.suite).classes
+
+    @property
+    def beside_paper(self) -> bool:
+        """Whether any cell has a number of the paper beside it."""
+        return any(cell.paper for line in self.lines for cell in line.cells.values())
+
+    @property
+    def rule(self) -> str:
+        """How a cell is to be read."""
+        rule = RULE if self.beside_paper else _SPREAD
+        rejects = any("errors_avoided_10" in line.cells for line in self.lines)
+        return f"{rule} {_REJECTION}" if rejects else rule
 
     def lines_on(self, split: str) -> tuple[Line, ...]:
         """Lines that have numbers on a set; the trivial detectors do not classify."""
-        return self.lines + (self.trivial if split else ())
+        return self.lines + (self.trivial if split in self.ood else ())
 
     def columns(self, extra: bool = False) -> dict[str, tuple[str, ...]]:
-        """Metrics by the set they are measured on: "" for known images, then each OOD set.
+        """Metrics by the set they are measured on, see `dipedl.bench.columns`.
 
-        With `extra` those which the paper does not print.
+        The sets are "" for the known rows, each OOD set by its name, and ``shifted/<name>`` for
+        each labelled set from elsewhere. With `extra` those that the paper does not print.
         """
-        known, abroad = (_KNOWN_EXTRA, _ABROAD_EXTRA) if extra else (_KNOWN, _ABROAD)
-        return {"": known} | {s: tuple(f"{name}/{s}" for name in abroad) for s in self.ood}
+        there = (name for line in self.lines for name in line.cells)
+        return columns(suite_facts(self.suite), self.ood, self.shifted, there, extra=extra)
 
     def unexplained(self) -> list[tuple[Line, str]]:
         """Cells that differ from the paper's and say not why."""
@@ -127,7 +125,9 @@ class BenchTable:
             "suite": self.suite,
             "profile": self.profile,
             "n": dict(self.n),
-            "rule": RULE,
+            "rule": self.rule,
+            "note": self.note,
+            "classes": list(self.classes),
             "methods": [_line_json(line) for line in self.lines],
             "trivial": [_line_json(line) for line in self.trivial],
         }
@@ -173,11 +173,26 @@ def bench_table(rows: Iterable[Mapping[str, Any]]) -> BenchTable:
     for row in kept:
         methods.setdefault(row["method"], []).append(row)
     lines = [_line(of_method) for of_method in methods.values()]
-    order = list(published_rows(kinds[0][0]))
+    order = list(published_rows(_names_of(kinds[0][0])))
     lines.sort(key=lambda line: order.index(line.paper) if line.paper else len(order))
     sizes = kept[0]["n"]
-    ood = tuple(s.removeprefix("ood/") for s in sizes if s.startswith("ood/"))
-    return BenchTable(*kinds[0], ood=ood, n=sizes, lines=tuple(lines))
+    return BenchTable(
+        *kinds[0],
+        ood=_named(sizes, OOD_PREFIX),
+        n=sizes,
+        lines=tuple(lines),
+        shifted=_named(sizes, SHIFTED_PREFIX),
+        note=data_note(kept[0]),
+    )
+
+
+def _named(splits: Iterable[str], prefix: str) -> tuple[str, ...]:
+    return tuple(s.removeprefix(prefix) for s in splits if s.startswith(prefix))
+
+
+def _names_of(suite: str) -> str:
+    """The suite out of whose table in the paper the methods of a suite are."""
+    return suite_facts(suite).methods_of or suite
 
 
 def latest(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -205,15 +220,14 @@ def latest_by(rows: Iterable[Mapping[str, Any]], keys: tuple[str, ...]) -> list[
 def paper_suite(rows: Iterable[Mapping[str, Any]]) -> str:
     """The suite whose tables in the paper are of the same data as the rows; "" if none is."""
     row = next(iter(rows))
-    seen = row.get("config", {}).get("data", {}).get("dataset")
-    return "" if seen in _OF_OURS else str(row["suite"])
+    return "" if is_ours(row) else str(row["suite"])
 
 
 def paper_row(suite: str, method: str) -> str | None:
     """The paper's name of a method or of a variant of it, as ``edl-published`` of ``EDL``."""
     words = method.replace("_", "-").split("-")
     for length in range(len(words), 0, -1):
-        for name in published_rows(suite):
+        for name in published_rows(_names_of(suite)):
             if same_method("".join(words[:length]), name):
                 return name
     return None
@@ -221,13 +235,15 @@ def paper_row(suite: str, method: str) -> str | None:
 
 def _line(rows: Sequence[Mapping[str, Any]]) -> Line:
     row = rows[-1]
+    # rows that were scored before a metric was there do not have it
+    names = [name for name in row["metrics"] if all(name in r["metrics"] for r in rows)]
     return Line(
         name=row["method"],
         title=row["title"],
-        cells={name: _cell(rows, name) for name in row["metrics"]},
+        cells={name: _cell(rows, name) for name in names} | dict(worst_recalls(rows, names)),
         seeds=tuple(r["seed"] for r in rows),
         paper=paper_row(row["suite"], row["method"]),
-        cost=_cost(rows),
+        cost=cost_of(rows),
     )
 
 
@@ -238,22 +254,8 @@ def _cell(rows: Sequence[Mapping[str, Any]], name: str) -> Cell:
         [row["metrics"][name] for row in rows],
         [row["intervals"][name] for row in rows if name in row["intervals"]],
         baseline=rows[-1]["baselines"].get(name),
-        paper=published_rows(suite)[row].get(name) if row and paper_suite(rows) else None,
+        paper=published(paper_suite(rows), row).get(name) if row else None,
         why=explanation(suite, profile, method, name),
-    )
-
-
-def _cost(rows: Sequence[Mapping[str, Any]]) -> Cost:
-    def mean(kind: str, *steps: str) -> float:
-        return float(np.mean([sum(row[kind][step] for step in steps) for row in rows]))
-
-    return Cost(
-        train_seconds=mean("seconds", "train"),
-        score_seconds=mean("seconds", "score"),
-        cpu_seconds=mean("cpu_seconds", "train", "score"),
-        peak_memory_mb=max(row["peak_memory_mb"] for row in rows),
-        forward_passes=rows[-1]["forward_passes"],
-        n_parameters=rows[-1]["n_parameters"],
     )
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from .cells import Cell
+from .scores import SHIFTED_PREFIX
+from .suite_facts import suite_facts
 from .table import BenchTable
 
 __all__ = [
@@ -25,20 +27,26 @@ __all__ = [
 ]
 
 _SETS = {
-    "": "Known images",
     "kmnist": "K-MNIST",
     "omniglot": "Omniglot (as published)",
     "omniglot_inverted": "Omniglot (inverted)",
     "cifar100": "CIFAR-100",
     "svhn": "SVHN",
     "gtsrb": "GTSRB (third-party 32x32 resize)",
+    "stars": "Stars (semi-real)",
+    "supernovae": "Supernovae (real, noise added)",
+    "real_stars": "Stars (real)",
+    "real": "Real galaxies and quasars",
 }
 _METRICS = {
     "accuracy": "accuracy",
+    "balanced_accuracy": "balanced accuracy",
+    "worst_recall": "worst recall",
     "brier_id": "Brier",
     "nll": "NLL",
     "ece": "ECE",
     "adaptive_ece": "adaptive ECE",
+    "errors_avoided_10": "errors avoided (10 %)",
     "auroc": "AUROC",
     "aupr": "AUPR",
     "aupr_in": "AUPR, ID positive",
@@ -59,34 +67,57 @@ class Difference:
     sentence: str
 
 
-def metric_title(name: str, *, with_set: bool = False) -> str:
-    """Title of a metric such as ``auroc/kmnist``, with its set if asked for."""
+def metric_title(
+    name: str, *, with_set: bool = False, suite: str = "", classes: Sequence[str] = ()
+) -> str:
+    """Title of a metric such as ``auroc/kmnist``, with its set if asked for.
+
+    `suite` and `classes` say how sets and classes are called where that is not the same everywhere.
+    """
     kind, _, split = name.partition("/")
-    title = _METRICS.get(kind, kind)
-    return f"{title}, {set_title(split)}" if with_set and split else title
+    title = _METRICS.get(kind) or _recall_title(kind, classes)
+    return f"{title}, {set_title(split, suite)}" if with_set and split else title
 
 
-def metric_list(names: Iterable[str]) -> str:
+def _recall_title(kind: str, classes: Sequence[str]) -> str:
+    number_of = kind.removeprefix("recall_")
+    if number_of == kind or not number_of.isdigit():
+        return kind
+    i = int(number_of)
+    return f"recall of {classes[i] if i < len(classes) else f'class {i}'}"
+
+
+def metric_list(names: Iterable[str], suite: str = "", classes: Sequence[str] = ()) -> str:
     """Metrics in words, by set, as ``accuracy, Brier; on K-MNIST AUROC, AUPR``."""
     found: dict[str, list[str]] = {}
     for name in names:
-        found.setdefault(name.partition("/")[2], []).append(metric_title(name))
-    parts = ((f"on {set_title(split)} " if split else "", kinds) for split, kinds in found.items())
+        title = metric_title(name, classes=classes)
+        found.setdefault(name.partition("/")[2], []).append(title)
+    parts = (
+        (f"on {set_title(split, suite)} " if split else "", kinds) for split, kinds in found.items()
+    )
     return "; ".join(where + ", ".join(kinds) for where, kinds in parts)
 
 
-def set_title(name: str) -> str:
-    """Title of a set; its own name if it has no other."""
-    return _SETS.get(name, name)
+def set_title(name: str, suite: str = "") -> str:
+    """Title of a set, that of the known rows for ""; its own name if it has no other."""
+    facts = suite_facts(suite)
+    if not name:
+        return f"Known {facts.rows}"
+    name = name.removeprefix(SHIFTED_PREFIX)
+    return (facts.titles or {}).get(name) or _SETS.get(name, name)
 
 
 def set_heading(table: BenchTable, name: str) -> str:
     """Title of a set with what is needed to read its numbers."""
+    title, rows = set_title(name, table.suite), suite_facts(table.suite).rows
     if not name:
-        return f"{set_title(name)}: {table.n['test']:,} of the test set"
+        return f"{title}: {table.n['test']:,} of the test set"
+    if name.startswith(SHIFTED_PREFIX):
+        return f"{title}: {table.n[name]:,} {rows} with known classes, from elsewhere"
     n_in, n_out = table.n["test"], table.n[f"ood/{name}"]
     guessing = number(n_out / (n_in + n_out))
-    return f"{set_title(name)}: {n_out:,} images; AUPR of guessing {guessing}"
+    return f"{title}: {n_out:,} {rows}; AUPR of guessing {guessing}"
 
 
 def number(value: float | None) -> str:
@@ -138,4 +169,5 @@ def differences(table: BenchTable) -> Iterator[Difference]:
             if cell.differs:
                 found.setdefault(cell.why or UNEXPLAINED, []).append(name)
         for sentence, names in found.items():
-            yield Difference(line.title, metric_list(names), sentence)
+            where = metric_list(names, table.suite, table.classes)
+            yield Difference(line.title, where, sentence)

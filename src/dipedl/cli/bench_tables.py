@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..bench.cells import Cell
-from ..bench.table import RULE, BenchTable, Line
+from ..bench.table import BenchTable, Line
 from ..bench.wording import (
     difference,
     differences,
@@ -58,9 +58,13 @@ class Column:
 
 def print_bench_table(console: Console, table: BenchTable, *, intervals: bool = False) -> None:
     """All tables of a suite: by set, metrics beyond the paper's, costs, and why numbers differ."""
+    if table.note:
+        console.print()
+        console.print(Text(table.note))
     for split, names in table.columns().items():
         _title(console, set_heading(table, split))
-        print_lines(console, table.lines_on(split), names, intervals)
+        lines = table.lines_on(split)
+        print_lines(console, lines, names, intervals, classes=table.classes)
     _print_extra(console, table)
     _print_costs(console, table)
     _print_notes(console, table)
@@ -72,33 +76,37 @@ def print_lines(
     names: Sequence[str],
     intervals: bool = False,
     label: str = "method",
+    classes: Sequence[str] = (),
 ) -> None:
     """Lines of a table or of a sweep: ours, the paper's and the difference."""
-    columns = list(_beside(lines, names))
+    heads = [metric_title(name, classes=classes) for name in names]
+    columns = list(_beside(lines, names, heads))
     if intervals or sum(c.width for c in columns) > console.width - _front(label, _titles(lines)):
-        columns = list(_below(lines, names, intervals))
+        columns = list(_below(lines, names, heads, intervals))
     print_columns(console, label, _titles(lines), columns)
 
 
-def _beside(lines: Sequence[Line], names: Sequence[str]) -> Iterator[Column]:
-    for name in names:
+def _beside(lines: Sequence[Line], names: Sequence[str], heads: Sequence[str]) -> Iterator[Column]:
+    for name, head in zip(names, heads, strict=True):
         cells = [line.cells.get(name) for line in lines]
-        yield Column(metric_title(name), _aligned([measured(cell) for cell in cells]))
+        yield Column(head, _aligned([measured(cell) for cell in cells]))
         if any(cell and cell.paper for cell in cells):
             yield Column("paper", [printed(cell) for cell in cells])
             yield Column("diff.", [difference(cell) for cell in cells])
 
 
-def _below(lines: Sequence[Line], names: Sequence[str], intervals: bool) -> Iterator[Column]:
+def _below(
+    lines: Sequence[Line], names: Sequence[str], heads: Sequence[str], intervals: bool
+) -> Iterator[Column]:
     kinds = [_kinds([line.cells.get(name) for name in names], intervals) for line in lines]
     if any(len(kind) > 1 for kind in kinds):
         yield Column("", ["\n".join(kind) for kind in kinds])
-    for name in names:
+    for name, head in zip(names, heads, strict=True):
         stacks = [
             "\n".join(_SHOWN[kind](line.cells.get(name)) for kind in of_line)
             for line, of_line in zip(lines, kinds, strict=True)
         ]
-        yield Column(metric_title(name), _aligned(stacks))
+        yield Column(head, _aligned(stacks))
 
 
 def _kinds(cells: Sequence[Cell | None], intervals: bool) -> list[str]:
@@ -137,19 +145,20 @@ _SHOWN: dict[str, Callable[[Cell | None], str]] = {
 
 
 def _print_extra(console: Console, table: BenchTable) -> None:
-    _title(console, "Not in the paper; means over seeds")
+    _title(console, f"{'Not in the paper' if table.beside_paper else 'More'}; means over seeds")
     lines = [*table.lines, *table.trivial]
     columns = [
-        Column(_stacked_head(name), [_mean(line.cells.get(name)) for line in lines])
+        Column(_stacked_head(name, table), [_mean(line.cells.get(name)) for line in lines])
         for names in table.columns(extra=True).values()
         for name in names
     ]
     print_columns(console, "method", _titles(lines), columns)
 
 
-def _stacked_head(name: str) -> str:
+def _stacked_head(name: str, table: BenchTable) -> str:
     """Metric and set below one another."""
-    return metric_title(name, with_set=True).replace(", ", "\n").replace(" (", "\n(")
+    title = metric_title(name, with_set=True, suite=table.suite, classes=table.classes)
+    return title.replace(", ", "\n").replace(" (", "\n(")
 
 
 def _mean(cell: Cell | None) -> str:
@@ -180,7 +189,7 @@ def _print_notes(console: Console, table: BenchTable) -> None:
         note = f"* {entry.method}, {entry.where}: {entry.sentence}"
         console.print(Padding(Text(note), (0, 0, 0, 2)))
     console.print()
-    console.print(Text(RULE))
+    console.print(Text(table.rule))
 
 
 def print_columns(

@@ -1,0 +1,53 @@
+"""What a method cost: the last columns of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Cost", "cost_of"]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a method cost a seed, with all its parts, as if it had shared none; means over seeds.
+
+    Attributes
+    ----------
+    train_seconds, score_seconds : float
+        Wall time to train, and to answer all splits.
+    cpu_seconds : float
+        Processor time of both, over all cores.
+    peak_memory_mb : float
+        Largest memory of the process, in MiB; the largest over seeds.
+    forward_passes : int
+        Passes of a network for one answer.
+    n_parameters : int or None
+        Trained numbers.
+    """
+
+    train_seconds: float
+    score_seconds: float
+    cpu_seconds: float
+    peak_memory_mb: float
+    forward_passes: int
+    n_parameters: int | None
+
+
+def cost_of(rows: Sequence[Mapping[str, Any]]) -> Cost:
+    """Means over the rows of a method, one a seed."""
+
+    def mean(kind: str, *steps: str) -> float:
+        return float(np.mean([sum(row[kind][step] for step in steps) for row in rows]))
+
+    return Cost(
+        train_seconds=mean("seconds", "train"),
+        score_seconds=mean("seconds", "score"),
+        cpu_seconds=mean("cpu_seconds", "train", "score"),
+        peak_memory_mb=max(row["peak_memory_mb"] for row in rows),
+        forward_passes=rows[-1]["forward_passes"],
+        n_parameters=rows[-1]["n_parameters"],
+    )
