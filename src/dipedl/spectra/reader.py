@@ -40,8 +40,8 @@ def read_spectrum(path: PathLike) -> Spectra:
         One row. `mask` is True where a pixel is not usable: ivar 0, NaN, any bit of LAMOST's
         and-mask, or FULLREJECT, NOSKY, BRIGHTSKY or NODATA of SDSS's; flux that is no number is
         interpolated. `snr` and `redshift` from the headers (S/N: SDSS SN_MEDIAN_ALL or the r band,
-        LAMOST SNRR; else the median of flux times the root of ivar); `label` 0 GALAXY, 1 QSO, 2 STAR,
-        or -1 without such a class in the headers; `name` is that of the file.
+        LAMOST SNRR; else the median of flux times the root of ivar); `label` 0 GALAXY, 1 QSO,
+        2 STAR, or -1 without such a class in the headers; `name` is that of the file.
 
     Raises
     ------

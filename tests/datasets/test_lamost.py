@@ -1,0 +1,332 @@
+import hashlib
+import io
+import sys
+import tarfile
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+import pytest
+
+pytest.importorskip("astropy")
+
+from dipedl.datasets import _download, lamost_spectra, load_lamost
+from dipedl.datasets._download import download
+from fits_writers import write_paper
+
+CONTENT = bytes(range(256)) * 400  # 102,400 bytes
+GALAXIES, QUASARS, STARS = 14, 6, 25
+
+
+class RangeServer(ThreadingHTTPServer):
+    """Serves `content` with ranges, and hangs up after `cut` bytes of each of the first answers."""
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.content, self.tag = CONTENT, '"one"'
+        self.cuts, self.asked = [], []
+        self.ranges = True
+        self.url = f"http://127.0.0.1:{self.server_address[1]}/spectra.tar"
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        server, asked = self.server, self.headers["Range"]
+        server.asked.append(asked)
+        content, start = server.content, 0
+        if server.ranges and asked and self.headers["If-Range"] == server.tag:
+            start = int(asked.removeprefix("bytes=").rstrip("-"))
+        if content is None:
+            self.send_error(404)
+            return
+        if asked and start >= len(content):
+            self.send_response(416)
+            self.send_header("Content-Range", f"bytes */{len(content)}")
+            self.end_headers()
+            return
+        self.send_response(206 if start else 200)
+        if start:
+            self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
+        if server.tag:
+            self.send_header("ETag", server.tag)
+        self.send_header("Content-Length", str(len(content) - start))
+        self.end_headers()
+        cut = server.cuts.pop(0) if server.cuts else None
+        self.wfile.write(content[start:][:cut])
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def server(monkeypatch):
+    monkeypatch.setattr(_download, "PAUSE", 0.0)
+    server = RangeServer()
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+# the download
+
+
+def test_what_breaks_off_goes_on_where_it_did(server, tmp_path):
+    server.cuts = [10_000, 30_000]
+    download(server.url, tmp_path / "sub" / "a.tar")
+    assert (tmp_path / "sub" / "a.tar").read_bytes() == CONTENT
+    assert server.asked == [None, "bytes=10000-", "bytes=40000-"]
+    assert [p.name for p in (tmp_path / "sub").iterdir()] == ["a.tar"]
+
+
+def test_so_does_a_later_call(server, tmp_path, monkeypatch):
+    monkeypatch.setattr(_download, "ROUNDS", 1)
+    server.cuts = [50_000, 0]
+    with pytest.raises(ConnectionError, match=r"0\.1 MB of it are kept in .*a\.tar\.part'"):
+        download(server.url, tmp_path / "a.tar")
+    assert not (tmp_path / "a.tar").exists()
+    download(server.url, tmp_path / "a.tar")
+    assert (tmp_path / "a.tar").read_bytes() == CONTENT
+    assert server.asked == [None, "bytes=50000-", "bytes=50000-"]
+
+
+def test_another_file_at_the_address_is_downloaded_from_its_beginning(server, tmp_path):
+    server.cuts = [50_000, 0, 0, 0, 0, 0]
+    with pytest.raises(ConnectionError):
+        download(server.url, tmp_path / "a.tar")
+    server.content, server.tag = CONTENT[::-1], '"two"'
+    download(server.url, tmp_path / "a.tar")
+    assert (tmp_path / "a.tar").read_bytes() == CONTENT[::-1]
+
+
+@pytest.mark.parametrize("tag", [None, 'W/"weak"'])
+def test_without_a_version_it_begins_anew(server, tmp_path, tag):
+    server.tag, server.cuts = tag, [50_000]
+    download(server.url, tmp_path / "a.tar")
+    assert (tmp_path / "a.tar").read_bytes() == CONTENT
+    assert server.asked == [None, None]
+
+
+def test_a_server_without_ranges(server, tmp_path):
+    server.ranges, server.cuts = False, [50_000]
+    download(server.url, tmp_path / "a.tar")
+    assert (tmp_path / "a.tar").read_bytes() == CONTENT
+    assert server.asked == [None, "bytes=50000-"]
+
+
+def test_all_of_it_was_there_already(server, tmp_path):
+    (tmp_path / "a.tar.part").write_bytes(CONTENT)
+    (tmp_path / "a.tar.part.json").write_text('{"version": "\\"one\\""}')
+    download(server.url, tmp_path / "a.tar")
+    assert (tmp_path / "a.tar").read_bytes() == CONTENT
+    assert server.asked == [f"bytes={len(CONTENT)}-"]
+
+
+def test_a_part_longer_than_the_file_is_thrown_away(server, tmp_path):
+    (tmp_path / "a.tar.part").write_bytes(CONTENT + b"more")
+    (tmp_path / "a.tar.part.json").write_text('{"version": "\\"one\\""}')
+    download(server.url, tmp_path / "a.tar")
+    assert (tmp_path / "a.tar").read_bytes() == CONTENT
+
+
+def test_what_cannot_be_downloaded(server, tmp_path):
+    server.content = None
+    with pytest.raises(ConnectionError, match=r"could not be downloaded: HTTP Error 404"):
+        download(server.url, tmp_path / "a.tar")
+    assert len(server.asked) == 1  # asking again would not help
+    with pytest.raises(ConnectionError, match="check the network and the address"):
+        download("http://127.0.0.1:9/gone", tmp_path / "a.tar")
+    with pytest.raises(ValueError, match="url must begin with http"):
+        download("file:///etc/passwd", tmp_path / "a.tar")
+
+
+# the spectra
+
+
+def paper_rows(n, seed):
+    return np.random.default_rng(seed).normal(50, 5, (n, 3000))
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """All galaxies and quasars in the first of two files, as in the paper's ten."""
+    folder = tmp_path_factory.mktemp("files")
+    label = np.repeat([0, 1, 2], [GALAXIES, QUASARS, 5])
+    write_paper(folder / "train_data_01.fits", paper_rows(25, 0), label, np.arange(25))
+    write_paper(folder / "train_data_02.fits", paper_rows(20, 1), np.full(20, 2), np.arange(25, 45))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def flux():
+    return np.vstack([paper_rows(25, 0), paper_rows(20, 1)]).astype(np.float32)
+
+
+@pytest.fixture
+def archive(files):
+    """The files in a folder of an archive, and what does not belong to them."""
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as tar:
+        for path in sorted(files.iterdir(), reverse=True):
+            tar.add(path, f"spectra_training_data/{path.name}")
+        for name in ("../../escaped.txt", "data/._train_data_01.fits", "readme.md"):
+            entry = tarfile.TarInfo(name)
+            entry.size = 3
+            tar.addfile(entry, io.BytesIO(b"abc"))
+        link = tarfile.TarInfo("data/link.fits")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        tar.addfile(link)
+        # neither its folder nor its link is followed: only bytes and the last name are taken
+        inside = tarfile.TarInfo("../../../train_data_03.fits")
+        content = (files / "train_data_02.fits").read_bytes()
+        inside.size = len(content)
+        tar.addfile(inside, io.BytesIO(content))
+    return stream.getvalue()
+
+
+def cache(tmp_path):
+    return tmp_path / "cache" / "lamost"
+
+
+def test_offline_from_a_data_directory(files, flux, tmp_path, monkeypatch):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "lamost").symlink_to(files)
+    for given in ({"data_dir": tmp_path / "data"}, {}):
+        spectra = lamost_spectra(**given)
+        np.testing.assert_array_equal(spectra.flux, flux)
+        assert np.bincount(spectra.label).tolist() == [GALAXIES, QUASARS, STARS]
+        monkeypatch.setenv("DIPEDL_DATA", str(tmp_path / "data"))
+    assert not cache(tmp_path).exists()
+
+
+def test_nothing_offline(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"has none; put train_data_01\.fits .*dropbox"):
+        lamost_spectra(tmp_path)
+
+
+def test_recorded_checksums_count_in_a_data_directory_too(files, tmp_path):
+    folder = tmp_path / "lamost"
+    folder.mkdir()
+    for path in files.iterdir():
+        (folder / path.name).write_bytes(path.read_bytes())
+    digest = hashlib.sha256((folder / "train_data_01.fits").read_bytes()).hexdigest()
+    (folder / "SHA256SUMS").write_text(f"{digest} *train_data_01.fits\n")
+    assert len(lamost_spectra(tmp_path)) == 45
+    (folder / "SHA256SUMS").write_text(f"{'0' * 64}  train_data_01.fits\n")
+    with pytest.raises(ValueError, match=r"train_data_01\.fits' must have the checksum that was"):
+        lamost_spectra(tmp_path)
+
+
+def test_downloaded_once_and_known_again(server, archive, flux, tmp_path, monkeypatch):
+    server.content, server.cuts = archive, [200_000, 100_000]
+    spectra = lamost_spectra(url=server.url)
+    np.testing.assert_array_equal(spectra.flux[:45], flux)
+    assert len(server.asked) == 3
+    assert sorted(p.name for p in cache(tmp_path).iterdir()) == [
+        "SHA256SUMS",
+        "train_data_01.fits",
+        "train_data_02.fits",
+        "train_data_03.fits",
+    ]
+    assert (
+        not list(tmp_path.rglob("escaped.txt")) and not (tmp_path / "train_data_03.fits").exists()
+    )
+    sums = (cache(tmp_path) / "SHA256SUMS").read_text()
+    assert f"{hashlib.sha256(archive).hexdigest()}  spectra_training_data.tar" in sums
+
+    assert len(lamost_spectra(url=server.url)) == 65 and len(server.asked) == 3  # from the cache
+    one = cache(tmp_path) / "train_data_02.fits"
+    changed = bytearray(one.read_bytes())
+    changed[9000] ^= 1
+    one.write_bytes(changed)
+    with pytest.raises(ValueError, match=r"train_data_02\.fits' must have the checksum .* delete"):
+        lamost_spectra(url=server.url)
+
+    one.unlink()  # a file is missing: the archive comes again, and must be the same one
+    server.content = archive + b"\0" * 512
+    with pytest.raises(ValueError, match=r"spectra_training_data\.tar' must have the checksum"):
+        lamost_spectra(url=server.url)
+    (cache(tmp_path) / "spectra_training_data.tar").unlink()
+    server.content = archive
+    monkeypatch.setenv("DIPEDL_LAMOST_URL", server.url)
+    assert len(lamost_spectra()) == 65
+
+
+def test_the_address_may_serve_one_file(server, files, tmp_path):
+    server.content = (files / "train_data_01.fits").read_bytes()
+    assert len(lamost_spectra(url=server.url)) == 25
+
+
+@pytest.mark.parametrize("content", [b"<!DOCTYPE html> sign in", b"", "empty"])
+def test_what_is_no_archive(server, tmp_path, content):
+    if content == "empty":
+        stream = io.BytesIO()
+        tarfile.open(fileobj=stream, mode="w").close()
+        content = stream.getvalue()
+    server.content = content
+    with pytest.raises(
+        ValueError, match=r"must serve an archive of FITS files, .*DIPEDL_LAMOST_URL"
+    ):
+        lamost_spectra(url=server.url)
+    assert not (cache(tmp_path) / "SHA256SUMS").exists()
+
+
+# the problem
+
+
+def as_the_paper_splits(label, known, seed):
+    """Rows of the parts, as the released code numbers them; stars out."""
+    rows = np.flatnonzero(np.isin(label, known))
+    order = np.random.default_rng(seed).permutation(len(rows))
+    n = int(len(rows) * 0.2)
+    train, validation = order[: len(rows) - 2 * n], order[len(rows) - 2 * n : len(rows) - n]
+    return rows[train], rows[validation], rows[order[len(rows) - n :]]
+
+
+@pytest.mark.parametrize("seed", [10, 20])
+def test_the_protocol_of_the_paper(files, flux, tmp_path, seed):
+    (tmp_path / "lamost").symlink_to(files)
+    data = load_lamost(random_state=seed, data_dir=tmp_path)
+    label = np.repeat([0, 1, 2], [GALAXIES, QUASARS, STARS])
+    train, validation, test = as_the_paper_splits(label, [0, 1], seed)
+    n = len(data.X_test)
+    assert (len(train), len(validation), n) == (12, 4, 4)
+    np.testing.assert_array_equal(data.X_train[:-n], flux[train])
+    np.testing.assert_array_equal(data.X_train[-n:], flux[validation])
+    np.testing.assert_array_equal(data.X_test, flux[test])
+    np.testing.assert_array_equal(data.y_train, label[np.r_[train, validation]])
+    np.testing.assert_array_equal(data.y_test, label[test])
+    np.testing.assert_array_equal(data.ood["stars"], flux[label == 2])
+    assert data.target_names == ("GALAXY", "QSO")
+    assert data.provenance[0].urls[0].startswith("https://www.dropbox.com/")
+
+
+def test_another_class_as_the_foreign_one(files, flux, tmp_path):
+    """The larger known class is cut to the smaller one, the foreign one to the test set."""
+    (tmp_path / "lamost").symlink_to(files)
+    data = load_lamost(ood="galaxy", data_dir=tmp_path)
+    assert data.target_names == ("QSO", "STAR")
+    y = np.r_[data.y_train, data.y_test]
+    assert np.bincount(y).tolist() == [QUASARS, QUASARS]
+    assert len(data.X_test) == len(data.ood["galaxies"]) == 2
+    kept = np.random.default_rng(10).choice(np.arange(20, 45) - GALAXIES, QUASARS, replace=False)
+    rows = np.r_[np.arange(QUASARS), np.sort(kept)] + GALAXIES
+    order = np.random.default_rng(10).permutation(12)
+    np.testing.assert_array_equal(data.X_test, flux[rows[order[-2:]]])
+    drawn = np.random.default_rng(11).choice(GALAXIES, 2, replace=False)
+    np.testing.assert_array_equal(data.ood["galaxies"], flux[:GALAXIES][drawn])
+
+    data = load_lamost(ood="quasar", data_dir=tmp_path)
+    assert data.target_names == ("GALAXY", "STAR") and set(data.ood) == {"quasars"}
+    with pytest.raises(ValueError, match=r"ood must be one of .*'star'.*, got 'planet'"):
+        load_lamost(ood="planet", data_dir=tmp_path)
+
+
+def test_without_astropy_it_says_how_to_get_it(files, tmp_path, monkeypatch):
+    (tmp_path / "lamost").symlink_to(files)
+    monkeypatch.setitem(sys.modules, "astropy", None)
+    monkeypatch.setitem(sys.modules, "astropy.io", None)
+    with pytest.raises(ImportError, match=r"pip install 'dipedl\[spectra\]'"):
+        load_lamost(data_dir=tmp_path)
