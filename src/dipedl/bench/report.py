@@ -21,11 +21,13 @@ from .report_figures import (
     toy_panel,
 )
 from .report_words import headline, is_higher_better, receipts, trivial_sentences
+from .spectra_section import SpectraSection, shows_spectra, spectra_section
 from .store import Arrays, Store
 from .suite import Profile, Suite, load_suite
+from .suite_facts import suite_facts
 from .suite_words import suite_words
 from .sweeps import ablation_lines, float32_lines, gamma_lines, sigma_lines, stored_parts
-from .table import RULE, BenchTable, Line, bench_table, latest, paper_suite
+from .table import BenchTable, Line, bench_table, latest, paper_suite
 from .toys import load_toys
 from .trivial import stored_trivial_lines
 from .wording import (
@@ -44,6 +46,8 @@ __all__ = ["render"]
 
 #: Whose ablation, sweeps and histograms are shown.
 _METHOD = "dip-edl"
+#: One of what a suite has many of.
+_ONE = {"images": "image", "spectra": "spectrum"}
 
 
 @dataclass(frozen=True)
@@ -66,8 +70,8 @@ class View:
 def render(store: Store) -> str:
     """The page as HTML text, made of the rows and arrays of a store; nothing is trained.
 
-    Experiments that were not run, and images that are not there, are left out, and the page says
-    so.
+    Experiments that were not run, and images or spectra that are not there, are left out, and the
+    page says so.
 
     Parameters
     ----------
@@ -111,17 +115,32 @@ def _values(store: Store) -> dict[str, Any]:
         "trivial": trivial_sentences(table),
         "no_trivial": no_trivial,
         "views": [_view(table, split) for split in table.columns()],
-        "rule": RULE,
+        "rule": table.rule,
         "differences": list(differences(table)),
         "about": _about(store, table),
-        "entries": set_legend(table.ood),
+        "entries": set_legend(store.suite, table.ood),
         "sweeps": _sweeps(parts, table, paper_suite(rows)) if parts else None,
         "histograms": list(histogram_panels(_runs(store, rows, table))),
         "toys": _toys(store),
         "receipts": receipts(rows),
         "words": suite_words(store.suite),
         "methods": _methods(store, table),
+        "things": suite_facts(store.suite).rows,
+        "thing": _ONE[suite_facts(store.suite).rows],
+        **_spectra(store, rows),
     }
+
+
+def _spectra(store: Store, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The section of spectra, where rows are of spectra, or why it is not there."""
+    found: SpectraSection | None = None
+    missing = ""
+    if shows_spectra(rows):
+        try:
+            found = spectra_section(store, rows)
+        except (LookupError, OSError, ImportError) as error:
+            missing = str(error.args[0] if isinstance(error, LookupError) else error)
+    return {"spectra": found, "no_spectra": missing}
 
 
 def _with_trivial(table: BenchTable, store: Store) -> tuple[BenchTable, str]:
@@ -138,19 +157,24 @@ def _parts(store: Store) -> list[Parts]:
 
 
 def _view(table: BenchTable, split: str) -> View:
-    names = (*table.columns()[split], *table.columns(extra=True)[split])
+    names = (*table.columns()[split], *table.columns(extra=True).get(split, ()))
     groups = {
         "Methods of the paper": tuple(line for line in table.lines if line.paper),
         "References the paper lacks": tuple(line for line in table.lines if not line.paper),
-        "Without any model": table.trivial if split else (),
+        "Without any model": table.trivial if split in table.ood else (),
     }
     return View(
         heading=set_heading(table, split),
-        titles=tuple(metric_title(name) for name in names),
+        titles=tuple(metric_title(name, classes=table.classes) for name in names),
         names=names,
         groups=tuple((title, lines) for title, lines in groups.items() if lines),
-        best={name: _best(name, [line.cells[name] for line in table.lines]) for name in names},
+        best={name: _best(name, _cells(table, name)) for name in names},
     )
+
+
+def _cells(table: BenchTable, name: str) -> list[Cell]:
+    """Cells of a column; rows that were written before a metric was there have none."""
+    return [line.cells[name] for line in table.lines if name in line.cells]
 
 
 def _best(name: str, cells: Sequence[Cell]) -> float:

@@ -22,6 +22,7 @@ __all__ = [
     "Entry",
     "gamma_panels",
     "histogram_panels",
+    "legend_entries",
     "set_legend",
     "sigma_panels",
     "toy_panel",
@@ -41,14 +42,19 @@ class Entry:
     dashes: str
 
 
-def set_legend(ood: Sequence[str]) -> list[Entry]:
-    """Which line stands for which set: known images first."""
+def legend_entries(labels: Sequence[str]) -> list[Entry]:
+    """Labels with the colours and dashes in which lines are drawn one after the other."""
     dashes = list(_DASHES.values())
-    return [Entry(set_title(name), i % 4, dashes[i % 4]) for i, name in enumerate(["", *ood])]
+    return [Entry(label, i % 4, dashes[i % 4]) for i, label in enumerate(labels)]
+
+
+def set_legend(suite: str, ood: Sequence[str]) -> list[Entry]:
+    """Which line stands for which set: known rows first."""
+    return legend_entries([set_title("", suite=suite), *map(set_title, ood)])
 
 
 def gamma_panels(lines: Sequence[Line], ood: Sequence[str]) -> Iterator[Panel]:
-    """Brier of known and of foreign images against gamma; crosses are the paper's."""
+    """Brier of known and of foreign rows against gamma; crosses are the paper's."""
     x = np.array([float(line.name) for line in lines])
     for kind in ("brier_id", "brier_ood"):
         ax = panel_axes()
@@ -86,7 +92,7 @@ def toy_panel(rows: Sequence[Mapping[str, Any]]) -> Panel:
     return _panel("Vacuity against nu", ax, "Vacuity at training points against nu", "toy")
 
 
-_TITLES = {"auroc": "AUROC", "brier_id": "Brier, known images", "brier_ood": "Brier, other images"}
+_TITLES = {"auroc": "AUROC", "brier_id": "Brier, known classes", "brier_ood": "Brier, foreign sets"}
 
 
 def _curves(ax: Axes, x: np.ndarray, lines: Sequence[Line], kind: str, ood: Sequence[str]) -> None:

@@ -18,7 +18,7 @@ __all__ = ["vacuity_against"]
 
 #: Fewer points than this are drawn one by one, more as hexagons.
 _SINGLE = 800
-_LEAST = 5
+_LEAST = 15
 _EDGE = 1e-6
 _TICKS = np.array([1e-5, 1e-4, 0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 0.9999, 1 - 1e-5])
 
@@ -42,7 +42,7 @@ def vacuity_against(
     log : bool, default=False
         Whether x is on a logarithmic axis.
     bins : int, default=12
-        Of each set at most so many with as many inputs each, at least 5; a set with fewer than 5
+        Of each set at most so many with as many inputs each, at least 15; a set with fewer than 15
         has no line.
     xlabel : str, optional
         What x is.
@@ -67,7 +67,7 @@ def vacuity_against(
     --------
     >>> import numpy as np
     >>> from dipedl.plots import vacuity_against
-    >>> snr = np.geomspace(3, 100, 50)
+    >>> snr = np.geomspace(3, 100, 60)
     >>> ax = vacuity_against({"Galaxy": (snr, 1 / snr)}, log=True, xlabel="S/N")
     >>> ax.get_xlabel(), ax.get_ylabel(), [line.get_label() for line in ax.lines]
     ('S/N', 'vacuity', ['Galaxy'])
