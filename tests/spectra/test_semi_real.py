@@ -205,3 +205,38 @@ def test_missing_array_and_uneven_grid():
     uneven = {**INGREDIENTS, "QSO_grid": INGREDIENTS["QSO_grid"] ** 1.01}
     with pytest.raises(ValueError, match="QSO_grid must have even steps"):
         generate_semi_real(uneven, 10)
+
+
+def test_chance_has_the_stated_distributions():
+    n = 6000
+    rng = np.random.default_rng(1)
+    draws = draw(parts_of(INGREDIENTS), np.repeat([0, 1, 2], n // 3), rng)
+    galaxies = draws.label == 0
+    floor = 10 * np.maximum(1, INGREDIENTS["GALAXY_sn"][draws.source[galaxies]] / 10)
+    ratio = np.log(draws.snr[galaxies] / floor)
+    assert [ratio.mean(), ratio.std()] == pytest.approx([0.1, 0.25], abs=0.02)
+    counts = np.bincount(draws.source[galaxies], minlength=23)
+    assert counts.min() > 0.6 * counts.mean() and counts.max() < 1.4 * counts.mean()
+    stars = draws.label == 2
+    assert np.median(draws.snr[stars]) == pytest.approx(30, rel=0.05)
+    assert np.mean(draws.snr[stars] == 10) == pytest.approx(0.058, abs=0.02)  # P(N < -ln 3 / 0.7)
+    assert draws.velocity[stars].std() == pytest.approx(60, rel=0.06)
+    assert draws.reddening[stars].mean() == pytest.approx(0.08, rel=0.08)
+    assert not draws.velocity[~stars].any() and not draws.reddening[~stars].any()
+    assert draws.calibration.std() == pytest.approx(0.06, rel=0.03)
+    kinds = np.bincount(parts_of(INGREDIENTS).stars.kind[draws.source[stars]], minlength=7)
+    shares = np.array(list(STAR_SHARES.values()))
+    np.testing.assert_allclose(kinds / kinds.sum(), shares, atol=0.035)
+    assert [draws.noise.mean(), draws.noise.std()] == pytest.approx([0, 1], abs=0.01)
+
+
+@pytest.mark.data
+def test_a_thousand_real_parts_look_as_they_should(real_ingredients):
+    spectra = generate_semi_real(real_ingredients, 1500)
+    assert np.isfinite(spectra.flux).all()
+    # medians are 1 before the error of calibration, which is a few per cent
+    np.testing.assert_allclose(np.median(spectra.flux, axis=1), 1, atol=0.35)
+    blue = spectra.flux[:, :600].mean(axis=1)
+    found = [np.median(blue[spectra.label == number]) for number in range(3)]
+    # medians of 10,000 spectra of the first, unvectorised version of this generator
+    np.testing.assert_allclose(found, [0.623, 1.587, 1.225], atol=0.08)

@@ -43,9 +43,10 @@ def real_spectra(
     -------
     Spectra
         Those of which more than 98.5 % of the pixels were observed; `mask` is True where they were
-        not, and flux is the nearest observed value there. Flux in the units of its source, which
-        differ by many orders of magnitude; labels 0 GALAXY, 1 QSO, 2 STAR; S/N per pixel, NaN for
-        library stars; redshift; name; `group` is the number of the object.
+        not, and flux is the nearest observed value there. Flux in units of the median of its
+        spectrum, because sources differ in their units by a factor of up to 1e17; labels 0 GALAXY,
+        1 QSO, 2 STAR; S/N per pixel, NaN for library stars; redshift; name; `group` is the number
+        of the object.
 
     Raises
     ------
@@ -69,6 +70,7 @@ def real_spectra(
     if one_per_object:
         rows = _first_of_each(rows, content["group"])
     flux, mask = filled(content["flux"][rows].astype(np.float32))
+    flux /= np.median(flux, axis=1, keepdims=True)
     return Spectra(
         flux,
         content["wavelength"],

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.typing import NDArray
 
+from ..spectra._integer import integer
 from ..spectra.spectra import Spectra
 from ._spectra_file import FULL_COVERAGE, arrays, filled
 from ._spectra_sources import INGREDIENTS, SUPERNOVAE_FILE
@@ -47,7 +48,8 @@ def supernova_spectra(
     Raises
     ------
     TypeError, ValueError
-        If `snr` is not finite and above 0, or a file does not have the known checksum.
+        If `snr` is not finite and above 0, `random_state` not an integer >= 0, or a file does not
+        have the known checksum.
     FileNotFoundError
         If a file is missing.
 
@@ -63,12 +65,12 @@ def supernova_spectra(
     Spectra(n=224, 3900-9000 Angstrom in 3000 pixels, failures=0)
     """
     levels = _levels(snr)
+    rng = np.random.default_rng(integer("random_state", random_state, 0))
     content = arrays(SUPERNOVAE_FILE, data_dir)
     curves = arrays(INGREDIENTS, data_dir)["noise_shape"]
     rows = content["coverage"] > FULL_COVERAGE
     flux, mask = filled(content["flux"][rows].astype(np.float32))
     flux /= np.median(flux, axis=1, keepdims=True)
-    rng = np.random.default_rng(random_state)
     drawn = rng.choice(levels, len(flux))
     curve = curves[rng.integers(len(curves), size=len(flux))]
     noise = rng.standard_normal(flux.shape, np.float32)

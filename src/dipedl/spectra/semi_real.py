@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.typing import NDArray
 
+from ._integer import integer
 from ._semi_real_light import CLASSES, draw, light
 from ._semi_real_parts import Parts, parts_of
 from .spectra import Spectra
@@ -93,8 +94,8 @@ def generate_semi_real(
     >>> generate_semi_real(ingredients, 5000)  # doctest: +SKIP
     Spectra(n=5000, 3900-9000 Angstrom in 3000 pixels, failures=0)
     """
-    n = _integer("n", n, 1)
-    seed = _integer("random_state", random_state, 0)
+    n = integer("n", n, 1)
+    seed = integer("random_state", random_state, 0)
     parts = parts_of(ingredients)
     label = np.repeat(np.arange(len(CLASSES)), _counts(mix, n)).astype(np.int64)
     _chance(seed, 0).shuffle(label)
@@ -195,11 +196,3 @@ def _rows(rows: npt.ArrayLike, n: int) -> NDArray[np.int64]:
             "give n as for the whole set"
         )
     return wanted.astype(np.int64)
-
-
-def _integer(name: str, value: object, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{name} must be an integer >= {least}, got {value!r}; pass int(...)")
-    if value < least:
-        raise ValueError(f"{name} must be an integer >= {least}, got {value!r}; raise it")
-    return int(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ._integer import integer
 from .grid import paper_grid
 from .spectra import Spectra
 
@@ -65,12 +66,8 @@ def generate_toy_spectra(n: int = 1000, *, random_state: int = 0) -> Spectra:
     >>> spectra, [int((spectra.label == i).sum()) for i in range(3)]
     (Spectra(n=100, 3900-9000 Angstrom in 3000 pixels, failures=0), [45, 25, 30])
     """
-    for name, value, least in (("n", n, 1), ("random_state", random_state, 0)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer):
-            raise TypeError(f"{name} must be an integer >= {least}, got {value!r}; pass int(...)")
-        if value < least:
-            raise ValueError(f"{name} must be an integer >= {least}, got {value!r}; raise it")
-    rng = np.random.default_rng(random_state)
+    n = integer("n", n, 1)
+    rng = np.random.default_rng(integer("random_state", random_state, 0))
     label = np.searchsorted(np.cumsum(_SHARES), (np.arange(n) + 0.5) / n).astype(np.int64)
     rng.shuffle(label)
     grid = paper_grid()
@@ -83,8 +80,8 @@ def generate_toy_spectra(n: int = 1000, *, random_state: int = 0) -> Spectra:
     noisy = flux.astype(np.float32)
     noise = rng.standard_normal(flux.shape, np.float32)
     noisy += np.asarray(noise / np.float32(snr[:, None]), np.float32)
-    called = np.array([f"toy {row}" for row in range(n)])
-    return Spectra(noisy, grid, label, _NAMES, snr, redshift, called)
+    name = np.array([f"toy {row}" for row in range(n)])
+    return Spectra(noisy, grid, label, _NAMES, snr, redshift, name)
 
 
 def _galaxies(grid: Array, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
