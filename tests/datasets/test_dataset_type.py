@@ -29,12 +29,14 @@ def make(**changes):
     return Dataset(**{**fields, **changes})
 
 
-def test_registry_lists_functions_that_give_a_data_set():
+def test_registry_lists_functions_that_give_a_data_set_or_spectra():
     assert {"load_digits", "load_mini_mnist", "load_mnist", "load_moons"} <= set(datasets.__all__)
     others = {name for name in datasets.__all__ if not name.startswith("load_")}
-    assert others == {"leave_class_out"}
+    spectra = {name for name in others if name.endswith("_spectra")}
+    assert others - spectra == {"leave_class_out"}
     for name in datasets.__all__:
-        assert inspect.signature(getattr(datasets, name)).return_annotation == "Dataset"
+        given = inspect.signature(getattr(datasets, name)).return_annotation
+        assert given == ("Spectra" if name in spectra else "Dataset")
     assert datasets.Dataset is Dataset
 
 
