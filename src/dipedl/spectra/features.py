@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.decomposition import PCA
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from .blocks import BlockStatistics
+from .components import PrincipalComponents
 from .energy import EnergyNormalizer
 from .line_means import LineMeans
 from .smoothing import SavitzkyGolay
@@ -56,7 +56,8 @@ def spectral_features(
     ------
     ValueError
         If the preset is not known. ``fit`` and ``transform`` raise it for spectra that are not
-        finite, constant or without positive flux, and for fewer training spectra than components.
+        finite, constant or without positive flux, and unless there are more training spectra than
+        components.
 
     Notes
     -----
@@ -76,11 +77,10 @@ def spectral_features(
     if preset not in _PRESETS:
         raise ValueError(f"preset must be one of {list(_PRESETS)}, got {preset!r}")
     healthy = preset == "standardised"
-    # What "auto" chooses for the paper's sizes is stated. With more spectra than pixels its
-    # fit_transform and its transform differ in the small components, which columns of unit
-    # variance would blow up.
+    # "randomized" is what scikit-learn's default becomes at the paper's sizes. Its small components
+    # are rough, and columns of unit variance would blow that up.
     solver = "covariance_eigh" if healthy else "randomized"
-    pca = PCA(n_components, svd_solver=solver, random_state=random_state)
+    pca = PrincipalComponents(n_components, svd_solver=solver, random_state=random_state)
     union = FeatureUnion(
         [("pca", pca), ("lines", LineMeans(wavelength)), ("blocks", BlockStatistics())],
         verbose_feature_names_out=False,

@@ -1,0 +1,111 @@
+"""The shapes along which training spectra differ most."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.decomposition import PCA
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from ._rows import flux_rows
+
+__all__ = ["PrincipalComponents"]
+
+
+class PrincipalComponents(TransformerMixin, BaseEstimator):
+    """Principal components by scikit-learn's PCA, kept as plain arrays.
+
+    Beside :class:`sklearn.decomposition.PCA` itself: ``fit_transform`` gives what ``transform``
+    gives, whatever the solver; the components are in one piece of memory, so that a saved model
+    answers the same to the last bit; too few training spectra are refused with a remedy.
+
+    Parameters
+    ----------
+    n_components : int, default=500
+        Number of components c.
+    svd_solver : str, default="covariance_eigh"
+        Solver of scikit-learn's PCA. "covariance_eigh" is exact up to rounding and needs no seed;
+        "randomized" is what scikit-learn chooses by itself for the paper's sizes.
+    random_state : int, RandomState instance or None, default=0
+        Seed of the randomised solver.
+
+    Attributes
+    ----------
+    components_ : ndarray (c, p)
+        Orthonormal, by falling variance.
+    mean_ : ndarray (p,)
+        Mean of the training spectra.
+    explained_variance_ : ndarray (c,)
+        Variance of the training spectra along each component.
+    explained_variance_ratio_ : ndarray (c,)
+        The same as a share of the whole variance.
+    n_features_in_ : int
+        Number of pixels p.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dipedl.spectra import PrincipalComponents
+    >>> X = np.outer(np.arange(5.0), [3.0, 4.0])
+    >>> components = PrincipalComponents(1).fit(X)
+    >>> np.abs(components.components_).round(6)
+    array([[0.6, 0.8]])
+    """
+
+    def __init__(
+        self,
+        n_components: int = 500,
+        svd_solver: str = "covariance_eigh",
+        random_state: Any = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.svd_solver = svd_solver
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the components of training spectra X (n, p).
+
+        Raises
+        ------
+        ValueError
+            If there are not more training spectra than components, fewer pixels than components,
+            or X is not finite.
+        """
+        rows = flux_rows(self, X, reset=True)
+        n, pixels = rows.shape
+        # n centred spectra span n - 1 directions; another one would be rounding errors.
+        if not 1 <= self.n_components <= min(n - 1, pixels):
+            raise ValueError(
+                f"n_components must lie in 1..{min(n - 1, pixels)} for n_samples = {n} training "
+                f"spectra of n_features = {pixels} pixels, got {self.n_components!r}; lower it, or "
+                "give more training spectra"
+            )
+        solved = PCA(
+            self.n_components, svd_solver=self.svd_solver, random_state=self.random_state
+        ).fit(rows)
+        self.components_ = np.ascontiguousarray(solved.components_)
+        self.mean_ = solved.mean_
+        self.explained_variance_ = solved.explained_variance_
+        self.explained_variance_ratio_ = solved.explained_variance_ratio_
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Coordinates of spectra X (n, p) along the components, shape (n, c)."""
+        check_is_fitted(self)
+        along = flux_rows(self, X, reset=False) @ self.components_.T
+        # Centred afterwards: a centred copy of all spectra would be large.
+        along -= self.mean_ @ self.components_.T
+        return np.asarray(along)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """``pca`` and the number of each component."""
+        check_is_fitted(self)
+        return np.array([f"pca{i}" for i in range(len(self.components_))], dtype=object)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
