@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 from sklearn.metrics import (
     accuracy_score,
     average_precision_score,
@@ -11,7 +12,7 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 
-from dipedl.bench import load_arrays
+from dipedl.bench import load_arrays, scores
 from dipedl.bench.scores import score
 from dipedl.bench.synthetic import write_synthetic_store
 
@@ -59,12 +60,12 @@ def test_baselines_are_the_shares_of_the_positive_class(arrays):
 
 
 def test_intervals_hold_the_value_and_can_be_had_again(arrays):
-    scores = score(arrays, 60)
-    assert scores.intervals.keys() == scores.metrics.keys()
-    for name, (low, high) in scores.intervals.items():
+    found = score(arrays, 60)
+    assert found.intervals.keys() == found.metrics.keys()
+    for name, (low, high) in found.intervals.items():
         # resamples of a calibration error lie above it
-        assert name.endswith("ece") or low <= scores.metrics[name] <= high
-    assert scores == score(arrays, 60)
+        assert name.endswith("ece") or low <= found.metrics[name] <= high
+    assert found == score(arrays, 60)
     assert score(arrays).intervals == {}
 
 
@@ -94,8 +95,8 @@ def shifted(n=60, seed=0):
 
 def test_labelled_rows_from_elsewhere_against_scikit_learn():
     test, other = shifted(), shifted(37, seed=1)
-    scores = score({"test": test, "shifted/real": other}, 100)
-    metrics, y = scores.metrics, other["y"]
+    found = score({"test": test, "shifted/real": other}, 100)
+    metrics, y = found.metrics, other["y"]
     guess = other["probabilities"].argmax(axis=1)
     assert metrics["accuracy/real"] == pytest.approx(accuracy_score(y, guess))
     assert metrics["balanced_accuracy/real"] == pytest.approx(balanced_accuracy_score(y, guess))
@@ -104,17 +105,13 @@ def test_labelled_rows_from_elsewhere_against_scikit_learn():
     assert metrics["balanced_accuracy/real"] == pytest.approx(recalls.mean())
     brier = ((other["probabilities"] - np.eye(2)[y]) ** 2).sum(axis=1).mean()
     assert metrics["brier_id/real"] == pytest.approx(brier)
-    assert {"ece/real", "errors_avoided_10/real"} < metrics.keys() == scores.intervals.keys()
-    assert not any(name.endswith("/real") for name in scores.baselines)
+    assert {"ece/real", "errors_avoided_10/real"} < metrics.keys() == found.intervals.keys()
+    assert not any(name.endswith("/real") for name in found.baselines)
     assert metrics["recall_1"] == recall_score(test["y"], test["probabilities"].argmax(axis=1))
 
 
-def wilson(hits, n, z=1.959964):
-    """E. B. Wilson, 1927."""
-    share, size = hits / n, 1 + z**2 / n
-    half = z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2)) / size
-    middle = (share + z**2 / (2 * n)) / size
-    return middle - half, middle + half
+def wilson(hits, n):
+    return tuple(binomtest(hits, n).proportion_ci(method="wilson"))
 
 
 def test_shares_of_few_rows_have_honest_intervals():
@@ -126,6 +123,31 @@ def test_shares_of_few_rows_have_honest_intervals():
     assert intervals["recall_0/real"] == pytest.approx(wilson(25, 25), abs=1e-6)
     assert intervals["accuracy/real"] == pytest.approx(wilson(30, 30), abs=1e-6)
     assert intervals["recall_1/real"][0] < 0.6
+    ends = np.array([wilson(5, 5), wilson(25, 25)])
+    below = np.hypot(*(1 - ends[:, 0])) / 2  # both recalls are one
+    assert intervals["balanced_accuracy/real"] == pytest.approx((1 - below, 1.0), abs=1e-6)
+
+
+def test_the_interval_of_balanced_accuracy_covers_as_it_says():
+    """Coverage over draws of small sets, with recalls of .95 and .8: 95 % but for a few."""
+    rng = np.random.default_rng(3)
+    y = np.repeat([0, 1], [40, 15])
+    held = []
+    for _ in range(300):
+        right = rng.random(55) < np.where(y == 0, 0.95, 0.8)
+        proba = np.eye(2)[np.where(right, y, 1 - y)]
+        named = {"y": y, "probabilities": proba, "uncertainty": np.zeros(55)}
+        low, high = score_of_shares(named)["balanced_accuracy/real"]
+        held.append(low <= 0.875 <= high)
+    assert 0.92 < np.mean(held) < 0.99
+
+
+def score_of_shares(named):
+    return {
+        name: scores._EXACT[metric](*data)
+        for name, metric, data in scores._calls({"test": named, "shifted/real": named})
+        if metric in scores._EXACT
+    }
 
 
 def test_a_class_without_rows_has_no_recall():

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from .markdown import grid, markdown
+from .page_state import machines_and_seeds, not_yet_run
 from .released_cost import time_to_result
 from .store import Store
 from .suite import load_suite
@@ -63,7 +63,7 @@ def _sections(root: Path, profile: str) -> Iterator[str]:
         table = replace(table, trivial=stored_trivial_lines(store))
     text = markdown(table)
     heading, _, rest = text.partition("\n")
-    yield f"{heading}\n\n{title}. {_devices(table, rows)}\n{_missing(table, profile)}{rest}"
+    yield f"{heading}\n\n{title}. {machines_and_seeds(table, rows)}\n{not_yet_run(table)}{rest}"
     yield "\n".join(_time(table))
     if (store.folder / "sweeps.json").exists():
         yield (
@@ -71,35 +71,6 @@ def _sections(root: Path, profile: str) -> Iterator[str]:
             .replace("\n## ", "\n### ")
             .replace("## ", "### ", 1)
         )
-
-
-def _machine(row: dict[str, Any]) -> str:
-    gpus = {part["gpu"] for part in (row["own"], *row["parts"].values()) if "gpu" in part}
-    return " and ".join([*sorted(gpus), str(row["device"])])
-
-
-def _devices(table: BenchTable, rows: list[dict[str, Any]]) -> str:
-    machines = sorted({_machine(row) for row in rows})
-    seeds: dict[tuple[int, ...], list[str]] = {}
-    for line in table.lines:
-        seeds.setdefault(line.seeds, []).append(line.title)
-    told = [f"{', '.join(names)}: {', '.join(map(str, of))}" for of, names in seeds.items()]
-    return f"On {'; '.join(machines)}.\n\nSeeds by method: {'; '.join(told)}.\n"
-
-
-def _missing(table: BenchTable, profile: str) -> str:
-    """Methods, and default seeds, that there are no rows of yet."""
-    suite = load_suite(_SUITE)
-    setting = suite.profile(profile)
-    found = {line.name: set(line.seeds) for line in table.lines}
-    left = []
-    for name in suite.method_names(profile):
-        entry = {**suite.methods[name], **setting.methods.get(name, {})}
-        wanted = entry.get("seeds") or setting.seeds or suite.seeds
-        seeds = [str(seed) for seed in wanted if seed not in found.get(name, set())]
-        if seeds:
-            left.append(f"{entry['title']} ({', '.join(seeds)})")
-    return f"\nNot yet run, with seeds: {'; '.join(left)}.\n" if left else ""
 
 
 def _time(table: BenchTable) -> Iterator[str]:

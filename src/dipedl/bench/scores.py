@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import binomtest
 
 from ..metrics import (
     accuracy,
@@ -39,14 +38,16 @@ _LABELLED: dict[str, Callable[..., float]] = {
     "ece": ece,
     "adaptive_ece": adaptive_ece,
 }
-#: Beside the accuracy of a small set from elsewhere; an NLL is infinite for a single row.
-_SHIFTED = ("balanced_accuracy", "brier_id", "ece")
+#: Of a small set from elsewhere, beside its shares; an NLL is infinite for a single row.
+_SHIFTED = ("brier_id", "ece")
 _RANKED: dict[str, Callable[..., float]] = {
     "auroc": ood_auroc,
     "aupr": aupr_out,
     "aupr_in": aupr_in,
     "fpr95": fpr_at_tpr,
 }
+#: 97.5 % point of the normal distribution.
+_Z = 1.959964
 Named = Mapping[str, np.ndarray]
 Call = tuple[str, Callable[..., float], tuple[np.ndarray, ...]]
 
@@ -67,8 +68,8 @@ class Scores:
         "recall_<i>/s", "errors_avoided_10/s".
     intervals : dict of str to (low, high)
         95 % bootstrap intervals over the rows of the sets; they do not cover the seeds of training.
-        Those of recall, and of the accuracy on rows from elsewhere, are Wilson's: wide where there
-        are few rows, also where all of them are right.
+        Those of recall, and of accuracy and balanced accuracy on rows from elsewhere, are Wilson's:
+        wide where there are few rows, also where all of them are right.
     baselines : dict of str to float
         AUPR of guessing, for the two kinds of AUPR.
     """
@@ -94,8 +95,8 @@ def score(arrays: Mapping[str, Named], n_resamples: int = 0, seed: int = 0) -> S
     metrics, intervals = {}, {}
     for name, metric, data in _calls(arrays):
         metrics[name] = float(metric(*data))
-        if n_resamples and metric is _share:
-            intervals[name] = _wilson(*data)
+        if n_resamples and metric in _EXACT:
+            intervals[name] = _EXACT[metric](*data)
         elif n_resamples:
             ci = bootstrap_ci(metric, *data, n_resamples=n_resamples, random_state=seed)
             intervals[name] = (ci.low, ci.high)
@@ -113,6 +114,7 @@ def _calls(arrays: Mapping[str, Named]) -> Iterator[Call]:
         yield f"brier_ood/{key}", ood_brier, (ood["probabilities"],)
     for key, shifted in _sets(arrays, SHIFTED_PREFIX):
         yield f"accuracy/{key}", _share, (_right(shifted),)
+        yield f"balanced_accuracy/{key}", _mean_share, (shifted["y"], _right(shifted))
         for name in _SHIFTED:
             pair = (shifted["y"], shifted["probabilities"])
             yield f"{name}/{key}", _LABELLED[name], pair
@@ -137,10 +139,34 @@ def _share(right: np.ndarray) -> float:
     return float(right.mean())
 
 
+def _mean_share(y: np.ndarray, right: np.ndarray) -> float:
+    return float(np.mean([right[y == k].mean() for k in np.unique(y)]))
+
+
 def _wilson(right: np.ndarray) -> tuple[float, float]:
     """Of a share. A bootstrap of rows that are all right has no width, however few they are."""
-    ci = binomtest(int(right.sum()), len(right)).proportion_ci(method="wilson")
-    return float(ci.low), float(ci.high)
+    n, share = len(right), _share(right)
+    middle = share + _Z**2 / (2 * n)
+    half = _Z * np.sqrt(share * (1 - share) / n + (_Z / (2 * n)) ** 2)
+    low, high = np.array([middle - half, middle + half]) / (1 + _Z**2 / n)
+    # the ends of all and of none are exact but for rounding
+    return max(float(low), 0.0), min(float(high), 1.0)
+
+
+def _wilson_of_mean(y: np.ndarray, right: np.ndarray) -> tuple[float, float]:
+    """Of a mean of shares: distances to the ends add as the root of their squares (Newcombe)."""
+    of_class = [right[y == k] for k in np.unique(y)]
+    shares = np.array([hits.mean() for hits in of_class])
+    low, high = np.array([_wilson(hits) for hits in of_class]).T
+    below, above = (np.linalg.norm(gap) / len(shares) for gap in (shares - low, high - shares))
+    return float(shares.mean() - below), float(shares.mean() + above)
+
+
+#: Intervals that need no resamples.
+_EXACT: dict[Callable[..., float], Callable[..., tuple[float, float]]] = {
+    _share: _wilson,
+    _mean_share: _wilson_of_mean,
+}
 
 
 def _guessing(arrays: Mapping[str, Named]) -> Iterator[tuple[str, float]]:

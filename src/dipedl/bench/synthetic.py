@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import softmax
@@ -26,6 +28,9 @@ def write_synthetic_store(
     seeds: Iterable[int] = (10, 20),
     ood: Iterable[str] = ("kmnist", "omniglot", "omniglot_inverted"),
     n_resamples: int = 40,
+    shifted: Iterable[str] = (),
+    classes: int = 10,
+    dataset: str | None = None,
 ) -> Store:
     """Rows and arrays as `dipedl.bench.run` would leave them, out of random numbers.
 
@@ -44,6 +49,12 @@ def write_synthetic_store(
         Names of the OOD sets, 40 rows each.
     n_resamples : int
         Bootstrap resamples behind the intervals; 0 for none.
+    shifted : iterable of str
+        Names of labelled sets from elsewhere, 30 rows each.
+    classes : int
+        Number of classes; rows of each in turn.
+    dataset : str, optional
+        What the rows say they are of.
 
     Examples
     --------
@@ -58,23 +69,33 @@ def write_synthetic_store(
     """
     store = Store(root, suite, profile)
     sizes = _SIZES | {f"ood/{name}": 40 for name in ood}
+    sizes |= {f"shifted/{name}": 30 for name in shifted}
+    config = {} if dataset is None else {"data": {"dataset": dataset}}
     for seed in seeds:
         for method in methods:
-            _write(store, method, seed, sizes, n_resamples)
+            made = _Made(method, sizes, classes, {**config, "estimator": method, "arguments": {}})
+            _write(store, made, seed, n_resamples)
     return store
 
 
-def _write(
-    store: Store, method: str, seed: int, sizes: Mapping[str, int], n_resamples: int
-) -> None:
+@dataclass(frozen=True)
+class _Made:
+    method: str
+    sizes: Mapping[str, int]
+    classes: int
+    config: Mapping[str, Any]
+
+
+def _write(store: Store, made: _Made, seed: int, n_resamples: int) -> None:
+    method, sizes, k = made.method, made.sizes, made.classes
     rng = np.random.default_rng([seed, *method.encode()])
     parts: dict[str, Arrays] = {}
     if method == "dip-edl" or method.startswith("max-"):
-        parts["classifier"] = {s: _classifier(rng, s, n) for s, n in sizes.items()}
+        parts["classifier"] = {s: _classifier(rng, s, n, k) for s, n in sizes.items()}
     if method == "dip-edl":
         parts["density"] = {s: {"log_density": _typical(rng, s, n)} for s, n in sizes.items()}
     own = {
-        split: _answers(rng, split, n, evidential="density" in parts or not parts)
+        split: _answers(rng, split, n, k, evidential="density" in parts or not parts)
         for split, n in sizes.items()
         if split != "train"
     }
@@ -95,7 +116,7 @@ def _write(
             method=method,
             title=method.upper(),
             seed=seed,
-            config={"estimator": method, "arguments": {}},
+            config=made.config,
             digest=digest,
             arrays=own,
             own=receipt,
@@ -105,20 +126,20 @@ def _write(
     )
 
 
-def _labels(n: int) -> np.ndarray:
-    return np.arange(n) % 10
+def _labels(n: int, k: int) -> np.ndarray:
+    return np.arange(n) % k
 
 
-def _classifier(rng: np.random.Generator, split: str, n: int) -> dict[str, np.ndarray]:
+def _classifier(rng: np.random.Generator, split: str, n: int, k: int) -> dict[str, np.ndarray]:
     features = rng.normal(size=(n, 4))
-    logits = _logits(rng, split, n)
+    logits = _logits(rng, split, n, k)
     found = {"logits": logits, "probabilities": softmax(logits, axis=1), "features": features}
-    return found if split.startswith("ood/") else {**found, "y": _labels(n)}
+    return found if split.startswith("ood/") else {**found, "y": _labels(n, k)}
 
 
-def _logits(rng: np.random.Generator, split: str, n: int) -> np.ndarray:
+def _logits(rng: np.random.Generator, split: str, n: int, k: int) -> np.ndarray:
     size = 2.0 if split.startswith("ood/") else 6.0
-    return np.asarray(rng.normal(size=(n, 10)) + size * np.eye(10)[_labels(n)])
+    return np.asarray(rng.normal(size=(n, k)) + size * np.eye(k)[_labels(n, k)])
 
 
 def _typical(rng: np.random.Generator, split: str, n: int) -> np.ndarray:
@@ -126,9 +147,9 @@ def _typical(rng: np.random.Generator, split: str, n: int) -> np.ndarray:
 
 
 def _answers(
-    rng: np.random.Generator, split: str, n: int, *, evidential: bool
+    rng: np.random.Generator, split: str, n: int, k: int, *, evidential: bool
 ) -> dict[str, np.ndarray]:
-    probabilities = softmax(_logits(rng, split, n), axis=1)
+    probabilities = softmax(_logits(rng, split, n, k), axis=1)
     log_evidence = 5 + _typical(rng, split, n) / 10
     found = {"probabilities": probabilities, "uncertainty": 1 - probabilities.max(axis=1)}
     if evidential:
@@ -140,4 +161,4 @@ def _answers(
             "concentration": concentration,
             "log_evidence": log_evidence,
         }
-    return found if split.startswith("ood/") else {**found, "y": _labels(n)}
+    return found if split.startswith("ood/") else {**found, "y": _labels(n, k)}
