@@ -67,7 +67,7 @@ def supernovae():
     flux = np.tile(np.linspace(3, 1, P, dtype=np.float32), (400, 1)) * 5e-16
     flux[0, :2] = np.nan
     coverage = np.r_[np.full(300, 1.0), np.full(100, 0.9)].astype(np.float32)
-    names = np.array([f"sn{i}" for i in range(400)])
+    names = np.array([f"sn{i // 3}.p{i % 3}.dat" for i in range(400)])
     return {"flux": flux, "wavelength": WAVELENGTH, "key": names, "coverage": coverage}
 
 
@@ -129,6 +129,7 @@ def test_supernovae_get_noise_of_the_shape_and_ratio(folder):
     noise = (spectra.flux[1:] - template) * spectra.snr[1:, None]
     assert noise[:, : P // 2].std() == pytest.approx(2, rel=0.03)
     assert noise[:, P // 2 :].std() == pytest.approx(1, rel=0.03)
+    np.testing.assert_array_equal(spectra.group == spectra.group[4], np.arange(300) // 3 == 1)
     assert np.flatnonzero(spectra.mask.any(axis=1)).tolist() == [0]
     assert np.flatnonzero(spectra.mask[0]).tolist() == [0, 1]
     again = supernova_spectra([10.0, 40.0], random_state=1, data_dir=folder)
@@ -202,5 +203,6 @@ def test_the_real_files(full_dir):
     assert len(set(spectra.group)) == 640 and np.isfinite(spectra.flux).all()
     found = supernova_spectra(20.0, data_dir=full_dir)
     assert len(found) == 224 and np.isfinite(found.flux).all()
+    assert len(set(found.group)) == 60
     scarce = semi_real_spectra(1000, mix={"GALAXY": 34, "QSO": 10, "STAR": 956}, data_dir=full_dir)
     assert np.bincount(scarce.label).tolist() == [34, 10, 956]

@@ -26,8 +26,9 @@ def real_spectra(
     """OBSERVED spectra of SDSS, LAMOST and others, on the paper's grid, nearly all of it covered.
 
     Class and instrument are confounded: galaxies and quasars are mostly of SDSS, stars mostly of
-    LAMOST and of libraries. 21 of the rows with S/N >= 4 are spectra of SDSS objects whose
-    parameters `semi_real_spectra` uses too (`name` ends like theirs).
+    LAMOST and of libraries. 21 quasars of the 640 rows of the default are spectra that
+    `semi_real_spectra` takes parameters from too (`name` ends like theirs). One object (`group`
+    333) is a galaxy in one survey and a quasar in another; of the two the galaxy comes first.
 
     Parameters
     ----------

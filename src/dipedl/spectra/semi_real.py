@@ -74,13 +74,16 @@ def generate_semi_real(
     What makes them easier than, and different from, observed spectra:
 
     - Objects are drawn with replacement, so spectra of one object differ by noise and calibration
-      only: a random split has the same objects on both sides. `group` allows a split by object.
+      only: a random split has the same objects on both sides. `group` allows a split by object; a
+      small network then made 0.56 % errors in the place of 0.35 %.
     - Ten eigenspectra hold no line or continuum that they have not learned; galaxies are SDSS
       galaxies (z < 0.5), quasars have S/N above 4 in SDSS; labels have no errors.
     - S/N is seldom below 10 and depends on class: that of stars has a median of 30, cut at 10.
     - Stars are models: no binaries, no emission-line stars, no peculiar abundances.
-    - Noise is independent between pixels. There are no cosmic rays, no joint of a blue and a red
-      arm, no lines of the sky that were subtracted badly, no missing pixels.
+    - Noise is independent between pixels; that of observed spectra, which were resampled, is
+      correlated (0.5 between neighbours). There are no cosmic rays, no missing pixels, no bands of
+      the Earth's air, no lines of the sky that were subtracted badly: at 5577 Angstrom a median
+      observed galaxy or quasar is off by 13 standard deviations.
 
     References
     ----------
