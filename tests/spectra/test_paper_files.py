@@ -56,7 +56,7 @@ def test_a_few_missing_pixels_are_interpolated_and_marked(tmp_path):
 
 def test_bad_rows_are_listed_and_the_others_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(paper_files, "_CHUNK", 4)
-    flux = fluxes(9)
+    flux = fluxes(10)
     flux[0] = np.nan
     flux[3] = 7.0
     flux[4] = 0.0
@@ -64,21 +64,23 @@ def test_bad_rows_are_listed_and_the_others_kept(tmp_path, monkeypatch):
     flux[6, 3] = np.nan
     flux[6, 4:] = 1.0
     flux[6, :3] = 1.0
-    path = write_paper(tmp_path / "bad.fits", flux, [0, 1, 2, 0, 1, 2, 0, 7, -1])
+    flux[9] *= -1
+    path = write_paper(tmp_path / "bad.fits", flux, [0, 1, 2, 0, 1, 2, 0, 7, -1, 1])
     other = write_paper(tmp_path / "good.fits", fluxes(1, 8), [1])
     spectra = read_paper_files(tmp_path)
     np.testing.assert_array_equal(
-        spectra.flux, np.vstack([fluxes(9)[1:3], fluxes(1, 8)]).astype(np.float32)
+        spectra.flux, np.vstack([fluxes(10)[1:3], fluxes(1, 8)]).astype(np.float32)
     )
     assert spectra.label.tolist() == [1, 2, 1]
     assert [(f.file, f.row) for f in spectra.failures] == [
-        (str(path), row) for row in (0, 3, 4, 5, 6, 7, 8)
+        (str(path), row) for row in (0, 3, 4, 5, 6, 7, 8, 9)
     ]
     reasons = [f.reason for f in spectra.failures]
     assert reasons[0].startswith("100% of its pixels are NaN")
     assert reasons[1] == reasons[2] == reasons[4] == "it is constant"
     assert reasons[3].startswith("13% of its pixels are NaN")
     assert reasons[5].startswith("its label is 7; known are 0, 1 and 2")
+    assert reasons[7].startswith("its total flux is not positive: -")
     with pytest.raises(ValueError, match=r"bad\.fits, row 0: 100% of its pixels are NaN"):
         read_paper_files([other, path], on_error="raise")
 

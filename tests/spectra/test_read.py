@@ -165,6 +165,7 @@ def troubled(tmp_path_factory):
     write_sdss(tmp_path / "half.fits", ivar=np.r_[np.zeros(n // 2), np.ones(n - n // 2)])
     write_sdss(tmp_path / "constant.fits", flux=np.full(n, 3.0))
     write_sdss(tmp_path / "zero.fits", flux=np.zeros(n))
+    write_sdss(tmp_path / "negative.fits", flux=10 - shape_of(SDSS_GRID))
     write_sdss(tmp_path / "nan.fits", flux=np.full(n, np.nan))
     write_sdss(tmp_path / "no_ivar.fits", drop=("ivar",))
     write_sdss(tmp_path / "no_grid.fits", drop=("loglam",))
@@ -192,6 +193,7 @@ REASONS = {
     "half": "it has usable pixels on 6",
     "constant": "it is constant: every usable pixel is 3",
     "zero": "it is constant: every usable pixel is 0",
+    "negative": "its total flux in 3900-9000 Angstrom is not positive: -",
     "nan": "all its pixels are masked, NaN or without ivar",
     "no_ivar": "its table 'COADD' must have the columns flux, ivar and loglam or wavelength, got",
     "no_grid": "its table 'COADD' must have the columns flux, ivar and loglam or wavelength, got",

@@ -50,7 +50,7 @@ def read_paper_files(
         `target_names` GALAXY, QSO, STAR; `name` and `group` are the objids. NaN pixels, up to a
         tenth of a spectrum, are interpolated and marked in `mask`, which is None without any.
         `failures` lists files that are damaged or laid out otherwise, and rows that are constant,
-        have more NaN, or whose label is not 0, 1 or 2.
+        have more NaN or no positive total flux, or whose label is not 0, 1 or 2.
 
     Raises
     ------
@@ -195,13 +195,16 @@ def _reasons(
     known = np.isin(label, range(len(CLASSES)))
     constant = np.fmax.reduce(flux, axis=1) == np.fmin.reduce(flux, axis=1)
     missing = gaps.mean(axis=1)
+    total = np.nansum(flux, axis=1, dtype=np.float64)
     found = {}
-    for row in np.flatnonzero(~known | constant | (missing > _MAX_GAP)):
+    for row in np.flatnonzero(~known | constant | (missing > _MAX_GAP) | (total <= 0)):
         if missing[row] > _MAX_GAP:
             share = f"{missing[row]:.0%} of its pixels are NaN or infinite"
             found[int(row)] = f"{share}; at most {_MAX_GAP:.0%} are filled in"
         elif constant[row]:
             found[int(row)] = "it is constant"
+        elif total[row] <= 0:
+            found[int(row)] = f"its total flux is not positive: {total[row]:g}"
         else:
             found[int(row)] = f"its label is {label[row]!s}; known are 0, 1 and 2 {CLASSES}"
     return found

@@ -163,6 +163,8 @@ def _on_grid(path: Path, grid: NDArray[np.float64], min_coverage: float) -> _Row
             f"it has usable pixels on {share:.0%} of {span}, wanted are {min_coverage:.0%}: "
             f"it covers {low:.0f}-{high:.0f}, {one.bad.mean():.0%} masked",
         )
+    if not pixels.flux.sum() > 0:
+        raise unusable(path, f"its total flux in {span} is not positive: {pixels.flux.sum():g}")
     # Single precision at once: there may be thousands.
     flux, ivar = (np.asarray(array, dtype=np.float32) for array in pixels[:2])
     return _Row(path, one, flux, ivar, pixels.mask)
