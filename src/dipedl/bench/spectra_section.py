@@ -27,11 +27,12 @@ from .spectra_figures import (
 )
 from .store import Arrays, Store
 
-__all__ = ["METHODS", "SpectraSection", "shows_spectra", "spectra_section"]
+__all__ = ["METHODS", "SHOWN", "SpectraSection", "shows_spectra", "spectra_section"]
 
 #: Whose answers are shown: the first of these that was run.
 METHODS = ("dip-edl-default", "dip-edl")
-_SHOWN = 3
+#: How many of each end of the ranking.
+SHOWN = 3
 _NOT_THERE = (LookupError, OSError, ImportError)
 
 
@@ -127,7 +128,7 @@ def _with_spectra(
     shelves, left_out = [], []
     for split, named in sets.items():
         order = np.argsort(named["uncertainty"], kind="stable")
-        n = min(_SHOWN, len(order) // 2)
+        n = min(SHOWN, len(order) // 2)
         shown = np.concatenate([order[:n], order[::-1][:n]])
         try:
             flux = spectra_data.flux_of(config, split, shown.tolist(), seed, keep)
