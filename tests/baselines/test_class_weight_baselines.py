@@ -1,0 +1,166 @@
+"""Weights of classes in every baseline that trains a network, and priors for classes that are rare.
+
+The reference of a loss is its definition in SciPy, row by row.
+"""
+
+import numpy as np
+import pytest
+from scipy.special import digamma, gammaln
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.neighbors import KernelDensity
+
+torch = pytest.importorskip("torch")
+
+from dipedl import DIPClassifier  # noqa: E402
+from dipedl.baselines import DAEDL, EDL, REDL, DeepEnsemble, MCDropout, PostNet, ReEDL  # noqa: E402
+from dipedl.density import GDADensity  # noqa: E402
+from dipedl.nn import MLP, TorchClassifier, Training  # noqa: E402
+
+SETTINGS = Training(12, 32, learning_rate=1e-2, schedule="one-cycle", n_jobs=1)
+METHODS = [
+    EDL(MLP((16,)), SETTINGS),
+    REDL(MLP((16,)), SETTINGS, annealing_epochs=40),
+    ReEDL(MLP((16,)), SETTINGS),
+    DAEDL(MLP((16,)), SETTINGS),
+    PostNet(MLP((16,)), SETTINGS, latent_dim=2),
+    MCDropout(MLP((16,), dropout=0.1), SETTINGS, n_samples=10),
+]
+ids = pytest.mark.parametrize("method", METHODS, ids=lambda m: type(m).__name__)
+WEIGHTS = np.array([0.5, 3.0])
+
+
+@pytest.fixture(scope="module")
+def rare():
+    """Two classes that overlap, one of them eight times as frequent."""
+    rng = np.random.default_rng(0)
+    y = (np.arange(450) % 9 == 0).astype(int)
+    return rng.normal(size=(450, 2)) + 1.3 * y[:, None], y
+
+
+def fitted(method, X, y, **params):
+    return clone(method).set_params(**params).fit(X, y)
+
+
+def kl_to_flat(alpha, prior):
+    """KL(Dir(alpha) || Dir(prior, ..., prior)) of one row."""
+    flat = np.full(len(alpha), prior)
+    gap = gammaln(alpha.sum()) - gammaln(alpha).sum() - gammaln(flat.sum()) + gammaln(flat).sum()
+    return gap + ((alpha - flat) * (digamma(alpha) - digamma(alpha.sum()))).sum()
+
+
+def squared(p, label):
+    return np.sum((np.eye(len(p))[label] - p) ** 2)
+
+
+def by_hand(method, logits, label):
+    """Loss of one row in epoch 5 with the default settings."""
+    other = np.arange(len(logits)) != label
+    if isinstance(method, MCDropout):
+        return -logits[label] + np.log(np.exp(logits).sum())
+    if isinstance(method, REDL | ReEDL):
+        evidence = np.log1p(np.exp(logits))
+        alpha = evidence + 0.1
+        loss = squared(alpha / alpha.sum(), label)
+        kl = kl_to_flat(0.1 + other * evidence, 0.1)
+        return loss + 5 / method.annealing_epochs * kl if isinstance(method, REDL) else loss
+    alpha = np.exp(logits) + (1e-6 if isinstance(method, DAEDL) else 1.0)
+    s, k = alpha.sum(), len(alpha)
+    if isinstance(method, PostNet):
+        entropy = gammaln(alpha).sum() - gammaln(s) + (s - k) * digamma(s)
+        entropy -= ((alpha - 1) * digamma(alpha)).sum()
+        return digamma(s) - digamma(alpha[label]) - 1e-5 * entropy
+    p = alpha / s
+    loss = squared(p, label) + (p * (1 - p)).sum() / (s + 1)
+    weight = 0.05 if isinstance(method, DAEDL) else 5 / method.annealing_epochs
+    return loss + weight * kl_to_flat(np.where(other, alpha, 1.0), 1.0)
+
+
+@ids
+def test_the_loss_is_the_weighted_mean_of_those_of_the_rows(method, rare):
+    model = fitted(method, *rare, class_weight=dict(enumerate(WEIGHTS)))
+    np.testing.assert_array_equal(model.class_weight_, WEIGHTS)
+    outputs = torch.randn(9, 2, generator=torch.Generator().manual_seed(0))
+    target = torch.tensor([0, 1, 0, 1, 1, 0, 0, 0, 1])
+    each = np.array([by_hand(method, *row) for row in zip(outputs.numpy(), target.tolist(), strict=True)])
+    weighted = np.mean(WEIGHTS[target.numpy()] * each)
+    np.testing.assert_allclose(model._loss(outputs, target, epoch=5), weighted, rtol=2e-5)
+    unweighted = clone(method)._loss(outputs, target, epoch=5)
+    np.testing.assert_allclose(unweighted, np.mean(each), rtol=2e-5)
+
+
+@ids
+def test_weights_of_one_change_nothing(method, rare):
+    X, y = rare
+    quick = Training(2, 64, n_jobs=1)
+    plain = fitted(method, X, y, training=quick)
+    ones = fitted(method, X, y, training=quick, class_weight={0: 1.0, 1: 1.0})
+    np.testing.assert_allclose(ones.logits(X), plain.logits(X), rtol=1e-3, atol=1e-4)
+    np.testing.assert_array_equal(plain.class_weight_, [1.0, 1.0])
+
+
+@ids
+def test_balance_finds_the_rare_class(method, rare):
+    X, y = rare
+    train, test = np.arange(450) < 270, np.arange(450) >= 270
+    found = {}
+    for weights in (None, "balanced"):
+        answers = fitted(method, X[train], y[train], class_weight=weights).predict(X[test])
+        found[weights] = [np.mean(answers[y[test] == c] == c) for c in (0, 1)]
+    assert found["balanced"][1] > found[None][1] + 0.1
+    assert np.mean(found["balanced"]) > np.mean(found[None])
+
+
+@ids
+def test_wrong_weights(method, rare):
+    for given, words in [
+        ("frequent", "class_weight must be None, 'balanced'"),
+        ({2: 1.0}, r"keys \[2\], which are no labels of y; its classes are \[0, 1\]"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            fitted(method, *rare, class_weight=given)
+
+
+def test_errors_on_validation_rows_are_weighted(rare):
+    X, y = rare
+    model = clone(METHODS[0]).set_params(class_weight={1: 5.0}, training=Training(1, 64, n_jobs=1))
+    model.fit(X, y, validation=(X[:50], y[:50]))
+    wrong = model.predict(X[:50]) != y[:50]
+    np.testing.assert_allclose(model.history_.score, [np.mean(wrong * np.where(y[:50], 5.0, 1.0))])
+
+
+def test_members_of_an_ensemble_have_the_weights(rare):
+    member = TorchClassifier(MLP((4,)), Training(1, 64, n_jobs=1), class_weight="balanced")
+    for fitted_member in DeepEnsemble(member, 2).fit(*rare).members_:
+        np.testing.assert_allclose(fitted_member.class_weight_, [450 / 800, 450 / 100])
+
+
+def test_a_prior_with_the_class_frequencies_keeps_them_where_nothing_is_known(rare):
+    """``prior = k * frequencies``: the strength of the uniform prior, the shape of the data."""
+    X, y = rare
+    frequencies = np.bincount(y) / len(y)
+    network = FrozenEstimator(TorchClassifier(MLP((16,)), SETTINGS).fit(X, y))
+    density = KernelDensity(bandwidth=0.5)
+    models = {
+        name: DIPClassifier(network, density, prior=prior, cv=3).fit(X, y)
+        for name, prior in [("uniform", 1.0), ("frequencies", 2 * frequencies)]
+    }
+    far = np.array([[60.0, -60.0]])
+    np.testing.assert_allclose(models["uniform"].predict_proba(far), [[0.5, 0.5]], atol=1e-9)
+    np.testing.assert_allclose(models["frequencies"].predict_proba(far), [frequencies], atol=1e-9)
+    # what is more uncertain than what does not depend on the prior
+    u = {name: model.uncertainty(X, kind="vacuity") for name, model in models.items()}
+    assert (np.diff(u["frequencies"][np.argsort(u["uniform"], kind="stable")]) >= -1e-12).all()
+    np.testing.assert_allclose(models["frequencies"].predict_dirichlet(far).vacuity, 1.0)
+
+
+def test_empirical_weights_of_a_density_follow_the_frequencies(rare):
+    X, y = rare
+    frequencies = np.bincount(y) / len(y)
+    density = GDADensity(class_weights="empirical").fit(X, y)
+    each = np.exp(density.class_log_density(X))
+    np.testing.assert_allclose(np.exp(density.score_samples(X)), each @ frequencies, rtol=1e-10)
+    equal = GDADensity().fit(X, y)
+    middle_of_rare = X[y == 1].mean(axis=0)[None]
+    # a typical quasar is less typical of the data than of a world with as many of them
+    assert density.score_samples(middle_of_rare) < equal.score_samples(middle_of_rare)
