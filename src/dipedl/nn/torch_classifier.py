@@ -30,8 +30,9 @@ class TorchClassifier(TorchEstimator):
     Parameters
     ----------
     backbone : backbone, optional
-        One of `dipedl.nn`: `FastCNN`, `LeNet5`, `ResNet18`, `ConvLin`, `SmallCNN`, `MLP`; None is
-        ``MLP()``. All but `MLP` take pixels in [0, 1] only.
+        One of `dipedl.nn`: `FastCNN`, `LeNet5`, `ResNet18`, `ConvLin`, `SmallCNN` take pixels in
+        [0, 1] only; `MLP`, and for rows in which neighbours belong together, such as spectra,
+        `BranchCNN` and `ConvLin1d`, take any numbers. None is ``MLP()``.
     training : Training, optional
         How it is trained; None is ``Training()``.
     image_shape : tuple of int, optional
