@@ -26,9 +26,10 @@ class PrincipalComponents(TransformerMixin, BaseEstimator):
     ----------
     n_components : int, default=500
         Number of components c.
-    svd_solver : str, default="covariance_eigh"
-        Solver of scikit-learn's PCA. "covariance_eigh" is exact up to rounding and needs no seed;
-        "randomized" is what scikit-learn chooses by itself for the paper's sizes.
+    svd_solver : {"exact", "randomized"}, default="exact"
+        "exact" needs no seed: scikit-learn's "full" for few training spectra (n at most p / 2), its
+        "covariance_eigh" for more. "randomized" is what its "auto" becomes at the paper's sizes;
+        quicker, and rough in the small components.
     random_state : int, RandomState instance or None, default=0
         Seed of the randomised solver.
 
@@ -58,7 +59,7 @@ class PrincipalComponents(TransformerMixin, BaseEstimator):
     def __init__(
         self,
         n_components: int = 500,
-        svd_solver: str = "covariance_eigh",
+        svd_solver: str = "exact",
         random_state: Any = 0,
     ) -> None:
         self.n_components = n_components
@@ -72,8 +73,10 @@ class PrincipalComponents(TransformerMixin, BaseEstimator):
         ------
         ValueError
             If there are not more training spectra than components, fewer pixels than components,
-            or X is not finite.
+            or X is not finite; if the solver is not known.
         """
+        if self.svd_solver not in ("exact", "randomized"):
+            raise ValueError(f"svd_solver must be 'exact' or 'randomized', got {self.svd_solver!r}")
         rows = flux_rows(self, X, reset=True)
         n, pixels = rows.shape
         # n centred spectra span n - 1 directions; another one would be rounding errors.
@@ -83,9 +86,10 @@ class PrincipalComponents(TransformerMixin, BaseEstimator):
                 f"spectra of n_features = {pixels} pixels, got {self.n_components!r}; lower it, or "
                 "give more training spectra"
             )
-        solved = PCA(
-            self.n_components, svd_solver=self.svd_solver, random_state=self.random_state
-        ).fit(rows)
+        solver = self.svd_solver
+        if solver == "exact":
+            solver = "full" if 2 * n <= pixels else "covariance_eigh"
+        solved = PCA(self.n_components, svd_solver=solver, random_state=self.random_state).fit(rows)
         self.components_ = np.ascontiguousarray(solved.components_)
         self.mean_ = solved.mean_
         self.explained_variance_ = solved.explained_variance_

@@ -79,7 +79,7 @@ def spectral_features(
     healthy = preset == "standardised"
     # "randomized" is what scikit-learn's default becomes at the paper's sizes. Its small components
     # are rough, and columns of unit variance would blow that up.
-    solver = "covariance_eigh" if healthy else "randomized"
+    solver = "exact" if healthy else "randomized"
     pca = PrincipalComponents(n_components, svd_solver=solver, random_state=random_state)
     union = FeatureUnion(
         [("pca", pca), ("lines", LineMeans(wavelength)), ("blocks", BlockStatistics())],
