@@ -16,6 +16,7 @@ from rich.console import Console
 from .. import __version__, density
 from .._plugins import EXTRAS, explain_missing
 from .bench import bench
+from .spectra import spectra
 
 if TYPE_CHECKING:
     from ..demo import DemoResult
@@ -31,6 +32,7 @@ app = typer.Typer(
 )
 
 app.add_typer(bench, name="bench")
+app.add_typer(spectra, name="spectra")
 
 _DRAW = "draw report"
 

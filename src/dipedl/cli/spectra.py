@@ -1,0 +1,192 @@
+"""``dipedl spectra``: learn classes of spectra, and classify others with an honest unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+if TYPE_CHECKING:
+    from ..spectra import Failure
+    from .spectra_table import Row
+
+__all__ = ["spectra"]
+
+spectra = typer.Typer(
+    help="Classify spectra of SDSS and LAMOST, with an honest unknown.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+_TOY_FIT, _TOY_CLASSIFY = 1000, 300
+_SHOWN = 5
+
+Paths = Annotated[
+    list[str] | None,
+    typer.Argument(help="FITS files of one spectrum each, folders, or patterns in quotes."),
+]
+Toy = Annotated[bool, typer.Option("--toy", help="Made-up spectra, for a try-out.")]
+Coverage = Annotated[
+    float, typer.Option(help="Share of 3900-9000 Angstrom that must have been measured.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, only the result.")]
+
+
+@spectra.command()
+def fit(
+    paths: Paths = None,
+    out: Annotated[Path, typer.Option(help="The model's file.")] = Path("spectra.dipedl"),
+    labels: Annotated[
+        Path | None,
+        typer.Option(help="CSV file with the columns name and class; default: the headers."),
+    ] = None,
+    classes: Annotated[
+        str | None, typer.Option(help="Classes to learn, such as GALAXY,QSO; default: all.")
+    ] = None,
+    toy: Toy = False,
+    estimator: Annotated[
+        str, typer.Option(help="mlp (one layer of 64 units) or logistic.")
+    ] = "mlp",
+    components: Annotated[
+        int | None,
+        typer.Option(help="Principal components; default: a tenth of the spectra, at most 500."),
+    ] = None,
+    min_coverage: Coverage = 0.9,
+    seed: Annotated[int, typer.Option(help="Seed of every random part.", min=0)] = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Learn classes from labelled spectra. What you leave out is for `classify` to call unknown.
+
+    Made-up spectra are learned without their stars.
+    """
+    from . import spectra_model, spectra_run
+
+    _check_output(out)
+    wanted = classes or ("GALAXY,QSO" if toy else "")
+    note = _silent if quiet else _note
+    try:
+        batches = (
+            spectra_run.toy_batches(_TOY_FIT, seed=0)
+            if _is_toy(toy, paths)
+            else spectra_run.file_batches(paths or [], min_coverage, note)
+        )
+        flux, kinds, failures = spectra_run.labelled(batches, labels, _names(wanted))
+        _list_failures(failures)
+        note(f"Learning from {len(kinds)} spectra ...")
+        model = spectra_model.fit_model(
+            flux, kinds, estimator=estimator, components=components, seed=seed
+        )
+        spectra_model.write_model(model, out)
+    except (ValueError, OSError, ImportError) as error:
+        _fail(error)
+    accuracy, balanced, recall = spectra_model.held_out(model)
+    typer.echo(f"Learned:  {_counts(kinds)}" + " (made-up spectra)" * toy)
+    typer.echo(
+        f"Held out: accuracy {accuracy:.3f}, balanced {balanced:.3f}; recall {_each(recall)}"
+    )
+    typer.echo(f"Model:    {out}")
+    typer.echo(f"Use it:   dipedl spectra classify {out} {'--toy' if toy else 'PATHS'}")
+
+
+@spectra.command()
+def classify(
+    model: Annotated[Path, typer.Argument(help="File that `dipedl spectra fit` wrote.")],
+    paths: Paths = None,
+    out: Annotated[Path, typer.Option(help="The table, CSV.")] = Path("classes.csv"),
+    false_alarms: Annotated[
+        float, typer.Option(help="Share of known objects that may be called unknown, in (0, 1).")
+    ] = 0.05,
+    toy: Toy = False,
+    min_coverage: Coverage = 0.9,
+    quiet: Quiet = False,
+) -> None:
+    """Write a row for each spectrum: probabilities, class, vacuity, unknown; or why it failed."""
+    from . import spectra_model, spectra_run
+    from .spectra_table import TableFile, counted
+
+    if not 0 < false_alarms < 1:
+        _fail(f"--false-alarms must be in (0, 1), got {false_alarms:g}; 0.05 is usual")
+    _check_output(out)
+    try:
+        fitted = spectra_model.read_model(model)
+        batches = (
+            spectra_run.toy_batches(_TOY_CLASSIFY, seed=1)
+            if _is_toy(toy, paths)
+            else spectra_run.file_batches(paths or [], min_coverage, _silent if quiet else _note)
+        )
+        names = [str(name) for name in fitted[-1].classes_]
+        with TableFile(out, names) as table:
+            rows, failures = spectra_run.classify_all(fitted, batches, false_alarms, table)
+    except (ValueError, OSError, ImportError) as error:
+        _fail(error)
+    _list_failures(failures)
+    typer.echo(_summary(rows, names, counted(rows, names)))
+    typer.echo(
+        f"Unknown: would be as unusual as at most {false_alarms:.0%} of the objects learned from."
+    )
+    typer.echo(f"Table: {out}, {len(rows)} spectra and {len(failures)} failures")
+    if not rows:
+        raise typer.Exit(1)
+
+
+def _is_toy(toy: bool, paths: Sequence[str] | None) -> bool:
+    if toy == bool(paths):
+        raise ValueError("give either paths of FITS files or --toy, a try-out on made-up spectra")
+    return toy
+
+
+def _names(typed: str) -> list[str]:
+    return [name.strip() for name in typed.split(",") if name.strip()]
+
+
+def _counts(kinds: Iterable[Any]) -> str:
+    from collections import Counter
+
+    return ", ".join(f"{kind} {count}" for kind, count in sorted(Counter(kinds).items()))
+
+
+def _each(recall: dict[str, float]) -> str:
+    return ", ".join(f"{name} {share:.3f}" for name, share in recall.items())
+
+
+def _summary(
+    rows: Sequence[Row], names: Sequence[str], counts: Sequence[tuple[str, list[int]]]
+) -> str:
+    """How many got which answer: a line for each class in the headers."""
+    head = ["in the header", *names, "unknown"]
+    lines = [[name or "no class", *map(str, line)] for name, line in counts]
+    widths = [max(len(cell) for cell in column) for column in zip(head, *lines, strict=True)]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if i == 0 else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
+        )
+        for line in [head, *lines]
+    )
+
+
+def _list_failures(failures: Sequence[Failure]) -> None:
+    for failure in failures[:_SHOWN]:
+        typer.echo(f"failed: {failure}", err=True)
+    if len(failures) > _SHOWN:
+        typer.echo(f"failed: {len(failures) - _SHOWN} more files", err=True)
+
+
+def _check_output(out: Path) -> None:
+    if out.is_dir() or not out.parent.is_dir():
+        _fail(f"--out must be a file in a folder that exists, got {str(out)!r}; choose another")
+
+
+def _note(text: str) -> None:
+    typer.echo(text, err=True)
+
+
+def _silent(text: str) -> None:
+    pass
+
+
+def _fail(error: Any) -> NoReturn:
+    typer.echo(f"dipedl: {error}", err=True)
+    raise typer.Exit(2)

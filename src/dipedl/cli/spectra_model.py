@@ -1,0 +1,133 @@
+"""The model of ``dipedl spectra``: features of spectra and a DIPClassifier, in one file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import Pipeline
+
+from .. import spectra as parts
+from .._plugins import public_names
+from ..classifier import DIPClassifier
+from ..metrics import accuracy, balanced_accuracy, class_recall
+from ..persistence import describe, load, save
+from ..spectra import spectral_features
+
+__all__ = ["ESTIMATORS", "Answers", "answers", "fit_model", "held_out", "read_model", "write_model"]
+
+#: Classifiers by the name that is typed.
+ESTIMATORS = {
+    "mlp": lambda seed: MLPClassifier((64,), max_iter=300, random_state=seed),
+    "logistic": lambda seed: LogisticRegression(max_iter=2000),
+}
+#: Fewest spectra of a class: five folds, with two in each.
+MIN_PER_CLASS = 10
+#: Below as many spectra the principal components come faster from the spectra than from their
+#: covariance; they are the same.
+_FEW = 1500
+#: What a fitted MLPClassifier holds beside arrays; it holds arrays itself.
+_OPTIMIZER = "sklearn.neural_network._stochastic_optimizers.AdamOptimizer"
+
+
+class Answers(NamedTuple):
+    """What a model says of n spectra: probabilities (n, k), vacuity (n,), p-value (n,)."""
+
+    proba: NDArray[np.float64]
+    vacuity: NDArray[np.float64]
+    p_value: NDArray[np.float64]
+
+
+def fit_model(
+    flux: NDArray[np.float32],
+    classes: NDArray[np.str_],
+    *,
+    estimator: str = "mlp",
+    components: int | None = None,
+    seed: int = 0,
+) -> Pipeline:
+    """Steps of `spectral_features` and a DIPClassifier with its defaults, fitted.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two classes, or a class has fewer than ten spectra.
+    """
+    if estimator not in ESTIMATORS:
+        raise ValueError(f"--estimator must be one of {list(ESTIMATORS)}, got {estimator!r}")
+    names, counts = np.unique(classes, return_counts=True)
+    if len(names) < 2 or counts.min() < MIN_PER_CLASS:
+        found = ", ".join(f"{name} {count}" for name, count in zip(names, counts, strict=True))
+        raise ValueError(
+            f"two classes at least are needed, with {MIN_PER_CLASS} spectra each, got "
+            f"{found or 'none'}; add labelled spectra, or name the classes to keep by --classes"
+        )
+    n_components = min(500, len(flux) // 10) if components is None else components
+    features = spectral_features(n_components=n_components, random_state=seed)
+    if len(flux) < _FEW:
+        features.set_params(features__pca__svd_solver="full")
+    Z = features.fit_transform(flux)
+    classifier = DIPClassifier(ESTIMATORS[estimator](seed), random_state=seed).fit(Z, classes)
+    return Pipeline([*features.steps, ("classifier", classifier)])
+
+
+def answers(model: Pipeline, flux: NDArray[np.float32]) -> Answers:
+    """What the model says of spectra (n, p)."""
+    Z = model[:-1].transform(flux)
+    dirichlet = model[-1].predict_dirichlet(Z)
+    return Answers(dirichlet.mean, dirichlet.vacuity, model[-1].p_value(Z))
+
+
+def held_out(model: Pipeline) -> tuple[float, float, dict[str, float]]:
+    """Accuracy, balanced accuracy and recall of each class on rows that the fit held out."""
+    classifier = model[-1]
+    y, proba = classifier.evidence_.calibration_.labels, classifier.held_out_dirichlet().mean
+    names = [str(name) for name in classifier.classes_]
+    recall = dict(zip(names, map(float, class_recall(y, proba)), strict=True))
+    return float(accuracy(y, proba)), float(balanced_accuracy(y, proba)), recall
+
+
+def write_model(model: Pipeline, path: Path) -> None:
+    """One file without pickle."""
+    save(model, path)
+
+
+def read_model(path: Path) -> Pipeline:
+    """The model in a file that `write_model` wrote.
+
+    Types are trusted by name: the transformers of `dipedl.spectra` and what an MLPClassifier holds.
+
+    Raises
+    ------
+    ValueError
+        If the file holds something else, or types beyond these.
+    """
+    wanted = f"{str(path)!r} must be a model of spectra; make one with: dipedl spectra fit"
+    if not path.is_file():
+        raise ValueError(f"{wanted}, but there is no such file")
+    known = {*_transformers(), _OPTIMIZER}
+    found = describe(path)
+    trusted = [name for name in found["untrusted_types"] if name in known]
+    model = load(path, trusted=trusted)
+    if not (isinstance(model, Pipeline) and isinstance(model[-1], DIPClassifier)):
+        raise ValueError(f"{wanted}, but it holds a {type(model).__name__}")
+    return model
+
+
+def _transformers() -> Sequence[str]:
+    folder = Path(str(parts.__file__)).parent
+    return [
+        f"{parts.__name__}.{stem}.{name}"
+        for name, stem in public_names(folder).items()
+        if _is_estimator(getattr(parts, name))
+    ]
+
+
+def _is_estimator(value: Any) -> bool:
+    return isinstance(value, type) and issubclass(value, BaseEstimator)

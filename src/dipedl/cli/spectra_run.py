@@ -1,0 +1,130 @@
+"""What the commands of ``dipedl spectra`` do: spectra come in batches, answers go into a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
+
+from ..spectra import Failure, Spectra, generate_toy_spectra, read_spectra
+from ..spectra._fits import fits_files
+from .spectra_model import answers
+from .spectra_table import Row, TableFile, read_labels, rows_of
+
+__all__ = ["Batch", "classify_all", "file_batches", "labelled", "toy_batches"]
+
+_AT_ONCE = 500
+
+
+class Batch(NamedTuple):
+    """Some files, and the spectra of those that could be read, in the same order."""
+
+    files: list[str]
+    spectra: Spectra
+
+
+def file_batches(
+    paths: Sequence[str], min_coverage: float, note: Callable[[str], None]
+) -> Iterator[Batch]:
+    """Spectra of all files, some hundred at a time."""
+    files = fits_files(paths)
+    for first in range(0, len(files), _AT_ONCE):
+        some = files[first : first + _AT_ONCE]
+        yield Batch([str(path) for path in some], read_spectra(some, min_coverage=min_coverage))
+        note(f"{first + len(some)} of {len(files)} files read")
+
+
+def toy_batches(n: int, seed: int) -> Iterator[Batch]:
+    """Made-up spectra."""
+    spectra = generate_toy_spectra(n, random_state=seed)
+    yield Batch([f"made-up/{row}" for row in range(n)], spectra)
+
+
+def labelled(
+    batches: Iterator[Batch], labels: Path | None, wanted: Sequence[str]
+) -> tuple[NDArray[np.float32], NDArray[np.str_], list[Failure]]:
+    """Flux and class of the spectra that have one of the wanted classes (none wanted: any).
+
+    Also what could not be read. Classes are those of the file `labels`, else of the headers.
+
+    Raises
+    ------
+    ValueError
+        If a class is wanted that no spectrum has, or no spectrum has a class at all.
+    """
+    named = None if labels is None else read_labels(labels)
+    flux, classes, failures = [], [], []
+    for _, spectra in batches:
+        kinds = _classes(spectra, named)
+        kept = np.flatnonzero(np.isin(kinds, wanted) if wanted else kinds != "")
+        flux.append(spectra.flux[kept])
+        classes.append(kinds[kept])
+        failures += spectra.failures
+    found = np.concatenate(classes)
+    if len(found) == 0 or set(wanted) - set(found):
+        raise ValueError(
+            f"{_missing(wanted, found)}: give a CSV file with names and classes by --labels, or "
+            "files whose headers hold a class"
+        )
+    return np.concatenate(flux), found, failures
+
+
+def _missing(wanted: Sequence[str], found: NDArray[np.str_]) -> str:
+    gone = ", ".join(sorted(set(wanted) - set(found)))
+    return f"no spectrum is of class {gone}" if gone else "no spectrum has a class"
+
+
+def _classes(spectra: Spectra, named: dict[str, str] | None) -> NDArray[np.str_]:
+    if named is not None and spectra.name is not None:
+        return np.array([named.get(str(name), "") for name in spectra.name], dtype=np.str_)
+    label = np.full(len(spectra), -1) if spectra.label is None else spectra.label
+    names: NDArray[np.str_] = np.array([*spectra.target_names, ""], dtype=np.str_)
+    return names[label]
+
+
+def classify_all(
+    model: Pipeline, batches: Iterator[Batch], rate: float, table: TableFile
+) -> tuple[list[Row], list[Failure]]:
+    """Write a line for each file, in order; gives what was classified and what failed."""
+    names = [str(name) for name in model[-1].classes_]
+    rows: list[Row] = []
+    failures: list[Failure] = []
+    for files, spectra in batches:
+        failed = {failure.file: failure for failure in spectra.failures}
+        read = [file for file in files if file not in failed]
+        refused = answers_refuse(model, spectra.flux)
+        failed |= {read[i]: Failure(read[i], None, reason) for i, reason in refused.items()}
+        kept = [i for i in range(len(read)) if i not in refused]
+        good = spectra.select(kept)
+        found = answers(model, good.flux) if kept else None
+        lines = rows_of(good, [read[i] for i in kept], names, found, rate) if found else ()
+        by_file = {row.file: row for row in lines}
+        for file in files:
+            if file in failed:
+                table.fail(failed[file])
+            else:
+                table.add(by_file[file])
+        rows += by_file.values()
+        failures += failed.values()
+    return rows, failures
+
+
+def answers_refuse(model: Pipeline, flux: NDArray[np.float32]) -> dict[int, str]:
+    """Rows of which no features can be made, and why; seldom any."""
+    refused: dict[int, str] = {}
+    first = model[0]
+    if len(flux) == 0:
+        return refused
+    try:
+        first.transform(flux)
+    except ValueError:
+        for i in range(len(flux)):
+            try:
+                first.transform(flux[i : i + 1])
+            except ValueError as error:
+                refused[i] = str(error)
+    return refused

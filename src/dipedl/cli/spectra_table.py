@@ -1,0 +1,144 @@
+"""Tables of ``dipedl spectra``: classes that are read, answers that are written."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from ..spectra import Failure, Spectra
+from .spectra_model import Answers
+
+__all__ = ["Row", "TableFile", "counted", "read_labels", "rows_of"]
+
+_UNKNOWN = "unknown"
+_NAME_COLUMNS = ("name", "file")
+
+
+class Row(NamedTuple):
+    """One spectrum of the table: what it was called, and what the model says of it."""
+
+    name: str
+    file: str
+    header_class: str
+    snr: float
+    proba: tuple[float, ...]
+    predicted: str
+    vacuity: float
+    p_value: float
+    unknown: bool
+
+
+def rows_of(
+    spectra: Spectra, files: Sequence[str], classes: Sequence[str], found: Answers, rate: float
+) -> Iterator[Row]:
+    """A row for each spectrum; unknown where the p-value does not exceed the false-alarm rate."""
+    label = np.full(len(spectra), -1) if spectra.label is None else spectra.label
+    snr = np.full(len(spectra), np.nan) if spectra.snr is None else spectra.snr
+    for i, file in enumerate(files):
+        yield Row(
+            str(spectra.name[i]) if spectra.name is not None else "",
+            file,
+            spectra.target_names[label[i]] if label[i] >= 0 else "",
+            float(snr[i]),
+            tuple(map(float, found.proba[i])),
+            classes[int(found.proba[i].argmax())],
+            float(found.vacuity[i]),
+            float(found.p_value[i]),
+            bool(found.p_value[i] <= rate),
+        )
+
+
+class TableFile:
+    """A CSV file that is there once all its rows are."""
+
+    def __init__(self, path: Path, classes: Sequence[str]) -> None:
+        self.path, self.classes = path, classes
+        self._partial = path.with_name(f".{path.name}.part")
+
+    def __enter__(self) -> Self:
+        self._stream = open(self._partial, "w", newline="", encoding="utf-8")
+        self._writer = csv.writer(self._stream, lineterminator="\n")
+        shares = [f"p_{name}" for name in self.classes]
+        said = ["predicted", "vacuity", "p_value", _UNKNOWN, "reason"]
+        self._writer.writerow(["name", "file", "header_class", "snr", *shares, *said])
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stream.close()
+        if kind is None:
+            os.replace(self._partial, self.path)
+        else:
+            self._partial.unlink()
+
+    def add(self, row: Row) -> None:
+        """Write a spectrum."""
+        known = "yes" if row.unknown else "no"
+        shares = [f"{p:.6f}" for p in row.proba]
+        numbers = [f"{row.vacuity:.6f}", f"{row.p_value:.6f}"]
+        snr = "" if np.isnan(row.snr) else f"{row.snr:.2f}"
+        self._writer.writerow(
+            [row.name, row.file, row.header_class, snr, *shares, row.predicted, *numbers, known, ""]
+        )
+
+    def fail(self, failure: Failure) -> None:
+        """Write a file that could not be used, and why."""
+        empty = [""] * (len(self.classes) + 6)
+        self._writer.writerow([Path(failure.file).name, failure.file, *empty, failure.reason])
+
+
+def counted(rows: Sequence[Row], classes: Sequence[str]) -> list[tuple[str, list[int]]]:
+    """How many got each answer, unknown last, by the class in their headers; "" without one."""
+    answers = [*classes, _UNKNOWN]
+    counts: dict[str, list[int]] = {}
+    for row in rows:
+        line = counts.setdefault(row.header_class, [0] * len(answers))
+        line[answers.index(_UNKNOWN if row.unknown else row.predicted)] += 1
+    order = [*classes, *sorted(counts.keys() - {*classes, ""}), ""]
+    return [(name, counts[name]) for name in order if name in counts]
+
+
+def read_labels(path: Path) -> dict[str, str]:
+    """Class of each spectrum by its name, out of a CSV file with the columns name and class.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing, a line is not whole, or a name has two classes.
+    """
+    with open(path, newline="", encoding="utf-8-sig") as stream:
+        lines = csv.DictReader(stream)
+        columns: Sequence[Any] = lines.fieldnames or []
+        named = next((name for name in _NAME_COLUMNS if name in columns), None)
+        if named is None or "class" not in columns:
+            raise ValueError(
+                f"--labels must be a CSV file with the columns name (or file) and class, got "
+                f"{list(columns)} in {str(path)!r}; write them into its first line"
+            )
+        found: dict[str, str] = {}
+        for line in lines:
+            name, kind = Path(line[named] or "").name, (line["class"] or "").strip()
+            if not name or not kind:
+                raise ValueError(
+                    f"{str(path)!r}, line {lines.line_num}: name and class must not be empty"
+                )
+            if found.setdefault(_stem(name), kind) != kind:
+                raise ValueError(f"{str(path)!r}, line {lines.line_num}: {name} has two classes")
+    return found
+
+
+def _stem(name: str) -> str:
+    """The name without the ending of a FITS file, as `read_spectra` names spectra."""
+    for ending in (".gz", ".fits", ".fit"):
+        name = name.removesuffix(ending)
+    return name
