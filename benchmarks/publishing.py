@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from dipedl.bench import Store, sweeps
 from dipedl.bench.row_file import as_line, write_whole
@@ -24,19 +25,28 @@ def publish(folders: Iterable[str | Path], suite: str, profile: str, root: Path 
     Of each method rows of the latest configuration are kept. The sweeps derive from the stored
     arrays, which are too large to keep; those of a run whose arrays are gone are taken as they are.
     """
+    stores = stores_with_rows(folders, suite, profile)
+    target = root / suite / profile
+    rows = keep_rows(stores, target)
+    if rows:
+        keep_trivial(stores, target)
+        keep_sweeps(stores, target, paper_suite(rows))
+    return len(rows)
+
+
+def stores_with_rows(folders: Iterable[str | Path], suite: str, profile: str) -> list[Store]:
     stores = [Store(folder, suite, profile) for folder in folders]
-    stores = [store for store in stores if store.rows_file.exists()]
+    return [store for store in stores if store.rows_file.exists()]
+
+
+def keep_rows(stores: list[Store], target: Path) -> list[dict[str, Any]]:
     rows = sorted(
         latest(row for store in stores for row in store.rows()), key=lambda row: row["seed"]
     )
-    if not rows:
-        return 0
-    target = root / suite / profile
-    target.mkdir(parents=True, exist_ok=True)
-    write_whole(target / "rows.jsonl", b"".join(as_line(row) for row in rows))
-    keep_trivial(stores, target)
-    keep_sweeps(stores, target, paper_suite(rows))
-    return len(rows)
+    if rows:
+        target.mkdir(parents=True, exist_ok=True)
+        write_whole(target / "rows.jsonl", b"".join(as_line(row) for row in rows))
+    return rows
 
 
 def keep_trivial(stores: list[Store], target: Path) -> None:

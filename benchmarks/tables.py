@@ -12,6 +12,7 @@ from dipedl.bench import Store
 from dipedl.bench.cifar10_page import page_of_cifar10
 from dipedl.bench.honest.results_page import results_page
 from dipedl.bench.markdown import markdown
+from dipedl.bench.spectra_page import page_of_spectra
 from dipedl.bench.sweep_page import sweep_sections
 from dipedl.bench.table import bench_table
 from dipedl.bench.trivial import stored_trivial_lines
@@ -20,6 +21,7 @@ ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "measurements.md"
 MNIST_PAGE = ROOT / "docs" / "results-mnist.md"
 CIFAR10_PAGE = ROOT / "docs" / "results-cifar10.md"
+SPECTRA_PAGE = ROOT / "docs" / "results-spectra.md"
 HONEST_PAGE = ROOT / "docs" / "results-honest.md"
 BENCH = ROOT / "results" / "bench"
 SETS = {"kmnist": "K-MNIST", "omniglot": "Omniglot", "omniglot_inverted": "Omniglot inverted"}
@@ -315,6 +317,10 @@ def cifar10_page() -> str:
     return page_of_cifar10(BENCH)
 
 
+def spectra_page() -> str:
+    return page_of_spectra(BENCH)
+
+
 def honest_page() -> str:
     return results_page(Store(BENCH, "honest", "cpu").rows())
 
@@ -323,5 +329,6 @@ if __name__ == "__main__":
     PAGE.write_text(page(), encoding="utf-8")
     MNIST_PAGE.write_text(mnist_page(), encoding="utf-8")
     CIFAR10_PAGE.write_text(cifar10_page(), encoding="utf-8")
+    SPECTRA_PAGE.write_text(spectra_page(), encoding="utf-8")
     if (BENCH / "honest").exists():
         HONEST_PAGE.write_text(honest_page(), encoding="utf-8")

@@ -32,6 +32,11 @@ def test_the_page_of_the_cifar10_results_is_what_its_rows_say():
     assert load("tables").cifar10_page() == page, "run: python benchmarks/tables.py"
 
 
+def test_the_page_of_the_spectra_results_is_what_its_rows_say():
+    page = (ROOT / "docs" / "results-spectra.md").read_text(encoding="utf-8")
+    assert load("tables").spectra_page() == page, "run: python benchmarks/tables.py"
+
+
 def test_the_page_of_the_study_is_what_its_rows_say():
     if not (ROOT / "results" / "bench" / "honest").exists():
         pytest.skip("the study was not published")

@@ -60,10 +60,10 @@ _WORDS["spectra"] = SuiteWords(
     trivial="None: the features are no images.",
     protocol=_SPECTRA_PROTOCOL,
     limit="The spectra are semi-real: a generator knows fewer odd objects than the sky, so that "
-    "real numbers will be lower. The real galaxies and quasars are few, one an object, and "
-    "mostly of another survey than the noise of the generator; the real stars are mostly "
-    "LAMOST's, so that class and instrument are confounded. Accuracy without the recall of each class says little: "
-    "three of four known spectra are galaxies.",
+    "real numbers will be lower. The real galaxies and quasars are few, one an object, and mostly "
+    "of another survey than the noise of the generator; the real stars are mostly LAMOST's, so "
+    "that class and instrument are confounded. Accuracy without the recall of each class says "
+    "little: three of four known spectra are galaxies.",
 )
 _WORDS["lamost"] = SuiteWords(
     trivial="None: the features are no images.",

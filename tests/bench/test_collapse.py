@@ -1,0 +1,148 @@
+"""The collapse table out of rows made by hand, and diagnoses of answers and features."""
+
+import numpy as np
+import pytest
+
+from dipedl.bench.collapse import collapse_grid, collapse_lines
+from dipedl.bench.diagnosis import answers_diagnosed, diagnosed, features_diagnosed
+from dipedl.bench.synthetic import write_synthetic_store
+
+SHARE = 0.772  # of galaxies
+
+
+def row(method, seed, galaxy, quasar, profile="published", auroc=0.5):
+    metrics = {
+        "accuracy": SHARE * galaxy + (1 - SHARE) * quasar,
+        "recall_0": galaxy,
+        "recall_1": quasar,
+        "auroc/stars": auroc,
+    }
+    return {
+        "suite": "spectra",
+        "profile": profile,
+        "method": method,
+        "title": method.upper(),
+        "seed": seed,
+        "config_hash": "a",
+        "metrics": metrics,
+        "intervals": {},
+        "baselines": {},
+        "n": {"test": 887, "ood/stars": 100},
+        "seconds": {"train": 1.0, "score": 1.0},
+        "cpu_seconds": {"train": 1.0, "score": 1.0},
+        "peak_memory_mb": 1.0,
+        "forward_passes": 1,
+        "n_parameters": 7,
+    }
+
+
+def healthy(method, galaxy=0.99, quasar=0.93, auroc=0.97):
+    return row(method, 10, galaxy, quasar, "scarce", auroc)
+
+
+def test_a_class_that_is_never_found_is_a_collapse_and_so_is_its_opposite():
+    """As the paper's EDL: two seeds say Galaxy only, two Quasar only."""
+    seeds = [(1, 0), (1, 0), (0, 1), (0, 1)]
+    broken = [row("edl", 10 * i, *recalls) for i, recalls in enumerate(seeds)]
+    (line,) = collapse_lines(broken, [healthy("edl")])
+    assert line.collapsed and line.published.one_class == 4 and line.published.lost == 4
+    assert line.published.accuracy.mean == pytest.approx(0.5)
+    assert line.published.accuracy.sd == pytest.approx(SHARE - 0.5)  # the paper prints .4955, .2707
+    assert "collapsed as published in 4 of 4 seeds" in line.says
+    assert "nothing but one class in 4" in line.says and "Healthy, no recall is below 0.93" in (
+        line.says
+    )
+    assert "ReLU" in line.cause and "exponential" in line.cure
+
+
+def test_a_method_that_did_not_collapse_is_said_not_to_have():
+    (line,) = collapse_lines([row("r-edl", 10, 0.97, 0.62)], [healthy("r-edl")])
+    assert not line.collapsed and line.published.one_class == 0
+    assert line.says.startswith("R-EDL did not collapse as published")
+    assert "below 0.62 in any seed" in line.says
+
+
+def test_a_few_rows_of_a_lost_class_do_not_hide_the_collapse():
+    (line,) = collapse_lines([row("postnet", 10, 1.0, 0.04), row("postnet", 20, 0.9, 0.8)], [])
+    assert line.collapsed and line.published.lost == 1 and line.published.one_class == 0
+    assert "in 1 of 2 seeds" in line.says and "nothing but" not in line.says
+    assert line.says.endswith("The healthy configuration was not yet run.")
+
+
+def test_what_is_not_cured_or_not_run_is_said():
+    lines = {
+        line.method: line
+        for line in collapse_lines(
+            [row("daedl", 10, 1.0, 0.0)], [healthy("daedl", quasar=0.05), healthy("re-edl")]
+        )
+    }
+    assert "still loses a class in 1 of 1 seeds" in lines["DAEDL"].says
+    assert lines["Re-EDL"].says.startswith("RE-EDL was not yet run as published.")
+    assert not lines["Re-EDL"].collapsed
+
+
+def test_one_line_for_each_method_of_the_paper_whatever_its_variants():
+    broken = [row("max-softmax", 10, 1.0, 1.0), row("dip-edl", 10, 1.0, 0.7)]
+    sound = [healthy("dip-edl"), healthy("dip-edl-default", quasar=0.5), healthy("energy")]
+    (line,) = collapse_lines(broken, sound)
+    assert (line.method, line.name) == ("DIP-EDL", "dip-edl")
+    assert line.healthy.recalls[1].mean == 0.93
+    assert collapse_lines([], []) == ()
+
+
+def test_the_grid_shows_both_sides_of_every_number():
+    lines = collapse_lines([row("edl", 10, 1.0, 0.0)], [healthy("edl"), healthy("r-edl")])
+    heads, cells = collapse_grid(lines, ("Galaxy", "Quasar"))
+    assert len(heads) == 6 and all(len(c) == 6 for c in cells)
+    by_title = {c[0]: c for c in cells}
+    assert by_title["EDL"][2:5] == ["1.0000 → 0.9900", "0.0000 → 0.9300", "1 of 1 → 0 of 1"]
+    assert by_title["R-EDL"][5] == "– → 0.9700"
+
+
+def test_a_dead_unit_is_seen_in_the_answers():
+    rng = np.random.default_rng(0)
+    evidence = np.maximum(rng.normal(size=(200, 2)), 0)
+    alive = 1 + evidence
+    dead = alive.copy()
+    dead[:, 1] = 1.0
+    found = answers(alive), answers(dead)
+    assert [of["silent_classes"] for of in found] == [0, 1]
+    assert found[0]["no_evidence"] == pytest.approx((evidence == 0).all(axis=1).mean())
+    assert found[1]["no_evidence"] == pytest.approx((evidence[:, 0] == 0).mean())
+    assert sum(found[0]["said"]) == 200 and found[1]["said"] == [200, 0]
+    relaxed = answers(0.8 + (dead - 1), prior=0.8)
+    assert relaxed["silent_classes"] == 1
+    assert answers_diagnosed({"probabilities": np.eye(2)}) == {"said": [1, 1]}
+
+
+def answers(alpha, **options):
+    proba = alpha / alpha.sum(axis=1, keepdims=True)
+    return answers_diagnosed({"probabilities": proba, "concentration": alpha}, **options)
+
+
+def test_features_that_allow_no_gaussian():
+    rng = np.random.default_rng(1)
+    y = np.repeat([0, 1], [300, 40])
+    features = rng.normal(size=(340, 5)) * [1, 1, 1, 1, 100]
+    found = features_diagnosed(features, y)
+    assert (found["n_features"], found["constant"], found["fewest_rows"]) == (5, 0, 40)
+    expected = max(np.linalg.cond(np.cov(features[y == k].T)) for k in (0, 1))
+    assert found["condition"] == pytest.approx(expected)
+    features[:, 2] = 3.0
+    assert features_diagnosed(features, y)["constant"] == 1
+    assert features_diagnosed(features, y)["condition"] is None
+    few = features_diagnosed(rng.normal(size=(340, 45)), y)  # fewer quasars than features
+    assert few["condition"] is None and few["constant"] == 0
+
+
+def test_diagnoses_of_a_store_are_those_of_its_arrays(tmp_path):
+    options = {"suite": "spectra", "ood": ["stars"], "classes": 2, "n_resamples": 0}
+    store = write_synthetic_store(tmp_path, methods=["dip-edl", "edl"], **options)
+    found = diagnosed([store])
+    assert found.keys() == {"dip-edl", "edl"} and found["edl"].keys() == {"10", "20"}
+    assert found["dip-edl"]["10"]["features"]["n_features"] == 4
+    assert "features" not in found["edl"]["10"] and sum(found["edl"]["10"]["said"]) == 50
+    empty = write_synthetic_store(tmp_path / "rows", methods=["edl"], **options)
+    for file in empty.folder.rglob("*.npz"):
+        file.unlink()
+    assert diagnosed([empty]) == {}
