@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dipedl.bench.collapse import collapse_grid, collapse_lines
+from dipedl.bench.collapse import collapse_grid, collapse_lines, collapse_summary
 from dipedl.bench.diagnosis import answers_diagnosed, diagnosed, features_diagnosed
 from dipedl.bench.synthetic import write_synthetic_store
 
@@ -87,7 +87,18 @@ def test_one_line_for_each_method_of_the_paper_whatever_its_variants():
     (line,) = collapse_lines(broken, sound)
     assert (line.method, line.name) == ("DIP-EDL", "dip-edl")
     assert line.healthy.recalls[1].mean == 0.93
-    assert collapse_lines([], []) == ()
+    assert collapse_lines([], []) == () and collapse_summary(()) == ""
+
+
+def test_the_summary_counts_what_was_run():
+    lines = collapse_lines(
+        [row("edl", 10, 1, 0), row("r-edl", 10, 0.9, 0.9)],
+        [healthy("edl"), healthy("r-edl"), healthy("daedl", quasar=0.0)],
+    )
+    assert collapse_summary(lines) == (
+        "As published, 1 of 2 methods lose a class in some seed (EDL); in the healthy "
+        "configuration 1 of 3."
+    )
 
 
 def test_the_grid_shows_both_sides_of_every_number():

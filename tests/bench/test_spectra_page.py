@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from dipedl.bench.cells import cell_over_seeds
+from dipedl.bench.report_words import headline
 from dipedl.bench.spectra_findings import findings, share_interval, shortfalls
 from dipedl.bench.spectra_page import page_of_spectra
 from dipedl.bench.synthetic import write_synthetic_store
@@ -63,7 +64,7 @@ def test_the_best_with_a_single_pass_is_said_to_be_it(table):
         deep_ensemble=all_at(0.98),
     )
     said = findings(made)
-    assert said[0].startswith("**Stars (semi-real).** DIP-EDL-DEFAULT: AUROC 0.9700 ±0.0000")
+    assert said[0].startswith("Stars (semi-real): DIP-EDL-DEFAULT has an AUROC of 0.9700 ±0.0000")
     assert "the paper's preset (DIP-EDL): 0.5000" in said[0]
     assert "No other method with a single pass ranks it better." in said[0]
     assert "With several passes: DEEP-ENSEMBLE (0.9800)." in said[0]
@@ -104,9 +105,13 @@ def test_brier_within_one_standard_deviation_of_the_best(table, ours, best, with
         max_softmax=poor,
         deep_ensemble=poor,
     )
-    (said,) = (s for s in findings(made) if s.startswith("**Known spectra.**"))
+    (said,) = (s for s in findings(made) if s.startswith("Known spectra:"))
     assert (": within one" in said or "the best of all" in said) is within
     assert any("default's Brier" in s for s in shortfalls(made)) is not within
+
+
+def test_the_report_begins_with_the_same_words(table):
+    assert headline(table) == findings(table)
 
 
 def test_without_the_default_there_is_no_headline(tmp_path):
@@ -116,7 +121,7 @@ def test_without_the_default_there_is_no_headline(tmp_path):
 
 def test_real_spectra_have_intervals_and_a_rejection(table):
     said = findings(table)[-1]
-    assert said.startswith("**Real galaxies and quasars** (30).") and "95 % over" in said
+    assert said.startswith("Real galaxies and quasars (30):") and "95 % over" in said
     assert "least trusted tenth" in said
     cell = cell_over_seeds([0.9, 0.8], [(0.7, 0.95), (0.6, 0.85)])
     assert share_interval(cell) == "0.850 (0.650 to 0.900)"
@@ -137,6 +142,9 @@ def test_the_page_says_what_is_there_and_what_is_not(tmp_path):
     assert "PostNet (10, 20, 30, 40)" in left and "EDL (30, 40)" in left
     store_of(tmp_path, "published", ("edl", "dip-edl"))
     assert "EDL did not collapse as published" in page_of_spectra(tmp_path)
+    assert "As published, 0 of 2 methods lose a class in some seed; in the healthy" in (
+        page_of_spectra(tmp_path)
+    )
     assert "(paper " not in page
 
 

@@ -2,6 +2,12 @@
 
 import pytest
 
+pytest.importorskip("rich")
+pytest.importorskip("typer")
+pytest.importorskip("pydantic")
+
+from rich.console import Console
+
 from dipedl.bench.columns import columns
 from dipedl.bench.markdown import markdown
 from dipedl.bench.report_words import is_higher_better
@@ -10,6 +16,7 @@ from dipedl.bench.suite_facts import suite_facts
 from dipedl.bench.synthetic import write_synthetic_store
 from dipedl.bench.table import bench_table, paper_row, paper_suite
 from dipedl.bench.wording import metric_title, set_heading, set_title
+from dipedl.cli.bench_tables import print_bench_table
 
 OPTIONS = {"ood": ["stars", "supernovae"], "shifted": ["real"], "classes": 2, "n_resamples": 0}
 METHODS = ("dip-edl", "edl", "max-softmax")
@@ -128,6 +135,20 @@ def test_titles_and_directions():
     higher = ("recall_0", "balanced_accuracy/real", "errors_avoided_10", "worst_recall")
     assert all(is_higher_better(name) for name in higher)
     assert not is_higher_better("ece/real") and not is_higher_better("fpr95/stars")
+
+
+@pytest.mark.parametrize("width", [80, 120, 200])
+def test_in_the_terminal(table, width):
+    console = Console(width=width, highlight=False, force_terminal=False)
+    with console.capture() as capture:
+        print_bench_table(console, table, intervals=width == 120)
+    text = capture.get()
+    assert max(map(len, text.splitlines())) <= width and "…" not in text
+    for head in ("recall of Galaxy", "recall of Quasar", "balanced accuracy", "FPR95"):
+        assert head in text
+    assert text.lstrip().startswith("Semi-real spectra:")
+    assert "Real galaxies and quasars: 30 spectra with known classes" in text
+    assert "paper" not in text[text.index("Known spectra") :]
 
 
 def test_names_of_classes_are_those_of_the_suites():

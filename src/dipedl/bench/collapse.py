@@ -10,7 +10,7 @@ from .cells import Cell
 from .table import Line, bench_table
 from .wording import number
 
-__all__ = ["LOST", "CollapseLine", "Regime", "collapse_grid", "collapse_lines"]
+__all__ = ["LOST", "CollapseLine", "Regime", "collapse_grid", "collapse_lines", "collapse_summary"]
 
 #: A class is lost where a classifier finds less than this share of its rows.
 LOST = 0.1
@@ -162,6 +162,21 @@ def collapse_lines(
             _regime(sound.get(method)),
         )
         for method, line in (sound | broken).items()
+    )
+
+
+def collapse_summary(lines: Sequence[CollapseLine]) -> str:
+    """How many methods lose a class as published, and how many healthy; "" with nothing to say."""
+    broken = [line for line in lines if line.published is not None]
+    if not broken:
+        return ""
+    lost = [line.title for line in broken if line.collapsed]
+    sound = [line.healthy for line in lines if line.healthy is not None]
+    still = sum(regime.lost > 0 for regime in sound)
+    named = f" ({', '.join(lost)})" if lost else ""
+    return (
+        f"As published, {len(lost)} of {len(broken)} methods lose a class in some seed{named}; in "
+        f"the healthy configuration {still} of {len(sound)}."
     )
 
 

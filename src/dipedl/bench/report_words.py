@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from .cells import Cell
+from .spectra_findings import findings
+from .suite_facts import suite_facts
 from .table import BenchTable, Line
 from .wording import duration, measured, metric_list, number, printed, set_title
 
@@ -27,6 +29,8 @@ _METHOD = "dip-edl"
 
 def headline(table: BenchTable) -> list[str]:
     """What happened, in a few sentences; empty if DIP-EDL was not run."""
+    if suite_facts(table.suite).rows == "spectra" and not table.beside_paper:
+        return findings(table)
     line = next((line for line in table.lines if line.name == _METHOD), None)
     return [] if line is None else list(_about(line, table))
 

@@ -50,7 +50,7 @@ def _line(table: BenchTable, name: str) -> Line | None:
 def _ranked(table: BenchTable, line: Line, ood: str) -> str:
     name, title = f"auroc/{ood}", set_title(ood, table.suite)
     ours = line.cells[name]
-    said = f"**{title}.** {line.title}: AUROC {measured(ours, mark=False)}"
+    said = f"{title}: {line.title} has an AUROC of {measured(ours, mark=False)}"
     preset = _line(table, PAPER)
     if preset is not None and name in preset.cells:
         said += f"; the paper's preset ({preset.title}): {measured(preset.cells[name], mark=False)}"
@@ -70,8 +70,9 @@ def _known(table: BenchTable, line: Line) -> str:
     name = "brier_id"
     ours, best = line.cells[name], _best_brier(table)
     said = (
-        f"**{set_title('', table.suite)}.** {line.title}: accuracy "
-        f"{measured(line.cells['accuracy'], mark=False)}, Brier {measured(ours, mark=False)}"
+        f"{set_title('', table.suite)}: {line.title} has an accuracy of "
+        f"{measured(line.cells['accuracy'], mark=False)} and a Brier score of "
+        f"{measured(ours, mark=False)}"
     )
     if best.name == line.name:
         return f"{said}, the best of all."
@@ -83,10 +84,10 @@ def _known(table: BenchTable, line: Line) -> str:
 
 
 def _moved(table: BenchTable, line: Line, name: str) -> str:
-    cells = line.cells
+    cells, n = line.cells, table.n[f"{SHIFTED_PREFIX}{name}"]
     said = (
-        f"**{set_title(name, table.suite)}** ({table.n[f'{SHIFTED_PREFIX}{name}']:,}). "
-        f"{line.title}: balanced accuracy {share_interval(cells.get(f'balanced_accuracy/{name}'))}"
+        f"{set_title(name, table.suite)} ({n:,}): {line.title} has a balanced accuracy of "
+        f"{share_interval(cells.get(f'balanced_accuracy/{name}'))}"
     )
     avoided = cells.get(f"errors_avoided_10/{name}")
     if avoided is not None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .collapse import CollapseLine, collapse_grid, collapse_lines
+from .collapse import CollapseLine, collapse_grid, collapse_lines, collapse_summary
 from .markdown import grid, markdown
 from .page_state import machines_and_seeds, not_yet_run
 from .report_words import receipts
@@ -69,19 +69,23 @@ def page_of_spectra(root: Path) -> str:
     """
     rows = {profile: Store(root, _SUITE, profile).rows() for profile in _PROFILES}
     tables = {profile: bench_table(of) for profile, of in rows.items() if of}
-    blocks = [_HEAD, *_short(tables), *_collapse(root, rows)]
+    lines = collapse_lines(rows[_PUBLISHED], rows[_HEALTHY])
+    blocks = [_HEAD, *_short(tables, lines), *_collapse(root, lines)]
     for profile, of in rows.items():
         blocks += [*_profile(profile, of, tables.get(profile))]
     return "\n".join([*blocks, *_falls_short(tables), *_receipts(rows)])
 
 
-def _short(tables: Mapping[str, BenchTable]) -> Iterator[str]:
+def _short(tables: Mapping[str, BenchTable], lines: Sequence[CollapseLine]) -> Iterator[str]:
     yield "## In short\n"
     for profile, table in tables.items():
         said = [] if profile == _PUBLISHED else findings(table)
         if said:
             yield f"Profile `{profile}`, {_seeds(table)}:\n"
             yield "\n".join(f"- {sentence}" for sentence in said) + "\n"
+    summary = collapse_summary(lines)
+    if summary:
+        yield f"{summary}\n"
     if not tables:
         yield "Not yet run.\n"
 
@@ -91,8 +95,7 @@ def _seeds(table: BenchTable) -> str:
     return f"{n} seed" + "s" * (n != 1)
 
 
-def _collapse(root: Path, rows: Mapping[str, Rows]) -> Iterator[str]:
-    lines = collapse_lines(rows[_PUBLISHED], rows[_HEALTHY])
+def _collapse(root: Path, lines: Sequence[CollapseLine]) -> Iterator[str]:
     yield "## The collapse, shown and cured\n"
     if not lines:
         yield "Not yet run.\n"
