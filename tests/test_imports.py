@@ -60,7 +60,7 @@ PARTS = {
     "baselines": {"nn", "density"},
     "pretrained": {"density", "evidence", "nn"},
     "export": {"baselines", "density", "evidence", "nn", "preprocessing", "pretrained"},
-    "plots": {"decisions", "metrics"},
+    "plots": {"decisions", "metrics", "spectra"},
     "diagnostics": {"evidence", "metrics"},
     "explanation": {"decisions", "evidence", "plots"},
 }

@@ -12,7 +12,8 @@ from scipy.optimize import minimize  # noqa: E402
 
 from dipedl import Dirichlet, plots  # noqa: E402
 from dipedl.plots._line_names import apart  # noqa: E402
-from dipedl.spectra import LINES, Spectra, paper_grid  # noqa: E402
+from dipedl.spectra import Spectra, paper_grid  # noqa: E402
+from dipedl.spectra.grid import LINES  # noqa: E402
 
 GRID = paper_grid()
 

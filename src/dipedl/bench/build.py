@@ -31,6 +31,8 @@ _CHAIN = "pipeline"
 #: Settings that change nothing of what is learned, or are set for each run; a trained network is a
 #: part with a config of its own.
 _NO_SETTING = ("random_state", "n_jobs", "device", "compile", "network")
+#: Settings younger than published rows: at these values the config is what it was before.
+_YOUNG = {"class_weight": None}
 #: Tables that stand for one class, so that they need not name it.
 _IMPLIED = {"training": "Training"}
 
@@ -109,7 +111,11 @@ def described(value: Any) -> Any:
         settings = value.get_params(deep=False)
     else:
         return getattr(value, "__qualname__", type(value).__qualname__)
-    kept = {key: described(item) for key, item in settings.items() if key not in _NO_SETTING}
+    kept = {
+        key: described(item)
+        for key, item in settings.items()
+        if key not in _NO_SETTING and not (key in _YOUNG and item == _YOUNG[key])
+    }
     return {"class": type(value).__name__, "settings": kept}
 
 

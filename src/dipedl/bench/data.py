@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,22 @@ import numpy as np
 from ..datasets import Dataset, load_cifar10, load_mini_mnist, load_mnist
 from .colour_digits import load_colour_digits
 from .scores import OOD_PREFIX
+from .spectra_data import SPECTRA, SPECTRA_OOD, SPECTRA_SHIFTED, spectra_splits
 
-__all__ = ["LABELLED", "LOADERS", "OOD_SETS", "Splits", "make_splits"]
+__all__ = [
+    "DATASETS",
+    "LABELLED",
+    "LOADERS",
+    "OOD_SETS",
+    "SHIFTED_SETS",
+    "Splits",
+    "make_splits",
+]
 
 LABELLED = ("train", "validation", "test")
 
 
-#: Data set of a profile -> how it is loaded, given the OOD sets.
+#: Data set of images of a profile -> how it is loaded, given the OOD sets.
 LOADERS: dict[str, Callable[[tuple[str, ...]], Dataset]] = {
     "mini-mnist": lambda ood: load_mini_mnist(),
     "mnist": lambda ood: load_mnist(ood=ood),
@@ -32,7 +42,12 @@ OOD_SETS: dict[str, tuple[str, ...]] = {
     "mnist": _DIGITS,
     "colour-digits": _DIGITS,
     "cifar10": ("cifar100", "svhn", "gtsrb"),
+    **SPECTRA_OOD,
 }
+#: Labelled test sets from elsewhere, of those that have any.
+SHIFTED_SETS = SPECTRA_SHIFTED
+#: Every data set that a profile may name.
+DATASETS = (*LOADERS, *SPECTRA)
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,34 +57,40 @@ class Splits:
     Attributes
     ----------
     X : mapping of str to ndarray, shape (n, d)
-        "train", "validation", "test", and "ood/<name>" for each OOD set.
+        "train", "validation", "test", "ood/<name>" for each OOD set, and "shifted/<name>" for each
+        labelled test set from elsewhere.
     y : mapping of str to ndarray, shape (n,)
-        Labels of the first three.
+        Labels of all but the OOD sets.
     """
 
     X: Mapping[str, np.ndarray]
     y: Mapping[str, np.ndarray]
 
 
-def make_splits(config: Mapping[str, Any], seed: int) -> Splits:
+def make_splits(config: Mapping[str, Any], seed: int, keep: Path | None = None) -> Splits:
     """Rows of every split.
 
-    Validation is the first share of ``default_rng(seed).permutation`` of the official training set,
-    training the rest of it: another split each seed, the same for every method. Test and OOD sets
-    are the official ones.
+    Of images, validation is the first share of ``default_rng(seed).permutation`` of the official
+    training set, training the rest of it: another split each seed, the same for every method. Test
+    and OOD sets are the official ones. Of spectra, see `dipedl.bench.spectra_data.spectra_splits`.
 
     Parameters
     ----------
     config : mapping
-        "dataset", "ood", "validation_fraction", and "limit": rows of each split, or None.
+        "dataset", "ood", "shifted" (if any), "validation_fraction", and "limit": rows of each
+        split, or None.
     seed : int
         Seed of the permutation.
+    keep : path, optional
+        Folder for features that take long to compute; None computes them each time.
 
     Raises
     ------
     FileNotFoundError, ConnectionError, ValueError
         If the data is missing, cannot be downloaded, or is damaged.
     """
+    if config["dataset"] in SPECTRA:
+        return Splits(*spectra_splits(config, seed, keep))
     data = LOADERS[config["dataset"]](tuple(config["ood"]))
     limit = config["limit"]
     order = np.random.default_rng(seed).permutation(len(data.X_train))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,7 +45,7 @@ def _with_answers(job: Job) -> Inputs:
     below = {role: job.store.load(*key, job.seed) for role, key in job.below.items()}
     arrays = below["classifier"]
     order = [*LABELLED, *(split for split in arrays if split not in LABELLED)]
-    y = {split: arrays[split]["y"] for split in LABELLED}
+    y = {split: arrays[split]["y"] for split in order if "y" in arrays[split]}
     if job.role == "density":
         return {split: arrays[split]["features"] for split in order}, y, {}
     X = RowNumbers({split: len(arrays[split]["probabilities"]) for split in order})
@@ -66,7 +67,7 @@ def _with_network(job: Job) -> Inputs:
 
 def _splits(job: Job) -> Splits:
     try:
-        return make_splits(job.data, job.seed)
+        return make_splits(job.data, job.seed, Path(job.root) / "features")
     except Exception as error:
         raise DataError(str(error)) from error
 

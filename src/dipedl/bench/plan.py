@@ -96,6 +96,7 @@ def data_config(suite: Suite, profile: Profile, ood: Sequence[str] | None = None
         "ood": list(chosen_ood(suite, profile) if ood is None else ood),
         "validation_fraction": suite.validation_fraction,
         "limit": profile.limit.model_dump(),
+        **({"shifted": list(profile.shifted)} if profile.shifted else {}),
     }
 
 

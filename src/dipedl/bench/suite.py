@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from .data import LOADERS, OOD_SETS
+from .data import DATASETS, OOD_SETS, SHIFTED_SETS
 from .names import refuse_unknown
 from .typed_toml import Frozen, read_tables, refuse_unknown_at, validated
 
@@ -53,12 +53,13 @@ class Profile(Frozen):
 
     `training` overrides every ``training`` table, `classifiers`, `densities` and `methods` override
     single entries; a table is merged key by key, unless it names another class. `ood` and `seeds`
-    replace those of the suite.
+    replace those of the suite; `shifted` are labelled test sets from elsewhere.
     """
 
     title: str = ""
     dataset: str
     ood: OodNames | None = None
+    shifted: tuple[Name, ...] = ()
     seeds: tuple[int, ...] | None = None
     limit: Limit = Limit()
     resamples: int = Field(default=100, ge=0)
@@ -121,6 +122,8 @@ class Suite(Frozen):
         Share of the official training set that is held out for validation, another one each seed.
     seeds : tuple of int
         Default seeds.
+    classes : tuple of str
+        Names of the classes by number, where tables should say them.
     profiles : dict of str to Profile
         By name.
     classifiers, densities : dict of str to table
@@ -135,6 +138,7 @@ class Suite(Frozen):
     ood: OodNames
     validation_fraction: float = Field(gt=0, lt=1)
     seeds: tuple[int, ...]
+    classes: tuple[str, ...] = ()
     profiles: dict[Name, Profile]
     classifiers: dict[Name, Table] = {}
     densities: dict[Name, Table] = {}
@@ -202,7 +206,9 @@ def parse_suite(text: str, where: str) -> Suite:
     """A suite from the text of its file; `where` names the file in errors."""
     tables = read_tables(text, where)
     head = tables.pop("suite", {})
-    suite = validated(Suite, {**head, **tables}, where, "suite")
+    base = head.pop("extends", None)
+    whole = {**head, **tables}
+    suite = validated(Suite, _extended(base, whole) if base else whole, where, "suite")
     _check_names(suite, where)
     return suite
 
@@ -225,6 +231,15 @@ def every_ood(suite: Suite, profile: Profile) -> list[str]:
     return [name for entry in entries for name in ([entry] if isinstance(entry, str) else entry)]
 
 
+def _extended(base: str, own: Table) -> Table:
+    """The parts and methods of another suite of the package, with these tables on top."""
+    refuse_unknown("suite", [base], suite_names())
+    resource = files(__package__) / "suites" / f"{base}.toml"
+    tables = read_tables(resource.read_text(encoding="utf-8"), f"{base}.toml")
+    shared = {key: tables.get(key, {}) for key in ("classifiers", "densities", "methods")}
+    return {**shared, "classes": tables["suite"].get("classes", []), **own}
+
+
 def _check_names(suite: Suite, where: str) -> None:
     for name, profile in suite.profiles.items():
         place = f"{where}: profiles.{name}"
@@ -233,7 +248,9 @@ def _check_names(suite: Suite, where: str) -> None:
                 f"{place}.{section}", "name", getattr(profile, section), getattr(suite, section)
             )
         refuse_unknown_at(f"{place}.without", "method", profile.without, suite.methods)
-        refuse_unknown_at(f"{place}.dataset", "data set", [profile.dataset], LOADERS)
+        refuse_unknown_at(f"{place}.dataset", "data set", [profile.dataset], DATASETS)
         at = f"{where}: ood" if profile.ood is None else f"{place}.ood"
         known = OOD_SETS[profile.dataset]
         refuse_unknown_at(at, "OOD set", every_ood(suite, profile), known)
+        shifted = SHIFTED_SETS.get(profile.dataset, ())
+        refuse_unknown_at(f"{place}.shifted", "shifted set", profile.shifted, shifted)

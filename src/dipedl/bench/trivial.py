@@ -150,6 +150,8 @@ def stored_trivial_lines(store: Store) -> tuple[Line, ...]:
 
 
 def _computed(config: Mapping[str, Any], seed: int) -> tuple[Line, ...]:
+    if config["dataset"] not in LOADERS:
+        raise LookupError("trivial detectors need images; this data set has none")
     shape = LOADERS[config["dataset"]](tuple(config["ood"])).image_shape
     splits = make_splits(config, seed)
     images = {split: X.reshape(-1, *_planes(shape)) for split, X in splits.X.items()}

@@ -1,7 +1,7 @@
 """Data sets, one per file: checksummed and offline-capable.
 
 Every loader returns a `Dataset`: immutable arrays, out-of-distribution sets and where it all came
-from.
+from. Functions named ``*_spectra`` that do not load give `dipedl.spectra.Spectra`.
 """
 
 from .._plugins import attach

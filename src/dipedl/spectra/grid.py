@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-__all__ = ["LINES", "PAPER_LINES", "paper_grid"]
+__all__ = ["paper_grid"]
 
 #: Rest wavelengths in Angstrom (air for the optical lines, as the paper has them) by name.
 LINES = MappingProxyType(
