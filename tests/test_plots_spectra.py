@@ -192,8 +192,8 @@ def test_running_median_and_band_are_those_of_a_naive_loop(rng):
     order = sorted(range(240), key=lambda i: x[i])
     groups = [order[30 * i : 30 * (i + 1)] for i in range(8)]
     at = [np.median([x[i] for i in g]) for g in groups]
-    quantiles = np.array([np.quantile([u[i] for i in g], [0.16, 0.5, 0.84]) for g in groups])
-    expected = np.log(quantiles / (1 - quantiles))
+    odds = np.log(u / (1 - u))
+    expected = np.array([np.quantile([odds[i] for i in g], [0.16, 0.5, 0.84]) for g in groups])
     across, middle = data_of(ax.lines[0])
     np.testing.assert_allclose(across, at)
     np.testing.assert_allclose(middle, expected[:, 1])
@@ -216,6 +216,16 @@ def test_many_points_become_hexagons_darker_where_there_are_more(rng):
     colors = ax.collections[0].get_facecolor()
     assert np.ptp(colors[:, 3]) > 0.2 and (colors[:, :3] == 0).all()
     assert [line.get_label() for line in ax.lines] == ["a"]  # three points have no median line
+
+
+def test_a_few_points_at_the_end_leave_room_for_the_others(rng):
+    u = np.concatenate([rng.uniform(0.05, 0.2, 999), [1.0]])
+    ax = plots.vacuity_against({"a": (np.arange(1000.0), u)})
+    low, high = (1 / (1 + np.exp(-end)) for end in ax.get_ylim())
+    assert 0.01 < low < 0.05 and 0.2 < high < 0.6
+    ticks = [float(label.get_text()) for label in ax.get_yticklabels()]
+    assert len(ticks) > 2 and all(low <= tick <= high for tick in ticks)
+    assert ax.collections[0].get_offsets()[:, 1].max() <= ax.get_ylim()[1]
 
 
 @pytest.mark.parametrize("u", [0.0, 1.0, 1e-300])

@@ -20,7 +20,9 @@ __all__ = ["vacuity_against"]
 _SINGLE = 800
 _LEAST = 15
 _EDGE = 1e-6
-_TICKS = np.array([1e-5, 1e-4, 0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 0.9999, 1 - 1e-5])
+_POWERS = 10.0 ** np.arange(-5, 0)
+_TICKS = np.array([*_POWERS, 0.5, *(1 - _POWERS)])
+_FINE_TICKS = np.array([*_TICKS, *(2 * _POWERS), *(5 * _POWERS), *(1 - 2 * _POWERS)])
 
 
 def vacuity_against(
@@ -54,9 +56,9 @@ def vacuity_against(
     Returns
     -------
     Axes
-        Vacuity is stretched at both ends (log-odds): what lies within 0.000001 of 0 or 1 is drawn
-        there. Points of all sets are single dots up to 800, else hexagons, darker where there are
-        more.
+        Vacuity is stretched at both ends (log-odds). The axis holds all bands and 99 % of the
+        points; those beyond are drawn at its ends. Points of all sets are single dots up to 800,
+        else hexagons, darker where there are more.
 
     Raises
     ------
@@ -72,6 +74,8 @@ def vacuity_against(
     >>> ax.get_xlabel(), ax.get_ylabel(), [line.get_label() for line in ax.lines]
     ('S/N', 'vacuity', ['Galaxy'])
     """
+    if bins < 1:
+        raise ValueError(f"bins must be at least 1, got {bins}")
     if not sets:
         raise ValueError("sets must hold at least one set, got none; pass {'Galaxy': (snr, u)}")
     pairs = {name: _checked(name, *pair) for name, pair in sets.items()}
@@ -82,12 +86,16 @@ def vacuity_against(
         raise ValueError(f"sets must hold at least one x that is {needed}, got none")
     if ax is None:
         ax = new_axes()
-    _points(ax, kept, log)
-    for i, (name, pair) in enumerate(kept.items()):
-        _band(ax, name, pair, bins, i)
-    low, high = ax.get_ylim()
-    ticks = _TICKS[(_log_odds(_TICKS) >= low) & (_log_odds(_TICKS) <= high)]
-    ax.set_yticks(_log_odds(ticks), [np.format_float_positional(t) for t in ticks])
+    bands = {name: _band(pair, bins) for name, pair in kept.items() if len(pair[0]) >= _LEAST}
+    low, high = _limits(kept, bands)
+    _points(ax, {name: (x, np.clip(z, low, high)) for name, (x, z) in kept.items()}, log)
+    for i, name in enumerate(kept):
+        if name in bands:
+            _draw(ax, name, bands[name], i)
+    room = 0.03 * (high - low)
+    low, high = low - room, high + room
+    ax.set_ylim(low, high)
+    _vacuity_ticks(ax, low, high)
     ax.set(xlabel=xlabel, ylabel="vacuity")
     if log:
         ax.set_xscale("log")
@@ -101,14 +109,14 @@ def vacuity_against(
 
 
 def _points(ax: Axes, sets: Mapping[str, tuple[np.ndarray, np.ndarray]], log: bool) -> None:
-    x, u = (np.concatenate([pair[i] for pair in sets.values()]) for i in range(2))
+    x, z = (np.concatenate([pair[i] for pair in sets.values()]) for i in range(2))
     if len(x) <= _SINGLE:
-        for i, (own, vacuity) in enumerate(sets.values()):
+        for i, (own, height) in enumerate(sets.values()):
             color = COLORS[i % len(COLORS)]
-            ax.scatter(own, _log_odds(vacuity), s=7, alpha=0.4, color=color, linewidths=0)
+            ax.scatter(own, height, s=7, alpha=0.4, color=color, linewidths=0)
         return
     scale: Literal["log", "linear"] = "log" if log else "linear"
-    hexagons = ax.hexbin(x, _log_odds(u), gridsize=(34, 22), xscale=scale, mincnt=1, linewidths=0)
+    hexagons = ax.hexbin(x, z, gridsize=(34, 22), xscale=scale, mincnt=1, linewidths=0)
     counts = np.asarray(hexagons.get_array(), dtype=np.float64)
     # One colour of many strengths, so that it can be that of the text on dark paper too.
     shades = np.zeros((len(counts), 4))
@@ -118,17 +126,27 @@ def _points(ax: Axes, sets: Mapping[str, tuple[np.ndarray, np.ndarray]], log: bo
     hexagons.set_edgecolor("none")
 
 
-def _band(ax: Axes, name: str, pair: tuple[np.ndarray, np.ndarray], bins: int, i: int) -> None:
-    x, u = pair
-    n = min(bins, len(x) // _LEAST)
-    if not n:
-        return
-    groups = np.array_split(np.argsort(x, kind="stable"), n)
+def _band(pair: tuple[np.ndarray, np.ndarray], bins: int) -> np.ndarray:
+    """x, low end, median and high end, each (n_bins,), of bins with as many inputs each."""
+    x, z = pair
+    groups = np.array_split(np.argsort(x, kind="stable"), min(bins, len(x) // _LEAST))
     at = np.array([np.median(x[rows]) for rows in groups])
-    low, middle, high = (
-        _log_odds(np.array([np.quantile(u[rows], share) for rows in groups]))
-        for share in (0.16, 0.5, 0.84)
-    )
+    ends = np.array([np.quantile(z[rows], (0.16, 0.5, 0.84)) for rows in groups])
+    return np.column_stack([at, ends]).T
+
+
+def _limits(
+    sets: Mapping[str, tuple[np.ndarray, np.ndarray]], bands: Mapping[str, np.ndarray]
+) -> tuple[float, float]:
+    """Ends of the axis: a few points at 0 or 1 would leave no room for the others."""
+    ends = [np.quantile(np.concatenate([z for _, z in sets.values()]), (0.005, 0.995))]
+    every = np.concatenate([*ends, *(band[1:].ravel() for band in bands.values())])
+    low, high = float(every.min()), float(every.max())
+    return (low, high) if high - low > 2 else (low - 1, high + 1)
+
+
+def _draw(ax: Axes, name: str, band: np.ndarray, i: int) -> None:
+    at, low, middle, high = band
     color, line = COLORS[i % len(COLORS)], LINES[i % len(LINES)]
     ax.plot(at, middle, label=name, color=color, linestyle=line, linewidth=2)
     ax.fill_between(at, low, high, color=color, alpha=0.2, linewidth=0)
@@ -136,6 +154,14 @@ def _band(ax: Axes, name: str, pair: tuple[np.ndarray, np.ndarray], bins: int, i
 
 def _log_odds(vacuity: np.ndarray) -> np.ndarray:
     return np.asarray(logit(np.clip(vacuity, _EDGE, 1 - _EDGE)))
+
+
+def _vacuity_ticks(ax: Axes, low: float, high: float) -> None:
+    for ticks in (_TICKS, np.unique(_FINE_TICKS)):
+        seen = ticks[(_log_odds(ticks) >= low) & (_log_odds(ticks) <= high)]
+        if len(seen) > 2:
+            break
+    ax.set_yticks(_log_odds(seen), [f"{tick:.6f}".rstrip("0") for tick in seen])
 
 
 def _plain_ticks(ax: Axes) -> None:
@@ -148,9 +174,10 @@ def _plain_ticks(ax: Axes) -> None:
 
 
 def _with_x(pair: tuple[np.ndarray, np.ndarray], log: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Inputs with an x, and their vacuity in log-odds."""
     x, u = pair
     there = np.isfinite(x) & (x > 0) if log else np.isfinite(x)
-    return x[there], u[there]
+    return x[there], _log_odds(u[there])
 
 
 def _checked(name: str, x: ArrayLike, vacuity: ArrayLike) -> tuple[np.ndarray, np.ndarray]:

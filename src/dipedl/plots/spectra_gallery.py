@@ -58,7 +58,7 @@ def spectrum_title(
     classes = ", ".join(f"{names[i]} {p[i]:.2f}" for i in np.argsort(-p, kind="stable")[:3])
     facts = [f"vacuity {_short(float(vacuity))}"]
     facts += [f"S/N {snr:.3g}" if snr < 10 else f"S/N {snr:.0f}"] if np.isfinite(snr) else []
-    facts += [f"z {redshift:.3f}"] if np.isfinite(redshift) else []
+    facts += [f"z {round(redshift, 3) + 0.0:.3f}"] if np.isfinite(redshift) else []
     return f"{f'is {truth}; ' if truth else ''}{classes}\n{', '.join(facts)}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -182,7 +183,7 @@ def unknown_matrix(found: UnknownCounts, *, title: bool = True, ax: Axes | None 
         ax.text(j, i, _cell(int(found.counts[i, j]), share), ha="center", va="center", fontsize=9)
     ax.set(xlim=(-0.5, n_columns - 0.5), ylim=(n_rows - 0.5, -0.5), xlabel="called", ylabel="true")
     ax.set_xticks(range(n_columns), [*found.classes, "unknown"])
-    ax.set_yticks(range(n_rows), found.rows)
+    ax.set_yticks(range(n_rows), [fill(name, 18) for name in found.rows])
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
     k = len(found.classes)
