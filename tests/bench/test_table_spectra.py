@@ -67,6 +67,14 @@ def test_sets_from_elsewhere_have_columns_of_their_own(table):
     assert all(line.cells["recall_1/real"].over_images for line in table.lines)
 
 
+def test_sets_stand_in_the_order_in_which_the_suite_names_them(tmp_path):
+    rows = write_synthetic_store(tmp_path, methods=["edl"], seeds=[10], **OPTIONS).rows()
+    data = {"dataset": "semi-real", "ood": ["supernovae", "stars"]}
+    ordered = [{**row, "config": {"data": data}} for row in rows]
+    assert bench_table(rows).ood == ("stars", "supernovae")
+    assert bench_table(ordered).ood == ("supernovae", "stars")
+
+
 def test_aupr_has_its_prevalence_and_fpr_stands_beside_it(table):
     assert table.columns()["stars"] == (
         "auroc/stars",

@@ -178,7 +178,7 @@ def bench_table(rows: Iterable[Mapping[str, Any]]) -> BenchTable:
     sizes = kept[0]["n"]
     return BenchTable(
         *kinds[0],
-        ood=_named(sizes, OOD_PREFIX),
+        ood=_in_order(kept[0], _named(sizes, OOD_PREFIX)),
         n=sizes,
         lines=tuple(lines),
         shifted=_named(sizes, SHIFTED_PREFIX),
@@ -188,6 +188,12 @@ def bench_table(rows: Iterable[Mapping[str, Any]]) -> BenchTable:
 
 def _named(splits: Iterable[str], prefix: str) -> tuple[str, ...]:
     return tuple(s.removeprefix(prefix) for s in splits if s.startswith(prefix))
+
+
+def _in_order(row: Mapping[str, Any], sets: Sequence[str]) -> tuple[str, ...]:
+    """As the suite names the sets, as far as the row knows; files lie in another order."""
+    named = list(row.get("config", {}).get("data", {}).get("ood", ()))
+    return tuple(sorted(sets, key=lambda s: named.index(s) if s in named else len(named)))
 
 
 def _names_of(suite: str) -> str:
