@@ -136,14 +136,15 @@ def test_features_that_allow_no_gaussian():
     y = np.repeat([0, 1], [300, 40])
     features = rng.normal(size=(340, 5)) * [1, 1, 1, 1, 100]
     found = features_diagnosed(features, y)
-    assert (found["n_features"], found["constant"], found["fewest_rows"]) == (5, 0, 40)
+    assert (found["n_features"], found["dead"], found["fewest_rows"]) == (5, 0, 40)
     expected = max(np.linalg.cond(np.cov(features[y == k].T)) for k in (0, 1))
     assert found["condition"] == pytest.approx(expected)
     features[:, 2] = 3.0
-    assert features_diagnosed(features, y)["constant"] == 1
-    assert features_diagnosed(features, y)["condition"] is None
+    features[y == 1, 0] = 0.0
+    found = features_diagnosed(features, y)
+    assert (found["dead"], found["dead_in_class"], found["condition"]) == (1, 2, None)
     few = features_diagnosed(rng.normal(size=(340, 45)), y)  # fewer quasars than features
-    assert few["condition"] is None and few["constant"] == 0
+    assert few["condition"] is None and few["dead"] == 0
 
 
 def test_diagnoses_of_a_store_are_those_of_its_arrays(tmp_path):

@@ -66,16 +66,19 @@ def features_diagnosed(features: np.ndarray, y: np.ndarray) -> dict[str, Any]:
     Returns
     -------
     dict
-        "n_features"; "constant", the features that are the same for all rows; "fewest_rows", of the
-        rarest class; "condition", the largest ratio of the eigenvalues of a class's covariance,
-        None where one is singular in double precision.
+        "n_features"; "dead", the features that are the same for all rows, and "dead_in_class",
+        those that are so within some class; "fewest_rows", of the rarest class; "condition", the
+        largest ratio of the eigenvalues of a class's covariance, None where one is singular in
+        double precision.
     """
     values = np.asarray(features, dtype=np.float64)
     classes, counts = np.unique(y, return_counts=True)
     conditions = [_condition(values[y == k]) for k in classes]
+    still = np.array([np.ptp(values[y == k], axis=0) == 0 for k in classes])
     return {
         "n_features": values.shape[1],
-        "constant": int((np.ptp(values, axis=0) == 0).sum()),
+        "dead": int((np.ptp(values, axis=0) == 0).sum()),
+        "dead_in_class": int(still.any(axis=0).sum()),
         "fewest_rows": int(counts.min()),
         "condition": None if None in conditions else max(c for c in conditions if c is not None),
     }

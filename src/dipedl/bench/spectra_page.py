@@ -137,7 +137,10 @@ def _measured(by_seed: Mapping[str, Mapping[str, Any]]) -> str:
         shares = " / ".join(f"{of['no_evidence']:.2f}" for of in seeds)
         parts.append(f"share of spectra without any evidence: {shares}")
     if all("features" in of for of in seeds):
-        worst = [of["features"]["condition"] for of in seeds]
+        n, dead = seeds[0]["features"]["n_features"], [of["features"] for of in seeds]
+        told = " / ".join(str(of["dead_in_class"]) for of in dead)
+        parts.append(f"of {n} features the same for all training spectra of a class: {told}")
+        worst = [of["condition"] for of in dead]
         told = " / ".join("singular" if c is None else f"{c:.0e}" for c in worst)
         parts.append(f"worst condition number of a class's covariance: {told}")
     return f" Measured, by seed: {'; '.join(parts)}."
