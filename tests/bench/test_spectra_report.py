@@ -226,6 +226,13 @@ def test_without_the_method_or_its_arrays_the_page_says_so(tmp_path, there):
     assert "Not here: none of dip-edl-default, dip-edl was run." in page
 
 
+def test_answers_without_a_rank_are_said_not_drawn(store, there, monkeypatch):
+    changed = store.arrays_of(store.rows()[0])
+    changed["validation"]["uncertainty"][0] = np.nan
+    monkeypatch.setattr(Store, "arrays_of", lambda *_: changed)
+    assert re.search(r"Not here: [^<]*NaN", render(store))
+
+
 def test_other_suites_have_no_such_section(tmp_path, there):
     page = render(write(tmp_path, suite="mnist", data={"dataset": "mnist"}))
     assert 'id="spectra"' not in page and "#spectra" not in page

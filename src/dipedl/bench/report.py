@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +98,7 @@ def render(store: Store) -> str:
         "duration": duration,
         "metric": metric_title,
         "title_case": lambda text: text[:1].upper() + text[1:],
-        "set_title": set_title,
+        "set_title": partial(set_title, suite=store.suite),
     }
     return environment.get_template("bench_report.html.j2").render(_values(store))
 
@@ -138,7 +139,7 @@ def _spectra(store: Store, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     if shows_spectra(rows):
         try:
             found = spectra_section(store, rows)
-        except (LookupError, OSError, ImportError) as error:
+        except (LookupError, OSError, ImportError, ValueError) as error:
             missing = str(error.args[0] if isinstance(error, LookupError) else error)
     return {"spectra": found, "no_spectra": missing}
 

@@ -50,7 +50,7 @@ def legend_entries(labels: Sequence[str]) -> list[Entry]:
 
 def set_legend(suite: str, ood: Sequence[str]) -> list[Entry]:
     """Which line stands for which set: known rows first."""
-    return legend_entries([set_title("", suite=suite), *map(set_title, ood)])
+    return legend_entries([set_title(name, suite) for name in ("", *ood)])
 
 
 def gamma_panels(lines: Sequence[Line], ood: Sequence[str]) -> Iterator[Panel]:

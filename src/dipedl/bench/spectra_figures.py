@@ -68,9 +68,9 @@ class Trends:
     panels: tuple[Panel, ...]
 
 
-def title_of(split: str) -> str:
+def title_of(split: str, suite: str) -> str:
     """What the spectra of a split are called."""
-    return "Test spectra" if split == "test" else set_title(_plain(split))
+    return "Test spectra" if split == "test" else set_title(_plain(split), suite)
 
 
 def _plain(split: str) -> str:
@@ -78,6 +78,7 @@ def _plain(split: str) -> str:
 
 
 def shelf(
+    title: str,
     split: str,
     flux: Spectra,
     rows: np.ndarray,
@@ -89,7 +90,7 @@ def shelf(
         _spectrum(f"sp-{_plain(split)}-{i}", flux, i, row, named, vacuity)
         for i, row in enumerate(rows)
     )
-    return Shelf(title_of(split), shown[: len(rows) // 2], shown[len(rows) // 2 :])
+    return Shelf(title, shown[: len(rows) // 2], shown[len(rows) // 2 :])
 
 
 def _spectrum(
@@ -120,7 +121,10 @@ def _spectrum(
 
 
 def trends(
-    sets: Arrays, looked: Mapping[str, Looked], vacuity: Mapping[str, np.ndarray]
+    sets: Arrays,
+    looked: Mapping[str, Looked],
+    vacuity: Mapping[str, np.ndarray],
+    titles: Mapping[str, str],
 ) -> Iterator[Trends]:
     """Made spectra and real ones, each against S/N, and those with classes against redshift."""
     real = [split for split in sets if _plain(split).startswith(_REAL)]
@@ -129,8 +133,8 @@ def trends(
         if not labelled:
             continue
         parts = dict(_by_class(sets, labelled[0]))
-        foreign = {set_title(_plain(s)): (s, slice(None)) for s in group if s not in labelled}
-        title = title_of(labelled[0])
+        foreign = {titles[s]: (s, slice(None)) for s in group if s not in labelled}
+        title = titles[labelled[0]]
         panels = [
             *_trend(f"{title}: S/N", "snr", parts | foreign, looked, vacuity),
             *_trend(f"{title}: redshift", "redshift", parts, looked, vacuity),
@@ -156,7 +160,7 @@ def _trend(
         name: (getattr(looked[split], what)[rows], vacuity[split][rows])
         for name, (split, rows) in parts.items()
     }
-    if not any(np.isfinite(x).any() for x, _ in pairs.values()):
+    if not any((np.isfinite(x) & (x > 0)).any() for x, _ in pairs.values()):
         return
     words = {"snr": "S/N per pixel", "redshift": "redshift"}[what]
     ax = panel_axes(4.4, 3.2)
@@ -167,10 +171,12 @@ def _trend(
     yield Panel(title, _svg(ax, alt, name))
 
 
-def set_counts(sets: Arrays, held_out: np.ndarray) -> Iterator[tuple[str, UnknownCounts]]:
+def set_counts(
+    sets: Arrays, held_out: np.ndarray, titles: Mapping[str, str]
+) -> Iterator[tuple[str, UnknownCounts]]:
     """Of the test set with the foreign sets, and of each shifted set, by one threshold."""
     foreign = {
-        set_title(_plain(split)): (named["probabilities"], named["uncertainty"])
+        titles[split]: (named["probabilities"], named["uncertainty"])
         for split, named in sets.items()
         if split.startswith(OOD_PREFIX)
     }
@@ -190,7 +196,7 @@ def set_counts(sets: Arrays, held_out: np.ndarray) -> Iterator[tuple[str, Unknow
             )
 
 
-def matrix_panel(split: str, found: UnknownCounts) -> Panel:
+def matrix_panel(title: str, split: str, found: UnknownCounts) -> Panel:
     """Confusion with "unknown"; all its numbers are in its description too."""
     ax = unknown_matrix(found, title=False, ax=panel_axes(4.6, 0.9 + 0.55 * len(found.rows)))
     lines = [
@@ -201,10 +207,10 @@ def matrix_panel(split: str, found: UnknownCounts) -> Panel:
         )
         for name, counts in zip(found.rows, found.counts, strict=True)
     ]
-    return Panel(title_of(split), _svg(ax, "; ".join(lines), f"unknown-{split.replace('/', '-')}"))
+    return Panel(title, _svg(ax, "; ".join(lines), f"unknown-{split.replace('/', '-')}"))
 
 
-def rejection_panels(sets: Arrays) -> Trends:
+def rejection_panels(sets: Arrays, titles: Mapping[str, str]) -> Trends:
     """Error rate of the spectra that are answered, ranked in two ways."""
     kinds = ("uncertainty", "confidence")
     panels = []
@@ -216,10 +222,9 @@ def rejection_panels(sets: Arrays) -> Trends:
             risk_coverage(hit, u, color=color, ax=ax)
         ax.axvline(0.9, color="black", alpha=0.4, linewidth=0.8, linestyle=LINES[3])
         ax.set_xlabel("share of spectra answered")
-        alt = (
-            f"{title_of(split)}: error rate against the share answered; {1 - hit.mean():.4f} of all"
-        )
-        panels.append(Panel(title_of(split), _svg(ax, alt, f"reject-{split.replace('/', '-')}")))
+        title, wrong = titles[split], 1 - hit.mean()
+        alt = f"{title}: error rate against the share answered; {wrong:.4f} of all"
+        panels.append(Panel(title, _svg(ax, alt, f"reject-{split.replace('/', '-')}")))
     return Trends("", tuple(legend_entries([f"ranked by {kind}" for kind in kinds])), tuple(panels))
 
 

@@ -95,16 +95,19 @@ def spectra_section(store: Store, rows: Sequence[Mapping[str, Any]]) -> SpectraS
     row = _chosen(rows)
     arrays = store.arrays_of(row)
     sets = {split: arrays[split] for split in sorted(arrays, key=_order) if split != "validation"}
-    counts = dict(set_counts(sets, arrays["validation"]["uncertainty"]))
+    titles = {split: title_of(split, store.suite) for split in sets}
+    counts = dict(set_counts(sets, arrays["validation"]["uncertainty"], titles))
     section = SpectraSection(
         method=row["title"],
         seed=row["seed"],
-        matrices=tuple(matrix_panel(split, found) for split, found in counts.items()),
+        matrices=tuple(
+            matrix_panel(titles[split], split, found) for split, found in counts.items()
+        ),
         threshold=counts["test"],
-        rejection=rejection_panels(sets),
+        rejection=rejection_panels(sets, titles),
     )
     try:
-        return _with_spectra(section, row, sets, store.root / "features")
+        return _with_spectra(section, row, sets, titles, store.root / "features")
     except _NOT_THERE as error:
         return replace(section, left_out=(f"The spectra themselves: {_reason(error)}",))
 
@@ -118,7 +121,11 @@ def _chosen(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
 
 
 def _with_spectra(
-    section: SpectraSection, row: Mapping[str, Any], sets: Arrays, keep: Path
+    section: SpectraSection,
+    row: Mapping[str, Any],
+    sets: Arrays,
+    titles: Mapping[str, str],
+    keep: Path,
 ) -> SpectraSection:
     """The section with what needs the data, which may not be there."""
     config, seed = _data(row), row["seed"]
@@ -133,13 +140,13 @@ def _with_spectra(
         try:
             flux = spectra_data.flux_of(config, split, shown.tolist(), seed, keep)
         except _NOT_THERE as error:
-            left_out.append(f"{title_of(split)}: {_reason(error)}")
+            left_out.append(f"{titles[split]}: {_reason(error)}")
         else:
-            shelves.append(shelf(split, flux, shown, named, vacuity[split]))
+            shelves.append(shelf(titles[split], split, flux, shown, named, vacuity[split]))
     return replace(
         section,
         shelves=tuple(shelves),
-        trends=tuple(trends(sets, looked, vacuity)),
+        trends=tuple(trends(sets, looked, vacuity, titles)),
         left_out=tuple(left_out),
     )
 
