@@ -10,7 +10,7 @@ import pytest
 
 from dipedl.bench.cells import cell_over_seeds
 from dipedl.bench.report_words import headline
-from dipedl.bench.spectra_findings import findings, share_interval, shortfalls
+from dipedl.bench.spectra_findings import auroc_by_set, findings, share_interval, shortfalls
 from dipedl.bench.spectra_page import page_of_spectra
 from dipedl.bench.synthetic import write_synthetic_store
 from dipedl.bench.table import bench_table
@@ -117,6 +117,24 @@ def test_the_report_begins_with_the_same_words(table):
 def test_without_the_default_there_is_no_headline(tmp_path):
     made = bench_table(store_of(tmp_path, methods=["edl"]).rows())
     assert findings(made) == shortfalls(made) == []
+
+
+def test_one_seed_has_no_standard_deviation(tmp_path):
+    single = bench_table(store_of(tmp_path, seeds=[10]).rows())
+    poor = {"brier_id": [0.2]}
+    made = with_cells(single, dip_edl_default=poor, dip_edl=poor, max_softmax={"brier_id": [0.1]})
+    (said,) = (s for s in findings(made) if s.startswith("Known spectra:"))
+    assert said.endswith("a single seed has no standard deviation to compare them by.")
+    assert not any("whose standard deviation" in s for s in shortfalls(made))
+
+
+def test_a_method_that_is_blind_to_one_set_is_seen(table):
+    made = with_cells(table, edl={**all_at(0.9), "auroc/supernovae": [0.2, 0.4]})
+    heads, rows = auroc_by_set(made)
+    sets = ["Stars (semi-real)", "Supernovae (real, noise added)", "Stars (real)"]
+    assert heads == ["method", *sets, "mean", "lowest"]
+    (mine,) = (row for row in rows if row[0] == "EDL")
+    assert mine[2:] == ["0.3000 ±0.1000", "0.9000 ±0.0000", "0.7000", "0.3000"]
 
 
 def test_real_spectra_have_intervals_and_a_rejection(table):

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from .cells import Cell
 from .table import Line, bench_table
 from .wording import number
@@ -215,7 +217,7 @@ def _as_published(line: CollapseLine) -> str:
     if not regime.lost:
         return (
             f"{line.title} did not collapse as published: no class has a recall below "
-            f"{regime.worst:.2f} in any seed."
+            f"{_floored(regime.worst)} in any seed."
         )
     only = f", and says nothing but one class in {regime.one_class}" if regime.one_class else ""
     return (
@@ -230,7 +232,12 @@ def _as_healthy(line: CollapseLine) -> str:
         return "The healthy configuration was not yet run."
     if regime.lost:
         return f"The healthy one still loses a class in {regime.lost} of {regime.n_seeds} seeds."
-    return f"Healthy, no recall is below {regime.worst:.2f}."
+    return f"Healthy, no recall is below {_floored(regime.worst)}."
+
+
+def _floored(share: float) -> str:
+    """Two decimals, rounded down: nothing is below it."""
+    return f"{np.floor(100 * share) / 100:.2f}"
 
 
 def _cells(line: CollapseLine, n_classes: int) -> list[str]:

@@ -9,7 +9,7 @@ from .scores import SHIFTED_PREFIX
 from .table import BenchTable, Line
 from .wording import measured, number, set_title
 
-__all__ = ["DEFAULT", "PAPER", "findings", "share_interval", "shortfalls"]
+__all__ = ["DEFAULT", "PAPER", "auroc_by_set", "findings", "share_interval", "shortfalls"]
 
 #: The default settings of DIPClassifier, and the paper's own.
 DEFAULT, PAPER = "dip-edl-default", "dip-edl"
@@ -31,6 +31,22 @@ def shortfalls(table: BenchTable) -> list[str]:
     if line is None:
         return []
     return [*_below(table, line), *_beyond(table, line), *_lower(table, line)]
+
+
+def auroc_by_set(table: BenchTable) -> tuple[list[str], list[list[str]]]:
+    """Heads and cells: AUROC of every method on every foreign set, their mean and the lowest.
+
+    A method that ranks one kind of stranger well may be blind to another.
+    """
+    names = [f"auroc/{ood}" for ood in table.ood]
+    heads = ["method", *(set_title(ood, table.suite) for ood in table.ood), "mean", "lowest"]
+    rows = []
+    for line in table.lines:
+        means = [line.cells[name].mean for name in names if name in line.cells]
+        if len(means) == len(names):
+            cells = [measured(line.cells[name], mark=False) for name in names]
+            rows.append([line.title, *cells, number(sum(means) / len(means)), number(min(means))])
+    return heads, rows
 
 
 def share_interval(cell: Cell | None) -> str:
@@ -76,11 +92,11 @@ def _known(table: BenchTable, line: Line) -> str:
     )
     if best.name == line.name:
         return f"{said}, the best of all."
+    said += f"; the best Brier is {measured(best.cells[name], mark=False)} ({best.title})"
+    if len(ours.values) < 2:
+        return f"{said}; a single seed has no standard deviation to compare them by."
     within = "within" if _within(ours, best.cells[name]) else "not within"
-    return (
-        f"{said}; the best Brier is {measured(best.cells[name], mark=False)} ({best.title}): "
-        f"{within} one standard deviation of it."
-    )
+    return f"{said}: {within} one standard deviation of it."
 
 
 def _moved(table: BenchTable, line: Line, name: str) -> str:
@@ -114,9 +130,10 @@ def _beyond(table: BenchTable, line: Line) -> Iterator[str]:
     best = _best_brier(table)
     ours, theirs = line.cells["brier_id"], best.cells["brier_id"]
     if not _within(ours, theirs):
+        spread = f", whose standard deviation is {number(theirs.sd)}" if theirs.sd else ""
         yield (
             f"{table.profile}: the default's Brier is {number(ours.mean - theirs.mean)} above that "
-            f"of {best.title}, whose standard deviation is {number(theirs.sd)}."
+            f"of {best.title}{spread}."
         )
 
 

@@ -12,7 +12,7 @@ from .markdown import grid, markdown
 from .page_state import machines_and_seeds, not_yet_run
 from .report_words import receipts
 from .scores import SHIFTED_PREFIX
-from .spectra_findings import findings, share_interval, shortfalls
+from .spectra_findings import auroc_by_set, findings, share_interval, shortfalls
 from .store import Store
 from .suite import load_suite
 from .suite_facts import suite_facts
@@ -83,6 +83,8 @@ def _short(tables: Mapping[str, BenchTable], lines: Sequence[CollapseLine]) -> I
         if said:
             yield f"Profile `{profile}`, {_seeds(table)}:\n"
             yield "\n".join(f"- {sentence}" for sentence in said) + "\n"
+            yield "AUROC by foreign set:\n"
+            yield grid(*auroc_by_set(table)) + "\n"
     summary = collapse_summary(lines)
     if summary:
         yield f"{summary}\n"
