@@ -20,7 +20,7 @@ spectra = typer.Typer(
     rich_markup_mode=None,
 )
 
-_TOY_FIT, _TOY_CLASSIFY = 1000, 300
+_TOY_FIT, _TOY_CLASSIFY, _TOY_LAMPS = 1000, 300, 30
 _SHOWN = 5
 
 Paths = Annotated[
@@ -102,7 +102,11 @@ def classify(
     min_coverage: Coverage = 0.9,
     quiet: Quiet = False,
 ) -> None:
-    """Write a row for each spectrum: probabilities, class, vacuity, unknown; or why it failed."""
+    """Write a row for each spectrum: probabilities, class, vacuity, unknown; or why it failed.
+
+    The try-out asks about made-up galaxies and quasars, stars, which are much like them at such a
+    low S/N, and lamps, which are not.
+    """
     from . import spectra_model, spectra_run
     from .spectra_table import TableFile, counted
 
@@ -112,7 +116,7 @@ def classify(
     try:
         fitted = spectra_model.read_model(model)
         batches = (
-            spectra_run.toy_batches(_TOY_CLASSIFY, seed=1)
+            spectra_run.toy_batches(_TOY_CLASSIFY, seed=1, lamps=_TOY_LAMPS)
             if _is_toy(toy, paths)
             else spectra_run.file_batches(paths or [], min_coverage, _silent if quiet else _note)
         )

@@ -29,9 +29,6 @@ ESTIMATORS = {
 }
 #: Fewest spectra of a class: five folds, with two in each.
 MIN_PER_CLASS = 10
-#: Below as many spectra the principal components come faster from the spectra than from their
-#: covariance; they are the same.
-_FEW = 1500
 #: What a fitted MLPClassifier holds beside arrays; it holds arrays itself.
 _OPTIMIZER = "sklearn.neural_network._stochastic_optimizers.AdamOptimizer"
 
@@ -46,7 +43,7 @@ class Answers(NamedTuple):
 
 def fit_model(
     flux: NDArray[np.float32],
-    classes: NDArray[np.str_],
+    classes: NDArray[Any],
     *,
     estimator: str = "mlp",
     components: int | None = None,
@@ -70,8 +67,6 @@ def fit_model(
         )
     n_components = min(500, len(flux) // 10) if components is None else components
     features = spectral_features(n_components=n_components, random_state=seed)
-    if len(flux) < _FEW:
-        features.set_params(features__pca__svd_solver="full")
     Z = features.fit_transform(flux)
     classifier = DIPClassifier(ESTIMATORS[estimator](seed), random_state=seed).fit(Z, classes)
     return Pipeline([*features.steps, ("classifier", classifier)])

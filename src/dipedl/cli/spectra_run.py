@@ -38,10 +38,25 @@ def file_batches(
         note(f"{first + len(some)} of {len(files)} files read")
 
 
-def toy_batches(n: int, seed: int) -> Iterator[Batch]:
-    """Made-up spectra."""
-    spectra = generate_toy_spectra(n, random_state=seed)
-    yield Batch([f"made-up/{row}" for row in range(n)], spectra)
+def toy_batches(n: int, seed: int, lamps: int = 0) -> Iterator[Batch]:
+    """Made-up spectra, and some of a lamp: narrow lines over next to nothing."""
+    toys = generate_toy_spectra(n, random_state=seed)
+    spectra = Spectra(
+        np.concatenate([toys.flux, _lamps(toys.wavelength, lamps, seed)]),
+        toys.wavelength,
+        np.concatenate([np.asarray(toys.label), np.full(lamps, len(toys.target_names))]),
+        (*toys.target_names, "LAMP"),
+        np.concatenate([np.asarray(toys.snr), np.full(lamps, np.nan)]),
+        name=np.array([f"toy {row}" for row in range(n)] + [f"lamp {i}" for i in range(lamps)]),
+    )
+    yield Batch([f"made-up/{row}" for row in range(n + lamps)], spectra)
+
+
+def _lamps(wavelength: NDArray[np.float64], n: int, seed: int) -> NDArray[np.float32]:
+    rng = np.random.default_rng(seed)
+    lines = rng.uniform(wavelength[0], wavelength[-1], (n, 40, 1))
+    light = np.exp(-(((wavelength - lines) / 3) ** 2)).sum(axis=1)
+    return np.asarray(0.2 + light + rng.normal(0, 0.1, light.shape), np.float32)
 
 
 def labelled(
@@ -82,8 +97,9 @@ def _classes(spectra: Spectra, named: dict[str, str] | None) -> NDArray[np.str_]
     if named is not None and spectra.name is not None:
         return np.array([named.get(str(name), "") for name in spectra.name], dtype=np.str_)
     label = np.full(len(spectra), -1) if spectra.label is None else spectra.label
-    names: NDArray[np.str_] = np.array([*spectra.target_names, ""], dtype=np.str_)
-    return names[label]
+    names = np.array([*spectra.target_names, ""], dtype=np.str_)
+    found: NDArray[np.str_] = names[label]
+    return found
 
 
 def classify_all(
