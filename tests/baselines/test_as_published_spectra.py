@@ -2,12 +2,14 @@
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 from sklearn.base import clone
 
 torch = pytest.importorskip("torch")
 
 from dipedl import baselines  # noqa: E402
 from dipedl.baselines import DAEDL, EDL, REDL, DeepEnsemble, MCDropout, PostNet, ReEDL  # noqa: E402
+from dipedl.baselines._dropout import _thinned  # noqa: E402
 from dipedl.nn import MLP, BranchCNN, ConvLin1d, LeNet5, Training  # noqa: E402
 
 METHODS = [EDL, REDL, ReEDL, DAEDL, PostNet, MCDropout]
@@ -93,3 +95,21 @@ def test_it_trains_on_806_features(method):
 def test_unknown_data(name):
     with pytest.raises(ValueError, match=r"data must be one of \['mnist', 'spectra'\], got 'iris'"):
         getattr(baselines, name).as_published(data="iris")
+
+
+def test_the_passes_of_dropout_share_the_convolutions():
+    backbone = BranchCNN((3,), channels=4, hidden=(8, 6), dropout=0.5)
+    X = np.random.default_rng(0).normal(size=(20, 54))
+    model = MCDropout(backbone, Training(1, 10, n_jobs=1), n_samples=7, precision="float64")
+    model.fit(X, np.arange(20) % 2)
+    calls = []
+    model.module_.body[0].register_forward_hook(lambda *given: calls.append(1))
+    samples = model.sample_proba(X)
+    assert len(calls) == 1
+    # the reference: the whole network, once for each pattern
+    for seed, sample in zip(model.sample_seeds_, samples, strict=True):
+        generator = torch.Generator()
+        whole = _thinned(model.module_, generator)
+        generator.manual_seed(seed)
+        logits = whole(torch.from_numpy(X)).detach().numpy()
+        np.testing.assert_allclose(sample, softmax(logits, axis=1), rtol=1e-12)
