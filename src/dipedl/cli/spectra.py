@@ -22,6 +22,7 @@ spectra = typer.Typer(
 
 _TOY_FIT, _TOY_CLASSIFY, _TOY_LAMPS = 1000, 300, 30
 _SHOWN = 5
+_FEW = 500
 
 Paths = Annotated[
     list[str] | None,
@@ -86,6 +87,8 @@ def fit(
     typer.echo(
         f"Held out: accuracy {accuracy:.3f}, balanced {balanced:.3f}; recall {_each(recall)}"
     )
+    if len(kinds) < _FEW:
+        typer.echo(f"Few:      below {_FEW} spectra expect rough probabilities, and little unknown")
     typer.echo(f"Model:    {out}")
     typer.echo(f"Use it:   dipedl spectra classify {out} {'--toy' if toy else 'PATHS'}")
 
@@ -127,9 +130,7 @@ def classify(
         _fail(error)
     _list_failures(failures)
     typer.echo(_summary(rows, names, counted(rows, names)))
-    typer.echo(
-        f"Unknown: would be as unusual as at most {false_alarms:.0%} of the objects learned from."
-    )
+    typer.echo(f"Unknown: more unusual than {1 - false_alarms:.0%} of the objects learned from")
     typer.echo(f"Table: {out}, {len(rows)} spectra and {len(failures)} failures")
     if not rows:
         raise typer.Exit(1)

@@ -195,7 +195,7 @@ def _reasons(
     known = np.isin(label, range(len(CLASSES)))
     constant = np.fmax.reduce(flux, axis=1) == np.fmin.reduce(flux, axis=1)
     missing = gaps.mean(axis=1)
-    total = np.nansum(flux, axis=1, dtype=np.float64)
+    total: NDArray[np.float64] = np.asarray(np.nansum(flux, axis=1, dtype=np.float64))
     found = {}
     for row in np.flatnonzero(~known | constant | (missing > _MAX_GAP) | (total <= 0)):
         if missing[row] > _MAX_GAP:
