@@ -13,7 +13,7 @@ from ..plots.unknown import UnknownCounts
 from ..report.figures import Panel
 from . import spectra_data
 from .histograms import _vacuity
-from .scores import SHIFTED_PREFIX
+from .scores import OOD_PREFIX, SHIFTED_PREFIX
 from .spectra_data import SPECTRA, Looked
 from .spectra_figures import (
     Shelf,
@@ -94,7 +94,7 @@ def spectra_section(store: Store, rows: Sequence[Mapping[str, Any]]) -> SpectraS
     """
     row = _chosen(rows)
     arrays = store.arrays_of(row)
-    sets = {split: arrays[split] for split in sorted(arrays, key=_order) if split != "validation"}
+    sets = {split: arrays[split] for split in _order(row) if split in arrays}
     titles = {split: title_of(split, store.suite) for split in sets}
     counts = dict(set_counts(sets, arrays["validation"]["uncertainty"], titles))
     section = SpectraSection(
@@ -156,9 +156,11 @@ def _data(row: Mapping[str, Any]) -> Mapping[str, Any]:
     return found
 
 
-def _order(split: str) -> tuple[bool, bool, str]:
+def _order(row: Mapping[str, Any]) -> list[str]:
     """Known classes first: the test set, then those from elsewhere, then the foreign sets."""
-    return split != "test", not split.startswith(SHIFTED_PREFIX), split
+    config = _data(row)
+    shifted = [f"{SHIFTED_PREFIX}{name}" for name in config.get("shifted", ())]
+    return ["test", *shifted, *(f"{OOD_PREFIX}{name}" for name in config["ood"])]
 
 
 def _check_rows(sets: Arrays, looked: Mapping[str, Looked]) -> None:
