@@ -87,7 +87,7 @@ def opened(path: Path, *, memmap: bool = False) -> Iterator[Any]:
         except FileNotFoundError as error:
             raise unusable(path, "there is no such file") from error
         except _DAMAGE as error:
-            reason = " ".join(str(error).split())
+            reason = " ".join(str(error).split()).partition(". ")[0]  # no advice on astropy
             raise unusable(path, f"damaged, or no FITS file: {reason}") from error
 
 
