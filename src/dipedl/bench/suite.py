@@ -203,12 +203,16 @@ def load_suite(name: str | os.PathLike[str]) -> Suite:
 
 
 def parse_suite(text: str, where: str) -> Suite:
-    """A suite from the text of its file; `where` names the file in errors."""
+    """A suite from the text of its file; `where` names the file in errors.
+
+    With the key ``extends``, the name of a suite of the package, its parts and methods are that
+    suite's; a profile that extends one of that suite's has its settings, with its own on top.
+    """
     tables = read_tables(text, where)
     head = tables.pop("suite", {})
     base = head.pop("extends", None)
     whole = {**head, **tables}
-    suite = validated(Suite, _extended(base, whole) if base else whole, where, "suite")
+    suite = validated(Suite, _extended(base, whole, where) if base else whole, where, "suite")
     _check_names(suite, where)
     return suite
 
@@ -231,13 +235,21 @@ def every_ood(suite: Suite, profile: Profile) -> list[str]:
     return [name for entry in entries for name in ([entry] if isinstance(entry, str) else entry)]
 
 
-def _extended(base: str, own: Table) -> Table:
-    """The parts and methods of another suite of the package, with these tables on top."""
-    refuse_unknown("suite", [base], suite_names())
+def _extended(base: str, own: Table, where: str) -> Table:
+    """Parts and methods of another suite of the package, and the profiles that say they extend."""
+    refuse_unknown_at(f"{where}: extends", "suite", [base], suite_names())
     resource = files(__package__) / "suites" / f"{base}.toml"
     tables = read_tables(resource.read_text(encoding="utf-8"), f"{base}.toml")
     shared = {key: tables.get(key, {}) for key in ("classifiers", "densities", "methods")}
-    return {**shared, "classes": tables["suite"].get("classes", []), **own}
+    profiles = {}
+    for name, profile in own.get("profiles", {}).items():
+        extends = profile.get("extends")
+        if extends is not None:
+            place = f"{where}: profiles.{name}.extends"
+            refuse_unknown_at(place, "profile", [extends], tables["profiles"])
+        rest = {key: value for key, value in profile.items() if key != "extends"}
+        profiles[name] = {**tables["profiles"].get(extends, {}), **rest}
+    return {**shared, "classes": tables["suite"].get("classes", ()), **own, "profiles": profiles}
 
 
 def _check_names(suite: Suite, where: str) -> None:
