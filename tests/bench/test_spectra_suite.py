@@ -1,0 +1,145 @@
+"""Spectra as rows of a suite: the split, the features that are kept, suites that extend others."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pydantic")
+
+from dipedl import datasets
+from dipedl.baselines import EDL
+from dipedl.bench import load_suite, spectra_data
+from dipedl.bench.build import described
+from dipedl.bench.data import make_splits
+from dipedl.bench.plan import data_config, plan
+from dipedl.bench.spectra_data import _drawn, flux_of, looked_at
+from dipedl.bench.suite import parse_suite
+from dipedl.spectra import spectral_features
+
+CONFIG = {
+    "dataset": "toy-spectra",
+    "ood": ["stars"],
+    "limit": {"train": None, "validation": None, "test": None, "ood": 70},
+}
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("features")
+    return folder, make_splits(CONFIG, 7, folder)
+
+
+def test_the_papers_split_and_features_of_training_rows_alone(kept):
+    """Written out once more, step by step, as the paper's code has it."""
+    folder, splits = kept
+    every = datasets.toy_spectra(1500)
+    known = np.flatnonzero(every.label < 2)
+    order = np.random.default_rng(7).permutation(len(known))
+    n = int(0.2 * len(known))
+    rows = dict(
+        zip(
+            ("train", "validation", "test"),
+            np.split(known[order], [len(known) - 2 * n, len(known) - n]),
+            strict=True,
+        )
+    )
+    features = spectral_features(n_components=40).fit(every.flux[rows["train"]])
+    for split, at in rows.items():
+        np.testing.assert_array_equal(splits.y[split], every.label[at])
+        np.testing.assert_allclose(splits.X[split], features.transform(every.flux[at]), atol=1e-5)
+    stars = looked_at(CONFIG, 7, folder)["ood/stars"]
+    assert len(stars.row) == 70 and set(every.label[stars.row]) == {2}
+    assert set(stars.label) == {-1} and "ood/stars" not in splits.y
+    other = looked_at(CONFIG, 8, folder)
+    assert np.array_equal(other["ood/stars"].row, stars.row)
+    assert not np.array_equal(other["test"].row, rows["test"])
+
+
+def test_flux_behind_a_row(kept):
+    folder, splits = kept
+    spectra = flux_of(CONFIG, "test", [3, 0], 7, folder)
+    every = datasets.toy_spectra(1500)
+    at = looked_at(CONFIG, 7, folder)["test"].row[[3, 0]]
+    np.testing.assert_array_equal(spectra.flux, every.flux[at])
+    np.testing.assert_array_equal(spectra.label, splits.y["test"][[3, 0]])
+
+
+def test_what_is_kept_is_read_again(kept, monkeypatch):
+    folder, splits = kept
+    monkeypatch.setattr(spectra_data, "_prepare", None)  # nothing is computed
+    again = make_splits(CONFIG, 7, folder)
+    for split, rows in splits.X.items():
+        np.testing.assert_array_equal(again.X[split], rows)
+
+
+def test_a_failure_leaves_nothing_behind(tmp_path, monkeypatch):
+    def fail(*_, **__):
+        raise OSError("disk")
+
+    monkeypatch.setattr(spectra_data.np, "savez", fail)
+    with pytest.raises(OSError, match="disk"):
+        make_splits(CONFIG, 7, tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_no_object_is_on_two_sides(monkeypatch):
+    every = datasets.toy_spectra(90)
+    group = np.arange(90) // 3
+    spectra = type(every)(every.flux, every.wavelength, every.label % 2, every.target_names)
+    object.__setattr__(spectra, "group", group)
+    found = spectra_data._split(spectra, CONFIG, 3)
+    objects = [set(group[found[split]]) for split in ("train", "validation", "test")]
+    assert sum(map(len, objects)) == len(set.union(*objects)) == 30
+    assert sum(len(found[split]) for split in ("train", "validation", "test")) == 90
+    order, _ = _drawn(np.arange(10), 3)
+    np.testing.assert_array_equal(order, np.random.default_rng(3).permutation(10))
+
+
+@pytest.mark.data
+def test_sets_from_elsewhere(tmp_path):
+    config = {**CONFIG, "ood": ["stars", "supernovae", "real_stars"], "shifted": ["real"]}
+    splits = make_splits(config, 7, tmp_path)
+    real = datasets.real_spectra()
+    assert len(splits.X["shifted/real"]) == (real.label < 2).sum() == len(splits.y["shifted/real"])
+    np.testing.assert_array_equal(splits.y["shifted/real"], real.label[real.label < 2])
+    assert len(splits.X["ood/supernovae"]) == 70
+    spectra = flux_of(config, "ood/supernovae", [5], 7, tmp_path)
+    levels = looked_at(config, 7, tmp_path)["test"].snr
+    row = looked_at(config, 7, tmp_path)["ood/supernovae"].row[5]
+    expected = datasets.supernova_spectra(levels, random_state=7)
+    np.testing.assert_array_equal(spectra.flux[0], expected.flux[row])
+
+
+def test_a_suite_that_extends_another():
+    spectra, lamost = load_suite("spectra"), load_suite("lamost")
+    assert lamost.methods == spectra.methods and lamost.classes == ("Galaxy", "Quasar")
+    ours = {m.name: m.table for m in plan(lamost, "paper", lamost.method_names("paper"), "x")}
+    theirs = spectra.method_names("published")
+    assert ours == {m.name: m.table for m in plan(spectra, "published", theirs, "x")}
+    data = data_config(lamost, lamost.profile("paper"))
+    assert data["dataset"] == "lamost-published" and data["limit"]["ood"] is None
+    assert "shifted" not in data
+    with pytest.raises(ValueError, match=r"x.toml: extends: unknown suite 'spectrum'.*spectra"):
+        parse_suite('[suite]\nname = "a"\nextends = "spectrum"\n', "x.toml")
+    text = '[suite]\nname = "a"\nextends = "spectra"\n[profiles.p]\nextends = "publish"\n'
+    with pytest.raises(ValueError, match=r"profiles.p.extends: unknown profile 'publish'"):
+        parse_suite(text, "x.toml")
+
+
+def test_published_and_healthy_are_of_the_same_spectra():
+    suite = load_suite("spectra")
+    sets = [suite.profile(name).dataset for name in ("scarce", "published")]
+    scarce, published = (spectra_data.SPECTRA[name] for name in sets)
+    assert scarce.make is published.make
+    assert (scarce.preset, published.preset) == ("standardised", "published")
+
+
+def test_a_shifted_set_that_is_not_there_is_named():
+    suite = '[suite]\nname = "a"\ntitle = "A"\nood = ["stars"]\nvalidation_fraction = 0.2\n'
+    suite += 'seeds = [1]\nextends = "spectra"\n[profiles.p]\ndataset = "toy-spectra"\n'
+    with pytest.raises(ValueError, match=r"profiles.p.shifted: unknown shifted set 'real'"):
+        parse_suite(suite + 'shifted = ["real"]\n', "x.toml")
+
+
+def test_settings_younger_than_published_rows_change_no_config():
+    assert "class_weight" not in described(EDL())["settings"]
+    assert described(EDL(class_weight="balanced"))["settings"]["class_weight"] == "balanced"
