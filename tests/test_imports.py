@@ -40,6 +40,7 @@ INSIDE_FUNCTIONS = {
     ("_state", "density._normal_scores"),
     ("_state", "evidence"),
     ("_state", "preprocessing"),
+    ("_state", "spectra"),
     ("classifier", "density.gda"),
     ("classifier", "export"),
     ("detector", "export"),

@@ -35,7 +35,7 @@ def _types() -> dict[str, tuple[ModuleType, str]]:
     Built from the code, never from a file. A plug-in backed by PyTorch is imported only if a file
     names it.
     """
-    from . import density, evidence, preprocessing
+    from . import density, evidence, preprocessing, spectra
     from .calibration import Calibration
     from .classifier import DIPClassifier
     from .density._gaussian import GaussianFactor
@@ -52,7 +52,7 @@ def _types() -> dict[str, tuple[ModuleType, str]]:
     # would not see that a frozen estimator or the last step of a pipeline is ours.
     found += [FrozenEstimator, Pipeline, NearestNeighbors, TreeKernelDensity]
     table = {type_name(cls): (sys.modules[cls.__module__], cls.__qualname__) for cls in found}
-    for package in (density, preprocessing):
+    for package in (density, preprocessing, spectra):
         for name, stem in public_names(Path(str(package.__file__)).parent).items():
             table[f"{package.__name__}.{stem}:{name}"] = (package, name)
     return table

@@ -1,5 +1,7 @@
 """Spectra as rows of a suite: the split, the features that are kept, suites that extend others."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -95,6 +97,7 @@ def test_no_object_is_on_two_sides(monkeypatch):
 
 
 @pytest.mark.data
+@pytest.mark.skipif("DIPEDL_DATA" not in os.environ, reason="DIPEDL_DATA is not set")
 def test_sets_from_elsewhere(tmp_path):
     config = {**CONFIG, "ood": ["stars", "supernovae", "real_stars"], "shifted": ["real"]}
     splits = make_splits(config, 7, tmp_path)

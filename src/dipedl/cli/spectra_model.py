@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import Pipeline
 
-from .. import spectra as parts
-from .._plugins import public_names
 from ..classifier import DIPClassifier
 from ..metrics import accuracy, balanced_accuracy, class_recall
 from ..persistence import describe, load, save
@@ -96,7 +92,7 @@ def write_model(model: Pipeline, path: Path) -> None:
 def read_model(path: Path) -> Pipeline:
     """The model in a file that `write_model` wrote.
 
-    Types are trusted by name: the transformers of `dipedl.spectra` and what an MLPClassifier holds.
+    Of types that are not ours, only what an MLPClassifier holds is trusted.
 
     Raises
     ------
@@ -106,23 +102,8 @@ def read_model(path: Path) -> Pipeline:
     wanted = f"{str(path)!r} must be a model of spectra; make one with: dipedl spectra fit"
     if not path.is_file():
         raise ValueError(f"{wanted}, but there is no such file")
-    known = {*_transformers(), _OPTIMIZER}
-    found = describe(path)
-    trusted = [name for name in found["untrusted_types"] if name in known]
-    model = load(path, trusted=trusted)
+    held = describe(path)["untrusted_types"]
+    model = load(path, trusted=[_OPTIMIZER] if _OPTIMIZER in held else [])
     if not (isinstance(model, Pipeline) and isinstance(model[-1], DIPClassifier)):
         raise ValueError(f"{wanted}, but it holds a {type(model).__name__}")
     return model
-
-
-def _transformers() -> Sequence[str]:
-    folder = Path(str(parts.__file__)).parent
-    return [
-        f"{parts.__name__}.{stem}.{name}"
-        for name, stem in public_names(folder).items()
-        if _is_estimator(getattr(parts, name))
-    ]
-
-
-def _is_estimator(value: Any) -> bool:
-    return isinstance(value, type) and issubclass(value, BaseEstimator)
