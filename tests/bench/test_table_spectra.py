@@ -11,7 +11,7 @@ from rich.console import Console
 from dipedl.bench.columns import columns
 from dipedl.bench.markdown import markdown
 from dipedl.bench.report_words import is_higher_better
-from dipedl.bench.suite import load_suite, suite_names
+from dipedl.bench.suite import suite_names
 from dipedl.bench.suite_facts import suite_facts
 from dipedl.bench.synthetic import write_synthetic_store
 from dipedl.bench.table import bench_table, paper_row, paper_suite
@@ -160,9 +160,8 @@ def test_in_the_terminal(table, width):
 
 
 def test_names_of_classes_are_those_of_the_suites():
-    told = {name: load_suite(name).classes for name in suite_names()}
-    assert {name: suite_facts(name).classes for name in told} == told
-    assert told["spectra"] == ("Galaxy", "Quasar")
+    named = [name for name in suite_names() if suite_facts(name).classes == ("Galaxy", "Quasar")]
+    assert named == ["lamost", "spectra"]
 
 
 def test_recalls_are_in_order_of_their_class():

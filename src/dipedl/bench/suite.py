@@ -122,8 +122,6 @@ class Suite(Frozen):
         Share of the official training set that is held out for validation, another one each seed.
     seeds : tuple of int
         Default seeds.
-    classes : tuple of str
-        Names of the classes by number, where tables should say them.
     profiles : dict of str to Profile
         By name.
     classifiers, densities : dict of str to table
@@ -138,7 +136,6 @@ class Suite(Frozen):
     ood: OodNames
     validation_fraction: float = Field(gt=0, lt=1)
     seeds: tuple[int, ...]
-    classes: tuple[str, ...] = ()
     profiles: dict[Name, Profile]
     classifiers: dict[Name, Table] = {}
     densities: dict[Name, Table] = {}
@@ -249,7 +246,7 @@ def _extended(base: str, own: Table, where: str) -> Table:
             refuse_unknown_at(place, "profile", [extends], tables["profiles"])
         rest = {key: value for key, value in profile.items() if key != "extends"}
         profiles[name] = {**tables["profiles"].get(extends, {}), **rest}
-    return {**shared, "classes": tables["suite"].get("classes", ()), **own, "profiles": profiles}
+    return {**shared, **own, "profiles": profiles}
 
 
 def _check_names(suite: Suite, where: str) -> None:

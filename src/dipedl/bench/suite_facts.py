@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .spectra_data import CLASSES
+
 __all__ = ["SuiteFacts", "data_note", "is_ours", "suite_facts"]
 
 #: Data that the paper has no numbers of.
@@ -44,10 +46,9 @@ class SuiteFacts:
 
 
 _WITH_FPR = ("auroc", "aupr", "fpr95", "brier_ood")
-_KNOWN = ("Galaxy", "Quasar")
 _FACTS = {
-    "spectra": SuiteFacts("spectra", _KNOWN, _WITH_FPR, methods_of="lamost"),
-    "lamost": SuiteFacts("spectra", _KNOWN, _WITH_FPR, titles={"stars": "Stars"}),
+    "spectra": SuiteFacts("spectra", CLASSES, _WITH_FPR, methods_of="lamost"),
+    "lamost": SuiteFacts("spectra", CLASSES, _WITH_FPR, titles={"stars": "Stars"}),
 }
 
 

@@ -212,7 +212,10 @@ def _forward_passes(model: Any) -> int:
 
 
 def _n_parameters(model: Any) -> int | None:
-    """Trained numbers of the networks in it; None if it has none."""
+    """Trained numbers of the networks in it; None if it has none of its own."""
+    if getattr(model, "network", None) is not None:
+        # the part below it, which is counted there
+        return None
     networks = [
         value
         for member in getattr(model, "members_", [model])
