@@ -593,6 +593,34 @@ MUTANTS = [
         'arrays["test"]["uncertainty"], titles',
         "bench/test_spectra_report.py",
     ),
+    Mutant(
+        "classes balanced without their number",
+        "nn/_class_weight.py",
+        "len(targets) / (len(classes) * np.bincount(targets))",
+        "len(targets) / np.bincount(targets)",
+        "nn/test_class_weight.py",
+    ),
+    Mutant(
+        "weights of classes left out of evidential losses",
+        "nn/_estimator.py",
+        "if self.class_weight is None:\n            return losses.mean()",
+        "if True:\n            return losses.mean()",
+        "baselines/test_class_weight_baselines.py",
+    ),
+    Mutant(
+        "maxima of branches averaged",
+        "nn/branch_cnn.py",
+        "nn.MaxPool2d((1, _POOL))",
+        "nn.AvgPool2d((1, _POOL))",
+        "nn/test_branch_cnn.py",
+    ),
+    Mutant(
+        "patterns of dropout after the first pass forgotten",
+        "baselines/_dropout.py",
+        "        generator.manual_seed(seed)\n",
+        "",
+        "baselines/test_as_published_spectra.py",
+    ),
 ]
 
 
