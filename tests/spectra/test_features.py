@@ -9,7 +9,10 @@ from sklearn.base import clone
 from sklearn.decomposition import PCA
 from test_blocks import naive as block_statistics
 
+from dipedl import DIPClassifier
 from dipedl.datasets import toy_spectra
+from dipedl.density import GDADensity
+from dipedl.persistence import describe, load
 from dipedl.spectra import paper_grid, spectral_features
 from dipedl.spectra.grid import LINES, PAPER_LINES
 
@@ -133,6 +136,18 @@ def test_what_is_refused(flux):
     empty[77] = 0
     with pytest.raises(ValueError, match="energy 0 of row 77"):
         pipeline.transform(empty)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_saved_without_pickle_and_the_same_to_the_last_bit(preset, flux, tmp_path):
+    pytest.importorskip("skops")
+    features = spectral_features(preset, wavelength=paper_grid(), n_components=COMPONENTS)
+    labels = np.arange(len(flux)) % 2
+    path = tmp_path / "model.dipedl"
+    clf = DIPClassifier(density=GDADensity(), features=features).fit(flux, labels)
+    clf.save(path)
+    assert describe(path)["untrusted_types"] == []
+    np.testing.assert_array_equal(load(path).score_samples(flux), clf.score_samples(flux))
 
 
 @pytest.mark.parametrize("preset", PRESETS)
