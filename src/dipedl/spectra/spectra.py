@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -90,7 +90,7 @@ class Spectra:
     failures: tuple[Failure, ...] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
-        shape = getattr(self.flux, "shape", ())
+        shape: tuple[int, ...] = getattr(self.flux, "shape", ())
         if len(shape) != 2 or self.flux.dtype != np.float32:
             raise TypeError(
                 f"flux must be a float32 array (n, p), got {getattr(self.flux, 'dtype', None)} "
@@ -128,12 +128,11 @@ class Spectra:
 
     def select(self, rows: Any) -> Self:
         """The spectra of some rows: indices, a slice, or a mask (n,)."""
-        taken = {
+        taken: dict[str, Any] = {
             name: None if getattr(self, name) is None else getattr(self, name)[rows]
             for name in ("flux", *_PER_ROW, *_PER_PIXEL)
         }
-        kept = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in taken}
-        return type(self)(**kept, **taken)
+        return replace(self, **taken)
 
     def of_class(self, names: Iterable[str]) -> Self:
         """The spectra of some classes, which are numbered anew in the order given."""
@@ -147,9 +146,8 @@ class Spectra:
         numbers = [self.target_names.index(name) for name in wanted]
         found = self.select(np.isin(self.label, numbers))
         old = np.asarray(found.label)
-        values = {f.name: getattr(found, f.name) for f in fields(found)}
         new = np.argmax(old[:, None] == np.array(numbers), axis=1).astype(np.int64)
-        return type(self)(**{**values, "label": new, "target_names": wanted})
+        return replace(found, label=new, target_names=wanted)
 
 
 _PER_ROW = ("label", "snr", "redshift", "name", "group")
