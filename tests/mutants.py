@@ -621,6 +621,41 @@ MUTANTS = [
         "",
         "baselines/test_as_published_spectra.py",
     ),
+    Mutant(
+        "even window one pixel off",
+        "spectra/smoothing.py",
+        "origin = -1 if size % 2 == 0 else 0",
+        "origin = 0",
+        "spectra/test_smoothing.py",
+    ),
+    Mutant(
+        "place of the minimum within its block",
+        "spectra/blocks.py",
+        "out[:, 3] = start + blocks.argmin(axis=2)",
+        "out[:, 3] = blocks.argmin(axis=2)",
+        "spectra/test_blocks.py",
+    ),
+    Mutant(
+        "right end of a line window left out",
+        "spectra/line_means.py",
+        'grid, at + self.half_width, side="right"',
+        'grid, at + self.half_width, side="left"',
+        "spectra/test_line_means.py",
+    ),
+    Mutant(
+        "healthy features shifted as published",
+        "spectra/features.py",
+        "SavitzkyGolay(centred=healthy)",
+        "SavitzkyGolay()",
+        "spectra/test_features.py",
+    ),
+    Mutant(
+        "negative total flux let through",
+        "spectra/energy.py",
+        "if (total <= 0).any():",
+        "if (total < -np.inf).any():",
+        "spectra/test_energy.py",
+    ),
 ]
 
 

@@ -48,11 +48,14 @@ def _types() -> dict[str, tuple[ModuleType, str]]:
     found: list[type] = [DIPClassifier, OODDetector, EvidenceModel, Calibration, Temperature]
     found += [Moments, GaussianFactor, NormalScores]
     found += [cls for cls in vars(evidence).values() if isinstance(cls, type)]
+    # Transformers of spectra, not the functions and containers beside them.
+    found += [spectra.EnergyNormalizer, spectra.SavitzkyGolay, spectra.LineMeans]
+    found += [spectra.PrincipalComponents, spectra.BlockStatistics]
     # By value too: skops would ask for trust in the trees, which are built again instead, and
     # would not see that a frozen estimator or the last step of a pipeline is ours.
     found += [FrozenEstimator, Pipeline, NearestNeighbors, TreeKernelDensity]
     table = {type_name(cls): (sys.modules[cls.__module__], cls.__qualname__) for cls in found}
-    for package in (density, preprocessing, spectra):
+    for package in (density, preprocessing):
         for name, stem in public_names(Path(str(package.__file__)).parent).items():
             table[f"{package.__name__}.{stem}:{name}"] = (package, name)
     return table
