@@ -6,7 +6,9 @@ A test fails if one of them is stale.
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+
+from receipts import receipt, table, where
+from spectra_tables import spectra_densities, spectra_features
 
 from dipedl.bench import Store
 from dipedl.bench.cifar10_page import page_of_cifar10
@@ -31,22 +33,6 @@ Written by `python benchmarks/tables.py` from the receipts under `results/`; `ma
 them again. Speed figures are medians of calls run in turn with their peers in one process, after a
 warm-up: read the ratios, not the seconds.
 """
-
-
-def receipt(name: str) -> dict[str, Any]:
-    return json.loads((ROOT / "results" / f"{name}.json").read_text())
-
-
-def where(row: dict[str, Any]) -> str:
-    versions = ", ".join(f"{k} {v}" for k, v in sorted(row["versions"].items()) if k != "dipedl")
-    return (
-        f"`{row['command']}` on {row['device']}; {versions}; configuration {row['config_hash']}.\n"
-    )
-
-
-def table(head: list[str], rows: list[list[Any]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "".join("| " + " | ".join(map(str, line)) + " |\n" for line in lines)
 
 
 def startup() -> str:
@@ -119,32 +105,6 @@ def mnist_pixels() -> str:
         "inverted is not, and pixels are a poor density for it.\n\n"
     )
     return "## Full MNIST, pixels\n\n" + text + table(head, rows) + "\n" + where(row)
-
-
-def spectra_features() -> str:
-    row = receipt("spectra_features")
-    v, scale, loop = row["values"], row["config"]["scale"], row["config"]["loop"]
-    rows = [
-        [
-            f"`{preset}`",
-            f"{v[f'{preset}: speedup over a loop']:.0f} x",
-            f"{v[f'{preset}: largest difference']:.0e}",
-            f"{v[f'{preset}: flux to features s']:.0f} s",
-            f"{v[f'{preset}: flux to features CPU s']:.0f} s",
-            f"{v[f'{preset}: peak GiB']:.1f} GiB",
-        ]
-        for preset in ("standardised", "published")
-    ]
-    text = (
-        f"`spectral_features` beside a Python loop over spectra, {loop['n']} spectra, median of "
-        f"{row['config']['repeats']}, the largest difference before scaling; and from the flux of "
-        f"{scale['n']:,} spectra to their 806 features, fitted on {scale['n_train']:,} of them, in "
-        "a process of its own whose peak includes the spectra (1.1 GiB). Made-up spectra; other "
-        f"work shared the {v['cores']} cores (load {v['load at the start']}), so the seconds are "
-        "an upper bound and the CPU seconds, of all threads, are the fairer number.\n\n"
-    )
-    head = ["preset", "than a loop", "difference", "wall", "CPU", "peak of memory"]
-    return "## Features of spectra\n\n" + text + table(head, rows) + "\n" + where(row)
 
 
 def demo() -> str:
@@ -345,7 +305,7 @@ def cifar10_page() -> str:
 
 
 def spectra_page() -> str:
-    return page_of_spectra(BENCH)
+    return page_of_spectra(BENCH) + "\n" + spectra_densities()
 
 
 def honest_page() -> str:

@@ -9,6 +9,11 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 
+@pytest.fixture(autouse=True)
+def its_neighbours_can_be_imported(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+
+
 def load(name):
     spec = importlib.util.spec_from_file_location(name, ROOT / "benchmarks" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
@@ -44,8 +49,7 @@ def test_the_page_of_the_study_is_what_its_rows_say():
     assert load("tables").honest_page() == page, "run: python benchmarks/tables.py"
 
 
-def test_every_benchmark_of_the_page_has_a_receipt_with_what_makes_it_again(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+def test_every_benchmark_of_the_page_has_a_receipt_with_what_makes_it_again():
     sys.modules.pop("receipt", None)
     for name in load("run").NAMES:
         row = load("tables").receipt(name)

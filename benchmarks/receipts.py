@@ -1,0 +1,23 @@
+"""Receipts read again, and the Markdown that pages make of them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+
+
+def receipt(name: str) -> dict[str, Any]:
+    return json.loads((ROOT / "results" / f"{name}.json").read_text())
+
+
+def where(row: dict[str, Any]) -> str:
+    versions = ", ".join(f"{k} {v}" for k, v in sorted(row["versions"].items()) if k != "dipedl")
+    return (
+        f"`{row['command']}` on {row['device']}; {versions}; configuration {row['config_hash']}.\n"
+    )
+
+
+def table(head: list[str], rows: list[list[Any]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join("| " + " | ".join(map(str, line)) + " |\n" for line in lines)
