@@ -74,13 +74,16 @@ def test_what_is_kept_is_read_again(kept, monkeypatch):
 
 
 def test_a_failure_leaves_nothing_behind(tmp_path, monkeypatch):
-    def fail(*_, **__):
+    def fail(config, seed, folder):
+        (folder / "train.npy").write_bytes(b"half")
         raise OSError("disk")
 
-    monkeypatch.setattr(spectra_data.np, "savez", fail)
-    with pytest.raises(OSError, match="disk"):
-        make_splits(CONFIG, 7, tmp_path)
-    assert not list(tmp_path.iterdir())
+    monkeypatch.setattr(spectra_data, "_prepare", fail)
+    monkeypatch.setattr(spectra_data.tempfile, "tempdir", str(tmp_path))
+    for keep in (tmp_path, None):
+        with pytest.raises(OSError, match="disk"):
+            make_splits(CONFIG, 7, keep)
+        assert not list(tmp_path.iterdir())
 
 
 def test_no_object_is_on_two_sides(monkeypatch):
@@ -92,8 +95,12 @@ def test_no_object_is_on_two_sides(monkeypatch):
     objects = [set(group[found[split]]) for split in ("train", "validation", "test")]
     assert sum(map(len, objects)) == len(set.union(*objects)) == 30
     assert sum(len(found[split]) for split in ("train", "validation", "test")) == 90
-    order, _ = _drawn(np.arange(10), 3)
-    np.testing.assert_array_equal(order, np.random.default_rng(3).permutation(10))
+
+
+def test_rows_are_drawn_as_published_where_each_is_of_another_object():
+    for objects in (np.arange(10), 10 - np.arange(10)):  # whatever their numbers
+        order, _ = _drawn(objects, 3)
+        np.testing.assert_array_equal(order, np.random.default_rng(3).permutation(10))
 
 
 @pytest.mark.data

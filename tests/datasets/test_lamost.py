@@ -324,6 +324,22 @@ def test_another_class_as_the_foreign_one(files, flux, tmp_path):
         load_lamost(ood="planet", data_dir=tmp_path)
 
 
+def test_spectra_that_are_left_out_are_said(files, tmp_path):
+    (tmp_path / "lamost").mkdir()
+    for path in files.iterdir():
+        (tmp_path / "lamost" / path.name).write_bytes(path.read_bytes())
+    broken = tmp_path / "lamost" / "train_data_01.fits"
+    broken.write_bytes(broken.read_bytes()[:100_000])
+    words = r"^1 files or rows of the LAMOST spectra are left out, .*train_data_01\.fits"
+    with pytest.warns(UserWarning, match=words):
+        assert len(lamost_spectra(tmp_path)) == 20
+    with (
+        pytest.warns(UserWarning, match=words),
+        pytest.raises(ValueError, match=r"GALAXY and QSO, got 0 and 0; .*train_data_01"),
+    ):
+        load_lamost(data_dir=tmp_path)
+
+
 def test_without_astropy_it_says_how_to_get_it(files, tmp_path, monkeypatch):
     (tmp_path / "lamost").symlink_to(files)
     monkeypatch.setitem(sys.modules, "astropy", None)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -162,29 +163,27 @@ def _supernovae(config: Mapping[str, Any], seed: int, keep: Path | None) -> Spec
     return datasets.supernova_spectra(looked_at(config, seed, keep)["test"].snr, random_state=seed)
 
 
-class _kept:
+@contextmanager
+def _kept(config: Mapping[str, Any], seed: int, keep: Path | None) -> Iterator[Path]:
     """A folder with the features, made if there is none; it is gone afterwards if not kept."""
+    if keep is not None:
+        yield _made(config, seed, keep)
+        return
+    with tempfile.TemporaryDirectory() as place:
+        yield _made(config, seed, Path(place))
 
-    def __init__(self, config: Mapping[str, Any], seed: int, keep: Path | None) -> None:
-        self.config, self.seed, self.keep = config, seed, keep
 
-    def __enter__(self) -> Path:
-        place = Path(tempfile.mkdtemp()) if self.keep is None else self.keep
-        self.temporary = place if self.keep is None else None
-        folder = place / f"{config_hash(dict(self.config))}-{self.seed}"
-        if not (folder / _PLAN).exists():
-            place.mkdir(parents=True, exist_ok=True)
-            partial_folder = Path(tempfile.mkdtemp(dir=place, prefix="."))
-            try:
-                _prepare(self.config, self.seed, partial_folder)
-                _publish(partial_folder, folder)
-            finally:
-                shutil.rmtree(partial_folder, ignore_errors=True)
-        return folder
-
-    def __exit__(self, *_: object) -> None:
-        if self.temporary is not None:
-            shutil.rmtree(self.temporary, ignore_errors=True)
+def _made(config: Mapping[str, Any], seed: int, place: Path) -> Path:
+    folder = place / f"{config_hash(dict(config))}-{seed}"
+    if not (folder / _PLAN).exists():
+        place.mkdir(parents=True, exist_ok=True)
+        partial_folder = Path(tempfile.mkdtemp(dir=place, prefix="."))
+        try:
+            _prepare(config, seed, partial_folder)
+            _publish(partial_folder, folder)
+        finally:
+            shutil.rmtree(partial_folder, ignore_errors=True)
+    return folder
 
 
 def _publish(made: Path, folder: Path) -> None:
@@ -228,7 +227,10 @@ def _split(every: Spectra, config: Mapping[str, Any], seed: int) -> dict[str, np
 
 def _drawn(objects: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows in the order in which their objects were drawn, and the number of the draw of each."""
-    _, of_row = np.unique(objects, return_inverse=True)
+    found, of_row = np.unique(objects, return_inverse=True)
+    if len(found) == len(objects):
+        # one spectrum each: rows are drawn, as published, in whatever order their numbers are
+        of_row = np.arange(len(objects))
     drawn = np.argsort(np.random.default_rng(seed).permutation(of_row.max() + 1))[of_row]
     order = np.argsort(drawn, kind="stable")
     return order, drawn[order]

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import warnings
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -64,6 +67,12 @@ def lamost_spectra(
     ImportError
         If astropy is missing: ``pip install 'dipedl[spectra]'``.
 
+    Warns
+    -----
+    UserWarning
+        If a file or row could not be used: it is in `failures`, and the numbers are no longer those
+        of the paper's spectra.
+
     Examples
     --------
     >>> from dipedl.datasets import lamost_spectra
@@ -72,7 +81,7 @@ def lamost_spectra(
     """
     folder, origin = _offline_folder(data_dir)
     if folder is None:
-        return read_paper_files(downloaded(url or os.environ.get(URL_VARIABLE) or URL))
+        return _read(downloaded(url or os.environ.get(URL_VARIABLE) or URL))
     files = sorted((folder / "lamost").glob("[!.]*.fits*"))
     if not files:
         raise FileNotFoundError(
@@ -81,7 +90,19 @@ def lamost_spectra(
             f"there out of {URL}, or give neither data_dir nor DIPEDL_DATA to download them"
         )
     verify(folder / "lamost", "replace it by the file that was there first")
-    return read_paper_files(files)
+    return _read(files)
+
+
+def _read(files: Iterable[Path]) -> Spectra:
+    spectra = read_paper_files(files)
+    if spectra.failures:
+        warnings.warn(
+            f"{len(spectra.failures)} files or rows of the LAMOST spectra are left out, the first: "
+            f"{spectra.failures[0]}; replace the files, or numbers will not be the paper's",
+            UserWarning,
+            stacklevel=3,
+        )
+    return spectra
 
 
 def load_lamost(
@@ -120,7 +141,8 @@ def load_lamost(
     Raises
     ------
     ValueError
-        If `ood` is another class; see `lamost_spectra` for files.
+        If `ood` is another class, or the files hold none of a known class; see `lamost_spectra`
+        for files.
 
     References
     ----------
@@ -142,6 +164,12 @@ def load_lamost(
     foreign = np.flatnonzero(label == spectra.target_names.index(_CLASSES[ood]))
     rows = np.flatnonzero(np.isin(label, numbers))
     y = (label[rows] == numbers[1]).astype(np.int64)
+    counts = np.bincount(y, minlength=2)
+    if counts.min() == 0:
+        raise ValueError(
+            f"the files must hold spectra of {known[0]} and {known[1]}, got {counts[0]} and "
+            f"{counts[1]}; all galaxies and quasars are in train_data_01.fits: is it there?"
+        )
     if ood != "star":
         kept = _balanced(y, random_state)
         rows, y = rows[kept], y[kept]
