@@ -141,7 +141,7 @@ def test_batches_do_not_change_the_table(fitted, folder, tmp_path, monkeypatch):
 
 def test_classes_out_of_a_table(folder, tmp_path, monkeypatch):
     """Names or files with their classes; spectra that are not in it are left out."""
-    rows = [("file", "class"), *((f"x/spec-{i:02d}.fits", "AB"[i % 2]) for i in range(40))]
+    rows = [("file", "class"), *((f"x/spec-{i:02d}.FITS.gz", "AB"[i % 2]) for i in range(40))]
     (tmp_path / "labels.csv").write_text("\n".join(",".join(row) for row in rows))
     seen = {}
 

@@ -75,10 +75,10 @@ def test_window_as_wide_as_the_spectrum():
 @pytest.mark.parametrize(
     ("parameters", "error", "message"),
     [
-        ({"window": 0}, ValueError, "window must be >= 1, got 0"),
-        ({"window": 9.5}, TypeError, r"window must be an integer, got 9\.5"),
-        ({"polyorder": -1}, ValueError, "polyorder must be >= 0, got -1"),
-        ({"polyorder": True}, TypeError, "polyorder must be an integer, got True"),
+        ({"window": 0}, ValueError, "window must be an integer >= 1, got 0"),
+        ({"window": 9.5}, TypeError, r"window must be an integer >= \d, got 9\.5"),
+        ({"polyorder": -1}, ValueError, "polyorder must be an integer >= 0, got -1"),
+        ({"polyorder": True}, TypeError, r"polyorder must be an integer >= \d, got True"),
         ({"window": 4, "polyorder": 4}, ValueError, "polyorder must be below window=4, got 4"),
         ({"window": 22}, ValueError, "20 feature.*minimum of 22"),
         ({"window": 20, "centred": True}, ValueError, "20 feature.*minimum of 21"),

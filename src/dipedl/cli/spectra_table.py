@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from ..spectra import Failure, Spectra
+from ..spectra._fits import stem
 from .spectra_model import Answers
 
 __all__ = ["Row", "TableFile", "counted", "read_labels", "rows_of"]
@@ -132,13 +133,6 @@ def read_labels(path: Path) -> dict[str, str]:
                 raise ValueError(
                     f"{str(path)!r}, line {lines.line_num}: name and class must not be empty"
                 )
-            if found.setdefault(_stem(name), kind) != kind:
+            if found.setdefault(stem(name), kind) != kind:
                 raise ValueError(f"{str(path)!r}, line {lines.line_num}: {name} has two classes")
     return found
-
-
-def _stem(name: str) -> str:
-    """The name without the ending of a FITS file, as `read_spectra` names spectra."""
-    for ending in (".gz", ".fits", ".fit"):
-        name = name.removesuffix(ending)
-    return name

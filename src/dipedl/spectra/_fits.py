@@ -8,7 +8,6 @@ import io
 import os
 import re
 import warnings
-import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,8 +20,10 @@ from .spectra import Failure
 PathLike = str | os.PathLike[str]
 ENDINGS = (".fits", ".fit", ".fits.gz", ".fit.gz")
 
-#: What astropy raises for files that are damaged or no FITS files.
-_DAMAGE = (OSError, EOFError, ValueError, TypeError, KeyError, IndexError, zlib.error, UserWarning)
+#: What astropy warns of when a file breaks off, in its data or in a header.
+_BROKEN_OFF = ".*(truncated|Error validating header)"
+#: Where what is wrong ends, and advice on astropy begins.
+_ADVICE = re.compile(r"[.] |, fix it first")
 
 
 class UnusableError(ValueError):
@@ -55,10 +56,17 @@ def fits_files(paths: PathLike | Iterable[PathLike]) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
+def stem(name: str) -> str:
+    """Name of a file without the ending of a FITS file."""
+    ending = next((e for e in ENDINGS if name.lower().endswith(e)), "")
+    return name[: len(name) - len(ending)]
+
+
 def _expanded(path: Path) -> list[Path]:
     if path.is_dir():
         inside = (p for p in path.rglob("[!.]*") if p.name.lower().endswith(ENDINGS))
-        return sorted(filter(Path.is_file, inside), key=_natural)
+        # a link to nowhere is no file either, but is to be listed
+        return sorted((p for p in inside if not p.is_dir()), key=_natural)
     if not path.exists() and glob.has_magic(str(path)):
         return sorted(map(Path, glob.glob(str(path), recursive=True)), key=_natural)
     if not path.exists() and not path.name.lower().endswith(ENDINGS):
@@ -76,18 +84,20 @@ def opened(path: Path, *, memmap: bool = False) -> Iterator[Any]:
     """The HDUs of a file; whatever is wrong with it raises an UnusableError that names it."""
     fits = _astropy_fits()
     with warnings.catch_warnings():
-        warnings.filterwarnings("error", message=".*truncated.*")
+        warnings.filterwarnings("error", message=_BROKEN_OFF)
         try:
             with fits.open(_unpacked(path), memmap=memmap) as hdus:
                 yield hdus
-        except UnusableError:
+        except (UnusableError, MemoryError):
             raise
         except LayoutError as error:
             raise unusable(path, str(error)) from error
         except FileNotFoundError as error:
             raise unusable(path, "there is no such file") from error
-        except _DAMAGE as error:
-            reason = " ".join(str(error).split()).partition(". ")[0]  # no advice on astropy
+        except Exception as error:
+            # A damaged header makes astropy raise nearly anything, AttributeError included.
+            said = " ".join(str(error).split()) or type(error).__name__
+            reason = _ADVICE.split(said)[0]
             raise unusable(path, f"damaged, or no FITS file: {reason}") from error
 
 

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from ._integer import integer
 from ._rows import flux_rows, row_slices
 
 __all__ = ["BlockStatistics"]
@@ -62,10 +63,7 @@ class BlockStatistics(TransformerMixin, BaseEstimator):
         TypeError, ValueError
             If `n_blocks` is no positive integer, or p pixels do not fill so many blocks.
         """
-        if not isinstance(self.n_blocks, int | np.integer) or isinstance(self.n_blocks, bool):
-            raise TypeError(f"n_blocks must be an integer, got {self.n_blocks!r}")
-        if self.n_blocks < 1:
-            raise ValueError(f"n_blocks must be >= 1, got {self.n_blocks!r}")
+        integer("n_blocks", self.n_blocks, 1)
         pixels = flux_rows(self, X, reset=True).shape[1]
         size = -(-pixels // self.n_blocks)
         filled = -(-pixels // size)

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ._fits import ENDINGS, PathLike, UnusableError, fits_files, opened, unusable
+from ._fits import PathLike, UnusableError, fits_files, opened, stem, unusable
 from ._layouts import OneSpectrum, one_spectrum
 from .grid import paper_grid
 from .resampling import resample
@@ -184,18 +184,11 @@ def _spectra(rows: list[_Row], grid: NDArray[np.float64], failures: tuple[Failur
         target_names=_CLASSES,
         snr=np.array([r.facts.snr for r in rows], np.float64),
         redshift=np.array([r.facts.redshift for r in rows], np.float64),
-        name=np.array([_stem(r.file) for r in rows], np.str_),
+        name=np.array([stem(r.file.name) for r in rows], np.str_),
         ivar=ivar,
         mask=mask,
         failures=failures,
     )
-
-
-def _stem(path: Path) -> str:
-    """Name of a file without the ending of a FITS file."""
-    name = path.name
-    ending = next((e for e in reversed(ENDINGS) if name.lower().endswith(e)), "")
-    return name[: len(name) - len(ending)]
 
 
 def _grid(wavelength: Any) -> NDArray[np.float64]:

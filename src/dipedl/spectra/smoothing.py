@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from ._integer import integer
 from ._rows import flux_rows, row_slices
 
 __all__ = ["SavitzkyGolay"]
@@ -80,8 +81,8 @@ class SavitzkyGolay(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         TypeError, ValueError
             If a parameter is out of its range, a pixel is not finite, or p is less than the window.
         """
-        _check("window", self.window, 1)
-        _check("polyorder", self.polyorder, 0)
+        integer("window", self.window, 1)
+        integer("polyorder", self.polyorder, 0)
         if self.polyorder >= self.window:
             raise ValueError(
                 f"polyorder must be below window={self.window}, got {self.polyorder}; "
@@ -126,10 +127,3 @@ def _weights(size: int, polyorder: int, at: np.ndarray) -> np.ndarray:
     unit = max(middle, 1.0)
     powers = np.vander((np.arange(size) - middle) / unit, polyorder + 1)
     return np.vander((at - middle) / unit, polyorder + 1) @ np.linalg.pinv(powers)
-
-
-def _check(name: str, value: Any, least: int) -> None:
-    if not isinstance(value, int | np.integer) or isinstance(value, bool):
-        raise TypeError(f"{name} must be an integer, got {value!r}")
-    if value < least:
-        raise ValueError(f"{name} must be >= {least}, got {value!r}")

@@ -41,7 +41,7 @@ class Spectra:
     Parameters
     ----------
     flux : ndarray (n, p), float32
-        Finite flux densities, in the units of their source.
+        Flux densities, in the units of their source; readers and generators give finite ones.
     wavelength : ndarray (p,), float64
         Increasing, in Angstrom.
     label : ndarray (n,), int64, optional
@@ -66,7 +66,8 @@ class Spectra:
     Raises
     ------
     TypeError, ValueError
-        If an array has the wrong type or shape, or is not finite where it must be.
+        If an array has the wrong type or shape, wavelengths do not increase, or a label has
+        no name.
 
     Examples
     --------
