@@ -109,6 +109,20 @@ def test_bad_files_are_listed_and_the_others_kept(folder):
     assert all(f.row is None for f in spectra.failures)
 
 
+def test_objids_that_are_no_numbers(folder):
+    from astropy.io import fits
+
+    columns = [
+        fits.Column("objid", "4A", array=["o1", "o2"]),
+        fits.Column("label", "K", array=[0, 1]),
+    ]
+    hdus = [fits.PrimaryHDU(fluxes(2)), fits.BinTableHDU.from_columns(columns)]
+    fits.HDUList(hdus).writeto(folder / "a.fits")
+    spectra = read_paper_files(folder)
+    assert len(spectra) == 9
+    assert spectra.failures[0].reason == "its column objid must hold numbers, got ['o1']"
+
+
 def test_damage_found_late_leaves_no_half_of_a_file(tmp_path, monkeypatch):
     """A file whose fluxes break off after its headers were read counts as unusable as a whole."""
     write_paper(tmp_path / "a.fits", fluxes(5), [0, 1, 2, 0, 1])

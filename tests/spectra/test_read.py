@@ -237,6 +237,43 @@ def test_a_named_file_that_is_not_there_is_listed_too(tmp_path):
     assert spectra.failures[0].reason == "there is no such file"
 
 
+DAMAGE = {
+    b"TTYPE1  = 'flux    '": b"TTYPE1  = \xffflux\xff    ",  # what no card may hold
+    b"TFORM2  = 'E       '": b"TFORM2  = '?E      '",
+    b"TFIELDS =": b"TFIELDS X",
+    b"XTENSION= 'BINTABLE'": b"XTENSION- \xffBINTABLE'",
+}
+
+
+@pytest.mark.parametrize("card", sorted(DAMAGE))
+def test_a_damaged_header_never_stops_the_others(tmp_path, card):
+    """What astropy raises then is no error of input and output, nor of a value."""
+    for name in ("a.fits", "b.fits"):
+        write_sdss(tmp_path / name)
+    whole = (tmp_path / "a.fits").read_bytes()
+    assert card in whole
+    (tmp_path / "a.fits").write_bytes(whole.replace(card, DAMAGE[card]))
+    spectra = read_spectra(tmp_path)
+    assert spectra.name.tolist() == ["b"]
+    assert "a.fits" in spectra.failures[0].file and spectra.failures[0].reason
+    assert ".verify(" not in spectra.failures[0].reason  # that is advice on astropy
+
+
+def test_a_file_that_breaks_off_in_a_header_has_not_lost_its_class_in_silence(tmp_path):
+    path = write_sdss(tmp_path / "a.fits")
+    with fits.open(path) as hdus:
+        header = hdus[-1]._header_offset
+    path.write_bytes(path.read_bytes()[: header + 2000])
+    assert "damaged, or no FITS file" in read_spectra(path).failures[0].reason
+
+
+def test_a_link_to_nowhere_is_listed(tmp_path):
+    write_sdss(tmp_path / "a.fits")
+    (tmp_path / "b.fits").symlink_to(tmp_path / "gone.fits")
+    (tmp_path / "c.fits").mkdir()
+    assert [f.reason for f in read_spectra(tmp_path).failures] == ["there is no such file"]
+
+
 def test_only_bad_files_give_an_empty_table(tmp_path):
     (tmp_path / "a.fits").write_bytes(b"")
     spectra = read_spectra(tmp_path)

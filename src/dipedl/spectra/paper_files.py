@@ -124,6 +124,13 @@ def _rows_in(path: Path) -> int:
         return int(shape[0])
 
 
+def _numbers(objid: Any) -> NDArray[np.int64]:
+    found = np.asarray(objid)
+    if found.dtype.kind not in "iuf":
+        raise LayoutError(f"its column objid must hold numbers, got {found[:1].tolist()}")
+    return found.astype(np.int64)
+
+
 class _Table:
     """Arrays that are filled file by file; rows that cannot be used leave no gap."""
 
@@ -140,7 +147,7 @@ class _Table:
         try:
             with opened(path, memmap=not path.name.endswith(".gz")) as hdus:
                 label = np.asarray(hdus[1].data["label"])
-                objid = np.asarray(hdus[1].data["objid"]).astype(np.int64)
+                objid = _numbers(hdus[1].data["objid"])
                 for low in range(0, len(label), _CHUNK):
                     rows = slice(low, low + _CHUNK)
                     flux = np.asarray(hdus[0].data[rows])
