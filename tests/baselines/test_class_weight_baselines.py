@@ -18,6 +18,7 @@ from dipedl.density import GDADensity  # noqa: E402
 from dipedl.nn import MLP, TorchClassifier, Training  # noqa: E402
 
 SETTINGS = Training(12, 32, learning_rate=1e-2, schedule="one-cycle", n_jobs=1)
+QUICK = Training(1, 64, n_jobs=1)
 METHODS = [
     EDL(MLP((16,)), SETTINGS),
     REDL(MLP((16,)), SETTINGS, annealing_epochs=40),
@@ -78,7 +79,7 @@ def by_hand(method, logits, label):
 
 @ids
 def test_the_loss_is_the_weighted_mean_of_those_of_the_rows(method, rare):
-    model = fitted(method, *rare, class_weight=dict(enumerate(WEIGHTS)))
+    model = fitted(method, *rare, training=QUICK, class_weight=dict(enumerate(WEIGHTS)))
     np.testing.assert_array_equal(model.class_weight_, WEIGHTS)
     outputs = torch.randn(9, 2, generator=torch.Generator().manual_seed(0))
     target = torch.tensor([0, 1, 0, 1, 1, 0, 0, 0, 1])
@@ -93,9 +94,8 @@ def test_the_loss_is_the_weighted_mean_of_those_of_the_rows(method, rare):
 @ids
 def test_weights_of_one_change_nothing(method, rare):
     X, y = rare
-    quick = Training(2, 64, n_jobs=1)
-    plain = fitted(method, X, y, training=quick)
-    ones = fitted(method, X, y, training=quick, class_weight={0: 1.0, 1: 1.0})
+    plain = fitted(method, X, y, training=QUICK)
+    ones = fitted(method, X, y, training=QUICK, class_weight={0: 1.0, 1: 1.0})
     np.testing.assert_allclose(ones.logits(X), plain.logits(X), rtol=1e-3, atol=1e-4)
     np.testing.assert_array_equal(plain.class_weight_, [1.0, 1.0])
 
@@ -124,14 +124,14 @@ def test_wrong_weights(method, rare):
 
 def test_errors_on_validation_rows_are_weighted(rare):
     X, y = rare
-    model = clone(METHODS[0]).set_params(class_weight={1: 5.0}, training=Training(1, 64, n_jobs=1))
+    model = clone(METHODS[0]).set_params(class_weight={1: 5.0}, training=QUICK)
     model.fit(X, y, validation=(X[:50], y[:50]))
     wrong = model.predict(X[:50]) != y[:50]
     np.testing.assert_allclose(model.history_.score, [np.mean(wrong * np.where(y[:50], 5.0, 1.0))])
 
 
 def test_members_of_an_ensemble_have_the_weights(rare):
-    member = TorchClassifier(MLP((4,)), Training(1, 64, n_jobs=1), class_weight="balanced")
+    member = TorchClassifier(MLP((4,)), QUICK, class_weight="balanced")
     for fitted_member in DeepEnsemble(member, 2).fit(*rare).members_:
         np.testing.assert_allclose(fitted_member.class_weight_, [450 / 800, 450 / 100])
 

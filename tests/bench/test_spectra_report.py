@@ -16,6 +16,7 @@ from dipedl.bench.receipt import config_hash
 from dipedl.bench.report import render
 from dipedl.bench.rows import make_row
 from dipedl.bench.spectra_data import Looked
+from dipedl.bench.spectra_figures import Shelf
 from dipedl.bench.store import Store
 from dipedl.plots import unknown_counts
 from dipedl.spectra import Spectra, paper_grid
@@ -81,6 +82,12 @@ def there(monkeypatch):
     monkeypatch.setattr(spectra_section, "SHOWN", 1)
 
 
+@pytest.fixture
+def undrawn(there, monkeypatch):
+    """Spectra are asked for, but not drawn: that takes most of the time."""
+    monkeypatch.setattr(spectra_section, "shelf", lambda title, *_: Shelf(title, (), ()))
+
+
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
     return write(tmp_path_factory.mktemp("results"))
@@ -96,6 +103,7 @@ def section(store):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(spectra_data, "looked_at", looked_at)
         patch.setattr(spectra_data, "flux_of", flux_of)
+        patch.setattr(spectra_section, "SHOWN", 2)
         return section_of(store)
 
 
@@ -129,7 +137,7 @@ def test_the_ends_of_the_ranking_are_shown_of_every_set(section, arrays):
     assert section.shelves[0].title == "Test spectra"
     for split, shelf in zip(order, section.shelves, strict=True):
         ranked = np.argsort(arrays[split]["uncertainty"])
-        for rows, shown in ((ranked[:3], shelf.most), (ranked[::-1][:3], shelf.least)):
+        for rows, shown in ((ranked[:2], shelf.most), (ranked[::-1][:2], shelf.least)):
             for row, one in zip(rows, shown, strict=True):
                 u, z = vacuity(arrays[split], row), looked_at({}, 10)[split].redshift[row]
                 stated = float(re.match(r"vacuity ([\d.e-]+)", one.facts)[1])
@@ -168,7 +176,7 @@ def test_made_spectra_and_real_ones_have_panels_of_their_own(section):
     assert len(test.legend) == 3
 
 
-def test_a_panel_without_any_value_is_left_out(store, there, monkeypatch):
+def test_a_panel_without_any_value_is_left_out(store, undrawn, monkeypatch):
     def without(*_):
         found = looked_at({}, 10)
         return {s: at._replace(redshift=np.full(len(at.row), np.nan)) for s, at in found.items()}
@@ -192,8 +200,9 @@ def test_the_page_has_the_section_and_speaks_of_spectra(page):
     assert len(ids) == len(set(ids))
 
 
-def test_without_the_data_the_answers_are_still_shown(store, nowhere):
+def test_without_the_data_the_answers_are_still_shown(store, nowhere, monkeypatch):
     section = section_of(store)
+    monkeypatch.setattr(report, "spectra_section", lambda *_: section)
     assert section.shelves == section.trends == ()
     assert section.left_out[0].endswith("set DIPEDL_DATA")
     assert len(section.matrices) == len(section.rejection.panels) == 2
@@ -209,7 +218,7 @@ def test_data_of_other_rows_is_not_shown(store, there, monkeypatch):
     assert section.shelves == () and "rows, but the data has" in section.left_out[0]
 
 
-def test_one_set_that_cannot_be_had_does_not_take_the_others_along(store, there, monkeypatch):
+def test_one_set_that_cannot_be_had_does_not_take_the_others_along(store, undrawn, monkeypatch):
     def no_stars(config, split, *rest):
         if split == "ood/stars":
             raise FileNotFoundError("no stars")

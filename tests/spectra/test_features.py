@@ -7,6 +7,7 @@ import pytest
 from scipy.signal import savgol_filter
 from sklearn.base import clone
 from sklearn.decomposition import PCA
+from sklearn.naive_bayes import GaussianNB
 from test_blocks import naive as block_statistics
 
 from dipedl import DIPClassifier
@@ -144,7 +145,8 @@ def test_saved_without_pickle_and_the_same_to_the_last_bit(preset, flux, tmp_pat
     features = spectral_features(preset, wavelength=paper_grid(), n_components=COMPONENTS)
     labels = np.arange(len(flux)) % 2
     path = tmp_path / "model.dipedl"
-    clf = DIPClassifier(density=GDADensity(), features=features).fit(flux, labels)
+    # the features are what is saved here: a classifier of the flux that is quick, and few folds
+    clf = DIPClassifier(GaussianNB(), GDADensity(), features=features, cv=2).fit(flux, labels)
     clf.save(path)
     assert describe(path)["untrusted_types"] == []
     np.testing.assert_array_equal(load(path).score_samples(flux), clf.score_samples(flux))
