@@ -194,6 +194,7 @@ def test_the_page_has_the_section_and_speaks_of_spectra(page):
     assert "Not here: the spectra" not in body
     assert "Recall of Galaxy" in words and "Known spectra: 90 of the test set" in words
     assert "paper prints" not in words
+    assert "more uncertain than all but 5 % of the 60 validation spectra" in " ".join(words.split())
     drawings = re.findall(r"<svg[^>]*>", body)
     assert all("aria-label" in tag or "aria-hidden" in tag for tag in drawings)
     ids = re.findall(r'\bid="([^"]*)"', body)
