@@ -22,7 +22,7 @@ _UNSCALED = (
     "an MLP on unscaled features: positions of extremes in 0 to 2,999 beside variances of 1e-8 "
     "drown what tells the classes apart, and the larger class is the cheapest answer"
 )
-_STANDARDISED = "standardised features and a one-cycle schedule"
+_STANDARDISED = "the network that all share, standardised features and a one-cycle schedule"
 _SURVIVES = (
     "batch normalisation in every branch brings the unscaled features to one scale, which is why "
     "a network with cross-entropy survives; rare classes still weigh little"
