@@ -65,6 +65,13 @@ def test_flux_behind_a_row(kept):
     np.testing.assert_array_equal(spectra.label, splits.y["test"][[3, 0]])
 
 
+def test_another_share_of_validation_rows_is_refused_not_ignored():
+    with pytest.raises(
+        ValueError, match=r"validation_fraction must be 0\.2 for spectra.* got 0\.1"
+    ):
+        make_splits({**CONFIG, "validation_fraction": 0.1}, 7)
+
+
 def test_what_is_kept_is_read_again(kept, monkeypatch):
     folder, splits = kept
     monkeypatch.setattr(spectra_data, "_prepare", None)  # nothing is computed

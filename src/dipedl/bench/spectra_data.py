@@ -126,7 +126,8 @@ def spectra_splits(
     seed : int
         Seed of the split, and of the noise of supernovae.
     keep : path, optional
-        Folder in which features are kept, and looked for first.
+        Folder in which features are kept, and looked for first, by the configuration and the seed:
+        empty it when the code that makes spectra or features has changed.
     """
     with _kept(config, seed, keep) as folder:
         plan = _read(folder)
@@ -212,6 +213,11 @@ def _prepare(config: Mapping[str, Any], seed: int, folder: Path) -> None:
 
 
 def _split(every: Spectra, config: Mapping[str, Any], seed: int) -> dict[str, np.ndarray]:
+    share = config.get("validation_fraction", _TEST_SHARE)
+    if share != _TEST_SHARE:
+        raise ValueError(
+            f"validation_fraction must be {_TEST_SHARE} for spectra, the paper's split, got {share}"
+        )
     label = np.asarray(every.label)
     mine = np.flatnonzero(label < _STAR)
     objects = np.arange(len(mine)) if every.group is None else every.group[mine]
