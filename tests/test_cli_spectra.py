@@ -301,3 +301,10 @@ def test_example(capsys, monkeypatch):
     assert counts["lamp"] == ["0", "0", "10"]
     galaxies, quasars = ([int(c) for c in counts[name]] for name in ("GALAXY", "QSO"))
     assert galaxies[0] > 4 * sum(galaxies[1:]) and quasars[1] > 4 * (quasars[0] + quasars[2])
+
+
+def test_a_wrong_estimator_is_refused_before_any_file_is_read(tmp_path):
+    (tmp_path / "a.fits").write_bytes(b"no FITS file")
+    ended = CliRunner().invoke(app, ["spectra", "fit", str(tmp_path), "--estimator", "svm"])
+    assert ended.exit_code == 2 and "--estimator must be one of" in ended.output
+    assert "read" not in ended.output and "a.fits" not in ended.output

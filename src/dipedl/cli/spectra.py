@@ -68,6 +68,7 @@ def fit(
     wanted = classes or ("GALAXY,QSO" if toy else "")
     note = _silent if quiet else _note
     try:
+        spectra_model.check_estimator(estimator)  # before thousands of files are read
         batches = (
             spectra_run.toy_batches(_TOY_FIT, seed=0)
             if _is_toy(toy, paths)

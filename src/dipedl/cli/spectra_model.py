@@ -16,7 +16,16 @@ from ..metrics import accuracy, balanced_accuracy, class_recall
 from ..persistence import describe, load, save
 from ..spectra import spectral_features
 
-__all__ = ["ESTIMATORS", "Answers", "answers", "fit_model", "held_out", "read_model", "write_model"]
+__all__ = [
+    "ESTIMATORS",
+    "Answers",
+    "answers",
+    "check_estimator",
+    "fit_model",
+    "held_out",
+    "read_model",
+    "write_model",
+]
 
 #: Classifiers by the name that is typed.
 ESTIMATORS = {
@@ -52,8 +61,7 @@ def fit_model(
     ValueError
         If there are fewer than two classes, or a class has fewer than ten spectra.
     """
-    if estimator not in ESTIMATORS:
-        raise ValueError(f"--estimator must be one of {list(ESTIMATORS)}, got {estimator!r}")
+    check_estimator(estimator)
     names, counts = np.unique(classes, return_counts=True)
     if len(names) < 2 or counts.min() < MIN_PER_CLASS:
         found = ", ".join(f"{name} {count}" for name, count in zip(names, counts, strict=True))
@@ -66,6 +74,12 @@ def fit_model(
     Z = features.fit_transform(flux)
     classifier = DIPClassifier(ESTIMATORS[estimator](seed), random_state=seed).fit(Z, classes)
     return Pipeline([*features.steps, ("classifier", classifier)])
+
+
+def check_estimator(name: str) -> None:
+    """Refuse a name that is none of ESTIMATORS."""
+    if name not in ESTIMATORS:
+        raise ValueError(f"--estimator must be one of {list(ESTIMATORS)}, got {name!r}")
 
 
 def answers(model: Pipeline, flux: NDArray[np.float32]) -> Answers:
