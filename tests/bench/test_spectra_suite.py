@@ -160,3 +160,13 @@ def test_a_shifted_set_that_is_not_there_is_named():
 def test_settings_younger_than_published_rows_change_no_config():
     assert "class_weight" not in described(EDL())["settings"]
     assert described(EDL(class_weight="balanced"))["settings"]["class_weight"] == "balanced"
+
+
+@pytest.mark.parametrize("kind", [0, 1])
+def test_spectra_without_a_known_class_are_refused_in_words(kind, monkeypatch):
+    """As when the first of the paper's files, which has all galaxies and quasars, is missing."""
+    every = datasets.toy_spectra(60)
+    others = every.select(every.label != kind)
+    monkeypatch.setattr(datasets, "toy_spectra", lambda n: others)
+    with pytest.raises(ValueError, match=r"must hold galaxies and quasars, got .*files missing"):
+        make_splits(CONFIG, 0)

@@ -220,6 +220,11 @@ def _split(every: Spectra, config: Mapping[str, Any], seed: int) -> dict[str, np
         )
     label = np.asarray(every.label)
     mine = np.flatnonzero(label < _STAR)
+    if set(range(_STAR)) - set(label[mine].tolist()):
+        raise ValueError(
+            f"the data set {config['dataset']!r} must hold galaxies and quasars, got "
+            f"{np.sum(label == 0)} and {np.sum(label == 1)}; is one of its files missing?"
+        )
     objects = np.arange(len(mine)) if every.group is None else every.group[mine]
     order, of_object = _drawn(objects, seed)
     n = int(_TEST_SHARE * len(order))
