@@ -101,13 +101,19 @@ def test_the_paper_s_lamost_numbers_never_stand_beside_semi_real_data(table, tmp
 
 
 def test_the_suite_of_the_paper_s_data_does_stand_beside_it(tmp_path):
-    table = table_of(tmp_path, "lamost", "lamost", ood=["stars"])
+    store = write_synthetic_store(
+        tmp_path, suite="lamost", methods=METHODS, dataset="lamost", **{**OPTIONS, "ood": ["stars"]}
+    )
+    few = bench_table(store.rows())
+    assert not few.beside_paper and few.lines[0].cells["accuracy"].paper is None
+    every = {"n": {**store.rows()[0]["n"], "ood/stars": 95_562}}
+    table = bench_table([{**row, **every} for row in store.rows()])
     cells = {line.name: line.cells for line in table.lines}
     assert cells["edl"]["accuracy"].paper.mean == 0.4955
     assert cells["dip-edl"]["auroc/stars"].paper.mean == 0.6789
     assert cells["dip-edl"]["balanced_accuracy"].paper is None
     assert table.note == "" and table.beside_paper
-    assert set_heading(table, "stars").startswith("Stars: 40 spectra")
+    assert set_heading(table, "stars").startswith("Stars: 95,562 spectra")
 
 
 @pytest.mark.parametrize("dataset", ["toy-spectra", "semi-real", "semi-real-scarce-published"])

@@ -44,11 +44,13 @@ $ dipedl bench table spectra --profile scarce --out results/bench --json   # eve
 by a generator: eigen-spectra of real galaxies and quasars at real redshifts, model atmospheres of
 stars, noise of the shape of real noise, on the paper's grid. Every number of them is semi-real, and
 none stands beside the paper's LAMOST numbers, which are of other spectra; whoever has those runs
-`dipedl bench run lamost`. Real are the galaxies and quasars of the shifted test set (21 of its 161
-quasars are among the objects that the generator draws on, and may have been trained on), the stars
-of that name, and the supernovae: 224 templates of 60 objects, ten of them models, given noise up to
-the level of the known spectra. Intervals take spectra as independent: where several are of one
+`dipedl bench run lamost --profile paper`. Real are the galaxies and quasars of the shifted test
+set (21 of its 161 quasars are among the objects that the generator draws on, and may have been
+trained on), the stars of that name, and the supernovae: 224 templates of 60 objects, ten of them
+models, given noise up to the level of the known spectra. Intervals take spectra as independent: where several are of one
 object, as the supernovae and most galaxies of the profile cpu, they are too narrow.
+
+Why no density tells stars from what is known: the last section, measured.
 
 How to read a cell: [experiments.md](experiments.md). What each method is:
 [baselines.md](baselines.md), [references.md](references.md).
