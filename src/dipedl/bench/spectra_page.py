@@ -47,8 +47,9 @@ none stands beside the paper's LAMOST numbers, which are of other spectra; whoev
 `dipedl bench run lamost --profile paper`. Real are the galaxies and quasars of the shifted test
 set (21 of its 161 quasars are among the objects that the generator draws on, and may have been
 trained on), the stars of that name, and the supernovae: 224 templates of 60 objects, ten of them
-models, given noise up to the level of the known spectra. Intervals take spectra as independent: where several are of one
-object, as the supernovae and most galaxies of the profile cpu, they are too narrow.
+models, given noise up to the level of the known spectra. Intervals take spectra as independent:
+where several are of one object, as the supernovae and most galaxies of the profile cpu, they are
+too narrow.
 
 Why no density tells stars from what is known: the last section, measured.
 
