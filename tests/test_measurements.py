@@ -42,6 +42,11 @@ def test_the_page_of_the_spectra_results_is_what_its_rows_say():
     assert load("tables").spectra_page() == page, "run: python benchmarks/tables.py"
 
 
+def test_the_table_of_spectra_in_the_readme_is_what_its_rows_say():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert load("spectra_tables").readme_table() in readme, "paste readme_table() of spectra_tables"
+
+
 def test_the_page_of_the_study_is_what_its_rows_say():
     if not (ROOT / "results" / "bench" / "honest").exists():
         pytest.skip("the study was not published")
