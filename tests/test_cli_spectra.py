@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 import dipedl
 from dipedl.cli import spectra_model, spectra_run
 from dipedl.cli.app import app
+from dipedl.cli.spectra_table import read_labels
 from dipedl.spectra import Failure, Spectra, generate_toy_spectra, paper_grid, read_spectra
 from fits_writers import SDSS_GRID, write_sdss
 
@@ -310,3 +311,8 @@ def test_a_wrong_estimator_is_refused_before_any_file_is_read(tmp_path):
     ended = CliRunner().invoke(app, ["spectra", "fit", str(tmp_path), "--estimator", "svm"])
     assert ended.exit_code == 2 and "--estimator must be one of" in ended.output
     assert "read" not in ended.output and "a.fits" not in ended.output
+
+
+def test_labels_that_are_no_file_are_named(tmp_path):
+    with pytest.raises(ValueError, match=r"--labels must name a CSV file, but .*none.csv' is none"):
+        read_labels(tmp_path / "none.csv")

@@ -290,6 +290,12 @@ def test_patterns_lists_and_files_named_twice(tmp_path, monkeypatch):
     assert read_spectra("odd[1].fits").name.tolist() == ["odd[1]"]
 
 
+@pytest.mark.parametrize("paths", [None, 3])
+def test_what_is_no_path_is_refused(paths):
+    with pytest.raises(TypeError, match=r"paths must be a file, a folder, .* got"):
+        read_spectra(paths)
+
+
 def test_nothing_to_read(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"no FITS file \(\.fits, \.fit, .*name files"):
         read_spectra(tmp_path)

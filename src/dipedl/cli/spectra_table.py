@@ -115,8 +115,10 @@ def read_labels(path: Path) -> dict[str, str]:
     Raises
     ------
     ValueError
-        If a column is missing, a line is not whole, or a name has two classes.
+        If the file or a column is missing, a line is not whole, or a name has two classes.
     """
+    if not path.is_file():
+        raise ValueError(f"--labels must name a CSV file, but {str(path)!r} is none")
     with open(path, newline="", encoding="utf-8-sig") as stream:
         lines = csv.DictReader(stream)
         columns: Sequence[Any] = lines.fieldnames or []

@@ -43,10 +43,17 @@ def fits_files(paths: PathLike | Iterable[PathLike]) -> list[Path]:
 
     Raises
     ------
+    TypeError
+        If `paths` names nothing.
     FileNotFoundError
         If a folder is not there, or no file is found at all.
     """
-    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    given = [paths] if isinstance(paths, str | os.PathLike) else paths
+    if not isinstance(given, Iterable):
+        raise TypeError(
+            f"paths must be a file, a folder, a pattern, or several of these, got {paths!r}"
+        )
+    given = list(given)
     found = [file for one in given for file in _expanded(Path(os.path.expanduser(one)))]
     if not found:
         raise FileNotFoundError(
