@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 from dipedl.bench import Store
-from dipedl.bench.row_file import as_line, write_whole
-from dipedl.bench.table import latest_by
+from dipedl.bench.results.row_file import as_line, write_whole
+from dipedl.bench.tables.table import latest_by
 
 ROOT = Path(__file__).parent.parent / "results" / "bench"
 STUDY, PROFILE = "honest", "cpu"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from publishing import ROOT, publish
 
-from dipedl.bench import toys
+from dipedl.bench.studies import toys
 
 
 def main(folders: list[str]) -> None:

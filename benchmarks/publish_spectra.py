@@ -14,8 +14,8 @@ from pathlib import Path
 
 from publishing import ROOT, keep_rows, stores_with_rows
 
-from dipedl.bench.diagnosis import diagnosed
-from dipedl.bench.row_file import write_whole
+from dipedl.bench.results.row_file import write_whole
+from dipedl.bench.tables.diagnosis import diagnosed
 
 SUITE, PROFILES = "spectra", ("scarce", "cpu", "published")
 

@@ -5,10 +5,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from dipedl.bench import Store, sweeps
-from dipedl.bench.row_file import as_line, write_whole
-from dipedl.bench.table import latest, paper_suite
-from dipedl.bench.trivial import stored_trivial_lines
+from dipedl.bench import Store
+from dipedl.bench.results.row_file import as_line, write_whole
+from dipedl.bench.studies import sweeps
+from dipedl.bench.tables.table import latest, paper_suite
+from dipedl.bench.tables.trivial import stored_trivial_lines
 
 ROOT = Path(__file__).parent.parent / "results" / "bench"
 MAKERS = {

@@ -12,7 +12,7 @@ from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 
 from dipedl.bench import Store
-from dipedl.bench.data import make_splits
+from dipedl.bench.data.splits import make_splits
 from dipedl.density import GDADensity, KNNDensity
 from dipedl.metrics import ood_auroc
 

@@ -3,7 +3,7 @@
 from receipts import ROOT, receipt, table, where
 
 from dipedl.bench import Store
-from dipedl.bench.table import bench_table
+from dipedl.bench.tables.table import bench_table
 
 BENCH = ROOT / "results" / "bench"
 README_SETS = {"stars": "stars", "supernovae": "supernovae", "real_stars": "real stars"}

@@ -11,13 +11,13 @@ from receipts import receipt, table, where
 from spectra_tables import spectra_densities, spectra_features
 
 from dipedl.bench import Store
-from dipedl.bench.cifar10_page import page_of_cifar10
 from dipedl.bench.honest.results_page import results_page
-from dipedl.bench.markdown import markdown
-from dipedl.bench.spectra_page import page_of_spectra
-from dipedl.bench.sweep_page import sweep_sections
-from dipedl.bench.table import bench_table
-from dipedl.bench.trivial import stored_trivial_lines
+from dipedl.bench.pages.cifar10 import page_of_cifar10
+from dipedl.bench.pages.spectra import page_of_spectra
+from dipedl.bench.pages.sweeps import sweep_sections
+from dipedl.bench.tables.markdown import markdown
+from dipedl.bench.tables.table import bench_table
+from dipedl.bench.tables.trivial import stored_trivial_lines
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "measurements.md"

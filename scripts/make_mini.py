@@ -3,7 +3,8 @@
     python scripts/make_mini.py DATA_DIR
 
 DATA_DIR holds mnist/, kmnist/ and omniglot/ with the official file names. The same seed and the
-same files give the same arrays; the printed SHA-256 belongs into src/dipedl/datasets/mini_mnist.py.
+same files give the same arrays; the printed SHA-256 belongs into
+src/dipedl/datasets/images/mini_mnist.py.
 """
 
 import sys
@@ -11,7 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from dipedl.datasets import _idx, mini_mnist, omniglot
+from dipedl.datasets._files import idx
+from dipedl.datasets.images import mini_mnist, omniglot
 
 SEED = 20260101
 N_TRAIN, N_TEST, N_OOD = 4000, 1000, 500
@@ -30,11 +32,11 @@ def select(data_dir):
     rng = np.random.default_rng(SEED)
     arrays = {}
     for part, n in (("train", N_TRAIN), ("test", N_TEST)):
-        images, labels = _idx.read_part("mnist", part, data_dir)
+        images, labels = idx.read_part("mnist", part, data_dir)
         rows = stratified(labels, n, rng)
         arrays[f"X_{part}"], arrays[f"y_{part}"] = images[rows], labels[rows]
         arrays[f"rows_{part}"] = rows
-    images, labels = _idx.read_part("kmnist", "test", data_dir)
+    images, labels = idx.read_part("kmnist", "test", data_dir)
     arrays["rows_kmnist"] = stratified(labels, N_OOD, rng)
     arrays["kmnist"] = images[arrays["rows_kmnist"]]
     # drawn from all: 659 characters are too many to take the same number of each

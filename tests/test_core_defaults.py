@@ -17,11 +17,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from dipedl import DIPClassifier, _held_out
+from dipedl import DIPClassifier
+from dipedl.calibration import collect
+from dipedl.calibration.pseudo_outliers import KINDS
+from dipedl.calibration.temperature import Temperature
 from dipedl.density import DensitySelector, GaussianDensity, GDADensity, RelativeDensity
-from dipedl.departures import KINDS
 from dipedl.evidence import CautionBudget, QuantileEvidence, ZScore
-from dipedl.temperature import Temperature
 
 X, Y = load_iris(return_X_y=True)
 NAMES = np.array(["setosa", "versicolor", "virginica"])[Y]
@@ -271,7 +272,7 @@ def test_a_normaliser_that_is_not_increasing_is_refused():
     ("enough", "folds"), [(20, 1), (30, 1), (31, 2), (90, 3), (150, 5), (10_000, 5)]
 )
 def test_auto_holds_out_as_many_folds_as_are_enough(enough, folds, monkeypatch):
-    monkeypatch.setattr(_held_out, "ENOUGH", enough)
+    monkeypatch.setattr(collect, "ENOUGH", enough)
     clf = quick(density=GDADensity()).fit(X, Y)
     assert len(clf.evidence_.calibration_) == 30 * folds
     whole = quick(density=GDADensity(), cv=5).fit(X, Y)
@@ -281,7 +282,7 @@ def test_auto_holds_out_as_many_folds_as_are_enough(enough, folds, monkeypatch):
 def test_five_thousand_rows_are_enough():
     many, labels = make_blobs(5 * 5000, centers=2, n_features=1, random_state=0)
     clf = quick(density=GaussianDensity()).fit(many, labels)
-    assert _held_out.ENOUGH == len(clf.evidence_.calibration_) == 5000
+    assert collect.ENOUGH == len(clf.evidence_.calibration_) == 5000
 
 
 @pytest.mark.parametrize("choice", ["fused", "neighbours", "unit-gaussians"])

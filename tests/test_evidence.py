@@ -6,7 +6,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import ShuffleSplit
 from sklearn.preprocessing import FunctionTransformer
 
-from dipedl.crossfit import content_folds, row_hash
+from dipedl.calibration.crossfit import content_folds, row_hash
 from dipedl.density import GDADensity
 from dipedl.evidence import ZScore
 from dipedl.evidence_model import EvidenceModel

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .detector import OODDetector
     from .dirichlet import Dirichlet
     from .export import export_onnx
-    from .persistence import load, save
+    from .persistence.model_file import load, save
     from .pretrained import DIPModule
 
 __version__ = "0.1.0"
@@ -54,23 +54,22 @@ _MODULES = {
     "decisions",
     "demo",
     "density",
-    "departures",
     "diagnostics",
     "evidence",
     "explanation",
     "export",
-    "icd",
+    "gaussians",
+    "maths",
     "metrics",
-    "moments",
     "nn",
     "persistence",
     "plots",
     "preprocessing",
     "pretrained",
     "protocols",
-    "report",
-    "temperature",
+    "spectra",
     "testing",
+    "theory",
 }
 
 

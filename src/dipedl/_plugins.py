@@ -53,14 +53,23 @@ def _literal_all(path: Path) -> list[str]:
 
 
 def public_names(folder: Path) -> dict[str, str]:
-    """Map each public name of a plug-in folder to the module (file stem) that defines it."""
+    """Map each public name of a plug-in folder to the module below it that defines the name."""
     found: dict[str, str] = {}
-    for path in sorted(folder.glob("[!_]*.py")):
+    for path in plugin_files(folder):
+        module = ".".join(path.relative_to(folder).with_suffix("").parts)
         for name in _literal_all(path):
             if name in found:
-                raise ImportError(f"{name!r} is exported by both {found[name]}.py and {path.name}")
-            found[name] = path.stem
+                raise ImportError(f"{name!r} is exported by both {found[name]} and {module}")
+            found[name] = module
     return found
+
+
+def plugin_files(folder: Path) -> list[Path]:
+    """Files of a plug-in folder and its subfolders; none whose path below it has an underscore."""
+    files = folder.rglob("*.py")
+    return sorted(
+        p for p in files if not any(part[0] == "_" for part in p.relative_to(folder).parts)
+    )
 
 
 def attach(
@@ -76,7 +85,7 @@ def attach(
                 return getattr(import_module(f"{package}.{names[name]}"), name)
             except ImportError as error:
                 raise explain_missing(error, f"{package}.{name}") from error
-        if (folder / f"{name}.py").exists():
+        if (folder / f"{name}.py").exists() or (folder / name / "__init__.py").exists():
             return import_module(f"{package}.{name}")
         raise AttributeError(
             f"module {package!r} has no attribute {name!r}; it has {sorted(names)}"

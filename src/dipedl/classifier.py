@@ -12,11 +12,6 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from ._classifier_view import ClassifierView
-from ._kinds import most_probable, uncertainty_of
-from ._parts import unfitted_classifier
-from ._per_sample import PerSampleDecisions
-from ._self_report import SelfReport
 from ._validation import (
     calibration_rows,
     check_class_counts,
@@ -28,10 +23,15 @@ from ._validation import (
     prior_vector,
     weight_argument,
 )
-from .crossfit import AUTO, IN_SAMPLE
+from .calibration.crossfit import AUTO, IN_SAMPLE
+from .decisions._per_sample import PerSampleDecisions
+from .diagnostics.self_report import SelfReport
 from .dirichlet import Dirichlet
 from .evidence import ZScore, log_evidence
 from .evidence_model import EvidenceModel
+from .fitting.classifier_view import ClassifierView
+from .fitting.parts import unfitted_classifier
+from .maths.kinds import most_probable, uncertainty_of
 
 __all__ = ["DIPClassifier"]
 
@@ -69,7 +69,7 @@ class DIPClassifier(PerSampleDecisions, SelfReport, ClassifierMixin, BaseEstimat
         on caution.
     calibrator : calibrator, "passthrough" or None, default=None
         How the classifier's probabilities are calibrated first: an object with ``fit(P, y)`` and
-        ``transform(P)``. None is `dipedl.temperature.Temperature()`; "passthrough" leaves them as
+        ``transform(P)``. None is `dipedl.calibration.Temperature()`; "passthrough" leaves them as
         they are.
     features : transformer, "passthrough" or None, default=None
         What the density sees of X. None standardises the inputs; a transformer (PCA, a frozen
@@ -321,7 +321,7 @@ class DIPClassifier(PerSampleDecisions, SelfReport, ClassifierMixin, BaseEstimat
 
     def save(self, path: str | Path) -> None:
         """Write the fitted classifier to one file without pickle; see `dipedl.save`."""
-        from .persistence import save
+        from .persistence.model_file import save
 
         save(self, path)
 

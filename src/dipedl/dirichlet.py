@@ -1,7 +1,7 @@
 """The result of every evidential method: one Dirichlet over the class probabilities per input.
 
 The maths is written once for numpy arrays and torch tensors. Closed forms are arranged so that
-nothing cancels for concentrations from 1e-8 to 1e12: see `dipedl._gamma`.
+nothing cancels for concentrations from 1e-8 to 1e12: see `dipedl.maths.special`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from ._array import Array, as_float, exclusive_sum, is_tensor, namespace, to_numpy
-from ._gamma import (
+from .maths.array_namespace import Array, as_float, exclusive_sum, is_tensor, namespace, to_numpy
+from .maths.special import (
     digamma_excess,
     gamma_divergence_remainder,
     gamma_entropy,

@@ -13,9 +13,14 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from ._classifier_view import ClassifierView
-from ._held_out import Asked, collected, enough, has_proba, is_staged, scored
-from ._parts import (
+from ._validation import rate_in_range
+from .calibration.collect import Asked, collected, enough, has_proba, is_staged, scored
+from .calibration.crossfit import AUTO, IN_SAMPLE, splits
+from .calibration.held_out import Calibration
+from .calibration.temperature import Temperature
+from .evidence import CautionBudget, alarm_threshold, check_increasing
+from .fitting.classifier_view import ClassifierView
+from .fitting.parts import (
     as_density,
     check_seed,
     feature_array,
@@ -25,11 +30,6 @@ from ._parts import (
     is_frozen,
     seed,
 )
-from ._validation import rate_in_range
-from .calibration import Calibration
-from .crossfit import AUTO, IN_SAMPLE, splits
-from .evidence import CautionBudget, alarm_threshold, check_increasing
-from .temperature import Temperature
 
 __all__ = ["EvidenceModel"]
 

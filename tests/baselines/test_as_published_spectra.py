@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 
 from dipedl import baselines  # noqa: E402
 from dipedl.baselines import DAEDL, EDL, REDL, DeepEnsemble, MCDropout, PostNet, ReEDL  # noqa: E402
-from dipedl.baselines._dropout import _thinned  # noqa: E402
+from dipedl.baselines.sampled._dropout import _thinned  # noqa: E402
 from dipedl.nn import MLP, BranchCNN, ConvLin1d, LeNet5, Training  # noqa: E402
 
 METHODS = [EDL, REDL, ReEDL, DAEDL, PostNet, MCDropout]

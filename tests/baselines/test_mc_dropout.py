@@ -7,9 +7,9 @@ from scipy.special import softmax
 from torch import nn
 
 from dipedl.baselines import MCDropout
-from dipedl.baselines._dropout import check_dropout, sampled_outputs
+from dipedl.baselines.sampled._dropout import check_dropout, sampled_outputs
 from dipedl.nn import MLP, FastCNN, Training
-from dipedl.nn._network import Network
+from dipedl.nn.backbones._network import Network
 
 QUICK = Training(epochs=5, batch_size=16, learning_rate=0.02, n_jobs=1)
 

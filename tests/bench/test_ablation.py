@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from small_parts import small_parts
 
-from dipedl.bench.ablation import CONFIGURATIONS, ablation, float32_ranking, without
-from dipedl.bench.parts import Parts
+from dipedl.bench.results.parts import Parts
+from dipedl.bench.studies.ablation import CONFIGURATIONS, ablation, float32_ranking, without
 
 NAMES = [c.name for c in CONFIGURATIONS]
 

@@ -12,9 +12,10 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 
-from dipedl.bench import load_arrays, scores
-from dipedl.bench.scores import score
-from dipedl.bench.synthetic import write_synthetic_store
+from dipedl.bench import load_arrays
+from dipedl.bench.results import scores
+from dipedl.bench.results.scores import score
+from dipedl.bench.results.synthetic import write_synthetic_store
 
 
 @pytest.fixture(scope="module")

@@ -11,15 +11,16 @@ pytest.importorskip("pydantic")
 
 from tiny_suite import TINY
 
-from dipedl.bench import Store, runner
-from dipedl.bench.clock import Clock
-from dipedl.bench.plan import plan
-from dipedl.bench.process import Outcome
-from dipedl.bench.runner import _Run
-from dipedl.bench.suite import parse_suite
-from dipedl.bench.worker import _kind, _message, train_part
+from dipedl.bench import Store
+from dipedl.bench.run import runner
+from dipedl.bench.run.clock import Clock
+from dipedl.bench.run.process import Outcome
+from dipedl.bench.run.runner import _Run
+from dipedl.bench.run.worker import _kind, _message, train_part
+from dipedl.bench.spec.plan import plan
+from dipedl.bench.spec.suite import parse_suite
 from dipedl.nn import TrainingPaused
-from dipedl.nn._loop import Run
+from dipedl.nn.training._loop import Run
 
 
 def job_of(root):

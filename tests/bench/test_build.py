@@ -7,8 +7,8 @@ from sklearn.frozen import FrozenEstimator
 
 from dipedl import DIPClassifier
 from dipedl.baselines import DDU, Energy, MaxSoftmax
-from dipedl.bench.build import accepts, build, class_of
-from dipedl.bench.cached import CachedClassifier, CachedDensity, RowNumbers, stacked
+from dipedl.bench.run.cached import CachedClassifier, CachedDensity, RowNumbers, stacked
+from dipedl.bench.spec.build import accepts, build, class_of
 from dipedl.density import GDADensity
 from dipedl.evidence import ZScore
 from dipedl.nn import MLP, TorchClassifier, Training

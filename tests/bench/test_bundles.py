@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dipedl.bench import bundles
-from dipedl.bench.adopt import adopt
 from dipedl.bench.bundles import pack, unpack
 from dipedl.bench.pixel_codec import decoded, encoded
+from dipedl.bench.results.merge import adopt
 
 
 @settings(max_examples=15, deadline=None)

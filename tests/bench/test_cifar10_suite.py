@@ -16,20 +16,20 @@ from tiny_suite import TINY
 
 from dipedl.baselines import MCDropout
 from dipedl.bench import Store, load_suite
-from dipedl.bench.adopt import adopt
-from dipedl.bench.cifar10_page import page_of_cifar10
-from dipedl.bench.clock import Clock
-from dipedl.bench.colour_digits import load_colour_digits
-from dipedl.bench.data import make_splits
-from dipedl.bench.kept_network import restored, weights_of
-from dipedl.bench.plan import plan, trained_parts
-from dipedl.bench.runner import _in_order, _Run
-from dipedl.bench.stand_in import first_there
-from dipedl.bench.suite import parse_suite
-from dipedl.bench.synthetic import write_synthetic_store
-from dipedl.bench.table import bench_table
-from dipedl.bench.trivial import trivial_lines
-from dipedl.bench.worker import train_part
+from dipedl.bench.data.colour_digits import load_colour_digits
+from dipedl.bench.data.splits import make_splits
+from dipedl.bench.pages.cifar10 import page_of_cifar10
+from dipedl.bench.results.merge import adopt
+from dipedl.bench.results.synthetic import write_synthetic_store
+from dipedl.bench.run.clock import Clock
+from dipedl.bench.run.runner import _in_order, _Run
+from dipedl.bench.run.weights import restored, weights_of
+from dipedl.bench.run.worker import train_part
+from dipedl.bench.spec.plan import plan, trained_parts
+from dipedl.bench.spec.stand_in import first_there
+from dipedl.bench.spec.suite import parse_suite
+from dipedl.bench.tables.table import bench_table
+from dipedl.bench.tables.trivial import trivial_lines
 from dipedl.datasets import load_mini_mnist
 from dipedl.nn import MLP, FastCNN, TorchClassifier, Training
 from dipedl.pretrained import ClassGaussians, DIPModule

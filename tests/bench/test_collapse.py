@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from dipedl.bench.collapse import collapse_grid, collapse_lines, collapse_summary
-from dipedl.bench.diagnosis import answers_diagnosed, diagnosed, features_diagnosed
-from dipedl.bench.synthetic import write_synthetic_store
+from dipedl.bench.results.synthetic import write_synthetic_store
+from dipedl.bench.tables.collapse import collapse_grid, collapse_lines, collapse_summary
+from dipedl.bench.tables.diagnosis import answers_diagnosed, diagnosed, features_diagnosed
 
 SHARE = 0.772  # of galaxies
 

@@ -4,13 +4,13 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from dipedl import Dirichlet
-from dipedl.bench.histograms import (
+from dipedl.bench.report.histograms import (
     confidence,
     confidence_histogram,
     vacuity,
     vacuity_histogram,
 )
-from dipedl.bench.synthetic import write_synthetic_store
+from dipedl.bench.results.synthetic import write_synthetic_store
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,12 @@
 import pytest
 
-from dipedl.bench.paper import Published, published, published_rows, published_toy, same_method
+from dipedl.bench.results.paper import (
+    Published,
+    published,
+    published_rows,
+    published_toy,
+    same_method,
+)
 
 
 def test_golden_cells():

@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from dipedl.bench.remembered import Memory, Remembered
+from dipedl.bench.run.memo import Memory, Remembered
 
 X, y = load_wine(return_X_y=True)
 LOGISTIC = make_pipeline(StandardScaler(), LogisticRegression())

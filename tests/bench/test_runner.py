@@ -14,12 +14,12 @@ import pytest
 from tiny_suite import TINY
 
 from dipedl.bench import load_arrays, load_rows, run
-from dipedl.bench.clock import Clock, duration, seldom
-from dipedl.bench.data import make_splits
-from dipedl.bench.plan import plan
-from dipedl.bench.runner import StoppedError, rescore
-from dipedl.bench.store import Store
-from dipedl.bench.suite import parse_suite
+from dipedl.bench.data.splits import make_splits
+from dipedl.bench.results.store import Store
+from dipedl.bench.run.clock import Clock, duration, seldom
+from dipedl.bench.run.runner import StoppedError, rescore
+from dipedl.bench.spec.plan import plan
+from dipedl.bench.spec.suite import parse_suite
 from dipedl.datasets import load_mini_mnist
 
 METHODS = ["dip-edl", "dip-edl-features", "energy", "edl"]
@@ -233,7 +233,7 @@ def test_a_process_that_is_killed_is_reported_with_a_remedy(tmp_path):
 
 
 def command(path, out, *more):
-    return [sys.executable, "-m", "dipedl.cli", "bench", "run", str(path), "--out", str(out), *more]
+    return [sys.executable, "-m", "dipedl", "bench", "run", str(path), "--out", str(out), *more]
 
 
 def wait_for(condition, seconds=300):

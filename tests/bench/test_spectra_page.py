@@ -8,12 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from dipedl.bench.cells import cell_over_seeds
-from dipedl.bench.report_words import headline
-from dipedl.bench.spectra_findings import auroc_by_set, findings, share_interval, shortfalls
-from dipedl.bench.spectra_page import page_of_spectra
-from dipedl.bench.synthetic import write_synthetic_store
-from dipedl.bench.table import bench_table
+from dipedl.bench.pages.spectra import page_of_spectra
+from dipedl.bench.report.captions import headline
+from dipedl.bench.report.spectra_findings import (
+    auroc_by_set,
+    findings,
+    share_interval,
+    shortfalls,
+)
+from dipedl.bench.results.synthetic import write_synthetic_store
+from dipedl.bench.tables.cells import cell_over_seeds
+from dipedl.bench.tables.table import bench_table
 
 OPTIONS = {
     "suite": "spectra",

@@ -11,13 +11,14 @@ pytest.importorskip("pydantic")
 
 from scipy.special import expit
 
-from dipedl.bench import report, spectra_data, spectra_section
-from dipedl.bench.receipt import config_hash
-from dipedl.bench.report import render
-from dipedl.bench.rows import make_row
-from dipedl.bench.spectra_data import Looked
-from dipedl.bench.spectra_figures import Shelf
-from dipedl.bench.store import Store
+from dipedl.bench.data import spectra as spectra_data
+from dipedl.bench.data.spectra import Looked
+from dipedl.bench.report import page as report
+from dipedl.bench.report.page import render, spectra_section
+from dipedl.bench.report.spectra_figures import Shelf
+from dipedl.bench.results.receipt import config_hash
+from dipedl.bench.results.rows import make_row
+from dipedl.bench.results.store import Store
 from dipedl.plots import unknown_counts
 from dipedl.spectra import Spectra, paper_grid
 from headless import Page, chromium

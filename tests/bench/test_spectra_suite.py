@@ -9,12 +9,13 @@ pytest.importorskip("pydantic")
 
 from dipedl import datasets
 from dipedl.baselines import EDL
-from dipedl.bench import load_suite, spectra_data
-from dipedl.bench.build import described
-from dipedl.bench.data import make_splits
-from dipedl.bench.plan import data_config, plan
-from dipedl.bench.spectra_data import _drawn, flux_of, looked_at
-from dipedl.bench.suite import parse_suite
+from dipedl.bench import load_suite
+from dipedl.bench.data import spectra as spectra_data
+from dipedl.bench.data.spectra import _drawn, flux_of, looked_at
+from dipedl.bench.data.splits import make_splits
+from dipedl.bench.spec.build import described
+from dipedl.bench.spec.plan import data_config, plan
+from dipedl.bench.spec.suite import parse_suite
 from dipedl.spectra import spectral_features
 
 CONFIG = {

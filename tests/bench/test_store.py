@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from dipedl.bench import load_arrays, load_rows
-from dipedl.bench.lock import locked, try_locked
-from dipedl.bench.store import Store
-from dipedl.bench.synthetic import write_synthetic_store
+from dipedl.bench.results.store import Store
+from dipedl.bench.results.synthetic import write_synthetic_store
+from dipedl.bench.run.lock import locked, try_locked
 
 
 @pytest.fixture
@@ -160,7 +160,7 @@ def test_many_writers_lose_nothing_and_write_nothing_twice(store, tmp_path):
 
 def test_a_lock_goes_with_the_process_that_is_killed(tmp_path):
     code = (
-        "import sys, time; from pathlib import Path; from dipedl.bench.lock import locked\n"
+        "import sys, time; from pathlib import Path; from dipedl.bench.run.lock import locked\n"
         "with locked(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
     )
     holder = subprocess.Popen(

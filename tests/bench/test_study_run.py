@@ -23,7 +23,7 @@ from dipedl.bench.honest.plan import plan_cells, plan_tasks
 from dipedl.bench.honest.runner import run_study
 from dipedl.bench.honest.study import load_study
 from dipedl.bench.honest.work import CellJob, run_cell
-from dipedl.bench.runner import StoppedError
+from dipedl.bench.run.runner import StoppedError
 
 
 @pytest.fixture

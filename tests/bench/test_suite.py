@@ -6,8 +6,8 @@ import pytest
 from tiny_suite import TINY
 
 from dipedl.bench import load_suite, suite_names
-from dipedl.bench.plan import plan
-from dipedl.bench.suite import parse_suite
+from dipedl.bench.spec.plan import plan
+from dipedl.bench.spec.suite import parse_suite
 
 
 def tiny(old="", new=""):
@@ -178,7 +178,7 @@ def test_every_suite_of_the_package_can_be_planned_with_every_profile(name):
 )
 def test_the_paper_profile_is_the_published_configuration(method, estimator):
     from dipedl import baselines
-    from dipedl.bench.build import build
+    from dipedl.bench.spec.build import build
 
     (part,) = plan(load_suite("mnist"), "paper", [method], "mnist.toml")
     ours = build(estimator, part.table["arguments"], "").get_params(deep=False)
@@ -189,7 +189,7 @@ def test_the_paper_profile_is_the_published_configuration(method, estimator):
 
 
 def test_the_paper_profile_has_the_paper_s_flow():
-    from dipedl.bench.build import build
+    from dipedl.bench.spec.build import build
     from dipedl.density import FlowDensity
 
     (part,) = plan(load_suite("mnist"), "paper", ["dip-edl-maf"], "mnist.toml")

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from dipedl.bench.ablation import ablation
-from dipedl.bench.sigma_corruption import sigma_corruption
-from dipedl.bench.sweeps import (
+from dipedl.bench.results.synthetic import write_synthetic_store
+from dipedl.bench.studies.ablation import ablation
+from dipedl.bench.studies.sigma_corruption import sigma_corruption
+from dipedl.bench.studies.sweeps import (
     ablation_lines,
     float32_lines,
     gamma_lines,
@@ -13,7 +14,6 @@ from dipedl.bench.sweeps import (
     sigma_lines,
     stored_parts,
 )
-from dipedl.bench.synthetic import write_synthetic_store
 
 
 @pytest.fixture(scope="module")

@@ -6,11 +6,12 @@ import math
 import numpy as np
 import pytest
 
-from dipedl.bench import differences, load_rows
-from dipedl.bench.cells import Cell, cell_over_seeds
-from dipedl.bench.paper import Published
-from dipedl.bench.synthetic import write_synthetic_store
-from dipedl.bench.table import bench_table, latest, paper_row
+from dipedl.bench import load_rows
+from dipedl.bench.results.paper import Published
+from dipedl.bench.results.synthetic import write_synthetic_store
+from dipedl.bench.tables import differences
+from dipedl.bench.tables.cells import Cell, cell_over_seeds
+from dipedl.bench.tables.table import bench_table, latest, paper_row
 
 
 def row(method="dip-edl", seed=10, digest="a", profile="cpu", **metrics):

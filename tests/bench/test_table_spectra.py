@@ -8,14 +8,14 @@ pytest.importorskip("pydantic")
 
 from rich.console import Console
 
-from dipedl.bench.columns import columns
-from dipedl.bench.markdown import markdown
-from dipedl.bench.report_words import is_higher_better
-from dipedl.bench.suite import suite_names
-from dipedl.bench.suite_facts import suite_facts
-from dipedl.bench.synthetic import write_synthetic_store
-from dipedl.bench.table import bench_table, paper_row, paper_suite
-from dipedl.bench.wording import metric_title, set_heading, set_title
+from dipedl.bench.pages.facts import suite_facts
+from dipedl.bench.report.captions import is_higher_better
+from dipedl.bench.results.synthetic import write_synthetic_store
+from dipedl.bench.spec.suite import suite_names
+from dipedl.bench.tables.columns import columns
+from dipedl.bench.tables.formatting import metric_title, set_heading, set_title
+from dipedl.bench.tables.markdown import markdown
+from dipedl.bench.tables.table import bench_table, paper_row, paper_suite
 from dipedl.cli.bench_tables import print_bench_table
 
 OPTIONS = {"ood": ["stars", "supernovae"], "shifted": ["real"], "classes": 2, "n_resamples": 0}

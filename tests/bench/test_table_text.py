@@ -14,12 +14,12 @@ pytest.importorskip("pydantic")
 from rich.console import Console
 from typer.testing import CliRunner
 
-from dipedl.bench import differences
-from dipedl.bench.markdown import markdown
-from dipedl.bench.synthetic import write_synthetic_store
-from dipedl.bench.table import bench_table
-from dipedl.bench.trivial import trivial_lines
-from dipedl.bench.wording import difference, metric_list, metric_title, printed, set_title
+from dipedl.bench.results.synthetic import write_synthetic_store
+from dipedl.bench.tables import differences
+from dipedl.bench.tables.formatting import difference, metric_list, metric_title, printed, set_title
+from dipedl.bench.tables.markdown import markdown
+from dipedl.bench.tables.table import bench_table
+from dipedl.bench.tables.trivial import trivial_lines
 from dipedl.cli.app import app
 from dipedl.cli.bench_tables import print_bench_table
 

@@ -5,7 +5,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from dipedl.bench import toy_vacuity
+from dipedl.bench.studies import toy_vacuity
 
 
 @pytest.fixture(scope="module")

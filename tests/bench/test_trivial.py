@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dipedl.bench.trivial import DETECTORS, border_ink, ink, trivial_lines, unusual_ink
+from dipedl.bench.tables.trivial import DETECTORS, border_ink, ink, trivial_lines, unusual_ink
 
 
 def test_border_by_a_loop():

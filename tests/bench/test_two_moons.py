@@ -6,8 +6,8 @@ from sklearn.metrics import pairwise_distances
 
 pytest.importorskip("torch")
 
-from dipedl.bench import two_moons
-from dipedl.bench.two_moons import EDL, KINDS, RAW, SCORED
+from dipedl.bench.studies import two_moons
+from dipedl.bench.studies.two_moons import EDL, KINDS, RAW, SCORED
 from dipedl.density import KernelDensity
 
 

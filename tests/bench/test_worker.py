@@ -12,12 +12,12 @@ from tiny_suite import TINY
 from dipedl import DIPClassifier
 from dipedl.baselines import EDL
 from dipedl.bench import Store
-from dipedl.bench.clock import Clock
-from dipedl.bench.data import make_splits
-from dipedl.bench.plan import plan, trained_parts
-from dipedl.bench.runner import _Run
-from dipedl.bench.suite import parse_suite
-from dipedl.bench.worker import train_part
+from dipedl.bench.data.splits import make_splits
+from dipedl.bench.run.clock import Clock
+from dipedl.bench.run.runner import _Run
+from dipedl.bench.run.worker import train_part
+from dipedl.bench.spec.plan import plan, trained_parts
+from dipedl.bench.spec.suite import parse_suite
 from dipedl.density import GDADensity
 from dipedl.evidence import ZScore
 from dipedl.nn import MLP, TorchClassifier, Training

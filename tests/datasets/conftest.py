@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dipedl.datasets import _fetch, _sources, omniglot
+from dipedl.datasets._files import fetch, sources
+from dipedl.datasets.images import omniglot
 
 FULL = os.environ.get("DIPEDL_DATA")
 
@@ -22,7 +23,7 @@ def own_environment(monkeypatch, tmp_path):
     monkeypatch.delenv("DIPEDL_DATA", raising=False)
     monkeypatch.setenv("DIPEDL_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setattr(_fetch, "PAUSE", 0.0)
+    monkeypatch.setattr(fetch, "PAUSE", 0.0)
 
 
 @pytest.fixture(scope="session")
@@ -58,7 +59,7 @@ def register(monkeypatch):
     def publish(name, content, urls=("http://127.0.0.1:9/gone",), **changes):
         md5 = (hashlib.md5(content).hexdigest(),)
         fields = {"urls": tuple(urls), "md5": md5, "size": len(content), **changes}
-        monkeypatch.setitem(_sources.FILES, name, _sources.RemoteFile(**fields))
+        monkeypatch.setitem(sources.FILES, name, sources.RemoteFile(**fields))
 
     return publish
 

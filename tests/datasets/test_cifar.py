@@ -6,7 +6,8 @@ import struct
 import numpy as np
 import pytest
 
-from dipedl.datasets import _cifar, load_cifar10, load_cifar100
+from dipedl.datasets import load_cifar10, load_cifar100
+from dipedl.datasets._files import cifar
 
 
 def python2_pickle(images, label_key, labels):
@@ -53,7 +54,7 @@ def tiny_cifar(tmp_path, put):
 def test_the_form_is_the_published_one(tmp_path):
     images = np.arange(3 * 3072).reshape(3, 3072).astype(np.uint8)
     (tmp_path / "batch").write_bytes(python2_pickle(images, b"labels", [2, 0, 9]))
-    read, labels = _cifar.read_batch(tmp_path / "batch", b"labels", 10)
+    read, labels = cifar.read_batch(tmp_path / "batch", b"labels", 10)
     np.testing.assert_array_equal(read, images)
     assert labels.tolist() == [2, 0, 9] and labels.dtype == np.int64
 
@@ -115,7 +116,7 @@ def test_a_pickle_that_calls_something_is_refused(tmp_path, call, arguments, pro
     content = pickle.dumps({b"data": attack}, protocol=protocol)
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"must hold a pickle of plain NumPy arrays.*it asks for"):
-        _cifar.read_batch(path, b"labels", 10)
+        cifar.read_batch(path, b"labels", 10)
     assert not target.exists()
     pickle.loads(content)  # the attack itself works
     assert target.exists()
@@ -125,7 +126,7 @@ def test_a_pickle_that_calls_something_is_refused(tmp_path, call, arguments, pro
 def test_a_damaged_pickle(tmp_path, content):
     (tmp_path / "batch").write_bytes(content)
     with pytest.raises(ValueError, match=r"batch' must hold .* replace it by the official file"):
-        _cifar.read_batch(tmp_path / "batch", b"labels", 10)
+        cifar.read_batch(tmp_path / "batch", b"labels", 10)
 
 
 IMAGES = np.zeros((2, 3072), np.uint8)
@@ -148,7 +149,7 @@ IMAGES = np.zeros((2, 3072), np.uint8)
 def test_a_batch_of_another_form(tmp_path, content, message):
     (tmp_path / "batch").write_bytes(pickle.dumps(content, protocol=3))
     with pytest.raises(ValueError, match=message):
-        _cifar.read_batch(tmp_path / "batch", b"labels", 10)
+        cifar.read_batch(tmp_path / "batch", b"labels", 10)
 
 
 @pytest.mark.data
@@ -175,7 +176,7 @@ def test_real_cifar100_test_part(full_dir):
 def test_real_pixels_are_those_of_the_file(full_dir):
     """Images follow the pickle's head without a gap: found there byte for byte."""
     content = (full_dir / "cifar10/test_batch").read_bytes()
-    pixels, _ = _cifar.read_batch(full_dir / "cifar10/test_batch", b"labels", 10)
+    pixels, _ = cifar.read_batch(full_dir / "cifar10/test_batch", b"labels", 10)
     assert (
         hashlib.sha256(pixels.tobytes()).digest()
         == hashlib.sha256(

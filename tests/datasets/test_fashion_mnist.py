@@ -3,7 +3,8 @@ import hashlib
 import numpy as np
 import pytest
 
-from dipedl.datasets import _idx, load_fashion_mnist
+from dipedl.datasets import load_fashion_mnist
+from dipedl.datasets._files import idx
 
 # of the images and labels in bytes, one part after the other
 UNPACKED = {
@@ -66,6 +67,6 @@ def test_real_fashion_counts_and_statistics(full_dir):
 @pytest.mark.data
 @pytest.mark.parametrize("part", ["train", "test"])
 def test_real_fashion_content_whatever_its_compression(full_dir, part):
-    images, labels = _idx.read_part("fashion_mnist", part, full_dir)
+    images, labels = idx.read_part("fashion_mnist", part, full_dir)
     found = hashlib.sha256(images.tobytes() + labels.tobytes()).hexdigest()
     assert found == UNPACKED[part]

@@ -6,8 +6,9 @@ import tarfile
 
 import pytest
 
-from dipedl.datasets import _fetch, _sources
-from dipedl.datasets._fetch import TextProgress, fetch
+from dipedl.datasets._files import fetch as fetching
+from dipedl.datasets._files import sources
+from dipedl.datasets._files.fetch import TextProgress, fetch
 
 NAME = "mnist/t10k-labels-idx1-ubyte.gz"
 ARCHIVE = "cifar10/cifar-10-python.tar.gz"
@@ -181,7 +182,7 @@ def test_wrong_content_everywhere(mirror, published, tmp_path):
     assert hashlib.md5(CONTENT).hexdigest() in str(caught.value)
     assert hashlib.md5(CONTENT + b"!").hexdigest() in str(caught.value)
     assert not (tmp_path / "cache" / NAME).exists()
-    assert len(mirror.asked) == _fetch.ROUNDS
+    assert len(mirror.asked) == fetching.ROUNDS
 
 
 def test_no_network(published, tmp_path):
@@ -204,8 +205,8 @@ def test_a_mirror_that_recovers(mirror, published, monkeypatch):
         if len(pauses) > 1:
             mirror.files["/file"] = CONTENT
 
-    monkeypatch.setattr(_fetch.time, "sleep", recover)
-    monkeypatch.setattr(_fetch, "PAUSE", 0.5)
+    monkeypatch.setattr(fetching.time, "sleep", recover)
+    monkeypatch.setattr(fetching, "PAUSE", 0.5)
     assert fetch(NAME).read_bytes() == CONTENT
     assert pauses == [0, 0.5]
 
@@ -228,7 +229,7 @@ def test_unwritable_cache(published, monkeypatch):
     def refuse(**_):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(_fetch.tempfile, "TemporaryFile", refuse)
+    monkeypatch.setattr(fetching.tempfile, "TemporaryFile", refuse)
     with pytest.raises(PermissionError, match=r"must be writable, but: .*Permission denied; set"):
         fetch(NAME)
 
@@ -347,32 +348,30 @@ def test_progress_text(capsys):
 
 
 def test_registry_is_well_formed():
-    for name, file in _sources.FILES.items():
+    for name, file in sources.FILES.items():
         assert all(url.startswith("http") and url.endswith(name.split("/")[1]) for url in file.urls)
         assert all(len(digest) == 32 and int(digest, 16) for digest in file.md5)
         assert file.sha256 is None or len(file.sha256) == 64
         if file.archive:
-            assert (
-                file.archive in _sources.FILES and file.member.split("/")[1] == name.split("/")[1]
-            )
+            assert file.archive in sources.FILES and file.member.split("/")[1] == name.split("/")[1]
 
 
 def test_provenance_lists_every_file():
     counts = {"MNIST": 4, "KMNIST": 4, "OMNIGLOT": 2, "FASHION_MNIST": 8, "CIFAR10": 7}
     for name, n in counts.items():
-        source = getattr(_sources, name)
+        source = getattr(sources, name)
         assert len(source.checksums) == n and source.urls and source.licence
-    for source, n in ((_sources.GTSRB, 2), (_sources.SEGMENT, 2), (_sources.COVERTYPE, 1)):
+    for source, n in ((sources.GTSRB, 2), (sources.SEGMENT, 2), (sources.COVERTYPE, 1)):
         assert len(source.checksums) == n and source.urls == ()
-    assert "md5:6b91aef0f799c5bb55b94e3f2daec811" in _sources.OMNIGLOT.checksums[0]
+    assert "md5:6b91aef0f799c5bb55b94e3f2daec811" in sources.OMNIGLOT.checksums[0]
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("name", _sources.FILES)
+@pytest.mark.parametrize("name", sources.FILES)
 def test_real_files_have_the_published_md5_and_recorded_sha256(full_dir, name):
     if name in MAY_BE_ABSENT and not (full_dir / name).exists():
         pytest.skip("this directory does not have it")
-    path, file = fetch(name, full_dir), _sources.FILES[name]
+    path, file = fetch(name, full_dir), sources.FILES[name]
     content = path.read_bytes()
     assert hashlib.md5(content).hexdigest() in file.md5
     assert file.sha256 in (None, hashlib.sha256(content).hexdigest())

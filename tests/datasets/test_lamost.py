@@ -10,8 +10,9 @@ import pytest
 
 pytest.importorskip("astropy")
 
-from dipedl.datasets import _download, lamost_spectra, load_lamost
-from dipedl.datasets._download import download
+from dipedl.datasets import lamost_spectra, load_lamost
+from dipedl.datasets._files import download as downloading
+from dipedl.datasets._files.download import download
 from fits_writers import write_paper
 
 CONTENT = bytes(range(256)) * 400  # 102,400 bytes
@@ -60,7 +61,7 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server(monkeypatch):
-    monkeypatch.setattr(_download, "PAUSE", 0.0)
+    monkeypatch.setattr(downloading, "PAUSE", 0.0)
     server = RangeServer()
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
@@ -82,7 +83,7 @@ def test_what_breaks_off_goes_on_where_it_did(server, tmp_path):
 
 
 def test_so_does_a_later_call(server, tmp_path, monkeypatch):
-    monkeypatch.setattr(_download, "ROUNDS", 1)
+    monkeypatch.setattr(downloading, "ROUNDS", 1)
     server.cuts = [50_000, 0]
     with pytest.raises(ConnectionError, match=r"0\.1 MB of it are kept in .*a\.tar\.part'"):
         download(server.url, tmp_path / "a.tar")

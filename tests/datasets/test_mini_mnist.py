@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dipedl.datasets import _idx, load_mini_mnist, mini_mnist, omniglot
+from dipedl.datasets import load_mini_mnist
+from dipedl.datasets._files import idx
+from dipedl.datasets.images import mini_mnist, omniglot
 
 ROOT = Path(__file__).parents[2]
 
@@ -143,10 +145,10 @@ def test_script_reproduces_the_arrays(full_dir, make_mini, arrays, tmp_path, cap
 @pytest.mark.data
 def test_rows_point_to_the_very_images(full_dir, arrays):
     for part in ("train", "test"):
-        images, labels = _idx.read_part("mnist", part, full_dir)
+        images, labels = idx.read_part("mnist", part, full_dir)
         np.testing.assert_array_equal(images[arrays[f"rows_{part}"]], arrays[f"X_{part}"])
         np.testing.assert_array_equal(labels[arrays[f"rows_{part}"]], arrays[f"y_{part}"])
-    images, labels = _idx.read_part("kmnist", "test", full_dir)
+    images, labels = idx.read_part("kmnist", "test", full_dir)
     np.testing.assert_array_equal(images[arrays["rows_kmnist"]], arrays["kmnist"])
     assert np.bincount(labels[arrays["rows_kmnist"]]).tolist() == [50] * 10
     images, _ = omniglot._drawings(full_dir)

@@ -6,7 +6,8 @@ import zipfile
 import numpy as np
 import pytest
 
-from dipedl.datasets import load_omniglot, omniglot
+from dipedl.datasets import load_omniglot
+from dipedl.datasets.images import omniglot
 
 
 def test_order_pixels_and_labels(tiny):

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from dipedl.datasets import (
-    _sources,
     load_real_spectra,
     load_semi_real_spectra,
     load_toy_spectra,
@@ -13,6 +12,7 @@ from dipedl.datasets import (
     supernova_spectra,
     toy_spectra,
 )
+from dipedl.datasets._files import sources
 
 STAR_KINDS = ("B", "A", "F", "G", "K", "M", "WD")
 P = 60
@@ -191,7 +191,7 @@ def test_files_cannot_be_downloaded(load):
 
 
 def test_checksums_are_sha256_with_md5():
-    files = {name: f for name, f in _sources.FILES.items() if name.startswith("spectra/")}
+    files = {name: f for name, f in sources.FILES.items() if name.startswith("spectra/")}
     assert len(files) == 3
     assert all(len(f.sha256) == 64 and len(f.md5[0]) == 32 and f.size for f in files.values())
 

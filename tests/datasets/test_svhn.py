@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
-from dipedl.datasets import _fetch, _sources, load_cifar10, load_svhn
+from dipedl.datasets import load_cifar10, load_svhn
+from dipedl.datasets._files import fetch, sources
 
 
 def mat(**variables):
@@ -124,7 +125,7 @@ def test_another_file_of_that_name(tiny_svhn):
 
 
 def test_the_official_checksums_and_sizes():
-    test, train = (_sources.FILES[f"svhn/{part}_32x32.mat"] for part in ("test", "train"))
+    test, train = (sources.FILES[f"svhn/{part}_32x32.mat"] for part in ("test", "train"))
     assert test.checksums == ("md5:eb5a983be6a315427106f1b164d9cef3",)
     assert train.checksums == ("md5:e26dedcc434d2e4c54c9b2d4a06d8373",)
     assert (test.size, train.size) == (64_275_384, 182_040_794)
@@ -138,7 +139,7 @@ def test_a_download_is_kept(mirror, register):
     register("svhn/test_32x32.mat", content, urls=(f"{mirror.url}/test_32x32.mat",))
     assert len(load_svhn().X_test) == len(load_svhn().X_test) == 3
     assert len(mirror.asked) == 1
-    assert (_fetch._cache_folder() / "svhn/test_32x32.mat").read_bytes() == content
+    assert (fetch._cache_folder() / "svhn/test_32x32.mat").read_bytes() == content
 
 
 def test_bad_arguments(tmp_path):
@@ -149,7 +150,7 @@ def test_bad_arguments(tmp_path):
 
 
 def test_it_is_an_ood_set_of_cifar10(monkeypatch, tiny_svhn):
-    from dipedl.datasets import cifar10
+    from dipedl.datasets.images import cifar10
 
     folder, arrays = tiny_svhn
     part = np.zeros((2, 3072), np.float32), np.arange(2)

@@ -10,9 +10,9 @@ pytest.importorskip("zuko")
 from torch import nn  # noqa: E402
 
 from dipedl.nn import MaskedAutoregressive  # noqa: E402
-from dipedl.nn._flow_layers import Normalise  # noqa: E402
-from dipedl.nn._made import MADE, BatchNorm  # noqa: E402
-from dipedl.nn._masked import MaskedLinear, spread_degrees  # noqa: E402
+from dipedl.nn.flows._flow_layers import Normalise  # noqa: E402
+from dipedl.nn.flows._made import MADE, BatchNorm  # noqa: E402
+from dipedl.nn.flows._masked import MaskedLinear, spread_degrees  # noqa: E402
 
 FORMS = {
     "plain": {},

@@ -11,8 +11,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
 from dipedl import DIPClassifier
-from dipedl._scores import auroc
 from dipedl.density import DensitySelector, FusedDensity, GaussianDensity, GDADensity, KNNDensity
+from dipedl.maths.scores import auroc
 
 
 def settled(density, held, departures, blind=(), **more):

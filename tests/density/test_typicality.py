@@ -6,7 +6,7 @@ from scipy import stats
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import roc_auc_score
 
-from dipedl.crossfit import content_folds
+from dipedl.calibration.crossfit import content_folds
 from dipedl.density import GaussianDensity, GDADensity, TypicalityDensity
 from dipedl.evidence import RankNormal
 

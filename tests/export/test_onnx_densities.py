@@ -11,7 +11,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 
 from dipedl import density
-from dipedl._scores import confidence as confidence_of
 from dipedl.density import (
     BlockSumDensity,
     CustomDensity,
@@ -26,8 +25,9 @@ from dipedl.density import (
     RelativeDensity,
     TypicalityDensity,
 )
-from dipedl.export._density_graphs import _CONVERTERS, Seen, confidence, log_density
-from dipedl.export._transformers import Data
+from dipedl.export._graphs.densities import _CONVERTERS, Seen, confidence, log_density
+from dipedl.export._graphs.transformers import Data
+from dipedl.maths.scores import confidence as confidence_of
 from dipedl.preprocessing import LogitPixels, SignedPower
 
 X, Y = load_iris(return_X_y=True)

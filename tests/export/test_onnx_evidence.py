@@ -8,6 +8,7 @@ from onnx_tools import TOLERANCE, gap, runner
 from scipy import special
 
 from dipedl import Dirichlet, evidence
+from dipedl.calibration.temperature import Temperature
 from dipedl.evidence import (
     CautionBudget,
     Identity,
@@ -17,9 +18,8 @@ from dipedl.evidence import (
     RobustZScore,
     ZScore,
 )
-from dipedl.export import _maths
-from dipedl.export._evidence_graph import calibrated, dirichlet, log_evidence, normalised
-from dipedl.temperature import Temperature
+from dipedl.export._graphs import ops
+from dipedl.export._graphs.evidence import calibrated, dirichlet, log_evidence, normalised
 
 RNG = np.random.default_rng(0)
 SCORES = np.concatenate([RNG.normal(-5, 2, size=300), [-40.0, -5.0, -5.0]])
@@ -131,11 +131,11 @@ def test_vacuity_keeps_its_digits_where_it_is_small():
 
 
 FUNCTIONS = {
-    "log_ndtr": (_maths.log_ndtr, special.log_ndtr),
-    "log1p": (lambda x: _maths.log1p(x.apply("Abs")), lambda x: np.log1p(np.abs(x))),
-    "soft_plus": (_maths.soft_plus, lambda x: np.logaddexp(0.0, x)),
-    "sigmoid": (_maths.sigmoid, special.expit),
-    "softmax": (_maths.softmax, lambda x: special.softmax(x, axis=1)),
+    "log_ndtr": (ops.log_ndtr, special.log_ndtr),
+    "log1p": (lambda x: ops.log1p(x.apply("Abs")), lambda x: np.log1p(np.abs(x))),
+    "soft_plus": (ops.soft_plus, lambda x: np.logaddexp(0.0, x)),
+    "sigmoid": (ops.sigmoid, special.expit),
+    "softmax": (ops.softmax, lambda x: special.softmax(x, axis=1)),
 }
 
 
@@ -152,11 +152,11 @@ def test_functions_that_onnx_lacks_are_those_of_scipy(name):
 
 def test_infinite_arguments():
     edge = np.array([[-np.inf, np.inf]])
-    assert np.array_equal(runner(_maths.log_ndtr, 2)(edge), [[-np.inf, 0.0]])
-    assert np.array_equal(runner(_maths.soft_plus, 2)(edge), [[0.0, np.inf]])
-    assert np.array_equal(runner(_maths.sigmoid, 2)(edge), [[0.0, 1.0]])
-    assert runner(_maths.log_sum_exp, 2)([[-np.inf, -np.inf]]) == -np.inf
-    assert runner(_maths.log_sum_exp, 2)([[-np.inf, 3.0]]) == 3.0
+    assert np.array_equal(runner(ops.log_ndtr, 2)(edge), [[-np.inf, 0.0]])
+    assert np.array_equal(runner(ops.soft_plus, 2)(edge), [[0.0, np.inf]])
+    assert np.array_equal(runner(ops.sigmoid, 2)(edge), [[0.0, 1.0]])
+    assert runner(ops.log_sum_exp, 2)([[-np.inf, -np.inf]]) == -np.inf
+    assert runner(ops.log_sum_exp, 2)([[-np.inf, 3.0]]) == 3.0
 
 
 @pytest.mark.parametrize("sizes", [(2, 2), (7, 64), (3, 5, 1000), (65,)])
@@ -165,6 +165,6 @@ def test_tables_of_different_length_are_interpolated_as_numpy_does(rng, sizes):
     values = [np.sort(rng.normal(size=m)) for m in sizes]
     some = [np.concatenate([rng.choice(k, 100), [k[0], k[-1], -9, 9, -np.inf]]) for k in knots]
     x = np.column_stack([np.concatenate([s, rng.normal(size=50)]) for s in some])
-    run = runner(lambda t: _maths.interpolated(t, knots, values), len(sizes))
+    run = runner(lambda t: ops.interpolated(t, knots, values), len(sizes))
     right = [np.interp(x[:, c], knots[c], values[c]) for c in range(len(sizes))]
     assert gap(run(x), np.column_stack(right)) < 1e-12

@@ -20,10 +20,10 @@ pytest.importorskip("onnxscript")
 from torch import nn  # noqa: E402
 
 from dipedl.evidence import ZScore  # noqa: E402
-from dipedl.export._torch import OUTPUTS, network_graph, torch_graph  # noqa: E402
-from dipedl.export._torch_check import check_graph  # noqa: E402
-from dipedl.export._torch_inputs import Call  # noqa: E402
-from dipedl.export._torch_trace import traced  # noqa: E402
+from dipedl.export._torch.check import check_graph  # noqa: E402
+from dipedl.export._torch.graph import OUTPUTS, network_graph, torch_graph  # noqa: E402
+from dipedl.export._torch.inputs import Call  # noqa: E402
+from dipedl.export._torch.trace import traced  # noqa: E402
 from dipedl.nn import MLP, FastCNN, LayerFeatures, TorchClassifier, Training  # noqa: E402
 from dipedl.pretrained import ClassGaussians, DIPModule  # noqa: E402
 

@@ -9,16 +9,7 @@ torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
 
-from dipedl.nn import (  # noqa: E402
-    MLP,
-    ConvLin,
-    FastCNN,
-    LeNet5,
-    PoolCNN,
-    ResNet18,
-    SmallCNN,
-    WideResNet,
-)
+from dipedl.nn import MLP, ConvLin, FastCNN, LeNet5, PoolCNN, ResNet18, SmallCNN, WideResNet  # noqa: E402
 
 IMAGE = (1, 28, 28)
 BACKBONES = [

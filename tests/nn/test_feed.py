@@ -11,9 +11,10 @@ torch = pytest.importorskip("torch")
 
 from test_checkpoint import SETTINGS, Stop, assert_same_run, net, rows, run, stop_after  # noqa: E402
 
-from dipedl.nn import Training, _feed, spectrally_normalised, train  # noqa: E402
-from dipedl.nn._device import tuned  # noqa: E402
-from dipedl.nn._feed import EpochLosses, Feed, NotFiniteLoss  # noqa: E402
+from dipedl.nn import Training, spectrally_normalised, train  # noqa: E402
+from dipedl.nn.training import _feed  # noqa: E402
+from dipedl.nn.training._device import tuned  # noqa: E402
+from dipedl.nn.training._feed import EpochLosses, Feed, NotFiniteLoss  # noqa: E402
 
 CPU = torch.device("cpu")
 READS = ("item", "tolist", "__bool__", "__float__", "__int__")
@@ -190,7 +191,7 @@ def test_a_gpu_trains_as_a_cpu_does(monkeypatch, resident):
 @needs_gpu
 def test_no_step_waits_for_the_gpu(monkeypatch):
     step, module = _loop_step(), net().cuda()
-    monkeypatch.setattr("dipedl.nn._loop.Run._step", step)
+    monkeypatch.setattr("dipedl.nn.training._loop.Run._step", step)
     settings = Training(epochs=2, batch_size=8, device="cuda", clip_norm=1.0)
     loss = lambda o, t, epoch: (o - t).square().mean()  # noqa: E731
     assert train(module, loss, rows(0), settings, seed=0).epochs == 2
@@ -198,7 +199,7 @@ def test_no_step_waits_for_the_gpu(monkeypatch):
 
 def _loop_step():
     """A step in which waiting is an error, once the first one has set the optimiser up."""
-    from dipedl.nn._loop import Run
+    from dipedl.nn.training._loop import Run
 
     plain, steps = Run._step, []
 

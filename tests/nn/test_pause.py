@@ -15,15 +15,8 @@ from test_checkpoint import SETTINGS, assert_same_run, mean_square, rows, run  #
 
 from dipedl.baselines import DAEDL, DeepEnsemble, MCDropout  # noqa: E402
 from dipedl.density import FlowDensity  # noqa: E402
-from dipedl.nn import (  # noqa: E402
-    MLP,
-    MaskedAutoregressive,
-    TorchClassifier,
-    Training,
-    TrainingPaused,
-    _checkpoint,
-    _loop,
-)
+from dipedl.nn import MLP, MaskedAutoregressive, TorchClassifier, Training, TrainingPaused  # noqa: E402
+from dipedl.nn.training import _checkpoint, _loop  # noqa: E402
 
 
 class Clock:

@@ -9,9 +9,9 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 from dipedl.nn import History, TextProgress, Training, train  # noqa: E402
-from dipedl.nn._feed import batches  # noqa: E402
-from dipedl.nn._loop import _memory  # noqa: E402
-from dipedl.nn._schedule import learning_rate  # noqa: E402
+from dipedl.nn.training._feed import batches  # noqa: E402
+from dipedl.nn.training._loop import _memory  # noqa: E402
+from dipedl.nn.training._schedule import learning_rate  # noqa: E402
 
 
 def mean_square(outputs, targets, epoch):

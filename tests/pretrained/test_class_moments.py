@@ -10,14 +10,10 @@ torch = pytest.importorskip("torch")
 import torch.distributed as dist  # noqa: E402
 from torch import multiprocessing  # noqa: E402
 
-from dipedl.moments import Moments  # noqa: E402
+from dipedl.gaussians.class_moments import ClassMoments  # noqa: E402
+from dipedl.gaussians.moments import Moments  # noqa: E402
+from dipedl.gaussians.scatter import DiagonalScatter, FullScatter, TiedScatter  # noqa: E402
 from dipedl.pretrained import ClassGaussians  # noqa: E402
-from dipedl.pretrained._class_moments import ClassMoments  # noqa: E402
-from dipedl.pretrained._scatter import (  # noqa: E402
-    DiagonalScatter,
-    FullScatter,
-    TiedScatter,
-)
 
 K, P = 3, 4
 FORMS = [

@@ -14,6 +14,7 @@ from sklearn.preprocessing import FunctionTransformer
 from torch import nn
 
 from dipedl import DIPClassifier
+from dipedl.calibration.temperature import Temperature
 from dipedl.density import GDADensity
 from dipedl.evidence import (
     CautionBudget,
@@ -24,7 +25,6 @@ from dipedl.evidence import (
     ZScore,
 )
 from dipedl.pretrained import ClassGaussians, DIPModule, DirichletOutput
-from dipedl.temperature import Temperature
 
 
 def mlp(dtype=torch.float64):

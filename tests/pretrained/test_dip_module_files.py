@@ -9,11 +9,11 @@ from safetensors import safe_open
 from torch import nn
 
 import dipedl
-from dipedl import _container
+from dipedl.calibration.temperature import Temperature
 from dipedl.density import GDADensity
 from dipedl.evidence import Identity, QuantileEvidence, ZScore
+from dipedl.persistence import container
 from dipedl.pretrained import ClassGaussians, DIPModule
-from dipedl.temperature import Temperature
 
 
 def mlp(seed=3, width=6):
@@ -86,7 +86,7 @@ def test_paper_stays_the_paper(path):
 def test_what_a_file_says_without_building_anything(path):
     module = DIPModule(mlp(), classes=["ant", "bee", "cat"]).fit_density([(X, Y)])
     module.save(path)
-    found = dipedl.persistence.describe(path)
+    found = dipedl.persistence.model_file.describe(path)
     assert found["type"] == "dipedl.pretrained:DIPModule" and found["n"] == module.n_
     assert found["classes"] == ["ant", "bee", "cat"]
     assert found["versions"]["torch"] == torch.__version__
@@ -156,9 +156,9 @@ def test_damage_is_found(path):
 def test_forged_content_is_refused(key, value, path):
     """The checksums are no secret: what they cover is looked at all the same."""
     fitted().save(path, weights=False)
-    manifest, tensors = _container.read(path)
+    manifest, tensors = container.read(path)
     del manifest["tensors"]
-    _container.write(path, manifest | {key: value}, tensors)
+    container.write(path, manifest | {key: value}, tensors)
     with pytest.raises(ValueError, match="holds no valid DIPModule"):
         DIPModule.load(path, mlp())
 

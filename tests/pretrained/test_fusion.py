@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special
 
-from dipedl._components import CLASSIFIER
-from dipedl._scores import confidence
+from dipedl.calibration.components import CLASSIFIER
 from dipedl.density import FusedDensity
-from dipedl.density._normal_scores import NormalScores
+from dipedl.density.combined._normal_scores import NormalScores
+from dipedl.maths.scores import confidence
 from dipedl.pretrained._fusion import ConfidenceFusion, _table
 
 

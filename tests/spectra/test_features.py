@@ -13,7 +13,7 @@ from test_blocks import naive as block_statistics
 from dipedl import DIPClassifier
 from dipedl.datasets import toy_spectra
 from dipedl.density import GDADensity
-from dipedl.persistence import describe, load
+from dipedl.persistence.model_file import describe, load
 from dipedl.spectra import paper_grid, spectral_features
 from dipedl.spectra.grid import LINES, PAPER_LINES
 

@@ -3,7 +3,8 @@ import pytest
 
 pytest.importorskip("astropy")
 
-from dipedl.spectra import paper_files, paper_grid, read_paper_files
+from dipedl.spectra import paper_grid, read_paper_files
+from dipedl.spectra.files import paper_files
 from fits_writers import write_paper, write_sdss
 
 

@@ -14,8 +14,8 @@ from theory_tools import (  # noqa: E402
 )
 
 from dipedl import Dirichlet  # noqa: E402
-from dipedl.icd import icd_posterior  # noqa: E402
 from dipedl.nn import kl_misleading, mse_bayes_risk  # noqa: E402
+from dipedl.theory.icd import icd_posterior  # noqa: E402
 
 PRIOR = torch.tensor([0.5, 1.0, 1.5], dtype=torch.float64)
 Y = torch.tensor([0, 2, 1, 1])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dipedl import Dirichlet
-from dipedl.icd import covariate_indexed_posterior, icd_posterior, icd_predictive
+from dipedl.theory.icd import covariate_indexed_posterior, icd_posterior, icd_predictive
 
 pytest.importorskip("torch")
 

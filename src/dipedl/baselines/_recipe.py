@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ..nn._checks import check_choice
-from ..nn._network import Backbone
-from ..nn.branch_cnn import BranchCNN
-from ..nn.lenet import LeNet5
-from ..nn.training import Training
+from ..nn.backbones._network import Backbone
+from ..nn.backbones.branch_cnn import BranchCNN
+from ..nn.backbones.lenet import LeNet5
+from ..nn.training.settings import Training
 
 #: Healthy on MNIST with LeNet5, in minutes on a CPU.
 TRAINING = Training(epochs=8, learning_rate=2e-3, schedule="one-cycle")

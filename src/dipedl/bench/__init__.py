@@ -10,9 +10,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .runner import RunResult, run
-    from .store import Store, load_arrays, load_rows
-    from .suite import Suite, load_suite, suite_names
+    from .results.store import Store, load_arrays, load_rows
+    from .run.runner import RunResult, run
+    from .spec.suite import Suite, load_suite, suite_names
 
 __all__ = [
     "RunResult",
@@ -26,14 +26,14 @@ __all__ = [
 ]
 
 _HOME = {
-    "RunResult": "runner",
-    "run": "runner",
-    "Store": "store",
-    "load_arrays": "store",
-    "load_rows": "store",
-    "Suite": "suite",
-    "load_suite": "suite",
-    "suite_names": "suite",
+    "RunResult": "run.runner",
+    "run": "run.runner",
+    "Store": "results.store",
+    "load_arrays": "results.store",
+    "load_rows": "results.store",
+    "Suite": "spec.suite",
+    "load_suite": "spec.suite",
+    "suite_names": "spec.suite",
 }
 
 

@@ -19,9 +19,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ..datasets._fetch import fetch
+from ..datasets._files.fetch import fetch
 from .pixel_codec import decoded, encoded
-from .row_file import write_whole
+from .results.row_file import write_whole
 
 __all__ = ["FILES_OF", "pack", "unpack"]
 
@@ -163,7 +163,7 @@ def unpack(
 
 
 def _files_of(name: str) -> tuple[str, ...]:
-    from .names import refuse_unknown
+    from .spec.names import refuse_unknown
 
     refuse_unknown("data set", [name], FILES_OF)
     return FILES_OF[name]

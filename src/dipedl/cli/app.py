@@ -136,7 +136,7 @@ def _requested(models: str | None) -> tuple[str, ...] | None:
 def _report_renderer() -> Callable[[DemoResult], str] | None:
     """The function that makes the report, or None if its packages are missing."""
     with suppress(ImportError):
-        from ..report import render
+        from ..demo.report import render
 
         return render
     return None

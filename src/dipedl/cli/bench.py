@@ -16,7 +16,7 @@ from .bench_results import report, sweep, table, toys
 from .bench_study import is_study, print_study_result, study_titles
 
 if TYPE_CHECKING:
-    from ..bench.runner import RunResult
+    from ..bench.run.runner import RunResult
 
 __all__ = ["bench"]
 
@@ -173,7 +173,7 @@ class _Progress:
 
 def _runner() -> Any:
     try:
-        from ..bench import runner
+        from ..bench.run import runner
     except ImportError as error:
         _fail(str(explain_missing(error, "dipedl bench")))
     return runner

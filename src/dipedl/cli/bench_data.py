@@ -62,7 +62,7 @@ def adopt(
 ) -> None:
     """Take rows that another machine has made into the results of this one."""
     try:
-        from ..bench.adopt import adopt as adopted
+        from ..bench.results.merge import adopt as adopted
 
         new, present = adopted(files, out)
     except (ValueError, ImportError, OSError) as error:
@@ -73,8 +73,8 @@ def adopt(
 def _sets(suite: str, profile: str, data: Path | None) -> list[str]:
     """Data set and OOD sets of a profile that come in files."""
     from ..bench.bundles import FILES_OF
-    from ..bench.stand_in import first_there
-    from ..bench.suite import chosen_ood, load_suite
+    from ..bench.spec.stand_in import first_there
+    from ..bench.spec.suite import chosen_ood, load_suite
 
     loaded = load_suite(suite)
     setting = loaded.profile(profile)

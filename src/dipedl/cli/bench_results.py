@@ -19,9 +19,9 @@ from .bench_study import print_study, study_of_store, study_page, study_table_of
 
 if TYPE_CHECKING:
     from ..bench.honest.table import StudyTable
-    from ..bench.parts import Parts
-    from ..bench.store import Store
-    from ..bench.table import BenchTable, Line
+    from ..bench.results.parts import Parts
+    from ..bench.results.store import Store
+    from ..bench.tables.table import BenchTable, Line
 
 __all__ = ["report", "sweep", "table", "toys"]
 
@@ -76,14 +76,14 @@ def table(
 
 def _as_markdown(made: BenchTable | StudyTable) -> str:
     from ..bench.honest.markdown import markdown as of_study
-    from ..bench.markdown import markdown as of_suite
-    from ..bench.table import BenchTable
+    from ..bench.tables.markdown import markdown as of_suite
+    from ..bench.tables.table import BenchTable
 
     return of_suite(made) if isinstance(made, BenchTable) else of_study(made)
 
 
 def _print_table(made: BenchTable | StudyTable, intervals: bool) -> None:
-    from ..bench.table import BenchTable
+    from ..bench.tables.table import BenchTable
     from .bench_tables import print_bench_table
 
     console = Console(highlight=False)
@@ -103,13 +103,13 @@ def sweep(
 ) -> None:
     """Print the component ablation, or the sweep over gamma or sigma; trains nothing."""
     if what not in _SWEEPS:
-        from ..bench.names import refuse_unknown
+        from ..bench.spec.names import refuse_unknown
 
         with _explained():
             refuse_unknown("sweep", [what], _SWEEPS)
     with _explained():
-        from ..bench.sweeps import stored_parts
-        from ..bench.table import paper_suite
+        from ..bench.studies.sweeps import stored_parts
+        from ..bench.tables.table import paper_suite
 
         store = _store(suite, profile, out)
         parts = list(stored_parts(store, method).values())
@@ -132,7 +132,7 @@ def report(
     if not file.parent.is_dir():
         _fail(f"--file: the folder {str(file.parent)!r} does not exist; make it first")
     with _explained():
-        from ..bench.report import render
+        from ..bench.report.page import render
 
         store = _store(suite, profile, out)
         page = study_page(store) if study_of_store(store) else render(store)
@@ -143,16 +143,16 @@ def report(
 def toys(out: Out = None) -> None:
     """Run the two toy experiments, vacuity under interpolation and two moons, for the report."""
     with _explained():
-        from ..bench.store import default_root
-        from ..bench.toy_vacuity import table as as_text
-        from ..bench.toys import run_toys
+        from ..bench.results.store import default_root
+        from ..bench.studies.toy_vacuity import table as as_text
+        from ..bench.studies.toys import run_toys
 
         found = run_toys(out or default_root(), lambda line: typer.echo(line, err=True))
     typer.echo(as_text(found.vacuity))
 
 
 def _store(suite: str, profile: str | None, out: Path | None) -> Store:
-    from ..bench.store import Store, default_root, load_rows
+    from ..bench.results.store import Store, default_root, load_rows
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a torn line is told once, when the rows are used
@@ -165,12 +165,12 @@ def _store(suite: str, profile: str | None, out: Path | None) -> Store:
 
 
 def _table(store: Store, trivial: bool) -> BenchTable:
-    from ..bench.table import bench_table
+    from ..bench.tables.table import bench_table
 
     made = bench_table(store.rows())
     if not trivial:
         return made
-    from ..bench.trivial import stored_trivial_lines
+    from ..bench.tables.trivial import stored_trivial_lines
 
     try:
         return replace(made, trivial=stored_trivial_lines(store))
@@ -180,7 +180,7 @@ def _table(store: Store, trivial: bool) -> BenchTable:
 
 
 def _lines(what: str, parts: Sequence[Parts], suite: str) -> list[Line]:
-    from ..bench import sweeps
+    from ..bench.studies import sweeps
 
     makers: dict[str, Callable[..., list[Line]]] = {
         "ablation": sweeps.ablation_lines,
@@ -191,7 +191,7 @@ def _lines(what: str, parts: Sequence[Parts], suite: str) -> list[Line]:
 
 
 def _print_sweep(what: str, lines: Sequence[Line], parts: Sequence[Parts], suite: str) -> None:
-    from ..bench.sweeps import float32_lines
+    from ..bench.studies.sweeps import float32_lines
 
     console = Console(highlight=False)
     _print_by_set(console, what, lines)
@@ -203,7 +203,7 @@ def _print_sweep(what: str, lines: Sequence[Line], parts: Sequence[Parts], suite
 
 
 def _print_by_set(console: Console, what: str, lines: Sequence[Line]) -> None:
-    from ..bench.wording import set_title
+    from ..bench.tables.formatting import set_title
     from .bench_tables import print_lines
 
     for split, names in _by_set(lines).items():

@@ -14,7 +14,7 @@ from .bench_tables import Column, print_columns
 if TYPE_CHECKING:
     from ..bench.honest.measures import Measure
     from ..bench.honest.table import StudyTable
-    from ..bench.store import Store
+    from ..bench.results.store import Store
 
 __all__ = [
     "is_study",
@@ -31,8 +31,8 @@ def is_study(name: str) -> bool:
     """Whether a name, or the TOML file at a path, is a study; ValueError if it is nothing."""
     from ..bench.honest.study import NAMES
     from ..bench.honest.study import is_study as named
-    from ..bench.names import refuse_unknown
-    from ..bench.suite import suite_names
+    from ..bench.spec.names import refuse_unknown
+    from ..bench.spec.suite import suite_names
 
     if not name.endswith(".toml"):
         refuse_unknown("suite", [name], [*suite_names(), *NAMES])

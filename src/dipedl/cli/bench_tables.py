@@ -11,9 +11,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ..bench.cells import Cell
-from ..bench.table import BenchTable, Line
-from ..bench.wording import (
+from ..bench.tables.cells import Cell
+from ..bench.tables.formatting import (
     difference,
     differences,
     duration,
@@ -23,6 +22,7 @@ from ..bench.wording import (
     printed,
     set_heading,
 )
+from ..bench.tables.table import BenchTable, Line
 
 __all__ = ["Column", "print_bench_table", "print_columns", "print_lines"]
 

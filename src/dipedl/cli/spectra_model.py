@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 
 from ..classifier import DIPClassifier
 from ..metrics import accuracy, balanced_accuracy, class_recall
-from ..persistence import describe, load, save
+from ..persistence.model_file import describe, load, save
 from ..spectra import spectral_features
 
 __all__ = [

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from ..spectra import Failure, Spectra, generate_toy_spectra, read_spectra
-from ..spectra._fits import fits_files
+from ..spectra.files._fits import fits_files
 from .spectra_model import answers
 from .spectra_table import Row, TableFile, read_labels, rows_of
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from ..spectra import Failure, Spectra
-from ..spectra._fits import stem
+from ..spectra.files._fits import stem
 from .spectra_model import Answers
 
 __all__ = ["Row", "TableFile", "counted", "read_labels", "rows_of"]

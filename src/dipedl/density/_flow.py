@@ -12,10 +12,10 @@ import torch
 from torch import Tensor, nn
 from zuko.lazy import LazyDistribution
 
-from ..nn._device import resolve_device, seeded
-from ..nn._preprocessor import NoisyPreprocessor, Preprocessor
-from ..nn.masked_autoregressive import MaskedAutoregressive
-from ..nn.training import Training
+from ..nn.flows._preprocessor import NoisyPreprocessor, Preprocessor
+from ..nn.flows.masked_autoregressive import MaskedAutoregressive
+from ..nn.training._device import resolve_device, seeded
+from ..nn.training.settings import Training
 
 _CPU = torch.device("cpu")
 

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._array import is_tensor, to_numpy
+from ..maths.array_namespace import is_tensor, to_numpy
 from ._mixin import LogDensityMixin
 
 __all__ = ["CustomDensity"]

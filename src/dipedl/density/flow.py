@@ -14,13 +14,13 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from ..nn._device import as_tensor, resolve_device, seeded, threads
 from ..nn._estimator import _on
-from ..nn._preprocessor import NoisyPreprocessor
-from ..nn.dequantization import Dequantization
-from ..nn.masked_autoregressive import MaskedAutoregressive
-from ..nn.standardization import Standardization
-from ..nn.training import Training, train
+from ..nn.flows._preprocessor import NoisyPreprocessor
+from ..nn.flows.dequantization import Dequantization
+from ..nn.flows.masked_autoregressive import MaskedAutoregressive
+from ..nn.flows.standardization import Standardization
+from ..nn.training._device import as_tensor, resolve_device, seeded, threads
+from ..nn.training.settings import Training, train
 from ._flow import LogDensity, build, checked, negative_mean, split, training_inputs
 from ._mixin import LogDensityMixin
 

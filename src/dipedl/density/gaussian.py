@@ -9,9 +9,8 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._validation import check_weights
-from ..moments import Moments
-from ._contributions import gaussian_rows
-from ._gaussian import (
+from ..gaussians.contributions import gaussian_rows
+from ..gaussians.factor import (
     GaussianFactor,
     Shrinkage,
     blank_union,
@@ -22,6 +21,7 @@ from ._gaussian import (
     shrinkage_intensity,
     shrunk_covariance,
 )
+from ..gaussians.moments import Moments
 from ._mixin import LogDensityMixin
 
 __all__ = ["GaussianDensity"]

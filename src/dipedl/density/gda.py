@@ -20,9 +20,8 @@ from sklearn.utils.validation import (
 )
 
 from .._validation import check_weights
-from ..moments import Moments
-from ._contributions import nearest_rows
-from ._gaussian import (
+from ..gaussians.contributions import nearest_rows
+from ..gaussians.factor import (
     GaussianFactor,
     Shrinkage,
     blank_union,
@@ -33,6 +32,7 @@ from ._gaussian import (
     shrinkage_intensity,
     shrunk_covariance,
 )
+from ..gaussians.moments import Moments
 from ._mixin import LogDensityMixin
 
 __all__ = ["GDADensity"]

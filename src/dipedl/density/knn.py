@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..crossfit import row_hash
+from ..calibration.crossfit import row_hash
 from ._approximate import approximate_neighbors, import_faiss
 from ._mixin import LogDensityMixin
 from ._neighbors import distances_to

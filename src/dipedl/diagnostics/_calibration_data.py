@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
-from ..crossfit import IN_SAMPLE
+from ..calibration.crossfit import IN_SAMPLE
 from ._finding import Finding
 from ._held_out import HeldOut
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..calibration import Calibration
+from ..calibration.held_out import Calibration
 from ..evidence import alarm_threshold, log_evidence, weighted_quantile
 
 __all__ = ["HeldOut"]

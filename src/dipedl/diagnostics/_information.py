@@ -10,7 +10,7 @@ from scipy import special, stats
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from .._scores import max_prob
+from ..maths.scores import max_prob
 from ._finding import Finding
 from ._held_out import HeldOut
 

@@ -8,12 +8,12 @@ import numpy as np
 from scipy import special
 from sklearn.utils.validation import check_is_fitted
 
-from .._kinds import most_probable
-from .._scores import placements
 from .._validation import known_inputs
-from ..calibration import Calibration
+from ..calibration.held_out import Calibration
 from ..decisions.p_values import conformal_p_values
 from ..evidence import weighted_quantile
+from ..maths.kinds import most_probable
+from ..maths.scores import placements
 from ._card import Card
 from ._readings import names_after, read_rows
 

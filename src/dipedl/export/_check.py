@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._plugins import explain_missing
-from ._networks import evidence_owner, is_network
+from ._classifiers.networks import evidence_owner, is_network
 
 
 def session(model: Any) -> Any:

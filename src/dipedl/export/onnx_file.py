@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._plugins import explain_missing
 from ..classifier import DIPClassifier
 from ..detector import OODDetector
-from ._networks import evidence_owner, unfrozen
+from ._classifiers.networks import evidence_owner, unfrozen
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -140,7 +140,7 @@ def _estimator_graph(
     check_is_fitted(model)
     try:
         from ._check import check_agreement, check_rows
-        from ._model_graph import classifier_model, detector_model
+        from ._graphs.model import classifier_model, detector_model
     except ImportError as error:
         raise explain_missing(error, "export_onnx") from error
     rows = check_rows(model, example, np.dtype(dtype))
@@ -207,7 +207,7 @@ def _module_graph(model: Any, example: Any, opset: int, dtype: str | None) -> Mo
             "of the example and of the module; use module.double() for float64"
         )
     try:
-        from ._torch import torch_graph
+        from ._torch.graph import torch_graph
 
         proto: ModelProto = torch_graph(model, example, opset=opset)
     except ImportError as error:

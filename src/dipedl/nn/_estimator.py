@@ -16,13 +16,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 from torch import Tensor, nn
 
-from ._class_weight import ClassWeight, class_weights
-from ._device import as_tensor, resolve_device, threads
-from ._network import Backbone, Network, Shape, image_shape
-from .mlp import MLP
-from .pausing import TrainingPaused
+from .backbones._network import Backbone, Network, Shape, image_shape
+from .backbones.mlp import MLP
 from .spectral_norm import baked
-from .training import History, Training, train
+from .training._class_weight import ClassWeight, class_weights
+from .training._device import as_tensor, resolve_device, threads
+from .training.deadline import TrainingPaused
+from .training.settings import History, Training, train
 
 _CHUNK = 512
 _ROUNDING = 1e-6

@@ -11,10 +11,10 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from ._checks import check_choice, check_number
-from ._class_weight import ClassWeight
 from ._estimator import TorchEstimator
-from ._network import Backbone
-from .training import Training
+from .backbones._network import Backbone
+from .training._class_weight import ClassWeight
+from .training.settings import Training
 
 __all__ = ["TorchClassifier"]
 

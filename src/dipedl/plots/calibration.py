@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..metrics import risk_coverage_curve
-from ..metrics._binning import top_label
+from ..metrics.classification._binning import top_label
 from ._canvas import LINES, new_axes
 
 if TYPE_CHECKING:

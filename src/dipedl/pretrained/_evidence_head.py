@@ -11,13 +11,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .._validation import check_positive_number, prior_vector, rate_in_range
-from ..calibration import Calibration
+from ..calibration.held_out import Calibration
+from ..calibration.temperature import Temperature
 from ..dirichlet import Dirichlet
 from ..evidence import CautionBudget, Identity, log_evidence
 from ..evidence._base import AffineNormalizer
 from ..evidence._logistic import LogisticNormalizer
 from ..evidence_model import EvidenceModel
-from ..temperature import Temperature
 from .dirichlet_output import DirichletOutput
 
 PASSTHROUGH = "passthrough"
@@ -182,6 +182,6 @@ def _check_calibrator(calibrator: Any) -> None:
     if calibrator is None or passthrough or type(calibrator) is Temperature:
         return
     raise TypeError(
-        "calibrator must be None, 'passthrough' or dipedl.temperature.Temperature(), so that it "
+        "calibrator must be None, 'passthrough' or dipedl.calibration.Temperature(), so that it "
         f"becomes part of the network's graph, got {calibrator!r}"
     )

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
-from ._ear import POOLS, Ear, HearInput, HearOutput, first_tensor, pooled
+from ._activations import POOLS, Ear, HearInput, HearOutput, first_tensor, pooled
 
 PENULTIMATE = "penultimate"
 _SHOWN = 30

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from .._container import DAMAGE, read, write
-from .._state import Decoder, Encoder
+from ..persistence.codec import Decoder, Encoder
+from ..persistence.container import DAMAGE, read, write
 from ._loader import device_of
 from .class_gaussians import ClassGaussians
 

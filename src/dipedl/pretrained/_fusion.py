@@ -9,13 +9,13 @@ import torch
 from scipy import special
 from torch import Tensor, nn
 
-from .._log_ndtr import erfc_coefficients
-from .._scores import confidence
-from ..density._normal_scores import NormalScores
+from ..density.combined._normal_scores import NormalScores
+from ..maths.log_ndtr import erfc_coefficients
+from ..maths.scores import confidence
 
 _SILENCE = 1.0
 _TIE_BREAK = 1e-3
-#: Least share that the other classes have, as in `dipedl._scores.confidence`.
+#: Least share that the other classes have, as in `dipedl.maths.scores.confidence`.
 _LEAST_DOUBT = 1e-12
 #: Beyond so many standard deviations an objection is not told from a larger one in float32.
 _FAR = 1e9

@@ -13,14 +13,14 @@ import torch
 from sklearn.exceptions import NotFittedError
 from torch import Tensor, nn
 
-from ..density._gaussian import Shrinkage
+from ..gaussians.class_batches import check_features, check_finite, check_labels, exact, merged_over
+from ..gaussians.class_factors import class_factors, tied_factor
+from ..gaussians.class_moments import ClassMoments
+from ..gaussians.distances import DiagonalDistance, FullDistance, TiedDistance
+from ..gaussians.factor import Shrinkage
+from ..gaussians.low_rank import LowRankDistance, SketchScatter, principal_parts
+from ..gaussians.scatter import DiagonalScatter, FullScatter, Group, Scatter, TiedScatter
 from ..nn._checks import check_choice, check_integer
-from ._class_batches import check_features, check_finite, check_labels, exact, merged_over
-from ._class_moments import ClassMoments
-from ._distances import DiagonalDistance, FullDistance, TiedDistance
-from ._factors import class_factors, tied_factor
-from ._low_rank import LowRankDistance, SketchScatter, principal_parts
-from ._scatter import DiagonalScatter, FullScatter, Group, Scatter, TiedScatter
 
 __all__ = ["ClassGaussians"]
 

@@ -14,12 +14,12 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ..build import build
-from ..data import Splits
-from ..kept_network import restored, weights_of
-from ..receipt import receipt
-from ..remembered import Memory, Remembered
-from ..store import Store
+from ..data.splits import Splits
+from ..results.receipt import receipt
+from ..results.store import Store
+from ..run.memo import Memory, Remembered
+from ..run.weights import restored, weights_of
+from ..spec.build import build
 from .study import ClassifierEntry
 
 if TYPE_CHECKING:

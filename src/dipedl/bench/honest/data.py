@@ -11,9 +11,9 @@ from sklearn import datasets as bunches
 
 from ... import datasets
 from ...datasets import Dataset, leave_class_out
-from ..data import Splits
-from ..names import refuse_unknown
-from ..scores import OOD_PREFIX
+from ..data.splits import Splits
+from ..results.scores import OOD_PREFIX
+from ..spec.names import refuse_unknown
 
 __all__ = ["check_loader", "study_splits"]
 
@@ -39,7 +39,8 @@ def study_splits(config: Mapping[str, Any], seed: int) -> Splits:
     """Rows of every split of a data set.
 
     Validation is the first share of ``default_rng(seed).permutation`` of the training rows, as in
-    `dipedl.bench.data.make_splits`. Test and foreign sets are the official ones; where a data set
+    `dipedl.bench.data.splits.make_splits`.
+    Test and foreign sets are the official ones; where a data set
     has none of its own, they are drawn with the seed.
 
     Parameters

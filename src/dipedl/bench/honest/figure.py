@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from markupsafe import Markup
 
+from ...demo.report.inline import svg
 from ...plots._canvas import COLORS
-from ...report.inline import svg
 from .table import StudyTable
 
 __all__ = ["figure_of_lines"]

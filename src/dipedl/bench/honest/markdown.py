@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from ..markdown import grid
+from ..tables.markdown import grid
 from .measures import Measure, measures, regret
 from .table import Column, Line, StudyTable, Summary, summary
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.preprocessing import StandardScaler
 
-from ..._kinds import uncertainty_of
-from ..._scores import max_prob
-from ..build import accepts, build
-from ..remembered import Memory, Spent
+from ...maths.kinds import uncertainty_of
+from ...maths.scores import max_prob
+from ..run.memo import Memory, Spent
+from ..spec.build import accepts, build
 from .study import MethodEntry
 
 if TYPE_CHECKING:

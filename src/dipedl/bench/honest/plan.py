@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..build import accepts, class_of, described
-from ..plan import merged
-from ..receipt import config_hash
-from ..suite import Limit
+from ..results.receipt import config_hash
+from ..spec.build import accepts, class_of, described
+from ..spec.plan import merged
+from ..spec.suite import Limit
 from .classifiers import unfitted
 from .data import check_loader
 from .methods import unfitted_method

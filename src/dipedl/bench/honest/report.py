@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
-from ..report_words import receipts
-from ..table import latest_by
+from ..report.captions import receipts
+from ..tables.table import latest_by
 from .figure import figure_of_lines
 from .markdown import KNOWN_TITLES, PAIR_TITLES, SUMMARY, cell_text, number, verdict
 from .measures import measures, regret
@@ -48,7 +48,7 @@ def render(rows: Sequence[Mapping[str, Any]]) -> str:
         If matplotlib or jinja2 is missing: ``pip install 'dipedl[report]'``.
     """
     table = study_table(rows)
-    loaders = [PackageLoader("dipedl.bench"), PackageLoader("dipedl.report")]
+    loaders = [PackageLoader("dipedl.bench.report"), PackageLoader("dipedl.demo.report")]
     environment = Environment(
         loader=ChoiceLoader(loaders), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..markdown import grid
+from ..tables.markdown import grid
 from .markdown import SUMMARY, markdown
 from .study import Study, load_study
 from .table import StudyTable, study_table, summary

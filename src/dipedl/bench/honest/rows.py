@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ...metrics import bootstrap_ci, ood_auroc
-from ..receipt import receipt
-from ..remembered import Spent
-from ..scores import OOD_PREFIX, score
+from ..results.receipt import receipt
+from ..results.scores import OOD_PREFIX, score
+from ..run.memo import Spent
 from .methods import Answers
 from .plan import Cell, Task
 

@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from ..clock import duration, seldom
-from ..lock import try_locked
-from ..names import refuse_unknown
-from ..process import run_in_process
-from ..runner import StoppedError
-from ..store import Store, default_root
-from ..worker import FATAL
+from ..results.store import Store, default_root
+from ..run.clock import duration, seldom
+from ..run.lock import try_locked
+from ..run.process import run_in_process
+from ..run.runner import StoppedError
+from ..run.worker import FATAL
+from ..spec.names import refuse_unknown
 from .plan import Cell, Task, plan_cells, plan_tasks
 from .study import load_study
 from .work import CellJob, missing, run_cell_job

@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, field_validator
 
-from ..names import refuse_unknown
-from ..suite import Limit
-from ..typed_toml import Frozen, read_tables, refuse_unknown_at, validated
+from ..spec.names import refuse_unknown
+from ..spec.suite import Limit
+from ..spec.typed_toml import Frozen, read_tables, refuse_unknown_at, validated
 
 __all__ = [
     "GROUPS",

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ..cells import Cell, cell_over_seeds
-from ..scores import OOD_PREFIX
-from ..table import latest_by
+from ..results.scores import OOD_PREFIX
+from ..tables.cells import Cell, cell_over_seeds
+from ..tables.table import latest_by
 from .study import GROUPS
 
 __all__ = ["Column", "Line", "StudyTable", "Summary", "share", "study_table", "summary"]

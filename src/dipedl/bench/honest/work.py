@@ -11,8 +11,8 @@ from multiprocessing.connection import Connection
 
 import numpy as np
 
-from ..store import Store
-from ..worker import DataError, in_process
+from ..results.store import Store
+from ..run.worker import DataError, in_process
 from .classifiers import Given, given
 from .data import study_splits
 from .methods import Refusal, run_method

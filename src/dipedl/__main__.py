@@ -1,0 +1,5 @@
+"""``python -m dipedl`` is ``dipedl``."""
+
+from .cli import main
+
+main()

@@ -1,0 +1,86 @@
+"""What the evidential baselines share: a trained network, its Dirichlets, and what they answer."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ...dirichlet import Dirichlet
+from ...nn._estimator import TorchEstimator
+from ...nn.losses.evidence_functions import evidence_from_logits, log_evidence_from_logits
+from ...nn.training.settings import Training
+from .._recipe import TRAINING
+
+EVIDENCE_NAMES = ("exp", "relu", "softplus")
+_KINDS = ("vacuity", "total", "aleatoric", "epistemic", "dissonance", "differential_entropy")
+
+
+class EvidentialEstimator(TorchEstimator):
+    """A network with one Dirichlet per input: the network in float32, the Dirichlet in float64.
+
+    A subclass gives ``_loss``, ``predict_dirichlet`` and ``_check_parameters``.
+    """
+
+    _default_training: ClassVar[Training] = TRAINING
+
+    @abstractmethod
+    def predict_dirichlet(self, X: Any) -> Dirichlet:
+        """The Dirichlet over the class probabilities of each of the n inputs X (n, d)."""
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Class probabilities of X (n, d), the means of the Dirichlets, shape (n, k)."""
+        return np.asarray(self.predict_dirichlet(X).mean)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Most probable label of each input of X (n, d), shape (n,).
+
+        The network's outputs order the classes as the probabilities do, and still do so where the
+        evidence is lost in the prior and probabilities tie.
+        """
+        best = self.logits(X).argmax(axis=1)
+        return np.asarray(self.classes_[best])
+
+    def uncertainty(self, X: Any, kind: str = "log_evidence") -> np.ndarray:
+        """Uncertainty of each input of X (n, d), shape (n,); higher is less sure, always.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, d)
+            Inputs.
+        kind : str, default="log_evidence"
+            "log_evidence": the log of the total evidence, negated. It ranks like the vacuity and
+            goes on where the vacuity is 1 to the last bit; no evidence at all gives ``inf``. Or one
+            of the Dirichlet's: "vacuity", "total", "aleatoric", "epistemic", "dissonance",
+            "differential_entropy".
+        """
+        if kind == "log_evidence":
+            return -self._log_evidence(X)
+        if kind in _KINDS:
+            return np.asarray(getattr(self.predict_dirichlet(X), kind))
+        raise ValueError(f"kind must be one of {['log_evidence', *_KINDS]}, got {kind!r}")
+
+    def _log_evidence(self, X: Any) -> np.ndarray:
+        return np.asarray(self.predict_dirichlet(X).log_evidence)
+
+    def _error_rate(self, outputs: Tensor, target: Tensor) -> Tensor:
+        """Share of rows whose largest output is not the label's: annealed losses do not compare."""
+        return self._mean((outputs.argmax(dim=1) != target).double(), target)
+
+    @abstractmethod
+    def _check_parameters(self) -> None:
+        """Raise TypeError or ValueError for a parameter out of range."""
+
+    def _checked(self, X: Any, y: Any, validation: Any) -> Any:
+        self._check_parameters()
+        return super()._checked(X, y, validation)
+
+
+def additive_dirichlet(logits: np.ndarray, evidence: str, prior: float) -> Dirichlet:
+    """Dirichlets of ``prior + evidence(logits)``, with the exact log of the evidence beside it."""
+    rows = torch.from_numpy(logits)
+    log_evidence = log_evidence_from_logits(rows, evidence).numpy()
+    return Dirichlet(prior + evidence_from_logits(rows, evidence).numpy(), log_evidence, prior)

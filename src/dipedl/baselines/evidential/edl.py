@@ -1,0 +1,173 @@
+"""Evidential deep learning (EDL)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+from torch import Tensor
+
+from ...dirichlet import Dirichlet
+from ...nn._checks import check_choice, check_number
+from ...nn.backbones._network import Backbone
+from ...nn.losses.evidence_functions import evidence_from_logits
+from ...nn.losses.evidence_regularizers import annealed_weight, kl_misleading
+from ...nn.losses.evidential import expected_cross_entropy, marginal_likelihood_loss, mse_bayes_risk
+from ...nn.training._class_weight import ClassWeight
+from ...nn.training.settings import Training
+from .._recipe import published_network
+from ._evidential import EVIDENCE_NAMES, EvidentialEstimator, additive_dirichlet
+
+__all__ = ["EDL"]
+
+_RISKS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "mse": mse_bayes_risk,
+    "log": marginal_likelihood_loss,
+    "digamma": expected_cross_entropy,
+}
+
+
+class EDL(EvidentialEstimator):
+    r"""Evidential deep learning: a network's outputs are the evidence for each class.
+
+    .. math:: \alpha = 1 + e(\mathrm{logits}), \qquad
+        L = \mathrm{risk}(\alpha, y) + w_t \, KL(\mathrm{Dir}(\tilde\alpha) \| \mathrm{Dir}(1)),
+
+    where :math:`\tilde\alpha` is :math:`\alpha` without the evidence for the label and :math:`w_t`
+    grows with the epoch t.
+
+    Parameters
+    ----------
+    backbone : backbone, optional
+        One of `dipedl.nn`; None is ``MLP()``. For images: ``LeNet5()``.
+    training : Training, optional
+        How it is trained; None is one-cycle Adam over 8 epochs.
+    loss : {"mse", "log", "digamma"}, default="mse"
+        Risk: squared error, negative log of the mean probability, or expected cross-entropy.
+    evidence : {"exp", "softplus", "relu"}, default="exp"
+        From outputs to evidence. "exp" learns fastest: the risk wants hundreds of counts. "relu" is
+        the published choice, and classes can die of it.
+    kl_weight : float, default=1.0
+        Weight of the KL on misleading evidence once it is fully there, >= 0.
+    annealing_epochs : int, default=10
+        Epochs over which that weight grows from 0; 0 for none.
+    image_shape : tuple of int, optional
+        (height, width) or (channels, height, width) of the rows of X; None is one square grey image
+        where the number of columns is a square, and else one row of numbers.
+    random_state : int, RandomState or None, default=0
+        Seed of initial weights, shuffling, augmentation and dropout.
+    class_weight : None, "balanced" or mapping, default=None
+        Weights of the classes in the loss and in the validation score: "balanced" gives every class
+        the same total, as in scikit-learn; or numbers > 0 by label, 1 for a label that is not
+        there. Probabilities then follow the weighted frequencies.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape (k,)
+        Class labels; the columns of ``predict_proba``.
+    class_weight_ : ndarray, shape (k,)
+        Weight of each class.
+    module_ : torch.nn.Module
+        The trained network, in eval mode.
+    history_ : History
+        Loss, score and seconds of every epoch. The score is the error rate on validation data.
+    image_shape_ : tuple of int
+        Channels, height and width of an input.
+    n_features_in_ : int
+        Number of columns d.
+
+    References
+    ----------
+    Sensoy, Kaplan, Kandemir, "Evidential deep learning to quantify classification uncertainty",
+    NeurIPS 2018, eq. 3-5.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from dipedl.baselines import EDL
+    >>> from dipedl.nn import Training
+    >>> X, y = load_iris(return_X_y=True)
+    >>> edl = EDL(training=Training(epochs=30, batch_size=16)).fit(X, y)
+    >>> edl.score(X, y) > 0.9, edl.predict_dirichlet(X[:2])
+    (True, Dirichlet(n=2, k=3, dtype=float64))
+    """
+
+    _score = EvidentialEstimator._error_rate
+
+    def __init__(
+        self,
+        backbone: Backbone | None = None,
+        training: Training | None = None,
+        *,
+        loss: str = "mse",
+        evidence: str = "exp",
+        kl_weight: float = 1.0,
+        annealing_epochs: int = 10,
+        image_shape: tuple[int, ...] | None = None,
+        random_state: Any = 0,
+        class_weight: ClassWeight = None,
+    ) -> None:
+        self.backbone = backbone
+        self.training = training
+        self.loss = loss
+        self.evidence = evidence
+        self.kl_weight = kl_weight
+        self.annealing_epochs = annealing_epochs
+        self.image_shape = image_shape
+        self.random_state = random_state
+        self.class_weight = class_weight
+
+    @classmethod
+    def as_published(
+        cls,
+        *,
+        data: str = "mnist",
+        image_shape: tuple[int, ...] | None = None,
+        random_state: Any = 0,
+    ) -> Self:
+        """The paper's configuration: ReLU evidence, decay on every parameter, 50 epochs.
+
+        It reports accuracies of 0.917 with a standard deviation of 0.050 on MNIST, and of 0.50 with
+        0.27 on LAMOST: ReLU units of whole classes die. One departure: the released code computes
+        the loss in half precision on a GPU, here it is in float32.
+
+        Parameters
+        ----------
+        data : {"mnist", "spectra"}, default="mnist"
+            `LeNet5` with a decay of 5e-3, or on LAMOST `BranchCNN` with one of 1e-4.
+        image_shape, random_state
+            As of the class.
+        """
+        return cls(
+            published_network(data, dropout=0.5 if data == "mnist" else 0.0),
+            Training(
+                epochs=50,
+                batch_size=128,
+                learning_rate=1e-3,
+                weight_decay=5e-3 if data == "mnist" else 1e-4,
+            ),
+            loss="mse",
+            evidence="relu",
+            kl_weight=1.0,
+            annealing_epochs=10,
+            image_shape=image_shape,
+            random_state=random_state,
+        )
+
+    def predict_dirichlet(self, X: Any) -> Dirichlet:
+        """The Dirichlet ``1 + evidence`` of each of the n inputs X (n, d)."""
+        return additive_dirichlet(self.logits(X), self.evidence, 1.0)
+
+    def _loss(self, outputs: Tensor, target: Tensor, *, epoch: int) -> Tensor:
+        alpha = 1 + evidence_from_logits(outputs, self.evidence)
+        loss = _RISKS[self.loss](alpha, target)
+        weight = self.kl_weight * annealed_weight(epoch, self.annealing_epochs)
+        if weight > 0:
+            loss = loss + weight * kl_misleading(alpha, target)
+        return self._mean(loss, target)
+
+    def _check_parameters(self) -> None:
+        check_choice("loss", self.loss, _RISKS)
+        check_choice("evidence", self.evidence, EVIDENCE_NAMES)
+        check_number("kl_weight", self.kl_weight, ">= 0", lambda w: w >= 0)
+        check_number("annealing_epochs", self.annealing_epochs, ">= 0", lambda n: n >= 0)

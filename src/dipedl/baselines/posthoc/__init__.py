@@ -1,0 +1,1 @@
+"""Scores of a classifier that is trained already."""

@@ -1,0 +1,87 @@
+"""What the post-hoc methods share: a classifier, fitted or frozen, that a score is added to."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from ..._validation import check_class_counts, known_classes, known_inputs, labelled_inputs
+from ...fitting.parts import (
+    class_probabilities,
+    feature_array,
+    fitted_classifier,
+    fitted_features,
+    take_input_tags,
+    unfitted_classifier,
+)
+
+
+class PostHoc(ClassifierMixin, BaseEstimator):
+    """Labels and probabilities of the wrapped classifier; a subclass adds ``uncertainty``."""
+
+    estimator: Any
+
+    def fit(self, X: Any, y: Any, validation: tuple[Any, Any] | None = None) -> Self:
+        """Fit the classifier, unless it is frozen, and what the score needs.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame, shape (n, d)
+            Inputs.
+        y : array-like, shape (n,)
+            Labels.
+        validation : tuple (X, y), optional
+            Handed to ``estimator.fit`` where that takes it; the score has no use for it.
+        """
+        self._fit_estimator(*self._checked(X, y), validation)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Most probable label of each input X (n, d), shape (n,)."""
+        best = self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[best])
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Class probabilities (n, k) of the wrapped classifier."""
+        check_is_fitted(self, "estimator_")
+        return class_probabilities(self.estimator_, known_inputs(self, X), len(self.classes_))
+
+    def __sklearn_tags__(self) -> Tags:
+        """What the classifier takes; what looks at features needs dense ones."""
+        default = LogisticRegression() if self.estimator is None else self.estimator
+        tags = take_input_tags(super().__sklearn_tags__(), default)
+        tags.input_tags.sparse &= not hasattr(self, "features")
+        return tags
+
+    def _checked(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+        """X and y, consistent, with two classes or more."""
+        X, y = labelled_inputs(self, X, y)
+        check_class_counts(y)
+        return X, y
+
+    def _fit_estimator(self, X: Any, y: np.ndarray, validation: Any) -> None:
+        """Set `estimator_` and `classes_`."""
+        estimator = unfitted_classifier(self.estimator)
+        classes = known_classes(estimator, y)
+        takes_it = validation is not None and has_fit_parameter(estimator, "validation")
+        keywords = {"validation": validation} if takes_it else {}
+        self.estimator_ = fitted_classifier(estimator, X, y, keywords)
+        self.classes_ = np.asarray(getattr(self.estimator_, "classes_", classes))
+
+    def _fit_features(self, features: Any, X: Any, y: np.ndarray) -> np.ndarray:
+        """Set `features_`; the features of X, shape (n, p)."""
+        if features is not None:
+            self.features_ = fitted_features(features, X, y, None)
+        else:
+            self.features_ = self.estimator_ if hasattr(self.estimator_, "transform") else None
+        return feature_array(self.features_, X)
+
+    def _features(self, X: Any) -> np.ndarray:
+        """Features of X (n, d), shape (n, p)."""
+        check_is_fitted(self, "features_")
+        return feature_array(self.features_, known_inputs(self, X))

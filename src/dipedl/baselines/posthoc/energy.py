@@ -1,0 +1,115 @@
+"""Free energy of the logits."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import logsumexp
+from sklearn.utils.validation import check_is_fitted
+
+from ..._validation import check_positive_number, known_inputs
+from ._posthoc import PostHoc
+
+__all__ = ["Energy"]
+
+
+class Energy(PostHoc):
+    """Uncertainty is the free energy of the logits, ``E(x) = -T log sum_c exp(f_c(x) / T)``.
+
+    Logits come from ``estimator.logits`` or else from ``estimator.decision_function``. A classifier
+    of two classes that gives one margin f stands for the logits (-f/2, f/2): of all pairs with this
+    margin the one that treats both classes alike.
+
+    Parameters
+    ----------
+    estimator : classifier with logits, default=LogisticRegression(max_iter=1000)
+        A copy is fitted; one in `sklearn.frozen.FrozenEstimator` is used as it is.
+    temperature : float, default=1.0
+        T > 0.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape (k,)
+        Class labels.
+    estimator_ : classifier
+        The fitted classifier.
+    n_features_in_ : int
+        Number of inputs d.
+
+    Raises
+    ------
+    TypeError
+        From ``fit``: the estimator has neither ``logits`` nor ``decision_function``.
+
+    Notes
+    -----
+    Probabilities do not determine the energy: a number added to all logits of an input moves it.
+
+    References
+    ----------
+    Liu et al., "Energy-based out-of-distribution detection", NeurIPS (2020), equation 4.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from dipedl.baselines import Energy
+    >>> X, y = load_iris(return_X_y=True)
+    >>> Energy().fit(X, y).uncertainty(X[[0, 70]]).round(1)
+    array([-7.4, -2.5])
+    """
+
+    def __init__(self, estimator: Any = None, temperature: float = 1.0) -> None:
+        self.estimator = estimator
+        self.temperature = temperature
+
+    def fit(self, X: Any, y: Any, validation: tuple[Any, Any] | None = None) -> Self:
+        """Fit the classifier, unless it is frozen.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame, shape (n, d)
+            Inputs.
+        y : array-like, shape (n,)
+            Labels.
+        validation : tuple (X, y), optional
+            Handed to ``estimator.fit`` where that takes it.
+        """
+        check_positive_number("temperature", self.temperature)
+        if self.estimator is not None:
+            _check_has_logits(self.estimator)
+        return super().fit(X, y, validation)
+
+    def uncertainty(self, X: Any) -> np.ndarray:
+        """Free energy of each input X (n, d), in units of the logits, shape (n,)."""
+        check_is_fitted(self, "estimator_")
+        X = known_inputs(self, X)
+        logits = _logits(self.estimator_, X, (X.shape[0], len(self.classes_)))
+        return np.asarray(-self.temperature * logsumexp(logits / self.temperature, axis=1))
+
+
+def _check_has_logits(estimator: Any) -> None:
+    if not hasattr(estimator, "logits") and not hasattr(estimator, "decision_function"):
+        raise TypeError(
+            "estimator must have a method logits or decision_function, "
+            f"got {estimator!r}: probabilities do not determine an energy; "
+            "use MaxSoftmax or PredictiveEntropy"
+        )
+
+
+def _logits(estimator: Any, X: Any, shape: tuple[int, int]) -> np.ndarray:
+    """Logits of X, of the given shape (n, k)."""
+    function = estimator.logits if hasattr(estimator, "logits") else estimator.decision_function
+    logits = np.asarray(function(X), dtype=np.float64)
+    if logits.ndim == 1:
+        logits = np.column_stack([-logits / 2, logits / 2])
+    if logits.shape != shape:
+        raise ValueError(
+            f"logits of the estimator must have shape {shape}, one a class, got {logits.shape}; "
+            "of a support vector machine ask decision_function_shape='ovr'"
+        )
+    if not np.isfinite(logits).all():
+        raise ValueError(
+            "logits of the estimator must be finite, got NaN or inf; check its fit and scaling"
+        )
+    return logits

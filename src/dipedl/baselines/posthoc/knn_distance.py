@@ -1,0 +1,110 @@
+"""Distance to the k-th nearest training row, among L2-normalised features."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.neighbors import NearestNeighbors
+from sklearn.preprocessing import normalize
+
+from ...density._neighbors import kth_distance
+from ._posthoc import PostHoc
+
+__all__ = ["KNNDistance"]
+
+
+class KNNDistance(PostHoc):
+    """Uncertainty is the distance to the k-th nearest training row, of features of unit length.
+
+    ``u(x) = |z - z_(k)|`` with ``z = h(x) / |h(x)|`` for features h, and z_(k) its k-th nearest
+    among those of the training rows.
+
+    Parameters
+    ----------
+    estimator : classifier with ``predict_proba``, default=LogisticRegression(max_iter=1000)
+        A copy is fitted; one in `sklearn.frozen.FrozenEstimator` is used as it is.
+    features : transformer, "passthrough" or None, default=None
+        None asks the estimator's own ``transform`` (a network's features), or takes X as it is if
+        the estimator has none; a transformer is fitted on X.
+    n_neighbors : int, default=50
+        Which neighbour, k; at most the number of training rows. The paper takes 50 for CIFAR-10.
+    n_jobs : int or None, default=None
+        Processes for the search, as in scikit-learn.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape (k,)
+        Class labels.
+    estimator_ : classifier
+        The fitted classifier.
+    features_ : transformer or None
+        The fitted features; None takes X as it is.
+    neighbors_ : NearestNeighbors
+        The index of the normalised features of the training rows.
+    n_features_in_ : int
+        Number of inputs d.
+
+    Notes
+    -----
+    Features that are all zero have no direction: they stay zero, at distance one from the others. A
+    training row counts as its own first neighbour.
+
+    References
+    ----------
+    Sun et al., "Out-of-distribution detection with deep nearest neighbors", ICML (2022),
+    section 3, algorithm 1.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from dipedl.baselines import KNNDistance
+    >>> X, y = load_iris(return_X_y=True)
+    >>> KNNDistance(n_neighbors=10).fit(X, y).uncertainty([X[0], X[0, ::-1]]).round(2)
+    array([0.02, 0.87])
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        features: Any = None,
+        n_neighbors: int = 50,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.features = features
+        self.n_neighbors = n_neighbors
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any, validation: tuple[Any, Any] | None = None) -> Self:
+        """Fit the classifier, unless it is frozen, then the index of n >= n_neighbors rows.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame, shape (n, d)
+            Inputs.
+        y : array-like, shape (n,)
+            Labels.
+        validation : tuple (X, y), optional
+            Handed to ``estimator.fit`` where that takes it.
+        """
+        X, y = self._checked(X, y)
+        if not 1 <= self.n_neighbors <= len(y):
+            raise ValueError(
+                f"n_neighbors must lie in 1..n_samples = {len(y)}, got {self.n_neighbors!r}"
+            )
+        self._fit_estimator(X, y, validation)
+        Z = normalize(self._fit_features(self.features, X, y))
+        index = NearestNeighbors(n_neighbors=self.n_neighbors, n_jobs=self.n_jobs)
+        self.neighbors_ = index.fit(Z)
+        return self
+
+    def uncertainty(self, X: Any) -> np.ndarray:
+        """Distance of each input X (n, d) to its k-th neighbour, in [0, 2], shape (n,)."""
+        Z = normalize(self._features(X))
+        return kth_distance(self.neighbors_, Z)
+
+    @staticmethod
+    def _test_params() -> dict[str, Any]:
+        """Arguments for the public conformance checks, whose classes have few rows."""
+        return {"n_neighbors": 5}

@@ -1,0 +1,1 @@
+"""Means over several networks, or over several dropout masks."""

@@ -1,0 +1,95 @@
+"""Networks with a fixed pattern of dropped units: samples of the weights, in the sense of Gal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import deepcopy
+from itertools import chain
+from typing import TypeGuard
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.dropout import _DropoutNd
+
+from ...nn.backbones._network import Network
+
+_CHANNELS = (nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
+
+
+class _Pattern(nn.Module):
+    """Dropout whose pattern is the same for every row, drawn from the generator it is given."""
+
+    def __init__(self, layer: _DropoutNd, generator: torch.Generator) -> None:
+        super().__init__()
+        self.p, self.generator = layer.p, generator
+        self.whole_channels = isinstance(layer, _CHANNELS)
+
+    def forward(self, x: Tensor) -> Tensor:
+        shape = [1, *x.shape[1:]]
+        if self.whole_channels:
+            shape[2:] = [1] * (x.ndim - 2)
+        kept = torch.rand(shape, generator=self.generator) >= self.p
+        return x * (kept.to(x.device, x.dtype) / (1 - self.p))
+
+
+def check_dropout(network: Network) -> None:
+    """Raise ValueError unless some layer drops units, in a way that can be sampled here."""
+    layers = [layer for layer in network.modules() if isinstance(layer, _DropoutNd)]
+    odd = sorted({type(layer).__name__ for layer in layers if not _is_plain(layer)})
+    if odd:
+        raise ValueError(
+            f"backbone has layers {odd}; only Dropout, Dropout1d, Dropout2d and Dropout3d are "
+            "sampled: use those"
+        )
+    shares = sorted({layer.p for layer in layers})
+    if not shares or not 0 < shares[-1] < 1:
+        raise ValueError(
+            "backbone must have a dropout strictly between 0 and 1, got "
+            f"{shares or 'no Dropout layer'}; pass one that drops units, such as "
+            "LeNet5(dropout=0.5) or MLP(dropout=0.5)"
+        )
+
+
+def sampled_outputs(network: Network, X: Tensor, seeds: list[int]) -> Tensor:
+    """Outputs (m, n, k) of the m networks that the seeds stand for, on rows X (n, d).
+
+    What comes before the first dropout is the same in all of them and is computed once.
+    """
+    generator = torch.Generator()
+    fixed, sampled = _parted(_thinned(network, generator))
+    shared = fixed(X.reshape(-1, *network.input_shape))
+    outputs = []
+    for seed in seeds:
+        generator.manual_seed(seed)
+        outputs.append(sampled(shared))
+    return torch.stack(outputs)
+
+
+def _parted(network: Network) -> tuple[nn.Sequential, nn.Sequential]:
+    """The layers of body and head before the first that drops units, and the others."""
+    body = network.body if isinstance(network.body, nn.Sequential) else [network.body]
+    layers = [*body, network.head]
+    first = next(
+        i for i, part in enumerate(layers) if any(isinstance(m, _Pattern) for m in part.modules())
+    )
+    return nn.Sequential(*layers[:first]), nn.Sequential(*layers[first:])
+
+
+def _thinned(network: Network, generator: torch.Generator) -> Network:
+    """A copy that shares the weights; its dropouts draw from `generator`, in eval mode too."""
+    shared = {id(t): t for t in chain(network.parameters(), network.buffers())}
+    copy = deepcopy(network, shared)
+    for parent, name, layer in list(_dropouts(copy)):
+        setattr(parent, name, _Pattern(layer, generator))
+    return copy
+
+
+def _dropouts(network: nn.Module) -> Iterator[tuple[nn.Module, str, _DropoutNd]]:
+    for parent in network.modules():
+        for name, layer in parent.named_children():
+            if _is_plain(layer) and layer.p > 0:
+                yield parent, name, layer
+
+
+def _is_plain(layer: nn.Module) -> TypeGuard[_DropoutNd]:
+    return isinstance(layer, nn.Dropout | nn.Dropout1d | nn.Dropout2d | nn.Dropout3d)

@@ -1,0 +1,266 @@
+"""Monte Carlo dropout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor
+
+from ...nn._checks import check_integer
+from ...nn._estimator import TorchEstimator
+from ...nn.backbones._network import Backbone, Network
+from ...nn.backbones.mlp import MLP
+from ...nn.torch_classifier import TorchClassifier
+from ...nn.training._class_weight import ClassWeight
+from ...nn.training.settings import Training
+from .._recipe import STEPS, TRAINING, published_network
+from ._dropout import check_dropout, sampled_outputs
+from ._sampling import Reduction, mean_proba, uncertainty_of
+
+__all__ = ["MCDropout"]
+
+
+class MCDropout(TorchClassifier):
+    r"""A network trained with dropout by cross-entropy, and asked with dropout many times.
+
+    .. math:: p(x) = \frac{1}{m} \sum_s p_s(x), \quad
+              u(x) = H\big(p(x)\big) - \frac{1}{m} \sum_s H\big(p_s(x)\big),
+
+    with p_s the softmax of a pass in which units are dropped at random and all else (batch
+    normalisation) is as in evaluation. Uncertainty is the mutual information of label and weights.
+
+    Parameters
+    ----------
+    backbone : backbone, optional
+        One of `dipedl.nn` with a dropout strictly between 0 and 1; None is ``MLP(dropout=0.5)``.
+        For images: ``LeNet5(dropout=0.5)``.
+    training : Training, optional
+        How it is trained; None is Adam for 8 epochs, one cycle with a peak of 2e-3.
+    n_samples : int, default=50
+        Passes m.
+    image_shape : tuple of int, optional
+        (height, width) or (channels, height, width) of the rows of X; None is one square grey image
+        where the number of columns is a square, and else one row of numbers.
+    random_state : int, RandomState or None, default=0
+        Seed of initial weights, shuffling, dropout in training, and of the m passes.
+    precision : {"float32", "float64"}, default="float32"
+        In what the network answers; training is in float32.
+    network : network classifier, optional
+        One that was trained with dropout already, in `sklearn.frozen.FrozenEstimator`, such as a
+        `dipedl.nn.TorchClassifier`. It is asked as it is: nothing is trained, and `backbone`,
+        `training`, `image_shape`, `precision` and `class_weight` are its own.
+    class_weight : None, "balanced" or mapping, default=None
+        Weights of the classes in the loss, as for `dipedl.nn.TorchClassifier`.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape (k,)
+        Class labels; the columns of ``predict_proba``.
+    class_weight_ : ndarray, shape (k,)
+        Weight of each class; none with a given `network`.
+    module_ : torch.nn.Module
+        The trained network, in eval mode.
+    history_ : History
+        Loss, score and seconds of every epoch; none with a given `network`.
+    sample_seeds_ : list of int
+        Seeds of the m patterns of dropped units.
+    image_shape_ : tuple of int
+        Channels, height and width of an input.
+    n_features_in_ : int
+        Number of columns d.
+
+    Notes
+    -----
+    Each pass drops the same units for every input: it is one network, one sample of the weights,
+    asked about all of them. That is what the derivation calls for; frameworks draw other units for
+    each row, for speed in training. Per input both give samples of the same distribution, but here
+    the answer for an input never depends on its place among the others, and asking twice gives the
+    same answer. ``logits`` and ``transform`` are those of the whole network, without dropout.
+
+    References
+    ----------
+    Gal, Ghahramani, "Dropout as a Bayesian approximation", ICML (2016), equation 6; one pattern for
+    all inputs: Kirsch, van Amersfoort, Gal, "BatchBALD", NeurIPS (2019), section 3.2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dipedl.baselines import MCDropout
+    >>> from dipedl.nn import MLP, Training
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.arange(40) % 2
+    >>> X = rng.normal(size=(40, 3)) + 4 * y[:, None]
+    >>> training = Training(epochs=30, batch_size=8, learning_rate=0.01)
+    >>> mc = MCDropout(MLP((32,), dropout=0.5), training).fit(X, y)
+    >>> near, between = mc.uncertainty([[4.0, 4.0, 4.0], [2.0, 2.0, 2.0]])
+    >>> bool(near < between)
+    True
+    """
+
+    _default_backbone: ClassVar[Backbone] = MLP(dropout=0.5)
+    _default_training: ClassVar[Training] = TRAINING
+
+    def __init__(
+        self,
+        backbone: Backbone | None = None,
+        training: Training | None = None,
+        *,
+        n_samples: int = 50,
+        image_shape: tuple[int, ...] | None = None,
+        random_state: Any = 0,
+        precision: str = "float32",
+        network: Any = None,
+        class_weight: ClassWeight = None,
+    ) -> None:
+        super().__init__(
+            backbone,
+            training,
+            image_shape=image_shape,
+            random_state=random_state,
+            precision=precision,
+            class_weight=class_weight,
+        )
+        self.n_samples = n_samples
+        self.network = network
+
+    @classmethod
+    def as_published(
+        cls,
+        *,
+        data: str = "mnist",
+        image_shape: tuple[int, ...] | None = None,
+        random_state: Any = 0,
+    ) -> Self:
+        """The paper's configuration: 50 epochs with a rate that is halved every 10, 50 passes.
+
+        Parameters
+        ----------
+        data : {"mnist", "spectra"}, default="mnist"
+            `LeNet5`, or on LAMOST `BranchCNN` with dropout after every dense layer.
+        image_shape, random_state
+            As of the class.
+        """
+        return cls(
+            published_network(data, dropout=0.5),
+            STEPS,
+            n_samples=50,
+            image_shape=image_shape,
+            random_state=random_state,
+        )
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        validation: tuple[Any, Any] | None = None,
+        *,
+        checkpoint: str | Path | None = None,
+        progress: Callable[[dict[str, Any]], object] | None = None,
+        deadline: float | None = None,
+    ) -> Self:
+        """Train on inputs X (n, d) and labels y (n,), and draw the seeds of the passes.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, d)
+            Finite inputs; images as rows of pixels in [0, 1], channel by channel.
+        y : array-like, shape (n,)
+            Labels of at least two classes.
+        validation : tuple, optional
+            Inputs and labels, for ``Training.patience`` and ``restore_best``.
+        checkpoint, progress, deadline : optional
+            As in `dipedl.nn.train`.
+
+        Raises
+        ------
+        ValueError
+            If the backbone drops nothing, or X, y and `validation` do not fit one another, or a
+            given network.
+        TypeError
+            If `network` is no frozen network classifier.
+        """
+        check_integer("n_samples", self.n_samples)
+        seeds = np.random.SeedSequence(self._seed()).generate_state(self.n_samples)
+        self.sample_seeds_ = seeds.tolist()
+        if self.network is not None:
+            return self._adopt(X, y)
+        return super().fit(
+            X, y, validation, checkpoint=checkpoint, progress=progress, deadline=deadline
+        )
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Mean class probabilities of inputs X (n, d) over the passes, shape (n, k)."""
+        return self._reduced(X, mean_proba)
+
+    def uncertainty(self, X: Any, kind: str = "mutual_information") -> np.ndarray:
+        """Uncertainty of each input X (n, d), shape (n,).
+
+        Parameters
+        ----------
+        X : array-like, shape (n, d)
+            Inputs.
+        kind : {"mutual_information", "entropy", "max_prob"}, default="mutual_information"
+            Mutual information of label and weights (nats, >= 0); of the mean probabilities:
+            entropy (nats), or one minus the largest.
+        """
+        return self._reduced(X, uncertainty_of(kind))
+
+    def sample_proba(self, X: Any) -> np.ndarray:
+        """Class probabilities of inputs X (n, d) in every pass, shape (n_samples, n, k)."""
+        return self._reduced(X, lambda samples: samples.swapaxes(0, 1)).swapaxes(0, 1)
+
+    def _reduced(self, X: Any, reduce: Reduction) -> np.ndarray:
+        """``reduce(samples)`` of samples (m, n, k), chunk by chunk: they need not all fit."""
+
+        def answer(network: Network, chunk: Tensor) -> Tensor:
+            outputs = sampled_outputs(network, chunk, self.sample_seeds_)
+            samples = outputs.double().softmax(dim=-1).cpu().numpy()
+            return torch.from_numpy(np.ascontiguousarray(reduce(samples)))
+
+        return self._forward(X, answer)
+
+    def _adopt(self, X: Any, y: Any) -> Self:
+        """Take the given network as the trained one."""
+        trained = self._given()
+        check_is_fitted(trained, "module_")
+        check_dropout(trained.module_)  # type: ignore[arg-type]
+        X, y = validate_data(self, X, y, dtype=np.float32)
+        unknown = np.setdiff1d(y, trained.classes_)
+        if X.shape[1] != trained.n_features_in_ or len(unknown):
+            raise ValueError(
+                f"X and y must be such as network was trained on: {trained.n_features_in_} columns "
+                f"and labels {trained.classes_.tolist()}, got {X.shape[1]} columns and the labels "
+                f"{unknown.tolist()} besides; pass its training rows"
+            )
+        self.classes_, self.image_shape_ = trained.classes_, trained.image_shape_
+        self.module_ = trained.module_
+        return self
+
+    def _given(self) -> TorchEstimator:
+        inner = self.network.estimator if isinstance(self.network, FrozenEstimator) else None
+        if not isinstance(inner, TorchEstimator):
+            raise TypeError(
+                "network must be None or a network classifier of dipedl.nn in FrozenEstimator, got "
+                f"{self.network!r}"
+            )
+        return inner
+
+    def _settings(self) -> Training:
+        return super()._settings() if self.network is None else self._given()._settings()
+
+    def _backbone(self) -> Backbone:
+        return super()._backbone() if self.network is None else self._given()._backbone()
+
+    def _dtype(self) -> torch.dtype:
+        return super()._dtype() if self.network is None else self._given()._dtype()
+
+    def _build(self, n_outputs: int, seed: int) -> Network:
+        network = super()._build(n_outputs, seed)
+        check_dropout(network)
+        return network

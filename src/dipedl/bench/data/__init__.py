@@ -1,0 +1,1 @@
+"""The rows that the methods of a suite are given."""

@@ -1,0 +1,298 @@
+"""Spectra as rows of a suite: split as the paper splits them, features fitted on training rows.
+
+Features of 100,000 spectra take longer than many a training, so they are kept beside the results:
+once for each data set and seed, for all methods. Flux is not kept; pictures ask for it again.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ... import datasets, spectra
+from ...spectra import Spectra
+from ..results.receipt import config_hash
+from ..results.scores import OOD_PREFIX, SHIFTED_PREFIX
+
+__all__ = [
+    "CLASSES",
+    "SPECTRA",
+    "SPECTRA_OOD",
+    "SPECTRA_SHIFTED",
+    "Looked",
+    "flux_of",
+    "looked_at",
+    "spectra_splits",
+]
+
+#: Known classes, by number.
+CLASSES = ("Galaxy", "Quasar")
+_STAR = len(CLASSES)
+_TEST_SHARE = 0.2
+_PLAN = "plan.npz"
+
+Rows = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A data set of spectra.
+
+    `make` gives all of them, or given `rows` those alone; `preset` and `n_components` are those of
+    `dipedl.spectra.spectral_features`.
+    """
+
+    make: Callable[[np.ndarray | None], Spectra]
+    preset: str = "standardised"
+    n_components: int = 500
+
+
+def _toy(rows: np.ndarray | None) -> Spectra:
+    return _selected(datasets.toy_spectra(1500), rows)
+
+
+def _semi_real(rows: np.ndarray | None) -> Spectra:
+    return datasets.semi_real_spectra(rows=rows)
+
+
+def _scarce(rows: np.ndarray | None) -> Spectra:
+    counts = {"GALAXY": 3427, "QSO": 1011, "STAR": 95_562}
+    return datasets.semi_real_spectra(mix=counts, rows=rows)
+
+
+def _lamost(rows: np.ndarray | None) -> Spectra:
+    return _selected(datasets.lamost_spectra(), rows)
+
+
+def _selected(every: Spectra, rows: np.ndarray | None) -> Spectra:
+    return every if rows is None else every.select(rows)
+
+
+#: Data sets of spectra by name.
+SPECTRA: dict[str, Recipe] = {
+    "toy-spectra": Recipe(_toy, n_components=40),
+    "semi-real": Recipe(_semi_real),
+    "semi-real-scarce": Recipe(_scarce),
+    "semi-real-scarce-published": Recipe(_scarce, "published"),
+    "lamost": Recipe(_lamost),
+    "lamost-published": Recipe(_lamost, "published"),
+}
+_OTHERS = ("supernovae", "real_stars")
+#: Foreign sets of each; "stars" are those of the data set itself.
+SPECTRA_OOD: dict[str, tuple[str, ...]] = {
+    name: ("stars",) if name.startswith(("toy", "lamost")) else ("stars", *_OTHERS)
+    for name in SPECTRA
+}
+#: Labelled test rows from elsewhere, of each.
+SPECTRA_SHIFTED: dict[str, tuple[str, ...]] = {
+    name: ("real",) if len(sets) > 1 else () for name, sets in SPECTRA_OOD.items()
+}
+
+
+class Looked(NamedTuple):
+    """What is known of the rows of a split, each array (n,).
+
+    `row` is where a spectrum stands in its source, `label` its class (-1 if it has none of the
+    known ones); `snr` and `redshift` are NaN where they are not known.
+    """
+
+    row: np.ndarray
+    label: np.ndarray
+    snr: np.ndarray
+    redshift: np.ndarray
+
+
+def spectra_splits(
+    config: Mapping[str, Any], seed: int, keep: Path | None = None
+) -> tuple[Rows, Rows]:
+    """Features (n, d) and labels (n,) by split.
+
+    Rows of the known classes are drawn by ``default_rng(seed).permutation``: the first three fifths
+    train, then as many validate as test, ``int(n / 5)``: the paper's protocol. Where several
+    spectra are of one object, objects are drawn, so that no object is on two sides. All stars are
+    foreign.
+
+    Parameters
+    ----------
+    config : mapping
+        As for `dipedl.bench.data.splits.make_splits`.
+    seed : int
+        Seed of the split, and of the noise of supernovae.
+    keep : path, optional
+        Folder in which features are kept, and looked for first, by the configuration and the seed:
+        empty it when the code that makes spectra or features has changed.
+    """
+    with _kept(config, seed, keep) as folder:
+        plan = _read(folder)
+        X = {split: np.load(folder / f"{_file(split)}.npy") for split in plan}
+        y = {
+            split: looked.label
+            for split, looked in plan.items()
+            if not split.startswith(OOD_PREFIX)
+        }
+        return X, y
+
+
+def looked_at(config: Mapping[str, Any], seed: int, keep: Path | None = None) -> dict[str, Looked]:
+    """What is known of the rows of every split; parameters as in `spectra_splits`."""
+    with _kept(config, seed, keep) as folder:
+        return _read(folder)
+
+
+def flux_of(
+    config: Mapping[str, Any], split: str, rows: Sequence[int], seed: int, keep: Path | None = None
+) -> Spectra:
+    """The raw spectra of some rows of a split; the others are not generated again."""
+    at = looked_at(config, seed, keep)[split].row[np.asarray(rows, dtype=np.int64)]
+    recipe = SPECTRA[config["dataset"]]
+    others: dict[str, Callable[[], Spectra]] = {
+        f"{OOD_PREFIX}supernovae": lambda: _supernovae(config, seed, keep),
+        f"{OOD_PREFIX}real_stars": datasets.real_spectra,
+        f"{SHIFTED_PREFIX}real": datasets.real_spectra,
+    }
+    return others[split]().select(at) if split in others else recipe.make(at)
+
+
+def _supernovae(config: Mapping[str, Any], seed: int, keep: Path | None) -> Spectra:
+    return datasets.supernova_spectra(looked_at(config, seed, keep)["test"].snr, random_state=seed)
+
+
+@contextmanager
+def _kept(config: Mapping[str, Any], seed: int, keep: Path | None) -> Iterator[Path]:
+    """A folder with the features, made if there is none; it is gone afterwards if not kept."""
+    if keep is not None:
+        yield _made(config, seed, keep)
+        return
+    with tempfile.TemporaryDirectory() as place:
+        yield _made(config, seed, Path(place))
+
+
+def _made(config: Mapping[str, Any], seed: int, place: Path) -> Path:
+    folder = place / f"{config_hash(dict(config))}-{seed}"
+    if not (folder / _PLAN).exists():
+        place.mkdir(parents=True, exist_ok=True)
+        partial_folder = Path(tempfile.mkdtemp(dir=place, prefix="."))
+        try:
+            _prepare(config, seed, partial_folder)
+            _publish(partial_folder, folder)
+        finally:
+            shutil.rmtree(partial_folder, ignore_errors=True)
+    return folder
+
+
+def _publish(made: Path, folder: Path) -> None:
+    try:
+        made.rename(folder)
+    except OSError:
+        # another run was first
+        if not (folder / _PLAN).exists():
+            raise
+
+
+def _prepare(config: Mapping[str, Any], seed: int, folder: Path) -> None:
+    recipe = SPECTRA[config["dataset"]]
+    every = recipe.make(None)
+    plan = _split(every, config, seed)
+    pipeline = spectra.spectral_features(
+        recipe.preset, wavelength=every.wavelength, n_components=recipe.n_components
+    )
+    pipeline.fit(every.flux[plan["train"]])
+    known: dict[str, np.ndarray] = {}
+    for split, source, rows in _parts(every, plan, config, seed):
+        np.save(folder / f"{_file(split)}.npy", pipeline.transform(source.flux[rows]))
+        for name, values in _looked(source, rows)._asdict().items():
+            known[f"{split} {name}"] = values
+    np.savez(folder / _PLAN, **known)  # type: ignore[arg-type]
+
+
+def _split(every: Spectra, config: Mapping[str, Any], seed: int) -> dict[str, np.ndarray]:
+    share = config.get("validation_fraction", _TEST_SHARE)
+    if share != _TEST_SHARE:
+        raise ValueError(
+            f"validation_fraction must be {_TEST_SHARE} for spectra, the paper's split, got {share}"
+        )
+    label = np.asarray(every.label)
+    mine = np.flatnonzero(label < _STAR)
+    if set(range(_STAR)) - set(label[mine].tolist()):
+        raise ValueError(
+            f"the data set {config['dataset']!r} must hold galaxies and quasars, got "
+            f"{np.sum(label == 0)} and {np.sum(label == 1)}; is one of its files missing?"
+        )
+    objects = np.arange(len(mine)) if every.group is None else every.group[mine]
+    order, of_object = _drawn(objects, seed)
+    n = int(_TEST_SHARE * len(order))
+    cuts = np.searchsorted(of_object, of_object[[len(order) - 2 * n, len(order) - n]])
+    parts = np.split(mine[order], cuts)
+    limit = config["limit"]
+    names = ("train", "validation", "test")
+    found = {name: rows[: limit[name]] for name, rows in zip(names, parts, strict=True)}
+    return found | {f"{OOD_PREFIX}stars": _some(np.flatnonzero(label == _STAR), limit["ood"])}
+
+
+def _drawn(objects: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows in the order in which their objects were drawn, and the number of the draw of each."""
+    found, of_row = np.unique(objects, return_inverse=True)
+    if len(found) == len(objects):
+        # one spectrum each: rows are drawn, as published, in whatever order their numbers are
+        of_row = np.arange(len(objects))
+    drawn = np.argsort(np.random.default_rng(seed).permutation(of_row.max() + 1))[of_row]
+    order = np.argsort(drawn, kind="stable")
+    return order, drawn[order]
+
+
+def _parts(
+    every: Spectra, plan: Mapping[str, np.ndarray], config: Mapping[str, Any], seed: int
+) -> Iterator[tuple[str, Spectra, np.ndarray]]:
+    """Every split: its name, the spectra it is out of, and its rows among them."""
+    for split, rows in plan.items():
+        if split.removeprefix(OOD_PREFIX) in ("train", "validation", "test", *config["ood"]):
+            yield split, every, rows
+    limit = config["limit"]["ood"]
+    if "supernovae" in config["ood"]:
+        levels = np.asarray(every.snr)[plan["test"]]
+        noisy = datasets.supernova_spectra(levels, random_state=seed)
+        yield f"{OOD_PREFIX}supernovae", noisy, _some(np.arange(len(noisy)), limit)
+    if {"real_stars"} & set(config["ood"]) or config.get("shifted"):
+        real = datasets.real_spectra()
+        label = np.asarray(real.label)
+        if "real_stars" in config["ood"]:
+            stars = np.flatnonzero(label == _STAR)
+            yield f"{OOD_PREFIX}real_stars", real, _some(stars, limit)
+        if "real" in config.get("shifted", ()):
+            yield f"{SHIFTED_PREFIX}real", real, np.flatnonzero(label < _STAR)
+
+
+def _some(rows: np.ndarray, limit: int | None) -> np.ndarray:
+    """At most so many, drawn once for all seeds, in order."""
+    if limit is None or limit >= len(rows):
+        return rows
+    return np.sort(np.random.default_rng(0).permutation(rows)[:limit])
+
+
+def _looked(source: Spectra, rows: np.ndarray) -> Looked:
+    def known(values: np.ndarray | None) -> np.ndarray:
+        return np.full(len(rows), np.nan) if values is None else np.asarray(values)[rows]
+
+    label = known(source.label)
+    label = np.where(label < _STAR, label, -1).astype(np.int64)
+    return Looked(rows, label, known(source.snr), known(source.redshift))
+
+
+def _read(folder: Path) -> dict[str, Looked]:
+    with np.load(folder / _PLAN, allow_pickle=False) as known:
+        splits = dict.fromkeys(name.partition(" ")[0] for name in known.files)
+        return {
+            split: Looked(*(known[f"{split} {name}"] for name in Looked._fields))
+            for split in splits
+        }
+
+
+def _file(split: str) -> str:
+    return split.replace("/", "__")

@@ -1,0 +1,116 @@
+"""The rows that every method of a suite is given: one training view, the same splits for all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...datasets import Dataset, load_cifar10, load_mini_mnist, load_mnist
+from ..results.scores import OOD_PREFIX
+from .colour_digits import load_colour_digits
+from .spectra import SPECTRA, SPECTRA_OOD, SPECTRA_SHIFTED, spectra_splits
+
+__all__ = [
+    "DATASETS",
+    "LABELLED",
+    "LOADERS",
+    "OOD_SETS",
+    "SHIFTED_SETS",
+    "Splits",
+    "make_splits",
+]
+
+LABELLED = ("train", "validation", "test")
+
+
+#: Data set of images of a profile -> how it is loaded, given the OOD sets.
+LOADERS: dict[str, Callable[[tuple[str, ...]], Dataset]] = {
+    "mini-mnist": lambda ood: load_mini_mnist(),
+    "mnist": lambda ood: load_mnist(ood=ood),
+    "colour-digits": lambda ood: load_colour_digits(),
+    "cifar10": lambda ood: load_cifar10(ood=ood),
+}
+
+_DIGITS = ("kmnist", "omniglot", "omniglot_inverted")
+#: OOD sets of each.
+OOD_SETS: dict[str, tuple[str, ...]] = {
+    "mini-mnist": _DIGITS,
+    "mnist": _DIGITS,
+    "colour-digits": _DIGITS,
+    "cifar10": ("cifar100", "svhn", "gtsrb"),
+    **SPECTRA_OOD,
+}
+#: Labelled test sets from elsewhere, of those that have any.
+SHIFTED_SETS = SPECTRA_SHIFTED
+#: Every data set that a profile may name.
+DATASETS = (*LOADERS, *SPECTRA)
+
+
+@dataclass(frozen=True, eq=False)
+class Splits:
+    """Inputs and labels by split.
+
+    Attributes
+    ----------
+    X : mapping of str to ndarray, shape (n, d)
+        "train", "validation", "test", "ood/<name>" for each OOD set, and "shifted/<name>" for each
+        labelled test set from elsewhere.
+    y : mapping of str to ndarray, shape (n,)
+        Labels of all but the OOD sets.
+    """
+
+    X: Mapping[str, np.ndarray]
+    y: Mapping[str, np.ndarray]
+
+
+def make_splits(config: Mapping[str, Any], seed: int, keep: Path | None = None) -> Splits:
+    """Rows of every split.
+
+    Of images, validation is the first share of ``default_rng(seed).permutation`` of the official
+    training set, training the rest of it: another split each seed, the same for every method. Test
+    and OOD sets are the official ones. Of spectra, see `dipedl.bench.data.spectra.spectra_splits`.
+
+    Parameters
+    ----------
+    config : mapping
+        "dataset", "ood", "shifted" (if any), "validation_fraction", and "limit": rows of each
+        split, or None.
+    seed : int
+        Seed of the permutation.
+    keep : path, optional
+        Folder for features that take long to compute; None computes them each time.
+
+    Raises
+    ------
+    FileNotFoundError, ConnectionError, ValueError
+        If the data is missing, cannot be downloaded, or is damaged.
+    """
+    if config["dataset"] in SPECTRA:
+        return Splits(*spectra_splits(config, seed, keep))
+    data = LOADERS[config["dataset"]](tuple(config["ood"]))
+    limit = config["limit"]
+    order = np.random.default_rng(seed).permutation(len(data.X_train))
+    n_held = round(config["validation_fraction"] * len(order))
+    held = order[:n_held][: limit["validation"]]
+    kept = order[n_held:][: limit["train"]]
+    test = _drawn(len(data.X_test), limit["test"])
+    X = {"train": data.X_train[kept], "validation": data.X_train[held], "test": data.X_test[test]}
+    for name in config["ood"]:
+        rows = data.ood[name]
+        X[f"{OOD_PREFIX}{name}"] = rows[_drawn(len(rows), limit["ood"])]
+    y = {"train": data.y_train[kept], "validation": data.y_train[held], "test": data.y_test[test]}
+    return Splits(X, y)
+
+
+def _drawn(n: int, limit: int | None) -> np.ndarray | slice:
+    """The rows that are used, in order; the official sets are sorted by class or not.
+
+    All of them are a slice, which copies nothing.
+    """
+    if limit is None or limit >= n:
+        return slice(None)
+    return np.sort(np.random.default_rng(0).permutation(n)[:limit])

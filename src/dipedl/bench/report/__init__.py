@@ -1,0 +1,1 @@
+"""The benchmark as one HTML page."""

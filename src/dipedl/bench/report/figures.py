@@ -1,0 +1,117 @@
+"""Figures of the benchmark's page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from ...demo.report.figures import Panel, panel_axes
+from ...demo.report.inline import svg
+from ...plots._canvas import COLORS, LINES
+from ..results.store import Arrays
+from ..studies import toy_vacuity
+from ..tables.formatting import metric_title, set_title
+from ..tables.table import Line
+from .histograms import confidence_histogram, vacuity_histogram
+
+__all__ = [
+    "Entry",
+    "gamma_panels",
+    "histogram_panels",
+    "legend_entries",
+    "set_legend",
+    "sigma_panels",
+    "toy_panel",
+]
+
+_DASHES = dict(zip(LINES, ("", "7 3", "8 2 2 2", "2 3"), strict=True))
+_MARKS = ("o", "s", "^", "D")
+_SIGMA_METRICS = ("auroc", "brier_id", "brier_ood")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A line of a legend: `color` counts the page's colours, `dashes` is for SVG."""
+
+    label: str
+    color: int
+    dashes: str
+
+
+def legend_entries(labels: Sequence[str]) -> list[Entry]:
+    """Labels with the colours and dashes in which lines are drawn one after the other."""
+    dashes = list(_DASHES.values())
+    return [Entry(label, i % 4, dashes[i % 4]) for i, label in enumerate(labels)]
+
+
+def set_legend(suite: str, ood: Sequence[str]) -> list[Entry]:
+    """Which line stands for which set: known rows first."""
+    return legend_entries([set_title(name, suite) for name in ("", *ood)])
+
+
+def gamma_panels(lines: Sequence[Line], ood: Sequence[str]) -> Iterator[Panel]:
+    """Brier of known and of foreign rows against gamma; crosses are the paper's."""
+    x = np.array([float(line.name) for line in lines])
+    for kind in ("brier_id", "brier_ood"):
+        ax = panel_axes()
+        _curves(ax, x, lines, kind, ood)
+        ax.set(xscale="log", xlabel="gamma", ylabel=metric_title(kind))
+        ax.set_xticks(x, [line.name for line in lines])
+        ax.minorticks_off()
+        yield _panel(_TITLES[kind], ax, f"{metric_title(kind)} against gamma", f"gamma-{kind}")
+
+
+def sigma_panels(lines: Sequence[Line], ood: Sequence[str]) -> Iterator[Panel]:
+    """AUROC and Brier against the noise on z; crosses are the paper's."""
+    x = np.arange(len(lines))
+    for kind in _SIGMA_METRICS:
+        ax = panel_axes()
+        _curves(ax, x, lines, kind, ood)
+        ax.set(xlabel="sigma, standard deviations of the log-density", ylabel=metric_title(kind))
+        ax.set_xticks(x, ["∞" if line.name == "inf" else line.name for line in lines])
+        yield _panel(_TITLES[kind], ax, f"{metric_title(kind)} against sigma", f"sigma-{kind}")
+
+
+def histogram_panels(runs: Mapping[str, list[Arrays]]) -> Iterator[Panel]:
+    """Confidence by title of the method; of the first also vacuity, where it keeps its evidence."""
+    for i, (title, of_method) in enumerate(runs.items()):
+        if i == 0 and "log_evidence" in of_method[0]["test"]:
+            ax = vacuity_histogram(of_method, panel_axes())
+            yield _panel(f"{title}: vacuity", ax, f"{title}: histogram of vacuity", f"vac-{i}")
+        ax = confidence_histogram(of_method, panel_axes())
+        yield _panel(f"{title}: confidence", ax, f"{title}: histogram of confidence", f"con-{i}")
+
+
+def toy_panel(rows: Sequence[Mapping[str, Any]]) -> Panel:
+    """Vacuity of training points against nu."""
+    ax = toy_vacuity.plot(rows, panel_axes())
+    return _panel("Vacuity against nu", ax, "Vacuity at training points against nu", "toy")
+
+
+_TITLES = {"auroc": "AUROC", "brier_id": "Brier, known classes", "brier_ood": "Brier, foreign sets"}
+
+
+def _curves(ax: Axes, x: np.ndarray, lines: Sequence[Line], kind: str, ood: Sequence[str]) -> None:
+    """A curve for each set that the metric is measured on, the paper's points as crosses."""
+    sets = {0: kind} if kind == "brier_id" else {i + 1: f"{kind}/{s}" for i, s in enumerate(ood)}
+    for i, name in sets.items():
+        cells = [line.cells[name] for line in lines]
+        style: dict[str, Any] = {
+            "color": COLORS[i % 4],
+            "linestyle": LINES[i % 4],
+            "marker": _MARKS[i % 4],
+        }
+        ax.errorbar(
+            x, [c.mean for c in cells], [c.sd for c in cells], markersize=4, linewidth=1.6, **style
+        )
+        there = [(a, c.paper.mean) for a, c in zip(x, cells, strict=True) if c.paper]
+        if there:
+            ax.plot(*zip(*there, strict=True), "x", color=COLORS[i % 4], markersize=8)
+
+
+def _panel(title: str, ax: Axes, alt: str, name: str) -> Panel:
+    return Panel(title, svg(ax.figure.get_figure(root=True), alt, name))

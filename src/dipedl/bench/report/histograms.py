@@ -1,0 +1,94 @@
+"""Confidence and vacuity of known and foreign images, as histograms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import expit
+
+from ..results.store import Arrays
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["confidence", "confidence_histogram", "vacuity", "vacuity_histogram"]
+
+
+def confidence(runs: Iterable[Arrays]) -> dict[str, np.ndarray]:
+    """Largest mean class probability by set, of all runs together.
+
+    Parameters
+    ----------
+    runs : iterable of dict
+        Arrays of a method for each seed, see `dipedl.bench.load_arrays`.
+
+    Returns
+    -------
+    dict of str to ndarray
+        "test", then each OOD set by its name; all seeds after one another.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dipedl.bench.report.histograms import confidence
+    >>> run = {"test": {"probabilities": np.array([[0.9, 0.1], [0.5, 0.5]])}}
+    >>> confidence([run, run])
+    {'test': array([0.9, 0.5, 0.9, 0.5])}
+    """
+    return _pooled(runs, lambda named: np.asarray(named["probabilities"].max(axis=1)))
+
+
+def vacuity(runs: Iterable[Arrays]) -> dict[str, np.ndarray]:
+    """Vacuity by set, of all runs together, for methods that keep their log-evidence.
+
+    With the prior of ones it is ``k / (k + c) = sigmoid(log k - log c)``, c the evidence.
+
+    Raises
+    ------
+    LookupError
+        If a run holds no log-evidence.
+    """
+    return _pooled(runs, _vacuity)
+
+
+def confidence_histogram(runs: Iterable[Arrays], ax: Axes | None = None) -> Axes:
+    """Histogram of `confidence`, one outline a set; both ends of the axis are stretched."""
+    return _drawn(confidence(runs), "confidence", ax)
+
+
+def vacuity_histogram(runs: Iterable[Arrays], ax: Axes | None = None) -> Axes:
+    """Histogram of `vacuity`, one outline a set; both ends of the axis are stretched."""
+    return _drawn(vacuity(runs), "vacuity", ax)
+
+
+def _vacuity(named: Mapping[str, np.ndarray]) -> np.ndarray:
+    if "log_evidence" not in named:
+        raise LookupError(
+            f"arrays must hold log_evidence for a vacuity, got {sorted(named)}; use DIP-EDL"
+        )
+    k = named["probabilities"].shape[1]
+    return np.asarray(expit(np.log(k) - named["log_evidence"]))
+
+
+def _pooled(
+    runs: Iterable[Arrays], read: Callable[[Mapping[str, np.ndarray]], np.ndarray]
+) -> dict[str, np.ndarray]:
+    found: dict[str, list[np.ndarray]] = {}
+    for arrays in runs:
+        for split, named in arrays.items():
+            if split == "test" or split.startswith("ood/"):
+                found.setdefault(split.removeprefix("ood/"), []).append(read(named))
+    order = sorted(found, key=lambda name: name != "test")
+    return {name: np.concatenate(found[name]) for name in order}
+
+
+def _drawn(sets: Mapping[str, np.ndarray], what: str, ax: Axes | None) -> Axes:
+    from ...plots import uncertainty_histogram
+    from ..tables.formatting import set_title
+
+    titled = {set_title("" if name == "test" else name): v for name, v in sets.items()}
+    ax = uncertainty_histogram(titled, log_odds=True, legend=ax is None, ax=ax)
+    ax.set_xlabel(f"{what} (both ends stretched)")
+    return ax

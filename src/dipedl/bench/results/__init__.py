@@ -1,0 +1,1 @@
+"""Rows with receipts, and the store they lie in."""

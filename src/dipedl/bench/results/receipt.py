@@ -1,0 +1,77 @@
+"""What a number depends on, written beside it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import subprocess
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from ... import __version__
+
+__all__ = ["config_hash", "receipt"]
+
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "zuko")
+
+
+def config_hash(config: Mapping[str, Any]) -> str:
+    """Twelve hex digits of the SHA-256 of a configuration; the order of its keys is no matter."""
+    text = json.dumps(config, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def receipt() -> dict[str, Any]:
+    """Versions, commit, device and the time of now."""
+    return {
+        "versions": dict(_versions()),
+        "commit": _commit(),
+        "device": _device(),
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+@cache
+def _versions() -> tuple[tuple[str, str], ...]:
+    found = [("dipedl", __version__), ("python", platform.python_version())]
+    for package in _PACKAGES:
+        try:
+            found.append((package, version(package)))
+        except PackageNotFoundError:
+            continue
+    return tuple(found)
+
+
+@cache
+def _commit() -> str | None:
+    """Commit of the source tree that runs, with a mark if it was changed; None if installed."""
+    folder = Path(__file__).parent
+    described = _git(folder, "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*")
+    tracked = _git(folder, "ls-files", "--error-unmatch", Path(__file__).name)
+    return described if tracked else None
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", *arguments], cwd=folder, capture_output=True, text=True, timeout=10
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() or None if done.returncode == 0 else None
+
+
+@cache
+def _device() -> str:
+    """CPU model and number of cores; the GPU stands in the receipt of what ran on it."""
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    names = [line.partition(": ")[2] for line in lines if line.startswith("model name")]
+    if names:
+        return f"{len(names)} x {names[0]}"
+    return platform.processor() or platform.machine()

@@ -1,0 +1,75 @@
+"""How long things will take, going by how long they took with other seeds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+
+from ..results.store import Store
+from ..spec.plan import Part
+
+__all__ = ["Clock", "duration", "seldom"]
+
+
+class Clock:
+    """The budget of a run, and estimates from the receipts of its store.
+
+    Parameters
+    ----------
+    store : Store
+        Whose receipts say how long each part took.
+    budget : float or None
+        Seconds from now; None is no limit.
+    """
+
+    def __init__(self, store: Store, budget: float | None) -> None:
+        if budget is not None and budget <= 0:
+            raise ValueError(f"budget must be > 0 seconds, got {budget!r}")
+        self.store = store
+        self.end = None if budget is None else time.monotonic() + budget
+
+    def expected(self, part: Part) -> float | None:
+        """Seconds that a part will probably take; None if no seed of it was timed."""
+        seconds = [r["elapsed"] for r in self.store.receipts(part.name, part.digest)]
+        return sum(seconds) / len(seconds) if seconds else None
+
+    def too_late(self, part: Part) -> bool:
+        """Whether the part will probably not be finished within the budget.
+
+        One that can pause need not be: it may begin while there is time.
+        """
+        if self.end is None:
+            return False
+        needed = 0.0 if part.can_pause else self.expected(part) or 0.0
+        return time.monotonic() + needed > self.end
+
+    def remaining(self, parts: Iterable[Part]) -> str:
+        """A phrase on how long these parts will take."""
+        seconds = [self.expected(part) for part in parts]
+        known = [s for s in seconds if s is not None]
+        if not seconds:
+            return "nothing more to train"
+        untimed = len(seconds) - len(known)
+        words = [f"about {duration(sum(known))} to go"] * bool(known)
+        return ", and ".join(words + [f"{untimed} parts not timed yet"] * bool(untimed))
+
+
+def seldom(say: Callable[[str], None], prefix: str, pause: float = 20.0) -> Callable[[str], None]:
+    """`say` with a prefix, that leaves out what comes less than `pause` seconds after the last."""
+    last = time.monotonic()
+
+    def spoken(text: str) -> None:
+        nonlocal last
+        if time.monotonic() - last >= pause:
+            last = time.monotonic()
+            say(prefix + text)
+
+    return spoken
+
+
+def duration(seconds: float) -> str:
+    """Seconds for readers: 8.1 s, 4 min, 2 h 05 min."""
+    if seconds < 90:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"

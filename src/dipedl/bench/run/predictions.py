@@ -1,0 +1,111 @@
+"""What a trained part is asked, split by split: the arrays that everything else derives from."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.special import softmax
+
+from ..results.scores import OOD_PREFIX
+
+__all__ = ["Costs", "classifier_arrays", "density_arrays", "method_arrays"]
+
+Arrays = dict[str, dict[str, np.ndarray]]
+Splits = Mapping[str, np.ndarray]
+
+
+class Costs:
+    """Wall and CPU seconds by step, "train" and "score"."""
+
+    def __init__(self) -> None:
+        self.seconds = {"train": 0.0, "score": 0.0}
+        self.cpu_seconds = {"train": 0.0, "score": 0.0}
+
+    @contextmanager
+    def of(self, step: str) -> Iterator[None]:
+        """Add what passes inside to a step."""
+        wall, cpu = time.perf_counter(), time.process_time()
+        yield
+        self.seconds[step] += time.perf_counter() - wall
+        self.cpu_seconds[step] += time.process_time() - cpu
+
+
+def classifier_arrays(model: Any, X: Splits, costs: Costs) -> Arrays:
+    """Probabilities of every split, and logits and features if the classifier gives them."""
+    found: Arrays = {}
+    from_logits = _softmax_of_logits(model, next(iter(X.values()))[:64])
+    for split, rows in X.items():
+        ask = model.logits if from_logits else model.predict_proba
+        answer = _asked(ask, rows, costs, split)
+        found[split] = (
+            {"logits": answer, "probabilities": softmax(answer, axis=1)}
+            if from_logits
+            else {"probabilities": answer}
+        )
+        if hasattr(model, "transform"):
+            # Not counted: a network gives its features in the same pass.
+            found[split]["features"] = np.asarray(model.transform(rows), dtype=np.float32)
+    return found
+
+
+def density_arrays(model: Any, X: Splits, costs: Costs) -> Arrays:
+    """Log-density of every split, in nats."""
+    return {
+        split: {"log_density": _asked(model.score_samples, rows, costs, split)}
+        for split, rows in X.items()
+    }
+
+
+def method_arrays(model: Any, X: Splits, costs: Costs, kind: str | None = None) -> Arrays:
+    """Probabilities and uncertainty of every split; of evidential methods the concentration too."""
+    options = {} if kind is None else {"kind": kind}
+    found: Arrays = {}
+    for split, rows in X.items():
+        # Not counted: where a method needs the whole network for its uncertainty, its
+        # probabilities come out of the same pass.
+        named = _probabilities(model, rows)
+        named["uncertainty"] = _asked(partial(model.uncertainty, **options), rows, costs, split)
+        found[split] = named
+    return found
+
+
+def _probabilities(model: Any, rows: np.ndarray) -> dict[str, np.ndarray]:
+    if not hasattr(model, "predict_dirichlet"):
+        return {"probabilities": np.asarray(model.predict_proba(rows), dtype=np.float64)}
+    dirichlet = model.predict_dirichlet(rows)
+    named = {
+        "probabilities": np.asarray(dirichlet.mean),
+        "concentration": np.asarray(dirichlet.concentration),
+    }
+    if dirichlet.log_evidence is not None:
+        named["log_evidence"] = np.asarray(dirichlet.log_evidence)
+    return named
+
+
+def _softmax_of_logits(model: Any, few: np.ndarray) -> bool:
+    """Whether probabilities are the softmax of the logits: one pass instead of two then."""
+    if not hasattr(model, "logits"):
+        return False
+    return np.allclose(softmax(model.logits(few), axis=1), model.predict_proba(few), atol=1e-5)
+
+
+def _asked(
+    ask: Callable[[np.ndarray], Any], rows: np.ndarray, costs: Costs, split: str
+) -> np.ndarray:
+    with _counted(costs, split):
+        return np.asarray(ask(rows), dtype=np.float64)
+
+
+@contextmanager
+def _counted(costs: Costs, split: str) -> Iterator[None]:
+    """Seconds to score are those of the test set and the OOD sets."""
+    if split == "test" or split.startswith(OOD_PREFIX):
+        with costs.of("score"):
+            yield
+    else:
+        yield

@@ -1,0 +1,85 @@
+"""Runs a job in a process of its own and reports how it ended."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any, Protocol
+
+from .worker import run_job
+
+__all__ = ["Outcome", "run_in_process"]
+
+_PRELOADED = ("dipedl.bench.run.preload",)
+
+
+class Placed(Protocol):
+    """A job, which can be pickled; `where` says file and key of what it trains, for errors."""
+
+    @property
+    def where(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a job ended: "done"; or "paused", "data", "space", "failed", "killed", with a message."""
+
+    kind: str
+    message: str = ""
+
+
+def run_in_process(
+    job: Placed, say: Callable[[str], None], run: Callable[[Any, Connection], None] = run_job
+) -> Outcome:
+    """Run the job in a new process, by the function `run`; `say` gets its progress.
+
+    The process dies with this one, however that ends. In a script of your own, the call that leads
+    here must stand below ``if __name__ == "__main__":``, as with every use of `multiprocessing`.
+    """
+    context = _context()
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=run, args=(job, theirs))
+    process.start()
+    theirs.close()
+    try:
+        last = _followed(ours, say)
+        process.join()
+    finally:
+        if process.is_alive():
+            process.kill()
+            process.join()
+        ours.close()
+    return last or _killed(process.exitcode, job)
+
+
+def _context() -> Any:
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(list(_PRELOADED))
+    return context
+
+
+def _followed(pipe: Connection, say: Callable[[str], None]) -> Outcome | None:
+    """What the process says last; None if it ended without a word."""
+    while True:
+        try:
+            kind, message = pipe.recv()
+        except (EOFError, OSError):
+            return None
+        if kind != "progress":
+            return Outcome(kind, message)
+        say(message)
+
+
+def _killed(exitcode: int | None, job: Placed) -> Outcome:
+    if exitcode == -signal.SIGKILL:
+        return Outcome(
+            "killed",
+            "its process was killed, most likely because the machine ran out of memory; lower "
+            f"training.batch_size of {job.where}, or the rows by the profile's limit",
+        )
+    return Outcome("killed", f"its process ended without a word, exit code {exitcode}")

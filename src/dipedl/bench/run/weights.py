@@ -1,0 +1,45 @@
+"""The weights of a trained network, kept beside its answers, and the network made of them again.
+
+Some methods need more of a shared network than its answers: passes with dropout, other layers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+__all__ = ["restored", "weights_of"]
+
+
+def weights_of(model: Any) -> dict[str, np.ndarray] | None:
+    """Arrays of a network classifier of `dipedl.nn`, by name; None for any other classifier."""
+    if not hasattr(model, "module_") or not hasattr(model, "_build"):
+        return None
+    state = model.module_.state_dict()
+    # contiguous: safetensors writes memory as it lies, and these may be channels-last
+    return {name: value.cpu().contiguous().numpy() for name, value in state.items()}
+
+
+def restored(network: Any, X: np.ndarray, y: np.ndarray, weights: Mapping[str, np.ndarray]) -> Any:
+    """A network classifier, fitted: with these weights in place of a training.
+
+    Parameters
+    ----------
+    network : classifier of `dipedl.nn`
+        Unfitted, with the settings it was trained with.
+    X, y : ndarray, shape (n, d) and (n,)
+        The training rows; shapes and classes are taken from them.
+    weights : mapping of str to ndarray
+        See `weights_of`.
+    """
+    import torch
+
+    from ...nn.spectral_norm import baked
+
+    network._checked(X, y, None)
+    module = baked(network._build(len(network.classes_), seed=0))
+    module.load_state_dict({name: torch.from_numpy(value) for name, value in weights.items()})
+    network.module_ = module.eval().to(network._dtype())
+    return network

@@ -1,0 +1,255 @@
+"""Trains one part in a process of its own, and leaves its arrays in the store.
+
+A process for each: its peak memory is that of the part, and running out of memory ends the part,
+not the run.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from multiprocessing import parent_process
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..results.receipt import receipt
+from ..results.scores import score
+from ..results.store import Store
+from ..spec.build import accepts, build
+from .inputs import DataError, inputs_of
+from .predictions import Arrays, Costs, classifier_arrays, density_arrays, method_arrays
+from .weights import weights_of
+
+__all__ = ["FATAL", "PAUSED", "DataError", "Job", "in_process", "run_job", "train_part"]
+
+#: Kinds of failure after which no other part can succeed either.
+FATAL = ("data", "space")
+#: A training that stopped in time, with a checkpoint to go on from.
+PAUSED = "paused"
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One part to train; everything a process needs to know, and nothing that cannot be pickled.
+
+    `below` holds name and hash of the trained parts below it by role, `tables` their class and
+    arguments; `deadline` is a time of ``time.monotonic()``, which processes share.
+    """
+
+    root: str
+    suite: str
+    profile: str
+    role: str
+    name: str
+    digest: str
+    seed: int
+    table: dict[str, Any]
+    where: str
+    data: dict[str, Any]
+    below: dict[str, tuple[str, str]]
+    tables: dict[str, dict[str, Any]] = field(default_factory=dict)
+    sees: str = "answers"
+    statistics: str = "train"
+    uncertainty: str | None = None
+    data_dir: str | None = None
+    deadline: float | None = None
+
+    @property
+    def store(self) -> Store:
+        """Where the arrays go."""
+        return Store(self.root, self.suite, self.profile)
+
+    @property
+    def checkpoint(self) -> Path:
+        """Where a training leaves its state, so that it goes on after a kill."""
+        folder = self.store.arrays_folder(self.name, self.digest, self.seed)
+        return folder.with_name(f".{folder.name}.training") / "checkpoint"
+
+    def forget(self) -> None:
+        """Remove the state of the training."""
+        shutil.rmtree(self.checkpoint.parent, ignore_errors=True)
+
+
+def run_job(job: Job, pipe: Connection) -> None:
+    """Entry of the process: train, and say "done", or what went wrong."""
+    in_process(pipe, lambda say: train_part(job, say))
+
+
+def in_process(pipe: Connection, work: Callable[[Say], str | None]) -> None:
+    """Do the work of a process, and say "done" with what it gives, or what went wrong."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_die_with_parent, daemon=True).start()
+    try:
+        last = work(lambda text: pipe.send(("progress", text)))
+    except BaseException as error:
+        pipe.send((_kind(error), _message(error)))
+    else:
+        pipe.send(("done", last or ""))
+    finally:
+        pipe.close()
+
+
+def train_part(job: Job, say: Say = lambda text: None) -> None:
+    """Train the part of a job, ask it about every split, and store its arrays and its receipt."""
+    start = time.perf_counter()
+    if job.data_dir is not None:
+        os.environ["DIPEDL_DATA"] = job.data_dir
+    X, y, given = inputs_of(job)
+    costs = Costs()
+    table = job.table
+    model = build(table["estimator"], table["arguments"], job.where, random_state=job.seed, **given)
+    job.checkpoint.parent.mkdir(parents=True, exist_ok=True)
+    resumed = any(job.checkpoint.parent.iterdir())
+    with costs.of("train"):
+        _fit(model, job, X, y, say)
+    _count_earlier_epochs(model, costs)
+    arrays = _answers(model, job, X, costs)
+    for split, labels in y.items():
+        if split in arrays:
+            arrays[split]["y"] = labels
+    if job.role == "method":
+        score(arrays)  # what cannot be scored must not be stored
+    sizes = {split: len(rows) for split, rows in X.items()}
+    receipt = _receipt(model, costs, sizes, time.perf_counter() - start)
+    network = weights_of(model) if job.role == "classifier" else None
+    receipt["resumed"] = resumed
+    job.store.save_arrays(job.name, job.digest, job.seed, arrays, receipt, network)
+    job.forget()
+
+
+def _fit(
+    model: Any,
+    job: Job,
+    X: Mapping[str, np.ndarray],
+    y: Mapping[str, np.ndarray],
+    say: Say,
+) -> None:
+    held = (X["validation"], y["validation"])
+    learned = job.statistics == "validation"
+    whole = learned and job.sees == "pixels"
+    options = {
+        # a density has no labels to validate with
+        "validation": X["validation"] if job.role == "density" else held,
+        "checkpoint": job.checkpoint,
+        "deadline": job.deadline,
+        "progress": lambda report: say(_progress_text(report)),
+    }
+    # the density is fitted too: held-out rows say which
+    options |= {"calibration": held} if whole else {}
+    taken = {name: value for name, value in options.items() if accepts(model.fit, name)}
+    model.fit(X["train"], y["train"], **taken)
+    if learned and not whole:
+        model.calibrate(X["validation"], y["validation"])
+
+
+def _answers(model: Any, job: Job, X: Mapping[str, np.ndarray], costs: Costs) -> Arrays:
+    if job.role == "classifier":
+        return classifier_arrays(model, X, costs)
+    if job.role == "density":
+        return density_arrays(model, X, costs)
+    asked = {split: rows for split, rows in X.items() if split != "train"}
+    return method_arrays(model, asked, costs, job.uncertainty)
+
+
+def _count_earlier_epochs(model: Any, costs: Costs) -> None:
+    """A resumed training took as long as all its epochs did, not only those of this process."""
+    histories = (getattr(m, "history_", None) for m in getattr(model, "members_", [model]))
+    epochs = sum(sum(getattr(history, "seconds", ())) for history in histories)
+    missing = epochs - costs.seconds["train"]
+    if missing > 0:
+        costs.cpu_seconds["train"] *= 1 + missing / max(costs.seconds["train"], 1e-9)
+        costs.seconds["train"] += missing
+
+
+def _receipt(model: Any, costs: Costs, sizes: Mapping[str, int], elapsed: float) -> dict[str, Any]:
+    return {
+        "seconds": {step: round(s, 3) for step, s in costs.seconds.items()},
+        "cpu_seconds": {step: round(s, 3) for step, s in costs.cpu_seconds.items()},
+        "elapsed": round(elapsed, 3),
+        "peak_memory_mb": round(_peak_memory_mb(), 1),
+        **_gpu(),
+        "forward_passes": _forward_passes(model),
+        "n_parameters": _n_parameters(model),
+        "n": dict(sizes),
+        "load": round(os.getloadavg()[0], 2),
+        **receipt(),
+    }
+
+
+def _peak_memory_mb() -> float:
+    """Largest resident memory of this process, libraries and data set included."""
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**20 if sys.platform == "darwin" else 2**10)
+
+
+def _gpu() -> dict[str, Any]:
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_available() or not torch.cuda.is_initialized():
+        return {}
+    peak = torch.cuda.max_memory_allocated() / 2**20
+    return {"gpu": torch.cuda.get_device_name(), "peak_gpu_memory_mb": round(peak, 1)}
+
+
+def _forward_passes(model: Any) -> int:
+    """How often a network is asked for one answer."""
+    if hasattr(model, "members_"):
+        return len(model.members_)
+    return int(model.n_samples) if hasattr(model, "sample_proba") else 1
+
+
+def _n_parameters(model: Any) -> int | None:
+    """Trained numbers of the networks in it; None if it has none of its own."""
+    if getattr(model, "network", None) is not None:
+        # the part below it, which is counted there
+        return None
+    networks = [
+        value
+        for member in getattr(model, "members_", [model])
+        for value in vars(member).values()
+        if hasattr(value, "named_parameters")
+    ]
+    return sum(p.numel() for module in networks for p in module.parameters()) or None
+
+
+def _progress_text(report: Mapping[str, Any]) -> str:
+    left = round(report["seconds_left"])
+    return f"epoch {report['epoch']}/{report['epochs']}, loss {report['loss']:.4g}, {left} s left"
+
+
+def _kind(error: BaseException) -> str:
+    if isinstance(error, DataError):
+        return "data"
+    # by name: the class comes with torch, which not every part needs
+    if type(error).__name__ == "TrainingPaused":
+        return PAUSED
+    space = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return "space" if space else "failed"
+
+
+def _message(error: BaseException) -> str:
+    if _kind(error) == "space":
+        return str(error.args[-1])
+    plain = _kind(error) in ("data", PAUSED)
+    return str(error) if plain else f"{type(error).__name__}: {error}"
+
+
+def _die_with_parent() -> None:
+    """End this process when the run that started it is gone, even if that was killed."""
+    parent = parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)

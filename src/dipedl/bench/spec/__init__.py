@@ -1,0 +1,1 @@
+"""Suites: read from TOML, planned, and built into estimators."""

@@ -1,0 +1,271 @@
+"""What is to be trained: methods of a suite, completed by a profile, and the parts below them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..results.receipt import config_hash
+from .build import accepts, build, class_of, described, transformer_of
+from .names import refuse_unknown
+from .suite import Method, Profile, Suite, checked_method, chosen_ood
+
+__all__ = ["MethodPart", "Part", "data_config", "merged", "plan"]
+
+#: Raised when stored arrays change their meaning, so that none of an older kind are taken for new.
+_FORMAT = 1
+#: Own key of a density: what it sees.
+_SEES = ("pixels", "network")
+
+Table = dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Something that is trained once a seed: a classifier, a density or a method.
+
+    Attributes
+    ----------
+    role : {"classifier", "density", "method"}
+        What it is.
+    name : str
+        Name of its folder.
+    where : str
+        File and key it comes from, for errors.
+    table : dict
+        "estimator", the name of the class, and its "arguments".
+    config : dict
+        Everything its arrays depend on, data and parts below included.
+    below : dict of str to Part
+        By role, what has to be trained before it.
+    """
+
+    role: str
+    name: str
+    where: str
+    table: Table
+    config: Table
+    below: Mapping[str, Part]
+
+    @property
+    def can_pause(self) -> bool:
+        """Whether its training can stop at a deadline and go on later."""
+        return accepts(class_of(self.table["estimator"], self.where).fit, "deadline")
+
+    @property
+    def digest(self) -> str:
+        """Hash of the config: equal parts of two methods are trained once."""
+        return config_hash(self.config)
+
+
+@dataclass(frozen=True, eq=False)
+class MethodPart(Part):
+    """A method; `spec` is its entry in the suite."""
+
+    spec: Method
+
+
+def plan(
+    suite: Suite,
+    profile: str,
+    methods: Iterable[str],
+    where: str,
+    ood: Sequence[str] | None = None,
+) -> list[MethodPart]:
+    """The chosen methods with all parts below them, checked: every class exists and takes its keys.
+
+    `ood` says which sets are looked at; default: all of the profile, of alternatives the first.
+
+    Raises
+    ------
+    ValueError
+        If a class or an argument is unknown or a value is refused; the message names file and key.
+    ImportError
+        If the package of a class is missing.
+    """
+    setting = suite.profile(profile)
+    data = data_config(suite, setting, ood)
+    return [_method(suite, setting, name, data, where) for name in methods]
+
+
+def data_config(suite: Suite, profile: Profile, ood: Sequence[str] | None = None) -> Table:
+    """What `dipedl.bench.data.splits.make_splits` is given; plain values."""
+    return {
+        "dataset": profile.dataset,
+        "ood": list(chosen_ood(suite, profile) if ood is None else ood),
+        "validation_fraction": suite.validation_fraction,
+        "limit": profile.limit.model_dump(),
+        **({"shifted": list(profile.shifted)} if profile.shifted else {}),
+    }
+
+
+def _method(suite: Suite, profile: Profile, name: str, data: Table, where: str) -> MethodPart:
+    place = f"{where}: methods.{name}"
+    own = tuple(Method.model_fields)
+    table = _completed(suite.methods[name], profile.methods.get(name, {}), own, profile)
+    spec = checked_method(table, place)
+    below: dict[str, Part] = {}
+    if spec.classifier is not None:
+        below["classifier"] = _classifier(suite, profile, spec.classifier, data, place)
+    if spec.density is not None:
+        below["density"] = _density(suite, profile, spec.density, below, data, place)
+    _check_method(spec, below, place)
+    made = {"estimator": spec.estimator, "arguments": spec.arguments}
+    config = _config(made, data, below, place) | _choices(spec)
+    return MethodPart("method", name, place, made, config, below, spec)
+
+
+def _check_method(spec: Method, below: Mapping[str, Part], where: str) -> None:
+    model = build(spec.estimator, spec.arguments, where)
+    if "density" in below and "classifier" not in below:
+        raise ValueError(f"{where}: a method with a density needs a classifier too; name one")
+    if spec.sees == "pixels" and set(below) != {"classifier"}:
+        raise ValueError(
+            f"{where}.sees: 'pixels' needs a classifier, and no density; got {sorted(below)}"
+        )
+    taken = "network" if spec.sees == "pixels" and accepts(type(model), "network") else "estimator"
+    for role, argument in (("classifier", taken), ("density", "density")):
+        if role in below and not accepts(type(model), argument):
+            raise ValueError(f"{where}.{role}: {spec.estimator} takes no {role}; leave the key out")
+    learns = accepts(model.fit, "calibration") if spec.sees == "pixels" else False
+    if spec.statistics == "validation" and not (learns or hasattr(model, "calibrate")):
+        raise ValueError(f"{where}.statistics: {spec.estimator} takes no statistics")
+    if spec.uncertainty is not None and not accepts(model.uncertainty, "kind"):
+        raise ValueError(f"{where}.uncertainty: {spec.estimator} has one kind only")
+
+
+def _choices(spec: Method) -> Table:
+    """Own keys of a method that its answers depend on, where they differ from the defaults."""
+    names = ("sees", "statistics", "uncertainty")
+    chosen = {name: getattr(spec, name) for name in names}
+    return {k: v for k, v in chosen.items() if v != Method.model_fields[k].default}
+
+
+def _classifier(
+    suite: Suite, profile: Profile, given: str | Table, data: Table, where: str
+) -> Part:
+    name, table, place = _found(given, "classifiers", ("estimator",), suite, profile, where)
+    return Part("classifier", name, place, table, _config(table, data, {}, place), {})
+
+
+def _density(
+    suite: Suite,
+    profile: Profile,
+    given: str | Table,
+    below: Mapping[str, Part],
+    data: Table,
+    where: str,
+) -> Part:
+    own = ("estimator", "features")
+    name, table, place = _found(given, "densities", own, suite, profile, where)
+    sees = table.pop("features", "pixels")
+    if isinstance(sees, Mapping):
+        transformer = transformer_of(sees, f"{place}.features", estimator=None)
+        of_network = accepts(type(transformer), "estimator")
+        table["features"] = dict(sees)
+        sees = "network" if of_network else "pixels"
+    elif sees not in _SEES:
+        raise ValueError(
+            f"{place}.features: must be one of {list(_SEES)}, or a table that names a transformer "
+            f'of pixels, such as {{ name = "LogitPixels" }}; got {sees!r}'
+        )
+    if sees == "network" and "classifier" not in below:
+        raise ValueError(
+            f"{place}.features: 'network' needs a classifier; give {where} one, or write 'pixels'"
+        )
+    network = {"classifier": below["classifier"]} if sees == "network" else {}
+    return Part("density", name, place, table, _config(table, data, network, place), network)
+
+
+def _found(
+    given: str | Table,
+    section: str,
+    own: tuple[str, ...],
+    suite: Suite,
+    profile: Profile,
+    where: str,
+) -> tuple[str, Table, str]:
+    """Name, completed table and place of a part that is given by name or in place."""
+    known: dict[str, Table] = getattr(suite, section)
+    if isinstance(given, Mapping):
+        name, table, over, place = "", dict(given), {}, f"{where}.{section}"
+    else:
+        try:
+            refuse_unknown(section, [given], known)
+        except ValueError as error:
+            raise ValueError(f"{where}: {error}") from None
+        name, table, over = given, known[given], getattr(profile, section).get(given, {})
+        place = f"{where.partition(':')[0]}: {section}.{given}"
+    completed = _completed(table, over, own, profile)
+    if not isinstance(completed.get("estimator"), str):
+        raise ValueError(f'{place}: a table must say its class, such as estimator = "GDADensity"')
+    return name or completed["estimator"], completed, place
+
+
+def _config(table: Table, data: Table, below: Mapping[str, Part], where: str) -> Table:
+    """Every setting, those that the suite leaves at their defaults too."""
+    made = build(table["estimator"], table["arguments"], where)
+    rest = {key: value for key, value in table.items() if key not in ("estimator", "arguments")}
+    settings = {**rest, "estimator": table["estimator"], "arguments": described(made)["settings"]}
+    parts = {role: {"name": part.name, **part.config} for role, part in below.items()}
+    return {
+        "format": _FORMAT,
+        "data": data,
+        **_plain(settings),
+        **({"below": parts} if parts else {}),
+    }
+
+
+def _completed(table: Table, over: Table, own: tuple[str, ...], profile: Profile) -> Table:
+    """The suite's table with the profile's: its training everywhere, then its own for this one."""
+    base = _with_training(_gathered(table, own), profile.training)
+    return merged(base, _gathered(over, own))
+
+
+def _gathered(table: Table, own: tuple[str, ...]) -> Table:
+    """The same with all keys but its own under "arguments", where they may stand already."""
+    rest = {k: v for k, v in table.items() if k not in own and k != "arguments"}
+    kept = {k: v for k, v in table.items() if k in own and k != "arguments"}
+    return {**kept, "arguments": {**rest, **table.get("arguments", {})}}
+
+
+def _with_training(table: Table, training: Table) -> Table:
+    changed: Table = {}
+    for key, value in table.items():
+        if key == "training":
+            changed[key] = merged(value, training)
+        else:
+            changed[key] = _with_training(value, training) if isinstance(value, dict) else value
+    return changed
+
+
+def merged(base: Table, over: Table) -> Table:
+    """`over` on top of `base`, key by key; a table that names another class replaces the old."""
+    if any(isinstance(over.get(k), str) and over[k] != base.get(k) for k in ("name", "estimator")):
+        kept = {k: v for k, v in base.items() if k in ("title", "note")}
+        return {**kept, **over}
+    found = dict(base)
+    for key, value in over.items():
+        old = base.get(key)
+        both = isinstance(old, dict) and isinstance(value, dict)
+        found[key] = merged(old, value) if both else value  # type: ignore[arg-type]
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """Tuples as lists: what a config looks like after it was written as JSON and read again."""
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def trained_parts(method: MethodPart) -> Iterator[Part]:
+    """The method and all below it, each after what it needs."""
+    yield from _in_order(method)
+
+
+def _in_order(part: Part) -> Iterator[Part]:
+    for below in part.below.values():
+        yield from _in_order(below)
+    yield part

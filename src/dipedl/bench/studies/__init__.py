@@ -1,0 +1,1 @@
+"""Ablation, sweeps and toy experiments."""

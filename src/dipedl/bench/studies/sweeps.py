@@ -1,0 +1,155 @@
+"""Ablation, gamma and sigma as lines of tables, out of what a run has kept; nothing is trained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..results.paper import published
+from ..results.parts import Parts
+from ..results.store import Arrays, Store
+from ..tables.cells import Cell, cell_over_seeds
+from ..tables.table import Line, latest
+from .ablation import CONFIGURATIONS, ablation, float32_ranking
+from .gamma_sweep import gamma_sweep
+from .sigma_corruption import sigma_corruption
+
+__all__ = [
+    "ablation_lines",
+    "float32_lines",
+    "gamma_lines",
+    "parts_from_arrays",
+    "sigma_lines",
+    "stored_parts",
+]
+
+Scores = Mapping[str, float]
+
+
+def stored_parts(store: Store, method: str = "dip-edl") -> dict[int, Parts]:
+    """What a run has kept of a density-informed method, by seed.
+
+    Parameters
+    ----------
+    store : Store
+        Results of a suite and profile.
+    method : str, default="dip-edl"
+        A method with a classifier and a density below it.
+
+    Raises
+    ------
+    LookupError
+        If there is no row of the method, or it has no such parts.
+    """
+    rows = [row for row in latest(store.rows()) if row["method"] == method]
+    if not rows:
+        raise LookupError(
+            f"no row of method {method!r} in {str(store.folder)!r}; run it first: "
+            f"dipedl bench run {store.suite} --methods {method} --profile {store.profile}"
+        )
+    if "classifier" not in rows[0]["parts"]:
+        raise LookupError(
+            f"method must be one with a classifier and a density, such as 'dip-edl', got {method!r}"
+        )
+    return {row["seed"]: _parts(store, row) for row in rows}
+
+
+def _parts(store: Store, row: Mapping[str, Any]) -> Parts:
+    gamma = float(row["config"]["arguments"].get("gamma", 1.0))
+    return parts_from_arrays(store.arrays_of(row), store.arrays_of(row, "classifier"), gamma)
+
+
+def parts_from_arrays(method: Arrays, classifier: Arrays, gamma: float = 1.0) -> Parts:
+    """Classifier's probabilities and normalised log-density out of stored arrays.
+
+    z is the stored log-evidence less ``log(n gamma)``, whatever normaliser it went through.
+
+    Parameters
+    ----------
+    method, classifier : dict
+        Split -> name -> array, see `dipedl.bench.load_arrays`.
+    gamma : float, default=1.0
+        With which the method was run.
+
+    Raises
+    ------
+    LookupError
+        If the method has no log-evidence, or the classifier no training rows.
+    """
+    if "log_evidence" not in method["test"] or "train" not in classifier:
+        raise LookupError(
+            "arrays must hold log_evidence of the method and training rows of its classifier, got "
+            f"{sorted(method['test'])} and the splits {sorted(classifier)}; use DIP-EDL"
+        )
+    n = len(classifier["train"]["probabilities"])
+    names = {s: s.removeprefix("ood/") for s in method if s == "test" or s.startswith("ood/")}
+    shift = np.log(n) + np.log(gamma)
+    return Parts(
+        n=n,
+        y=method["test"]["y"],
+        proba={name: classifier[split]["probabilities"] for split, name in names.items()},
+        z={name: method[split]["log_evidence"] - shift for split, name in names.items()},
+    )
+
+
+def ablation_lines(parts: Iterable[Parts], suite: str) -> list[Line]:
+    """One line for each configuration, over seeds, beside the paper's single run."""
+    runs = [ablation(one) for one in parts]
+    return [
+        _line(c.name, f"{c.name}: {c.title}", [run[c.name] for run in runs], f"ablation_{suite}")
+        for c in CONFIGURATIONS
+    ]
+
+
+def float32_lines(parts: Sequence[Parts], suite: str) -> list[Line]:
+    """Configurations 1c and 2b ranked by vacuity in float32, beside the paper's numbers."""
+    return [
+        _line(name, title, [float32_ranking(one, n=n) for one in parts], f"ablation_{suite}")
+        for name, title, n in (("1c", "1c: classifier", False), ("2b", "2b: n × classifier", True))
+    ]
+
+
+def gamma_lines(parts: Iterable[Parts], suite: str) -> list[Line]:
+    """One line for each gamma, over seeds, beside the paper's single run."""
+    runs = [gamma_sweep(one) for one in parts]
+    return [
+        _line(f"{gamma:g}", f"{gamma:g}", [run[gamma] for run in runs], f"gamma_{suite}")
+        for gamma in runs[0]
+    ]
+
+
+def sigma_lines(parts: Iterable[Parts], suite: str) -> list[Line]:
+    """One line for each sigma, beside the paper's.
+
+    The mean is over seeds and draws. The standard deviation is that over the draws of one trained
+    model, as the paper's: the root of its mean square over seeds.
+    """
+    runs = [sigma_corruption(one) for one in parts]
+    return [
+        Line(f"{s:g}", f"{s:g}", _corrupted([run[s] for run in runs], suite, f"{s:g}"))
+        for s in runs[0]
+    ]
+
+
+def _line(name: str, title: str, runs: Sequence[Scores], table: str) -> Line:
+    paper = published(table, name)
+    cells = {
+        key: cell_over_seeds([run[key] for run in runs], paper=paper.get(key)) for key in runs[0]
+    }
+    return Line(name, title, cells)
+
+
+def _corrupted(runs: Sequence[Sequence[Scores]], suite: str, name: str) -> dict[str, Cell]:
+    paper = published(f"sigma_{suite}", name)
+    cells = {}
+    for key in runs[0][0]:
+        values = np.array([[draw[key] for draw in draws] for draws in runs])
+        cells[key] = Cell(
+            mean=float(values.mean()),
+            sd=float(np.sqrt(values.var(axis=1).mean())),
+            values=tuple(map(float, values.ravel())),
+            paper=paper.get(key),
+        )
+    return cells

@@ -1,0 +1,86 @@
+"""The two toy experiments, run once and kept beside the results, for the report."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+__all__ = ["FOLDER", "Toys", "load_toys", "run_toys"]
+
+#: Below the folder of all results; the toys belong to no suite.
+FOLDER = "toys"
+_VACUITY, _MOONS, _DRAWING = "toy_vacuity.json", "two_moons.json", "two_moons.svg"
+
+Rows = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Toys:
+    """What is there; empty where an experiment was not run.
+
+    Attributes
+    ----------
+    vacuity : list of dict
+        Rows of `dipedl.bench.studies.toy_vacuity.run`.
+    moons : list of dict
+        Rows of `dipedl.bench.studies.two_moons.rows`.
+    drawing : str
+        Its figure, inline SVG.
+    """
+
+    vacuity: Rows
+    moons: Rows
+    drawing: str
+
+
+def load_toys(root: str | os.PathLike[str]) -> Toys:
+    """What has been kept below the folder of all results."""
+    folder = Path(root) / FOLDER
+    drawing = folder / _DRAWING
+    text = drawing.read_text(encoding="utf-8") if drawing.exists() else ""
+    return Toys(_rows(folder / _VACUITY), _rows(folder / _MOONS), text)
+
+
+def run_toys(
+    root: str | os.PathLike[str], progress: Callable[[str], object] = lambda _: None, **sizes: Any
+) -> Toys:
+    """Run both experiments and keep their rows and the figure.
+
+    Parameters
+    ----------
+    root : path-like
+        Folder of all results.
+    progress : callable
+        Called with a line of text after each step.
+    **sizes
+        ``n_points`` and ``steps`` of the vacuity experiment, for tests; default: its own.
+    """
+    from . import toy_vacuity, two_moons
+
+    folder = Path(root) / FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    vacuity = toy_vacuity.run(
+        progress=lambda row: progress(f"vacuity at nu = {row['nu']:g}: {row['mean']:.4f}"), **sizes
+    )
+    (folder / _VACUITY).write_text(json.dumps(vacuity), encoding="utf-8")
+    moons = two_moons.run()
+    progress("two moons fitted")
+    (folder / _MOONS).write_text(json.dumps(two_moons.rows(moons)), encoding="utf-8")
+    (folder / _DRAWING).write_text(_drawn(two_moons.figure(moons)), encoding="utf-8")
+    return load_toys(root)
+
+
+def _drawn(figure: Any) -> str:
+    from ...demo.report.inline import svg
+
+    alt = "Vacuity, expected entropy and mutual information of EDL and DIP-EDL around two moons"
+    return str(svg(figure, alt, "moons"))
+
+
+def _rows(path: Path) -> Rows:
+    rows: Rows = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    return rows

@@ -1,0 +1,152 @@
+"""A cell of a table: what we measured, how sure that is, and what the paper prints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from ..results.paper import Published
+
+__all__ = ["Cell", "cell_over_seeds"]
+
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One number of a table.
+
+    Attributes
+    ----------
+    mean, sd : float
+        Mean and population standard deviation (ddof 0, as the paper's) of `values`.
+    values : tuple of float
+        One a seed (in the corruption table: one a seed and draw).
+    over_seeds : (low, high) or None
+        95 % t-interval of the mean over seeds; None with a single one. It covers the choice of the
+        seed, which here also chooses the split, and not that of the test images.
+    over_images : (low, high) or None
+        95 % bootstrap interval over the test images, its ends averaged over seeds. All seeds share
+        the test images, so their errors go together and averaging does not narrow them. It covers
+        the choice of the images, and not that of the seed.
+    baseline : float or None
+        The value of guessing, where that depends on the data (AUPR).
+    paper : Published or None
+        The paper's cell.
+    why : str or None
+        Why ours differs from the paper's, where somebody wrote that down.
+    """
+
+    mean: float
+    sd: float
+    values: tuple[float, ...]
+    over_seeds: Interval | None = None
+    over_images: Interval | None = None
+    baseline: float | None = None
+    paper: Published | None = None
+    why: str | None = None
+
+    @property
+    def difference(self) -> float | None:
+        """Ours minus the paper's."""
+        return None if self.paper is None else self.mean - self.paper.mean
+
+    @property
+    def differs(self) -> bool | None:
+        """Whether ours and the paper's are more than two standard deviations apart.
+
+        The standard deviation is that of the difference of one run of ours and one of theirs,
+        ``sqrt(sd_ours^2 + sd_paper^2)``; half a unit of the paper's last decimal is allowed on top,
+        for its rounding. None where the paper gives no standard deviation. With a single seed ours
+        counts as zero.
+        """
+        if self.paper is None or self.paper.sd is None:
+            return None
+        allowed = 2 * np.hypot(self.sd, self.paper.sd) + self.paper.rounding
+        return bool(abs(self.mean - self.paper.mean) > allowed)
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything, as plain values; what is not finite as text, for JSON has no such numbers."""
+        paper = self.paper and {
+            "mean": self.paper.mean,
+            "sd": self.paper.sd,
+            "decimals": self.paper.decimals,
+        }
+        return {
+            "mean": _plain(self.mean),
+            "sd": _plain(self.sd),
+            "n": len(self.values),
+            "values": [_plain(value) for value in self.values],
+            "ci95_seeds": self.over_seeds and [_plain(end) for end in self.over_seeds],
+            "ci95_images": self.over_images and [_plain(end) for end in self.over_images],
+            "baseline": self.baseline,
+            "paper": paper,
+            "difference": self.difference,
+            "differs": self.differs,
+            "why": self.why,
+        }
+
+
+def cell_over_seeds(
+    values: Sequence[float],
+    intervals: Sequence[Interval] = (),
+    *,
+    baseline: float | None = None,
+    paper: Published | None = None,
+    why: str | None = None,
+) -> Cell:
+    """A cell from one value a seed, with its intervals.
+
+    Parameters
+    ----------
+    values : sequence of float
+        One a seed, at least one.
+    intervals : sequence of (low, high)
+        Bootstrap interval of each seed, if there are any.
+    baseline, paper, why
+        See `Cell`.
+
+    Examples
+    --------
+    >>> from dipedl.bench.tables.cells import cell_over_seeds
+    >>> from dipedl.bench.results.paper import Published
+    >>> cell = cell_over_seeds([0.994, 0.996], paper=Published(0.9917, 0.0005))
+    >>> round(cell.mean, 4), round(cell.sd, 4), [round(end, 4) for end in cell.over_seeds]
+    (0.995, 0.001, [0.9823, 1.0077])
+    >>> round(cell.difference, 4), cell.differs
+    (0.0033, True)
+    """
+    data = np.asarray(values, dtype=np.float64)
+    return Cell(
+        mean=float(data.mean()),
+        # An nll is infinite where a true class got probability zero; it has no spread then.
+        sd=float(data.std()) if np.isfinite(data).all() else np.nan,
+        values=tuple(map(float, data)),
+        over_seeds=_t_interval(data),
+        over_images=_mean_ends(intervals),
+        baseline=baseline,
+        paper=paper,
+        why=why,
+    )
+
+
+def _mean_ends(intervals: Sequence[Interval]) -> Interval | None:
+    if not len(intervals):
+        return None
+    low, high = np.mean(intervals, axis=0)
+    return float(low), float(high)
+
+
+def _t_interval(data: np.ndarray) -> Interval | None:
+    if len(data) < 2 or not np.isfinite(data).all():
+        return None
+    half = stats.t.ppf(0.975, len(data) - 1) * data.std(ddof=1) / np.sqrt(len(data))
+    return float(data.mean() - half), float(data.mean() + half)
+
+
+def _plain(value: float) -> float | str:
+    return value if np.isfinite(value) else str(value)

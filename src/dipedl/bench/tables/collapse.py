@@ -1,0 +1,255 @@
+"""Methods that say one class only: as published, and in a healthy configuration, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .cells import Cell
+from .formatting import number
+from .table import Line, bench_table
+
+__all__ = ["LOST", "CollapseLine", "Regime", "collapse_grid", "collapse_lines", "collapse_summary"]
+
+#: A class is lost where a classifier finds less than this share of its rows.
+LOST = 0.1
+#: What a reader looks at: whether foreign rows are ranked at all.
+_RANKED = "auroc/stars"
+_UNSCALED = (
+    "an MLP on unscaled features: positions of extremes in 0 to 2,999 beside variances of 1e-8 "
+    "drown what tells the classes apart, and the larger class is the cheapest answer"
+)
+_STANDARDISED = "the network that all share, standardised features and a one-cycle schedule"
+_SURVIVES = (
+    "batch normalisation in every branch brings the unscaled features to one scale, which is why "
+    "a network with cross-entropy survives; rare classes still weigh little"
+)
+#: The paper's method -> what is weak in it as published, from its settings and not from these runs.
+_CAUSES = {
+    "EDL": "evidence is a ReLU of the logits: a class whose logit is negative everywhere has no "
+    "gradient and never comes back",
+    "R-EDL": _UNSCALED,
+    "Re-EDL": _UNSCALED,
+    "DAEDL": "768 features for about 607 training quasars: their covariance is singular, and "
+    "jitter alone makes it a density; besides, spectral normalisation on unscaled features",
+    "PostNet": f"{_UNSCALED}; at a learning rate of 5e-5",
+    "MC Dropout": "dropout of one half after every dense layer, on unscaled features",
+    "Deep Ensemble": _SURVIVES,
+    "DIP-EDL": f"{_SURVIVES}; its density is one Gaussian a class on 32 features, measured on the "
+    "rows it was fitted on",
+}
+_CURES = {
+    "EDL": f"exponential evidence, {_STANDARDISED}",
+    "DAEDL": f"shrunk covariances, {_STANDARDISED}",
+    "PostNet": f"a hundred times the learning rate, {_STANDARDISED}",
+}
+
+
+@dataclass(frozen=True)
+class Regime:
+    """What a method does in one configuration.
+
+    Attributes
+    ----------
+    accuracy : Cell
+        Over seeds.
+    recalls : tuple of Cell
+        Of each class, over seeds.
+    auroc : Cell or None
+        On stars, where they were scored.
+    """
+
+    accuracy: Cell
+    recalls: tuple[Cell, ...]
+    auroc: Cell | None
+
+    @property
+    def n_seeds(self) -> int:
+        """Number of seeds."""
+        return len(self.accuracy.values)
+
+    @property
+    def one_class(self) -> int:
+        """Seeds in which it says one class only: all rows of it are found, and none of others."""
+        return sum(max(r) == 1 and sum(r) == 1 for r in self._by_seed())
+
+    @property
+    def lost(self) -> int:
+        """Seeds in which it finds less than a tenth of some class."""
+        return sum(min(r) < LOST for r in self._by_seed())
+
+    @property
+    def worst(self) -> float:
+        """The smallest recall of any class in any seed."""
+        return min(min(r) for r in self._by_seed())
+
+    def _by_seed(self) -> list[tuple[float, ...]]:
+        return list(zip(*(cell.values for cell in self.recalls), strict=True))
+
+
+@dataclass(frozen=True)
+class CollapseLine:
+    """A method as published and healthy; None where there are no rows.
+
+    Attributes
+    ----------
+    method : str
+        The paper's name of it.
+    name, title : str
+        Those of the rows.
+    published, healthy : Regime or None
+        What it does in either configuration.
+    """
+
+    method: str
+    name: str
+    title: str
+    published: Regime | None
+    healthy: Regime | None
+
+    @property
+    def collapsed(self) -> bool:
+        """Whether it loses a class in any seed as published."""
+        return self.published is not None and self.published.lost > 0
+
+    @property
+    def cause(self) -> str:
+        """What is weak in it as published, by its settings; "" if nothing is known."""
+        return _CAUSES.get(self.method, "")
+
+    @property
+    def cure(self) -> str:
+        """What the healthy configuration does otherwise."""
+        return _CURES.get(self.method, _STANDARDISED)
+
+    @property
+    def says(self) -> str:
+        """What the rows show, and only that."""
+        return " ".join(filter(None, [_as_published(self), _as_healthy(self)]))
+
+
+def collapse_lines(
+    published: Iterable[Mapping[str, Any]], healthy: Iterable[Mapping[str, Any]]
+) -> tuple[CollapseLine, ...]:
+    """One line for each method of the paper that either set of rows holds.
+
+    Parameters
+    ----------
+    published, healthy : iterable of mapping
+        Rows of one profile each, on the same spectra: with features, networks and schedules as
+        published, and healthy ones. Either may be empty.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from dipedl.bench.tables.collapse import collapse_lines
+    >>> from dipedl.bench.results.synthetic import write_synthetic_store
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     options = {"suite": "spectra", "ood": ["stars"], "methods": ["edl"], "classes": 2}
+    ...     rows = write_synthetic_store(folder, **options).rows()
+    >>> [line] = collapse_lines(rows, [])
+    >>> line.title, line.collapsed, line.healthy
+    ('EDL', False, None)
+    """
+    broken, sound = _lines(published), _lines(healthy)
+    return tuple(
+        CollapseLine(
+            method,
+            line.name,
+            line.title,
+            _regime(broken.get(method)),
+            _regime(sound.get(method)),
+        )
+        for method, line in (sound | broken).items()
+    )
+
+
+def collapse_summary(lines: Sequence[CollapseLine]) -> str:
+    """How many methods lose a class as published, and how many healthy; "" with nothing to say."""
+    broken = [line for line in lines if line.published is not None]
+    if not broken:
+        return ""
+    lost = [line.title for line in broken if line.collapsed]
+    sound = [line.healthy for line in lines if line.healthy is not None]
+    still = sum(regime.lost > 0 for regime in sound)
+    named = f" ({', '.join(lost)})" if lost else ""
+    return (
+        f"As published, {len(lost)} of {len(broken)} methods lose a class in some seed{named}; in "
+        f"the healthy configuration {still} of {len(sound)}."
+    )
+
+
+def collapse_grid(
+    lines: Sequence[CollapseLine], classes: Sequence[str]
+) -> tuple[list[str], list[list[str]]]:
+    """Heads and cells of the table as text: as published, then healthy, in one cell."""
+    heads = ["method", "accuracy", *(f"recall of {name}" for name in classes)]
+    heads += ["seeds that say one class only", "AUROC, stars"]
+    return heads, [[line.title, *_cells(line, len(classes))] for line in lines]
+
+
+def _lines(rows: Iterable[Mapping[str, Any]]) -> dict[str, Line]:
+    """Of each method of the paper its first line; variants of it come after that."""
+    kept = list(rows)
+    found: dict[str, Line] = {}
+    for line in bench_table(kept).lines if kept else ():
+        if line.paper and "recall_0" in line.cells:
+            found.setdefault(line.paper, line)
+    return found
+
+
+def _regime(line: Line | None) -> Regime | None:
+    if line is None:
+        return None
+    cells = line.cells
+    n_classes = sum(name.startswith("recall_") and "/" not in name for name in cells)
+    recalls = tuple(cells[f"recall_{i}"] for i in range(n_classes))
+    return Regime(cells["accuracy"], recalls, cells.get(_RANKED))
+
+
+def _as_published(line: CollapseLine) -> str:
+    regime = line.published
+    if regime is None:
+        return f"{line.title} was not yet run as published."
+    if not regime.lost:
+        return (
+            f"{line.title} did not collapse as published: no class has a recall below "
+            f"{_floored(regime.worst)} in any seed."
+        )
+    only = f", and says nothing but one class in {regime.one_class}" if regime.one_class else ""
+    return (
+        f"{line.title} collapsed as published in {regime.lost} of {regime.n_seeds} seeds: it finds "
+        f"less than a tenth of one class{only}."
+    )
+
+
+def _as_healthy(line: CollapseLine) -> str:
+    regime = line.healthy
+    if regime is None:
+        return "The healthy configuration was not yet run."
+    if regime.lost:
+        return f"The healthy one still loses a class in {regime.lost} of {regime.n_seeds} seeds."
+    return f"Healthy, no recall is below {_floored(regime.worst)}."
+
+
+def _floored(share: float) -> str:
+    """Two decimals, rounded down: nothing is below it."""
+    return f"{np.floor(100 * share) / 100:.2f}"
+
+
+def _cells(line: CollapseLine, n_classes: int) -> list[str]:
+    sides = [line.published, line.healthy]
+    columns = [[None if side is None else side.accuracy for side in sides]]
+    columns += [
+        [None if side is None else side.recalls[i] for side in sides] for i in range(n_classes)
+    ]
+    ranked = [None if side is None else side.auroc for side in sides]
+    only = ["–" if side is None else f"{side.one_class} of {side.n_seeds}" for side in sides]
+    return [*map(_pair, columns), " → ".join(only), _pair(ranked)]
+
+
+def _pair(cells: Sequence[Cell | None]) -> str:
+    return " → ".join("–" if cell is None else number(cell.mean) for cell in cells)

@@ -1,0 +1,79 @@
+"""Which metrics stand side by side: accuracy never without the recall of the classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ..pages.facts import SuiteFacts
+from ..results.scores import SHIFTED_PREFIX
+from .cells import Cell, cell_over_seeds
+
+__all__ = ["columns", "worst_recalls"]
+
+_KNOWN_EXTRA = ("nll", "ece", "adaptive_ece", "errors_avoided_10")
+_ABROAD_EXTRA = ("aupr_in", "fpr95")
+#: Up to so many classes, the recall of each has a column; of more the worst has.
+_FEW = 4
+_RECALL = "recall_"
+
+
+def columns(
+    facts: SuiteFacts,
+    ood: Iterable[str],
+    shifted: Iterable[str],
+    there: Iterable[str],
+    *,
+    extra: bool = False,
+) -> dict[str, tuple[str, ...]]:
+    """Metrics by the set they are measured on.
+
+    Parameters
+    ----------
+    facts : SuiteFacts
+        Of the suite.
+    ood, shifted : iterable of str
+        Names of the OOD sets, and of the labelled sets from elsewhere.
+    there : iterable of str
+        Metrics that any line has; others get no column.
+    extra : bool, default=False
+        The metrics that stand in tables of their own: which the paper does not print, or which say
+        least.
+
+    Returns
+    -------
+    dict of str to tuple of str
+        "" for the known rows, each OOD set by its name, ``shifted/<name>`` for the others.
+    """
+    there = set(there)
+    recalls = sorted((n for n in there if n.startswith(_RECALL) and "/" not in n), key=_class_of)
+    by_class = recalls if len(recalls) <= _FEW else ["worst_recall"]
+    labelled = ("accuracy", "balanced_accuracy", *by_class, "brier_id")
+    rest = tuple(name for name in _ABROAD_EXTRA if name not in facts.abroad)
+    known, abroad = (_KNOWN_EXTRA, rest) if extra else (labelled, facts.abroad)
+    moved = () if extra else (*labelled, "errors_avoided_10", "ece")
+    found = {"": known} | {s: tuple(f"{name}/{s}" for name in abroad) for s in ood}
+    found |= {f"{SHIFTED_PREFIX}{s}": tuple(f"{name}/{s}" for name in moved) for s in shifted}
+    return {split: tuple(n for n in names if n in there) for split, names in found.items()}
+
+
+def worst_recalls(
+    rows: Sequence[Mapping[str, Any]], names: Iterable[str]
+) -> Iterator[tuple[str, Cell]]:
+    """Recall of the worst class of each seed, by set, where there are too many for the eye.
+
+    Such a cell has no interval over the test rows: the smallest of many numbers varies otherwise
+    than each of them.
+    """
+    by_set: dict[str, list[str]] = {}
+    for name in names:
+        if name.startswith(_RECALL):
+            by_set.setdefault(name.partition("/")[2], []).append(name)
+    for split, mine in by_set.items():
+        if len(mine) > _FEW:
+            worst = [min(row["metrics"][name] for name in mine) for row in rows]
+            yield f"worst_recall/{split}".removesuffix("/"), cell_over_seeds(worst)
+
+
+def _class_of(recall: str) -> int:
+    return int(recall.removeprefix(_RECALL))

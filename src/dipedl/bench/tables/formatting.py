@@ -1,0 +1,173 @@
+"""How numbers, metrics and sets are written, in the terminal, in Markdown and on the page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..pages.facts import suite_facts
+from ..results.scores import SHIFTED_PREFIX
+from .cells import Cell
+from .table import BenchTable
+
+__all__ = [
+    "Difference",
+    "difference",
+    "differences",
+    "duration",
+    "measured",
+    "metric_list",
+    "metric_title",
+    "number",
+    "printed",
+    "set_heading",
+    "set_title",
+]
+
+_SETS = {
+    "kmnist": "K-MNIST",
+    "omniglot": "Omniglot (as published)",
+    "omniglot_inverted": "Omniglot (inverted)",
+    "cifar100": "CIFAR-100",
+    "svhn": "SVHN",
+    "gtsrb": "GTSRB (third-party 32x32 resize)",
+    "stars": "Stars (semi-real)",
+    "supernovae": "Supernovae (real, noise added)",
+    "real_stars": "Stars (real)",
+    "real": "Real galaxies and quasars",
+}
+_METRICS = {
+    "accuracy": "accuracy",
+    "balanced_accuracy": "balanced accuracy",
+    "worst_recall": "worst recall",
+    "brier_id": "Brier",
+    "nll": "NLL",
+    "ece": "ECE",
+    "adaptive_ece": "adaptive ECE",
+    "errors_avoided_10": "errors avoided (10 %)",
+    "auroc": "AUROC",
+    "aupr": "AUPR",
+    "aupr_in": "AUPR, ID positive",
+    "fpr95": "FPR95",
+    "brier_ood": "OOD Brier",
+    "auroc_confidence": "AUROC of confidence",
+}
+#: What is printed where the paper's number differs and nobody wrote down why.
+UNEXPLAINED = "unexplained"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A sentence, and where it applies: the method, and its metrics in words."""
+
+    method: str
+    where: str
+    sentence: str
+
+
+def metric_title(
+    name: str, *, with_set: bool = False, suite: str = "", classes: Sequence[str] = ()
+) -> str:
+    """Title of a metric such as ``auroc/kmnist``, with its set if asked for.
+
+    `suite` and `classes` say how sets and classes are called where that is not the same everywhere.
+    """
+    kind, _, split = name.partition("/")
+    title = _METRICS.get(kind) or _recall_title(kind, classes)
+    return f"{title}, {set_title(split, suite)}" if with_set and split else title
+
+
+def _recall_title(kind: str, classes: Sequence[str]) -> str:
+    number_of = kind.removeprefix("recall_")
+    if number_of == kind or not number_of.isdigit():
+        return kind
+    i = int(number_of)
+    return f"recall of {classes[i] if i < len(classes) else f'class {i}'}"
+
+
+def metric_list(names: Iterable[str], suite: str = "", classes: Sequence[str] = ()) -> str:
+    """Metrics in words, by set, as ``accuracy, Brier; on K-MNIST AUROC, AUPR``."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        title = metric_title(name, classes=classes)
+        found.setdefault(name.partition("/")[2], []).append(title)
+    parts = (
+        (f"on {set_title(split, suite)} " if split else "", kinds) for split, kinds in found.items()
+    )
+    return "; ".join(where + ", ".join(kinds) for where, kinds in parts)
+
+
+def set_title(name: str, suite: str = "") -> str:
+    """Title of a set, that of the known rows for ""; its own name if it has no other."""
+    facts = suite_facts(suite)
+    if not name:
+        return f"Known {facts.rows}"
+    name = name.removeprefix(SHIFTED_PREFIX)
+    return (facts.titles or {}).get(name) or _SETS.get(name, name)
+
+
+def set_heading(table: BenchTable, name: str) -> str:
+    """Title of a set with what is needed to read its numbers."""
+    title, rows = set_title(name, table.suite), suite_facts(table.suite).rows
+    if not name:
+        return f"{title}: {table.n['test']:,} of the test set"
+    if name.startswith(SHIFTED_PREFIX):
+        return f"{title}: {table.n[name]:,} {rows} with known classes, from elsewhere"
+    n_in, n_out = table.n["test"], table.n[f"ood/{name}"]
+    guessing = number(n_out / (n_in + n_out))
+    return f"{title}: {n_out:,} {rows}; AUPR of guessing {guessing}"
+
+
+def number(value: float | None) -> str:
+    """Four decimals, or nothing."""
+    if value is None:
+        return ""
+    return f"{value:.4f}" if np.isfinite(value) else str(value)
+
+
+def measured(cell: Cell | None, *, mark: bool = True) -> str:
+    """Ours: mean, ± standard deviation, and a mark if it differs from the paper's."""
+    if cell is None:
+        return ""
+    spread = f" ±{number(cell.sd)}" if len(cell.values) > 1 else ""
+    return number(cell.mean) + spread + (" *" if mark and cell.differs else "")
+
+
+def printed(cell: Cell | None) -> str:
+    """The paper's, with as many decimals as it printed."""
+    if cell is None or cell.paper is None:
+        return ""
+    digits, sd = cell.paper.decimals, cell.paper.sd
+    spread = "" if sd is None else f" ±{sd:.{digits}f}"
+    return f"{cell.paper.mean:.{digits}f}{spread}"
+
+
+def difference(cell: Cell | None) -> str:
+    """Ours less the paper's, with its sign."""
+    if cell is None or cell.difference is None:
+        return ""
+    text = f"{cell.difference:+.4f}"
+    return "0.0000" if float(text) == 0 else text.replace("-", "−")
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them."""
+    if seconds < 1:
+        return f"{seconds:.2f} s"
+    if seconds < 100:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+
+
+def differences(table: BenchTable) -> Iterator[Difference]:
+    """Why cells differ from the paper's: one entry for each method and sentence."""
+    for line in table.lines:
+        found: dict[str, list[str]] = {}
+        for name, cell in line.cells.items():
+            if cell.differs:
+                found.setdefault(cell.why or UNEXPLAINED, []).append(name)
+        for sentence, names in found.items():
+            where = metric_list(names, table.suite, table.classes)
+            yield Difference(line.title, where, sentence)

@@ -1,0 +1,95 @@
+"""The table as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from .cells import Cell
+from .formatting import (
+    difference,
+    differences,
+    duration,
+    measured,
+    metric_title,
+    printed,
+    set_heading,
+)
+from .table import BenchTable, Line
+
+__all__ = ["grid", "markdown"]
+
+
+def markdown(table: BenchTable) -> str:
+    """All tables of a suite: by set, metrics beyond the paper's, costs, and why numbers differ."""
+    blocks = [f"## {table.suite}, profile {table.profile}"]
+    blocks += [table.note, _seeds(table)] if table.note else [_seeds(table)]
+    for extra in (False, True):
+        for split, names in table.columns(extra).items():
+            if names:
+                heading = f"### {_heading(table, split, extra)}"
+                blocks += [heading, _by_method(table, split, names)]
+    blocks += ["### Cost of one seed", _costs(table)]
+    why = list(_why(table))
+    if why:
+        blocks += ["### Where ours differs from the paper", "\n".join(why)]
+    return "\n\n".join([*blocks, _escaped(table.rule)]) + "\n"
+
+
+def _heading(table: BenchTable, split: str, extra: bool) -> str:
+    more = " (not in the paper)" if table.beside_paper else " (more)"
+    return set_heading(table, split) + (more if extra else "")
+
+
+def _seeds(table: BenchTable) -> str:
+    seeds = sorted({seed for line in table.lines for seed in line.seeds})
+    return f"Seeds {', '.join(map(str, seeds))}."
+
+
+def _by_method(table: BenchTable, split: str, names: Sequence[str]) -> str:
+    heads = ["method", *(metric_title(name, classes=table.classes) for name in names)]
+    return grid(heads, [_line(line, names) for line in table.lines_on(split)])
+
+
+def _line(line: Line, names: Sequence[str]) -> list[str]:
+    return [line.title, *(_cell(line.cells.get(name)) for name in names)]
+
+
+def _cell(cell: Cell | None) -> str:
+    if cell is None or cell.paper is None:
+        return measured(cell)
+    return f"{measured(cell)} (paper {printed(cell)}; {difference(cell)})"
+
+
+def _costs(table: BenchTable) -> str:
+    heads = ["method", "train", "score", "processor time", "peak memory", "passes", "parameters"]
+    rows = []
+    for line in table.lines:
+        if line.cost is not None:
+            cost = line.cost
+            rows.append(
+                [
+                    line.title,
+                    duration(cost.train_seconds),
+                    duration(cost.score_seconds),
+                    duration(cost.cpu_seconds),
+                    f"{cost.peak_memory_mb:,.0f} MiB",
+                    str(cost.forward_passes),
+                    "" if cost.n_parameters is None else f"{cost.n_parameters:,}",
+                ]
+            )
+    return grid(heads, rows)
+
+
+def _why(table: BenchTable) -> Iterator[str]:
+    for entry in differences(table):
+        yield f"- {entry.method}, {entry.where}: {entry.sentence}"
+
+
+def grid(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of Markdown; all columns but the first are numbers."""
+    rule = ["---", *["--:"] * (len(heads) - 1)]
+    return "\n".join(f"| {' | '.join(map(_escaped, row))} |" for row in (heads, rule, *rows))
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|").replace("*", "\\*")

@@ -1,0 +1,276 @@
+"""The table of a suite: methods by metrics, ours beside the paper's, and what each method cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..pages.facts import data_note, is_ours, suite_facts
+from ..results.paper import published, published_rows, same_method
+from ..results.scores import OOD_PREFIX, SHIFTED_PREFIX
+from .cells import Cell, cell_over_seeds
+from .columns import columns, worst_recalls
+from .cost import Cost, cost_of
+from .differences import explanation
+
+__all__ = [
+    "RULE",
+    "BenchTable",
+    "Line",
+    "bench_table",
+    "latest",
+    "paper_row",
+    "paper_suite",
+]
+
+#: How differences are judged, for readers of a table.
+RULE = (
+    "± is the population standard deviation over seeds, as in the paper. * marks a mean more than "
+    "two standard deviations from the paper's, where the standard deviation is sqrt(ours² + "
+    "paper's²); half a unit of the paper's last decimal is allowed on top."
+)
+_SPREAD = "± is the population standard deviation over seeds."
+_REJECTION = (
+    "Errors avoided (10 %): the share of all errors that lie among the tenth of the rows with the "
+    "largest uncertainty."
+)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One method (or one setting of a sweep) with its cells by metric."""
+
+    name: str
+    title: str
+    cells: Mapping[str, Cell]
+    seeds: tuple[int, ...] = ()
+    paper: str | None = None
+    cost: Cost | None = None
+
+
+@dataclass(frozen=True)
+class BenchTable:
+    """All numbers of a suite and a profile.
+
+    Attributes
+    ----------
+    suite, profile : str
+        Names.
+    ood : tuple of str
+        OOD sets.
+    n : mapping of str to int
+        Rows of each split, by name: "validation", "test", "ood/<name>", "shifted/<name>".
+    lines : tuple of Line
+        The paper's methods in its order, then the others in the order in which they were run.
+    trivial : tuple of Line
+        Detectors that need no model, see `dipedl.bench.tables.trivial`.
+    shifted : tuple of str
+        Sets of labelled rows from elsewhere.
+    note : str
+        What the data are, where they could be taken for others.
+    """
+
+    suite: str
+    profile: str
+    ood: tuple[str, ...]
+    n: Mapping[str, int]
+    lines: tuple[Line, ...]
+    trivial: tuple[Line, ...] = ()
+    shifted: tuple[str, ...] = ()
+    note: str = ""
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes by number; empty where none are told."""
+        return suite_facts(self.suite).classes
+
+    @property
+    def beside_paper(self) -> bool:
+        """Whether any cell has a number of the paper beside it."""
+        return any(cell.paper for line in self.lines for cell in line.cells.values())
+
+    @property
+    def rule(self) -> str:
+        """How a cell is to be read."""
+        rule = RULE if self.beside_paper else _SPREAD
+        rejects = any("errors_avoided_10" in line.cells for line in self.lines)
+        return f"{rule} {_REJECTION}" if rejects else rule
+
+    def lines_on(self, split: str) -> tuple[Line, ...]:
+        """Lines that have numbers on a set; the trivial detectors do not classify."""
+        return self.lines + (self.trivial if split in self.ood else ())
+
+    def columns(self, extra: bool = False) -> dict[str, tuple[str, ...]]:
+        """Metrics by the set they are measured on, see `dipedl.bench.tables.columns`.
+
+        The sets are "" for the known rows, each OOD set by its name, and ``shifted/<name>`` for
+        each labelled set from elsewhere. With `extra` those that the paper does not print.
+        """
+        there = (name for line in self.lines for name in line.cells)
+        return columns(suite_facts(self.suite), self.ood, self.shifted, there, extra=extra)
+
+    def unexplained(self) -> list[tuple[Line, str]]:
+        """Cells that differ from the paper's and say not why."""
+        return [
+            (line, name)
+            for line in self.lines
+            for name, cell in line.cells.items()
+            if cell.differs and cell.why is None
+        ]
+
+    def as_json(self) -> dict[str, Any]:
+        """Every cell, as plain values."""
+        return {
+            "suite": self.suite,
+            "profile": self.profile,
+            "n": dict(self.n),
+            "rule": self.rule,
+            "note": self.note,
+            "classes": list(self.classes),
+            "methods": [_line_json(line) for line in self.lines],
+            "trivial": [_line_json(line) for line in self.trivial],
+        }
+
+
+def bench_table(rows: Iterable[Mapping[str, Any]]) -> BenchTable:
+    """The table out of rows of one suite and one profile.
+
+    Of every method only rows of its latest configuration count.
+
+    Parameters
+    ----------
+    rows : iterable of mapping
+        See `dipedl.bench.load_rows`.
+
+    Returns
+    -------
+    BenchTable
+
+    Raises
+    ------
+    ValueError
+        If there is no row, or rows of several suites or profiles.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from dipedl.bench.results.synthetic import write_synthetic_store
+    >>> from dipedl.bench.tables.table import bench_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     table = bench_table(write_synthetic_store(folder).rows())
+    >>> [(line.title, line.paper, line.seeds) for line in table.lines]
+    [('EDL', 'EDL', (10, 20)), ('DIP-EDL', 'DIP-EDL', (10, 20)), ('MAX-SOFTMAX', None, (10, 20))]
+    """
+    kept = latest(rows)
+    kinds = sorted({(row["suite"], row["profile"]) for row in kept})
+    if len(kinds) != 1:
+        raise ValueError(
+            f"rows must be of one suite and one profile, got {kinds or 'none'}; "
+            "name the profile, or run the suite first"
+        )
+    methods: dict[str, list[Mapping[str, Any]]] = {}
+    for row in kept:
+        methods.setdefault(row["method"], []).append(row)
+    lines = [_line(of_method) for of_method in methods.values()]
+    order = list(published_rows(_names_of(kinds[0][0])))
+    lines.sort(key=lambda line: order.index(line.paper) if line.paper else len(order))
+    sizes = kept[0]["n"]
+    return BenchTable(
+        *kinds[0],
+        ood=_in_order(kept[0], _named(sizes, OOD_PREFIX)),
+        n=sizes,
+        lines=tuple(lines),
+        shifted=_named(sizes, SHIFTED_PREFIX),
+        note=data_note(kept[0]),
+    )
+
+
+def _named(splits: Iterable[str], prefix: str) -> tuple[str, ...]:
+    return tuple(s.removeprefix(prefix) for s in splits if s.startswith(prefix))
+
+
+def _in_order(row: Mapping[str, Any], sets: Sequence[str]) -> tuple[str, ...]:
+    """As the suite names the sets, as far as the row knows; files lie in another order."""
+    named = list(row.get("config", {}).get("data", {}).get("ood", ()))
+    return tuple(sorted(sets, key=lambda s: named.index(s) if s in named else len(named)))
+
+
+def _names_of(suite: str) -> str:
+    """The suite out of whose table in the paper the methods of a suite are."""
+    return suite_facts(suite).methods_of or suite
+
+
+def latest(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Rows of the latest configuration of each method, one a seed, in order of method and seed."""
+    return latest_by(rows, ("method",))
+
+
+def latest_by(rows: Iterable[Mapping[str, Any]], keys: tuple[str, ...]) -> list[Mapping[str, Any]]:
+    """Rows of the latest configuration of each value of `keys`, one a seed, in their order."""
+    newest: dict[tuple[str, ...], str] = {}
+    found: dict[tuple[Any, ...], Mapping[str, Any]] = {}
+    for row in rows:
+        key = tuple(row[name] for name in keys)
+        newest[key] = row["config_hash"]
+        found[*key, row["config_hash"], row["seed"]] = row
+    order = {key: i for i, key in enumerate(newest)}
+    kept = [
+        (order[key], row["seed"], row)
+        for (*of, digest, _), row in found.items()
+        if newest[key := tuple(of)] == digest
+    ]
+    return [row for *_, row in sorted(kept, key=lambda entry: entry[:2])]
+
+
+def paper_suite(rows: Iterable[Mapping[str, Any]]) -> str:
+    """The suite whose tables in the paper are of the same data as the rows; "" if none is."""
+    row = next(iter(rows))
+    return "" if is_ours(row) else str(row["suite"])
+
+
+def paper_row(suite: str, method: str) -> str | None:
+    """The paper's name of a method or of a variant of it, as ``edl-published`` of ``EDL``."""
+    words = method.replace("_", "-").split("-")
+    for length in range(len(words), 0, -1):
+        for name in published_rows(_names_of(suite)):
+            if same_method("".join(words[:length]), name):
+                return name
+    return None
+
+
+def _line(rows: Sequence[Mapping[str, Any]]) -> Line:
+    row = rows[-1]
+    # rows that were scored before a metric was there do not have it
+    names = [name for name in row["metrics"] if all(name in r["metrics"] for r in rows)]
+    return Line(
+        name=row["method"],
+        title=row["title"],
+        cells={name: _cell(rows, name) for name in names} | dict(worst_recalls(rows, names)),
+        seeds=tuple(r["seed"] for r in rows),
+        paper=paper_row(row["suite"], row["method"]),
+        cost=cost_of(rows),
+    )
+
+
+def _cell(rows: Sequence[Mapping[str, Any]], name: str) -> Cell:
+    suite, profile, method = (rows[-1][key] for key in ("suite", "profile", "method"))
+    row = paper_row(suite, method)
+    return cell_over_seeds(
+        [row["metrics"][name] for row in rows],
+        [row["intervals"][name] for row in rows if name in row["intervals"]],
+        baseline=rows[-1]["baselines"].get(name),
+        paper=published(paper_suite(rows), row).get(name) if row else None,
+        why=explanation(suite, profile, method, name),
+    )
+
+
+def _line_json(line: Line) -> dict[str, Any]:
+    return {
+        "method": line.name,
+        "title": line.title,
+        "paper": line.paper,
+        "seeds": list(line.seeds),
+        "cells": {name: cell.as_json() for name, cell in line.cells.items()},
+        "cost": None if line.cost is None else dict(vars(line.cost)),
+    }

@@ -1,0 +1,201 @@
+"""Detectors that look at no shape: what an OOD set gives away for free.
+
+A foreign image whose border is not black, or which holds more ink than a digit, is recognised
+without any model. Where these do well, a high AUROC says little about a method.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from ...metrics import aupr_in, aupr_out, fpr_at_tpr, ood_auroc
+from ..data.splits import LOADERS, make_splits
+from ..results.store import Store
+from .cells import Cell, cell_over_seeds
+from .table import Line
+from .trivial_colour import COLOUR_DETECTORS
+
+__all__ = [
+    "DETECTORS",
+    "border_ink",
+    "ink",
+    "stored_trivial_lines",
+    "trivial_lines",
+    "unusual_ink",
+]
+
+
+Detector = Callable[[np.ndarray, np.ndarray], np.ndarray]
+_RGB = 3
+
+
+def border_ink(images: np.ndarray, reference: np.ndarray | None = None) -> np.ndarray:
+    """Mean of the outermost pixels, shape (n,).
+
+    MNIST digits stand in the middle of a black frame, so ink there is taken to mean "no digit".
+
+    Parameters
+    ----------
+    images : ndarray, shape (n, channels, height, width)
+        In [0, 1].
+    reference : ndarray, optional
+        Not looked at; detectors are called alike.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dipedl.bench.tables.trivial import border_ink
+    >>> image = np.zeros((1, 1, 4, 4))
+    >>> image[..., 0, :3] = 1  # 3 of 12 border pixels
+    >>> border_ink(image)
+    array([0.25])
+    """
+    border = np.ones(_checked(images).shape[1:], dtype=bool)
+    border[:, 1:-1, 1:-1] = False
+    return np.asarray(images[:, border].mean(axis=1, dtype=np.float64))
+
+
+def ink(images: np.ndarray, reference: np.ndarray | None = None) -> np.ndarray:
+    """Mean of all pixels, shape (n,): the brighter, the less a digit. Parameters as above."""
+    return np.asarray(_checked(images).mean(axis=(1, 2, 3), dtype=np.float64))
+
+
+def unusual_ink(images: np.ndarray, reference: np.ndarray) -> np.ndarray:
+    """Distance of the mean of all pixels from that of the training images, shape (n,).
+
+    Parameters
+    ----------
+    images : ndarray, shape (n, channels, height, width)
+        In [0, 1].
+    reference : ndarray, shape (m, ...)
+        Training images; their mean is all that is used.
+    """
+    return np.abs(ink(images) - float(np.mean(reference, dtype=np.float64)))
+
+
+#: Title of a detector -> ``(images, training images)`` to uncertainty (n,), higher = less a digit.
+#: The direction of each was fixed beforehand; none was turned round to suit a set.
+DETECTORS: dict[str, Detector] = {
+    "border ink": border_ink,
+    "mean intensity": ink,
+    "unusual mean intensity": unusual_ink,
+}
+
+
+_METRICS = {"auroc": ood_auroc, "aupr": aupr_out, "aupr_in": aupr_in, "fpr95": fpr_at_tpr}
+
+
+def trivial_lines(
+    images: Mapping[str, np.ndarray], reference: np.ndarray, known: str = "test"
+) -> tuple[Line, ...]:
+    """A line of the table for each detector.
+
+    Parameters
+    ----------
+    images : mapping of str to ndarray, shape (n, channels, height, width)
+        By split: the known one and every OOD set ``ood/<name>``.
+    reference : ndarray, shape (m, ...)
+        Training images.
+    known : str, default="test"
+        The known split.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dipedl.bench.tables.trivial import trivial_lines
+    >>> dark, light = np.zeros((3, 1, 4, 4)), np.ones((3, 1, 4, 4))
+    >>> line = trivial_lines({"test": dark, "ood/white": light}, dark)[0]
+    >>> line.title, line.cells["auroc/white"].mean
+    ('border ink', 1.0)
+    """
+    return tuple(
+        Line(title.replace(" ", "-"), title, dict(_cells(detect, images, reference, known)))
+        for title, detect in _detectors_of(reference).items()
+    )
+
+
+def _detectors_of(reference: np.ndarray) -> dict[str, Detector]:
+    """Those for photographs, if the images have three channels."""
+    coloured = np.ndim(reference) == 4 and reference.shape[1] == _RGB
+    return COLOUR_DETECTORS if coloured else DETECTORS
+
+
+def stored_trivial_lines(store: Store) -> tuple[Line, ...]:
+    """Lines of the trivial detectors on the images that the rows of a store were scored on.
+
+    Images are loaded once; the numbers are kept in ``trivial.json`` beside the rows.
+
+    Raises
+    ------
+    LookupError
+        If there is no row, or none says which data it saw.
+    FileNotFoundError, ConnectionError, ImportError
+        If the data cannot be loaded.
+    """
+    seen = next((row for row in store.rows() if "data" in row["config"]), None)
+    if seen is None:
+        raise LookupError(f"no row in {str(store.folder)!r} says which data it saw")
+    config, path = seen["config"]["data"], store.folder / "trivial.json"
+    kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    if kept.get("data") != config:
+        lines = _computed(config, seen["seed"])
+        values = {line.title: _plain(line) for line in lines}
+        kept = {"data": config, "lines": values}
+        path.write_text(json.dumps(kept), encoding="utf-8")
+    return tuple(_read(title, cells) for title, cells in kept["lines"].items())
+
+
+def _computed(config: Mapping[str, Any], seed: int) -> tuple[Line, ...]:
+    if config["dataset"] not in LOADERS:
+        raise LookupError("trivial detectors need images; this data set has none")
+    shape = LOADERS[config["dataset"]](tuple(config["ood"])).image_shape
+    splits = make_splits(config, seed)
+    images = {split: X.reshape(-1, *_planes(shape)) for split, X in splits.X.items()}
+    reference = images.pop("train")
+    images.pop("validation")
+    return trivial_lines(images, reference)
+
+
+def _planes(shape: tuple[int, ...] | None) -> tuple[int, ...]:
+    """(channels, height, width) of an image shape that may lack channels."""
+    if shape is None:
+        raise LookupError("trivial detectors need images; this data set has none")
+    return (1, *shape) if len(shape) == 2 else shape
+
+
+def _plain(line: Line) -> dict[str, list[float | None]]:
+    return {name: [cell.mean, cell.baseline] for name, cell in line.cells.items()}
+
+
+def _read(title: str, cells: Mapping[str, tuple[float, float | None]]) -> Line:
+    found = {name: cell_over_seeds([value], baseline=b) for name, (value, b) in cells.items()}
+    return Line(title.replace(" ", "-"), title, found)
+
+
+def _cells(
+    detect: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    images: Mapping[str, np.ndarray],
+    reference: np.ndarray,
+    known: str,
+) -> Iterator[tuple[str, Cell]]:
+    u_in = detect(images[known], reference)
+    for split, X in images.items():
+        if split != known:
+            name, u_out = split.removeprefix("ood/"), detect(X, reference)
+            for kind, metric in _METRICS.items():
+                value, guessing = metric(u_in, u_out), metric.baseline
+                baseline = guessing(u_in, u_out) if guessing else None
+                yield f"{kind}/{name}", cell_over_seeds([value], baseline=baseline)
+
+
+def _checked(images: np.ndarray) -> np.ndarray:
+    if np.ndim(images) != 4:
+        raise ValueError(
+            "images must have shape (n, channels, height, width), got "
+            f"{np.shape(images)}; reshape rows of pixels first"
+        )
+    return images

@@ -1,0 +1,188 @@
+"""Temperature scaling of class probabilities or logits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Self
+
+import numpy as np
+from scipy import optimize, special
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from .._validation import check_positive_number, check_weights
+
+__all__ = ["Temperature"]
+
+_KINDS = ("probabilities", "logits")
+_STARTS = 25
+
+
+class Temperature(BaseEstimator):
+    """``softmax(log p / T)`` with the T that held-out rows support; T > 1 is less sure.
+
+    T minimises the held-out negative log-likelihood of ``(1 - u) p_T + u / k`` with
+    ``u = k / (k + n)``, the posterior mean of n rows under a uniform prior (Laplace's rule of
+    succession): a probability of exactly zero, as random forests give, then costs ``-log(u / k)``
+    and not infinity. A zero stays zero and a one stays one at any T.
+
+    T is 1 exactly, and probabilities are given back unchanged, unless another T lowers the total
+    held-out negative log-likelihood by more than one nat, the price of one parameter (Akaike).
+
+    Parameters
+    ----------
+    bounds : (float, float), default=(0.05, 20.0)
+        Lowest and highest T, with 1 between them.
+
+    Attributes
+    ----------
+    temperature_ : float
+        T.
+    kind_ : {"probabilities", "logits"}
+        What was fitted, and what `transform` takes.
+    n_ : float
+        Number of held-out rows (sum of their weights).
+    nll_, bare_nll_ : float
+        Mean held-out negative log-likelihood at T and at 1, in nats.
+
+    References
+    ----------
+    Guo, Pleiss, Sun, Weinberger, "On calibration of modern neural networks", ICML 2017.
+    Akaike, "A new look at the statistical model identification", IEEE TAC 19 (1974).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dipedl.calibration import Temperature
+    >>> proba = np.tile([0.99, 0.01], (100, 1))
+    >>> y = np.repeat([0, 1], [80, 20])
+    >>> model = Temperature().fit(proba, y)
+    >>> round(model.temperature_, 2), model.transform(proba)[0].round(2)
+    (3.23, array([0.81, 0.19]))
+    """
+
+    def __init__(self, bounds: tuple[float, float] = (0.05, 20.0)) -> None:
+        self.bounds = bounds
+
+    def fit(
+        self,
+        scores: np.ndarray,
+        y: np.ndarray,
+        sample_weight: np.ndarray | None = None,
+        *,
+        kind: str = "probabilities",
+        n: float | None = None,
+    ) -> Self:
+        """Learn T from rows that the classifier was not fitted on.
+
+        Parameters
+        ----------
+        scores : ndarray, shape (m, k)
+            Class probabilities or logits.
+        y : ndarray of int, shape (m,)
+            Labels, as indices of the columns.
+        sample_weight : ndarray, shape (m,), optional
+            How many inputs each row stands for.
+        kind : {"probabilities", "logits"}, default="probabilities"
+            What `scores` are.
+        n : float, optional
+            Rows behind a probability, for ``u = k / (k + n)``. Default: those given here.
+        """
+        low, high = _checked_bounds(self.bounds)
+        log_p = _log_probabilities(scores, kind)
+        if kind == "logits" and _on_simplex(np.asarray(scores)):
+            raise ValueError(
+                "scores are probabilities (rows sum to one), and kind='logits' was said; "
+                "give kind='probabilities'"
+            )
+        labels = _labels(y, log_p.shape)
+        weights = check_weights(sample_weight, log_p)
+        total = float(len(labels) if weights is None else weights.sum())
+        rows = total if n is None else n
+        check_positive_number("n", rows)
+        u = log_p.shape[1] / (log_p.shape[1] + rows)
+
+        def nll(log_t: float) -> float:
+            own = _tempered(log_p, np.exp(log_t))[np.arange(len(labels)), labels]
+            return float(-np.average(np.log((1 - u) * own + u / log_p.shape[1]), weights=weights))
+
+        best, found = _minimum(nll, np.log(low), np.log(high))
+        self.bare_nll_ = nll(0.0)
+        better = total * (self.bare_nll_ - found) > 1
+        self.temperature_ = float(np.exp(best)) if better else 1.0
+        self.nll_ = found if better else self.bare_nll_
+        self.kind_, self.n_ = kind, total
+        return self
+
+    def transform(self, scores: np.ndarray) -> np.ndarray:
+        """Class probabilities (n, k) at `temperature_`, from what `fit` was told to expect."""
+        check_is_fitted(self, "temperature_")
+        log_p = _log_probabilities(scores, self.kind_)
+        if self.temperature_ == 1 and self.kind_ == "probabilities":
+            return np.asarray(scores)
+        return _tempered(log_p, self.temperature_)
+
+
+def _tempered(log_p: np.ndarray, temperature: float) -> np.ndarray:
+    return np.asarray(special.softmax(log_p / temperature, axis=1))
+
+
+def _minimum(f: Callable[[float], float], low: float, high: float) -> tuple[float, float]:
+    """Best point of a grid, refined between its neighbours: f may have more than one valley."""
+    grid = np.linspace(low, high, _STARTS)
+    values = [f(t) for t in grid]
+    i = int(np.argmin(values))
+    bracket = grid[max(i - 1, 0)], grid[min(i + 1, _STARTS - 1)]
+    refined = optimize.minimize_scalar(f, bounds=bracket, method="bounded", options={"xatol": 1e-8})
+    if refined.fun < values[i]:
+        return float(refined.x), float(refined.fun)
+    return float(grid[i]), float(values[i])
+
+
+def _checked_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
+    try:
+        low, high = (float(b) for b in bounds)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"bounds must be two numbers, got {bounds!r}") from error
+    if not 0 < low <= 1 <= high < np.inf or low == high:
+        raise ValueError(f"bounds must be finite with 0 < low <= 1 <= high, got {bounds!r}")
+    return low, high
+
+
+def _log_probabilities(scores: np.ndarray, kind: str) -> np.ndarray:
+    """Logarithms of class probabilities (m, k), -inf where one is zero."""
+    if kind not in _KINDS:
+        raise ValueError(f"kind must be one of {_KINDS}, got {kind!r}")
+    S = np.asarray(scores, dtype=np.float64)
+    if S.ndim != 2 or not len(S) or S.shape[1] < 2:
+        raise ValueError(f"scores must have shape (m, k) with m >= 1 and k >= 2, got {S.shape}")
+    if not np.isfinite(S).all():
+        raise ValueError(f"scores must be finite, got {S[~np.isfinite(S)][0]}")
+    if kind == "logits":
+        return np.asarray(special.log_softmax(S, axis=1))
+    if not _on_simplex(S):
+        raise ValueError(
+            f"scores must be probabilities, rows >= 0 that sum to one, got {S.min():.6g} as lowest "
+            f"entry and row sums from {S.sum(axis=1).min():.6g} to {S.sum(axis=1).max():.6g}; "
+            "if they are logits give kind='logits'"
+        )
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(S / S.sum(axis=1, keepdims=True)))
+
+
+def _on_simplex(S: np.ndarray) -> bool:
+    return bool((S >= 0).all() and (np.abs(S.sum(axis=1) - 1) < 1e-3).all())
+
+
+def _labels(y: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    labels = np.asarray(y)
+    if labels.shape != shape[:1] or labels.dtype.kind not in "iu":
+        raise ValueError(
+            f"y must hold {shape[0]} class indices (int), got {labels.dtype} of shape "
+            f"{labels.shape}"
+        )
+    if labels.min() < 0 or labels.max() >= shape[1]:
+        raise ValueError(
+            f"y must hold class indices 0..{shape[1] - 1}, got {labels.min()}..{labels.max()}"
+        )
+    return labels

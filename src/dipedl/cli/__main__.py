@@ -1,5 +1,0 @@
-"""``python -m dipedl.cli``."""
-
-from . import main
-
-main()

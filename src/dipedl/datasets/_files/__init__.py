@@ -1,0 +1,1 @@
+"""Published files: found, downloaded, checked, read."""

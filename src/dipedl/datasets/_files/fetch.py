@@ -1,0 +1,234 @@
+"""Find a published file: in a directory the user names, in the cache, or at its official mirrors.
+
+The file's checksum is verified wherever it comes from. Only a download needs pooch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import tempfile
+import time
+from functools import lru_cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from ..._plugins import explain_missing
+from .archive import unpack
+from .remote import RemoteFile
+from .sources import FILES
+
+ROUNDS = 2  # times every mirror is tried
+PAUSE = 1.0  # seconds between the rounds
+TIMEOUT = 30.0  # seconds without an answer before a mirror counts as failed
+
+
+def fetch(name: str, data_dir: str | os.PathLike[str] | None = None) -> Path:
+    """Path of a published file whose checksum was verified.
+
+    Looked for in `data_dir`, else in the directory named by the environment variable
+    ``DIPEDL_DATA``; if neither is given, in the cache (``DIPEDL_CACHE``, or the user's cache
+    directory), to which it is downloaded once.
+
+    Parameters
+    ----------
+    name : str
+        Path below the directory, such as ``"mnist/train-images-idx3-ubyte.gz"``.
+    data_dir : path-like or None, default=None
+        Directory that holds the files already; nothing is downloaded then.
+
+    Returns
+    -------
+    pathlib.Path
+        The verified file.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the directory, or the file in it, does not exist, or no mirror has the file.
+    ValueError
+        If the file does not have a published checksum.
+    PermissionError
+        If the cache cannot be written to.
+    ConnectionError
+        If no mirror could be reached.
+    ImportError
+        If a download is needed and pooch is not installed.
+    """
+    folder, origin = _offline_folder(data_dir)
+    if folder is not None:
+        path = _find(folder, name, origin)
+        return _verified(path, FILES[name], f"replace it by {_origin(FILES[name])}")
+    return _cached(name)
+
+
+def _cached(name: str) -> Path:
+    file, path = FILES[name], _cache_folder() / name
+    if path.is_file():
+        return _verified(path, file, "delete it and load again to download it anew")
+    if file.archive:
+        unpack(_cached(file.archive), file.member, path)
+        return _verified(path, file, "delete it and the archive beside it, and load again")
+    if not file.urls:
+        raise FileNotFoundError(
+            f"{name!r} has no official mirror, so it cannot be downloaded; "
+            f"set DIPEDL_DATA to a directory that holds it, or put it there as {str(path)!r}"
+        )
+    return _download(file, path, name)
+
+
+def _offline_folder(data_dir: str | os.PathLike[str] | None) -> tuple[Path | None, str]:
+    if data_dir is None:
+        value = os.environ.get("DIPEDL_DATA")
+        return (Path(value).expanduser() if value else None), "DIPEDL_DATA"
+    if not isinstance(data_dir, str | os.PathLike):
+        raise TypeError(
+            f"data_dir must be a path or None, got {type(data_dir).__name__}; "
+            "pass the directory that holds mnist/, kmnist/ and omniglot/"
+        )
+    return Path(data_dir).expanduser(), "data_dir"
+
+
+def _find(folder: Path, name: str, origin: str) -> Path:
+    path = folder / name
+    if path.is_file():
+        return path
+    problem = f"has no file {name!r}" if folder.is_dir() else "is not a directory"
+    download = ", or give neither data_dir nor DIPEDL_DATA to download it"
+    otherwise = download if FILES[name].downloadable else ""
+    raise FileNotFoundError(
+        f"{origin} must name a directory that holds files such as {name!r}, "
+        f"but {str(folder)!r} {problem}; put {_origin(FILES[name])} "
+        f"there as {str(path)!r}{otherwise}"
+    )
+
+
+def _origin(file: RemoteFile) -> str:
+    """Where a copy is to be had, in words."""
+    if file.archive:
+        return f"{file.member!r} out of {FILES[file.archive].urls[0]}"
+    return file.urls[0] if file.urls else "the file (no official mirror has it)"
+
+
+def _cache_folder() -> Path:
+    value = os.environ.get("DIPEDL_CACHE")
+    if value:
+        return Path(value).expanduser()
+    return Path(_import_pooch().os_cache("dipedl"))
+
+
+def _import_pooch() -> ModuleType:
+    try:
+        import pooch
+    except ImportError as error:
+        raise explain_missing(error, "downloading a data set") from error
+    return pooch  # type: ignore[no-any-return]
+
+
+def _verified(path: Path, file: RemoteFile, remedy: str) -> Path:
+    algorithm = file.checksums[0].partition(":")[0]
+    stat = path.stat()
+    found = f"{algorithm}:{_digest(str(path), algorithm, stat.st_size, stat.st_mtime_ns)}"
+    if found in file.checksums:
+        return path
+    size = f", {file.size} bytes" if file.size is not None else ""
+    raise ValueError(
+        f"{str(path)!r} must have the checksum {' or '.join(file.checksums)}{size}, "
+        f"got {found}, {stat.st_size} bytes; {remedy}"
+    )
+
+
+@lru_cache(
+    maxsize=64
+)  # size and time of change are part of the key: a changed file is hashed again
+def _digest(path: str, algorithm: str, size: int, mtime_ns: int) -> str:
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(
+            stream, lambda: hashlib.new(algorithm, usedforsecurity=False)
+        ).hexdigest()
+
+
+def _download(file: RemoteFile, path: Path, name: str) -> Path:
+    pooch = _import_pooch()
+    _require_writable(path.parent)
+    failures: dict[str, Exception] = {}
+    for attempt in range(ROUNDS):
+        time.sleep(PAUSE if attempt else 0)
+        for url in file.urls:
+            failure = _retrieve(pooch, url, file, path)
+            if failure is None:
+                return path
+            failures[url] = failure
+    raise _no_mirror(failures, path, name)
+
+
+def _retrieve(pooch: ModuleType, url: str, file: RemoteFile, path: Path) -> Exception | None:
+    """Download `url` to `path`; the failure, if the mirror or its file is at fault."""
+    from requests.exceptions import RequestException  # pooch depends on it
+
+    downloader = pooch.HTTPDownloader(
+        progressbar=TextProgress(path.name) if sys.stderr.isatty() else False,
+        timeout=TIMEOUT,
+        headers={
+            "Accept-Encoding": "identity"
+        },  # the checksum is that of the .gz, not of its content
+    )
+    try:
+        pooch.retrieve(
+            url, file.checksums[0], fname=path.name, path=path.parent, downloader=downloader
+        )
+    except (RequestException, ValueError) as failure:  # ValueError: the checksum of what came
+        return failure
+    return None
+
+
+def _no_mirror(failures: dict[str, Exception], path: Path, name: str) -> Exception:
+    from requests.exceptions import RequestException
+
+    reachable = any(not isinstance(failure, RequestException) for failure in failures.values())
+    what = "no mirror gave the published file" if reachable else "no mirror could be reached"
+    causes = "\n".join(f"  {url}: {failure}" for url, failure in failures.items())
+    return (ValueError if reachable else ConnectionError)(
+        f"{name}: {what}:\n{causes}\ncheck the network and load again, "
+        f"or download it by hand to {str(path)!r}, "
+        f"or set DIPEDL_DATA to a directory that holds it as {name!r}"
+    )
+
+
+def _require_writable(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise PermissionError(
+            f"the cache directory {str(folder)!r} must be writable, but: {error}; "
+            "set DIPEDL_CACHE to a directory you may write to, "
+            "or DIPEDL_DATA to one that holds the files already"
+        ) from error
+
+
+class TextProgress:
+    """Progress of a download on one line of stderr, in the form that pooch drives."""
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+        self.total = 0
+        self.done = 0
+
+    def update(self, n: int) -> None:
+        """Count n more bytes and redraw."""
+        self.done += n
+        shown = min(self.done, self.total) if self.total else self.done
+        share = f"{shown / self.total:4.0%} of " if self.total else ""
+        amount = self.total or shown
+        print(f"\r{self.label}: {share}{amount / 1e6:.1f} MB", end="", file=sys.stderr, flush=True)
+
+    def reset(self, *_: Any) -> None:
+        """Count from zero again; pooch does so before its last update."""
+        self.done = 0
+
+    def close(self) -> None:
+        """End the line."""
+        print(file=sys.stderr, flush=True)

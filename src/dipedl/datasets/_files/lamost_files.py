@@ -1,0 +1,120 @@
+"""The archive of the paper's LAMOST spectra: downloaded, unpacked, and known again by checksums."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tarfile
+import tempfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+from .download import download
+from .fetch import _cache_folder
+
+#: As the code that the paper builds on names it (superdreamliner/LAMOST-Spectra-Classifier), but
+#: for dl=1, which asks for the file in place of a page about it.
+URL = (
+    "https://www.dropbox.com/scl/fi/tp81mfopdqbep50vwhhhb/spectra_training_data.tar"
+    "?rlkey=l2v9gr2dswpka2yk6gx9q9e6v&st=opdav8fs&dl=1"
+)
+URL_VARIABLE = "DIPEDL_LAMOST_URL"
+_ARCHIVE = "spectra_training_data.tar"
+_SUMS = "SHA256SUMS"
+
+
+def downloaded(url: str) -> list[Path]:
+    """FITS files in the cache, downloaded if they are not there yet; verified."""
+    folder = _cache_folder() / "lamost"
+    sums = _recorded(folder)
+    names = [name for name in sums if name != _ARCHIVE]
+    if not names or not all((folder / name).is_file() for name in names):
+        archive = folder / _ARCHIVE
+        if not archive.is_file():
+            download(url, archive)
+        found = {_ARCHIVE: _sha256(archive)}
+        if sums.get(_ARCHIVE, found[_ARCHIVE]) != found[_ARCHIVE]:
+            raise _another(archive, sums[_ARCHIVE], found[_ARCHIVE], "delete it and load again")
+        names = _unpack(archive, folder, url)
+        found |= {name: _sha256(folder / name) for name in names}
+        _record(folder, found)
+        archive.unlink()
+    else:
+        verify(folder, f"delete {str(folder)!r} and load again to download it anew")
+    return [folder / name for name in names]
+
+
+def _unpack(archive: Path, folder: Path, url: str) -> list[str]:
+    """Write the FITS files of an archive to a folder; only their bytes and last names are taken."""
+    with open(archive, "rb") as stream:
+        single = stream.read(9) == b"SIMPLE  ="
+    if single:
+        shutil.copyfile(archive, folder / "train_data.fits")
+        return ["train_data.fits"]
+    names: list[str] = []
+    try:
+        with tarfile.open(archive) as tar:
+            for member in tar:
+                name = member.name.replace("\\", "/").rpartition("/")[2]
+                if member.isreg() and name.endswith(".fits") and not name.startswith("."):
+                    _write(tar.extractfile(member), folder / name)
+                    names.append(name)
+    except (tarfile.TarError, EOFError, zlib.error):
+        names = []
+    if not names:
+        raise ValueError(
+            f"{url} must serve an archive of FITS files, but what came, {str(archive)!r}, is none, "
+            "or damaged; delete it, and name another address by url or "
+            f"{URL_VARIABLE}, or put the files into the folder lamost of DIPEDL_DATA"
+        )
+    return sorted(set(names))
+
+
+def _write(source: Any, path: Path) -> None:
+    """Copy a stream to a file, wholly or not at all."""
+    descriptor, part = tempfile.mkstemp(dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as target:
+            shutil.copyfileobj(source, target)
+        os.replace(part, path)
+    except BaseException:
+        os.unlink(part)
+        raise
+
+
+def _recorded(folder: Path) -> dict[str, str]:
+    """Checksums by file name that were recorded in a folder; none if there is no record."""
+    path = folder / _SUMS
+    if not path.is_file():
+        return {}
+    lines = (line.split(maxsplit=1) for line in path.read_text(encoding="utf-8").splitlines())
+    return {line[1].removeprefix("*"): line[0] for line in lines if len(line) == 2}
+
+
+def _record(folder: Path, sums: dict[str, str]) -> None:
+    text = "".join(f"{digest}  {name}\n" for name, digest in sums.items())
+    partial_file = folder / f"{_SUMS}.part"
+    partial_file.write_text(text, encoding="utf-8")
+    os.replace(partial_file, folder / _SUMS)
+
+
+def verify(folder: Path, remedy: str) -> None:
+    """Raise a ValueError if a file has another checksum than was recorded beside it."""
+    for name, digest in _recorded(folder).items():
+        path = folder / name
+        if path.is_file() and (found := _sha256(path)) != digest:
+            raise _another(path, digest, found, remedy)
+
+
+def _another(path: Path, recorded: str, found: str, remedy: str) -> ValueError:
+    return ValueError(
+        f"{str(path)!r} must have the checksum that was recorded when it came first, "
+        f"sha256:{recorded}, got sha256:{found}; {remedy}"
+    )
+
+
+def _sha256(path: Path) -> str:
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

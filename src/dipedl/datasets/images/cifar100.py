@@ -1,0 +1,87 @@
+"""CIFAR-100: small photographs of a hundred classes, none of them in CIFAR-10."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._dataset import Dataset, no_rows, unit_pixels
+from .._files import cifar, sources
+from .._files.fetch import fetch
+
+__all__ = ["load_cifar100"]
+
+_PARTS = {"test": ("test",), "train": ("train",), "all": ("train", "test")}
+
+
+def load_cifar100(
+    *, split: str = "test", data_dir: str | os.PathLike[str] | None = None
+) -> Dataset:
+    """CIFAR-100: colour photographs of a hundred classes, 32 x 32 pixels.
+
+    The archive is downloaded once (169 MB) and unpacked in the user's cache directory, or in
+    ``DIPEDL_CACHE``; with `data_dir`, or the environment variable ``DIPEDL_DATA``, nothing is
+    downloaded. The published pickles are read by an unpickler that knows arrays and numbers only.
+
+    Parameters
+    ----------
+    split : {"test", "train", "all"}, default="test"
+        What to load: 10,000 test images, 50,000 training images, or both. The part that is not
+        asked for has no rows.
+    data_dir : path-like or None, default=None
+        Directory that holds ``cifar100/meta`` and ``cifar100/test`` or ``cifar100/train``, the
+        files in the official archive.
+
+    Returns
+    -------
+    Dataset
+        Inputs (n, 3072), float32 in [0, 1] (pixel / 255), channel by channel; labels (n,), int64,
+        the fine ones; ``image_shape=(3, 32, 32)``; no ood sets.
+
+    Raises
+    ------
+    ValueError
+        If `split` is unknown, or a file does not have the published checksum.
+    FileNotFoundError
+        If `data_dir` or ``DIPEDL_DATA`` is given and a file is missing there.
+    PermissionError, ConnectionError
+        If the cache cannot be written to; if no mirror can be reached.
+    ImportError
+        If a download is needed and pooch is missing: ``pip install 'dipedl[data]'``.
+
+    References
+    ----------
+    Krizhevsky, "Learning multiple layers of features from tiny images", University of Toronto,
+    2009.
+
+    Examples
+    --------
+    >>> from dipedl.datasets import load_cifar100
+    >>> load_cifar100()  # doctest: +SKIP
+    Dataset('cifar100', X_train=(0, 3072), X_test=(10000, 3072), n_classes=100, ood={})
+    """
+    if split not in _PARTS:
+        raise ValueError(
+            f"split must be one of {sorted(_PARTS)}, got {split!r}; 'all' loads both parts"
+        )
+    names = cifar.read_pickle(fetch("cifar100/meta", data_dir))[b"fine_label_names"]
+    parts = {part: _part(part, len(names), data_dir) for part in _PARTS[split]}
+    nothing = no_rows(cifar.N_PIXELS)
+    return Dataset(
+        "cifar100",
+        *parts.get("train", nothing),
+        *parts.get("test", nothing),
+        target_names=tuple(name.decode("ascii") for name in names),
+        image_shape=cifar.IMAGE_SHAPE,
+        provenance=(sources.CIFAR100,),
+    )
+
+
+def _part(
+    part: str, n_classes: int, data_dir: str | os.PathLike[str] | None
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    path = fetch(f"cifar100/{part}", data_dir)
+    images, labels = cifar.read_batch(path, b"fine_labels", n_classes)
+    return unit_pixels(images), labels

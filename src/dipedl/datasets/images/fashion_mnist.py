@@ -1,0 +1,95 @@
+"""Fashion-MNIST: articles of clothing in MNIST's format."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from .. import _ood
+from .._dataset import Dataset
+from .._files import idx, sources
+from .kmnist import load_kmnist
+from .mnist import load_mnist
+
+__all__ = ["load_fashion_mnist"]
+
+_OOD: dict[str, _ood.Loader] = {
+    "mnist": lambda data_dir: load_mnist(ood=(), data_dir=data_dir),
+    "kmnist": lambda data_dir: load_kmnist(data_dir=data_dir),
+}
+_NAMES = (
+    "T-shirt/top",
+    "Trouser",
+    "Pullover",
+    "Dress",
+    "Coat",
+    "Sandal",
+    "Shirt",
+    "Sneaker",
+    "Bag",
+    "Ankle boot",
+)
+
+
+def load_fashion_mnist(
+    *,
+    ood: Iterable[str] = ("mnist", "kmnist"),
+    data_dir: str | os.PathLike[str] | None = None,
+) -> Dataset:
+    """Fashion-MNIST, 60,000 + 10,000 articles of clothing, with ood sets of the same shape.
+
+    Against MNIST it is the classic failure of likelihoods: densities of its pixels give digits,
+    which are simpler, a higher density than clothes. Files are downloaded once (31 MB) and kept in
+    the user's cache directory, or in ``DIPEDL_CACHE``; with `data_dir`, or the environment variable
+    ``DIPEDL_DATA``, nothing is downloaded.
+
+    Parameters
+    ----------
+    ood : iterable of {"mnist", "kmnist"}, default=("mnist", "kmnist")
+        Sets to attach: MNIST's or K-MNIST's 10,000 test images. ``()`` needs Fashion-MNIST's own
+        files only.
+    data_dir : path-like or None, default=None
+        Directory that holds ``fashion_mnist/``, ``mnist/`` and ``kmnist/`` with the official file
+        names. The files of Debian's package dataset-fashion-mnist, out of
+        ``/usr/share/datasets/fashion-mnist``, are accepted as well, though compressed anew.
+
+    Returns
+    -------
+    Dataset
+        Inputs (n, 784), float32 in [0, 1] (pixel / 255); labels (n,), int64;
+        ``image_shape=(28, 28)``.
+
+    Raises
+    ------
+    ValueError
+        If `ood` names an unknown set, or a file does not have a known checksum.
+    FileNotFoundError
+        If `data_dir` or ``DIPEDL_DATA`` is given and a file is missing there.
+    PermissionError, ConnectionError
+        If the cache cannot be written to; if no mirror can be reached.
+    ImportError
+        If a download is needed and pooch is missing: ``pip install 'dipedl[data]'``.
+
+    References
+    ----------
+    Xiao, Rasul and Vollgraf, "Fashion-MNIST: a novel image dataset for benchmarking machine
+    learning algorithms", arXiv:1708.07747 (2017).
+
+    Examples
+    --------
+    >>> from dipedl.datasets import load_fashion_mnist
+    >>> load_fashion_mnist(ood="mnist").ood["mnist"].shape  # doctest: +SKIP
+    (10000, 784)
+    """
+    chosen = _ood.choose(ood, _OOD)
+    parts = [idx.load_part("fashion_mnist", part, data_dir) for part in ("train", "test")]
+    attached, origins = _ood.load(chosen, data_dir)
+    return Dataset(
+        "fashion_mnist",
+        *parts[0],
+        *parts[1],
+        ood=attached,
+        target_names=_NAMES,
+        image_shape=idx.IMAGE_SHAPE,
+        provenance=(sources.FASHION_MNIST, *origins),
+    )

@@ -1,0 +1,70 @@
+"""K-MNIST: cursive Japanese characters in MNIST's format."""
+
+from __future__ import annotations
+
+import os
+
+from .._dataset import Dataset, no_rows
+from .._files import idx, sources
+
+__all__ = ["load_kmnist"]
+
+_PARTS = {"test": ("test",), "train": ("train",), "all": ("train", "test")}
+_NAMES = ("o", "ki", "su", "tsu", "na", "ha", "ma", "ya", "re", "wo")
+
+
+def load_kmnist(*, split: str = "test", data_dir: str | os.PathLike[str] | None = None) -> Dataset:
+    """K-MNIST (Kuzushiji-MNIST): ten cursive Japanese characters, 28 x 28 pixels, white on black.
+
+    Files are downloaded once and kept in the user's cache directory, or in ``DIPEDL_CACHE``; with
+    `data_dir`, or the environment variable ``DIPEDL_DATA``, nothing is downloaded.
+
+    Parameters
+    ----------
+    split : {"test", "train", "all"}, default="test"
+        What to load: 10,000 test images (3.0 MB), 60,000 training images (18 MB), or both. The part
+        that is not asked for has no rows.
+    data_dir : path-like or None, default=None
+        Directory that holds ``kmnist/`` with the official file names.
+
+    Returns
+    -------
+    Dataset
+        Inputs (n, 784), float32 in [0, 1] (pixel / 255); labels (n,), int64;
+        ``image_shape=(28, 28)``; no ood sets.
+
+    Raises
+    ------
+    ValueError
+        If `split` is unknown, or a file does not have the published checksum.
+    FileNotFoundError
+        If `data_dir` or ``DIPEDL_DATA`` is given and a file is missing there.
+    PermissionError, ConnectionError
+        If the cache cannot be written to; if no mirror can be reached.
+    ImportError
+        If a download is needed and pooch is missing: ``pip install 'dipedl[data]'``.
+
+    References
+    ----------
+    Clanuwat et al., "Deep Learning for Classical Japanese Literature", 2018, arXiv:1812.01718.
+
+    Examples
+    --------
+    >>> from dipedl.datasets import load_kmnist
+    >>> load_kmnist()  # doctest: +SKIP
+    Dataset('kmnist', X_train=(0, 784), X_test=(10000, 784), n_classes=10, ood={})
+    """
+    if split not in _PARTS:
+        raise ValueError(
+            f"split must be one of {sorted(_PARTS)}, got {split!r}; 'all' loads both parts"
+        )
+    parts = {part: idx.load_part("kmnist", part, data_dir) for part in _PARTS[split]}
+    nothing = no_rows(idx.IMAGE_SHAPE[0] * idx.IMAGE_SHAPE[1])
+    return Dataset(
+        "kmnist",
+        *parts.get("train", nothing),
+        *parts.get("test", nothing),
+        target_names=_NAMES,
+        image_shape=idx.IMAGE_SHAPE,
+        provenance=(sources.KMNIST,),
+    )

@@ -1,0 +1,115 @@
+"""SVHN: photographed house numbers, far from CIFAR-10."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._dataset import Dataset, no_rows, unit_pixels
+from .._files import sources
+from .._files.fetch import fetch
+
+__all__ = ["load_svhn"]
+
+_PARTS = {"test": ("test",), "train": ("train",), "all": ("train", "test")}
+_SHAPE = (32, 32, 3)
+
+
+def load_svhn(*, split: str = "test", data_dir: str | os.PathLike[str] | None = None) -> Dataset:
+    """Street View House Numbers: colour photographs of digits, 32 x 32 pixels, cropped.
+
+    A file is downloaded once (the test images: 64 MB, the training images: 182 MB) to the user's
+    cache directory, or to ``DIPEDL_CACHE``; with `data_dir`, or the environment variable
+    ``DIPEDL_DATA``, nothing is downloaded.
+
+    Parameters
+    ----------
+    split : {"test", "train", "all"}, default="test"
+        What to load: 26,032 test images, 73,257 training images, or both. The part that is not
+        asked for has no rows.
+    data_dir : path-like or None, default=None
+        Directory that holds ``svhn/test_32x32.mat`` or ``svhn/train_32x32.mat``, as published.
+
+    Returns
+    -------
+    Dataset
+        Inputs (n, 3072), float32 in [0, 1] (pixel / 255), channel by channel; labels (n,), int64,
+        the digit in the middle (the file's label 10 is the digit 0); ``image_shape=(3, 32, 32)``;
+        no ood sets.
+
+    Raises
+    ------
+    ValueError
+        If `split` is unknown, or a file does not have the published checksum or form.
+    FileNotFoundError
+        If `data_dir` or ``DIPEDL_DATA`` is given and a file is missing there.
+    PermissionError, ConnectionError
+        If the cache cannot be written to; if no mirror can be reached.
+    ImportError
+        If a download is needed and pooch is missing: ``pip install 'dipedl[data]'``.
+
+    References
+    ----------
+    Netzer, Wang, Coates, Bissacco, Wu, Ng, "Reading digits in natural images with unsupervised
+    feature learning", NIPS workshop on deep learning and unsupervised feature learning, 2011.
+
+    Examples
+    --------
+    >>> from dipedl.datasets import load_svhn
+    >>> load_svhn()  # doctest: +SKIP
+    Dataset('svhn', X_train=(0, 3072), X_test=(26032, 3072), n_classes=10, ood={})
+    """
+    if split not in _PARTS:
+        raise ValueError(
+            f"split must be one of {sorted(_PARTS)}, got {split!r}; 'all' loads both parts"
+        )
+    parts = {part: _read(fetch(f"svhn/{part}_32x32.mat", data_dir)) for part in _PARTS[split]}
+    nothing = no_rows(int(np.prod(_SHAPE)))
+    return Dataset(
+        "svhn",
+        *parts.get("train", nothing),
+        *parts.get("test", nothing),
+        target_names=tuple(str(digit) for digit in range(10)),
+        image_shape=(3, 32, 32),
+        provenance=(sources.SVHN,),
+    )
+
+
+def _read(path: Path) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Inputs and labels of one file: X (32, 32, 3, n) in bytes, y (n, 1) from 1 to 10."""
+    images, labels = _variables(path)
+    if images.dtype != np.uint8 or images.ndim != 4 or images.shape[:3] != _SHAPE:
+        raise _bad(path, "bytes X of shape (32, 32, 3, n)", f"{images.dtype} {images.shape}")
+    n = images.shape[3]
+    if labels.shape != (n, 1):
+        raise _bad(path, f"labels y of shape ({n}, 1)", labels.shape)
+    wrong = labels[~np.isin(labels, range(1, 11))]
+    if wrong.size:
+        raise _bad(path, "labels 1 to 10 (10 is the digit 0)", wrong[:3].tolist())
+    # rows, columns, channels, images -> images, channels, rows, columns
+    return unit_pixels(images.transpose(3, 2, 0, 1)), labels[:, 0].astype(np.int64) % 10
+
+
+def _variables(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
+    # imported here: no other loader needs it
+    from scipy.io import loadmat
+
+    try:
+        content = loadmat(path, variable_names=["X", "y"])
+    except Exception as error:  # a damaged file may raise anything
+        raise _bad(path, "variables of MATLAB 5", f"{type(error).__name__}: {error}") from error
+    missing = {"X", "y"} - set(content)
+    if missing:
+        found = sorted(name for name in content if not name.startswith("__"))
+        raise _bad(path, "the variables X and y", found)
+    return np.asarray(content["X"]), np.asarray(content["y"])
+
+
+def _bad(path: Path, expected: str, got: object) -> ValueError:
+    return ValueError(
+        f"{str(path)!r} must hold {expected}, got: {got}; replace it by the official file"
+    )

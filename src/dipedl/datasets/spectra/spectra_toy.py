@@ -1,0 +1,75 @@
+"""Made-up spectra as a data set, for tests and documentation."""
+
+from __future__ import annotations
+
+from ...spectra.spectra import Spectra
+from ...spectra.synthetic.toy import generate_toy_spectra
+from .._dataset import Dataset, Provenance
+from .._files.spectra_problem import stars_unknown
+
+__all__ = ["load_toy_spectra", "toy_spectra"]
+
+
+def toy_spectra(n: int = 1000, *, random_state: int = 0) -> Spectra:
+    """MADE-UP galaxies, quasars and stars, as `dipedl.spectra.generate_toy_spectra` makes them.
+
+    Parameters
+    ----------
+    n : int, default=1000
+        Spectra: 45 % galaxies, 25 % quasars, 30 % stars.
+    random_state : int, default=0
+        Seed; the same n and seed give the same spectra.
+
+    Returns
+    -------
+    Spectra
+        Labels 0 GALAXY, 1 QSO, 2 STAR; with S/N, redshift (0 for stars) and name.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `n` is not an integer >= 1 or `random_state` not an integer >= 0.
+
+    Examples
+    --------
+    >>> from dipedl.datasets import toy_spectra
+    >>> toy_spectra(20)
+    Spectra(n=20, 3900-9000 Angstrom in 3000 pixels, failures=0)
+    """
+    return generate_toy_spectra(n, random_state=random_state)
+
+
+def load_toy_spectra(n: int = 1000, *, random_state: int = 0) -> Dataset:
+    """MADE-UP galaxies and quasars, a fifth of them to test; made-up stars are the ood set.
+
+    Parameters
+    ----------
+    n : int, default=1000
+        Spectra, 30 % of them stars.
+    random_state : int, default=0
+        Seed of the spectra and of the split.
+
+    Returns
+    -------
+    Dataset
+        Inputs (rows, 3000), float32: flux; labels 0 GALAXY, 1 QSO; ``ood["stars"]``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `toy_spectra`; also if n is too small for both classes in both parts.
+
+    Examples
+    --------
+    >>> from dipedl.datasets import load_toy_spectra
+    >>> load_toy_spectra(100)
+    Dataset('toy-spectra', X_train=(56, 3000), X_test=(14, 3000), n_classes=2, ood={'stars': 30})
+    """
+    made_up = Provenance(
+        "made-up spectra",
+        licence="synthetic",
+        notes=f"nothing was observed; n={n}, random_state={random_state}",
+    )
+    return stars_unknown(
+        "toy-spectra", toy_spectra(n, random_state=random_state), random_state, (made_up,)
+    )

@@ -1,0 +1,161 @@
+"""The figures of the report: from arrays of the result to panels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from markupsafe import Markup
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ...plots._canvas import COLORS, LINES
+from ...plots.calibration import reliability_diagram, risk_coverage
+from ...plots.histogram import uncertainty_histogram
+from ...plots.plane import plane_map
+from .. import DemoResult, ModelResult
+from ..rows import BARE, DIP, ID
+from ..summary import SET_TITLES
+from .inline import svg
+
+__all__ = ["Panel", "histograms", "legends", "moons", "panel_axes", "reliability", "selection"]
+
+_BLUE, _ORANGE, _GREEN = COLORS[:3]
+_RANKINGS = {"bare confidence": _ORANGE, "DIP-EDL confidence": _BLUE, "vacuity": _GREEN}
+_DASHES = dict(zip(LINES, ("", "7 3", "8 2 2 2", "2 3"), strict=True))
+_MOON_TITLES = {
+    "entropy": ("Network alone: entropy", "nats"),
+    "vacuity": ("Vacuity", "share of the prior"),
+    "aleatoric": ("Aleatoric", "nats"),
+    "epistemic": ("Epistemic", "nats"),
+}
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One small figure; `title` stands above it as text."""
+
+    title: str
+    svg: Markup
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A line of a legend: `color` counts the page's colours, `dashes` is for SVG."""
+
+    label: str
+    color: int
+    dashes: str
+
+
+def legends(result: DemoResult) -> dict[str, list[Entry]]:
+    """What the lines of each group of panels stand for."""
+    sets = [ID, *result.dataset.ood]
+    dashes = list(_DASHES.values())
+    return {
+        "pair": [Entry("bare classifier", 1, ""), Entry("with DIP-EDL", 0, "")],
+        "sets": [Entry(_title(key), i, dashes[i % 4]) for i, key in enumerate(sets)],
+        "rankings": [
+            Entry(label, COLORS.index(color), dashes[i])
+            for i, (label, color) in enumerate(_RANKINGS.items())
+        ],
+    }
+
+
+def panel_axes(width: float = 4.2, height: float = 3.0) -> Axes:
+    """Axes for one panel, see-through and without a box."""
+    ax = Figure(figsize=(width, height), layout="constrained").add_subplot()
+    ax.set_facecolor("none")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.tick_params(labelsize=9)
+    return ax
+
+
+def reliability(result: DemoResult) -> Iterator[Panel]:
+    """Reliability diagrams, before and after, one panel a classifier."""
+    y = result.dataset.y_test
+    for model in result.models:
+        known = model.on[ID]
+        ax = reliability_diagram(y, known.bare, color=_ORANGE, ax=panel_axes())
+        reliability_diagram(y, known.dirichlet.mean, color=_BLUE, ax=ax)
+        alt = f"{model.title}: accuracy against confidence on digits, bare and with DIP-EDL"
+        yield _panel(model.title, ax, alt, f"rel-{model.name}")
+
+
+def histograms(result: DemoResult) -> Iterator[Panel]:
+    """For each classifier: vacuity, and the confidence before and after."""
+    for model in result.models:
+        vacuity = {_title(key): np.asarray(a.dirichlet.vacuity) for key, a in model.on.items()}
+        ax = uncertainty_histogram(
+            vacuity,
+            log_odds=True,
+            threshold=model.alarm_vacuity,
+            legend=False,
+            ax=panel_axes(),
+        )
+        yield _histogram(model, ax, "vacuity", "vac")
+        bare = {_title(key): a.bare.max(axis=1) for key, a in model.on.items()}
+        ax = uncertainty_histogram(bare, log_odds=True, legend=False, ax=panel_axes())
+        yield _histogram(model, ax, "confidence, bare", "bare")
+        after = {_title(key): a.dirichlet.mean.max(axis=1) for key, a in model.on.items()}
+        ax = uncertainty_histogram(after, log_odds=True, legend=False, ax=panel_axes())
+        yield _histogram(model, ax, "confidence, DIP-EDL", "dip")
+
+
+def selection(result: DemoResult) -> Iterator[Panel]:
+    """Risk-coverage curves: digits only, and digits mixed with everything else."""
+    for model in result.models:
+        for title, sets, name in (
+            ("digits only", (ID,), "rc-id"),
+            ("digits and all other images", tuple(model.on), "rc-all"),
+        ):
+            ax = _risk_coverage(model, result.dataset.y_test, sets)
+            heading = f"{model.title}: {title}"
+            alt = f"{heading}; error rate against the share of inputs answered, three uncertainties"
+            yield _panel(heading, ax, alt, f"{name}-{model.name}")
+
+
+def moons(result: DemoResult) -> Iterator[Panel]:
+    """Maps of uncertainty around two moons."""
+    data = result.moons
+    for kind, values in data.maps.items():
+        title, unit = _MOON_TITLES[kind]
+        top = 1.0 if kind == "vacuity" else float(np.log(2))
+        if kind == "epistemic":
+            top = float(values.max())
+        ax = plane_map(values, data.extent, data.X, data.y, top=top, ax=panel_axes(4.2, 3.2))
+        alt = f"{title} over the plane around two moons"
+        yield _panel(f"{title} ({unit})", ax, alt, f"moons-{kind}")
+
+
+def _risk_coverage(model: ModelResult, y: np.ndarray, sets: tuple[str, ...]) -> Axes:
+    known = model.on[ID]
+    # Only digits have a right answer; every answer to another image counts as an error.
+    hits = known.bare.argmax(axis=1) == y
+    others = sum(len(model.on[key].flagged) for key in sets if key != ID)
+    correct = np.concatenate([hits, np.zeros(others, dtype=bool)])
+    of_mean = [1 - model.on[key].dirichlet.mean.max(axis=1) for key in sets]
+    bare = [model.on[key].scores[BARE[0]] for key in sets]
+    vacuity = [model.on[key].scores[DIP] for key in sets]
+    ax = panel_axes()
+    for color, scores in zip(_RANKINGS.values(), (bare, of_mean, vacuity), strict=True):
+        risk_coverage(correct, np.concatenate(scores), color=color, ax=ax)
+    return ax
+
+
+def _histogram(model: ModelResult, ax: Axes, what: str, name: str) -> Panel:
+    ax.set_xlabel(f"{what} (both ends stretched)")
+    alt = f"{model.title}: histogram of {what}, for digits and the other images"
+    return _panel(f"{model.title}: {what}", ax, alt, f"{name}-{model.name}")
+
+
+def _panel(title: str, ax: Axes, alt: str, name: str) -> Panel:
+    figure = ax.figure
+    if not isinstance(figure, Figure):
+        raise TypeError(f"ax must lie directly on a Figure, got {type(figure).__name__}")
+    return Panel(title, svg(figure, alt, name))
+
+
+def _title(key: str) -> str:
+    return "digits" if key == ID else SET_TITLES[key][0]

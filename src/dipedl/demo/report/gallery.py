@@ -1,0 +1,147 @@
+"""Single images with their Dirichlets: the most and the least trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from markupsafe import Markup
+
+from ...dirichlet import Dirichlet
+from ...plots.inputs import dirichlet_bars
+from .. import DemoResult, ModelResult
+from ..rows import ID
+from ..summary import SET_TITLES
+from .figures import panel_axes
+from .inline import png_uri, svg
+
+__all__ = ["Card", "Reason", "Shelf", "contact_sheets", "reasons", "shelves"]
+
+_CARDS = 6
+_SHOWN = 10
+
+
+@dataclass(frozen=True)
+class Card:
+    """One image with its Dirichlet, and what to say about it."""
+
+    image: str
+    bars: Markup
+    alt: str
+    vacuity: str
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """A row of cards."""
+
+    title: str
+    cards: tuple[Card, ...]
+
+
+@dataclass(frozen=True)
+class Reason:
+    """An image, and its card in words."""
+
+    image: str
+    alt: str
+    text: str
+
+
+def reasons(result: DemoResult, model: ModelResult) -> Iterator[Reason]:
+    """The images that the demo explained."""
+    sets = {ID: result.dataset.X_test, **result.dataset.ood}
+    for one in model.explained:
+        title = "digits" if one.key == ID else SET_TITLES[one.key][0]
+        image = sets[one.key][one.row].reshape(result.dataset.image_shape or (1, -1))
+        yield Reason(png_uri(image), f"an image of {title}", str(one.card))
+
+
+def contact_sheets(result: DemoResult) -> Iterator[tuple[str, str, int, str]]:
+    """Title, description, number of images and the first ten as one picture, for each set."""
+    data = result.dataset
+    spread = np.linspace(0, len(data.X_test) - 1, _SHOWN).astype(int)
+    yield (
+        "Digits",
+        "MNIST, what the classifiers learned",
+        len(data.X_test),
+        _sheet(data.X_test[spread], result),
+    )
+    for name, X in data.ood.items():
+        title, what = SET_TITLES[name]
+        spread = np.linspace(0, len(X) - 1, _SHOWN).astype(int)
+        yield title, what, len(X), _sheet(X[spread], result)
+
+
+def shelves(result: DemoResult, model: ModelResult) -> Iterator[Shelf]:
+    """Most and least trusted digits, then of each OOD set the most trusted: the misses."""
+    data = result.dataset
+    known = _order(model.on[ID].dirichlet)
+    yield _shelf("Digits it trusts most", result, model, ID, data.X_test, known[:_CARDS])
+    yield _shelf(
+        "Digits it trusts least", result, model, ID, data.X_test, known[: -_CARDS - 1 : -1]
+    )
+    for name, X in data.ood.items():
+        order = _order(model.on[name].dirichlet)
+        rows = np.concatenate([order[: _CARDS // 2], order[-_CARDS // 2 :]])
+        title = f"{SET_TITLES[name][0]}: the three it trusts most, and the three it trusts least"
+        yield _shelf(title, result, model, name, X, rows)
+
+
+def _shelf(
+    title: str, result: DemoResult, model: ModelResult, key: str, X: np.ndarray, rows: np.ndarray
+) -> Shelf:
+    names = result.dataset.target_names
+    truth = [names[y] for y in result.dataset.y_test] if key == ID else None
+    cards: list[Card] = []
+    for i in map(int, rows):
+        one = model.on[key].dirichlet[i]
+        guess = names[int(np.argmax(one.mean))]
+        label = f"gal-{key}-{i}-{len(cards)}"
+        cards.append(
+            Card(
+                image=png_uri(X[i].reshape(result.dataset.image_shape or (1, -1))),
+                bars=_bars(one, names, label),
+                alt=f"a {truth[i]}" if truth else f"an image of {SET_TITLES[key][0]}",
+                vacuity=_vacuity(float(one.vacuity[0])),
+                verdict=_verdict(
+                    guess, truth[i] if truth else None, bool(model.on[key].flagged[i])
+                ),
+            )
+        )
+    return Shelf(title, tuple(cards))
+
+
+def _bars(one: Dirichlet, names: tuple[str, ...], label: str) -> Markup:
+    ax = dirichlet_bars(one, class_names=names, ax=panel_axes(2.1, 1.25))
+    ax.set_yticks([0, 0.5, 1], ["0", "", "1"])
+    ax.tick_params(labelsize=9, length=2)
+    best = int(np.argmax(one.mean))
+    alt = (
+        f"mean class probabilities with 95 % intervals; largest {one.mean[0, best]:.2f} for {best}"
+    )
+    figure = ax.figure.get_figure(root=True)
+    return svg(figure, alt, label)
+
+
+def _vacuity(value: float) -> str:
+    return f"{value:.2g}" if value < 0.99 else ("1" if 1 - value < 1e-4 else f"{value:.4f}")
+
+
+def _verdict(guess: str, truth: str | None, flagged: bool) -> str:
+    said = f"says {guess}"
+    if truth is not None and truth != guess:
+        said += f", is {truth}"
+    return said + (", flagged" if flagged else "")
+
+
+def _order(dirichlet: Dirichlet) -> np.ndarray:
+    """Rows from most to least trusted; by log-evidence, as vacuity ties at 1."""
+    return np.argsort(-np.asarray(dirichlet.log_evidence), kind="stable")
+
+
+def _sheet(X: np.ndarray, result: DemoResult) -> str:
+    shape = result.dataset.image_shape or (1, X.shape[1])
+    return png_uri(np.concatenate(list(X.reshape(len(X), *shape)), axis=1))

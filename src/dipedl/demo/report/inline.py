@@ -1,0 +1,63 @@
+"""Figures and images as text that stands inside an HTML page: nothing is loaded from elsewhere."""
+
+from __future__ import annotations
+
+import io
+import re
+from base64 import b64encode
+
+import numpy as np
+from markupsafe import Markup, escape
+from matplotlib.figure import Figure
+from matplotlib.image import imsave
+
+from ...plots._canvas import COLORS
+
+__all__ = ["png_uri", "svg"]
+
+#: Colours that the page decides, as they look on light and on dark paper.
+_PAINT = {
+    "#000000": "currentColor",
+    **{color.lower(): f"var(--c{i})" for i, color in enumerate(COLORS[:4])},
+}
+_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+
+
+def svg(figure: Figure, alt: str, name: str) -> Markup:
+    """A figure as inline SVG that takes its width and its ink from the page around it.
+
+    Parameters
+    ----------
+    figure : Figure
+        What is black in it becomes the colour of the page's text.
+    alt : str
+        What it shows, for readers who do not see it.
+    name : str
+        Unique in the page; keeps the figure's ids apart from those of others.
+    """
+    buffer = io.StringIO()
+    figure.savefig(
+        buffer, format="svg", metadata=_METADATA, facecolor="none", edgecolor="none", dpi=150
+    )
+    text = buffer.getvalue()
+    text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.DOTALL)
+    text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", text)
+    text = re.sub(r' d="[^"]*"', _rounded, text)
+    for color, paint in _PAINT.items():
+        text = text.replace(color, paint)
+    box = re.search(r'viewBox="[^"]*"', text)
+    label = f'role="img" aria-label="{escape(alt)}"'
+    # The old root holds a fixed size and the addresses of namespaces, which HTML does not need.
+    return Markup(re.sub(r"<svg[^>]*>", f"<svg {box and box[0]} {label}>", text, count=1))
+
+
+def _rounded(path: re.Match[str]) -> str:
+    """A path with two decimals: a hundredth of a point is less than anyone sees."""
+    return re.sub(r"(\.\d\d)\d+", r"\1", path[0])
+
+
+def png_uri(image: np.ndarray) -> str:
+    """A grey image (h, w) in [0, 1] as the address of a PNG that it holds itself."""
+    buffer = io.BytesIO()
+    imsave(buffer, image, cmap="gray", vmin=0, vmax=1, format="png")
+    return "data:image/png;base64," + b64encode(buffer.getvalue()).decode("ascii")

@@ -1,0 +1,201 @@
+"""One density for each block of columns, such as each layer of a network, added up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..._validation import check_weights
+from ...calibration.crossfit import splits
+from ...fitting.parts import as_density, fitted_density, log_density
+from .._mixin import LogDensityMixin
+from ..gda import GDADensity
+from ._composed import requires_labels
+
+__all__ = ["BlockSumDensity"]
+
+_ALIKE = 1e-12
+
+
+class BlockSumDensity(LogDensityMixin, BaseEstimator):
+    """Sum over blocks of columns of the log-density of each block.
+
+    ``s(x) = sum_b log p_b(x_b)``; with `cv`, ``s(x) = sum_b (log p_b(x_b) - m_b) / s_b`` with mean
+    and standard deviation of held-out log-densities of block b, so that a wide block weighs no more
+    than a narrow one.
+
+    Parameters
+    ----------
+    blocks : sequence of int or slice, optional
+        Widths of consecutive blocks, which add up to the number of columns, such as those of
+        `dipedl.nn.LayerFeatures.widths_`; or slices, which may overlap and leave columns out. None
+        makes every column a block.
+    density : density estimator, optional
+        Fitted on each block; None is ``GDADensity()``.
+    cv : None, int or cross-validation splitter, default=None
+        None adds log-densities as they are. A number of folds, or a splitter, standardises each
+        block by its scores of rows that its density was not fitted on; that many more fits.
+
+    Attributes
+    ----------
+    densities_ : list of density estimator
+        The fitted density of each block.
+    blocks_ : list of slice
+        Columns of each block.
+    center_, scale_ : ndarray, shape (b,)
+        Mean and standard deviation taken for each block, in nats; 0 and 1 without `cv`.
+    n_features_in_ : int
+        Number of features p.
+
+    Notes
+    -----
+    The sum is a log-density where blocks are independent, which layers of one network are not: what
+    two layers both show is counted twice. It ranks; it is not calibrated. Labels, if the density
+    takes them, are mixed within each block: the sum does not know that two blocks must agree on
+    the class. With `cv` the sum has no unit and does not integrate to one, and a row of weight two
+    lies in one fold, where two copies would be spread.
+
+    References
+    ----------
+    Lee et al., "A simple unified framework for detecting out-of-distribution samples and
+    adversarial attacks", NeurIPS (2018), section 2.2, with equal weights: theirs are fitted on
+    out-of-distribution data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dipedl.density import BlockSumDensity, GaussianDensity
+    >>> X = np.random.default_rng(0).normal(size=(100, 5))
+    >>> density = BlockSumDensity([3, 2], GaussianDensity()).fit(X)
+    >>> left, right = GaussianDensity().fit(X[:, :3]), GaussianDensity().fit(X[:, 3:])
+    >>> bool(np.isclose(density.score(X), left.score(X[:, :3]) + right.score(X[:, 3:])))
+    True
+    """
+
+    def __init__(
+        self, blocks: Sequence[int | slice] | None = None, density: Any = None, cv: Any = None
+    ) -> None:
+        self.blocks = blocks
+        self.density = density
+        self.cv = cv
+
+    @property
+    def normalized(self) -> bool:
+        """Whether it integrates to one: the blocks' density does, and nothing is standardised."""
+        return self.cv is None and bool(getattr(self._unfitted(), "normalized", True))
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit one density a block on features X (n, p), with labels y (n,) if it takes them.
+
+        Raises
+        ------
+        ValueError
+            If the blocks do not fit the columns, or with `cv` a block's held-out scores are all
+            alike or not finite.
+        """
+        X = validate_data(self, X, dtype=np.float64)
+        weights = check_weights(sample_weight, X)
+        self.blocks_ = _slices(self.blocks, X.shape[1])
+        self.densities_ = self._fitted(X, y, weights)
+        self.center_, self.scale_ = np.zeros(len(self.blocks_)), np.ones(len(self.blocks_))
+        if self.cv is not None:
+            self.center_, self.scale_ = self._held_out_scale(X, y, weights)
+        return self
+
+    def block_scores(self, X: Any) -> np.ndarray:
+        """What each block adds for each row of X (n, p), shape (n, b)."""
+        check_is_fitted(self, "densities_")
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        return np.asarray((self._scores(self.densities_, X) - self.center_) / self.scale_)
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Sum of the blocks' log-densities of each row of X (n, p), shape (n,)."""
+        return np.asarray(self.block_scores(X).sum(axis=1))
+
+    def __sklearn_tags__(self) -> Tags:
+        """Labels are required if the density requires them."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = requires_labels(self._unfitted())
+        return tags
+
+    def _unfitted(self) -> Any:
+        return as_density(GDADensity() if self.density is None else self.density)
+
+    def _fitted(self, X: np.ndarray, y: Any, weights: np.ndarray | None) -> list[Any]:
+        return [self._fitted_block(X, y, weights, block) for block in self.blocks_]
+
+    def _fitted_block(self, X: np.ndarray, y: Any, weights: np.ndarray | None, block: slice) -> Any:
+        try:
+            return fitted_density(self._unfitted(), X[:, block], y, weights)
+        except ValueError as error:
+            columns = np.arange(X.shape[1])[block]
+            constant = columns[np.ptp(X[:, block], axis=0) == 0].tolist()
+            known = f" (columns {constant[:5]} of X are constant)" if constant else ""
+            raise ValueError(
+                f"the block of columns {columns[0]} to {columns[-1]} cannot be fitted{known}: "
+                f"{error}"
+            ) from error
+
+    def _scores(self, densities: list[Any], X: np.ndarray) -> np.ndarray:
+        pairs = zip(densities, self.blocks_, strict=True)
+        return np.column_stack([log_density(density, X[:, block]) for density, block in pairs])
+
+    def _held_out_scale(
+        self, X: np.ndarray, y: Any, weights: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation of each block's held-out scores, shapes (b,)."""
+        kept = np.arange(len(X)) if weights is None else np.flatnonzero(weights > 0)
+        parts = list(self._held_out(X, y, weights, kept))
+        scores = np.concatenate([part for part, _ in parts])
+        counts = np.concatenate([count for _, count in parts])
+        with np.errstate(invalid="ignore"):
+            center = np.average(scores, axis=0, weights=counts)
+            scale = np.sqrt(np.average((scores - center) ** 2, axis=0, weights=counts))
+        bad = np.flatnonzero(~(np.isfinite(scale) & (scale > _ALIKE * (1 + np.abs(center)))))
+        if len(bad):
+            raise ValueError(
+                f"held-out scores of blocks {bad.tolist()} are all alike or not finite, so they "
+                "cannot be standardised; leave those blocks out, or use cv=None"
+            )
+        return center, scale
+
+    def _held_out(
+        self, X: np.ndarray, y: Any, weights: np.ndarray | None, kept: np.ndarray
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Scores (m, b) and weights (m,) of the rows of each fold."""
+        labels = np.zeros(len(X), dtype=int) if y is None else np.asarray(y)
+        for train, held in splits(self.cv, X[kept], labels[kept], kept)[0]:
+            train, held = kept[train], kept[held]
+            part = None if weights is None else weights[train]
+            densities = self._fitted(X[train], None if y is None else labels[train], part)
+            yield (
+                self._scores(densities, X[held]),
+                np.ones(len(held)) if weights is None else (weights[held]),
+            )
+
+
+def _slices(blocks: Any, p: int) -> list[slice]:
+    """Column slices of the blocks, checked against the number of columns p."""
+    given = [1] * p if blocks is None else list(blocks)
+    if not given:
+        raise ValueError("blocks must hold at least one width or slice, got an empty sequence")
+    slices = [b for b in given if isinstance(b, slice)]
+    if len(slices) == len(given):
+        found = [slice(*b.indices(p)) for b in slices]
+        for b, columns in zip(slices, found, strict=True):
+            if (b.stop or 0) > p or len(range(p)[columns]) == 0:
+                raise ValueError(f"blocks must lie within the {p} columns of X, got {b}")
+        return found
+    if not all(isinstance(b, int | np.integer) and b > 0 for b in given):
+        raise TypeError(f"blocks must hold widths > 0 or slices, got {blocks!r}")
+    if sum(given) != p:
+        raise ValueError(
+            f"the widths in blocks must add up to the {p} columns of X, got {sum(given)}: {given}"
+        )
+    ends = np.cumsum(given).tolist()
+    return [slice(end - width, end) for end, width in zip(ends, given, strict=True)]

@@ -1,0 +1,153 @@
+"""How much likelier a row is under one density than under a background density."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import Tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..._validation import check_weights
+from ...fitting.parts import as_density, fitted_density, for_folds, log_density
+from .._mixin import LogDensityMixin
+from ..gaussian import GaussianDensity
+from ..gda import GDADensity
+from ._composed import add_rows, blank_union_of, check_offers, merged_part, requires_labels
+
+__all__ = ["RelativeDensity"]
+
+
+class RelativeDensity(LogDensityMixin, BaseEstimator):
+    """Log-density minus that of a background, which takes off what all inputs have in common.
+
+    ``s(x) = log p(x) - log p0(x)``: a log-ratio in nats, not a log-density; nothing makes it
+    integrate to one.
+
+    Parameters
+    ----------
+    density : density estimator, optional
+        p, the foreground; None is ``GDADensity("tied")``. A copy is fitted; one in
+        `sklearn.frozen.FrozenEstimator` is used as it is.
+    background : density estimator, optional
+        p0; None is ``GaussianDensity()``, of the same rows without their labels. A frozen one may
+        come from other rows: a broader collection, or perturbed inputs.
+
+    Attributes
+    ----------
+    density_, background_ : density estimator
+        The fitted parts.
+    n_features_in_ : int
+        Number of features p.
+
+    Notes
+    -----
+    With the defaults this is the relative Mahalanobis score: with M_c and M_0 the squared
+    Mahalanobis distances to class c and to the mean of all rows,
+    ``s(x) = log mean_c exp(-(M_c - M_0) / 2) + constant``.
+
+    A ratio sees only what tells the classes from the background. Along a direction in which the
+    class means agree it stays the same, however far the row; a row that is far in such a direction
+    alone is not flagged. Where the foreground is zero, or either distance overflows, the score is
+    ``-inf``.
+
+    `partial_fit`, ``+`` and weights are there if both parts have them.
+
+    References
+    ----------
+    Ren et al., "Likelihood ratios for out-of-distribution detection", NeurIPS (2019), equation 3;
+    Ren, Fort, Liu, Roy, Padhy, Lakshminarayanan, "A simple fix to Mahalanobis distance for
+    improving near-OOD detection", arXiv:2106.09022 (2021), section 3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dipedl.density import RelativeDensity
+    >>> X = np.array([[-5.0], [-4.0], [4.0], [5.0]])
+    >>> density = RelativeDensity().fit(X, [0, 0, 1, 1])
+    >>> density.score_samples([[4.5], [0.0]]).round(1)
+    array([  2. , -38.3])
+    """
+
+    normalized = False
+
+    def __init__(self, density: Any = None, background: Any = None) -> None:
+        self.density = density
+        self.background = background
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit both parts on features X (n, p), with labels y (n,) for those that take them.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, p)
+            Features.
+        y : array-like, shape (n,), optional
+            Labels; the default foreground needs them.
+        sample_weight : array-like, shape (n,), optional
+            Counts each row that often; refused if a part does not take weights.
+        """
+        X = validate_data(self, X, dtype=np.float64)
+        weights = check_weights(sample_weight, X)
+        foreground, background = self._unfitted()
+        self.density_ = fitted_density(foreground, X, y, weights)
+        self.background_ = fitted_density(background, X, y, weights)
+        return self
+
+    @available_if(lambda self: check_offers(self._unfitted(), "partial_fit"))  # type: ignore[untyped-decorator]
+    def partial_fit(
+        self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
+    ) -> Self:
+        """Add rows to what both parts were fitted on; the arguments are those of `GDADensity`."""
+        first = not hasattr(self, "density_")
+        X = validate_data(self, X, dtype=np.float64, reset=first)
+        parts = self._unfitted() if first else [self.density_, self.background_]
+        self.density_, self.background_ = (
+            add_rows(part, X, y, classes, sample_weight) for part in parts
+        )
+        return self
+
+    @available_if(lambda self: check_offers(self._unfitted(), "__add__"))  # type: ignore[untyped-decorator]
+    def __add__(self, other: RelativeDensity) -> RelativeDensity:
+        """The density fitted on the rows of both."""
+        if not isinstance(other, RelativeDensity):
+            return NotImplemented
+        merged: RelativeDensity = blank_union_of(self, other, "density_")
+        merged.density_ = merged_part(self.density_, other.density_)
+        merged.background_ = merged_part(self.background_, other.background_)
+        return merged
+
+    def for_folds(self) -> Self:
+        """An unfitted copy with what each part settled on for all rows."""
+        foreground, background = self._unfitted()
+        settled = {
+            "density": for_folds(self.density_, foreground),
+            "background": for_folds(self.background_, background),
+        }
+        copy: Self = clone(self).set_params(**settled)
+        return copy
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Log-ratio in nats of each row of X (n, p), shape (n,)."""
+        check_is_fitted(self, "density_")
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        foreground = log_density(self.density_, X)
+        background = log_density(self.background_, X)
+        # Both are -inf where distances overflow: there a row is far from everything.
+        seen = np.isfinite(foreground) & np.isfinite(background)
+        score = np.full(len(X), -np.inf)
+        return np.asarray(np.subtract(foreground, background, out=score, where=seen))
+
+    def __sklearn_tags__(self) -> Tags:
+        """Labels are required if a part requires them."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = any(requires_labels(part) for part in self._unfitted())
+        return tags
+
+    def _unfitted(self) -> list[Any]:
+        """Foreground and background, not yet fitted."""
+        foreground = GDADensity("tied") if self.density is None else self.density
+        background = GaussianDensity() if self.background is None else self.background
+        return [as_density(foreground), as_density(background)]

@@ -1,0 +1,170 @@
+"""Choice of a density by in-distribution data alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+
+from ...maths.scores import auroc, auroc_variance
+from ._bank import Candidates, DensityBank, Rows
+from .fused import FusedDensity
+
+__all__ = ["DensitySelector"]
+
+#: Name of the candidate that is all others together.
+FUSED = "fused"
+_FEWEST_ERRORS = 5
+
+
+class DensitySelector(DensityBank):
+    """The density that serves a classifier best, chosen without out-of-distribution data.
+
+    Candidates are ranked on rows that neither they nor the classifier were fitted on, by the mean
+    of two AUROCs: how well they spot the classifier's own errors (if at least five are there), and
+    how well they tell the rows from synthetic departures (see
+    `dipedl.calibration.pseudo_outliers.synthetic_departures`). Neither is
+    enough alone: errors reward densities that
+    repeat the classifier, departures those that see only what is far. One of the candidates is
+    their fusion, with the classifier's confidence, `FusedDensity`; it is chosen unless another one
+    is better by more than one standard error, for a fusion cannot fail as one density can. A
+    candidate that is blind to distance, such as any density of features of unit length, ranks
+    behind all others: what lies far from all data must lose its evidence.
+
+    Parameters
+    ----------
+    candidates : list of (str, density), optional
+        See `FusedDensity`.
+    fuse : bool, default=True
+        Whether the fusion of all is a candidate too. It is the only one that looks at the
+        classifier's probabilities.
+    random_state : int or None, default=None
+        Seed of the departures, and of candidates without one of their own.
+
+    Attributes
+    ----------
+    choice_, runner_up_ : str
+        Names of the best and the second best candidate; there is no second of one.
+    ranking_ : list of dict
+        By rank, the choice first: "name", "score" (the criterion), "standard_error", "blind" (to
+        distance), "errors" (AUROC of the classifier's errors, NaN if unknown), "departures" (mean
+        AUROC), one entry a kind of departure, and "seconds" of fitting on all rows (those of all
+        parts for the fusion). Then those that failed: "name", "failed".
+    parts_, failed_
+        As in `FusedDensity`.
+    component_names_ : tuple of str
+        The components that the choice needs.
+    fusion_ : FusedDensity or None
+        The fusion, if it was chosen.
+
+    Notes
+    -----
+    Synthetic departures stand for unknown inputs; they are none. What they do not resemble, such as
+    a new class inside the range of the known ones, they say nothing about. An equal score goes to
+    the candidate named first. Where neither errors nor departures are there to judge by, scores are
+    NaN, and the fusion is taken, or else the first candidate that is not blind to distance.
+
+    References
+    ----------
+    Hendrycks, Gimpel, "A baseline for detecting misclassified and out-of-distribution examples in
+    neural networks", ICLR (2017), on errors; `dipedl.calibration` on departures. Breiman, Friedman,
+    Olshen, Stone, "Classification and regression trees" (1984), section 3.4, on the rule of one
+    standard error; DeLong, DeLong, Clarke-Pearson, Biometrics 44 (1988), on that of an AUROC.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from dipedl.density import DensitySelector
+    >>> X, y = load_iris(return_X_y=True)
+    >>> selector = DensitySelector(fuse=False).fit(X, y)
+    >>> selector.choice_ in selector.parts_, len(selector.ranking_)
+    (True, 6)
+    """
+
+    def __init__(
+        self, candidates: Candidates | None = None, fuse: bool = True, random_state: Any = None
+    ) -> None:
+        self.candidates = candidates
+        self.fuse = fuse
+        self.random_state = random_state
+
+    def settle(
+        self,
+        scores: Mapping[str, Rows],
+        y: Rows,
+        *,
+        proba: Rows | None = None,
+        sample_weight: Rows | None = None,
+        departures: Mapping[str, Mapping[str, Rows]],
+    ) -> Self:
+        """Rank the candidates and choose; see `DensityBank`."""
+        fusion = FusedDensity(self.candidates, random_state=self.random_state)
+        fusion.parts_, fusion.failed_ = self.parts_, self.failed_
+        # It also drops the candidates whose scores are of no use, from parts that both share.
+        fusion.settle(scores, y, sample_weight=sample_weight, departures=departures)
+        self.with_classifier_ = fusion.with_classifier_
+        candidates = {name: scores[name] for name in self.parts_}
+        departed = {kind: {n: made[n] for n in self.parts_} for kind, made in departures.items()}
+        if self.fuse:
+            candidates[FUSED] = fusion.combine(scores)
+            for kind, made in departures.items():
+                departed[kind][FUSED] = fusion.combine(made)
+        wrong = None if proba is None else proba.argmax(axis=1) != y
+        rows = [
+            self._judged(name, s, wrong, sample_weight, departed) for name, s in candidates.items()
+        ]
+        rows.sort(key=lambda row: (row["blind"], -row["score"]))
+        best = rows[0]["score"] - rows[0]["standard_error"]
+        # Where nothing can be judged all scores are NaN: no candidate is better than the fusion.
+        rows.sort(key=lambda row: not (row["name"] == FUSED and not row["score"] < best))
+        failed = [{"name": name, "failed": why} for name, why in self.failed_.items()]
+        self.ranking_: list[dict[str, Any]] = [*rows, *failed]
+        self.choice_ = str(rows[0]["name"])
+        self.runner_up_ = str(rows[1]["name"]) if len(rows) > 1 else None
+        self.fusion_ = fusion if self.choice_ == FUSED else None
+        self.component_names_ = fusion.component_names_ if self.fusion_ else (self.choice_,)
+        return self
+
+    def combine(self, scores: Mapping[str, Rows]) -> Rows:
+        """Score of the choice, shape (n,)."""
+        return scores[self.choice_] if self.fusion_ is None else self.fusion_.combine(scores)
+
+    def _judged(
+        self,
+        name: str,
+        scores: Rows,
+        wrong: Rows | None,
+        weights: Rows | None,
+        departed: Mapping[str, Mapping[str, Rows]],
+    ) -> dict[str, Any]:
+        """One row of the ranking."""
+        by_kind = {k: auroc(scores, made[name], weights) for k, made in departed.items()}
+        errors = np.nan if wrong is None else _error_auroc(scores, wrong, weights)
+        departures = float(np.mean(list(by_kind.values()))) if by_kind else np.nan
+        criteria = [c for c in (errors, departures) if not np.isnan(c)]
+        pairs = []
+        if wrong is not None and not np.isnan(errors):
+            pairs.append((scores[~wrong], scores[wrong]))
+        if departed:
+            pairs.append((scores, np.concatenate([made[name] for made in departed.values()])))
+        error = np.sqrt(sum(auroc_variance(*pair) for pair in pairs)) / max(len(pairs), 1)
+        parts = self.parts_ if name == FUSED else [name]
+        return {
+            "name": name,
+            "score": float(np.mean(criteria)) if criteria else np.nan,
+            "standard_error": float(error) if pairs else np.nan,
+            "blind": name in self.blind_,
+            "errors": errors,
+            "departures": departures,
+            **by_kind,
+            "seconds": round(sum(self.seconds_[part] for part in parts), 4),
+        }
+
+
+def _error_auroc(scores: Rows, wrong: Rows, weights: Rows | None) -> float:
+    """AUROC of spotting the errors of the classifier; NaN if there are too few of them."""
+    w = np.ones(len(wrong)) if weights is None else weights
+    if w[wrong].sum() < _FEWEST_ERRORS:
+        return float("nan")
+    return auroc(scores[~wrong], scores[wrong], w[~wrong], w[wrong])

@@ -1,0 +1,54 @@
+"""What a fitted classifier says about itself and about single answers, as methods."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..explanation import Card
+    from . import Diagnosis
+
+__all__ = ["SelfReport"]
+
+
+class SelfReport:
+    """Diagnosis and explanation of a fitted `DIPClassifier`."""
+
+    def diagnose(self) -> Diagnosis:
+        """What the held-out rows say about this model, in plain words with numbers and remedies.
+
+        Returns
+        -------
+        Diagnosis
+            ``print`` shows a page; ``warnings`` are what should change something; ``to_dict()``.
+
+        See Also
+        --------
+        dipedl.diagnostics.diagnose : what is looked at.
+        """
+        from . import diagnose
+
+        return diagnose(self)
+
+    def explain(self, X: Any, top: int = 5) -> list[Card]:
+        """Why each of the n inputs X (n, d) got its answer, one card each.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, d)
+            Inputs.
+        top : int, default=5
+            Features or neighbours named on a card.
+
+        Returns
+        -------
+        list of Card, length n
+            ``print(card)``, ``card.to_dict()``, ``card.plot()``.
+
+        See Also
+        --------
+        dipedl.explanation.explain : what is on a card.
+        """
+        from ..explanation import explain
+
+        return explain(self, X, top)

@@ -1,0 +1,1 @@
+"""Classifiers as parts of a graph."""

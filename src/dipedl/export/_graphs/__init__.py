@@ -1,0 +1,1 @@
+"""Graphs under construction: operators, densities, evidence, transformers, models."""

@@ -1,0 +1,150 @@
+"""Fitted densities as parts of a graph, one converter each.
+
+What exports: `GaussianDensity`, `GDADensity`, `MahalanobisDensity`, `GaussianMixtureDensity`,
+`KNNDensity` (exact index) and `KernelDensity` within ``max_constant_mb`` of training rows;
+`RelativeDensity`, `TypicalityDensity`, `BlockSumDensity`, `FusedDensity` and `DensitySelector` of
+these; scikit-learn pipelines of transformers that end in one. `FlowDensity`, `CustomDensity` and
+densities of other libraries are refused by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+
+from ...calibration.components import CLASSIFIER
+from ...density.combined.block_sum import BlockSumDensity
+from ...density.combined.fused import _TIE_BREAK, FusedDensity
+from ...density.combined.relative import RelativeDensity
+from ...density.combined.selector import DensitySelector
+from ...density.combined.typicality import TypicalityDensity
+from ...density.gaussian import GaussianDensity
+from ...density.gda import GDADensity
+from ...density.kde import KernelDensity
+from ...density.knn import KNNDensity
+from ...density.mahalanobis import MahalanobisDensity
+from ...density.mixture import GaussianMixtureDensity
+from .builder import Tensor, stacked
+from .evidence import normal_scores
+from .gaussians import discriminant, gaussian, mahalanobis, mixture
+from .ops import log_ndtr
+from .rows import kernels, neighbours
+from .transformers import Data, transformed
+
+_LOG_2PI = float(np.log(2 * np.pi))
+_LEAST_DOUBT = 1e-12
+
+
+class Seen(NamedTuple):
+    """What a density is given: features (n, p) and, if there is a classifier, probabilities."""
+
+    features: Data
+    proba: Tensor | None = None
+
+
+def log_density(density: Any, seen: Seen) -> Tensor:
+    """Scores (n,) of a fitted density; -inf where it is zero or a distance overflows."""
+    if isinstance(density, FrozenEstimator):
+        return log_density(density.estimator, seen)
+    converter = _CONVERTERS.get(type(density))
+    if converter is None:
+        raise TypeError(
+            f"density {type(density).__name__} cannot be exported to ONNX; one of "
+            f"{', '.join(sorted(kind.__name__ for kind in _CONVERTERS))} can, so fit with "
+            "density=None or such a density"
+        )
+    return converter(density, seen)
+
+
+def _pipeline(density: Pipeline, seen: Seen) -> Tensor:
+    features = seen.features
+    for _, step in density.steps[:-1]:
+        features = transformed(step, features)
+    return log_density(density.steps[-1][1], Seen(features, seen.proba))
+
+
+def _relative(density: RelativeDensity, seen: Seen) -> Tensor:
+    parts = [log_density(part, seen) for part in (density.density_, density.background_)]
+    # Both are -inf where distances overflow: there a row is far from everything.
+    seen_by_both = parts[0].at_most(parts[1]) > -np.inf
+    return seen_by_both.where(parts[0] - parts[1], -np.inf)
+
+
+def _typicality(density: TypicalityDensity, seen: Seen) -> Tensor:
+    scores = log_density(density.density_, seen).unsqueeze(1)
+    r = normal_scores(scores, [density.normal_score_]).squeeze(1)
+    return (r * r + _LOG_2PI) / -2.0
+
+
+def _block_sum(density: BlockSumDensity, seen: Seen) -> Tensor:
+    whole = seen.features
+    blocks = [
+        log_density(part, Seen(whole.columns(np.arange(len(range(density.n_features_in_)))[block])))
+        for part, block in zip(density.densities_, density.blocks_, strict=True)
+    ]
+    return ((stacked(blocks) - density.center_) / density.scale_).reduce("Sum", 1)
+
+
+def _selector(density: DensitySelector, seen: Seen) -> Tensor:
+    if density.fusion_ is not None:
+        return _fused(density.fusion_, seen)
+    return log_density(density.parts_[density.choice_], seen)
+
+
+def _fused(density: FusedDensity, seen: Seen) -> Tensor:
+    names = list(density.normal_scores_)
+    scores = stacked([_component(density, name, seen) for name in names])
+    z = normal_scores(scores, [density.normal_scores_[name] for name in names])
+    weights = np.array([density.weights_[name] for name in names])
+    silence = np.array([0.0 if name == CLASSIFIER else density.silence for name in names])
+    # One without a vote is not asked: nothing times an infinite objection is no number.
+    voting = np.flatnonzero(weights > 0)
+    objections = log_ndtr(z.columns(voting) + silence[voting]) * weights[voting]
+    total = (objections.reduce("Sum", 1) * -2.0).at_least(0.0)
+    return z.reduce("Mean", 1) * _TIE_BREAK - total.apply("Sqrt")
+
+
+def _component(density: FusedDensity, name: str, seen: Seen) -> Tensor:
+    if name != CLASSIFIER:
+        return log_density(density.parts_[name], seen)
+    if seen.proba is None:
+        raise ValueError(
+            f"{type(density).__name__} was fitted with the probabilities of a classifier and "
+            "there is none here; export the DIPClassifier that it belongs to"
+        )
+    return confidence(seen.proba)
+
+
+def confidence(P: Tensor) -> Tensor:
+    """Minus the log of one minus the largest probability, in nats (n,), at most 27.6."""
+    graph = P.graph
+    largest = graph.op("ArgMax", P, axis=1, keepdims=1)
+    k = graph.op("Shape", P, start=1, end=2).squeeze(0)
+    columns = graph.op("Range", np.array(0), k, np.array(1))
+    # Summed over the other classes: 1 - max is 0 for every confident row, and they all tie.
+    others = largest.equals(columns).where(0.0, P).reduce("Sum", 1)
+    return -others.at_least(_LEAST_DOUBT).apply("Log")
+
+
+def _on_features(convert: Callable[[Any, Tensor], Tensor]) -> Callable[[Any, Seen], Tensor]:
+    return lambda density, seen: convert(density, seen.features.tensor)
+
+
+_CONVERTERS: dict[type, Callable[[Any, Seen], Tensor]] = {
+    GaussianDensity: _on_features(gaussian),
+    GDADensity: _on_features(discriminant),
+    MahalanobisDensity: _on_features(mahalanobis),
+    GaussianMixtureDensity: _on_features(mixture),
+    KNNDensity: _on_features(neighbours),
+    KernelDensity: _on_features(kernels),
+    Pipeline: _pipeline,
+    RelativeDensity: _relative,
+    TypicalityDensity: _typicality,
+    BlockSumDensity: _block_sum,
+    DensitySelector: _selector,
+    FusedDensity: _fused,
+}

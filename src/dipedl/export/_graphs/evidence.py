@@ -1,0 +1,85 @@
+"""Calibrators, normalisers, prior and threshold as parts of a graph.
+
+What exports: ``calibrator`` `dipedl.calibration.Temperature` (of probabilities) and "passthrough";
+``normalizer`` `CautionBudget`, `QuantileEvidence`, `ZScore`, `RobustZScore`, `RankNormal`,
+`NatPNBudget` and `Identity`. Anything else is refused by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...calibration.temperature import Temperature
+from ...evidence import Identity, NatPNBudget, RankNormal
+from ...evidence._base import AffineNormalizer
+from ...evidence._logistic import LogisticNormalizer
+from .builder import Tensor
+from .ops import interpolated, sigmoid, soft_plus, softmax
+
+#: Largest exponent of evidence that a concentration shows, as in `Dirichlet.from_evidence`.
+_DISPLAYED = 300.0
+
+
+def calibrated(P: Tensor, calibrator: Any) -> Tensor:
+    """Class probabilities P (n, k) after a fitted calibrator, or none."""
+    if calibrator is None:
+        return P
+    if type(calibrator) is not Temperature or calibrator.kind_ != "probabilities":
+        raise TypeError(
+            f"calibrator {calibrator!r} cannot be exported to ONNX; "
+            "use Temperature() (the default) or calibrator='passthrough'"
+        )
+    if calibrator.temperature_ == 1:
+        return P
+    return softmax(P.apply("Log") / calibrator.temperature_)
+
+
+def normalised(scores: Tensor, normalizer: Any) -> Tensor:
+    """Normalised scores z (n,) of a fitted normaliser."""
+    if isinstance(normalizer, AffineNormalizer):
+        return (scores - normalizer.location_) / normalizer.scale_
+    if isinstance(normalizer, LogisticNormalizer):
+        distance = (scores - normalizer.location_) / normalizer.scale_
+        return -soft_plus(-(normalizer.log_odds_ + normalizer.slope * distance))
+    if isinstance(normalizer, RankNormal):
+        return normal_scores(scores.unsqueeze(1), [normalizer]).squeeze(1)
+    if type(normalizer) is NatPNBudget:
+        limit = float(normalizer.limit)
+        within = (scores + normalizer.log_budget_).at_least(-limit).at_most(limit)
+        return within - normalizer.log_full_
+    if type(normalizer) is Identity:
+        return scores
+    raise TypeError(
+        f"normalizer {type(normalizer).__name__} cannot be exported to ONNX; use one of "
+        "dipedl.evidence: CautionBudget, QuantileEvidence, ZScore, RobustZScore, RankNormal, "
+        "NatPNBudget or Identity"
+    )
+
+
+def normal_scores(scores: Tensor, normalizers: Sequence[RankNormal]) -> Tensor:
+    """Normal scores (n, c): each column of `scores` (n, c) by its own table."""
+    inside = interpolated(
+        scores, [n.knots_ for n in normalizers], [n.normal_scores_ for n in normalizers]
+    )
+    low, high = (np.array([n.knots_[end] for n in normalizers]) for end in (0, -1))
+    scale = np.array([n.scale_ for n in normalizers])
+    # Each clipped on its own side, so that an infinite score meets no inf - inf.
+    below, above = scores.at_most(low) - low, scores.at_least(high) - high
+    return inside + below / scale + above / scale
+
+
+def log_evidence(z: Tensor, n: float, gamma: float, max_evidence: float | None) -> Tensor:
+    """Log pseudo-counts (n,)."""
+    value = z + float(np.log(n) + np.log(gamma))
+    return value if max_evidence is None else value.at_most(float(np.log(max_evidence)))
+
+
+def dirichlet(evidence: Tensor, P: Tensor, prior: np.ndarray) -> tuple[Tensor, Tensor]:
+    """Posterior mean (n, k) and vacuity (n,) of ``prior + exp(evidence) P``."""
+    counts = evidence.at_most(_DISPLAYED).apply("Exp").unsqueeze(1)
+    concentration = counts * P + prior
+    mean = concentration / concentration.reduce("Sum", 1, keep=True)
+    return mean, sigmoid(-evidence + float(np.log(prior.sum())))

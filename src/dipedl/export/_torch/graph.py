@@ -1,0 +1,177 @@
+"""Graphs of torch models: a `DIPModule` whole, and the network part of a `DIPClassifier`."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import torch
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor, nn
+
+from ...nn._estimator import TorchEstimator
+from ...nn.layer_features import _POOLS, LayerFeatures, _heard
+from ...nn.torch_classifier import TorchClassifier
+from ...pretrained._loader import device_of
+from .._classifiers.networks import unfrozen
+from .check import check_graph
+from .inputs import Call
+from .trace import traced
+
+OUTPUTS = ("probabilities", "vacuity", "log_evidence", "ood")
+#: Input of the graphs of `network_graph`: rows of pixels (n, d).
+ROWS = "X"
+
+
+def torch_graph(model: Any, example: Any, *, opset: int) -> Any:
+    """The ``onnx.ModelProto`` of a fitted `DIPModule`.
+
+    Parameters
+    ----------
+    model : DIPModule
+        Fitted.
+    example : Tensor, sequence or mapping
+        One batch as the network takes it: a tensor, positional arguments, or keyword arguments.
+        Its types and shapes, save for the number of rows, are those of the graph's inputs.
+    opset : int
+        ONNX operator set, at least 18.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Inputs named as the arguments of the network's ``forward``, or of a function that gives the
+        features; outputs "probabilities" (n, k), "vacuity" (n,), "log_evidence" (n,) and "ood"
+        (n,), true where `predict_ood` gives -1.
+
+    Raises
+    ------
+    ValueError
+        If the example holds no rows, the model cannot be traced or translated (see `traced`), or
+        onnxruntime cannot run the graph or gives other answers for the example.
+    """
+    function = model.source.function
+    takes = model.network.forward if function is None else partial(function, model.network)
+    call = Call.of(example, takes, device_of(model.network))
+    answers = _Answers(model, call)
+    with torch.no_grad():
+        # what the module itself refuses, it refuses in its own words
+        known = answers(call.tensors)
+    proto = traced(answers, call.tensors, call.names, OUTPUTS, opset=opset)
+    check_graph(proto, dict(zip(call.names, call.tensors, strict=True)), known[:-1])
+    return proto
+
+
+def network_graph(classifier: Any = None, features: Any = None, *, opset: int) -> Any:
+    """The ``onnx.ModelProto`` of the networks behind a `DIPClassifier`.
+
+    Parameters
+    ----------
+    classifier : TorchClassifier, optional
+        Gives the output "probabilities" (n, k).
+    features : TorchEstimator or LayerFeatures, optional
+        Gives the output "features" (n, p), its ``transform``. Where its network is the classifier's
+        own, the graph runs it once. Either may be in `sklearn.frozen.FrozenEstimator`; at least one
+        is needed.
+    opset : int
+        ONNX operator set, at least 18.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Input "X" (n, d), in the wider of the types the networks compute in (float32, or float64
+        with ``precision="float64"``); outputs in float64, as the estimators give them.
+    """
+    classifier, features = unfrozen(classifier), unfrozen(features)
+    _check_estimators(classifier, features)
+    owners = [_owner(part) for part in (classifier, features) if part is not None]
+    dtype = max((owner._dtype() for owner in owners), key=lambda found: found.itemsize)
+    rows = torch.zeros(2, owners[0].n_features_in_, dtype=dtype)
+    module = _Rows(classifier, features)
+    return traced(module, (rows,), [ROWS], module.outputs, opset=opset)
+
+
+class _Answers(nn.Module):
+    """What a `DIPModule` answers, in the order of `OUTPUTS`."""
+
+    def __init__(self, model: Any, call: Call) -> None:
+        super().__init__()
+        self.model = model
+        self.call = call
+
+    def forward(self, tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        args, kwargs = self.call.filled(tensors)
+        log_density, logits = self.model.scored(*args, **kwargs)
+        answer = self.model.head(log_density, logits)
+        flagged = self.model.head.flags(log_density) < 0
+        return answer.mean, answer.vacuity, answer.log_evidence, flagged
+
+
+class _Rows(nn.Module):
+    """Rows of pixels (n, d) to probabilities and features, each network run once."""
+
+    def __init__(self, classifier: TorchClassifier | None, features: Any) -> None:
+        super().__init__()
+        self.classifier: Any = None if classifier is None else classifier.module_
+        self.source: Any = None if features is None else _owner(features).module_
+        self.layers = features if isinstance(features, LayerFeatures) else None
+        asked = {"probabilities": self.classifier, "features": self.source}
+        self.outputs = [name for name, module in asked.items() if module is not None]
+
+    def forward(self, rows: tuple[Tensor]) -> tuple[Tensor, ...]:
+        (X,) = rows
+        if self.source is None:
+            return (_probabilities(self.classifier(X)),)
+        logits, features = _logits_and_features(self.source, self.layers, _as_of(self.source, X))
+        if self.classifier is None:
+            return (features.double(),)
+        shared = self.classifier is self.source
+        own = logits if shared else self.classifier(_as_of(self.classifier, X))
+        return _probabilities(own), features.double()
+
+
+def _as_of(network: nn.Module, X: Tensor) -> Tensor:
+    return X.to(next(network.parameters()).dtype)
+
+
+def _probabilities(logits: Tensor) -> Tensor:
+    # in float64, as the estimator's own softmax
+    return torch.softmax(logits.double(), dim=1)
+
+
+def _logits_and_features(
+    network: Any, layers: LayerFeatures | None, X: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Logits, and what ``transform`` of the estimator or of `layers` gives, from one pass."""
+    if layers is None:
+        features = network.features(X)
+        return network.head(features), features
+    pool, names = _POOLS[layers.pool], list(layers.layers)
+    with _heard(network, names, lambda out: pool(out) if out.ndim > 2 else out) as heard:
+        logits = network(X)
+    return logits, torch.cat([heard[name] for name in names], dim=1)
+
+
+def _owner(features: Any) -> TorchEstimator:
+    """The estimator whose network gives the features."""
+    owner: TorchEstimator = features.estimator_ if isinstance(features, LayerFeatures) else features
+    return owner
+
+
+def _check_estimators(classifier: Any, features: Any) -> None:
+    if classifier is None and features is None:
+        raise TypeError("give classifier, features or both: there is no network to export")
+    if classifier is not None:
+        if getattr(type(classifier), "predict_proba", None) is not TorchClassifier.predict_proba:
+            raise TypeError(
+                "a network behind the probabilities must be a TorchClassifier to be exported, got "
+                f"{type(classifier).__name__}: only the softmax of logits has an ONNX form here"
+            )
+        check_is_fitted(classifier, "module_")
+    if features is None:
+        return
+    if not isinstance(features, TorchEstimator | LayerFeatures):
+        raise TypeError(
+            "features must be a network classifier of dipedl or LayerFeatures to be exported here, "
+            f"got {type(features).__name__}"
+        )
+    check_is_fitted(features, "estimator_" if isinstance(features, LayerFeatures) else "module_")

@@ -1,0 +1,1 @@
+"""How estimators, features and densities are cloned, fitted and asked, with checks."""

@@ -1,0 +1,261 @@
+"""What the Gaussian densities share: shrinkage of a covariance and its factor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from scipy import linalg
+from scipy.linalg import blas, lapack
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted
+
+from .moments import Moments
+
+Shrinkage = float | str | None
+Mergeable = TypeVar("Mergeable", bound=BaseEstimator)
+
+_CHUNK_BYTES = 1 << 22
+_NEGLIGIBLE = 1e-13  # standard deviations
+_LOG_2PI = float(np.log(2 * np.pi))
+_EPS = float(np.finfo(np.float64).eps)
+
+
+def _ledoit_wolf(m: Moments, level: float) -> float:
+    n, p = m.weight, len(m.offset)
+    cov = m.covariance / level
+    total = float(m.quartic.sum())
+    if not np.finfo(np.float64).tiny < total < np.inf:
+        raise ValueError(
+            "shrinkage='ledoit-wolf' needs the fourth moments of the features, which overflow or "
+            "underflow; rescale the features or use shrinkage='oas'"
+        )
+    square = float((cov * cov).sum())
+    error, spread = (total / n / level / level - square) / n, square - p
+    return min(error / spread, 1.0) if spread > _EPS * p and error > 0 else 0.0
+
+
+def _oas(m: Moments, level: float) -> float:
+    cov = m.covariance / level
+    if m.diagonal:
+        return _oas_of_variances(cov, m.weight)
+    mean_square = float(np.mean(cov * cov))
+    denominator = (m.weight + 1) * (mean_square - 1 / len(cov))
+    return min((mean_square + 1) / denominator, 1.0) if denominator > 0 else 1.0
+
+
+def _oas_of_variances(variance: np.ndarray, n: float) -> float:
+    """The same idea for variances alone: under a Gaussian each has the sampling error 2 s^4 / n."""
+    error = float((2 * variance * variance).sum() / n)
+    spread = float(((variance - variance.mean()) ** 2).sum())
+    return error / (error + spread) if error > 0 else 1.0
+
+
+_ESTIMATED: dict[str, Callable[[Moments, float], float]] = {
+    "ledoit-wolf": _ledoit_wolf,
+    "oas": _oas,
+}
+
+
+def shrinkage_intensity(moments: Moments, shrinkage: Shrinkage) -> float:
+    """Intensity in [0, 1] of the shrinkage towards ``trace / p`` times the identity.
+
+    "ledoit-wolf" is Ledoit and Wolf (2004), "oas" is Chen et al. (2010), both as scikit-learn
+    computes them for a full covariance. For a diagonal one both weigh the sampling error of the
+    variances against their spread: "ledoit-wolf" from the fourth moments, "oas" as it is under a
+    Gaussian. The "ledoit-wolf" intensity of two samples is zero: they look free of error.
+    """
+    if shrinkage is None:
+        return 0.0
+    if isinstance(shrinkage, str):
+        if shrinkage not in _ESTIMATED:
+            raise ValueError(
+                f"shrinkage must be None, a number in [0, 1] or one of {sorted(_ESTIMATED)}, "
+                f"got {shrinkage!r}"
+            )
+        return _estimated(moments, _ESTIMATED[shrinkage])
+    if not 0 <= shrinkage <= 1:
+        raise ValueError(f"shrinkage must lie in [0, 1], got {shrinkage!r}")
+    return float(shrinkage)
+
+
+def _estimated(moments: Moments, rule: Callable[[Moments, float], float]) -> float:
+    level = mean_variance(moments)
+    if not np.isfinite(level):
+        raise ValueError("the covariance of the features overflows; rescale the features")
+    if len(moments.offset) == 1:
+        return 0.0
+    # Relative to its own level a covariance can be squared in any unit.
+    return rule(moments, level) if level > 0 else 1.0
+
+
+def mean_variance(moments: Moments) -> float:
+    """Mean variance of the features, trace / p: the level of the shrinkage target."""
+    return moments.trace / moments.weight / len(moments.offset)
+
+
+def shrunk_covariance(moments: Moments, intensity: float, target: float) -> np.ndarray:
+    """``(1 - intensity) * covariance + intensity * target * identity``, (p, p) or (p,)."""
+    cov = (1 - intensity) * moments.covariance
+    if moments.diagonal:
+        return np.asarray(cov + intensity * target)
+    cov[np.diag_indices_from(cov)] += intensity * target
+    return np.asarray(cov)
+
+
+def rank(moments: Moments) -> int:
+    """Rank of the covariance before shrinkage, of features scaled to unit variance."""
+    cov = moments.covariance
+    variance = cov if moments.diagonal else np.diag(cov)
+    varying = variance > _EPS**2 * (moments.mean**2)
+    if moments.diagonal or not varying.any():
+        return int(varying.sum())
+    scale = np.sqrt(variance[varying])
+    correlation = cov[np.ix_(varying, varying)] / np.outer(scale, scale)
+    values = linalg.eigvalsh(correlation)
+    return int((values > values[-1] * len(values) * _EPS).sum())
+
+
+def condition_number(covariance: np.ndarray) -> float:
+    """Largest over smallest eigenvalue."""
+    values = np.sort(covariance) if covariance.ndim == 1 else linalg.eigvalsh(covariance)
+    return float(values[-1] / values[0]) if values[0] > 0 else np.inf
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianFactor:
+    """One Gaussian, ready to score: mean, inverse Cholesky factor and log-determinant.
+
+    `rest` is what rounding takes from the mean where that matters: far from zero.
+    """
+
+    mean: np.ndarray
+    rest: np.ndarray | None
+    whitener: np.ndarray
+    log_det: float
+
+    @classmethod
+    def about(cls, moments: Moments, whitener: np.ndarray, log_det: float) -> GaussianFactor:
+        """The factor of a covariance, placed at the mean of `moments`."""
+        mean = moments.mean
+        rest = (moments.origin - mean) + moments.offset
+        shift = whitener * rest if whitener.ndim == 1 else whitener @ rest
+        return cls(mean, rest if np.abs(shift).max() > _NEGLIGIBLE else None, whitener, log_det)
+
+    def log_density(self, X: np.ndarray) -> np.ndarray:
+        """Log-density in nats of each row of X (n, p); ``-inf`` where the distance overflows."""
+        constant = X.shape[1] * _LOG_2PI + self.log_det
+        return np.asarray(-0.5 * (constant + self.squared_distance(X)))
+
+    def squared_distance(self, X: np.ndarray) -> np.ndarray:
+        """Squared Mahalanobis distance of each row of X (n, p), (n,); ``inf`` if it overflows."""
+        n, p = X.shape
+        rows = min(n, max(1, _CHUNK_BYTES // (8 * p)))
+        buffer, distance = np.empty((rows, p)), np.empty(n)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for start in range(0, n, rows):
+                chunk = X[start : start + rows]
+                part = distance[start : start + rows]
+                self._squared_distance(chunk, buffer[: len(chunk)], part)
+        # inf - inf inside the triangular product is an overflow too: the row is that far away.
+        distance[np.isnan(distance)] = np.inf
+        return distance
+
+    def contributions(self, X: np.ndarray) -> np.ndarray:
+        """Share of each feature in the squared distance, ``d_j (C^-1 d)_j``, shape (n, p).
+
+        Those that overflow are infinite.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            D = X - self.mean
+            if self.rest is not None:
+                D -= self.rest
+            if self.whitener.ndim == 1:
+                parts = (D * self.whitener) ** 2
+            else:
+                parts = D * (D @ self.whitener.T @ self.whitener)
+        return np.asarray(np.where(np.isfinite(parts), parts, np.inf))
+
+    def _squared_distance(self, X: np.ndarray, D: np.ndarray, out: np.ndarray) -> None:
+        """Write the squared Mahalanobis distance of each row of X to `out`; `D` is scratch."""
+        np.subtract(X, self.mean, out=D)
+        if self.rest is not None:
+            D -= self.rest
+        if self.whitener.ndim == 1:
+            D *= self.whitener
+        else:
+            # The inverse of a triangular factor, not of the covariance: trmm runs twice as fast as
+            # trsm here and does half the work of a full product.
+            blas.dtrmm(1.0, self.whitener, D.T, lower=1, overwrite_b=1)
+        np.einsum("ij,ij->i", D, D, out=out)
+
+
+def factorise(moments: Moments, intensity: float, target: float, who: str) -> GaussianFactor:
+    """Factor the shrunk covariance, or say what is singular and what to do; never adds jitter.
+
+    Parameters
+    ----------
+    moments : Moments
+        Of the rows of one class (or of all).
+    intensity, target : float
+        Shrinkage intensity and the variance it shrinks towards.
+    who : str
+        Named in the error, such as "class 'a'".
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        cov = shrunk_covariance(moments, intensity, target)
+    if not np.isfinite(cov).all():
+        raise ValueError(f"{who}: the covariance overflows; rescale the features")
+    variance = cov if cov.ndim == 1 else np.diag(cov)
+    # A variance at the level of rounding in the data is no variance.
+    constant = np.flatnonzero(variance <= (4 * _EPS * np.abs(moments.mean)) ** 2)
+    if len(constant):
+        raise ValueError(_constant_message(moments, constant, intensity, who))
+    scale = np.sqrt(variance)
+    if cov.ndim == 1:
+        log_det = float(2 * np.log(scale).sum())
+        return GaussianFactor.about(moments, 1 / scale, log_det)
+    # Transposed, which changes nothing but spares LAPACK a copy.
+    lower, info = lapack.dpotrf((cov / np.outer(scale, scale)).T, lower=1, clean=1)
+    p = len(cov)
+    reciprocal = 0.0 if info else lapack.dpocon(lower, float(p), uplo="L")[0]
+    if reciprocal < p * _EPS:
+        raise ValueError(
+            f"{who}: the covariance of {p} features is singular (rank {rank(moments)}, "
+            f"n_samples = {moments.weight:g}) and shrinkage is {intensity:g}; use "
+            "shrinkage='oas', covariance_type='tied' or 'diag', or drop duplicated features"
+        )
+    inverse, _ = lapack.dtrtri(lower, lower=1)
+    log_det = float(2 * (np.log(np.diag(lower)).sum() + np.log(scale).sum()))
+    whitener = np.asfortranarray(inverse / scale)
+    return GaussianFactor.about(moments, whitener, log_det)
+
+
+def blank_union(a: Mergeable, b: Mergeable) -> Mergeable:
+    """A copy of `a` that knows its features but nothing else, if `a` and `b` can be merged."""
+    check_is_fitted(a, "moments_")
+    check_is_fitted(b, "moments_")
+    if a.get_params() != b.get_params():
+        raise ValueError(f"cannot merge densities with different parameters: {a} and {b}")
+    blank: Mergeable = clone(a)
+    for name in ("n_features_in_", "feature_names_in_"):
+        mine, other = getattr(a, name, None), getattr(b, name, None)
+        if np.asarray(mine).tolist() != np.asarray(other).tolist():
+            raise ValueError(f"cannot merge densities of different features: {mine} and {other}")
+        if mine is not None:
+            setattr(blank, name, mine)
+    return blank
+
+
+def _constant_message(moments: Moments, constant: np.ndarray, intensity: float, who: str) -> str:
+    if len(constant) == len(moments.offset):
+        return (
+            f"{who}: all samples are the same point (n_samples = {moments.weight:g}), "
+            "so there is no spread; give it more distinct samples"
+        )
+    return (
+        f"{who}: features {constant[:5].tolist()} are constant and shrinkage is {intensity:g}; "
+        "drop them or use shrinkage='oas' or 'ledoit-wolf'"
+    )

@@ -1,0 +1,1 @@
+"""Array namespaces, special functions, scores of class probabilities, kinds of uncertainty."""

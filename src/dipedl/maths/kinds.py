@@ -1,0 +1,49 @@
+"""The uncertainties that a classifier with a density has, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ..dirichlet import Dirichlet
+from .scores import entropy, max_prob
+
+_FROM_DIRICHLET = (
+    "vacuity",
+    "total",
+    "aleatoric",
+    "epistemic",
+    "dissonance",
+    "differential_entropy",
+)
+_FROM_PROBA: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "max_prob": max_prob,
+    "entropy": entropy,
+}
+
+
+def uncertainty_of(
+    kind: str,
+    dirichlet: Callable[[], Dirichlet],
+    proba: Callable[[], np.ndarray],
+    scores: Callable[[], np.ndarray],
+) -> np.ndarray:
+    """Uncertainty of n inputs, shape (n,), higher = less sure; asks only for what `kind` needs."""
+    if kind in _FROM_DIRICHLET:
+        return np.asarray(getattr(dirichlet(), kind))
+    if kind in _FROM_PROBA:
+        return _FROM_PROBA[kind](proba())
+    if kind == "log_density":
+        return -scores()
+    allowed = [*_FROM_DIRICHLET, *_FROM_PROBA, "log_density"]
+    raise ValueError(f"kind must be one of {allowed}, got {kind!r}")
+
+
+def most_probable(concentration: np.ndarray, proba: np.ndarray) -> np.ndarray:
+    """Index of the class with the largest concentration, shape (n,); `proba` breaks ties.
+
+    Far from the data the concentration is the prior to the last bit.
+    """
+    largest = concentration == concentration.max(axis=1, keepdims=True)
+    return np.asarray(np.where(largest, proba, -1.0).argmax(axis=1))

@@ -1,0 +1,79 @@
+"""Uncertainty scores of class probabilities: of one prediction, and of several samples of it."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import entr
+
+from .special import log_ratio
+
+_TINY = np.finfo(np.float64).tiny
+
+
+def max_prob(P: np.ndarray) -> np.ndarray:
+    """One minus the largest of the class probabilities P (n, k), shape (n,), in [0, 1 - 1/k]."""
+    # Summed over the other classes: 1 - max is 0 for every confident row, and they all tie.
+    others = np.sort(P, axis=1)[:, :-1]
+    return np.asarray(others.sum(axis=1))
+
+
+def confidence(P: np.ndarray) -> np.ndarray:
+    """Minus the logarithm of `max_prob`, in nats, shape (n,): higher is surer, at most 27.6."""
+    return np.asarray(-np.log(np.maximum(max_prob(P), 1e-12)))
+
+
+def auroc(
+    typical: np.ndarray,
+    departed: np.ndarray,
+    weights: np.ndarray | None = None,
+    departed_weights: np.ndarray | None = None,
+) -> float:
+    """Probability that a score of `typical` rows is above one of `departed` ones; ties count half.
+
+    Weights say how often each row counts. NaN without rows on either side.
+    """
+    if not len(typical) or not len(departed):
+        return float("nan")
+    return float(1 - np.average(placements(typical, departed, weights), weights=departed_weights))
+
+
+def auroc_variance(typical: np.ndarray, departed: np.ndarray) -> float:
+    """Variance of `auroc`, from the placements of each set in the other; 1/4 for single rows.
+
+    DeLong, DeLong, Clarke-Pearson, "Comparing the areas under two or more correlated ROC curves",
+    Biometrics 44 (1988).
+    """
+    if min(len(typical), len(departed)) < 2:
+        return 0.25
+    found = ((typical, departed), (departed, typical))
+    return float(sum(placements(a, b).var(ddof=1) / len(b) for a, b in found))
+
+
+def placements(
+    among: np.ndarray, scores: np.ndarray, weights: np.ndarray | None = None
+) -> np.ndarray:
+    """Share of the weight of `among` that lies below each of `scores`, ties half, shape (n,)."""
+    order = np.argsort(among, kind="stable")
+    own = np.ones(len(order)) if weights is None else weights[order]
+    total = np.concatenate([[0.0], np.cumsum(own)])
+    ranked = among[order]
+    below = total[np.searchsorted(ranked, scores, side="left")]
+    not_above = total[np.searchsorted(ranked, scores, side="right")]
+    return np.asarray((below + not_above) / (2 * total[-1]))
+
+
+def entropy(P: np.ndarray) -> np.ndarray:
+    """Entropy in nats of the class probabilities P (n, k), shape (n,), in [0, log k]."""
+    return np.asarray(entr(P).sum(axis=1))
+
+
+def mutual_information(samples: np.ndarray) -> np.ndarray:
+    """Mutual information in nats of label and model, for `samples` (m, n, k) of P; shape (n,).
+
+    ``H(mean p) - mean H(p)``, computed as the mean of KL(p || mean p), whose terms are all
+    non-negative: the difference of the entropies loses its digits where the samples agree.
+    """
+    mean = samples.mean(axis=0)
+    log = log_ratio(np.maximum(samples, _TINY), np.maximum(mean, _TINY))
+    terms = samples * log - (samples - mean)
+    return np.asarray(np.maximum(terms, 0.0).mean(axis=0).sum(axis=1))

@@ -1,0 +1,1 @@
+"""Metrics of class predictions and class probabilities."""

@@ -1,0 +1,59 @@
+"""Brier score of labelled (in-distribution) inputs."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from .._metric import metric
+from .._validation import check_labelled
+
+__all__ = ["brier_score"]
+
+
+@metric(higher_is_better=False, kind="id")
+def brier_score(y: npt.ArrayLike, proba: npt.ArrayLike) -> float:
+    r"""Mean squared distance between the class probabilities and the true class.
+
+    .. math:: \frac1n \sum_i \sum_k (p_{ik} - 1[y_i = k])^2
+
+    Parameters
+    ----------
+    y : array-like of int, shape (n,)
+        True class indices, 0..k-1.
+    proba : array-like, shape (n, k)
+        Class probabilities; rows sum to one.
+
+    Returns
+    -------
+    float
+        In [0, 2]. Lower is better.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the arrays do not fit each other or ``proba`` is not on the simplex.
+
+    Notes
+    -----
+    This is Brier's original sum over *all* classes. For two classes it is twice the binary form
+    ``mean((p_1 - y)**2)`` that scikit-learn's ``brier_score_loss`` gives by default. The uniform
+    prediction scores (k-1)/k. A proper score: the true class probabilities minimise its
+    expectation.
+
+    Ties: none arise, no ranking is involved.
+
+    References
+    ----------
+    G. W. Brier, "Verification of forecasts expressed in terms of probability", *Monthly Weather
+    Review* 78, 1950, equation 2.
+
+    Examples
+    --------
+    >>> from dipedl.metrics import brier_score
+    >>> round(brier_score([0, 1], [[0.9, 0.1], [0.4, 0.6]]), 4)
+    0.17
+    """
+    labels, rows = check_labelled(y, proba)
+    rows[np.arange(len(labels)), labels] -= 1
+    return float(np.square(rows).sum(axis=1).mean())

@@ -1,0 +1,102 @@
+"""Recall of each class, and their mean: accuracy that the largest class cannot buy."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from .._metric import metric
+from .._validation import Floats, check_labelled
+from ._binning import top_label
+
+__all__ = ["balanced_accuracy", "class_recall"]
+
+
+def class_recall(y: npt.ArrayLike, proba: npt.ArrayLike) -> Floats:
+    r"""Of the inputs of each class, the share whose most probable class it is.
+
+    .. math:: r_k = \frac{1}{n_k} \sum_{i: y_i = k} 1[\arg\max_j p_{ij} = k]
+
+    Parameters
+    ----------
+    y : array-like of int, shape (n,)
+        True class indices, 0..k-1.
+    proba : array-like, shape (n, k)
+        Class probabilities; rows sum to one.
+
+    Returns
+    -------
+    ndarray, shape (k,)
+        In [0, 1]; NaN for a class that ``y`` does not hold: nothing is known of it.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the arrays do not fit each other or ``proba`` is not on the simplex.
+
+    Notes
+    -----
+    Ties: the lowest index is the prediction, as in ``accuracy``.
+
+    References
+    ----------
+    C. D. Manning, P. Raghavan, H. Schütze, *Introduction to Information Retrieval*, Cambridge
+    University Press, 2008, section 8.3.
+
+    Examples
+    --------
+    >>> from dipedl.metrics import class_recall
+    >>> class_recall([0, 0, 1, 1], [[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.1, 0.9]]).tolist()
+    [1.0, 0.5]
+    """
+    labels, rows = check_labelled(y, proba)
+    _, hit = top_label(labels, rows)
+    k = rows.shape[1]
+    with np.errstate(invalid="ignore"):
+        return np.bincount(labels, weights=hit, minlength=k) / np.bincount(labels, minlength=k)
+
+
+@metric(higher_is_better=True, kind="id")
+def balanced_accuracy(y: npt.ArrayLike, proba: npt.ArrayLike) -> float:
+    r"""Mean recall over the classes: every class counts the same, however rare it is.
+
+    .. math:: \frac1K \sum_k r_k
+
+    Parameters
+    ----------
+    y : array-like of int, shape (n,)
+        True class indices, 0..k-1.
+    proba : array-like, shape (n, k)
+        Class probabilities; rows sum to one.
+
+    Returns
+    -------
+    float
+        In [0, 1]. Higher is better. A classifier that always says the same class has 1/K, whatever
+        share of the inputs that class has.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the arrays do not fit each other or ``proba`` is not on the simplex.
+
+    Notes
+    -----
+    The mean is over the classes that ``y`` holds, as in scikit-learn.
+
+    Ties: the lowest index is the prediction, as in ``accuracy``.
+
+    References
+    ----------
+    K. H. Brodersen, C. S. Ong, K. E. Stephan, J. M. Buhmann, "The balanced accuracy and its
+    posterior distribution", ICPR 2010.
+
+    Examples
+    --------
+    >>> from dipedl.metrics import accuracy, balanced_accuracy
+    >>> y = [0, 0, 0, 1]  # one quasar among galaxies
+    >>> proba = [[0.9, 0.1]] * 4  # "all of them are galaxies"
+    >>> accuracy(y, proba), balanced_accuracy(y, proba)
+    (0.75, 0.5)
+    """
+    return float(np.nanmean(class_recall(y, proba)))

@@ -1,0 +1,1 @@
+"""Metrics of classification with a reject option."""

@@ -1,0 +1,180 @@
+"""Risk-coverage curve of selective prediction, and the areas under it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from .._metric import metric
+from .._validation import Bools, Floats, check_correct
+
+__all__ = ["RiskCoverageCurve", "aurc", "eaurc", "risk_coverage_curve"]
+
+
+@dataclass(frozen=True, eq=False)
+class RiskCoverageCurve:
+    """Expected error rate among the most certain inputs, for every number of inputs answered.
+
+    Attributes
+    ----------
+    coverage : ndarray, shape (n,)
+        Share of inputs answered: 1/n, 2/n, ..., 1.
+    risk : ndarray, shape (n,)
+        Error rate among the inputs answered; the last value is that of the whole classifier.
+    """
+
+    coverage: Floats
+    risk: Floats
+
+
+def risk_coverage_curve(correct: npt.ArrayLike, uncertainty: npt.ArrayLike) -> RiskCoverageCurve:
+    r"""Error rate among the m most certain inputs, for m = 1..n.
+
+    .. math:: r_m = \frac1m \sum_{i \le m} 1[\text{wrong}_{(i)}], \; u_{(1)} \le \dots \le u_{(n)}
+
+    Parameters
+    ----------
+    correct : array-like of bool, shape (n,)
+        Whether each prediction is right.
+    uncertainty : array-like, shape (n,)
+        Uncertainty of each prediction, higher = less sure. Infinities are allowed.
+
+    Returns
+    -------
+    RiskCoverageCurve
+        ``coverage`` (n,) and ``risk`` (n,).
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the arrays do not fit each other, ``correct`` is not boolean, or ``uncertainty`` holds
+        NaN.
+
+    Notes
+    -----
+    Ties: the curve is the expected value over all random orders of the inputs with equal
+    uncertainty. Inside a group of g tied inputs, e of them wrong, each place is wrong with
+    probability e/g, so the expected number of errors grows in a straight line; a constant
+    uncertainty has the flat curve of the error rate.
+
+    References
+    ----------
+    R. El-Yaniv, Y. Wiener, "On the foundations of noise-free selective classification", *JMLR* 11,
+    2010. Y. Geifman, G. Uziel, R. El-Yaniv, "Bias-reduced uncertainty estimation for deep neural
+    classifiers", ICLR 2019.
+
+    Examples
+    --------
+    >>> from dipedl.metrics import risk_coverage_curve
+    >>> curve = risk_coverage_curve([True, True, False, True], [0.1, 0.2, 0.3, 0.3])
+    >>> curve.coverage.tolist()
+    [0.25, 0.5, 0.75, 1.0]
+    >>> curve.risk.round(4).tolist()  # third input: wrong with probability 1/2
+    [0.0, 0.0, 0.1667, 0.25]
+    """
+    hits, scores = check_correct(correct, uncertainty)
+    answered = np.arange(1, len(hits) + 1)
+    errors = np.cumsum(_expected_errors(~hits, scores))
+    return RiskCoverageCurve(answered / len(hits), errors / answered)
+
+
+@metric(higher_is_better=False, kind="risk")
+def aurc(correct: npt.ArrayLike, uncertainty: npt.ArrayLike) -> float:
+    r"""Area under the risk-coverage curve: mean error rate over all coverages.
+
+    .. math:: \frac1n \sum_{m=1}^n r_m
+
+    Parameters
+    ----------
+    correct : array-like of bool, shape (n,)
+        Whether each prediction is right.
+    uncertainty : array-like, shape (n,)
+        Uncertainty of each prediction, higher = less sure. Infinities are allowed.
+
+    Returns
+    -------
+    float
+        In [0, 1]. Lower is better. A constant uncertainty gives the error rate of the classifier.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the arrays do not fit each other, ``correct`` is not boolean, or ``uncertainty`` holds
+        NaN.
+
+    Notes
+    -----
+    It mixes how often the classifier is right with how well the uncertainty orders its errors;
+    ``eaurc`` takes the first part away.
+
+    Ties: expected value over all random orders of the inputs with equal uncertainty, see
+    ``risk_coverage_curve``.
+
+    References
+    ----------
+    Y. Geifman, G. Uziel, R. El-Yaniv, "Bias-reduced uncertainty estimation for deep neural
+    classifiers", ICLR 2019.
+
+    Examples
+    --------
+    >>> from dipedl.metrics import aurc
+    >>> round(aurc([True, True, False, True], [0.1, 0.2, 0.3, 0.3]), 4)
+    0.1042
+    """
+    return float(risk_coverage_curve(correct, uncertainty).risk.mean())
+
+
+@metric(higher_is_better=False, kind="risk")
+def eaurc(correct: npt.ArrayLike, uncertainty: npt.ArrayLike) -> float:
+    r"""Excess area under the risk-coverage curve: ``aurc`` minus the best at this accuracy.
+
+    .. math:: \mathrm{AURC}(u) - \min_{v} \mathrm{AURC}(v)
+
+    Parameters
+    ----------
+    correct : array-like of bool, shape (n,)
+        Whether each prediction is right.
+    uncertainty : array-like, shape (n,)
+        Uncertainty of each prediction, higher = less sure. Infinities are allowed.
+
+    Returns
+    -------
+    float
+        In [0, 1). Lower is better; 0 if every error is less sure than every right prediction.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the arrays do not fit each other, ``correct`` is not boolean, or ``uncertainty`` holds
+        NaN.
+
+    Notes
+    -----
+    The best order is computed exactly, for these n inputs. The paper approximates it by
+    r + (1 - r) log(1 - r) with r the error rate, which leaves an error of order 1/n.
+
+    Ties: expected value over all random orders of the inputs with equal uncertainty, see
+    ``risk_coverage_curve``.
+
+    References
+    ----------
+    Y. Geifman, G. Uziel, R. El-Yaniv, "Bias-reduced uncertainty estimation for deep neural
+    classifiers", ICLR 2019 ("E-AURC").
+
+    Examples
+    --------
+    >>> from dipedl.metrics import eaurc
+    >>> round(eaurc([True, True, False, True], [0.1, 0.2, 0.3, 0.3]), 4)
+    0.0417
+    """
+    hits, scores = check_correct(correct, uncertainty)
+    return aurc(hits, scores) - aurc(hits, ~hits)
+
+
+def _expected_errors(wrong: Bools, scores: Floats) -> Floats:
+    """Return P(m-th most certain input is wrong), (n,), over random orders of tied inputs."""
+    _, group, size = np.unique(scores, return_inverse=True, return_counts=True)
+    errors = np.bincount(group, weights=wrong)
+    return np.repeat(errors / size, size)

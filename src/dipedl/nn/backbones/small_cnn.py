@@ -1,0 +1,71 @@
+"""A small convolutional network for small images, for a first look in a few seconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import nn
+
+from .._checks import check_integer
+from ._network import Network, Shape, check_size, empty, he_initialise
+
+__all__ = ["SmallCNN"]
+
+
+@dataclass(frozen=True)
+class SmallCNN:
+    """Two convolutions, one hidden layer: 97 to 98 % on 4,000 MNIST digits in a few seconds.
+
+    Parameters
+    ----------
+    channels : int, default=16
+        Channels of the first convolution; the second has twice as many.
+    n_features : int, default=64
+        Width of the hidden layer, the features.
+
+    Attributes
+    ----------
+    takes_pixels : bool
+        True: inputs must lie in [0, 1].
+
+    Examples
+    --------
+    >>> import torch
+    >>> from dipedl.nn import SmallCNN
+    >>> network = SmallCNN().build((1, 28, 28), 10, torch.Generator().manual_seed(0))
+    >>> network.features(torch.zeros(2, 784)).shape, network(torch.zeros(2, 784)).shape
+    (torch.Size([2, 64]), torch.Size([2, 10]))
+    """
+
+    takes_pixels: ClassVar[bool] = True
+
+    channels: int = 16
+    n_features: int = 64
+
+    def __post_init__(self) -> None:
+        check_integer("channels", self.channels)
+        check_integer("n_features", self.n_features)
+
+    def build(self, input_shape: Shape, n_outputs: int, generator: torch.Generator) -> Network:
+        """An untrained network; the features are the hidden layer."""
+        check_size("SmallCNN", input_shape, 4)
+        depth, height, width = input_shape
+        c, flat = self.channels, 2 * self.channels * (height // 4) * (width // 4)
+        body = nn.Sequential(
+            empty(nn.Conv2d, depth, c, 3, padding=1),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            empty(nn.Conv2d, c, 2 * c, 3, padding=1),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Flatten(),
+            empty(nn.Linear, flat, self.n_features),
+            nn.ReLU(),
+        )
+        head = empty(nn.Linear, self.n_features, n_outputs)
+        network = Network(input_shape, body, head, self.n_features)
+        # He's and not PyTorch's default, whose features told digits from other images less well
+        he_initialise(network, generator)
+        return network

@@ -1,0 +1,1 @@
+"""Losses of evidential deep learning and their parts."""

@@ -1,0 +1,121 @@
+"""The file of a saved model: a safetensors container whose every bit is under a checksum."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from hashlib import sha256
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._plugins import explain_missing
+
+FORMAT_VERSION = 1
+_KEY = "dipedl"
+#: What reading damaged or forged content can raise.
+DAMAGE = (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError)
+
+
+def optional(module: str) -> Any:
+    """Import a module of the extra ``save``, or say how to install it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise explain_missing(error, "saving and loading") from error
+
+
+def write(path: Path, manifest: dict[str, Any], tensors: dict[str, np.ndarray]) -> None:
+    """Write a file, all of it or nothing; `manifest` gets the format version and the checksums."""
+    summaries = {name: _summary(array) for name, array in tensors.items()}
+    full = manifest | {"format_version": FORMAT_VERSION, "tensors": summaries}
+    # As it will be read: a tuple is a list by then.
+    full = json.loads(json.dumps(full, allow_nan=False))
+    text = json.dumps(full | {"sha256": _checksum(full)}, sort_keys=True)
+    _replace(path, optional("safetensors.numpy").save(tensors, metadata={_KEY: text}))
+
+
+def read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Manifest and tensors of a file, every checksum verified."""
+    data = path.read_bytes()
+    reader, damage = optional("safetensors.numpy"), optional("safetensors").SafetensorError
+    try:
+        tensors = reader.load(data)
+        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+        metadata = header.get("__metadata__") or {}
+    except (damage, *DAMAGE) as error:
+        raise ValueError(
+            f"{path} is not a file that dipedl saved, or it is damaged: {error}"
+        ) from error
+    if _KEY not in metadata:
+        raise ValueError(
+            f"{path} is a safetensors file but holds no model of dipedl; "
+            "write one with clf.save(path)"
+        )
+    try:
+        manifest = _verified(metadata[_KEY], tensors)
+    except DAMAGE as error:
+        raise ValueError(f"{path} is damaged: {error}; save or copy it again") from error
+    found = manifest.get("format_version")
+    if found != FORMAT_VERSION:
+        raise ValueError(
+            f"{path} has format version {found}, this dipedl reads version "
+            f"{FORMAT_VERSION}; upgrade: pip install -U dipedl"
+        )
+    return manifest, tensors
+
+
+def _verified(text: str, tensors: dict[str, np.ndarray]) -> dict[str, Any]:
+    manifest = dict(json.loads(text))
+    if manifest.pop("sha256") != _checksum(manifest):
+        raise ValueError("the manifest does not match its checksum")
+    found = {name: _summary(array) for name, array in tensors.items()}
+    expected = manifest["tensors"]
+    wrong = sorted(
+        name for name in found.keys() | expected.keys() if found.get(name) != expected.get(name)
+    )
+    if wrong:
+        raise ValueError(f"the array {wrong[0]!r} does not match its checksum")
+    return manifest
+
+
+def _summary(array: np.ndarray) -> dict[str, Any]:
+    data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return {
+        "dtype": array.dtype.str,
+        "shape": list(array.shape),
+        "sha256": sha256(data.data).hexdigest(),
+    }
+
+
+def _checksum(manifest: dict[str, Any]) -> str:
+    return sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Write next to the file, then take its place in one step."""
+    # A link is followed: what it points to is replaced.
+    target = Path(os.path.realpath(path))
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        with open(temporary, "xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except OSError as error:
+        message = f"cannot save to {path}: {error.strerror or error}; what was there is unchanged"
+        raise OSError(error.errno, message) from error
+    finally:
+        _discard(temporary)
+
+
+def _discard(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError:
+        # The folder went read-only or away meanwhile: the first error says so already.
+        return

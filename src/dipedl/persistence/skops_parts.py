@@ -1,0 +1,148 @@
+"""Parts of a saved model that are not ours, through skops: no pickle, and types are listed."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import PurePath
+from typing import Any
+from zipfile import ZipFile, ZipInfo
+
+import numpy as np
+from sklearn import model_selection
+
+from .codec import own_type_names
+from .container import optional
+
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+def dump_parts(parts: Sequence[Any], paths: Sequence[str]) -> bytes:
+    """One skops archive of a list of objects; what several of them share is stored once.
+
+    Raises
+    ------
+    TypeError
+        If a part does not survive the round trip; names its path, the cause and the remedy.
+    """
+    optional("skops.io")
+    try:
+        return _checked_archive(parts)
+    except Exception as error:
+        for part, path in zip(parts, paths, strict=True):
+            _checked_part(part, path)
+        raise TypeError(f"{', '.join(paths)} cannot be saved together: {error}") from error
+
+
+def untrusted_types(archive: bytes) -> list[str]:
+    """Types in the archive that neither skops nor dipedl trusts; imports and builds nothing."""
+    found = optional("skops.io").get_untrusted_types(data=archive)
+    return sorted(set(found) - set(_known_types()))
+
+
+def load_parts(archive: bytes, trusted: Sequence[Any]) -> list[Any]:
+    """The objects of an archive; call `untrusted_types` first."""
+    return list(optional("skops.io").loads(archive, trusted=[*_known_types(), *trusted]))
+
+
+def _known_types() -> list[str]:
+    """Our own types, and scikit-learn's splitters (plain parameters) for ``cv``."""
+    public = vars(model_selection).values()
+    splitters = [t for t in public if isinstance(t, type) and hasattr(t, "get_n_splits")]
+    return [*own_type_names(), *(f"{t.__module__}.{t.__name__}" for t in splitters)]
+
+
+def _checked_part(part: Any, path: str) -> None:
+    try:
+        _checked_archive([part])
+    except Exception as error:
+        raise TypeError(
+            f"{path} ({type(part).__name__}) cannot be saved without pickle: {error}; "
+            "use a class or function that can be imported and holds plain data, such as a named "
+            "function instead of a lambda, or save this part on its own (torch: state_dict)"
+        ) from error
+
+
+def _checked_archive(parts: Sequence[Any]) -> bytes:
+    """The archive, once loading it was seen to give the same content again."""
+    skops = optional("skops.io")
+    archive = _canonical(skops.dumps(list(parts)))
+    everything = skops.get_untrusted_types(data=archive)
+    again = skops.dumps(skops.loads(archive, trusted=everything))
+    if _fingerprint(archive) != _fingerprint(again):
+        raise TypeError("skops would load something else than what was saved")
+    return archive
+
+
+def _unpacked(archive: bytes) -> tuple[Any, dict[str, bytes]]:
+    with ZipFile(io.BytesIO(archive)) as source:
+        files = {name: _without_padding(name, source.read(name)) for name in source.namelist()}
+    return json.loads(files.pop("schema.json")), files
+
+
+def _without_padding(name: str, data: bytes) -> bytes:
+    """The file, with zeros between the fields of a structured array: memory was left there."""
+    if not name.endswith(".npy"):
+        return data
+    array = np.load(io.BytesIO(data), allow_pickle=False)
+    if array.dtype.fields is None:
+        return data
+    clean = np.zeros(array.shape, array.dtype)
+    for field in array.dtype.fields:
+        clean[field] = array[field]
+    return data[: len(data) - array.nbytes] + clean.tobytes()
+
+
+def _canonical(archive: bytes) -> bytes:
+    """The same archive without memory addresses and times: equal models give equal bytes."""
+    schema, files = _unpacked(archive)
+    ids: dict[int, int] = {}
+    names: dict[str, str] = {}
+    _renumber(schema, ids, names)
+    buffer = io.BytesIO()
+    with ZipFile(buffer, "w") as target:
+        for old, new in names.items():
+            target.writestr(ZipInfo(new, _EPOCH), files[old])
+        target.writestr(ZipInfo("schema.json", _EPOCH), json.dumps(schema))
+    return buffer.getvalue()
+
+
+def _renumber(node: Any, ids: dict[int, int], names: dict[str, str]) -> None:
+    """Replace object ids and file names, in place, by their order of appearance."""
+    if isinstance(node, dict):
+        # A dict that holds a user's key "file" or "__id__" holds a node there, not a plain value.
+        if type(node.get("__id__")) is int:
+            node["__id__"] = ids.setdefault(node["__id__"], len(ids) + 1)
+        if type(node.get("file")) is str:
+            name = node["file"]
+            node["file"] = names.setdefault(name, f"{len(names)}{PurePath(name).suffix}")
+    for child in _children(node):
+        _renumber(child, ids, names)
+
+
+def _fingerprint(archive: bytes) -> Any:
+    """Content of an archive, to compare by ``==``."""
+    schema, files = _unpacked(archive)
+    return _content(schema, {name: sha256(data).hexdigest() for name, data in files.items()})
+
+
+def _content(node: Any, files: dict[str, str]) -> Any:
+    """The schema with hashes for file names, without ids, and sets in a fixed order."""
+    if isinstance(node, list):
+        return [_content(child, files) for child in node]
+    if not isinstance(node, dict):
+        return node
+    found = {k: _content(v, files) for k, v in node.items() if k != "__id__" or type(v) is not int}
+    if type(node.get("file")) is str:
+        found["file"] = files[node["file"]]
+    if node.get("__loader__") == "SetNode":
+        found["content"].sort(key=json.dumps)
+    return found
+
+
+def _children(node: Any) -> list[Any]:
+    if isinstance(node, dict):
+        return list(node.values())
+    return node if isinstance(node, list) else []

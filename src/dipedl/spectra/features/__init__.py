@@ -1,0 +1,1 @@
+"""Features of spectra, as scikit-learn transformers."""

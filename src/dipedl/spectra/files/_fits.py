@@ -1,0 +1,129 @@
+"""FITS files: found, opened, and what is wrong with them in words."""
+
+from __future__ import annotations
+
+import glob
+import gzip
+import io
+import os
+import re
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from ..._plugins import explain_missing
+from ..spectra import Failure
+
+PathLike = str | os.PathLike[str]
+ENDINGS = (".fits", ".fit", ".fits.gz", ".fit.gz")
+
+#: What astropy warns of when a file breaks off, in its data or in a header.
+_BROKEN_OFF = ".*(truncated|Error validating header)"
+#: Where what is wrong ends, and advice on astropy begins.
+_ADVICE = re.compile(r"[.] |, fix it first")
+
+
+class UnusableError(ValueError):
+    """A file, or one row of it, that cannot be used."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(str(failure))
+        self.failure = failure
+
+
+class LayoutError(ValueError):
+    """What a file lacks; `opened` adds which file."""
+
+
+def fits_files(paths: PathLike | Iterable[PathLike]) -> list[Path]:
+    """Files named by a folder (and the folders in it), a pattern, a file, or several of these.
+
+    Raises
+    ------
+    TypeError
+        If `paths` names nothing.
+    FileNotFoundError
+        If a folder is not there, or no file is found at all.
+    """
+    given = [paths] if isinstance(paths, str | os.PathLike) else paths
+    if not isinstance(given, Iterable):
+        raise TypeError(
+            f"paths must be a file, a folder, a pattern, or several of these, got {paths!r}"
+        )
+    given = list(given)
+    found = [file for one in given for file in _expanded(Path(os.path.expanduser(one)))]
+    if not found:
+        raise FileNotFoundError(
+            f"no FITS file ({', '.join(ENDINGS)}) in {[os.fspath(one) for one in given]}; "
+            "name files, a folder that holds some, or a pattern such as 'plate*/spec-*.fits'"
+        )
+    return list(dict.fromkeys(found))
+
+
+def stem(name: str) -> str:
+    """Name of a file without the ending of a FITS file."""
+    ending = next((e for e in ENDINGS if name.lower().endswith(e)), "")
+    return name[: len(name) - len(ending)]
+
+
+def _expanded(path: Path) -> list[Path]:
+    if path.is_dir():
+        inside = (p for p in path.rglob("[!.]*") if p.name.lower().endswith(ENDINGS))
+        # a link to nowhere is no file either, but is to be listed
+        return sorted((p for p in inside if not p.is_dir()), key=_natural)
+    if not path.exists() and glob.has_magic(str(path)):
+        return sorted(map(Path, glob.glob(str(path), recursive=True)), key=_natural)
+    if not path.exists() and not path.name.lower().endswith(ENDINGS):
+        raise FileNotFoundError(f"there is no file or folder {str(path)!r}; check the spelling")
+    return [path]
+
+
+def _natural(path: Path) -> list[Any]:
+    """Order of names in which 2 comes before 10; pieces alternate, so kinds never meet."""
+    return [int(s) if s.isdecimal() else s for s in re.split(r"([0-9]+)", str(path))]
+
+
+@contextmanager
+def opened(path: Path, *, memmap: bool = False) -> Iterator[Any]:
+    """The HDUs of a file; whatever is wrong with it raises an UnusableError that names it."""
+    fits = _astropy_fits()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=_BROKEN_OFF)
+        try:
+            with fits.open(_unpacked(path), memmap=memmap) as hdus:
+                yield hdus
+        except (UnusableError, MemoryError):
+            raise
+        except LayoutError as error:
+            raise unusable(path, str(error)) from error
+        except FileNotFoundError as error:
+            raise unusable(path, "there is no such file") from error
+        except Exception as error:
+            # A damaged header makes astropy raise nearly anything, AttributeError included.
+            said = " ".join(str(error).split()) or type(error).__name__
+            reason = _ADVICE.split(said)[0]
+            raise unusable(path, f"damaged, or no FITS file: {reason}") from error
+
+
+def _unpacked(path: Path) -> Path | io.BytesIO:
+    """The file, or its bytes: astropy takes a .gz that breaks off for one with fewer HDUs."""
+    if not path.name.lower().endswith(".gz"):
+        return path
+    with gzip.open(path) as stream:
+        return io.BytesIO(stream.read())
+
+
+def unusable(path: Path, reason: str, row: int | None = None) -> UnusableError:
+    """The error for a file or one of its rows."""
+    return UnusableError(Failure(str(path), row, reason))
+
+
+def _astropy_fits() -> ModuleType:
+    try:
+        from astropy.io import fits
+    except ImportError as error:
+        raise explain_missing(error, "reading FITS files") from error
+    return fits  # type: ignore[no-any-return]

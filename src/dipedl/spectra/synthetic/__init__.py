@@ -1,0 +1,1 @@
+"""Spectra that are made: semi-real ones and toy ones."""

@@ -1,0 +1,155 @@
+"""Temperature scaling: the minimiser of the held-out loss, and what it must refuse."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import optimize, special
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from dipedl.calibration.temperature import Temperature
+
+
+def overconfident(rng, factor=3.0, m=3000, k=4):
+    """Logits that are `factor` times too large, and labels of the right ones."""
+    logits = 1.5 * rng.normal(size=(m, k))
+    proba = special.softmax(logits, axis=1)
+    y = np.minimum((proba.cumsum(axis=1) < rng.random((m, 1))).sum(axis=1), k - 1)
+    return factor * logits, y
+
+
+def nll(t, logits, y, n):
+    k = logits.shape[1]
+    p = special.softmax(logits / t, axis=1)
+    u = k / (k + n)
+    return -np.mean([np.log((1 - u) * row[c] + u / k) for row, c in zip(p, y, strict=True)])
+
+
+@pytest.mark.parametrize("factor", [0.4, 3.0])
+def test_it_finds_the_factor_that_spoiled_the_logits(factor, rng):
+    logits, y = overconfident(rng, factor)
+    model = Temperature().fit(logits, y, kind="logits")
+    assert model.temperature_ == pytest.approx(factor, rel=0.06)
+    best = optimize.minimize_scalar(
+        nll, bounds=(0.05, 20), args=(logits, y, 3000), method="bounded"
+    )
+    assert model.temperature_ == pytest.approx(best.x, rel=1e-3)
+    assert model.nll_ == pytest.approx(best.fun, rel=1e-9)
+    assert model.bare_nll_ == pytest.approx(nll(1.0, logits, y, 3000))
+
+
+def test_logits_and_their_probabilities_give_the_same_model(rng):
+    logits, y = overconfident(rng)
+    a = Temperature().fit(logits, y, kind="logits")
+    b = Temperature().fit(special.softmax(logits, axis=1), y)
+    assert a.temperature_ == pytest.approx(b.temperature_, rel=1e-6)
+    np.testing.assert_allclose(
+        a.transform(logits), b.transform(special.softmax(logits, axis=1)), rtol=1e-6
+    )
+    np.testing.assert_allclose(
+        a.transform(logits), special.softmax(logits / a.temperature_, axis=1), rtol=1e-12
+    )
+
+
+def test_calibrated_probabilities_are_given_back_bit_for_bit(rng):
+    kept = 0
+    for seed in range(20):
+        logits, y = overconfident(np.random.default_rng(seed), 1.0, m=400)
+        proba = special.softmax(logits, axis=1)
+        model = Temperature().fit(proba, y)
+        if model.temperature_ == 1:
+            kept += 1
+            np.testing.assert_array_equal(model.transform(proba), proba)
+            assert model.nll_ == model.bare_nll_
+    # Twice the gain in total log-likelihood is chi-squared with one degree of freedom:
+    # P(chi2 < 2) = 0.84 of calibrated models keep T = 1.
+    assert kept >= 12
+
+
+@given(
+    seed=st.integers(0, 1000),
+    m=st.integers(1, 60),
+    hard=st.booleans(),
+    n=st.sampled_from([None, 5, 1e6]),
+)
+def test_never_worse_on_the_rows_it_saw_and_within_its_bounds(seed, m, hard, n):
+    logits, y = overconfident(np.random.default_rng(seed), m=m)
+    proba = special.softmax(logits, axis=1)
+    proba = np.eye(4)[proba.argmax(axis=1)] if hard else proba
+    model = Temperature((0.5, 2.0)).fit(proba, y, n=n)
+    assert 0.5 * (1 - 1e-9) <= model.temperature_ <= 2 * (1 + 1e-9)
+    assert model.nll_ <= model.bare_nll_ < np.inf
+    out = model.transform(proba)
+    np.testing.assert_allclose(out.sum(axis=1), 1)
+    np.testing.assert_array_equal(out == 0, proba == 0)
+    np.testing.assert_array_equal(out.argmax(axis=1), proba.argmax(axis=1))
+
+
+def test_zeros_cost_what_the_rule_of_succession_says():
+    proba = np.tile([1.0, 0.0], (10, 1))
+    y = np.array([0] * 9 + [1])
+    model = Temperature().fit(proba, y, n=98)
+    assert model.temperature_ == 1
+    assert model.nll_ == pytest.approx(-(9 * np.log(0.99) + np.log(0.01)) / 10)
+
+
+def test_a_weight_repeats_a_row(rng):
+    logits, y = overconfident(rng, m=300)
+    w = rng.integers(0, 3, 300)
+    rows = np.repeat(np.arange(300), w)
+    weighted = Temperature().fit(logits, y, w, kind="logits")
+    repeated = Temperature().fit(logits[rows], y[rows], kind="logits")
+    assert weighted.temperature_ == pytest.approx(repeated.temperature_, rel=1e-6)
+    assert weighted.n_ == repeated.n_ == w.sum()
+
+
+GOOD = np.array([[0.9, 0.1], [0.2, 0.8]])
+
+
+@pytest.mark.parametrize(
+    ("scores", "y", "options", "message"),
+    [
+        ([[3.0, 1.0], [0.0, 1.0]], [0, 1], {}, "must be probabilities.*give kind='logits'"),
+        ([[2.0, -1.0], [0.0, 1.0]], [0, 1], {}, "-1 as lowest.*give kind='logits'"),
+        (GOOD, [0, 1], {"kind": "logits"}, "are probabilities.*give kind='probabilities'"),
+        (GOOD, [0, 1], {"kind": "scores"}, "kind must be one of.*got 'scores'"),
+        ([[np.nan, 1.0], [0.0, 1.0]], [0, 1], {}, "scores must be finite, got nan"),
+        ([[1.0], [1.0]], [0, 0], {}, r"shape \(m, k\).*got \(2, 1\)"),
+        ([0.5, 0.5], [0, 0], {}, r"shape \(m, k\).*got \(2,\)"),
+        (np.empty((0, 2)), [], {}, r"got \(0, 2\)"),
+        (GOOD, [0, 2], {}, r"indices 0\.\.1, got 0\.\.2"),
+        (GOOD, [-1, 0], {}, r"indices 0\.\.1, got -1"),
+        (GOOD, ["a", "b"], {}, "2 class indices"),
+        (GOOD, [0.0, 1.0], {}, "2 class indices"),
+        (GOOD, [0], {}, "2 class indices"),
+        (GOOD, [0, 1], {"n": 0}, "n must be finite and > 0"),
+        (GOOD, [0, 1], {"sample_weight": [-1, 1]}, "sample_weight must be >= 0"),
+    ],
+)
+def test_what_it_refuses(scores, y, options, message):
+    with pytest.raises(ValueError, match=message):
+        Temperature().fit(np.asarray(scores), np.asarray(y), **options)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "error"),
+    [((0, 2), ValueError), ((2, 3), ValueError), ((1, 1), ValueError), ((0.1, np.inf), ValueError),
+     (3.0, TypeError), ((1, 2, 3), TypeError), (("a", 2), TypeError)],
+)  # fmt: skip
+def test_bounds_out_of_range(bounds, error):
+    with pytest.raises(error, match="bounds must be"):
+        Temperature(bounds).fit(GOOD, np.array([0, 1]))
+
+
+def test_it_is_a_plain_estimator():
+    with pytest.raises(NotFittedError):
+        Temperature().transform(GOOD)
+    model = clone(Temperature((0.2, 5.0)))
+    assert model.bounds == (0.2, 5.0)
+    model.fit(GOOD, np.array([0, 1]))
+    # One row of logits may sum to one by chance: only `fit` can tell that all of them do.
+    spread = Temperature().fit(5 * GOOD, np.array([0, 1]), kind="logits").transform(GOOD)
+    np.testing.assert_allclose(spread, special.softmax(GOOD, axis=1))
+    with pytest.raises(ValueError, match="give kind='logits'"):
+        Temperature().fit(GOOD, np.array([0, 1])).transform(5 * GOOD)

@@ -1,0 +1,240 @@
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+pytest.importorskip("typer")
+pytest.importorskip("rich")
+
+from typer.testing import CliRunner
+
+from dipedl import __version__, demo, density
+from dipedl.cli import app as cli_app
+from dipedl.cli import progress as cli_progress
+from dipedl.cli.app import app
+from small_demo import linear_only
+
+BLOCKED = "import sys; sys.modules[{name!r}] = None; from dipedl.cli import main; main()"
+
+
+def dipedl(*arguments, cwd=None, code=None, **environment):
+    """Run the command in a process of its own; `code` stands in for the entry point."""
+    start = ["-m", "dipedl"] if code is None else ["-c", code]
+    return subprocess.run(
+        [sys.executable, *start, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        encoding="utf-8",
+        env={**os.environ, "PYTHONIOENCODING": "utf-8", "COLUMNS": "80", **environment},
+    )
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """A finished demo in place of one that takes its time."""
+    finished = linear_only()
+
+    def run(models, *, seed, progress):
+        for stage in demo.stages(models):
+            with progress(stage):
+                pass
+        return replace(finished, receipt=replace(finished.receipt, seed=seed))
+
+    monkeypatch.setattr(demo, "run", run)
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(app, [str(a) for a in arguments])
+
+
+@pytest.mark.parametrize("arguments", [["version"], ["--version"]])
+def test_version(arguments):
+    done = dipedl(*arguments)
+    assert (done.returncode, done.stdout) == (0, f"dipedl {__version__}\n")
+
+
+def test_help_is_shown_without_a_command():
+    done = invoke()
+    assert "densities" in done.output and "demo" in done.output
+
+
+def test_info_lists_versions_and_what_is_missing(monkeypatch):
+    found = cli_app.find_spec
+    monkeypatch.setattr(cli_app, "find_spec", lambda name: None if name == "zuko" else found(name))
+    done = invoke("info")
+    assert done.exit_code == 0
+    assert re.search(rf"^dipedl +{re.escape(__version__)}$", done.output, re.M)
+    assert re.search(r"^missing +.*zuko: pip install 'dipedl\[flows\]'$", done.output, re.M)
+
+
+def test_densities_are_those_of_the_folder(monkeypatch):
+    done = invoke("densities")
+    assert done.exit_code == 0
+    for name in density.__all__:
+        assert name in done.output
+    monkeypatch.setattr(density, "__all__", ["FlowDensity"])
+    missing = ImportError("no torch", name="torch")
+    monkeypatch.setattr(
+        cli_app, "getattr", lambda *_: (_ for _ in ()).throw(missing), raising=False
+    )
+    assert "pip install 'dipedl[torch]'" in " ".join(invoke("densities").output.split())
+
+
+def test_without_the_extra_it_says_how_to_get_it():
+    for name in ("typer", "rich"):
+        done = dipedl("version", code=BLOCKED.format(name=name))
+        assert done.returncode == 2
+        assert done.stderr.count("\n") == 1
+        assert f"needs the package '{name}" in done.stderr
+        assert "pip install 'dipedl[cli]'" in done.stderr
+
+
+def test_other_import_errors_are_not_hidden():
+    done = dipedl("version", code=BLOCKED.format(name="dipedl.density"))
+    assert done.returncode == 1 and "Traceback" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--models", "linear,tree"], "models must be names out of"),
+        (["--models", ","], "got none"),
+        (["--out", "no/such/report.html"], "--out must lie in a folder that exists"),
+        (["--out", "."], "--out must be a file, got the folder '.'"),
+        (["--out", "numbers.json"], "--out must not end in .json"),
+    ],
+)
+def test_mistakes_end_at_once_in_one_line(arguments, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(demo, "run", lambda *_, **__: pytest.fail("began to compute"))
+    done = invoke("demo", *arguments)
+    assert done.exit_code == 2
+    assert message in done.stderr and done.stderr.count("\n") == 1 and not done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_path_that_cannot_be_written_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(cli_app.os, "access", lambda path, mode: False)
+    done = invoke("demo", "--out", tmp_path / "report.html")
+    assert done.exit_code == 2 and "--out must be writable" in done.stderr
+
+
+def test_a_model_whose_package_is_missing_is_refused(monkeypatch):
+    from dipedl.demo import models
+
+    monkeypatch.setattr(models, "find_spec", lambda name: None)
+    done = invoke("demo", "--models", "cnn")
+    assert done.exit_code == 2 and "pip install 'dipedl[torch]'" in done.stderr
+
+
+def test_demo_end_to_end(small, tmp_path):
+    pytest.importorskip("matplotlib")
+    out = tmp_path / "page.html"
+    done = invoke("demo", "--out", out, "--models", "linear", "--seed", 3)
+    assert done.exit_code == 0, done.output
+    assert out.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    stored = json.loads((tmp_path / "page.json").read_text(encoding="utf-8"))
+    assert stored["receipt"]["seed"] == 3
+    steps = done.stderr.splitlines()
+    assert [line.split()[0] for line in steps] == [f"[{i}/5]" for i in range(1, 6)]
+    assert "draw report" in steps[-1]
+    row = stored["rows"][0]
+    assert f"{row['accuracy']:.3f}" in done.stdout
+    assert f"{row['ood']['kmnist']['auroc']:.3f} [" in done.stdout
+    assert all(len(line) <= 80 for line in done.stdout.splitlines() if "/" not in line)
+
+
+def test_quiet_prints_the_result_only(small, tmp_path):
+    done = invoke("demo", "--quiet", "--out", tmp_path / "r.html", "--models", "linear")
+    assert done.exit_code == 0 and done.stderr == ""
+    assert "1,000 new digits" in done.stdout
+
+
+def test_without_the_report_extra_the_table_is_still_printed(small, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "dipedl.demo.report", None)
+    done = invoke("demo", "--quiet", "--out", tmp_path / "r.html", "--models", "linear", "--open")
+    assert done.exit_code == 0
+    assert "AUROC" in done.stdout and "pip install 'dipedl[report]'" in done.stdout
+    assert not (tmp_path / "r.html").exists() and (tmp_path / "r.json").exists()
+
+
+def test_without_torch_it_says_so(small, tmp_path, monkeypatch):
+    from dipedl.demo import models
+
+    monkeypatch.setattr(models, "default_models", lambda: ("linear",))
+    done = invoke("demo", "--quiet", "--out", tmp_path / "r.html")
+    assert done.exit_code == 0
+    assert "No CNN: it needs torch: pip install 'dipedl[torch]'" in done.stdout
+
+
+def test_open_shows_the_report(small, tmp_path, monkeypatch):
+    opened = []
+    monkeypatch.setattr(cli_app.typer, "launch", opened.append)
+    out = tmp_path / "r.html"
+    invoke("demo", "--quiet", "--out", out, "--models", "linear", "--open")
+    assert opened == [out.resolve().as_uri()]
+
+
+def test_a_full_disk_is_one_line_after_the_table(small, tmp_path, monkeypatch):
+    def full(self, path):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(demo.DemoResult, "write_json", full)
+    done = invoke("demo", "--quiet", "--out", tmp_path / "r.html", "--models", "linear")
+    assert done.exit_code == 2
+    assert done.stderr == "dipedl: No space left on device\n" and "AUROC" in done.stdout
+
+
+def test_the_live_display_lists_the_stages(monkeypatch, capsys):
+    console = cli_progress.Console(
+        file=sys.stdout, force_terminal=True, width=80, no_color=True, _environ={"TERM": "xterm"}
+    )
+    monkeypatch.setattr(cli_progress, "Console", lambda **_: console)
+    with cli_progress.stage_display(["one", "two"], quiet=False) as progress:
+        for stage in ("one", "two"):
+            with progress(stage):
+                pass
+    written = capsys.readouterr().out
+    assert "[1/2] one" in written and "[2/2] two" in written
+
+
+def test_a_stage_that_fails_keeps_its_error():
+    with (
+        pytest.raises(ZeroDivisionError),
+        cli_progress.stage_display(["one"], quiet=True) as progress,
+        progress("one"),
+    ):
+        raise ZeroDivisionError
+
+
+@pytest.mark.slow
+def test_the_real_command_without_colour(tmp_path):
+    done = dipedl("demo", "--models", "linear", cwd=tmp_path, NO_COLOR="1")
+    assert done.returncode == 0, done.stderr
+    assert "\x1b" not in done.stdout + done.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"report.html", "report.json"}
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    assert SimpleNamespace(**json.loads((tmp_path / "report.json").read_text())["receipt"]).n_train
+
+
+def test_main_in_this_process(monkeypatch, capsys):
+    from dipedl import cli
+
+    monkeypatch.setattr(sys, "argv", ["dipedl", "version"])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert end.value.code == 0 and capsys.readouterr().out == f"dipedl {__version__}\n"
+    monkeypatch.setitem(sys.modules, "dipedl.cli.app", None)
+    with pytest.raises(ImportError, match=r"dipedl\.cli\.app"):
+        cli.main()
+    monkeypatch.delitem(sys.modules, "dipedl.cli.app")
+    monkeypatch.setitem(sys.modules, "typer", None)
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert end.value.code == 2 and "pip install 'dipedl[cli]'" in capsys.readouterr().err
