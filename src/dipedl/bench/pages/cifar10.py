@@ -8,7 +8,8 @@ from pathlib import Path
 
 from ..results.store import Store
 from ..spec.suite import load_suite
-from ..tables.markdown import grid, markdown
+from ..tables.formatting import grid
+from ..tables.markdown import markdown
 from ..tables.released_cost import time_to_result
 from ..tables.table import BenchTable, bench_table
 from ..tables.trivial import stored_trivial_lines

@@ -13,8 +13,8 @@ from ..results.scores import SHIFTED_PREFIX
 from ..results.store import Store
 from ..spec.suite import load_suite
 from ..tables.collapse import CollapseLine, collapse_grid, collapse_lines, collapse_summary
-from ..tables.formatting import duration, metric_title, set_heading
-from ..tables.markdown import grid, markdown
+from ..tables.formatting import duration, grid, metric_title, set_heading
+from ..tables.markdown import markdown
 from ..tables.table import BenchTable, bench_table
 from .captions import suite_words
 from .facts import suite_facts

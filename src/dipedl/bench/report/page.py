@@ -34,6 +34,7 @@ from ..tables.formatting import (
 from ..tables.table import BenchTable, Line, bench_table, latest, paper_suite
 from ..tables.trivial import stored_trivial_lines
 from .captions import headline, is_higher_better, receipts, trivial_sentences
+from .crossed import render_crossed
 from .figures import gamma_panels, histogram_panels, set_legend, sigma_panels, toy_panel
 from .spectra_section import SpectraSection, shows_spectra, spectra_section
 
@@ -80,6 +81,8 @@ def render(store: Store) -> str:
     ImportError
         If matplotlib or jinja2 is missing: ``pip install 'dipedl[report]'``.
     """
+    if any("classifier" in row for row in store.rows()):
+        return render_crossed(store)
     loaders = [PackageLoader("dipedl.bench.report"), PackageLoader("dipedl.demo.report")]
     environment = Environment(
         loader=ChoiceLoader(loaders), autoescape=True, undefined=StrictUndefined, trim_blocks=True
