@@ -15,7 +15,7 @@ from .bench_data import adopt, pack, unpack
 from .bench_results import report, sweep, table, toys
 
 if TYPE_CHECKING:
-    from ..bench.run.runner import RunResult
+    from ..bench.running.runner import RunResult
 
 __all__ = ["bench"]
 
@@ -167,7 +167,7 @@ class _Progress:
 
 def _runner() -> Any:
     try:
-        from ..bench.run import runner
+        from ..bench.running import runner
     except ImportError as error:
         _fail(str(explain_missing(error, "dipedl bench")))
     return runner

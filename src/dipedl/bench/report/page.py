@@ -15,7 +15,8 @@ from ..pages.captions import suite_words
 from ..pages.facts import suite_facts
 from ..results.parts import Parts
 from ..results.store import Arrays, Store
-from ..spec.suite import Profile, Suite, load_suite
+from ..spec.entries import Profile
+from ..spec.suite import Suite, load_suite
 from ..studies.ablation import CONFIGURATIONS
 from ..studies.sweeps import ablation_lines, float32_lines, gamma_lines, sigma_lines, stored_parts
 from ..studies.toys import load_toys
