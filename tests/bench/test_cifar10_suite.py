@@ -19,7 +19,7 @@ from dipedl.bench import Store, load_suite
 from dipedl.bench.data.colour_digits import load_colour_digits
 from dipedl.bench.data.splits import make_splits
 from dipedl.bench.pages.cifar10 import page_of_cifar10
-from dipedl.bench.results.merge import adopt
+from dipedl.bench.results.merge import merge
 from dipedl.bench.results.synthetic import write_synthetic_store
 from dipedl.bench.run.clock import Clock
 from dipedl.bench.run.runner import _in_order, _Run
@@ -219,11 +219,11 @@ def test_pixels_need_a_classifier_and_no_density():
 
 def test_rows_from_elsewhere_are_taken_once(tmp_path):
     there = write_synthetic_store(tmp_path / "there", methods=["edl"], seeds=[10, 20])
-    assert adopt([there.rows_file], tmp_path / "here") == (2, 0)
-    assert adopt([there.rows_file], tmp_path / "here") == (0, 2)
+    assert merge([there.rows_file], tmp_path / "here") == (2, 0)
+    assert merge([there.rows_file], tmp_path / "here") == (0, 2)
     assert Store(tmp_path / "here", "mnist", "smoke").rows() == there.rows()
     with pytest.raises(FileNotFoundError, match="no file"):
-        adopt([tmp_path / "nowhere.jsonl"], tmp_path / "here")
+        merge([tmp_path / "nowhere.jsonl"], tmp_path / "here")
 
 
 def test_unusual_photographs():

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from .._plugins import explain_missing
-from .bench_data import adopt, pack, unpack
-from .bench_results import report, sweep, table, toys
+from .bench_results import merge, report, sweep, table, toys
 from .bench_study import is_study, print_study_result, study_titles
 
 if TYPE_CHECKING:
@@ -146,7 +145,7 @@ def _titles(suite: str, profile: str) -> dict[str, str]:
     return {name: loaded.methods[name].get("title", "") for name in names}
 
 
-for _command_of in (table, sweep, toys, report, pack, unpack, adopt):
+for _command_of in (table, sweep, toys, report, merge):
     bench.command()(_command_of)
 
 

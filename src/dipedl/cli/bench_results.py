@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..bench.results.store import Store
     from ..bench.tables.table import BenchTable, Line
 
-__all__ = ["report", "sweep", "table", "toys"]
+__all__ = ["merge", "report", "sweep", "table", "toys"]
 
 SuiteName = Annotated[str, typer.Argument(help="Name of a suite, such as mnist.")]
 ProfileName = Annotated[
@@ -138,6 +138,18 @@ def report(
         page = study_page(store) if study_of_store(store) else render(store)
         file.write_text(page, encoding="utf-8")
     typer.echo(f"Report: {file}")
+
+
+def merge(
+    files: Annotated[list[Path], typer.Argument(help="rows.jsonl files of other machines.")],
+    out: Out = None,
+) -> None:
+    """Merge rows of another machine into the results of this one."""
+    with _explained():
+        from ..bench.results.merge import merge as merged
+
+        new, present = merged(files, out)
+    typer.echo(f"{new} new rows, {present} were there before.")
 
 
 def toys(out: Out = None) -> None:

@@ -4,17 +4,21 @@ import hashlib
 import io
 import json
 import pickle
+import sys
 import tarfile
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dipedl.bench import bundles
-from dipedl.bench.bundles import pack, unpack
-from dipedl.bench.pixel_codec import decoded, encoded
-from dipedl.bench.results.merge import adopt
+SCRIPTS = Path(__file__).parent.parent.parent / "scripts"
+sys.path.insert(0, str(SCRIPTS))
+
+import bundles  # noqa: E402
+from bundles import main, pack, unpack  # noqa: E402
+from pixel_codec import decoded, encoded  # noqa: E402
 
 
 @settings(max_examples=15, deadline=None)
@@ -123,19 +127,6 @@ def test_a_piece_of_a_forged_number_writes_nothing(published, tmp_path, part):
     assert not (tmp_path / "x").exists() and not (tmp_path / "fled").exists()
 
 
-@pytest.mark.parametrize("name", ["..", "a/b", "/tmp", "", 3, None])
-def test_adopted_rows_stay_below_the_folder_of_results(tmp_path, name):
-    (tmp_path / "rows.jsonl").write_text(json.dumps(row_of(suite=name)) + "\n")
-    with pytest.raises(ValueError, match="whose suite is no name"):
-        adopt([tmp_path / "rows.jsonl"], tmp_path / "results")
-    assert not (tmp_path / "results").exists()
-
-
-def row_of(**given):
-    key = {"suite": "s", "profile": "p", "method": "m", "config_hash": "h", "seed": 0}
-    return key | {"metrics": {}, "intervals": {}} | given
-
-
 @pytest.mark.parametrize("packed", [b"no json", b'{"blocks": [1]}\nx', bundles._packed(b"others")])
 def test_a_bad_piece_leaves_the_file_that_is_there(published, tmp_path, packed):
     folder = tmp_path / "data"
@@ -154,3 +145,19 @@ def test_bad_arguments(published, tmp_path):
         pack(["tow"], tmp_path, data_dir=folder)
     with pytest.raises(ValueError, match="limit_mb must be at least 1"):
         pack(["two"], tmp_path, data_dir=folder, limit_mb=0.5)
+
+
+def test_the_script_packs_and_unpacks(published, tmp_path, monkeypatch, capsys):
+    folder, _ = published
+    monkeypatch.setattr(bundles, "_sets", lambda *_: ["one", "two"])
+    out = ["--out", str(tmp_path / "out"), "--data", str(folder)]
+    assert main(["pack", "mnist", *out, "--limit-mb", "1"]) == 0
+    assert main(["unpack", str(tmp_path / "out"), "--data", str(tmp_path / "there")]) == 0
+    assert "3 files in" in capsys.readouterr().out
+    assert main(["unpack", str(folder), "--data", str(tmp_path / "there")]) == 2
+    assert "make some with pack" in capsys.readouterr().err
+
+
+def test_a_profile_without_files_is_said_to_have_none(tmp_path, capsys):
+    assert main(["pack", "mnist", "--profile", "smoke", "--out", str(tmp_path)]) == 2
+    assert "needs no files" in capsys.readouterr().err

@@ -1,16 +1,21 @@
-"""Data sets as a few files of limited size, to take along to a machine that has none.
+"""Data sets as a few files of limited size, to carry to a machine without a network.
 
-A bundle is a tar file of pieces of the official files, packed without loss, with a list of what is
-in it. Where all pieces of a file have come, it is put together and has to have the official
-checksum, as if it had been downloaded.
+    python scripts/bundles.py pack cifar10 --profile h200 --out bundles --limit-mb 60
+    python scripts/bundles.py unpack bundles --data data
+
+A bundle is a tar file with pieces of the official files, packed without loss, and a list of them.
+Bundles may be unpacked one at a time. When all pieces of a file are there, the file is put together
+and must have the official checksum, as if it had been downloaded.
 """
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import io
 import json
 import os
+import sys
 import tarfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -19,11 +24,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ..datasets._files.fetch import fetch
-from .pixel_codec import decoded, encoded
-from .results.row_file import write_whole
+from pixel_codec import decoded, encoded
 
-__all__ = ["FILES_OF", "pack", "unpack"]
+from dipedl.bench.results.row_file import write_whole
+from dipedl.bench.spec.names import refuse_unknown
+from dipedl.bench.spec.stand_in import first_there
+from dipedl.bench.spec.suite import chosen_ood, load_suite
+from dipedl.datasets._files.fetch import fetch
 
 #: Files of each data set and OOD set, as their loaders ask for them.
 FILES_OF: dict[str, tuple[str, ...]] = {
@@ -88,27 +95,11 @@ def pack(
     limit_mb: float = 60.0,
     name: str = "data",
 ) -> list[Path]:
-    """Write bundles with all files of some data sets and OOD sets.
+    """Write ``<name>.1.tar``, ``<name>.2.tar``, ... of at most `limit_mb` MiB each.
 
-    Parameters
-    ----------
-    sets : iterable of str
-        Names out of `FILES_OF`.
-    out : path-like
-        Folder of the bundles, ``<name>.1.tar``, ``<name>.2.tar``, ...; made if need be.
-    data_dir : path-like, optional
-        Folder of the data sets; default: as their loaders.
-    limit_mb : float, default=60
-        Largest size of a bundle, in MiB; at least 1.
-    name : str, default="data"
-        What their names begin with.
-
-    Raises
-    ------
-    ValueError
-        If a set is unknown or the limit too small.
-    FileNotFoundError
-        If a file is missing.
+    `sets` are names out of `FILES_OF`; `data_dir` is the folder of the data sets (default: that of
+    their loaders). ValueError if a set is unknown or the limit too small; FileNotFoundError if a
+    file is missing.
     """
     if not limit_mb >= 1:
         raise ValueError(f"limit_mb must be at least 1 (MiB), got {limit_mb!r}")
@@ -130,23 +121,11 @@ def unpack(
     data_dir: str | os.PathLike[str],
     say: Say = lambda text: None,
 ) -> list[str]:
-    """Put the official files together that are in bundles; gives their names.
+    """Put the official files in bundles together; returns their names.
 
     Bundles may come one at a time: pieces wait in the folder until the rest of their file is there.
-
-    Parameters
-    ----------
-    bundles : iterable of path-like
-        Files that `pack` wrote.
-    data_dir : path-like
-        Folder of the data sets; made if need be.
-    say : callable, optional
-        Gets a line of text for each file.
-
-    Raises
-    ------
-    ValueError
-        If a bundle is damaged or is none, or a file does not have its official checksum.
+    `say` gets a line of text for each file. ValueError if a bundle is damaged or none, or a file
+    does not have its official checksum.
     """
     folder, made = Path(data_dir), []
     for bundle in bundles:
@@ -163,8 +142,6 @@ def unpack(
 
 
 def _files_of(name: str) -> tuple[str, ...]:
-    from .spec.names import refuse_unknown
-
     refuse_unknown("data set", [name], FILES_OF)
     return FILES_OF[name]
 
@@ -214,7 +191,7 @@ def _read(path: Path) -> Iterator[tuple[Piece, bytes]]:
                 yield piece, data
     except (tarfile.TarError, ValueError, LookupError, TypeError, EOFError) as error:
         raise ValueError(
-            f"{str(path)!r} must be a whole bundle of `dipedl bench pack`, got: {error}; "
+            f"{str(path)!r} must be a whole bundle of `scripts/bundles.py pack`, got: {error}; "
             "copy it again"
         ) from error
 
@@ -282,3 +259,70 @@ def _pixels(data: bytes) -> tuple[int, int]:
         if at >= 0:
             return at + 5, size
     return 0, 0
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    commands = parser.add_subparsers(required=True)
+    packing = commands.add_parser("pack", help="write the data of a profile as bundles")
+    packing.add_argument("suite")
+    packing.add_argument("--profile", default="cpu")
+    packing.add_argument("--out", type=Path, required=True)
+    packing.add_argument("--data", type=Path, help="default: $DIPEDL_DATA, else downloaded")
+    packing.add_argument("--limit-mb", type=float, default=60.0)
+    packing.set_defaults(run=_pack)
+    unpacking = commands.add_parser("unpack", help="put the official files together")
+    unpacking.add_argument("bundles", nargs="+", type=Path, help="bundles, or folders of them")
+    unpacking.add_argument("--data", type=Path, required=True)
+    unpacking.set_defaults(run=_unpack)
+    given = parser.parse_args(arguments)
+    try:
+        given.run(given)
+    except (ValueError, ImportError, OSError) as error:
+        print(f"bundles: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _pack(given: argparse.Namespace) -> None:
+    sets = _sets(given.suite, given.profile, given.data)
+    written = pack(
+        sets, given.out, data_dir=given.data, limit_mb=given.limit_mb, name=given.profile
+    )
+    for path in written:
+        print(f"{path}: {path.stat().st_size / _MIB:.1f} MiB")
+
+
+def _unpack(given: argparse.Namespace) -> None:
+    made = unpack(_bundles(given.bundles), given.data, print)
+    waiting = len(list((given.data / _PARTS).glob("*")))
+    more = f"; {waiting} pieces wait for the rest of their file" if waiting else ""
+    print(f"{len(made)} files in {given.data}{more}")
+
+
+def _sets(suite: str, profile: str, data: Path | None) -> list[str]:
+    """Data set and OOD sets of a profile that come in files."""
+    loaded = load_suite(suite)
+    setting = loaded.profile(profile)
+    if setting.dataset not in FILES_OF:
+        raise ValueError(
+            f"profile {profile!r} of {suite!r} needs no files: its images come with the package; "
+            "name another with --profile"
+        )
+    folder = os.environ.get("DIPEDL_DATA") if data is None else data
+    ood = chosen_ood(loaded, setting, lambda names: first_there(names, folder, print))
+    return [setting.dataset, *ood]
+
+
+def _bundles(given: list[Path]) -> list[Path]:
+    found: list[Path] = []
+    for path in given:
+        inside = sorted(path.glob("*.tar")) if path.is_dir() else [path]
+        if not inside:
+            raise FileNotFoundError(f"no bundle (*.tar) in {str(path)!r}; make some with pack")
+        found += inside
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -11,8 +11,6 @@ import zlib
 
 import numpy as np
 
-__all__ = ["decoded", "encoded"]
-
 _SHAPE = (3, 32, 32)
 
 
@@ -26,7 +24,7 @@ def encoded(data: bytes) -> bytes:
 
     Examples
     --------
-    >>> from dipedl.bench.pixel_codec import decoded, encoded
+    >>> from pixel_codec import decoded, encoded
     >>> images = bytes(range(256)) * 12 * 2
     >>> decoded(encoded(images)) == images
     True
