@@ -15,9 +15,9 @@ from tiny_study import TINY_STUDY
 from typer.testing import CliRunner
 
 from dipedl.bench import Store
-from dipedl.bench.honest.report import render
-from dipedl.bench.honest.results_page import results_page
 from dipedl.bench.honest.table import study_table
+from dipedl.bench.pages.measures import measures_and_summary
+from dipedl.bench.report.page import render
 from dipedl.cli.app import app
 
 
@@ -27,15 +27,23 @@ def dipedl(*arguments):
 
 @pytest.fixture
 def stored(tmp_path):
-    store = Store(tmp_path / "out", "invented", "smoke")
-    for row in invented():
-        store.append(row)
+    stored_in(tmp_path / "out", invented())
     return tmp_path / "out"
 
 
-def test_the_page_holds_every_line_and_loads_nothing():
+def stored_in(root, rows):
+    store = Store(root, "invented", "smoke")
+    for row in rows:
+        digest = f"{row['config_hash']} {row['dataset']} {row['classifier']}"
+        store.append({**row, "config_hash": digest})
+    return store
+
+
+def test_the_page_holds_every_line_and_loads_nothing(tmp_path):
     rows = invented()
-    page = render(rows)
+    page = render(stored_in(tmp_path, rows))
+    ids = re.findall(r'\bid="([^"]*)"', page)
+    assert set(re.findall(r'href="#([^"]*)"', page)) <= set(ids)
     assert not re.search(r'(src|href)="(?!#|data:)', page) and "http" not in page.split("<svg")[0]
     table = study_table(rows)
     for line in table.lines:
@@ -45,9 +53,10 @@ def test_the_page_holds_every_line_and_loads_nothing():
     assert page.count('class="verdict') >= 10
 
 
-def test_words_of_others_are_escaped():
+def test_titles_of_others_are_escaped(tmp_path):
     rows = [{**row, "title": "<b>x</b>"} for row in invented()]
-    assert "<b>x</b>" not in render(rows) and "&lt;b&gt;" in render(rows)
+    page = render(stored_in(tmp_path, rows))
+    assert "<b>x</b>" not in page and "&lt;b&gt;" in page
 
 
 def test_the_page_of_results_says_what_was_run():
@@ -57,10 +66,10 @@ def test_the_page_of_results_says_what_was_run():
         for row in invented()
         if row["classifier"] == "net"
     ]
-    page = results_page(rows)
-    runs = "multi-layer perceptron (`mlp`, seeds 1, 2, 3)"
-    assert f"- `digits-8`: Digits without 8 against held_out; {runs}" in page
-    assert "## What was asked" in page and page.startswith("# The default on ordinary classifiers")
+    listed, counted, table = measures_and_summary(rows)
+    assert listed.count("- **") == 10 and "**not run**" in listed
+    assert counted == "All methods over 3 lines: 2 known data sets, 2 classifiers on them, 3 seeds:"
+    assert table.startswith("| method | lines | AUROC |") and "| Temperature | 3 |" in table
 
 
 def test_table_and_report_of_a_study(stored, tmp_path):

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from .._plugins import explain_missing
-from .bench_study import print_study, study_of_store, study_page, study_table_of
+from .bench_study import print_study, study_of_store, study_table_of
 
 if TYPE_CHECKING:
     from ..bench.honest.table import StudyTable
@@ -135,8 +135,7 @@ def report(
         from ..bench.report.page import render
 
         store = _store(suite, profile, out)
-        page = study_page(store) if study_of_store(store) else render(store)
-        file.write_text(page, encoding="utf-8")
+        file.write_text(render(store), encoding="utf-8")
     typer.echo(f"Report: {file}")
 
 

@@ -21,7 +21,6 @@ __all__ = [
     "print_study",
     "print_study_result",
     "study_of_store",
-    "study_page",
     "study_table_of",
     "study_titles",
 ]
@@ -58,13 +57,6 @@ def study_table_of(store: Store) -> StudyTable:
     from ..bench.honest.table import study_table
 
     return study_table(store.rows())
-
-
-def study_page(store: Store) -> str:
-    """The study as one HTML page."""
-    from ..bench.honest.report import render
-
-    return render(store.rows())
 
 
 def print_study_result(result: Any, command: str) -> int:

@@ -1,4 +1,4 @@
-"""The study as one HTML page: measures, a figure of every line, and all tables."""
+"""The sections of a report on several data sets: measures, a figure of every line, all tables."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
-from ..report.captions import receipts
+from ..honest.markdown import KNOWN_TITLES, PAIR_TITLES, SUMMARY, cell_text, number
+from ..honest.measures import measures, regret
+from ..honest.table import Column, Line, StudyTable, study_table, summary
+from ..tables.provenance import receipts
 from ..tables.table import latest_by
-from .figure import figure_of_lines
-from .markdown import KNOWN_TITLES, PAIR_TITLES, SUMMARY, cell_text, number, verdict
-from .measures import measures, regret
-from .table import Column, Line, StudyTable, study_table, summary
+from .lines_figure import figure_of_lines
 
-__all__ = ["render"]
+__all__ = ["SECTIONS", "values"]
 
 _HIGHER = ("auroc", "aupr", "accuracy", "error_auroc")
 _MAIN = ("bare", "ours", "baseline")
@@ -32,36 +31,33 @@ class Grid:
     rows: tuple[tuple[str, tuple[tuple[str, bool], ...]], ...]
 
 
-def render(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The page as HTML text, made of the rows of one study and one profile.
+#: Sections of the report, and their titles.
+SECTIONS = {
+    "short": "What was asked, and what came out",
+    "lines": "Every line",
+    "methods": "All methods",
+    "protocol": "Protocol",
+    "pairs": "OOD data",
+    "known": "Known data",
+    "kinds": "Which uncertainty ranks",
+    "parts": "Without one part",
+    "regret": "What the selection chose",
+    "refused": "Refusals",
+    "again": "Get these numbers again",
+}
+
+
+def values(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What the templates of `SECTIONS` show.
 
     Parameters
     ----------
     rows : sequence of dict
-        See `dipedl.bench.load_rows`.
-
-    Raises
-    ------
-    ValueError
-        If there are no rows.
-    ImportError
-        If matplotlib or jinja2 is missing: ``pip install 'dipedl[report]'``.
+        Of one suite of several data sets and one profile.
     """
     table = study_table(rows)
-    loaders = [PackageLoader("dipedl.bench.report"), PackageLoader("dipedl.demo.report")]
-    environment = Environment(
-        loader=ChoiceLoader(loaders), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    )
-    environment.filters["verdict"] = verdict
-    kept = latest_by(rows, ("dataset", "classifier", "method"))
-    template = environment.get_template("honest_report.html.j2")
-    return template.render(_values(table) | {"receipts": receipts(kept)})
-
-
-def _values(table: StudyTable) -> dict[str, Any]:
     main = _columns(table, _MAIN)
     return {
-        "table": table,
         "seeds": sorted({seed for seeds in table.seeds.values() for seed in seeds}),
         "measures": measures(table),
         "figure": figure_of_lines(table),
@@ -75,7 +71,7 @@ def _values(table: StudyTable) -> dict[str, Any]:
         "regret": regret(table),
         "chosen": table.chosen,
         "refused": table.refused,
-        "number": number,
+        "receipts": receipts(latest_by(rows, ("dataset", "classifier", "method"))),
     }
 
 

@@ -1,4 +1,4 @@
-"""A point for each line of the study: our default beside the bare classifier."""
+"""A point for each line of a suite of several data sets: our default and the bare classifier."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from ...demo.report.inline import svg
 from ...plots._canvas import COLORS
-from .table import StudyTable
+from ..honest.table import StudyTable
 
 __all__ = ["figure_of_lines"]
 

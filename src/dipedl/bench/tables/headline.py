@@ -1,17 +1,15 @@
-"""Sentences of the benchmark's page that follow from its numbers."""
+"""What a table shows, in a few computed sentences."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
-from ..pages.facts import suite_facts
-from ..tables.cells import Cell
-from ..tables.formatting import duration, measured, metric_list, number, printed, set_title
-from ..tables.table import BenchTable, Line
-from .spectra_findings import findings
+from .cells import Cell
+from .findings import findings, ranked_above, with_number
+from .formatting import duration, measured, metric_list, number, printed, set_title
+from .table import BenchTable, Line
 
-__all__ = ["HIGHER", "headline", "receipts", "trivial_sentences"]
+__all__ = ["HIGHER", "headline", "is_higher_better", "met", "trivial_sentences"]
 
 #: Metrics of which more is better, and `recall` of any class; of all others less is.
 HIGHER = (
@@ -28,9 +26,12 @@ _METHOD = "dip-edl"
 
 
 def headline(table: BenchTable) -> list[str]:
-    """What happened, in a few sentences; empty if DIP-EDL was not run."""
-    if suite_facts(table.suite).rows == "spectra" and not table.beside_paper:
-        return findings(table)
+    """What happened, in a few sentences; empty if no density-informed method was run.
+
+    Beside the paper it is about DIP-EDL, without the paper's numbers about our default.
+    """
+    if not table.beside_paper and (found := findings(table)):
+        return found
     line = next((line for line in table.lines if line.name == _METHOD), None)
     return [] if line is None else list(_about(line, table))
 
@@ -80,19 +81,15 @@ def is_higher_better(name: str) -> bool:
 
 
 def _better_ranked(line: Line, table: BenchTable) -> Iterator[str]:
-    """Methods that rank a set better, said for each set where there are any."""
+    """How many methods rank a set better, and the best of them, for each such set."""
     for ood in table.ood:
         name = f"auroc/{ood}"
-        ours = round(line.cells[name].mean, 4)
-        better = [
-            other.title
-            for other in table.lines
-            if other.name != _METHOD and round(other.cells[name].mean, 4) > ours
-        ]
-        if better:
+        above = ranked_above(table, line, name)
+        if above:
+            ours, best = number(line.cells[name].mean), with_number(above[0], name)
             yield (
-                f"On {set_title(ood, table.suite)} its AUROC of {number(ours)} is below that of: "
-                f"{', '.join(better)}."
+                f"On {set_title(ood, table.suite)} its AUROC of {ours} is below that of "
+                f"{len(above)} other methods; the best is {best}."
             )
 
 
@@ -108,14 +105,3 @@ def _best_trivial(lines: Sequence[Line], ood: str, suite: str) -> str:
     best = max(lines, key=lambda line: line.cells[name].mean)
     value = best.cells[name].mean
     return f"{set_title(ood, suite)}: “{best.title}” has an AUROC of {number(value)}."
-
-
-def receipts(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """What the numbers depend on: everything that occurs in the rows, once."""
-    versions = {f"{name} {v}" for row in rows for name, v in row["versions"].items()}
-    return {
-        "Versions": sorted(versions),
-        "Machine": sorted({str(row["device"]) for row in rows}),
-        "Commit": sorted({str(row["commit"]) for row in rows if row["commit"]}),
-        "From, to": [min(row["time"] for row in rows), max(row["time"] for row in rows)],
-    }

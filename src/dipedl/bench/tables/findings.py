@@ -1,18 +1,29 @@
-"""What the rows of the spectra show, and where they fall short: sentences, computed."""
+"""What the rows show of our default, and where it falls short: computed sentences."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ..results.scores import SHIFTED_PREFIX
-from ..tables.cells import Cell
-from ..tables.formatting import measured, number, set_title
-from ..tables.table import BenchTable, Line
+from ..spec.captions import captions_of
+from .cells import Cell
+from .formatting import measured, number, set_title
+from .table import BenchTable, Line
 
-__all__ = ["DEFAULT", "PAPER", "auroc_by_set", "findings", "share_interval", "shortfalls"]
+__all__ = [
+    "DEFAULT",
+    "PAPER",
+    "findings",
+    "ranked_above",
+    "share_interval",
+    "shortfalls",
+    "with_number",
+]
 
 #: The default settings of DIPClassifier, and the paper's own.
 DEFAULT, PAPER = "dip-edl-default", "dip-edl"
+#: Most methods that a sentence names.
+_NAMED = 3
 
 
 def findings(table: BenchTable) -> list[str]:
@@ -33,22 +44,6 @@ def shortfalls(table: BenchTable) -> list[str]:
     return [*_below(table, line), *_beyond(table, line), *_lower(table, line)]
 
 
-def auroc_by_set(table: BenchTable) -> tuple[list[str], list[list[str]]]:
-    """Heads and cells: AUROC of every method on every foreign set, their mean and the lowest.
-
-    A method that ranks one kind of stranger well may be blind to another.
-    """
-    names = [f"auroc/{ood}" for ood in table.ood]
-    heads = ["method", *(set_title(ood, table.suite) for ood in table.ood), "mean", "lowest"]
-    rows = []
-    for line in table.lines:
-        means = [line.cells[name].mean for name in names if name in line.cells]
-        if len(means) == len(names):
-            cells = [measured(line.cells[name], mark=False) for name in names]
-            rows.append([line.title, *cells, number(sum(means) / len(means)), number(min(means))])
-    return heads, rows
-
-
 def share_interval(cell: Cell | None) -> str:
     """A cell with its interval over the rows of the set, as ``0.93 (0.88 to 0.96)``."""
     if cell is None:
@@ -57,6 +52,24 @@ def share_interval(cell: Cell | None) -> str:
         return f"{cell.mean:.3f}"
     low, high = cell.over_images
     return f"{cell.mean:.3f} ({low:.3f} to {high:.3f})"
+
+
+def ranked_above(table: BenchTable, line: Line, name: str) -> list[Line]:
+    """Lines whose cell of a metric is higher, as printed, the highest first."""
+    ours = round(line.cells[name].mean, 4)
+    above = [
+        other
+        for other in table.lines
+        if other.name != line.name
+        and name in other.cells
+        and round(other.cells[name].mean, 4) > ours
+    ]
+    return sorted(above, key=lambda other: -other.cells[name].mean)
+
+
+def with_number(line: Line, name: str) -> str:
+    """Title of a line and its number, as ``EDL (0.9500)``."""
+    return f"{line.title} ({number(line.cells[name].mean)})"
 
 
 def _line(table: BenchTable, name: str) -> Line | None:
@@ -70,16 +83,15 @@ def _ranked(table: BenchTable, line: Line, ood: str) -> str:
     preset = _line(table, PAPER)
     if preset is not None and name in preset.cells:
         said += f"; the paper's preset ({preset.title}): {measured(preset.cells[name], mark=False)}"
-    above = _better(table, line, name)
-    single = [_with_number(other, name) for other in above if _passes(other) == 1]
-    several = [_with_number(other, name) for other in above if _passes(other) > 1]
-    said += ". "
+    above = ranked_above(table, line, name)
+    single = [with_number(other, name) for other in above if _passes(other) == 1]
+    several = [with_number(other, name) for other in above if _passes(other) > 1]
     said += (
-        f"Of the methods with a single pass these are above: {', '.join(single)}."
+        f". Of the methods with a single pass these are above: {_first(single)}."
         if single
-        else "No other method with a single pass ranks it better."
+        else ". No other method with a single pass ranks it better."
     )
-    return said + (f" With several passes: {', '.join(several)}." if several else "")
+    return said + (f" With several passes: {_first(several)}." if several else "")
 
 
 def _known(table: BenchTable, line: Line) -> str:
@@ -111,13 +123,13 @@ def _moved(table: BenchTable, line: Line, name: str) -> str:
             "; leaving the least trusted tenth unanswered avoids a share of "
             f"{share_interval(avoided)} of its errors"
         )
-    return f"{said}. In brackets 95 % over the spectra."
+    return f"{said}. In brackets 95 % over the {captions_of(table.suite).rows}."
 
 
 def _below(table: BenchTable, line: Line) -> Iterator[str]:
     for ood in table.ood:
         name = f"auroc/{ood}"
-        above = [other for other in _better(table, line, name) if _passes(other) == 1]
+        above = [other for other in ranked_above(table, line, name) if _passes(other) == 1]
         if above:
             gap = max(other.cells[name].mean for other in above) - line.cells[name].mean
             yield (
@@ -148,19 +160,6 @@ def _lower(table: BenchTable, line: Line) -> Iterator[str]:
             )
 
 
-def _better(table: BenchTable, line: Line, name: str) -> list[Line]:
-    """Lines that rank better, as printed, the best first; other settings of ours among them."""
-    ours = round(line.cells[name].mean, 4)
-    above = [
-        other
-        for other in table.lines
-        if other.name != line.name
-        and name in other.cells
-        and round(other.cells[name].mean, 4) > ours
-    ]
-    return sorted(above, key=lambda other: -other.cells[name].mean)
-
-
 def _best_brier(table: BenchTable) -> Line:
     return min(table.lines, key=lambda line: line.cells["brier_id"].mean)
 
@@ -173,5 +172,7 @@ def _passes(line: Line) -> int:
     return 1 if line.cost is None else line.cost.forward_passes
 
 
-def _with_number(line: Line, name: str) -> str:
-    return f"{line.title} ({number(line.cells[name].mean)})"
+def _first(named: Sequence[str]) -> str:
+    """At most three, and how many more."""
+    more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+    return ", ".join(named[:_NAMED]) + more

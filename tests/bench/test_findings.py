@@ -1,23 +1,15 @@
-"""The page of results on spectra: what the rows say, computed, and nothing else."""
+"""Sentences on our default: what the rows show, and where it falls short."""
 
-import importlib.util
-import json
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from dipedl.bench.pages.spectra import page_of_spectra
-from dipedl.bench.report.captions import headline
-from dipedl.bench.report.spectra_findings import (
-    auroc_by_set,
-    findings,
-    share_interval,
-    shortfalls,
-)
+pytest.importorskip("pydantic")
+
 from dipedl.bench.results.synthetic import write_synthetic_store
 from dipedl.bench.tables.cells import cell_over_seeds
+from dipedl.bench.tables.findings import findings, share_interval, shortfalls
+from dipedl.bench.tables.headline import headline
 from dipedl.bench.tables.table import bench_table
 
 OPTIONS = {
@@ -28,7 +20,6 @@ OPTIONS = {
     "n_resamples": 0,
 }
 METHODS = ("dip-edl", "dip-edl-default", "edl", "max-softmax", "deep-ensemble")
-BENCHMARKS = Path(__file__).parent.parent.parent / "benchmarks"
 
 
 def store_of(root, profile="scarce", methods=METHODS, **options):
@@ -133,15 +124,6 @@ def test_one_seed_has_no_standard_deviation(tmp_path):
     assert not any("whose standard deviation" in s for s in shortfalls(made))
 
 
-def test_a_method_that_is_blind_to_one_set_is_seen(table):
-    made = with_cells(table, edl={**all_at(0.9), "auroc/supernovae": [0.2, 0.4]})
-    heads, rows = auroc_by_set(made)
-    sets = ["Stars (semi-real)", "Supernovae (real, noise added)", "Stars (real)"]
-    assert heads == ["method", *sets, "mean", "lowest"]
-    (mine,) = (row for row in rows if row[0] == "EDL")
-    assert mine[2:] == ["0.3000 ±0.1000", "0.9000 ±0.0000", "0.7000", "0.3000"]
-
-
 def test_real_spectra_have_intervals_and_a_rejection(table):
     said = findings(table)[-1]
     assert said.startswith("Real galaxies and quasars (30):") and "95 % over" in said
@@ -153,51 +135,9 @@ def test_real_spectra_have_intervals_and_a_rejection(table):
     assert any("balanced accuracy is 0.8000" in s for s in shortfalls(lower))
 
 
-def test_the_page_says_what_is_there_and_what_is_not(tmp_path):
-    empty = page_of_spectra(tmp_path)
-    assert empty.count("not yet run.") == 3 and empty.count("Not yet run.") == 2
-    assert "semi-real" in empty and "Receipts" not in empty
-    store_of(tmp_path)
-    page = page_of_spectra(tmp_path)
-    assert page.count("not yet run.") == 2 and "EDL was not yet run as published." in page
-    assert "Profile `scarce`, 2 seeds:" in page and "## Receipts" in page
-    (left,) = (line for line in page.splitlines() if line.startswith("Not yet run, with seeds: "))
-    assert "PostNet (10, 20, 30, 40)" in left and "EDL (30, 40)" in left
-    store_of(tmp_path, "published", ("edl", "dip-edl"))
-    assert "EDL did not collapse as published" in page_of_spectra(tmp_path)
-    assert "As published, 0 of 2 methods lose a class in some seed; in the healthy" in (
-        page_of_spectra(tmp_path)
-    )
-    assert "(paper " not in page
-
-
-def test_shared_parts_are_counted_once_in_the_time_of_all(tmp_path):
-    page_rows = store_of(tmp_path, methods=["dip-edl", "edl"], seeds=[10])
-    parts = page_rows.rows()[0]["parts"]
-    assert len(parts) == 2
-    # two methods and two parts, of 2.5 s each
-    assert "shared parts once: 10.0 s" in page_of_spectra(tmp_path)
-
-
-def test_published_rows_and_diagnoses_make_the_page(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    sys.modules.pop("publishing", None)
-    spec = importlib.util.spec_from_file_location("pub", BENCHMARKS / "publish_spectra.py")
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
-    store = store_of(tmp_path / "run", "published", ("edl", "dip-edl"))
-    last = store.rows()[-1]
-    store.append({**last, "metrics": {**last["metrics"], "recall_1": 0.0}, "config_hash": "new"})
-    root = tmp_path / "published"
-    assert script.publish([tmp_path / "run", tmp_path / "none"], "published", root) == 3
-    target = root / "spectra" / "published"
-    found = json.loads((target / "diagnosis.json").read_text())
-    assert found.keys() == {"edl", "dip-edl"}
-    page = page_of_spectra(root)
-    assert "Measured, by seed: it said Galaxy 25 / 25, Quasar 25 / 25 times" in page
-    assert script.publish([tmp_path / "run"], "cpu", root) == 0
-    # rows of a run whose arrays are gone: the diagnosis stays
-    for file in store.folder.rglob("*.npz"):
-        file.unlink()
-    script.publish([tmp_path / "run"], "published", root)
-    assert json.loads((target / "diagnosis.json").read_text()) == found
+def test_a_sentence_names_at_most_three_methods(tmp_path):
+    methods = [*METHODS, "r-edl", "re-edl"]
+    made = bench_table(store_of(tmp_path, methods=methods).rows())
+    others = {name.replace("-", "_"): all_at(0.95) for name in methods}
+    said = findings(with_cells(made, **{**others, "dip_edl_default": all_at(0.9)}))[0]
+    assert said.count("(0.9500)") == 3 and "and 3 more." in said
