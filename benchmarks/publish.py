@@ -10,7 +10,7 @@ in the captions of the suite. Then docs/results-SUITE.md is written; without a S
 
 import argparse
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +20,11 @@ from dipedl.bench.results.row_file import as_line, write_whole
 from dipedl.bench.spec.captions import captions_of
 from dipedl.bench.studies import sweeps, toys
 from dipedl.bench.tables.diagnosis import diagnosed
-from dipedl.bench.tables.table import latest_by, paper_suite
+from dipedl.bench.tables.table import latest, paper_suite
 from dipedl.bench.tables.trivial import stored_trivial_lines
 
 REPOSITORY = Path(__file__).parent.parent
 ROOT = REPOSITORY / "results" / "bench"
-#: What makes rows those of one method: of them the latest configuration counts.
-KEYS = ("dataset", "classifier", "method")
 MAKERS = {
     "ablation": sweeps.ablation_lines,
     "float32": sweeps.float32_lines,
@@ -66,15 +64,13 @@ def keep(
     return len(rows)
 
 
-def keep_rows(stores: list[Store], target: Path) -> list[dict[str, Any]]:
-    rows = [row for store in stores for row in store.rows()]
-    if not rows:
-        return rows
-    kept = latest_by(rows, tuple(key for key in KEYS if key in rows[0]))
-    target.mkdir(parents=True, exist_ok=True)
-    ordered = sorted(kept, key=lambda row: row["seed"])
-    write_whole(target / "rows.jsonl", b"".join(as_line(row) for row in ordered))
-    return ordered
+def keep_rows(stores: list[Store], target: Path) -> list[Mapping[str, Any]]:
+    rows = latest(row for store in stores for row in store.rows())
+    if rows:
+        target.mkdir(parents=True, exist_ok=True)
+        rows.sort(key=lambda row: row["seed"])
+        write_whole(target / "rows.jsonl", b"".join(as_line(row) for row in rows))
+    return rows
 
 
 def keep_trivial(stores: list[Store], target: Path) -> None:

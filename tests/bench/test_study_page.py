@@ -10,13 +10,13 @@ pytest.importorskip("rich")
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
 
+from dipedl.bench.honest.table import study_table
+from dipedl.bench.pages.measures import measures_and_summary
 from test_study_table import invented
 from tiny_study import TINY_STUDY
 from typer.testing import CliRunner
 
 from dipedl.bench import Store
-from dipedl.bench.honest.table import study_table
-from dipedl.bench.pages.measures import measures_and_summary
 from dipedl.bench.report.page import render
 from dipedl.cli.app import app
 

@@ -12,7 +12,6 @@ import typer
 
 from .._plugins import explain_missing
 from .bench_results import merge, report, sweep, table, toys
-from .bench_study import is_study, print_study_result, study_titles
 
 if TYPE_CHECKING:
     from ..bench.run.runner import RunResult
@@ -30,6 +29,8 @@ Out = Annotated[
     Path | None,
     typer.Option(help="Folder of all results; default: $DIPEDL_BENCH, else ./bench-results."),
 ]
+#: So many of what a budget left are named.
+_NAMED = 12
 ProfileName = Annotated[str, typer.Option(help="How much of everything: smoke, cpu, paper, ...")]
 
 
@@ -37,8 +38,10 @@ ProfileName = Annotated[str, typer.Option(help="How much of everything: smoke, c
 def run(
     suite: SuiteName,
     methods: Annotated[str, typer.Option(help="all, or names: dip-edl,edl.")] = "all",
-    datasets: Annotated[str, typer.Option(help="Of a study: all, or names: mnist,wine-1.")] = "all",
-    classifiers: Annotated[str, typer.Option(help="Of a study: all, or names.")] = "all",
+    datasets: Annotated[
+        str, typer.Option(help="Of a crossed suite: all, or names: mnist,wine-1.")
+    ] = "all",
+    classifiers: Annotated[str, typer.Option(help="Of a crossed suite: all, or names.")] = "all",
     seeds: Annotated[
         list[str] | None,
         typer.Option(help="Such as --seeds 10 20 30 40; default: those of the suite."),
@@ -56,7 +59,7 @@ def run(
     out: Out = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, only the result.")] = False,
 ) -> None:
-    """Run methods of a suite, or a study such as honest; what is there already is not run again.
+    """Run methods of a suite; what is there already is not run again.
 
     May be killed at any time: the same command goes on.
     """
@@ -66,15 +69,13 @@ def run(
             f"but {str(data)!r} is no folder"
         )
     runner = _runner()
-    chosen = {"methods": _names(methods)}
-    of_study = {"datasets": _names(datasets), "classifiers": _names(classifiers)}
     try:
-        study = is_study(suite)
-        run = _study_runner() if study else runner.run
-        result = run(
+        result = runner.run(
             suite,
             profile=profile,
-            **(chosen | of_study if study else _refused(chosen, of_study)),
+            datasets=_names(datasets),
+            classifiers=_names(classifiers),
+            methods=_names(methods),
             seeds=_seeds(seeds or [], more_seeds or []),
             out=out,
             budget=budget,
@@ -86,33 +87,26 @@ def run(
     except KeyboardInterrupt:
         typer.echo(f"\nStopped. What is finished is kept; to go on: {_command()}", err=True)
         raise typer.Exit(130) from None
-    failed = print_study_result(result, _command()) if study else _print_result(result)
-    if failed:
+    _print_result(result)
+    if result.failed:
         raise typer.Exit(1)
 
 
-def _print_result(result: RunResult) -> int:
-    """Say what a run did; gives the exit code."""
+def _print_result(result: RunResult) -> None:
+    """Say what a run did."""
     typer.echo(f"{len(result.rows)} new rows, {result.present} were there before.")
     for (method, seed), reason in result.failed.items():
         typer.echo(f"dipedl: no row of {method}, seed {seed}: {reason}", err=True)
     if result.left:
-        names = ", ".join(f"{method} ({seed})" for method, seed in result.left)
-        typer.echo(f"The budget left {len(result.left)} rows: {names}.\nTo go on: {_command()}")
-    return 1 if result.failed else 0
+        names = [f"{method} ({seed})" for method, seed in result.left]
+        more = [f"and {len(names) - _NAMED} more"] if len(names) > _NAMED else []
+        told = ", ".join([*names[:_NAMED], *more])
+        typer.echo(f"The budget left {len(names)} rows: {told}.\nTo go on: {_command()}")
 
 
 def _names(typed: str) -> list[str] | None:
     """Names between commas; None for all."""
     return None if typed == "all" else [name.strip() for name in typed.split(",") if name.strip()]
-
-
-def _refused(chosen: dict[str, Any], of_study: dict[str, Any]) -> dict[str, Any]:
-    """What a suite takes; ValueError where something else was typed."""
-    for option, names in of_study.items():
-        if names is not None:
-            raise ValueError(f"--{option} is for a study, such as honest; a suite has one of each")
-    return chosen
 
 
 @bench.command()
@@ -130,7 +124,7 @@ def rescore(suite: SuiteName, profile: ProfileName = "smoke", out: Out = None) -
 def methods(suite: SuiteName, profile: ProfileName = "smoke") -> None:
     """List the methods of a suite that a profile runs."""
     try:
-        titles = study_titles(suite, profile) if is_study(suite) else _titles(suite, profile)
+        titles = _titles(suite, profile)
     except (ValueError, OSError) as error:
         _fail(str(error))
     for name, title in titles.items():

@@ -15,10 +15,8 @@ from rich.console import Console
 from rich.text import Text
 
 from .._plugins import explain_missing
-from .bench_study import print_study, study_of_store, study_table_of
 
 if TYPE_CHECKING:
-    from ..bench.honest.table import StudyTable
     from ..bench.results.parts import Parts
     from ..bench.results.store import Store
     from ..bench.tables.table import BenchTable, Line
@@ -63,34 +61,24 @@ def table(
     if as_json and markdown:
         _fail("--json and --markdown exclude each other")
     with _explained():
-        store = _store(suite, profile, out)
-        of_study = study_of_store(store)
-        made = study_table_of(store) if of_study else _table(store, trivial)
+        made = _table(_store(suite, profile, out), trivial)
     if as_json:
-        typer.echo(json.dumps(made.as_json(), indent=1, allow_nan=False))
+        typer.echo(json.dumps(_as_json(made), indent=1, allow_nan=False))
     elif markdown:
-        typer.echo(_as_markdown(made), nl=False)
+        from ..bench.tables.markdown import markdown as as_text
+
+        typer.echo(as_text(made), nl=False)
     else:
-        _print_table(made, intervals)
+        from .bench_tables import print_bench_table
+
+        print_bench_table(Console(highlight=False), made, intervals=intervals)
 
 
-def _as_markdown(made: BenchTable | StudyTable) -> str:
-    from ..bench.honest.markdown import markdown as of_study
-    from ..bench.tables.markdown import markdown as of_suite
-    from ..bench.tables.table import BenchTable
+def _as_json(made: BenchTable) -> dict[str, Any]:
+    from ..bench.tables.crossed.pairs import crossed
 
-    return of_suite(made) if isinstance(made, BenchTable) else of_study(made)
-
-
-def _print_table(made: BenchTable | StudyTable, intervals: bool) -> None:
-    from ..bench.tables.table import BenchTable
-    from .bench_tables import print_bench_table
-
-    console = Console(highlight=False)
-    if isinstance(made, BenchTable):
-        print_bench_table(console, made, intervals=intervals)
-    else:
-        print_study(console, made)
+    summaries = {"summary": crossed(made).as_json()} if made.crossed else {}
+    return made.as_json() | summaries
 
 
 def sweep(
@@ -134,8 +122,7 @@ def report(
     with _explained():
         from ..bench.report.page import render
 
-        store = _store(suite, profile, out)
-        file.write_text(render(store), encoding="utf-8")
+        file.write_text(render(_store(suite, profile, out)), encoding="utf-8")
     typer.echo(f"Report: {file}")
 
 
@@ -179,7 +166,7 @@ def _table(store: Store, trivial: bool) -> BenchTable:
     from ..bench.tables.table import bench_table
 
     made = bench_table(store.rows())
-    if not trivial:
+    if made.crossed or not trivial:
         return made
     from ..bench.tables.trivial import stored_trivial_lines
 

@@ -12,6 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from ..bench.tables.cells import Cell
+from ..bench.tables.crossed.markdown import SUMMARY, cell_text, verdict
+from ..bench.tables.crossed.measures import Measure, measures
+from ..bench.tables.crossed.pairs import Crossed, crossed, summary
 from ..bench.tables.formatting import (
     difference,
     differences,
@@ -57,7 +60,13 @@ class Column:
 
 
 def print_bench_table(console: Console, table: BenchTable, *, intervals: bool = False) -> None:
-    """All tables of a suite: by set, metrics beyond the paper's, costs, and why numbers differ."""
+    """All tables of a suite: by set, metrics beyond the paper's, costs, and why numbers differ.
+
+    Of a crossed suite its measures, the summary of every method, and the AUROC of every pair.
+    """
+    if table.crossed:
+        _print_crossed(console, crossed(table))
+        return
     if table.note:
         console.print()
         console.print(Text(table.note))
@@ -68,6 +77,33 @@ def print_bench_table(console: Console, table: BenchTable, *, intervals: bool = 
     _print_extra(console, table)
     _print_costs(console, table)
     _print_notes(console, table)
+
+
+def _print_crossed(console: Console, found: Crossed) -> None:
+    for measure in measures(found):
+        _print_measure(console, measure)
+    _title(console, "All methods, over all lines")
+    of = [summary(found, column.name) for column in found.columns]
+    shown = {head: show for head, show in SUMMARY.items() if head != "worst at"}
+    columns = [Column(head.replace(" ", "\n"), list(map(show, of))) for head, show in shown.items()]
+    print_columns(console, "method", [column.title for column in found.columns], columns)
+    _title(console, "AUROC")
+    columns = [
+        Column(
+            column.title.replace(" ", "\n"),
+            [cell_text(found.line(p, column.name), "auroc", p.ood) for p in found.pairs],
+        )
+        for column in found.columns
+        if ":" not in column.name
+    ]
+    print_columns(console, "data / OOD set, classifier", list(map(str, found.pairs)), columns)
+
+
+def _print_measure(console: Console, measure: Measure) -> None:
+    style = {True: "green", False: "red", None: "dim"}[measure.met]
+    console.print(Text(f"{verdict(measure)}: ", style=style) + Text(measure.statement))
+    for line in (measure.found, *measure.misses):
+        console.print(Padding(Text(line), (0, 0, 0, 4)))
 
 
 def print_lines(

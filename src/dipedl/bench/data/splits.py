@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ...datasets import Dataset, load_cifar10, load_mini_mnist, load_mnist
 from ..results.scores import OOD_PREFIX
-from .colour_digits import load_colour_digits
+from ..spec.names import refuse_unknown
+from .loaders import LOADERS, loaded
 from .spectra import SPECTRA, SPECTRA_OOD, SPECTRA_SHIFTED, spectra_splits
 
 __all__ = [
     "DATASETS",
     "LABELLED",
-    "LOADERS",
     "OOD_SETS",
     "SHIFTED_SETS",
     "Splits",
@@ -25,16 +24,6 @@ __all__ = [
 ]
 
 LABELLED = ("train", "validation", "test")
-
-
-#: Data set of images of a profile -> how it is loaded, given the OOD sets.
-LOADERS: dict[str, Callable[[tuple[str, ...]], Dataset]] = {
-    "mini-mnist": lambda ood: load_mini_mnist(),
-    "mnist": lambda ood: load_mnist(ood=ood),
-    "colour-digits": lambda ood: load_colour_digits(),
-    "cifar10": lambda ood: load_cifar10(ood=ood),
-}
-
 _DIGITS = ("kmnist", "omniglot", "omniglot_inverted")
 #: OOD sets of each.
 OOD_SETS: dict[str, tuple[str, ...]] = {
@@ -70,15 +59,16 @@ class Splits:
 def make_splits(config: Mapping[str, Any], seed: int, keep: Path | None = None) -> Splits:
     """Rows of every split.
 
-    Of images, validation is the first share of ``default_rng(seed).permutation`` of the official
-    training set, training the rest of it: another split each seed, the same for every method. Test
-    and OOD sets are the official ones. Of spectra, see `dipedl.bench.data.spectra.spectra_splits`.
+    Validation is the first share of ``default_rng(seed).permutation`` of the official training set,
+    training the rest of it: another split each seed, the same for every method. Test and OOD sets
+    are the official ones; where a data set has none of its own, they are drawn with the seed. Of
+    spectra, see `dipedl.bench.data.spectra.spectra_splits`.
 
     Parameters
     ----------
     config : mapping
-        "dataset", "ood", "shifted" (if any), "validation_fraction", and "limit": rows of each
-        split, or None.
+        "dataset" (or "loader", "arguments" and "leave_out"), "ood", "shifted" (if any),
+        "validation_fraction", and "limit": rows of each split, or None.
     seed : int
         Seed of the permutation.
     keep : path, optional
@@ -87,11 +77,12 @@ def make_splits(config: Mapping[str, Any], seed: int, keep: Path | None = None) 
     Raises
     ------
     FileNotFoundError, ConnectionError, ValueError
-        If the data is missing, cannot be downloaded, or is damaged.
+        If the data is missing, cannot be downloaded, or is damaged; if an OOD set is unknown.
     """
-    if config["dataset"] in SPECTRA:
+    if config.get("dataset") in SPECTRA:
         return Splits(*spectra_splits(config, seed, keep))
-    data = LOADERS[config["dataset"]](tuple(config["ood"]))
+    data = loaded(config, seed)
+    refuse_unknown("OOD set", config["ood"], data.ood)
     limit = config["limit"]
     order = np.random.default_rng(seed).permutation(len(data.X_train))
     n_held = round(config["validation_fraction"] * len(order))

@@ -10,13 +10,12 @@ from ..spec.suite import load_suite
 from ..tables.cells import Cell
 from ..tables.collapse import CollapseLine, collapse_grid, collapse_lines, collapse_summary
 from ..tables.findings import shortfalls
-from ..tables.formatting import metric_title, number, printed
+from ..tables.formatting import grid, metric_title, number, printed
 from ..tables.headline import headline, trivial_sentences
-from ..tables.markdown import grid
 from ..tables.provenance import machines, not_yet_run
 from ..tables.released_cost import time_to_result
 from ..tables.table import BenchTable, Line
-from .measures import measures_and_summary
+from .crossed import measures_and_summary
 from .source import Source
 
 __all__ = ["KINDS"]
@@ -134,7 +133,7 @@ def _shortfalls(source: Source, section: Section, profiles: Sequence[str]) -> Bl
 
 def _measures(source: Source, section: Section, profiles: Sequence[str]) -> Blocks:
     for profile in profiles:
-        yield from measures_and_summary(source.rows[profile])
+        yield from measures_and_summary(source.tables[profile])
 
 
 def _bullets(said: Sequence[str]) -> Blocks:

@@ -7,10 +7,10 @@ from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
-from ..honest.markdown import number as three_decimals
-from ..honest.markdown import verdict
 from ..results.store import Store
 from ..spec.captions import captions_of
+from ..tables.crossed.markdown import number as three_decimals
+from ..tables.crossed.markdown import selected, verdict
 from ..tables.formatting import (
     difference,
     duration,
@@ -20,7 +20,7 @@ from ..tables.formatting import (
     printed,
     set_title,
 )
-from . import many_data_sets, one_data_set
+from . import crossed, one_data_set
 
 __all__ = ["render"]
 
@@ -52,10 +52,10 @@ def render(store: Store) -> str:
         If matplotlib or jinja2 is missing: ``pip install 'dipedl[report]'``.
     """
     rows = store.rows()
-    many = bool(rows) and "dataset" in rows[0]
-    values = _ABSENT | (many_data_sets.values(rows) if many else one_data_set.values(store))
-    titles = many_data_sets.SECTIONS if many else one_data_set.sections(values)
-    captions = captions_of(store.suite, "many_data_sets" if many else "every_suite")
+    is_crossed = any("classifier" in row for row in rows)
+    values = _ABSENT | (crossed.values(rows) if is_crossed else one_data_set.values(store))
+    titles = crossed.SECTIONS if is_crossed else one_data_set.sections(values)
+    captions = captions_of(store.suite, "crossed" if is_crossed else "every_suite")
     sizes = {"rows": captions.rows, **values["sizes"]}
     values |= {"suite": store.suite, "profile": store.profile, "captions": captions}
     values |= {"split": captions.split.format(**sizes), "scores": captions.scores.format(**sizes)}
@@ -79,5 +79,6 @@ def _environment(suite: str) -> Environment:
         "title_case": lambda text: text[:1].upper() + text[1:],
         "set_title": partial(set_title, suite=suite),
         "verdict": verdict,
+        "selected": selected,
     }
     return environment

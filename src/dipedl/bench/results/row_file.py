@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..run.lock import locked
+from filelock import FileLock
 
 __all__ = ["RowFile", "as_line", "key_of", "write_whole"]
 
@@ -31,6 +31,17 @@ class RowFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._keys: tuple[tuple[int, ...], frozenset[tuple[Any, ...]]] | None = None
+
+    def keys(self) -> frozenset[tuple[Any, ...]]:
+        """Keys of all whole rows; the file is read again only when it has changed."""
+        if not self.path.exists():
+            return frozenset()
+        stat = self.path.stat()
+        state = stat.st_ino, stat.st_size, stat.st_mtime_ns
+        if self._keys is None or self._keys[0] != state:
+            self._keys = state, frozenset(key_of(row) for row in self.read()[0])
+        return self._keys[1]
 
     def read(self) -> tuple[list[dict[str, Any]], int]:
         """Whole rows, and the number of bytes of a torn last line."""
@@ -43,7 +54,8 @@ class RowFile:
     def append(self, row: Mapping[str, Any]) -> bool:
         """Write one row to the end; False if a row of its key is there already."""
         line = as_line(row)
-        with locked(self._lock):
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(self._lock):
             rows, torn = self.read()
             if any(key_of(old) == key_of(row) for old in rows):
                 return False
@@ -54,7 +66,7 @@ class RowFile:
 
     def change(self, change: Callable[[dict[str, Any]], Mapping[str, Any]]) -> int:
         """Write all rows anew, changed, at once or not at all; gives how many there are."""
-        with locked(self._lock):
+        with FileLock(self._lock):
             rows = [change(row) for row in self.read()[0]]
             write_whole(self.path, b"".join(as_line(row) for row in rows))
         return len(rows)

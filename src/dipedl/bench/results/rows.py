@@ -1,4 +1,7 @@
-"""A row: what one method did with one seed, what it cost, and the receipt."""
+"""A row: what one method did with one seed, what it cost, and the receipt.
+
+Rows of a crossed suite, see `dipedl.bench.run.cells.rows`, say "dataset" and "classifier" too.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import numpy as np
 from .receipt import receipt
 from .scores import Scores, score
 
-__all__ = ["make_row", "rescored"]
+__all__ = ["make_row", "numbers", "rescored"]
 
 _COST = ("seconds", "cpu_seconds")
 
@@ -53,7 +56,7 @@ def make_row(
         "seed": seed,
         "config": dict(config),
         "config_hash": digest,
-        **_numbers(score(arrays, n_resamples)),
+        **numbers(score(arrays, n_resamples)),
         "n": dict(own["n"]),
         **_total_cost(own, parts),
         "own": dict(own),
@@ -66,10 +69,11 @@ def rescored(
     row: Mapping[str, Any], arrays: Mapping[str, Mapping[str, np.ndarray]], n_resamples: int
 ) -> dict[str, Any]:
     """The same row with its metrics computed again from the arrays."""
-    return {**row, **_numbers(score(arrays, n_resamples))}
+    return {**row, **numbers(score(arrays, n_resamples))}
 
 
-def _numbers(scores: Scores) -> dict[str, Any]:
+def numbers(scores: Scores) -> dict[str, Any]:
+    """Metrics, intervals and baselines of a row."""
     return {
         "metrics": scores.metrics,
         "intervals": {name: list(ends) for name, ends in scores.intervals.items()},

@@ -61,7 +61,9 @@ class Scores:
     metrics : dict of str to float
         "accuracy", "balanced_accuracy", "brier_id", "nll", "ece", "adaptive_ece"; "recall_<i>" of
         each class i that has test rows; "errors_avoided_10", the share of the errors among the
-        10 % of rows with the largest uncertainty (1 where there are none). For each OOD set s
+        10 % of rows with the largest uncertainty (1 where there are none); "error_auroc", AUROC of
+        spotting the errors by the uncertainty, where there are right and wrong rows. For each OOD
+        set s
         "auroc/s", "aupr/s" (OOD positive, as the paper), "aupr_in/s" (ID positive), "fpr95/s" (ID
         inputs flagged where 95 % of the OOD inputs are), "brier_ood/s". For each set s of labelled
         rows from elsewhere "accuracy/s", "balanced_accuracy/s", "brier_id/s", "ece/s",
@@ -108,6 +110,9 @@ def _calls(arrays: Mapping[str, Named]) -> Iterator[Call]:
     for name, metric in _LABELLED.items():
         yield name, metric, (test["y"], test["probabilities"])
     yield from _by_class(test)
+    right = _right(test)
+    if right.any() and not right.all():
+        yield "error_auroc", ood_auroc, (test["uncertainty"][right], test["uncertainty"][~right])
     for key, ood in _sets(arrays, OOD_PREFIX):
         for name, metric in _RANKED.items():
             yield f"{name}/{key}", metric, (test["uncertainty"], ood["uncertainty"])

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from .row_file import RowFile, as_line, key_of, write_whole
+from .row_file import RowFile, as_line, write_whole
 
 __all__ = ["PARTS", "Store", "default_root", "load_arrays", "load_rows"]
 
@@ -167,8 +167,7 @@ class Store:
 
     def has_row(self, method: str, config_hash: str, seed: int) -> bool:
         """Whether the row of this method, config and seed is there."""
-        key = (self.suite, self.profile, method, config_hash, seed)
-        return any(key_of(row) == key for row in self._rows.read()[0])
+        return (self.suite, self.profile, method, config_hash, seed) in self._rows.keys()
 
     def append(self, row: Mapping[str, Any]) -> bool:
         """Write one row to the end, safe against a kill; False if a row of its key is there."""
@@ -183,6 +182,11 @@ class Store:
     def arrays_folder(self, name: str, config_hash: str, seed: int) -> Path:
         """Where the arrays of a trained part lie."""
         return self.folder / "arrays" / name / config_hash / str(seed)
+
+    def checkpoint(self, name: str, config_hash: str, seed: int) -> Path:
+        """Where the training of a part leaves its state, so that it goes on after a kill."""
+        folder = self.arrays_folder(name, config_hash, seed)
+        return folder.with_name(f".{folder.name}.training") / "checkpoint"
 
     def has_arrays(self, name: str, config_hash: str, seed: int) -> bool:
         """Whether the arrays of a trained part are there, all of them."""

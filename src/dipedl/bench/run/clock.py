@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from ..results.store import Store
+from ..spec.cells import Cell
 from ..spec.plan import Part
 
-__all__ = ["Clock", "duration", "seldom"]
+__all__ = ["Clock", "duration", "epoch_text", "seldom"]
 
 
 class Clock:
@@ -28,12 +30,13 @@ class Clock:
         self.store = store
         self.end = None if budget is None else time.monotonic() + budget
 
-    def expected(self, part: Part) -> float | None:
+    def expected(self, part: Part | Cell) -> float | None:
         """Seconds that a part will probably take; None if no seed of it was timed."""
-        seconds = [r["elapsed"] for r in self.store.receipts(part.name, part.digest)]
+        receipts = self.store.receipts(part.name, part.digest)
+        seconds = [receipt["elapsed"] for receipt in receipts if "elapsed" in receipt]
         return sum(seconds) / len(seconds) if seconds else None
 
-    def too_late(self, part: Part) -> bool:
+    def too_late(self, part: Part | Cell) -> bool:
         """Whether the part will probably not be finished within the budget.
 
         One that can pause need not be: it may begin while there is time.
@@ -43,7 +46,7 @@ class Clock:
         needed = 0.0 if part.can_pause else self.expected(part) or 0.0
         return time.monotonic() + needed > self.end
 
-    def remaining(self, parts: Iterable[Part]) -> str:
+    def remaining(self, parts: Iterable[Part | Cell]) -> str:
         """A phrase on how long these parts will take."""
         seconds = [self.expected(part) for part in parts]
         known = [s for s in seconds if s is not None]
@@ -52,6 +55,12 @@ class Clock:
         untimed = len(seconds) - len(known)
         words = [f"about {duration(sum(known))} to go"] * bool(known)
         return ", and ".join(words + [f"{untimed} parts not timed yet"] * bool(untimed))
+
+
+def epoch_text(report: Mapping[str, Any]) -> str:
+    """A line of progress about an epoch of a training."""
+    left = round(report["seconds_left"])
+    return f"epoch {report['epoch']}/{report['epochs']}, loss {report['loss']:.4g}, {left} s left"
 
 
 def seldom(say: Callable[[str], None], prefix: str, pause: float = 20.0) -> Callable[[str], None]:

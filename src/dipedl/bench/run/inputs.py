@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.frozen import FrozenEstimator
@@ -12,25 +12,19 @@ from sklearn.frozen import FrozenEstimator
 from ..data.splits import LABELLED, Splits, make_splits
 from ..spec.build import build, transformer_of
 from .cached import CachedClassifier, CachedDensity, RowNumbers, stacked
-from .memo import Memory, Remembered
+from .job import DataError, PartJob
+from .memo import Memoised, Memory
+from .predictions import Arrays
 from .weights import restored
 
-if TYPE_CHECKING:
-    from .predictions import Arrays
-    from .worker import Job
-
-__all__ = ["DataError", "inputs_of"]
+__all__ = ["inputs_of"]
 
 Rows = Mapping[str, np.ndarray]
 #: Inputs by split, labels of the labelled ones, and arguments for the constructor.
 Inputs = tuple[Rows, Rows, dict[str, Any]]
 
 
-class DataError(Exception):
-    """The data of a suite cannot be had: no part can be trained."""
-
-
-def inputs_of(job: Job) -> Inputs:
+def inputs_of(job: PartJob) -> Inputs:
     """Inputs and labels by split, and the trained parts for the constructor."""
     if not job.below:
         splits = _splits(job)
@@ -40,7 +34,7 @@ def inputs_of(job: Job) -> Inputs:
     return _with_answers(job)
 
 
-def _with_answers(job: Job) -> Inputs:
+def _with_answers(job: PartJob) -> Inputs:
     """The stored answers of the parts below stand for them, and row numbers for the pixels."""
     below = {role: job.store.load(*key, job.seed) for role, key in job.below.items()}
     arrays = below["classifier"]
@@ -52,7 +46,7 @@ def _with_answers(job: Job) -> Inputs:
     return X, y, _cached(below, order, y["train"])
 
 
-def _with_network(job: Job) -> Inputs:
+def _with_network(job: PartJob) -> Inputs:
     """The trained network itself, and pixels."""
     splits = _splits(job)
     network = _network(job, splits)
@@ -60,19 +54,19 @@ def _with_network(job: Job) -> Inputs:
         X, transformer = _transformed(splits.X, job, estimator=FrozenEstimator(network))
         return X, splits.y, {"blocks": getattr(transformer, "widths_", None)}
     # asked about the same rows several times
-    asked = FrozenEstimator(Remembered.of(network, Memory()))
+    asked = FrozenEstimator(Memoised.of(network, Memory()))
     given = {"network": FrozenEstimator(network), "estimator": asked, "features": asked}
     return splits.X, splits.y, given
 
 
-def _splits(job: Job) -> Splits:
+def _splits(job: PartJob) -> Splits:
     try:
         return make_splits(job.data, job.seed, Path(job.root) / "features")
     except Exception as error:
         raise DataError(str(error)) from error
 
 
-def _network(job: Job, splits: Splits) -> Any:
+def _network(job: PartJob, splits: Splits) -> Any:
     """The network below, made of its kept weights."""
     table, place = job.tables["classifier"], f"{job.where}.classifier"
     untrained = build(table["estimator"], table["arguments"], place, random_state=job.seed)
@@ -80,7 +74,7 @@ def _network(job: Job, splits: Splits) -> Any:
     return restored(untrained, splits.X["train"], splits.y["train"], weights)
 
 
-def _transformed(X: Rows, job: Job, **given: Any) -> tuple[Rows, Any]:
+def _transformed(X: Rows, job: PartJob, **given: Any) -> tuple[Rows, Any]:
     """Inputs as the part sees them: through its transformer, if it has one."""
     if "features" not in job.table:
         return X, None

@@ -1,4 +1,8 @@
-"""A classifier that is fitted once on the same rows and asked once about the same inputs."""
+"""A classifier that is fitted once on the same rows and predicts once for the same inputs.
+
+Not `joblib.Memory`: that pickles every result to disk, and does not tell what a result that it found
+would have cost; here methods share the fitted objects themselves, and each is charged in full.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-__all__ = ["Memory", "Remembered", "Spent"]
+__all__ = ["Memoised", "Memory", "Spent"]
 
 
 @dataclass
@@ -39,15 +43,14 @@ class Spent:
         return Spent(self.wall - other.wall, self.processor - other.processor)
 
 
-@dataclass
+@dataclass(repr=False)
 class Memory:
-    """Fits and answers of classifiers, by what they were fitted on and asked.
+    """Fits and predictions of classifiers, by the rows that they were fitted on and applied to.
 
     Attributes
     ----------
     alone : Spent
-        What everything asked for would have taken, had nothing been remembered: of that,
-        `fitting` for fits.
+        What everything would have taken, had nothing been shared: of that, `fitting` for fits.
     here : Spent
         What it took in truth.
     """
@@ -56,6 +59,9 @@ class Memory:
     alone: Spent = field(default_factory=Spent)
     fitting: Spent = field(default_factory=Spent)
     here: Spent = field(default_factory=Spent)
+
+    def __repr__(self) -> str:
+        return "Memory()"  # it stands in messages of errors
 
     def __sklearn_clone__(self) -> Memory:
         return self
@@ -67,8 +73,8 @@ class Memory:
         self.fitting = self.fitting + spent
         return model
 
-    def ask(self, model: Any, method: str, X: Any) -> np.ndarray:
-        """A copy of the answer of a method of a fitted model that is kept elsewhere."""
+    def predict(self, model: Any, method: str, X: Any) -> np.ndarray:
+        """A copy of what a method of a fitted model, which is stored elsewhere, gives for X."""
         key = f"{method} {id(model)} {_digest(X)}"
         return np.array(self._found(key, lambda: getattr(model, method)(X))[0])
 
@@ -84,20 +90,20 @@ class Memory:
         return found
 
 
-def _asked(name: str) -> Any:
-    def ask(self: Remembered, X: Any) -> np.ndarray:
-        return self.memory.ask(self.model_, name, X)
+def _memoised(name: str) -> Any:
+    def predict(self: Memoised, X: Any) -> np.ndarray:
+        return self.memory.predict(self.model_, name, X)
 
-    ask.__name__, ask.__doc__ = name, f"``{name}`` of the classifier for inputs X (n, d)."
-    return ask
+    predict.__name__, predict.__doc__ = name, f"``{name}`` of the classifier for inputs X (n, d)."
+    return predict
 
 
-class Remembered(ClassifierMixin, BaseEstimator):
-    """A classifier whose fits and answers are looked up in a memory.
+class Memoised(ClassifierMixin, BaseEstimator):
+    """A classifier whose fits and predictions are looked up in a memory.
 
-    Ablations of a method fit the same classifier on the same rows and folds, and ask it about the
+    Ablations of a method fit the same classifier on the same rows and folds, and apply it to the
     same inputs. All of them are given the same fitted objects, so they are compared on equal terms,
-    and only once does it cost time.
+    and it costs time only once.
 
     Parameters
     ----------
@@ -112,7 +118,7 @@ class Remembered(ClassifierMixin, BaseEstimator):
         self.memory = memory
 
     @classmethod
-    def of(cls, model: Any, memory: Memory) -> Remembered:
+    def of(cls, model: Any, memory: Memory) -> Memoised:
         """One around a classifier that is fitted already."""
         return cls(model, memory)._around(model)
 
@@ -120,15 +126,15 @@ class Remembered(ClassifierMixin, BaseEstimator):
         """Fit on X (n, d) and y (n,), or take what was fitted on them before."""
         return self._around(self.memory.fit(self.estimator, X, y))
 
-    predict = _asked("predict")
-    predict_proba = _asked("predict_proba")
+    predict = _memoised("predict")
+    predict_proba = _memoised("predict_proba")
 
     def __getattr__(self, name: str) -> Any:
         # What only some classifiers have: a network gives logits and features.
         if name in ("decision_function", "logits", "transform"):
             inner = self.__dict__.get("model_", self.__dict__.get("estimator"))
             if hasattr(inner, name):
-                return _asked(name).__get__(self)
+                return _memoised(name).__get__(self)
         raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
 
     def __sklearn_tags__(self) -> Tags:

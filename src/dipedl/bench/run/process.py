@@ -7,20 +7,14 @@ import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from typing import Any, Protocol
+from typing import Any
 
+from .job import Job
 from .worker import run_job
 
 __all__ = ["Outcome", "run_in_process"]
 
 _PRELOADED = ("dipedl.bench.run.preload",)
-
-
-class Placed(Protocol):
-    """A job, which can be pickled; `where` says file and key of what it trains, for errors."""
-
-    @property
-    def where(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -31,17 +25,15 @@ class Outcome:
     message: str = ""
 
 
-def run_in_process(
-    job: Placed, say: Callable[[str], None], run: Callable[[Any, Connection], None] = run_job
-) -> Outcome:
-    """Run the job in a new process, by the function `run`; `say` gets its progress.
+def run_in_process(job: Job, say: Callable[[str], None]) -> Outcome:
+    """Run the job in a new process; `say` gets its progress.
 
     The process dies with this one, however that ends. In a script of your own, the call that leads
     here must stand below ``if __name__ == "__main__":``, as with every use of `multiprocessing`.
     """
     context = _context()
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=run, args=(job, theirs))
+    process = context.Process(target=run_job, args=(job, theirs))
     process.start()
     theirs.close()
     try:
@@ -75,7 +67,7 @@ def _followed(pipe: Connection, say: Callable[[str], None]) -> Outcome | None:
         say(message)
 
 
-def _killed(exitcode: int | None, job: Placed) -> Outcome:
+def _killed(exitcode: int | None, job: Job) -> Outcome:
     if exitcode == -signal.SIGKILL:
         return Outcome(
             "killed",

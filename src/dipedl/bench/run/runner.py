@@ -1,27 +1,33 @@
-"""Runs a suite: trains what is missing, one part at a time, and appends rows."""
+"""Runs a suite: what is missing, one part or cell at a time, each in a process of its own."""
 
 from __future__ import annotations
 
+import json
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from ..results.rows import make_row, rescored
+from filelock import FileLock, Timeout
+
+from ..results.rows import rescored
 from ..results.store import Store, default_root, load_rows
-from ..spec.plan import MethodPart, Part, plan, trained_parts
-from ..spec.stand_in import first_there
-from ..spec.suite import Profile, Suite, chosen_ood, load_suite
+from ..spec.suite import load_suite
 from .clock import Clock, duration, seldom
 from .devices import check_devices
-from .lock import try_locked
-from .process import run_in_process
-from .worker import FATAL, PAUSED, Job
+from .process import Outcome, run_in_process
+from .todo import Plan
+from .work import Place, Step, Work
+from .worker import FATAL, PAUSED
 
 __all__ = ["RunResult", "StoppedError", "rescore", "run"]
 
 Say = Callable[[str], None]
+#: Seconds between two looks at what another run is at work on.
+_PAUSE = 2.0
 
 
 class StoppedError(RuntimeError):
@@ -39,7 +45,8 @@ class RunResult:
     present : int
         Rows that were there before.
     failed : dict of (str, int) to str
-        Why there is no row of a (method, seed).
+        Why there is no row of a (method, seed); in a crossed suite a method is named with data set
+        and classifier, "wine-1, forest: knn".
     left : list of (str, int)
         Methods and seeds that the budget left for the next run.
     """
@@ -54,6 +61,8 @@ def run(
     suite: str | os.PathLike[str],
     *,
     profile: str = "smoke",
+    datasets: Iterable[str] | None = None,
+    classifiers: Iterable[str] | None = None,
     methods: Iterable[str] | None = None,
     seeds: Iterable[int] | None = None,
     out: str | os.PathLike[str] | None = None,
@@ -65,8 +74,9 @@ def run(
 
     Seed by seed: all methods get the first seed before any gets the second. Every part (a
     classifier, a density, a method) is trained in a process of its own, its arrays are stored when
-    they are complete, and the row is written from them. So the run may be killed at any time, and
-    the same call goes on; two runs on one folder share the work.
+    they are complete, and the row is written from them. In a crossed suite a cell (data set,
+    classifier, seed) has a process of its own, and a row is written when its method is done. So the
+    run may be killed at any time, and the same call goes on; two runs on one folder share the work.
 
     Parameters
     ----------
@@ -74,10 +84,13 @@ def run(
         Name of a suite of the package, or the path of a TOML file.
     profile : str, default="smoke"
         How much of everything; a name of the suite.
+    datasets, classifiers : iterable of str, optional
+        Names, of a crossed suite; default: all of the profile.
     methods : iterable of str, optional
         Names of the suite's methods; default: all of the profile.
     seeds : iterable of int, optional
-        For every method; default: those that the method, the profile or the suite has.
+        For every method; default: those that the method, the profile, the data set or the suite
+        has.
     out : path-like, optional
         Folder of all results; default: ``DIPEDL_BENCH``, else ``./bench-results``.
     budget : float, optional
@@ -105,15 +118,13 @@ def run(
     """
     loaded = load_suite(suite)
     where = str(suite) if str(suite).endswith(".toml") else f"{suite}.toml"
-    chosen = loaded.chosen_methods(profile, methods)
     say = progress or (lambda text: None)
-    folder = os.environ.get("DIPEDL_DATA") if data_dir is None else str(data_dir)
-    setting = loaded.profile(profile)
-    ood = chosen_ood(loaded, setting, lambda names: first_there(names, folder, say))
-    parts = plan(loaded, profile, chosen, where, ood)
     store = Store(out or default_root(), loaded.name, profile)
-    todo = _in_order(parts, loaded, setting, seeds)
-    return _Run(loaded, profile, store, Clock(store, budget), folder, say).go(todo)
+    clock = Clock(store, budget)
+    data = os.environ.get("DIPEDL_DATA") if data_dir is None else str(data_dir)
+    chosen = None if seeds is None else tuple(dict.fromkeys(seeds))
+    todo = Plan(loaded, profile, where, Place(store, data), chosen)
+    return _Run(store, clock, say).go(todo.works(methods, datasets, classifiers, say))
 
 
 def rescore(
@@ -139,39 +150,24 @@ def rescore(
     )
 
 
-def _in_order(
-    methods: list[MethodPart], suite: Suite, profile: Profile, seeds: Iterable[int] | None
-) -> list[tuple[MethodPart, int]]:
-    """Methods with their seeds: all that have the first seed before any has the second."""
-    asked = None if seeds is None else tuple(dict.fromkeys(seeds))
-    of_method = [asked or m.spec.seeds or profile.seeds or suite.seeds for m in methods]
-    every = list(dict.fromkeys(seed for found in of_method for seed in found))
-    if asked == () or not every or any(seed < 0 for seed in every):
-        raise ValueError(f"seeds must be integers >= 0, at least one, got {every}")
-    pairs = list(zip(methods, of_method, strict=True))
-    return [(m, seed) for seed in every for m, found in pairs if seed in found]
-
-
 @dataclass
 class _Run:
-    suite: Suite
-    profile: str
     store: Store
     clock: Clock
-    data_dir: str | None
     say: Say
 
-    def go(self, wanted: list[tuple[MethodPart, int]]) -> RunResult:
-        todo = [(method, seed) for method, seed in wanted if not self._there(method, seed)]
-        result = RunResult(present=len(wanted) - len(todo))
-        methods, seeds = dict.fromkeys(m for m, _ in wanted), dict.fromkeys(s for _, s in wanted)
+    def go(self, wanted: list[Work]) -> RunResult:
+        missing = [len(work.missing()) for work in wanted]
+        todo = [work for work, lacking in zip(wanted, missing, strict=True) if lacking]
+        result = RunResult(present=sum(work.n_rows for work in wanted) - sum(missing))
+        seeds = dict.fromkeys(work.seed for work in wanted)
         self.say(
-            f"{self.suite.name}, profile {self.profile}: {len(methods)} methods, seeds "
-            f"{', '.join(map(str, seeds))}; {result.present} rows are there, {len(todo)} to do; "
+            f"{self.store.suite}, profile {self.store.profile}: seeds "
+            f"{', '.join(map(str, seeds))}; {result.present} rows are there, {sum(missing)} to do; "
             f"in {self.store.folder}"
         )
         if todo:
-            check_devices(methods)
+            check_devices(wanted)
         broken: dict[tuple[str, int], str] = {}
         while todo:
             waiting = self._pass(todo, result, broken)
@@ -181,138 +177,109 @@ class _Run:
         return result
 
     def _pass(
-        self,
-        todo: list[tuple[MethodPart, int]],
-        result: RunResult,
-        broken: dict[tuple[str, int], str],
-    ) -> list[tuple[MethodPart, int]]:
-        """Once through; gives those that another run is at work on."""
+        self, todo: list[Work], result: RunResult, broken: dict[tuple[str, int], str]
+    ) -> list[Work]:
+        """Once through; gives what another run is at work on."""
         waiting = []
-        for i, (method, seed) in enumerate(todo):
-            if self._there(method, seed):
+        for i, work in enumerate(todo):
+            if not work.missing():
                 continue
-            state = self._parts_ready(method, seed, todo[i:], broken)
-            if state == "busy":
-                waiting.append((method, seed))
-            elif state == "late":
-                result.left.append((method.name, seed))
-            elif state == "ready":
-                row = self._row(method, seed)
-                if self.store.append(row):
-                    result.rows.append(row)
-            else:
-                result.failed[method.name, seed] = state
+            failures = self._failures(work, todo[i:], broken)
+            if failures is None:
+                waiting.append(work)
+                continue
+            result.rows.extend(work.finish())
+            for method in dict.fromkeys(work.missing().values()):
+                if method in failures:
+                    result.failed[method, work.seed] = failures[method]
+                else:
+                    result.left.append((method, work.seed))
         return waiting
 
-    def _parts_ready(
-        self,
-        method: MethodPart,
-        seed: int,
-        todo: list[tuple[MethodPart, int]],
-        broken: dict[tuple[str, int], str],
-    ) -> str:
-        """Train what is missing: "ready", "busy", "late", or why it failed."""
-        for part in trained_parts(method):
-            if (part.digest, seed) in broken:
-                return broken[part.digest, seed]
-            lock = self.store.arrays_folder(part.name, part.digest, seed)
-            with try_locked(lock.with_name(f".{seed}.lock")) as free:
-                if self.store.has_arrays(part.name, part.digest, seed):
-                    if free:  # killed between its last two steps
-                        self._job(part, seed).forget()
-                    continue
-                if not free:
-                    return "busy"
-                if self.clock.too_late(part):
-                    return "late"
-                failure = self._train(part, seed, todo)
-            if failure == PAUSED:
-                return "late"
-            if failure:
-                broken[part.digest, seed] = f"{part.role} {part.name}: {failure}"
-                return broken[part.digest, seed]
-        return "ready"
+    def _failures(
+        self, work: Work, todo: list[Work], broken: dict[tuple[str, int], str]
+    ) -> dict[str, str] | None:
+        """Run the steps that are missing, while there is time; gives why methods have no row.
 
-    def _train(self, part: Part, seed: int, todo: list[tuple[MethodPart, int]]) -> str:
-        """Train one part in a process of its own; gives what went wrong, "paused", or nothing."""
-        label = f"seed {seed}  {part.role} {part.name}"
-        expected = self.clock.expected(part)
-        self.say(f"{label}" + (f", about {duration(expected)}" if expected else ""))
+        None says that another run is at work on a step.
+        """
+        for step in work.steps:
+            key = step.unit.digest, work.seed
+            if key not in broken:
+                with _lock(self.store, step, work.seed) as free:
+                    if step.is_done(alone=free):
+                        continue
+                    if not free:
+                        return None
+                    if self.clock.too_late(step.unit):
+                        return {}
+                    outcome = self._outcome(step, todo)
+                if outcome.kind == PAUSED:
+                    return {}
+                if outcome.kind == "done":
+                    failed: dict[str, str] = json.loads(outcome.message or "{}")
+                    if failed:
+                        return failed
+                    continue
+                broken[key] = f"{step.title}: {outcome.message}"
+            return dict.fromkeys(work.missing().values(), broken[key])
+        return {}
+
+    def _outcome(self, step: Step, todo: list[Work]) -> Outcome:
+        """Do a step in a process of its own, and tell how it went."""
+        expected = self.clock.expected(step.unit)
+        self.say(f"{step}" + (f", about {duration(expected)}" if expected else ""))
         start = time.perf_counter()
-        outcome = run_in_process(self._job(part, seed), seldom(self.say, f"{label}: "))
+        outcome = run_in_process(step.job(self.clock.end), self._progress(step))
         if outcome.kind in FATAL:
             raise StoppedError(outcome.message)
-        if outcome.kind == PAUSED:
-            self.say(f"{label}: {outcome.message}")
-            return PAUSED
-        if outcome.kind != "done":
-            self.say(f"{label}: FAILED: {outcome.message}")
-            return outcome.message
-        took = duration(time.perf_counter() - start)
-        self.say(f"{label}: {took}; {self.clock.remaining(_missing(self.store, todo))}")
-        return ""
+        if outcome.kind == "done":
+            took = duration(time.perf_counter() - start)
+            self.say(f"{step}: {took}; {self.clock.remaining(_untrained(todo))}")
+        else:
+            failed = "" if outcome.kind == PAUSED else "FAILED: "
+            self.say(f"{step}: {failed}{outcome.message}")
+        return outcome
 
-    def _job(self, part: Part, seed: int) -> Job:
-        spec = part.spec if isinstance(part, MethodPart) else None
-        return Job(
-            root=str(self.store.root),
-            suite=self.store.suite,
-            profile=self.store.profile,
-            role=part.role,
-            name=part.name,
-            digest=part.digest,
-            seed=seed,
-            table=part.table,
-            where=part.where,
-            data=part.config["data"],
-            below={role: (below.name, below.digest) for role, below in part.below.items()},
-            tables={role: below.table for role, below in part.below.items()},
-            sees="answers" if spec is None else spec.sees,
-            statistics="train" if spec is None else spec.statistics,
-            uncertainty=None if spec is None else spec.uncertainty,
-            data_dir=self.data_dir,
-            deadline=self.clock.end,
+    def _progress(self, step: Step) -> Say:
+        """Says what a process says, of its epochs only some."""
+        epochs = seldom(self.say, f"{step}: ")
+        return lambda text: (
+            epochs(text) if text.startswith("epoch ") else self.say(f"{step}: {text}")
         )
 
-    def _row(self, method: MethodPart, seed: int) -> dict[str, Any]:
-        receipts = {
-            part.role: {
-                "name": part.name,
-                "config_hash": part.digest,
-                **self.store.receipt(part.name, part.digest, seed),
-            }
-            for part in trained_parts(method)
-        }
-        own = receipts.pop("method")
-        return make_row(
-            suite=self.store.suite,
-            profile=self.store.profile,
-            method=method.name,
-            title=method.spec.title,
-            seed=seed,
-            config=method.config,
-            digest=method.digest,
-            arrays=self.store.load(method.name, method.digest, seed),
-            own=own,
-            parts=receipts,
-            n_resamples=self.suite.profile(self.profile).resamples,
-        )
-
-    def _there(self, method: MethodPart, seed: int) -> bool:
-        return self.store.has_row(method.name, method.digest, seed)
-
-    def _wait_for_others(self, waiting: list[tuple[MethodPart, int]]) -> None:
-        names = ", ".join(f"{method.name} ({seed})" for method, seed in waiting)
+    def _wait_for_others(self, waiting: list[Work]) -> None:
+        names = "; ".join(dict.fromkeys(str(work.steps[-1]) for work in waiting))
         self.say(f"another run is at work on {names}; waiting for it")
-        time.sleep(2)
+        time.sleep(_PAUSE)
 
 
-def _missing(store: Store, todo: list[tuple[MethodPart, int]]) -> list[Part]:
-    """Parts that are still to be trained, once for each seed."""
+@contextmanager
+def _lock(store: Store, step: Step, seed: int) -> Iterator[bool]:
+    """Hold the lock of a step if it is free; gives whether it was.
+
+    It vanishes with the process that holds it, also when that is killed.
+    """
+    folder: Path = store.arrays_folder(step.unit.name, step.unit.digest, seed)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder.with_name(f".{seed}.lock"))
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        lock.release()
+
+
+def _untrained(todo: list[Work]) -> list[Any]:
+    """Parts and cells that are still to be done, once for each seed."""
     found = {
-        (part.name, part.digest, seed): part
-        for method, seed in todo
-        for part in trained_parts(method)
-        if not store.has_arrays(part.name, part.digest, seed)
+        (step.unit.name, step.unit.digest, work.seed): step.unit
+        for work in todo
+        for step in work.steps
+        if not step.is_done(alone=False)
     }
     return list(found.values())

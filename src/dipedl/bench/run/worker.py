@@ -1,36 +1,35 @@
-"""Trains one part in a process of its own, and leaves its arrays in the store.
+"""The process of a job: trains one part and stores its arrays, or runs the methods of one cell.
 
-A process for each: its peak memory is that of the part, and running out of memory ends the part,
+A process for each: its peak memory is that of the job, and running out of memory ends the job,
 not the run.
 """
 
 from __future__ import annotations
 
 import errno
+import json
 import os
-import shutil
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection, wait
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..results.receipt import receipt
 from ..results.scores import score
-from ..results.store import Store
 from ..spec.build import accepts, build
-from .inputs import DataError, inputs_of
+from .clock import epoch_text
+from .inputs import inputs_of
+from .job import CellJob, DataError, Job, PartJob
 from .predictions import Arrays, Costs, classifier_arrays, density_arrays, method_arrays
 from .weights import weights_of
 
-__all__ = ["FATAL", "PAUSED", "DataError", "Job", "in_process", "run_job", "train_part"]
+__all__ = ["FATAL", "PAUSED", "run_job", "train_part"]
 
 #: Kinds of failure after which no other part can succeed either.
 FATAL = ("data", "space")
@@ -40,72 +39,39 @@ PAUSED = "paused"
 Say = Callable[[str], None]
 
 
-@dataclass(frozen=True)
-class Job:
-    """One part to train; everything a process needs to know, and nothing that cannot be pickled.
-
-    `below` holds name and hash of the trained parts below it by role, `tables` their class and
-    arguments; `deadline` is a time of ``time.monotonic()``, which processes share.
-    """
-
-    root: str
-    suite: str
-    profile: str
-    role: str
-    name: str
-    digest: str
-    seed: int
-    table: dict[str, Any]
-    where: str
-    data: dict[str, Any]
-    below: dict[str, tuple[str, str]]
-    tables: dict[str, dict[str, Any]] = field(default_factory=dict)
-    sees: str = "answers"
-    statistics: str = "train"
-    uncertainty: str | None = None
-    data_dir: str | None = None
-    deadline: float | None = None
-
-    @property
-    def store(self) -> Store:
-        """Where the arrays go."""
-        return Store(self.root, self.suite, self.profile)
-
-    @property
-    def checkpoint(self) -> Path:
-        """Where a training leaves its state, so that it goes on after a kill."""
-        folder = self.store.arrays_folder(self.name, self.digest, self.seed)
-        return folder.with_name(f".{folder.name}.training") / "checkpoint"
-
-    def forget(self) -> None:
-        """Remove the state of the training."""
-        shutil.rmtree(self.checkpoint.parent, ignore_errors=True)
-
-
 def run_job(job: Job, pipe: Connection) -> None:
-    """Entry of the process: train, and say "done", or what went wrong."""
-    in_process(pipe, lambda say: train_part(job, say))
+    """Entry of the process: do the job, and say "done", or what went wrong.
 
-
-def in_process(pipe: Connection, work: Callable[[Say], str | None]) -> None:
-    """Do the work of a process, and say "done" with what it gives, or what went wrong."""
+    The message of a cell that is done is why methods have no row, as JSON.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_die_with_parent, daemon=True).start()
     try:
-        last = work(lambda text: pipe.send(("progress", text)))
+        last = _done(job, lambda text: pipe.send(("progress", text)))
     except BaseException as error:
         pipe.send((_kind(error), _message(error)))
     else:
-        pipe.send(("done", last or ""))
+        pipe.send(("done", last))
     finally:
         pipe.close()
 
 
-def train_part(job: Job, say: Say = lambda text: None) -> None:
-    """Train the part of a job, ask it about every split, and store its arrays and its receipt."""
-    start = time.perf_counter()
+def _done(job: Job, say: Say) -> str:
     if job.data_dir is not None:
         os.environ["DIPEDL_DATA"] = job.data_dir
+    if isinstance(job, CellJob):
+        from .cells.cell import run_cell
+
+        failed = run_cell(job, say)
+        return json.dumps({f"{job.cell.place}: {name}": why for name, why in failed.items()})
+    assert isinstance(job, PartJob)
+    train_part(job, say)
+    return ""
+
+
+def train_part(job: PartJob, say: Say = lambda text: None) -> None:
+    """Train the part of a job, apply it to every split, and store its arrays and its receipt."""
+    start = time.perf_counter()
     X, y, given = inputs_of(job)
     costs = Costs()
     table = job.table
@@ -115,7 +81,7 @@ def train_part(job: Job, say: Say = lambda text: None) -> None:
     with costs.of("train"):
         _fit(model, job, X, y, say)
     _count_earlier_epochs(model, costs)
-    arrays = _answers(model, job, X, costs)
+    arrays = _predictions(model, job, X, costs)
     for split, labels in y.items():
         if split in arrays:
             arrays[split]["y"] = labels
@@ -131,7 +97,7 @@ def train_part(job: Job, say: Say = lambda text: None) -> None:
 
 def _fit(
     model: Any,
-    job: Job,
+    job: PartJob,
     X: Mapping[str, np.ndarray],
     y: Mapping[str, np.ndarray],
     say: Say,
@@ -144,7 +110,7 @@ def _fit(
         "validation": X["validation"] if job.role == "density" else held,
         "checkpoint": job.checkpoint,
         "deadline": job.deadline,
-        "progress": lambda report: say(_progress_text(report)),
+        "progress": lambda report: say(epoch_text(report)),
     }
     # the density is fitted too: held-out rows say which
     options |= {"calibration": held} if whole else {}
@@ -154,13 +120,13 @@ def _fit(
         model.calibrate(X["validation"], y["validation"])
 
 
-def _answers(model: Any, job: Job, X: Mapping[str, np.ndarray], costs: Costs) -> Arrays:
+def _predictions(model: Any, job: PartJob, X: Mapping[str, np.ndarray], costs: Costs) -> Arrays:
     if job.role == "classifier":
         return classifier_arrays(model, X, costs)
     if job.role == "density":
         return density_arrays(model, X, costs)
-    asked = {split: rows for split, rows in X.items() if split != "train"}
-    return method_arrays(model, asked, costs, job.uncertainty)
+    scored = {split: rows for split, rows in X.items() if split != "train"}
+    return method_arrays(model, scored, costs, job.uncertainty)
 
 
 def _count_earlier_epochs(model: Any, costs: Costs) -> None:
@@ -223,11 +189,6 @@ def _n_parameters(model: Any) -> int | None:
         if hasattr(value, "named_parameters")
     ]
     return sum(p.numel() for module in networks for p in module.parameters()) or None
-
-
-def _progress_text(report: Mapping[str, Any]) -> str:
-    left = round(report["seconds_left"])
-    return f"epoch {report['epoch']}/{report['epochs']}, loss {report['loss']:.4g}, {left} s left"
 
 
 def _kind(error: BaseException) -> str:

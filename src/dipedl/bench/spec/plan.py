@@ -8,10 +8,20 @@ from typing import Any
 
 from ..results.receipt import config_hash
 from .build import accepts, build, class_of, described, transformer_of
+from .entries import Method, Profile
 from .names import refuse_unknown
-from .suite import Method, Profile, Suite, checked_method, chosen_ood
+from .suite import Suite, checked_method, chosen_ood, gathered
 
-__all__ = ["MethodPart", "Part", "data_config", "merged", "plan"]
+__all__ = [
+    "MethodPart",
+    "Part",
+    "completed",
+    "data_config",
+    "merged",
+    "plain",
+    "plan",
+    "trained_parts",
+]
 
 #: Raised when stored arrays change their meaning, so that none of an older kind are taken for new.
 _FORMAT = 1
@@ -103,7 +113,7 @@ def data_config(suite: Suite, profile: Profile, ood: Sequence[str] | None = None
 def _method(suite: Suite, profile: Profile, name: str, data: Table, where: str) -> MethodPart:
     place = f"{where}: methods.{name}"
     own = tuple(Method.model_fields)
-    table = _completed(suite.methods[name], profile.methods.get(name, {}), own, profile)
+    table = completed(suite.methods[name], profile.methods.get(name, {}), own, profile)
     spec = checked_method(table, place)
     below: dict[str, Part] = {}
     if spec.classifier is not None:
@@ -197,10 +207,10 @@ def _found(
             raise ValueError(f"{where}: {error}") from None
         name, table, over = given, known[given], getattr(profile, section).get(given, {})
         place = f"{where.partition(':')[0]}: {section}.{given}"
-    completed = _completed(table, over, own, profile)
-    if not isinstance(completed.get("estimator"), str):
+    found = completed(table, over, own, profile)
+    if not isinstance(found.get("estimator"), str):
         raise ValueError(f'{place}: a table must say its class, such as estimator = "GDADensity"')
-    return name or completed["estimator"], completed, place
+    return name or found["estimator"], found, place
 
 
 def _config(table: Table, data: Table, below: Mapping[str, Part], where: str) -> Table:
@@ -212,22 +222,15 @@ def _config(table: Table, data: Table, below: Mapping[str, Part], where: str) ->
     return {
         "format": _FORMAT,
         "data": data,
-        **_plain(settings),
+        **plain(settings),
         **({"below": parts} if parts else {}),
     }
 
 
-def _completed(table: Table, over: Table, own: tuple[str, ...], profile: Profile) -> Table:
+def completed(table: Table, over: Table, own: tuple[str, ...], profile: Profile) -> Table:
     """The suite's table with the profile's: its training everywhere, then its own for this one."""
-    base = _with_training(_gathered(table, own), profile.training)
-    return merged(base, _gathered(over, own))
-
-
-def _gathered(table: Table, own: tuple[str, ...]) -> Table:
-    """The same with all keys but its own under "arguments", where they may stand already."""
-    rest = {k: v for k, v in table.items() if k not in own and k != "arguments"}
-    kept = {k: v for k, v in table.items() if k in own and k != "arguments"}
-    return {**kept, "arguments": {**rest, **table.get("arguments", {})}}
+    base = _with_training(gathered(table, own), profile.training)
+    return merged(base, gathered(over, own))
 
 
 def _with_training(table: Table, training: Table) -> Table:
@@ -253,11 +256,11 @@ def merged(base: Table, over: Table) -> Table:
     return found
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Tuples as lists: what a config looks like after it was written as JSON and read again."""
     if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+        return {key: plain(item) for key, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def trained_parts(method: MethodPart) -> Iterator[Part]:

@@ -6,23 +6,23 @@ import os
 from collections.abc import Callable, Iterable
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, TypeVar
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from ..data.splits import DATASETS, OOD_SETS, SHIFTED_SETS
+from .entries import CrossedClassifier, CrossedData, CrossedMethod, Method, OodNames, Profile
+from .measures import MeasureEntry
 from .names import refuse_unknown
 from .typed_toml import Frozen, read_tables, refuse_unknown_at, validated
 
 __all__ = [
-    "Limit",
-    "Method",
-    "OodNames",
-    "Profile",
     "Suite",
     "checked_method",
+    "chosen",
     "chosen_ood",
     "every_ood",
+    "gathered",
     "load_suite",
     "parse_suite",
     "suite_names",
@@ -30,116 +30,57 @@ __all__ = [
 
 Table = dict[str, Any]
 Name = str
+Entry = TypeVar("Entry", bound=BaseModel)
 Choice = Callable[[tuple[str, ...]], str]
-#: OOD sets; of those in a tuple inside, the first that can be had.
-OodNames = tuple[str | tuple[str, ...], ...]
-
-
-class Limit(Frozen):
-    """At most so many rows of each split; None takes all.
-
-    The rows of train and validation are the first of the seed's permutation; those of test and OOD
-    sets are drawn once, the same for every seed.
-    """
-
-    train: int | None = Field(default=None, ge=1)
-    validation: int | None = Field(default=None, ge=1)
-    test: int | None = Field(default=None, ge=1)
-    ood: int | None = Field(default=None, ge=1)
-
-
-class Profile(Frozen):
-    """How much of everything: which data, and what differs from the suite's own settings.
-
-    `training` overrides every ``training`` table, `classifiers`, `densities` and `methods` override
-    single entries; a table is merged key by key, unless it names another class. `ood` and `seeds`
-    replace those of the suite; `shifted` are labelled test sets from elsewhere.
-    """
-
-    title: str = ""
-    dataset: str
-    ood: OodNames | None = None
-    shifted: tuple[Name, ...] = ()
-    seeds: tuple[int, ...] | None = None
-    limit: Limit = Limit()
-    resamples: int = Field(default=100, ge=0)
-    training: Table = {}
-    classifiers: dict[Name, Table] = {}
-    densities: dict[Name, Table] = {}
-    methods: dict[Name, Table] = {}
-    without: tuple[Name, ...] = ()
-
-
-class Method(Frozen):
-    """One method: an uncertainty classifier, and the trained parts that it is given.
-
-    Attributes
-    ----------
-    title : str
-        What the tables say.
-    estimator : str
-        Class of the method.
-    arguments : table
-        Its arguments. They may stand beside the other keys too, unless they share a name with one.
-    classifier, density : str, table or None
-        Parts that are trained once a seed and shared: a name out of the suite's ``[classifiers]``
-        or ``[densities]``, or such a table.
-    sees : {"answers", "pixels"}
-        What a method with a classifier is given: row numbers, and a classifier that looks its
-        stored answers up; or the pixels, and the trained network itself, frozen.
-    statistics : {"train", "validation"}
-        Rows from which DIPClassifier takes the statistics of its normaliser.
-    uncertainty : str, optional
-        Passed to the method's ``uncertainty`` as `kind`.
-    seeds : tuple of int, optional
-        Default seeds of this method, where they differ from those of the others.
-    note : str
-        A sentence for readers.
-    """
-
-    title: str
-    estimator: str
-    classifier: str | Table | None = None
-    density: str | Table | None = None
-    sees: Literal["answers", "pixels"] = "answers"
-    statistics: Literal["train", "validation"] = "train"
-    uncertainty: str | None = None
-    seeds: tuple[int, ...] | None = None
-    note: str = ""
-    arguments: Table = {}
 
 
 class Suite(Frozen):
-    """Data, methods, seeds and profiles of a benchmark.
+    """A benchmark: data sets x classifiers x methods x seeds.
+
+    A suite with ``[datasets]`` is crossed: every method is given each classifier of each data set.
+    Any other has one data set a profile, and its classifiers are parts of its methods.
 
     Attributes
     ----------
     name, title : str
         Identifier and title.
     ood : tuple
-        Out-of-distribution sets; of a tuple of names inside, the first whose files are there.
+        OOD sets; of a tuple of names inside, the first whose files are there. A crossed suite names
+        them with each data set.
     validation_fraction : float
         Share of the official training set that is held out for validation, another one each seed.
     seeds : tuple of int
         Default seeds.
     profiles : dict of str to Profile
         By name.
+    datasets : dict of str to CrossedData
+        The data sets that are crossed with classifiers; none in a suite of one data set.
     classifiers, densities : dict of str to table
-        Parts that several methods share: ``estimator`` and its arguments; of a density also
-        ``features``: "pixels", "network", or a table that names a transformer of pixels.
+        ``estimator`` and its arguments. Of a crossed suite, see `CrossedClassifier`; of another,
+        parts that several methods share, a density with ``features``: "pixels", "network", or a
+        table that names a transformer of pixels.
     methods : dict of str to table
-        See `Method`; completed by a profile.
+        See `Method` and `CrossedMethod`; completed by a profile.
+    measures : tuple of MeasureEntry
+        What a crossed suite is to show.
     """
 
     name: str
     title: str
-    ood: OodNames
-    validation_fraction: float = Field(gt=0, lt=1)
+    ood: OodNames = ()
+    validation_fraction: float = Field(default=0.2, gt=0, lt=1)
     seeds: tuple[int, ...]
     profiles: dict[Name, Profile]
+    datasets: dict[Name, CrossedData] = {}
     classifiers: dict[Name, Table] = {}
     densities: dict[Name, Table] = {}
     methods: dict[Name, Table]
+    measures: tuple[MeasureEntry, ...] = ()
+
+    @property
+    def crossed(self) -> bool:
+        """Whether data sets are crossed with classifiers."""
+        return bool(self.datasets)
 
     def profile(self, name: str) -> Profile:
         """The profile of this name; ValueError with the known ones if there is none."""
@@ -153,14 +94,23 @@ class Suite(Frozen):
 
     def chosen_methods(self, profile: str, wanted: Iterable[str] | None = None) -> tuple[str, ...]:
         """`wanted` once each and checked, in the order of the file; None or "all" gives all."""
-        known = self.method_names(profile)
-        names = list(wanted) if wanted is not None else ["all"]
-        if names == ["all"]:
-            return known
-        if not names:
-            raise ValueError(f"methods must name at least one of {list(known)}, got none")
-        refuse_unknown("method", names, known)
-        return tuple(name for name in known if name in names)
+        return chosen("method", wanted, self.method_names(profile))
+
+    def chosen_datasets(self, profile: str, wanted: Iterable[str] | None = None) -> tuple[str, ...]:
+        """`wanted`, checked, in the order of the profile; None or "all" gives all."""
+        return chosen("dataset", wanted, self.profile(profile).datasets)
+
+
+def chosen(what: str, wanted: Iterable[str] | None, known: Iterable[str]) -> tuple[str, ...]:
+    """`wanted` once each and checked, in the order of `known`; None or "all" gives all."""
+    known = tuple(known)
+    names = list(wanted) if wanted is not None else ["all"]
+    if names == ["all"]:
+        return known
+    if not names:
+        raise ValueError(f"{what}s must name at least one of {list(known)}, got none")
+    refuse_unknown(what, names, known)
+    return tuple(name for name in known if name in names)
 
 
 def suite_names() -> list[str]:
@@ -219,6 +169,14 @@ def checked_method(table: Table, where: str) -> Method:
     return validated(Method, table, where, "suite")
 
 
+def gathered(table: Table, own: Iterable[str]) -> Table:
+    """The same with all keys but `own` under "arguments", where they may stand already."""
+    own = set(own) - {"arguments"}
+    rest = {k: v for k, v in table.items() if k not in own and k != "arguments"}
+    kept = {k: v for k, v in table.items() if k in own}
+    return {**kept, "arguments": {**rest, **table.get("arguments", {})}}
+
+
 def chosen_ood(suite: Suite, profile: Profile, choose: Choice | None = None) -> list[str]:
     """OOD sets of a profile; `choose` takes one of a tuple of alternatives, or it is the first."""
     entries = suite.ood if profile.ood is None else profile.ood
@@ -257,9 +215,45 @@ def _check_names(suite: Suite, where: str) -> None:
                 f"{place}.{section}", "name", getattr(profile, section), getattr(suite, section)
             )
         refuse_unknown_at(f"{place}.without", "method", profile.without, suite.methods)
-        refuse_unknown_at(f"{place}.dataset", "data set", [profile.dataset], DATASETS)
-        at = f"{where}: ood" if profile.ood is None else f"{place}.ood"
-        known = OOD_SETS[profile.dataset]
-        refuse_unknown_at(at, "OOD set", every_ood(suite, profile), known)
-        shifted = SHIFTED_SETS.get(profile.dataset, ())
-        refuse_unknown_at(f"{place}.shifted", "shifted set", profile.shifted, shifted)
+        if suite.crossed:
+            refuse_unknown_at(f"{place}.datasets", "data set", profile.datasets, suite.datasets)
+        else:
+            _check_data(suite, profile, where, place)
+    if suite.crossed:
+        _check_crossed(suite, where)
+
+
+def _check_data(suite: Suite, profile: Profile, where: str, place: str) -> None:
+    """The data set of a profile, its OOD sets and its shifted sets."""
+    refuse_unknown_at(f"{place}.dataset", "data set", [profile.dataset], DATASETS)
+    at = f"{where}: ood" if profile.ood is None else f"{place}.ood"
+    known = OOD_SETS[profile.dataset]
+    refuse_unknown_at(at, "OOD set", every_ood(suite, profile), known)
+    shifted = SHIFTED_SETS.get(profile.dataset, ())
+    refuse_unknown_at(f"{place}.shifted", "shifted set", profile.shifted, shifted)
+
+
+def _check_crossed(suite: Suite, where: str) -> None:
+    """Every classifier and method of a crossed suite, and the classifiers that are named."""
+    for name, data in suite.datasets.items():
+        place = f"{where}: datasets.{name}"
+        refuse_unknown_at(place, "classifier", data.classifiers, suite.classifiers)
+    for name, table in suite.classifiers.items():
+        _entry(CrossedClassifier, table, f"{where}: classifiers.{name}")
+    groups = []
+    for name, table in suite.methods.items():
+        place = f"{where}: methods.{name}"
+        method = _entry(CrossedMethod, table, place)
+        refuse_unknown_at(place, "classifier", method.classifiers or (), suite.classifiers)
+        groups.append(method.group)
+    if groups.count("bare") != 1:
+        raise ValueError(f"{where}: one method must be of the group 'bare', got {groups}")
+    known = [*suite.methods, *groups]
+    for number, measure in enumerate(suite.measures):
+        refuse_unknown_at(
+            f"{where}: measures[{number}].against", "method", [measure.against], known
+        )
+
+
+def _entry(model: type[Entry], table: Table, where: str) -> Entry:
+    return validated(model, gathered(table, model.model_fields), where, "suite")

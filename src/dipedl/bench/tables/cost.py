@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Cost", "cost_of"]
+__all__ = ["Cost", "cost_of", "spent"]
 
 
 @dataclass(frozen=True)
@@ -51,3 +51,14 @@ def cost_of(rows: Sequence[Mapping[str, Any]]) -> Cost:
         forward_passes=rows[-1]["forward_passes"],
         n_parameters=rows[-1]["n_parameters"],
     )
+
+
+def spent(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Mean processor seconds by step of a method in a cell, one row per seed.
+
+    With "rows", the rows fitted on over those scored.
+    """
+    steps = rows[-1]["cpu_seconds"]
+    means = {step: float(np.mean([row["cpu_seconds"][step] for row in rows])) for step in steps}
+    sizes = rows[-1]["n"]
+    return {**means, "rows": sizes["train"] / sizes["test"]}

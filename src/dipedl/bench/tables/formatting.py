@@ -17,6 +17,8 @@ __all__ = [
     "difference",
     "differences",
     "duration",
+    "escaped",
+    "grid",
     "measured",
     "metric_list",
     "metric_title",
@@ -159,3 +161,14 @@ def differences(table: BenchTable) -> Iterator[Difference]:
         for sentence, names in found.items():
             where = metric_list(names, table.suite, table.classes)
             yield Difference(line.title, where, sentence)
+
+
+def grid(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of Markdown; all columns but the first are numbers."""
+    rule = ["---", *["--:"] * (len(heads) - 1)]
+    return "\n".join(f"| {' | '.join(map(escaped, row))} |" for row in (heads, rule, *rows))
+
+
+def escaped(text: str) -> str:
+    """Text without marks of Markdown."""
+    return text.replace("|", "\\|").replace("*", "\\*")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from .cells import Cell
+from .crossed.markdown import crossed_blocks
 from .formatting import (
     difference,
     differences,
     duration,
+    escaped,
+    grid,
     measured,
     metric_title,
     printed,
@@ -16,11 +19,16 @@ from .formatting import (
 )
 from .table import BenchTable, Line
 
-__all__ = ["grid", "markdown"]
+__all__ = ["markdown"]
 
 
 def markdown(table: BenchTable) -> str:
-    """All tables of a suite: by set, metrics beyond the paper's, costs, and why numbers differ."""
+    """All tables of a suite: by set, metrics beyond the paper's, costs, and why numbers differ.
+
+    Those of a crossed suite are by data set, OOD set and classifier.
+    """
+    if table.crossed:
+        return "\n\n".join(crossed_blocks(table)) + "\n"
     blocks = [f"## {table.suite}, profile {table.profile}"]
     blocks += [table.note, _seeds(table)] if table.note else [_seeds(table)]
     for extra in (False, True):
@@ -32,7 +40,7 @@ def markdown(table: BenchTable) -> str:
     why = list(_why(table))
     if why:
         blocks += ["### Where ours differs from the paper", "\n".join(why)]
-    return "\n\n".join([*blocks, _escaped(table.rule)]) + "\n"
+    return "\n\n".join([*blocks, escaped(table.rule)]) + "\n"
 
 
 def _heading(table: BenchTable, split: str, extra: bool) -> str:
@@ -83,13 +91,3 @@ def _costs(table: BenchTable) -> str:
 def _why(table: BenchTable) -> Iterator[str]:
     for entry in differences(table):
         yield f"- {entry.method}, {entry.where}: {entry.sentence}"
-
-
-def grid(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table of Markdown; all columns but the first are numbers."""
-    rule = ["---", *["--:"] * (len(heads) - 1)]
-    return "\n".join(f"| {' | '.join(map(_escaped, row))} |" for row in (heads, rule, *rows))
-
-
-def _escaped(text: str) -> str:
-    return text.replace("|", "\\|").replace("*", "\\*")

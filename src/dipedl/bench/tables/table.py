@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..results.paper import published, published_rows, same_method
@@ -11,7 +11,7 @@ from ..results.scores import OOD_PREFIX, SHIFTED_PREFIX
 from ..spec.captions import captions_of, data_note, is_own_data
 from .cells import Cell, cell_over_seeds
 from .columns import columns, worst_recalls
-from .cost import Cost, cost_of
+from .cost import Cost, cost_of, spent
 
 __all__ = [
     "RULE",
@@ -38,7 +38,13 @@ _REJECTION = (
 
 @dataclass(frozen=True)
 class Line:
-    """One method (or one setting of a sweep) with its cells by metric."""
+    """One method (or one setting of a sweep) with its cells by metric.
+
+    In a table of a crossed suite, a method on one data set with one classifier: `dataset` and
+    `classifier` name them, `group` is that of the method, `refused` says why it refused, `spent` is
+    the mean of its processor seconds by step, with "rows", those fitted on over those scored, and
+    `selected` what its selection chose, by seed.
+    """
 
     name: str
     title: str
@@ -46,6 +52,13 @@ class Line:
     seeds: tuple[int, ...] = ()
     paper: str | None = None
     cost: Cost | None = None
+    dataset: str = ""
+    classifier: str = ""
+    group: str = ""
+    ood: tuple[str, ...] = ()
+    refused: str = ""
+    spent: Mapping[str, float] = field(default_factory=dict)
+    selected: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -59,7 +72,8 @@ class BenchTable:
     ood : tuple of str
         OOD sets.
     n : mapping of str to int
-        Rows of each split, by name: "validation", "test", "ood/<name>", "shifted/<name>".
+        Rows of each split, by name: "validation", "test", "ood/<name>", "shifted/<name>"; of a
+        crossed suite, those of its first row.
     lines : tuple of Line
         The paper's methods in its order, then the others in the order in which they were run.
     trivial : tuple of Line
@@ -78,6 +92,11 @@ class BenchTable:
     trivial: tuple[Line, ...] = ()
     shifted: tuple[str, ...] = ()
     note: str = ""
+
+    @property
+    def crossed(self) -> bool:
+        """Whether methods are compared on several data sets and classifiers."""
+        return any(line.dataset for line in self.lines)
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -169,13 +188,13 @@ def bench_table(rows: Iterable[Mapping[str, Any]]) -> BenchTable:
             f"rows must be of one suite and one profile, got {kinds or 'none'}; "
             "name the profile, or run the suite first"
         )
-    methods: dict[str, list[Mapping[str, Any]]] = {}
+    methods: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
     for row in kept:
-        methods.setdefault(row["method"], []).append(row)
+        methods.setdefault(_key(row), []).append(row)
     lines = [_line(of_method) for of_method in methods.values()]
     order = list(published_rows(_names_of(kinds[0][0])))
     lines.sort(key=lambda line: order.index(line.paper) if line.paper else len(order))
-    sizes = kept[0]["n"]
+    sizes = kept[0].get("n", {})
     return BenchTable(
         *kinds[0],
         ood=_in_order(kept[0], _named(sizes, OOD_PREFIX)),
@@ -202,25 +221,23 @@ def _names_of(suite: str) -> str:
 
 
 def latest(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Rows of the latest configuration of each method, one a seed, in order of method and seed."""
-    return latest_by(rows, ("method",))
+    """Rows of the latest configuration of each method, one per seed, in order of method and seed.
 
-
-def latest_by(rows: Iterable[Mapping[str, Any]], keys: tuple[str, ...]) -> list[Mapping[str, Any]]:
-    """Rows of the latest configuration of each value of `keys`, one a seed, in their order."""
+    In a crossed suite, of each method on each data set with each classifier.
+    """
     newest: dict[tuple[str, ...], str] = {}
     found: dict[tuple[Any, ...], Mapping[str, Any]] = {}
     for row in rows:
-        key = tuple(row[name] for name in keys)
-        newest[key] = row["config_hash"]
-        found[*key, row["config_hash"], row["seed"]] = row
+        newest[_key(row)] = row["config_hash"]
+        found[*_key(row), row["config_hash"], row["seed"]] = row
     order = {key: i for i, key in enumerate(newest)}
-    kept = [
-        (order[key], row["seed"], row)
-        for (*of, digest, _), row in found.items()
-        if newest[key := tuple(of)] == digest
-    ]
-    return [row for *_, row in sorted(kept, key=lambda entry: entry[:2])]
+    kept = [row for row in found.values() if newest[_key(row)] == row["config_hash"]]
+    return sorted(kept, key=lambda row: (order[_key(row)], row["seed"]))
+
+
+def _key(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a line is of."""
+    return row.get("dataset", ""), row.get("classifier", ""), row["method"]
 
 
 def paper_suite(rows: Iterable[Mapping[str, Any]]) -> str:
@@ -241,32 +258,55 @@ def paper_row(suite: str, method: str) -> str | None:
 
 def _line(rows: Sequence[Mapping[str, Any]]) -> Line:
     row = rows[-1]
-    # rows that were scored before a metric was there do not have it
-    names = [name for name in row["metrics"] if all(name in r["metrics"] for r in rows)]
+    names = _metrics(rows)
+    refused = row.get("refused", "")
     return Line(
         name=row["method"],
         title=row["title"],
-        cells={name: _cell(rows, name) for name in names} | dict(worst_recalls(rows, names)),
-        seeds=tuple(r["seed"] for r in rows),
+        cells={}
+        if refused
+        else {name: _cell(rows, name) for name in names} | dict(worst_recalls(rows, names)),
+        seeds=tuple(r["seed"] for r in rows if r["metrics"]),
         paper=paper_row(row["suite"], row["method"]),
-        cost=cost_of(rows),
+        cost=cost_of(rows) if "peak_memory_mb" in row else None,
+        dataset=row.get("dataset", ""),
+        classifier=row.get("classifier", ""),
+        group=row.get("group", ""),
+        ood=_named(row.get("n", {}), OOD_PREFIX),
+        refused=refused,
+        spent=spent(rows) if "classifier" in row and not refused else {},
+        selected=tuple(r["chosen"] for r in rows if "chosen" in r),
     )
+
+
+def _metrics(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Metrics that a line has: those of every row, for rows scored long ago lack the latest.
+
+    In a crossed suite those of any row: a classifier without errors with one seed has no AUROC of
+    spotting them there.
+    """
+    every = dict.fromkeys(name for row in rows for name in row["metrics"])
+    if "classifier" in rows[-1]:
+        return list(every)
+    return [name for name in rows[-1]["metrics"] if all(name in r["metrics"] for r in rows)]
 
 
 def _cell(rows: Sequence[Mapping[str, Any]], name: str) -> Cell:
     suite, profile, method = (rows[-1][key] for key in ("suite", "profile", "method"))
     row = paper_row(suite, method)
     return cell_over_seeds(
-        [row["metrics"][name] for row in rows],
+        [row["metrics"][name] for row in rows if name in row["metrics"]],
         [row["intervals"][name] for row in rows if name in row["intervals"]],
-        baseline=rows[-1]["baselines"].get(name),
+        baseline=rows[-1].get("baselines", {}).get(name),
         paper=published(paper_suite(rows), row).get(name) if row else None,
         why=captions_of(suite).why(profile, method, name),
     )
 
 
 def _line_json(line: Line) -> dict[str, Any]:
+    place = {"dataset": line.dataset, "classifier": line.classifier, "refused": line.refused}
     return {
+        **(place if line.dataset else {}),
         "method": line.name,
         "title": line.title,
         "paper": line.paper,

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from ...metrics import aupr_in, aupr_out, fpr_at_tpr, ood_auroc
-from ..data.splits import LOADERS, make_splits
+from ..data.loaders import LOADERS
+from ..data.splits import make_splits
 from ..results.store import Store
 from .cells import Cell, cell_over_seeds
 from .table import Line

@@ -1,4 +1,4 @@
-"""A point for each line of a suite of several data sets: our default and the bare classifier."""
+"""A point for each pair of a crossed suite: our default beside the bare classifier."""
 
 from __future__ import annotations
 
@@ -7,25 +7,24 @@ from markupsafe import Markup
 
 from ...demo.report.inline import svg
 from ...plots._canvas import COLORS
-from ..honest.table import StudyTable
+from ..tables.crossed.pairs import Crossed
 
-__all__ = ["figure_of_lines"]
+__all__ = ["figure_of_pairs"]
 
-_OURS = "default"
 _INCHES = 0.19
 
 
-def figure_of_lines(table: StudyTable) -> Markup:
-    """AUROC of every line as SVG: bare classifier, our default, and the best single candidate."""
+def figure_of_pairs(found: Crossed) -> Markup:
+    """AUROC of every pair as SVG: bare classifier, our default, and the best single candidate."""
     from matplotlib.figure import Figure
 
-    lines = table.lines
-    bare, ours = (table.values(method, "auroc") for method in (table.bare, _OURS))
+    lines = found.pairs
+    bare, ours = (found.values(method, "auroc") for method in (found.bare, found.ours))
     figure = Figure(figsize=(7.4, 0.9 + _INCHES * len(lines)), layout="constrained")
     ax = figure.subplots()
     y = -np.arange(len(lines))
     ax.hlines(y, np.fmin(bare, ours), np.fmax(bare, ours), color=COLORS[0], lw=1, alpha=0.5)
-    best = _best_candidate(table)
+    best = _best_candidate(found)
     ax.plot(best, y, "|", color=COLORS[1], ms=9, mew=1.5)
     ax.plot(bare, y, "o", mfc="none", mec="black", ms=4.5)
     ax.plot(ours, y, "o", color=COLORS[0], ms=5)
@@ -37,7 +36,7 @@ def figure_of_lines(table: StudyTable) -> Markup:
     return svg(figure, "AUROC of every line: bare classifier and our default", "lines")
 
 
-def _best_candidate(table: StudyTable) -> np.ndarray:
-    """Best AUROC of a single candidate by line; NaN where none was run."""
-    found = [table.values(column.name, "auroc") for column in table.named("candidate")]
-    return np.fmax.reduce(found) if found else np.full(len(table.lines), np.nan)
+def _best_candidate(found: Crossed) -> np.ndarray:
+    """Best AUROC of a single candidate by pair; NaN where none was run."""
+    values = [found.values(column.name, "auroc") for column in found.named("candidate")]
+    return np.fmax.reduce(values) if values else np.full(len(found.pairs), np.nan)

@@ -1,28 +1,25 @@
-"""A method is made, fitted with the classifier of its cell, and asked about every split."""
+"""A method of a cell: made, fitted with the cell's classifier, and applied to every split."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.preprocessing import StandardScaler
 
-from ...maths.kinds import uncertainty_of
-from ...maths.scores import max_prob
-from ..run.memo import Memory, Spent
-from ..spec.build import accepts, build
-from .study import MethodEntry
+from ....maths.kinds import uncertainty_of
+from ....maths.scores import max_prob
+from ...spec.build import accepts
+from ...spec.cells import CellMethod
+from ...spec.entries import CrossedMethod
+from ..memo import Memory, Spent
+from .classifier import Given
 
-if TYPE_CHECKING:
-    from .classifiers import Given
-    from .plan import Task
+__all__ = ["Predictions", "Refusal", "run_method"]
 
-__all__ = ["Answers", "Refusal", "run_method", "unfitted_method"]
-
-Arrays = dict[str, dict[str, np.ndarray]]
-#: The method that is fitted with an unfitted classifier: it needs answers on held-out rows.
+#: The method that is fitted with an unfitted classifier: it needs predictions on held-out rows.
 _OURS = "DIPClassifier"
 
 
@@ -31,8 +28,8 @@ class Refusal(Exception):
 
 
 @dataclass
-class Answers:
-    """What a fitted method answered, and what that cost.
+class Predictions:
+    """What a fitted method predicted, and what that cost.
 
     Attributes
     ----------
@@ -41,9 +38,9 @@ class Answers:
     uncertainty : dict of str to dict of str to ndarray, shape (n,)
         By row's name, then by split.
     spent : dict of str to Spent
-        "fit": with all fits of the classifier and all its answers, as if no method had shared them.
-        "classifier": of that, the fits of the classifier. "predict <split>": probabilities of a
-        split. "score <split> <row>": its uncertainty, beyond that.
+        "train": with all fits of the classifier and all its predictions, as if no method had shared
+        them. "classifier": of that, the fits of the classifier. "predict <split>": probabilities of
+        a split. "score <split> <row>": its uncertainty, beyond that.
     """
 
     probabilities: dict[str, np.ndarray] = field(default_factory=dict)
@@ -52,22 +49,19 @@ class Answers:
     about: dict[str, Any] = field(default_factory=dict)
 
 
-def unfitted_method(entry: MethodEntry, where: str, **given: Any) -> Any:
-    """The method of an entry; ValueError if a class or an argument does not exist."""
-    return build(entry.estimator, entry.arguments, where, preset=entry.preset, **given)
-
-
-def run_method(task: Task, cell: Given, X: Mapping[str, np.ndarray], seed: int) -> Answers:
-    """Fit a method and ask it about the test rows and every foreign set.
+def run_method(
+    method: CellMethod, cell: Given, X: Mapping[str, np.ndarray], seed: int
+) -> Predictions:
+    """Fit a method and apply it to the test rows and every OOD set.
 
     Parameters
     ----------
-    task : Task
+    method : CellMethod
         The method.
     cell : Given
         Classifier and rows.
     X : mapping of str to ndarray
-        Splits to ask about, "test" among them.
+        Splits to predict, "test" among them.
     seed : int
         Seed of the method.
 
@@ -76,31 +70,31 @@ def run_method(task: Task, cell: Given, X: Mapping[str, np.ndarray], seed: int) 
     Refusal
         If the method refuses classifier or rows with a ValueError or a TypeError, and may.
     """
-    answers = Answers()
+    found = Predictions()
     try:
-        model = _fitted(task, cell, seed, answers)
+        model = _fitted(method, cell, seed, found)
         for split, rows in X.items():
-            _ask(model, task, rows, split, cell.memory, answers)
+            _predict(model, method, rows, split, cell.memory, found)
     except (ValueError, TypeError) as error:
-        if task.entry.may_refuse:
+        if method.entry.may_refuse:
             raise Refusal(str(error)) from error
         raise
-    answers.about = _about(model)
-    return answers
+    found.about = _about(model)
+    return found
 
 
-def _fitted(task: Task, cell: Given, seed: int, answers: Answers) -> Any:
-    entry = task.entry
-    model = unfitted_method(entry, task.where, random_state=seed, **_parts(entry, cell))
+def _fitted(method: CellMethod, cell: Given, seed: int, found: Predictions) -> Any:
+    entry = method.entry
+    model = method.made(random_state=seed, **_parts(entry, cell))
     fitting = cell.memory.fitting
-    with _alone(answers, "fit", cell.memory):
+    with _alone(found, "train", cell.memory):
         held = entry.calibrate and cell.held is not None and accepts(model.fit, "calibration")
         model.fit(cell.X, cell.y, **({"calibration": cell.held} if held else {}))
-    answers.spent["classifier"] = cell.memory.fitting - fitting
+    found.spent["classifier"] = cell.memory.fitting - fitting
     return model
 
 
-def _parts(entry: MethodEntry, cell: Given) -> dict[str, Any]:
+def _parts(entry: CrossedMethod, cell: Given) -> dict[str, Any]:
     """Classifier and features for the constructor."""
     if entry.trains:
         return {"estimator": cell.recipe}
@@ -113,23 +107,23 @@ def _parts(entry: MethodEntry, cell: Given) -> dict[str, Any]:
     return {"estimator": cell.fitted, "features": StandardScaler()}
 
 
-def _ask(
-    model: Any, task: Task, rows: np.ndarray, split: str, memory: Memory, answers: Answers
+def _predict(
+    model: Any, method: CellMethod, rows: np.ndarray, split: str, memory: Memory, found: Predictions
 ) -> None:
-    bare = task.entry.answers == "bare_proba"
+    bare = method.entry.answers == "bare_proba"
     dirichlet, scores = None, None
-    with _alone(answers, f"predict {split}", memory):
+    with _alone(found, f"predict {split}", memory):
         if hasattr(model, "predict_dirichlet") and not bare:
             P, scores = model._parts(rows)
             dirichlet = model._dirichlet(P, scores)
             P = dirichlet.mean
         else:
             P = model.bare_proba(rows) if bare else model.predict_proba(rows)
-    answers.probabilities[split] = np.asarray(P, dtype=np.float64)
-    for row, kind in task.kinds.items():
-        with _alone(answers, f"score {split} {row}", memory):
+    found.probabilities[split] = np.asarray(P, dtype=np.float64)
+    for row, kind in method.kinds.items():
+        with _alone(found, f"score {split} {row}", memory):
             u = max_prob(P) if bare else _uncertainty(model, rows, kind, dirichlet, scores)
-        answers.uncertainty.setdefault(row, {})[split] = np.asarray(u, dtype=np.float64)
+        found.uncertainty.setdefault(row, {})[split] = np.asarray(u, dtype=np.float64)
 
 
 def _uncertainty(
@@ -147,10 +141,10 @@ def _uncertainty(
 
 
 class _alone:
-    """Counts what passes inside, as if nothing of the classifier were remembered."""
+    """Counts what passes inside, as if no fit and no prediction of the classifier were shared."""
 
-    def __init__(self, answers: Answers, step: str, memory: Memory) -> None:
-        self.answers, self.step, self.memory = answers, step, memory
+    def __init__(self, found: Predictions, step: str, memory: Memory) -> None:
+        self.found, self.step, self.memory = found, step, memory
 
     def __enter__(self) -> None:
         self.alone, self.here = self.memory.alone, self.memory.here
@@ -163,8 +157,8 @@ class _alone:
     def __exit__(self, *error: Any) -> None:
         self.counting.__exit__(*error)
         looked_up = self.memory.here - self.here
-        asked = self.memory.alone - self.alone
-        self.answers.spent[self.step] = self.spent - looked_up + asked
+        alone = self.memory.alone - self.alone
+        self.found.spent[self.step] = self.spent - looked_up + alone
 
 
 def _about(model: Any) -> dict[str, Any]:

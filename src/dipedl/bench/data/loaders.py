@@ -1,0 +1,67 @@
+"""Data sets by the name that a suite gives them, loaded."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sklearn import datasets as bunches
+
+from ... import datasets
+from ...datasets import Dataset, leave_class_out, load_cifar10, load_mini_mnist, load_mnist
+from ..spec.names import refuse_unknown
+from .colour_digits import load_colour_digits
+
+__all__ = ["LOADERS", "check_loader", "loaded"]
+
+#: Data set of images of a profile -> how it is loaded, given the OOD sets.
+LOADERS: dict[str, Callable[[tuple[str, ...]], Dataset]] = {
+    "mini-mnist": lambda ood: load_mini_mnist(),
+    "mnist": lambda ood: load_mnist(ood=ood),
+    "colour-digits": lambda ood: load_colour_digits(),
+    "cifar10": lambda ood: load_cifar10(ood=ood),
+}
+#: Data sets of scikit-learn that have no split of their own.
+_BUNCHES: dict[str, Callable[..., Any]] = {
+    "breast_cancer": bunches.load_breast_cancer,
+    "iris": bunches.load_iris,
+    "wine": bunches.load_wine,
+}
+_BUNCH = "sklearn:"
+
+
+def loaded(config: Mapping[str, Any], seed: int) -> Dataset:
+    """The data set of a config: by the "dataset" of a profile, or by "loader" and "arguments".
+
+    Test and OOD sets are the official ones; where a data set has none of its own, they are drawn
+    with the seed.
+    """
+    if "loader" not in config:
+        return LOADERS[config["dataset"]](tuple(config["ood"]))
+    name, left_out = config["loader"], config["leave_out"]
+    if name.startswith(_BUNCH):
+        bunch = _BUNCHES[name.removeprefix(_BUNCH)]()
+        made: Dataset = leave_class_out(bunch, left_out, random_state=seed)
+        return made
+    data: Dataset = getattr(datasets, name)(**_arguments(config, seed))
+    return data if left_out is None else leave_class_out(data, left_out)
+
+
+def check_loader(name: str, where: str) -> None:
+    """ValueError with the name that was probably meant if there is no such loader."""
+    known = [*datasets.__all__, *(f"{_BUNCH}{bunch}" for bunch in _BUNCHES)]
+    try:
+        refuse_unknown("loader", [name], known)
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
+
+
+def _arguments(config: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """Arguments of a loader: the OOD sets and the seed, where it takes them, and its own."""
+    offered = {"ood": tuple(config["ood"]), "random_state": seed}
+    if config["leave_out"] is not None:
+        del offered["ood"]
+    taken = inspect.signature(getattr(datasets, config["loader"])).parameters
+    given = {key: value for key, value in offered.items() if key in taken}
+    return {**given, **config["arguments"]}

@@ -1,0 +1,106 @@
+"""The classifier of a cell: trained once, a network's weights stored, and given to every method."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.frozen import FrozenEstimator
+
+from ...data.splits import Splits
+from ...results.receipt import receipt
+from ...spec.cells import unfitted
+from ..clock import epoch_text
+from ..job import CellJob
+from ..memo import Memoised, Memory
+from ..weights import restored, weights_of
+
+__all__ = ["Given", "given"]
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """What the methods of a cell are given.
+
+    Attributes
+    ----------
+    X, y : ndarray, shapes (n, d) and (n,)
+        Rows to fit on.
+    held : (X, y) or None
+        Rows to calibrate on, where the classifier is frozen.
+    recipe : classifier
+        Unfitted, for methods that train it themselves.
+    estimator : classifier
+        For DIPClassifier: the frozen network, or an unfitted classifier, of which it needs answers
+        on rows that it did not see.
+    fitted : classifier
+        Frozen, fitted on X and y.
+    features : transformer or None
+        The network's features; None where the classifier has none.
+    memory : Memory
+        Of all fits and answers.
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    held: tuple[np.ndarray, np.ndarray] | None
+    recipe: Any
+    estimator: Any
+    fitted: Any
+    features: Any
+    memory: Memory
+
+
+def given(job: CellJob, splits: Splits, say: Say) -> Given:
+    """Train the classifier of a cell, or restore it."""
+    X, y, cell = splits.X, splits.y, job.cell
+    recipe = unfitted(cell.entry, cell.where, cell.seed)
+    memory = Memory()
+    if cell.entry.frozen:
+        network = _network(job, splits, say)
+        frozen = FrozenEstimator(Memoised.of(network, memory))
+        held = X["validation"], y["validation"]
+        return Given(X["train"], y["train"], held, recipe, frozen, frozen, frozen, memory)
+    rows = np.concatenate([X["train"], X["validation"]])
+    labels = np.concatenate([y["train"], y["validation"]])
+    estimator = Memoised(recipe, memory)
+    fitted = FrozenEstimator(Memoised(recipe, memory).fit(rows, labels))
+    return Given(rows, labels, None, recipe, estimator, fitted, None, memory)
+
+
+def _network(job: CellJob, splits: Splits, say: Say) -> Any:
+    cell, store = job.cell, job.store
+    key = cell.name, cell.digest, cell.seed
+    if not store.has_arrays(*key):
+        _train(job, splits, say)
+    # also after training: a run that goes on later sees the same object
+    weights = store.load(*key)["weights"]
+    untrained = unfitted(cell.entry, cell.where, cell.seed)
+    return restored(untrained, splits.X["train"], splits.y["train"], weights)
+
+
+def _train(job: CellJob, splits: Splits, say: Say) -> None:
+    """Train the network of a cell, and store its weights, whole or not at all."""
+    cell, store = job.cell, job.store
+    key = cell.name, cell.digest, cell.seed
+    checkpoint = store.checkpoint(*key)
+    checkpoint.parent.mkdir(parents=True, exist_ok=True)
+    network = unfitted(cell.entry, cell.where, cell.seed)
+    start = time.perf_counter()
+    network.fit(
+        splits.X["train"],
+        splits.y["train"],
+        validation=(splits.X["validation"], splits.y["validation"]),
+        checkpoint=checkpoint,
+        deadline=job.deadline,
+        progress=lambda report: say(epoch_text(report)),
+    )
+    note = {"seconds": round(time.perf_counter() - start, 3), **receipt()}
+    store.save_arrays(*key, {"weights": weights_of(network) or {}}, note)
+    shutil.rmtree(checkpoint.parent, ignore_errors=True)

@@ -1,0 +1,91 @@
+"""Rows of a method in a cell: metrics, costs and receipt; or why there are none."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ...results.receipt import receipt
+from ...results.rows import numbers
+from ...results.scores import score
+from ...spec.cells import CellMethod
+from ..job import CellJob
+from ..memo import Spent
+from .method import Predictions
+
+__all__ = ["method_rows", "refusal_rows"]
+
+
+def method_rows(
+    job: CellJob, method: CellMethod, y: np.ndarray, found: Predictions, n_fit: int
+) -> list[dict[str, Any]]:
+    """One row for each kind of uncertainty.
+
+    Parameters
+    ----------
+    job, method : CellJob, CellMethod
+        Where, and which method.
+    y : ndarray of int, shape (n,)
+        Labels of the test rows.
+    found : Predictions
+        The method's.
+    n_fit : int
+        Rows it was fitted on.
+    """
+    sizes = {split: len(rows) for split, rows in found.probabilities.items()}
+    shared = {"n": {"train": n_fit, **sizes}, **_costs(method, found), **found.about}
+    rows = []
+    for name, uncertainty in found.uncertainty.items():
+        arrays = {
+            split: {"probabilities": found.probabilities[split], "uncertainty": u}
+            for split, u in uncertainty.items()
+        }
+        arrays["test"]["y"] = y
+        measured = numbers(score(arrays, job.cell.resamples))
+        rows.append(_row(job, method, name) | measured | shared)
+    return rows
+
+
+def refusal_rows(job: CellJob, method: CellMethod, reason: str) -> list[dict[str, Any]]:
+    """Rows without numbers that say why."""
+    empty: dict[str, Any] = {"metrics": {}, "intervals": {}, "refused": reason}
+    return [_row(job, method, name) | empty for name in method.kinds]
+
+
+def _row(job: CellJob, method: CellMethod, name: str) -> dict[str, Any]:
+    kind, cell = method.kinds[name], job.cell
+    return {
+        "suite": job.suite,
+        "profile": job.profile,
+        "dataset": cell.dataset,
+        "classifier": cell.classifier,
+        "method": name,
+        "title": method.entry.title + ("" if name == method.name else f", ranked by {kind}"),
+        "group": method.entry.group,
+        "seed": cell.seed,
+        "config": method.config(cell, kind),
+        "config_hash": method.digests(cell)[name],
+        "load": round(os.getloadavg()[0], 2),
+        **receipt(),
+    }
+
+
+def _costs(method: CellMethod, found: Predictions) -> dict[str, Any]:
+    spent = found.spent
+    steps = {
+        "train": spent["train"],
+        "classifier": spent["classifier"],
+        "predict": spent["predict test"],
+        "score": spent[f"score test {method.name}"],
+    }
+    return {
+        "seconds": _rounded(steps, "wall"),
+        "cpu_seconds": _rounded(steps, "processor"),
+    }
+
+
+def _rounded(steps: Mapping[str, Spent], which: str) -> dict[str, float]:
+    return {name: round(getattr(spent, which), 4) for name, spent in steps.items()}
