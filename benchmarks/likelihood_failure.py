@@ -1,6 +1,6 @@
 """Fashion-MNIST against MNIST by the likelihood of a flow on pixels: the classic failure.
 
-Rows of the study (`dipedl bench run honest`) say what the default gives on the same pair.
+Rows of `dipedl bench run defaults` say what the default gives on the same pair.
 """
 
 import time

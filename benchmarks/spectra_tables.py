@@ -1,28 +1,7 @@
-"""Sections on spectra of the generated pages."""
+"""Sections on spectra of docs/measurements.md."""
 
-from receipts import ROOT, receipt, table, where
+from receipts import receipt, table, where
 
-from dipedl.bench import Store
-from dipedl.bench.tables.table import bench_table
-
-BENCH = ROOT / "results" / "bench"
-README_SETS = {"stars": "stars", "supernovae": "supernovae", "real_stars": "real stars"}
-README_METHODS = {
-    "dip-edl": "DIP-EDL, as published: Gaussians on the features",
-    "dip-edl-held-out": "the same, shrunk, z-scored on held-out rows",
-    "dip-edl-default": "`DIPClassifier`, our default",
-    "max-softmax": "Max softmax",
-    "energy": "Energy",
-    "mahalanobis": "Mahalanobis",
-    "knn": "kNN distance",
-    "edl": "EDL",
-    "r-edl": "R-EDL",
-    "re-edl": "Re-EDL",
-    "daedl": "DAEDL",
-    "postnet": "PostNet",
-    "mc-dropout": "MC Dropout, 50 passes",
-    "deep-ensemble": "Deep Ensemble, 5 networks",
-}
 SETS = {"ood/stars": "stars", "ood/real_stars": "real stars", "ood/supernovae": "supernovae"}
 
 
@@ -62,28 +41,12 @@ def spectra_densities() -> str:
     text = (
         "AUROC of densities fitted on the training spectra of seed "
         f"{row['config']['seed']}, on several views of the same rows; the network is the one that "
-        "all share. Where a number is below .5, the foreign set looks more typical than unseen "
+        "all share. Where a number is below .5, the OOD set looks more typical than unseen "
         "galaxies and quasars do: so it is with stars on the input, whatever the density. On "
         "the network's features densities see part of it; its doubt sees more. Supernovae are "
         "the other way round: the network is sure of them, and every density finds them strange. "
-        "The default weighs densities and doubt by errors and departures of held-out rows, which "
-        "know neither set; its lines in the tables lie between the two.\n\n"
+        "The default weighs densities and doubt by errors on held-out rows and pseudo-outliers, "
+        "which know neither set, and lies between the two ([results](results-spectra.md)).\n\n"
     )
     head = ["view", "score", *SETS.values()]
     return "## Why no density tells stars\n\n" + text + table(head, rows) + "\n" + where(row)
-
-
-def readme_table() -> str:
-    """The table of the README, from the rows of the profile scarce: means over seeds."""
-    lines = {
-        line.name: line for line in bench_table(Store(BENCH, "spectra", "scarce").rows()).lines
-    }
-    rows = []
-    for name, title in README_METHODS.items():
-        cells = lines[name].cells
-        auroc = [cells[f"auroc/{split}"].mean for split in README_SETS]
-        numbers = [f"{cells['recall_1'].mean:.3f}", f"{cells['brier_id'].mean:.4f}"]
-        numbers += [f"{value:.3f}" for value in (*auroc, min(auroc))]
-        rows.append([title, len(lines[name].seeds), *numbers])
-    aurocs = [f"AUROC {title}" for title in README_SETS.values()]
-    return table(["method", "seeds", "recall of quasars", "Brier", *aurocs, "lowest"], rows)

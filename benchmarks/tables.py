@@ -1,31 +1,13 @@
-"""Write docs/measurements.md and the pages of results from what is under results/.
-
-A test fails if one of them is stale.
-"""
+"""Write docs/measurements.md from the receipts under results/; a test fails if it is stale."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 from receipts import receipt, table, where
 from spectra_tables import spectra_densities, spectra_features
 
-from dipedl.bench import Store
-from dipedl.bench.honest.results_page import results_page
-from dipedl.bench.pages.cifar10 import page_of_cifar10
-from dipedl.bench.pages.spectra import page_of_spectra
-from dipedl.bench.pages.sweeps import sweep_sections
-from dipedl.bench.tables.markdown import markdown
-from dipedl.bench.tables.table import bench_table
-from dipedl.bench.tables.trivial import stored_trivial_lines
-
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "measurements.md"
-MNIST_PAGE = ROOT / "docs" / "results-mnist.md"
-CIFAR10_PAGE = ROOT / "docs" / "results-cifar10.md"
-SPECTRA_PAGE = ROOT / "docs" / "results-spectra.md"
-HONEST_PAGE = ROOT / "docs" / "results-honest.md"
-BENCH = ROOT / "results" / "bench"
 SETS = {"kmnist": "K-MNIST", "omniglot": "Omniglot", "omniglot_inverted": "Omniglot inverted"}
 HEAD = """# Measurements
 
@@ -182,7 +164,7 @@ def head_speed() -> str:
         for form in ("tied", "low-rank")
     ]
     text = (
-        "`ClassGaussians` in float32, 10 classes, beside the forward pass of the network it hears: "
+        "`ClassGaussians` in float32, 10 classes, beside the forward pass of the network: "
         f"seconds of the density alone over those of the network, {config['threads']} thread(s), "
         f"median of {config['repeats']}. The full form needs 1.25 million multiplications for 10 "
         "classes of LeNet-5's 500 features where the network itself needs 3.5 million: it cannot "
@@ -242,11 +224,10 @@ def likelihood_failure() -> str:
     text = (
         "A small masked autoregressive flow on Fashion-MNIST pixels: digits are *more* likely than "
         "clothes, the known failure of likelihood; a two-sided reading helps a little, leaving out "
-        "the Jacobian of the logit a lot (the score is then no density of pixels). What the "
-        "default of `DIPClassifier` gives on the same pair: [results-honest.md](results-honest.md)."
-        "\n\n"
+        "the Jacobian of the logit a lot (the score is then no density of pixels). The default of "
+        "`DIPClassifier` on the same pair: [results-defaults.md](results-defaults.md).\n\n"
     )
-    head = ["score", "nats, test", "nats, foreign", "foreign", "AUROC", "AUROC, two-sided"]
+    head = ["score", "nats, test", "nats, OOD", "OOD set", "AUROC", "AUROC, two-sided"]
     return "## Likelihood of pixels that fails\n\n" + text + table(head, rows) + "\n" + where(row)
 
 
@@ -272,6 +253,7 @@ def page() -> str:
         head_speed,
         mnist_pixels,
         spectra_features,
+        spectra_densities,
         selection,
         likelihood_failure,
         which_score,
@@ -281,41 +263,5 @@ def page() -> str:
     return "\n".join([HEAD, *(part() for part in parts)])
 
 
-def mnist_page() -> str:
-    store = Store(BENCH, "mnist", "cpu")
-    made = replace(bench_table(store.rows()), trivial=stored_trivial_lines(store))
-    head = (
-        "# MNIST: every method, ours beside the paper's\n\n"
-        "Written by `python benchmarks/tables.py` from the rows under `results/bench`, which\n"
-        "`python benchmarks/publish_mnist.py FOLDER` takes from a finished run:\n\n"
-        "```console\n$ dipedl bench run mnist --profile cpu --out FOLDER\n"
-        "$ dipedl bench table mnist --out results/bench --json   # every cell of this page\n```\n\n"
-        "DIP-EDL and the references on its network ran with four seeds, the trained baselines\n"
-        "with seeds 10 and 20, DIP-EDL (MAF) with seed 10. Seconds were measured while other work\n"
-        "shared the cores (a row's `load` says how much). The profile `paper`, the configurations\n"
-        "that the paper states, needs a GPU: not yet run.\n\n"
-        "How to read a cell: [experiments.md](experiments.md). What each method is: "
-        "[baselines.md](baselines.md),\n[references.md](references.md).\n\n"
-    )
-    return head + markdown(made) + "\n" + sweep_sections(store.folder, ("kmnist", "omniglot"))
-
-
-def cifar10_page() -> str:
-    return page_of_cifar10(BENCH)
-
-
-def spectra_page() -> str:
-    return page_of_spectra(BENCH) + "\n" + spectra_densities()
-
-
-def honest_page() -> str:
-    return results_page(Store(BENCH, "honest", "cpu").rows())
-
-
 if __name__ == "__main__":
     PAGE.write_text(page(), encoding="utf-8")
-    MNIST_PAGE.write_text(mnist_page(), encoding="utf-8")
-    CIFAR10_PAGE.write_text(cifar10_page(), encoding="utf-8")
-    SPECTRA_PAGE.write_text(spectra_page(), encoding="utf-8")
-    if (BENCH / "honest").exists():
-        HONEST_PAGE.write_text(honest_page(), encoding="utf-8")

@@ -560,9 +560,9 @@ MUTANTS = [
     ),
     Mutant(
         "semi-real spectra beside the paper's LAMOST",
-        "bench/pages/facts.py",
-        '_OURS = ("colour-digits", "toy-spectra", "semi-real")',
-        '_OURS = ("colour-digits",)',
+        "bench/spec/captions.py",
+        "_dataset(row).startswith(tuple(captions.own_data))",
+        '_dataset(row).startswith("colour-digits")',
         "bench/test_table_spectra.py",
     ),
     Mutant(

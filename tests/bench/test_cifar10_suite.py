@@ -18,8 +18,7 @@ from dipedl.baselines import MCDropout
 from dipedl.bench import Store, load_suite
 from dipedl.bench.data.colour_digits import load_colour_digits
 from dipedl.bench.data.splits import make_splits
-from dipedl.bench.pages.cifar10 import page_of_cifar10
-from dipedl.bench.results.merge import adopt
+from dipedl.bench.results.merge import merge
 from dipedl.bench.results.synthetic import write_synthetic_store
 from dipedl.bench.running.todo import Plan
 from dipedl.bench.running.weights import restored, weights_of
@@ -220,11 +219,11 @@ def test_pixels_need_a_classifier_and_no_density():
 
 def test_rows_from_elsewhere_are_taken_once(tmp_path):
     there = write_synthetic_store(tmp_path / "there", methods=["edl"], seeds=[10, 20])
-    assert adopt([there.rows_file], tmp_path / "here") == (2, 0)
-    assert adopt([there.rows_file], tmp_path / "here") == (0, 2)
+    assert merge([there.rows_file], tmp_path / "here") == (2, 0)
+    assert merge([there.rows_file], tmp_path / "here") == (0, 2)
     assert Store(tmp_path / "here", "mnist", "smoke").rows() == there.rows()
     with pytest.raises(FileNotFoundError, match="no file"):
-        adopt([tmp_path / "nowhere.jsonl"], tmp_path / "here")
+        merge([tmp_path / "nowhere.jsonl"], tmp_path / "here")
 
 
 def test_unusual_photographs():
@@ -259,15 +258,3 @@ def test_digits_in_colour_are_not_set_against_photographs(tmp_path):
     config = {**rows[0]["config"], "data": {"dataset": "colour-digits"}}
     table = bench_table([{**row, "config": config} for row in rows])
     assert all(cell.paper is None for line in table.lines for cell in line.cells.values())
-
-
-def test_the_page_says_what_is_there_and_what_is_not(tmp_path):
-    empty = page_of_cifar10(tmp_path)
-    assert empty.count("not yet run.") == 3
-    cifar10_store(tmp_path, ["cifar100", "gtsrb"])
-    page = page_of_cifar10(tmp_path)
-    assert page.count("not yet run.") == 2
-    (left,) = (line for line in page.splitlines() if line.startswith("Not yet run, with seeds: "))
-    assert "seeds: DIP-EDL (20);" in left and "MC Dropout (10, 20);" in left
-    assert "; Deep Ensemble (10)." in left and "; EDL (" not in left  # EDL has seed 10 only
-    assert "142.8" in page.partition("Time to a result")[2]

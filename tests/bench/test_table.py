@@ -9,7 +9,8 @@ import pytest
 from dipedl.bench import load_rows
 from dipedl.bench.results.paper import Published
 from dipedl.bench.results.synthetic import write_synthetic_store
-from dipedl.bench.tables import differences
+from dipedl.bench.spec.captions import captions_of
+from dipedl.bench.tables import table as tables
 from dipedl.bench.tables.cells import Cell, cell_over_seeds
 from dipedl.bench.tables.table import bench_table, latest, paper_row
 
@@ -136,8 +137,9 @@ def test_costs():
 
 
 def test_explanations(monkeypatch):
-    sentences = {"mnist": {"cpu": {"dip-edl": {"accuracy": "Augmented.", "*": "Other net."}}}}
-    monkeypatch.setattr(differences, "_sentences", lambda: sentences)
+    said = {"cpu": {"dip-edl": {"accuracy": "Augmented.", "*": "Other net."}}}
+    captions = captions_of("mnist").model_copy(update={"differences": said})
+    monkeypatch.setattr(tables, "captions_of", lambda suite: captions)
     table = bench_table([row(), row("edl", accuracy=0.2)])
     edl, dip = table.lines
     assert dip.cells["accuracy"].why == "Augmented."
@@ -148,7 +150,9 @@ def test_explanations(monkeypatch):
 
 
 def test_the_packaged_sentences_can_be_read():
-    assert differences.explanation("mnist", "cpu", "no such method", "accuracy") is None
+    mnist = captions_of("mnist")
+    assert mnist.why("cpu", "no such method", "accuracy") is None
+    assert mnist.why("cpu", "edl", "accuracy") == mnist.why("cpu", "edl", "*")
 
 
 def test_rows_that_cannot_stand_in_one_table():

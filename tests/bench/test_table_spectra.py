@@ -8,12 +8,12 @@ pytest.importorskip("pydantic")
 
 from rich.console import Console
 
-from dipedl.bench.pages.facts import suite_facts
-from dipedl.bench.report.captions import is_higher_better
 from dipedl.bench.results.synthetic import write_synthetic_store
+from dipedl.bench.spec.captions import captions_of
 from dipedl.bench.spec.suite import suite_names
 from dipedl.bench.tables.columns import columns
 from dipedl.bench.tables.formatting import metric_title, set_heading, set_title
+from dipedl.bench.tables.headline import is_higher_better
 from dipedl.bench.tables.markdown import markdown
 from dipedl.bench.tables.table import bench_table, paper_row, paper_suite
 from dipedl.cli.bench_tables import print_bench_table
@@ -166,13 +166,13 @@ def test_in_the_terminal(table, width):
 
 
 def test_names_of_classes_are_those_of_the_suites():
-    named = [name for name in suite_names() if suite_facts(name).classes == ("Galaxy", "Quasar")]
+    named = [name for name in suite_names() if captions_of(name).classes == ("Galaxy", "Quasar")]
     assert named == ["lamost", "spectra"]
 
 
 def test_recalls_are_in_order_of_their_class():
     there = [f"recall_{i}" for i in (3, 1, 0, 2)]
-    assert columns(suite_facts("x"), (), (), there)[""] == (*sorted(there),)
+    assert columns((), (), (), there)[""] == (*sorted(there),)
 
 
 def test_names_of_the_paper_s_methods_in_suites_of_spectra():

@@ -14,8 +14,10 @@ pytest.importorskip("pydantic")
 from rich.console import Console
 from typer.testing import CliRunner
 
+from dipedl.bench.results.store import Store
 from dipedl.bench.results.synthetic import write_synthetic_store
-from dipedl.bench.tables import differences
+from dipedl.bench.spec.captions import captions_of
+from dipedl.bench.tables import table as tables
 from dipedl.bench.tables.formatting import difference, metric_list, metric_title, printed, set_title
 from dipedl.bench.tables.markdown import markdown
 from dipedl.bench.tables.table import bench_table
@@ -87,30 +89,20 @@ def test_decimals_stand_in_line(table):
     assert len(places) == 1
 
 
-def test_marks_and_sentences(table, monkeypatch):
+def test_marks_and_sentences(root, table, monkeypatch):
     text = printed_at(100, table)
     assert "unexplained" in text and "±" in text
     differing = [c for line in table.lines for c in line.cells.values() if c.differs]
     main = text[: text.index("Not in the paper")]
     assert main.count(" *") == len(differing)
-    sentences = {"mnist": {"smoke": {"dip-edl": {"*": "Ten training images."}}}}
-    monkeypatch.setattr(differences, "_sentences", lambda: sentences)
-    assert "Ten training images." in printed_at(100, bench_table_again(table))
+    said = {"smoke": {"dip-edl": {"*": "Ten training images."}}}
+    captions = captions_of("mnist").model_copy(update={"differences": said})
+    monkeypatch.setattr(tables, "captions_of", lambda suite: captions)
+    assert "Ten training images." in printed_at(100, bench_table(rows_of(root)))
 
 
-def bench_table_again(table):
-    """The same table with explanations looked up again."""
-    lines = tuple(
-        replace(
-            line,
-            cells={
-                name: replace(cell, why=differences.explanation("mnist", "smoke", line.name, name))
-                for name, cell in line.cells.items()
-            },
-        )
-        for line in table.lines
-    )
-    return replace(table, lines=lines)
+def rows_of(root):
+    return Store(root, "mnist", "smoke").rows()
 
 
 def test_markdown_is_a_table(table):

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from .._plugins import explain_missing
-from .bench_data import adopt, pack, unpack
-from .bench_results import report, sweep, table, toys
+from .bench_results import merge, report, sweep, table, toys
 
 if TYPE_CHECKING:
     from ..bench.running.runner import RunResult
@@ -140,7 +139,7 @@ def _titles(suite: str, profile: str) -> dict[str, str]:
     return {name: loaded.methods[name].get("title", "") for name in names}
 
 
-for _command_of in (table, sweep, toys, report, pack, unpack, adopt):
+for _command_of in (table, sweep, toys, report, merge):
     bench.command()(_command_of)
 
 
@@ -171,12 +170,6 @@ def _runner() -> Any:
     except ImportError as error:
         _fail(str(explain_missing(error, "dipedl bench")))
     return runner
-
-
-def _study_runner() -> Any:
-    from ..bench.honest.runner import run_study
-
-    return run_study
 
 
 def _command() -> str:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..bench.results.store import Store
     from ..bench.tables.table import BenchTable, Line
 
-__all__ = ["report", "sweep", "table", "toys"]
+__all__ = ["merge", "report", "sweep", "table", "toys"]
 
 SuiteName = Annotated[str, typer.Argument(help="Name of a suite, such as mnist.")]
 ProfileName = Annotated[
@@ -63,7 +63,7 @@ def table(
     with _explained():
         made = _table(_store(suite, profile, out), trivial)
     if as_json:
-        typer.echo(json.dumps(made.as_json(), indent=1, allow_nan=False))
+        typer.echo(json.dumps(_as_json(made), indent=1, allow_nan=False))
     elif markdown:
         from ..bench.tables.markdown import markdown as as_text
 
@@ -72,6 +72,13 @@ def table(
         from .bench_tables import print_bench_table
 
         print_bench_table(Console(highlight=False), made, intervals=intervals)
+
+
+def _as_json(made: BenchTable) -> dict[str, Any]:
+    from ..bench.tables.crossed.pairs import crossed
+
+    summaries = {"summary": crossed(made).as_json()} if made.crossed else {}
+    return made.as_json() | summaries
 
 
 def sweep(
@@ -119,6 +126,18 @@ def report(
     typer.echo(f"Report: {file}")
 
 
+def merge(
+    files: Annotated[list[Path], typer.Argument(help="rows.jsonl files of other machines.")],
+    out: Out = None,
+) -> None:
+    """Merge rows of another machine into the results of this one."""
+    with _explained():
+        from ..bench.results.merge import merge as merged
+
+        new, present = merged(files, out)
+    typer.echo(f"{new} new rows, {present} were there before.")
+
+
 def toys(out: Out = None) -> None:
     """Run the two toy experiments, vacuity under interpolation and two moons, for the report."""
     with _explained():
@@ -132,7 +151,11 @@ def toys(out: Out = None) -> None:
 
 def _store(suite: str, profile: str | None, out: Path | None) -> Store:
     from ..bench.results.store import Store, default_root, load_rows
+    from ..bench.spec.names import refuse_unknown
+    from ..bench.spec.suite import suite_names
 
+    there = (file.parent.parent.name for file in (out or default_root()).glob("*/*/rows.jsonl"))
+    refuse_unknown("suite", [suite], sorted({*suite_names(), *there}))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a torn line is told once, when the rows are used
         found = sorted({row["profile"] for row in load_rows(suite, profile, out)})

@@ -1,32 +1,27 @@
-"""A crossed suite as one HTML page: measures, a figure of every pair, and all tables."""
+"""The sections of a report on a crossed suite: measures, a figure of every pair, all tables."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
-from ..results.store import Store
 from ..tables.crossed.markdown import (
     KNOWN_TITLES,
     PAIR_TITLES,
     SUMMARY,
     cell_text,
     column_mean,
-    number,
-    selected,
-    verdict,
 )
 from ..tables.crossed.measures import measures
 from ..tables.crossed.pairs import OF_PAIR, Column, Crossed, crossed, summary
+from ..tables.provenance import receipts
 from ..tables.table import bench_table, latest
-from .captions import receipts
 from .crossed_figure import figure_of_pairs
 
-__all__ = ["render_crossed"]
+__all__ = ["SECTIONS", "values"]
 
 _HIGHER = ("auroc", "aupr", "accuracy", "error_auroc")
 
@@ -40,33 +35,32 @@ class Grid:
     rows: tuple[tuple[str, tuple[tuple[str, bool], ...]], ...]
 
 
-def render_crossed(store: Store) -> str:
-    """The page as HTML text, made of the rows of a store.
-
-    Raises
-    ------
-    ValueError
-        If there are no rows.
-    ImportError
-        If matplotlib or jinja2 is missing: ``pip install 'dipedl[report]'``.
-    """
-    rows = latest(store.rows())
-    loaders = [PackageLoader("dipedl.bench.report"), PackageLoader("dipedl.demo.report")]
-    environment = Environment(
-        loader=ChoiceLoader(loaders), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    )
-    environment.filters |= {"verdict": verdict, "number": number, "selected": selected}
-    template = environment.get_template("crossed_report.html.j2")
-    return template.render(_values(crossed(bench_table(rows))) | {"receipts": receipts(rows)})
+#: Sections of the report, and their titles.
+SECTIONS = {
+    "short": "What was asked, and what came out",
+    "lines": "Every line",
+    "methods": "All methods",
+    "protocol": "Protocol",
+    "pairs": "OOD sets",
+    "known": "Known data",
+    "kinds": "Which uncertainty ranks",
+    "parts": "Without one part",
+    "regret": "What the selection chose",
+    "refused": "Refusals",
+    "again": "Get these numbers again",
+}
 
 
-def _values(found: Crossed) -> dict[str, Any]:
+def values(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """What the templates of `SECTIONS` show, from the rows of one crossed suite and one profile."""
+    kept = latest(rows)
+    found = crossed(bench_table(kept))
     main = found.named("bare", "ours", "baseline")
     ablation, candidates = (_with_ours(found, group) for group in ("ablation", "candidate"))
     kinds = [column for column in found.columns if column.name.partition(":")[0] == found.ours]
     return {
         "found": found,
-        "table": found.table,
+        "receipts": receipts(kept),
         "seeds": sorted({seed for line in found.table.lines for seed in line.seeds}),
         "measures": measures(found),
         "figure": figure_of_pairs(found),

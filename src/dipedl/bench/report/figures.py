@@ -54,7 +54,7 @@ def set_legend(suite: str, ood: Sequence[str]) -> list[Entry]:
 
 
 def gamma_panels(lines: Sequence[Line], ood: Sequence[str]) -> Iterator[Panel]:
-    """Brier of known and of foreign rows against gamma; crosses are the paper's."""
+    """Brier of known and of OOD rows against gamma; crosses are the paper's."""
     x = np.array([float(line.name) for line in lines])
     for kind in ("brier_id", "brier_ood"):
         ax = panel_axes()
@@ -92,7 +92,7 @@ def toy_panel(rows: Sequence[Mapping[str, Any]]) -> Panel:
     return _panel("Vacuity against nu", ax, "Vacuity at training points against nu", "toy")
 
 
-_TITLES = {"auroc": "AUROC", "brier_id": "Brier, known classes", "brier_ood": "Brier, foreign sets"}
+_TITLES = {"auroc": "AUROC", "brier_id": "Brier, known classes", "brier_ood": "Brier, OOD sets"}
 
 
 def _curves(ax: Axes, x: np.ndarray, lines: Sequence[Line], kind: str, ood: Sequence[str]) -> None:

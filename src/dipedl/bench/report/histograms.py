@@ -1,4 +1,4 @@
-"""Confidence and vacuity of known and foreign images, as histograms."""
+"""Confidence and vacuity of known and OOD rows, as histograms."""
 
 from __future__ import annotations
 

@@ -1,74 +1,43 @@
-"""The benchmark as one HTML page: every table and figure, derived from what a run has kept."""
+"""The report of a suite: one HTML page with every table and figure, which loads nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 
-from ..pages.captions import suite_words
-from ..pages.facts import suite_facts
-from ..results.parts import Parts
-from ..results.store import Arrays, Store
-from ..spec.entries import Profile
-from ..spec.suite import Suite, load_suite
-from ..studies.ablation import CONFIGURATIONS
-from ..studies.sweeps import ablation_lines, float32_lines, gamma_lines, sigma_lines, stored_parts
-from ..studies.toys import load_toys
-from ..tables.cells import Cell
+from ..results.store import Store
+from ..spec.captions import captions_of
+from ..tables.crossed.markdown import number as three_decimals
+from ..tables.crossed.markdown import selected, verdict
 from ..tables.formatting import (
     difference,
-    differences,
     duration,
     measured,
     metric_title,
     number,
     printed,
-    set_heading,
     set_title,
 )
-from ..tables.table import BenchTable, Line, bench_table, latest, paper_suite
-from ..tables.trivial import stored_trivial_lines
-from .captions import headline, is_higher_better, receipts, trivial_sentences
-from .crossed import render_crossed
-from .figures import gamma_panels, histogram_panels, set_legend, sigma_panels, toy_panel
-from .spectra_section import SpectraSection, shows_spectra, spectra_section
+from . import crossed, one_data_set
 
 __all__ = ["render"]
 
-#: Whose ablation, sweeps and histograms are shown.
-_METHOD = "dip-edl"
-#: One of what a suite has many of.
-_ONE = {"images": "image", "spectra": "spectrum"}
-
-
-@dataclass(frozen=True)
-class View:
-    """A table of the page: titles of columns, and lines in groups."""
-
-    heading: str
-    titles: tuple[str, ...]
-    names: tuple[str, ...]
-    groups: tuple[tuple[str, tuple[Line, ...]], ...]
-    best: Mapping[str, float]
-
-    def is_best(self, line: Line, name: str) -> bool:
-        """Whether a cell is the best of its column, as printed; trivial detectors do not count."""
-        cell = line.cells.get(name)
-        judged = line.cost is not None and cell is not None and name in self.best
-        return bool(judged and cell and round(cell.mean, 4) == self.best[name])
+#: What a section that both kinds of suites have shows of one kind only.
+_ABSENT: dict[str, Any] = {
+    "note": "",
+    "headline": [],
+    "trivial": [],
+    "measures": [],
+    "about": {"profile": ""},
+    "methods": "",
+    "sizes": {},
+}
 
 
 def render(store: Store) -> str:
     """The page as HTML text, made of the rows and arrays of a store; nothing is trained.
-
-    Experiments that were not run, and images or spectra that are not there, are left out, and the
-    page says so.
 
     Parameters
     ----------
@@ -82,8 +51,19 @@ def render(store: Store) -> str:
     ImportError
         If matplotlib or jinja2 is missing: ``pip install 'dipedl[report]'``.
     """
-    if any("classifier" in row for row in store.rows()):
-        return render_crossed(store)
+    rows = store.rows()
+    is_crossed = any("classifier" in row for row in rows)
+    values = _ABSENT | (crossed.values(rows) if is_crossed else one_data_set.values(store))
+    titles = crossed.SECTIONS if is_crossed else one_data_set.sections(values)
+    captions = captions_of(store.suite, "crossed" if is_crossed else "every_suite")
+    sizes = {"rows": captions.rows, **values["sizes"]}
+    values |= {"suite": store.suite, "profile": store.profile, "captions": captions}
+    values |= {"split": captions.split.format(**sizes), "scores": captions.scores.format(**sizes)}
+    template = _environment(store.suite).get_template("report.html.j2")
+    return template.render(values, sections=list(titles.items()))
+
+
+def _environment(suite: str) -> Environment:
     loaders = [PackageLoader("dipedl.bench.report"), PackageLoader("dipedl.demo.report")]
     environment = Environment(
         loader=ChoiceLoader(loaders), autoescape=True, undefined=StrictUndefined, trim_blocks=True
@@ -93,167 +73,12 @@ def render(store: Store) -> str:
         "printed": printed,
         "difference": difference,
         "number": number,
+        "number3": three_decimals,
         "duration": duration,
         "metric": metric_title,
         "title_case": lambda text: text[:1].upper() + text[1:],
-        "set_title": partial(set_title, suite=store.suite),
+        "set_title": partial(set_title, suite=suite),
+        "verdict": verdict,
+        "selected": selected,
     }
-    return environment.get_template("bench_report.html.j2").render(_values(store))
-
-
-def _values(store: Store) -> dict[str, Any]:
-    rows = latest(store.rows())
-    table, no_trivial = _with_trivial(bench_table(rows), store)
-    parts = _parts(store)
-    return {
-        "table": table,
-        "suite": store.suite,
-        "profile": store.profile,
-        "seeds": sorted({row["seed"] for row in rows}),
-        "headline": headline(table),
-        "trivial": trivial_sentences(table),
-        "no_trivial": no_trivial,
-        "views": [_view(table, split) for split in table.columns()],
-        "rule": table.rule,
-        "differences": list(differences(table)),
-        "about": _about(store, table),
-        "entries": set_legend(store.suite, table.ood),
-        "sweeps": _sweeps(parts, table, paper_suite(rows)) if parts else None,
-        "histograms": list(histogram_panels(_runs(store, rows, table))),
-        "toys": _toys(store),
-        "receipts": receipts(rows),
-        "words": suite_words(store.suite),
-        "methods": _methods(store, table),
-        "things": suite_facts(store.suite).rows,
-        "thing": _ONE[suite_facts(store.suite).rows],
-        **_spectra(store, rows),
-    }
-
-
-def _spectra(store: Store, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The section of spectra, where rows are of spectra, or why it is not there."""
-    found: SpectraSection | None = None
-    missing = ""
-    if shows_spectra(rows):
-        try:
-            found = spectra_section(store, rows)
-        except (LookupError, OSError, ImportError, ValueError) as error:
-            missing = str(error.args[0] if isinstance(error, LookupError) else error)
-    return {"spectra": found, "no_spectra": missing}
-
-
-def _with_trivial(table: BenchTable, store: Store) -> tuple[BenchTable, str]:
-    """The table with the trivial detectors, or why there are none."""
-    try:
-        return replace(table, trivial=stored_trivial_lines(store)), ""
-    except (LookupError, OSError, ImportError) as error:
-        return table, str(error.args[0] if isinstance(error, LookupError) else error)
-
-
-def _parts(store: Store) -> list[Parts]:
-    rows = [row for row in latest(store.rows()) if row["method"] == _METHOD]
-    return list(stored_parts(store, _METHOD).values()) if rows else []
-
-
-def _view(table: BenchTable, split: str) -> View:
-    names = (*table.columns()[split], *table.columns(extra=True).get(split, ()))
-    groups = {
-        "Methods of the paper": tuple(line for line in table.lines if line.paper),
-        "References the paper lacks": tuple(line for line in table.lines if not line.paper),
-        "Without any model": table.trivial if split in table.ood else (),
-    }
-    return View(
-        heading=set_heading(table, split),
-        titles=tuple(metric_title(name, classes=table.classes) for name in names),
-        names=names,
-        groups=tuple((title, lines) for title, lines in groups.items() if lines),
-        best={name: _best(name, _cells(table, name)) for name in names},
-    )
-
-
-def _cells(table: BenchTable, name: str) -> list[Cell]:
-    """Cells of a column; rows that were written before a metric was there have none."""
-    return [line.cells[name] for line in table.lines if name in line.cells]
-
-
-def _best(name: str, cells: Sequence[Cell]) -> float:
-    values = [round(cell.mean, 4) for cell in cells]
-    return max(values) if is_higher_better(name) else min(values)
-
-
-def _sweeps(parts: Sequence[Parts], table: BenchTable, suite: str) -> dict[str, Any]:
-    ablated, gamma = ablation_lines(parts, suite), gamma_lines(parts, suite)
-    sigma = sigma_lines(parts, suite)
-    ood = [s for s in table.ood if f"auroc/{s}" in _with_paper(gamma)] or list(table.ood)
-    columns = ["accuracy", "brier_id", *_each(("auroc", "aupr", "brier_ood"), ood)]
-    return {
-        "n": f"{parts[0].n:,.0f}",
-        "seeds": len(parts),
-        "titles": {c.name: c.title for c in CONFIGURATIONS},
-        "ablation": ablated,
-        "columns": columns,
-        "confidence": _each(("auroc_confidence",), ood),
-        "float32": float32_lines(parts, suite),
-        "ranking": _each(("auroc", "aupr"), ood),
-        "gamma": gamma,
-        "gamma_panels": list(gamma_panels(gamma, table.ood)),
-        "briers": ["brier_id", *_each(("brier_ood",), table.ood)],
-        "sigma": sigma,
-        "sigma_panels": list(sigma_panels(sigma, table.ood)),
-    }
-
-
-def _each(kinds: Sequence[str], ood: Sequence[str]) -> list[str]:
-    return [f"{kind}/{split}" for split in ood for kind in kinds]
-
-
-def _with_paper(lines: Sequence[Line]) -> set[str]:
-    return {name for line in lines for name, cell in line.cells.items() if cell.paper}
-
-
-def _runs(
-    store: Store, rows: Sequence[Mapping[str, Any]], table: BenchTable
-) -> dict[str, list[Arrays]]:
-    """Arrays of the paper's methods by title, ours first."""
-    found: dict[str, list[Arrays]] = {}
-    shown = sorted((ln for ln in table.lines if ln.paper), key=lambda ln: ln.name != _METHOD)
-    for line in shown:
-        of_method = [row for row in rows if row["method"] == line.name]
-        found[line.title] = [store.arrays_of(row) for row in of_method]
-    return found
-
-
-def _about(store: Store, table: BenchTable) -> dict[str, Any]:
-    """What the suite's file says about the profile and the methods; nothing for a suite of old."""
-    try:
-        suite = load_suite(store.suite)
-        profile = suite.profile(store.profile)
-    except (ValueError, OSError):
-        return {"profile": "", "methods": []}
-    notes = [(line.title, _note(suite, profile, line.name)) for line in table.lines]
-    return {"profile": profile.title, "methods": [(title, note) for title, note in notes if note]}
-
-
-def _methods(store: Store, table: BenchTable) -> str:
-    """What to write after ``--methods`` to get the same lines."""
-    names = [line.name for line in table.lines]
-    try:
-        every = load_suite(store.suite).method_names(store.profile)
-    except (ValueError, OSError):
-        every = ()
-    return "all" if set(names) == set(every) else ",".join(names)
-
-
-def _note(suite: Suite, profile: Profile, method: str) -> str:
-    said = {**suite.methods.get(method, {}), **profile.methods.get(method, {})}
-    return str(said.get("note", ""))
-
-
-def _toys(store: Store) -> dict[str, Any]:
-    toys = load_toys(Path(store.folder).parent.parent)
-    return {
-        "vacuity": toys.vacuity,
-        "panel": toy_panel(toys.vacuity) if toys.vacuity else None,
-        "moons": toys.moons,
-        "drawing": Markup(toys.drawing),
-    }
+    return environment

@@ -133,14 +133,14 @@ def trends(
         if not labelled:
             continue
         parts = dict(_by_class(sets, labelled[0]))
-        foreign = {titles[s]: (s, slice(None)) for s in group if s not in labelled}
+        unknown = {titles[s]: (s, slice(None)) for s in group if s not in labelled}
         title = titles[labelled[0]]
         panels = [
-            *_trend(f"{title}: S/N", "snr", parts | foreign, looked, vacuity),
+            *_trend(f"{title}: S/N", "snr", parts | unknown, looked, vacuity),
             *_trend(f"{title}: redshift", "redshift", parts, looked, vacuity),
         ]
         if panels:
-            yield Trends(title, tuple(legend_entries([*parts, *foreign])), tuple(panels))
+            yield Trends(title, tuple(legend_entries([*parts, *unknown])), tuple(panels))
 
 
 def _by_class(sets: Arrays, split: str) -> Iterator[tuple[str, tuple[str, Any]]]:
@@ -174,8 +174,8 @@ def _trend(
 def set_counts(
     sets: Arrays, held_out: np.ndarray, titles: Mapping[str, str]
 ) -> Iterator[tuple[str, UnknownCounts]]:
-    """Of the test set with the foreign sets, and of each shifted set, by one threshold."""
-    foreign = {
+    """Of the test set with the OOD sets, and of each shifted set, by one threshold."""
+    unknown = {
         titles[split]: (named["probabilities"], named["uncertainty"])
         for split, named in sets.items()
         if split.startswith(OOD_PREFIX)
@@ -190,7 +190,7 @@ def set_counts(
                     named["uncertainty"],
                     held_out=held_out,
                     false_alarm_rate=FALSE_ALARMS,
-                    foreign=foreign if split == "test" else None,
+                    foreign=unknown if split == "test" else None,
                     class_names=CLASSES,
                 ),
             )

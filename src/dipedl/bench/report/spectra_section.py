@@ -45,7 +45,7 @@ class SpectraSection:
     method, seed : str, int
         Whose answers, by title.
     matrices : tuple of Panel
-        Confusion with "unknown": of the test and the foreign sets, then of each shifted set.
+        Confusion with "unknown": of the test and the OOD sets, then of each shifted set.
     threshold : UnknownCounts
         Of the test set, for its threshold.
     rejection : Trends
@@ -157,7 +157,7 @@ def _data(row: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _order(row: Mapping[str, Any]) -> list[str]:
-    """Known classes first: the test set, then those from elsewhere, then the foreign sets."""
+    """Known classes first: the test set, then those from elsewhere, then the OOD sets."""
     config = _data(row)
     shifted = [f"{SHIFTED_PREFIX}{name}" for name in config.get("shifted", ())]
     return ["test", *shifted, *(f"{OOD_PREFIX}{name}" for name in config["ood"])]

@@ -1,4 +1,4 @@
-"""Rows that another machine has made, taken into the results of this one."""
+"""Rows of another machine, merged into the results of this one."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Any
 from .row_file import RowFile
 from .store import Store, default_root
 
-__all__ = ["adopt"]
+__all__ = ["merge"]
 
 
-def adopt(
+def merge(
     files: Iterable[str | os.PathLike[str]], out: str | os.PathLike[str] | None = None
 ) -> tuple[int, int]:
-    """Append rows to the results; gives how many were new, and how many were there.
+    """Append rows to the results; returns how many were new, and how many were there before.
 
-    Without their arrays, rows are enough for every table, but for no sweep.
+    Rows without their arrays are enough for every table, but for no sweep.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Methods that say one class only: as published, and in a healthy configuration, side by side."""
+"""Methods that predict a single class: as published, and in a healthy configuration beside it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..spec.captions import Collapse, captions_of
 from .cells import Cell
 from .formatting import number
 from .table import Line, bench_table
@@ -16,36 +17,8 @@ __all__ = ["LOST", "CollapseLine", "Regime", "collapse_grid", "collapse_lines", 
 
 #: A class is lost where a classifier finds less than this share of its rows.
 LOST = 0.1
-#: What a reader looks at: whether foreign rows are ranked at all.
+#: What a reader looks at: whether OOD rows are ranked at all.
 _RANKED = "auroc/stars"
-_UNSCALED = (
-    "an MLP on unscaled features: positions of extremes in 0 to 2,999 beside variances of 1e-8 "
-    "drown what tells the classes apart, and the larger class is the cheapest answer"
-)
-_STANDARDISED = "the network that all share, standardised features and a one-cycle schedule"
-_SURVIVES = (
-    "batch normalisation in every branch brings the unscaled features to one scale, which is why "
-    "a network with cross-entropy survives; rare classes still weigh little"
-)
-#: The paper's method -> what is weak in it as published, from its settings and not from these runs.
-_CAUSES = {
-    "EDL": "evidence is a ReLU of the logits: a class whose logit is negative everywhere has no "
-    "gradient and never comes back",
-    "R-EDL": _UNSCALED,
-    "Re-EDL": _UNSCALED,
-    "DAEDL": "768 features for about 607 training quasars: their covariance is singular, and "
-    "jitter alone makes it a density; besides, spectral normalisation on unscaled features",
-    "PostNet": f"{_UNSCALED}; at a learning rate of 5e-5",
-    "MC Dropout": "dropout of one half after every dense layer, on unscaled features",
-    "Deep Ensemble": _SURVIVES,
-    "DIP-EDL": f"{_SURVIVES}; its density is one Gaussian a class on 32 features, measured on the "
-    "rows it was fitted on",
-}
-_CURES = {
-    "EDL": f"exponential evidence, {_STANDARDISED}",
-    "DAEDL": f"shrunk covariances, {_STANDARDISED}",
-    "PostNet": f"a hundred times the learning rate, {_STANDARDISED}",
-}
 
 
 @dataclass(frozen=True)
@@ -102,6 +75,8 @@ class CollapseLine:
         Those of the rows.
     published, healthy : Regime or None
         What it does in either configuration.
+    reason : Collapse or None
+        What is weak in it as published, by its settings, and what cures it.
     """
 
     method: str
@@ -109,6 +84,7 @@ class CollapseLine:
     title: str
     published: Regime | None
     healthy: Regime | None
+    reason: Collapse | None = None
 
     @property
     def collapsed(self) -> bool:
@@ -118,12 +94,12 @@ class CollapseLine:
     @property
     def cause(self) -> str:
         """What is weak in it as published, by its settings; "" if nothing is known."""
-        return _CAUSES.get(self.method, "")
+        return self.reason.cause if self.reason else ""
 
     @property
     def cure(self) -> str:
         """What the healthy configuration does otherwise."""
-        return _CURES.get(self.method, _STANDARDISED)
+        return self.reason.cure if self.reason else ""
 
     @property
     def says(self) -> str:
@@ -154,7 +130,10 @@ def collapse_lines(
     >>> line.title, line.collapsed, line.healthy
     ('EDL', False, None)
     """
+    published, healthy = list(published), list(healthy)
     broken, sound = _lines(published), _lines(healthy)
+    suites = [row["suite"] for row in (*published, *healthy)]
+    reasons = captions_of(suites[0]).collapse if suites else {}
     return tuple(
         CollapseLine(
             method,
@@ -162,6 +141,7 @@ def collapse_lines(
             line.title,
             _regime(broken.get(method)),
             _regime(sound.get(method)),
+            reasons.get(method),
         )
         for method, line in (sound | broken).items()
     )

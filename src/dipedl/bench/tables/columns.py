@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..pages.facts import SuiteFacts
 from ..results.scores import SHIFTED_PREFIX
 from .cells import Cell, cell_over_seeds
 
 __all__ = ["columns", "worst_recalls"]
 
 _KNOWN_EXTRA = ("nll", "ece", "adaptive_ece", "errors_avoided_10")
-_ABROAD_EXTRA = ("aupr_in", "fpr95")
+_OOD_EXTRA = ("aupr_in", "fpr95")
 #: Up to so many classes, the recall of each has a column; of more the worst has.
 _FEW = 4
 _RECALL = "recall_"
 
 
 def columns(
-    facts: SuiteFacts,
+    ood_metrics: Sequence[str],
     ood: Iterable[str],
     shifted: Iterable[str],
     there: Iterable[str],
@@ -30,8 +29,8 @@ def columns(
 
     Parameters
     ----------
-    facts : SuiteFacts
-        Of the suite.
+    ood_metrics : sequence of str
+        Metrics of the main tables of OOD sets.
     ood, shifted : iterable of str
         Names of the OOD sets, and of the labelled sets from elsewhere.
     there : iterable of str
@@ -49,11 +48,13 @@ def columns(
     recalls = sorted((n for n in there if n.startswith(_RECALL) and "/" not in n), key=_class_of)
     by_class = recalls if len(recalls) <= _FEW else ["worst_recall"]
     labelled = ("accuracy", "balanced_accuracy", *by_class, "brier_id")
-    rest = tuple(name for name in _ABROAD_EXTRA if name not in facts.abroad)
-    known, abroad = (_KNOWN_EXTRA, rest) if extra else (labelled, facts.abroad)
-    moved = () if extra else (*labelled, "errors_avoided_10", "ece")
-    found = {"": known} | {s: tuple(f"{name}/{s}" for name in abroad) for s in ood}
-    found |= {f"{SHIFTED_PREFIX}{s}": tuple(f"{name}/{s}" for name in moved) for s in shifted}
+    rest = tuple(name for name in _OOD_EXTRA if name not in ood_metrics)
+    known, unknown = (_KNOWN_EXTRA, rest) if extra else (labelled, ood_metrics)
+    shifted_metrics = () if extra else (*labelled, "errors_avoided_10", "ece")
+    found = {"": known} | {s: tuple(f"{name}/{s}" for name in unknown) for s in ood}
+    found |= {
+        f"{SHIFTED_PREFIX}{s}": tuple(f"{name}/{s}" for name in shifted_metrics) for s in shifted
+    }
     return {split: tuple(n for n in names if n in there) for split, names in found.items()}
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..pages.facts import suite_facts
 from ..results.scores import SHIFTED_PREFIX
+from ..spec.captions import captions_of
 from .cells import Cell
 from .table import BenchTable
 
@@ -28,18 +28,6 @@ __all__ = [
     "set_title",
 ]
 
-_SETS = {
-    "kmnist": "K-MNIST",
-    "omniglot": "Omniglot (as published)",
-    "omniglot_inverted": "Omniglot (inverted)",
-    "cifar100": "CIFAR-100",
-    "svhn": "SVHN",
-    "gtsrb": "GTSRB (third-party 32x32 resize)",
-    "stars": "Stars (semi-real)",
-    "supernovae": "Supernovae (real, noise added)",
-    "real_stars": "Stars (real)",
-    "real": "Real galaxies and quasars",
-}
 _METRICS = {
     "accuracy": "accuracy",
     "balanced_accuracy": "balanced accuracy",
@@ -103,16 +91,16 @@ def metric_list(names: Iterable[str], suite: str = "", classes: Sequence[str] = 
 
 def set_title(name: str, suite: str = "") -> str:
     """Title of a set, that of the known rows for ""; its own name if it has no other."""
-    facts = suite_facts(suite)
+    captions = captions_of(suite)
     if not name:
-        return f"Known {facts.rows}"
+        return f"Known {captions.rows}"
     name = name.removeprefix(SHIFTED_PREFIX)
-    return (facts.titles or {}).get(name) or _SETS.get(name, name)
+    return captions.sets.get(name, name)
 
 
 def set_heading(table: BenchTable, name: str) -> str:
     """Title of a set with what is needed to read its numbers."""
-    title, rows = set_title(name, table.suite), suite_facts(table.suite).rows
+    title, rows = set_title(name, table.suite), captions_of(table.suite).rows
     if not name:
         return f"{title}: {table.n['test']:,} of the test set"
     if name.startswith(SHIFTED_PREFIX):

@@ -6,13 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..pages.facts import data_note, is_ours, suite_facts
 from ..results.paper import published, published_rows, same_method
 from ..results.scores import OOD_PREFIX, SHIFTED_PREFIX
+from ..spec.captions import captions_of, data_note, is_own_data
 from .cells import Cell, cell_over_seeds
 from .columns import columns, worst_recalls
 from .cost import Cost, cost_of, spent
-from .differences import explanation
 
 __all__ = [
     "RULE",
@@ -102,7 +101,7 @@ class BenchTable:
     @property
     def classes(self) -> tuple[str, ...]:
         """Names of the classes by number; empty where none are told."""
-        return suite_facts(self.suite).classes
+        return captions_of(self.suite).classes
 
     @property
     def beside_paper(self) -> bool:
@@ -127,7 +126,8 @@ class BenchTable:
         each labelled set from elsewhere. With `extra` those that the paper does not print.
         """
         there = (name for line in self.lines for name in line.cells)
-        return columns(suite_facts(self.suite), self.ood, self.shifted, there, extra=extra)
+        ood_metrics = captions_of(self.suite).ood_metrics
+        return columns(ood_metrics, self.ood, self.shifted, there, extra=extra)
 
     def unexplained(self) -> list[tuple[Line, str]]:
         """Cells that differ from the paper's and say not why."""
@@ -140,7 +140,7 @@ class BenchTable:
 
     def as_json(self) -> dict[str, Any]:
         """Every cell, as plain values."""
-        whole = {
+        return {
             "suite": self.suite,
             "profile": self.profile,
             "n": dict(self.n),
@@ -150,11 +150,6 @@ class BenchTable:
             "methods": [_line_json(line) for line in self.lines],
             "trivial": [_line_json(line) for line in self.trivial],
         }
-        if self.crossed:
-            from .crossed.pairs import crossed
-
-            whole["summary"] = crossed(self).as_json()
-        return whole
 
 
 def bench_table(rows: Iterable[Mapping[str, Any]]) -> BenchTable:
@@ -223,7 +218,7 @@ def _in_order(row: Mapping[str, Any], sets: Sequence[str]) -> tuple[str, ...]:
 
 def _names_of(suite: str) -> str:
     """The suite out of whose table in the paper the methods of a suite are."""
-    return suite_facts(suite).methods_of or suite
+    return captions_of(suite).methods_of or suite
 
 
 def latest(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -249,15 +244,15 @@ def _key(row: Mapping[str, Any]) -> tuple[str, ...]:
 def paper_suite(rows: Iterable[Mapping[str, Any]]) -> str:
     """The suite whose tables in the paper are of the same data as the rows; "" if none is."""
     row = next(iter(rows))
-    return "" if is_ours(row) else str(row["suite"])
+    return "" if is_own_data(row) else str(row["suite"])
 
 
 def paper_row(suite: str, method: str) -> str | None:
     """The paper's name of a method or of a variant of it, as ``edl-published`` of ``EDL``."""
-    words = method.replace("_", "-").split("-")
-    for length in range(len(words), 0, -1):
+    tokens = method.replace("_", "-").split("-")
+    for length in range(len(tokens), 0, -1):
         for name in published_rows(_names_of(suite)):
-            if same_method("".join(words[:length]), name):
+            if same_method("".join(tokens[:length]), name):
                 return name
     return None
 
@@ -305,7 +300,7 @@ def _cell(rows: Sequence[Mapping[str, Any]], name: str) -> Cell:
         [row["intervals"][name] for row in rows if name in row["intervals"]],
         baseline=rows[-1].get("baselines", {}).get(name),
         paper=published(paper_suite(rows), row).get(name) if row else None,
-        why=explanation(suite, profile, method, name),
+        why=captions_of(suite).why(profile, method, name),
     )
 
 

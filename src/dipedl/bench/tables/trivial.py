@@ -1,7 +1,7 @@
-"""Detectors that look at no shape: what an OOD set gives away for free.
+"""Detectors that look at no shape: how far an OOD set can be told without any model.
 
-A foreign image whose border is not black, or which holds more ink than a digit, is recognised
-without any model. Where these do well, a high AUROC says little about a method.
+An OOD image whose border is not black, or which holds more ink than a digit, is recognised without
+a model. Where these detectors do well, a high AUROC says little about a method.
 """
 
 from __future__ import annotations

@@ -1,0 +1,193 @@
+"""Captions of a suite: what tables, pages and reports call its data, and what they say of it.
+
+Captions are TOML in ``suites/captions``, apart from the suite's own file: no sentence is part of a
+configuration, so that a better sentence changes no hash of a published row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import Any, Literal
+
+from .typed_toml import Frozen, read_tables, validated
+
+__all__ = ["Captions", "Collapse", "Page", "Released", "Section", "captions_of", "data_note"]
+__all__ += ["is_own_data"]
+
+#: Captions that hold for every suite, unless its own say otherwise.
+_BASE = "every_suite"
+#: Stands for every metric of a method that has no sentence of its own.
+_ANY = "*"
+
+
+class Released(Frozen):
+    """A training of the released code: multiplications per image of a network, epochs, members."""
+
+    network: str
+    multiplications: float
+    epochs: int
+    members: int = 1
+
+
+class Collapse(Frozen):
+    """What is weak in a method as published, and what the healthy configuration does instead."""
+
+    cause: str
+    cure: str
+
+
+class Section(Frozen):
+    """A section of a page of results.
+
+    Attributes
+    ----------
+    kind : str
+        What is computed from the rows; "text" for nothing.
+    title, text : str
+        Heading, and prose below it.
+    profiles : tuple of str
+        Whose rows; () for those of the page.
+    columns : tuple of str
+        Metrics of a summary, such as "auroc/kmnist".
+    methods : tuple of str
+        Methods of a summary, in order; () for all.
+    """
+
+    kind: Literal[
+        "text", "summary", "findings", "ablation", "collapse", "time", "shortfalls", "measures"
+    ]
+    title: str
+    text: str = ""
+    profiles: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()
+
+
+class Page(Frozen):
+    """The page of results of a suite: title, introduction, profiles that count, sections."""
+
+    title: str
+    text: str
+    profiles: tuple[str, ...]
+    sections: tuple[Section, ...]
+
+
+class Captions(Frozen):
+    """What tables, pages and reports say of a suite.
+
+    Attributes
+    ----------
+    rows, row : str
+        What one calls its inputs: many, and one with its article.
+    classes : tuple of str
+        Names of the classes by number; empty where tables do not name them.
+    ood_metrics : tuple of str
+        Metrics of the main tables of OOD sets.
+    methods_of : str
+        The suite whose table in the paper names the methods, if that is another one.
+    sets : dict of str to str
+        Titles of OOD sets and of shifted sets.
+    heading, lead : str
+        Title of the report, and the paragraph below it.
+    split, scores : str
+        How rows are split, and how they are scored; they may hold {rows}, {test}, {ood}, {shifted}.
+    trivial, protocol, limit : str
+        What detectors without a model are, how the paper's protocol differs, and a limit.
+    dataset : str
+        The data set of rows that do not name theirs.
+    own_data : dict of str to str
+        Data that the paper has no numbers of: how its name begins, and what tables say of it.
+    paper_rows : dict of str to int
+        Rows of the paper's splits; rows of other sizes are of other data.
+    differences : dict
+        Why a number is not the paper's: profile, method, metric (or "*"), one sentence.
+    released : dict of str to Released
+        The released training of a method of the paper.
+    collapse : dict of str to Collapse
+        Why a method of the paper says one class only.
+    page : Page or None
+        The page of results.
+    """
+
+    rows: str
+    row: str
+    classes: tuple[str, ...] = ()
+    ood_metrics: tuple[str, ...]
+    methods_of: str = ""
+    sets: dict[str, str]
+    heading: str
+    lead: str
+    split: str
+    scores: str
+    trivial: str
+    protocol: str
+    limit: str
+    dataset: str = ""
+    own_data: dict[str, str]
+    paper_rows: dict[str, int] = {}
+    differences: dict[str, dict[str, dict[str, str]]] = {}
+    released: dict[str, Released] = {}
+    collapse: dict[str, Collapse] = {}
+    page: Page | None = None
+
+    def why(self, profile: str, method: str, metric: str) -> str | None:
+        """The sentence that explains a difference from the paper, or None."""
+        found = self.differences.get(profile, {}).get(method, {})
+        return found.get(metric, found.get(_ANY))
+
+
+@cache
+def captions_of(suite: str, otherwise: str = _BASE) -> Captions:
+    """Captions of a suite by its name; those named `otherwise` where it has none of its own.
+
+    Examples
+    --------
+    >>> from dipedl.bench.spec.captions import captions_of
+    >>> captions_of("spectra").classes, captions_of("a suite of your own").rows
+    (('Galaxy', 'Quasar'), 'images')
+    """
+    tables = _tables(suite if _file(suite).is_file() else otherwise)
+    page = tables.pop("page", None)
+    whole = {**_unwrapped(tables), "page": page}
+    return validated(Captions, whole, f"captions of {suite}", "captions")
+
+
+def is_own_data(row: Mapping[str, Any]) -> bool:
+    """Whether a row is of data that the paper has no numbers of, whatever its suite is called."""
+    captions = captions_of(row["suite"])
+    sizes = row.get("n", {})
+    other = any(sizes.get(split, n) != n for split, n in captions.paper_rows.items())
+    return other or _dataset(row).startswith(tuple(captions.own_data))
+
+
+def data_note(row: Mapping[str, Any]) -> str:
+    """A sentence on what the data of a row are, where a reader could take them for others."""
+    notes = captions_of(row["suite"]).own_data.items()
+    return next((note for name, note in notes if _dataset(row).startswith(name)), "")
+
+
+def _dataset(row: Mapping[str, Any]) -> str:
+    found = row.get("config", {}).get("data", {}).get("dataset")
+    return str(found or captions_of(row["suite"]).dataset)
+
+
+def _file(suite: str) -> Traversable:
+    return files(__package__) / "suites" / "captions" / f"{suite}.toml"
+
+
+def _tables(suite: str) -> dict[str, Any]:
+    """Tables of a suite on top of those that it extends: another suite's, or every suite's."""
+    own = read_tables(_file(suite).read_text(encoding="utf-8"), f"captions of {suite}")
+    base = own.pop("extends", None if suite == _BASE else _BASE)
+    below = {} if base is None else {**_tables(base), "page": None}
+    return {**below, **own, "sets": {**below.get("sets", {}), **own.get("sets", {})}}
+
+
+def _unwrapped(value: Any) -> Any:
+    """Sentences without the line breaks of their file."""
+    if isinstance(value, dict):
+        return {key: _unwrapped(item) for key, item in value.items()}
+    return " ".join(value.split()) if isinstance(value, str) else value

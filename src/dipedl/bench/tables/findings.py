@@ -1,0 +1,178 @@
+"""What the rows show of our default, and where it falls short: computed sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ..results.scores import SHIFTED_PREFIX
+from ..spec.captions import captions_of
+from .cells import Cell
+from .formatting import measured, number, set_title
+from .table import BenchTable, Line
+
+__all__ = [
+    "DEFAULT",
+    "PAPER",
+    "findings",
+    "ranked_above",
+    "share_interval",
+    "shortfalls",
+    "with_number",
+]
+
+#: The default settings of DIPClassifier, and the paper's own.
+DEFAULT, PAPER = "dip-edl-default", "dip-edl"
+#: Most methods that a sentence names.
+_NAMED = 3
+
+
+def findings(table: BenchTable) -> list[str]:
+    """What the default does against all others, a sentence or two for each set; for one profile."""
+    line = _line(table, DEFAULT)
+    if line is None:
+        return []
+    said = [_ranked(table, line, ood) for ood in table.ood if f"auroc/{ood}" in line.cells]
+    said.append(_known(table, line))
+    return [*said, *(_moved(table, line, name) for name in table.shifted)]
+
+
+def shortfalls(table: BenchTable) -> list[str]:
+    """Where the default misses what it was meant to reach, with the numbers; for one profile."""
+    line = _line(table, DEFAULT)
+    if line is None:
+        return []
+    return [*_below(table, line), *_beyond(table, line), *_lower(table, line)]
+
+
+def share_interval(cell: Cell | None) -> str:
+    """A cell with its interval over the rows of the set, as ``0.93 (0.88 to 0.96)``."""
+    if cell is None:
+        return ""
+    if cell.over_images is None:
+        return f"{cell.mean:.3f}"
+    low, high = cell.over_images
+    return f"{cell.mean:.3f} ({low:.3f} to {high:.3f})"
+
+
+def ranked_above(table: BenchTable, line: Line, name: str) -> list[Line]:
+    """Lines whose cell of a metric is higher, as printed, the highest first."""
+    ours = round(line.cells[name].mean, 4)
+    above = [
+        other
+        for other in table.lines
+        if other.name != line.name
+        and name in other.cells
+        and round(other.cells[name].mean, 4) > ours
+    ]
+    return sorted(above, key=lambda other: -other.cells[name].mean)
+
+
+def with_number(line: Line, name: str) -> str:
+    """Title of a line and its number, as ``EDL (0.9500)``."""
+    return f"{line.title} ({number(line.cells[name].mean)})"
+
+
+def _line(table: BenchTable, name: str) -> Line | None:
+    return next((line for line in table.lines if line.name == name), None)
+
+
+def _ranked(table: BenchTable, line: Line, ood: str) -> str:
+    name, title = f"auroc/{ood}", set_title(ood, table.suite)
+    ours = line.cells[name]
+    said = f"{title}: {line.title} has an AUROC of {measured(ours, mark=False)}"
+    preset = _line(table, PAPER)
+    if preset is not None and name in preset.cells:
+        said += f"; the paper's preset ({preset.title}): {measured(preset.cells[name], mark=False)}"
+    above = ranked_above(table, line, name)
+    single = [with_number(other, name) for other in above if _passes(other) == 1]
+    several = [with_number(other, name) for other in above if _passes(other) > 1]
+    said += (
+        f". Of the methods with a single pass these are above: {_first(single)}."
+        if single
+        else ". No other method with a single pass ranks it better."
+    )
+    return said + (f" With several passes: {_first(several)}." if several else "")
+
+
+def _known(table: BenchTable, line: Line) -> str:
+    name = "brier_id"
+    ours, best = line.cells[name], _best_brier(table)
+    said = (
+        f"{set_title('', table.suite)}: {line.title} has an accuracy of "
+        f"{measured(line.cells['accuracy'], mark=False)} and a Brier score of "
+        f"{measured(ours, mark=False)}"
+    )
+    if best.name == line.name:
+        return f"{said}, the best of all."
+    said += f"; the best Brier is {measured(best.cells[name], mark=False)} ({best.title})"
+    if len(ours.values) < 2:
+        return f"{said}; a single seed has no standard deviation to compare them by."
+    within = "within" if _within(ours, best.cells[name]) else "not within"
+    return f"{said}: {within} one standard deviation of it."
+
+
+def _moved(table: BenchTable, line: Line, name: str) -> str:
+    cells, n = line.cells, table.n[f"{SHIFTED_PREFIX}{name}"]
+    said = (
+        f"{set_title(name, table.suite)} ({n:,}): {line.title} has a balanced accuracy of "
+        f"{share_interval(cells.get(f'balanced_accuracy/{name}'))}"
+    )
+    avoided = cells.get(f"errors_avoided_10/{name}")
+    if avoided is not None:
+        said += (
+            "; leaving the least trusted tenth unanswered avoids a share of "
+            f"{share_interval(avoided)} of its errors"
+        )
+    return f"{said}. In brackets 95 % over the {captions_of(table.suite).rows}."
+
+
+def _below(table: BenchTable, line: Line) -> Iterator[str]:
+    for ood in table.ood:
+        name = f"auroc/{ood}"
+        above = [other for other in ranked_above(table, line, name) if _passes(other) == 1]
+        if above:
+            gap = max(other.cells[name].mean for other in above) - line.cells[name].mean
+            yield (
+                f"{table.profile}, {set_title(ood, table.suite)}: the default is not the best "
+                f"method with a single pass; {len(above)} rank better, by up to {number(gap)}."
+            )
+
+
+def _beyond(table: BenchTable, line: Line) -> Iterator[str]:
+    best = _best_brier(table)
+    ours, theirs = line.cells["brier_id"], best.cells["brier_id"]
+    if not _within(ours, theirs):
+        spread = f", whose standard deviation is {number(theirs.sd)}" if theirs.sd else ""
+        yield (
+            f"{table.profile}: the default's Brier is {number(ours.mean - theirs.mean)} above that "
+            f"of {best.title}{spread}."
+        )
+
+
+def _lower(table: BenchTable, line: Line) -> Iterator[str]:
+    for name in table.shifted:
+        there = line.cells.get(f"balanced_accuracy/{name}")
+        here = line.cells.get("balanced_accuracy")
+        if there is not None and here is not None and there.mean < here.mean:
+            yield (
+                f"{table.profile}, {set_title(name, table.suite)}: the default's balanced accuracy "
+                f"is {number(there.mean)}, that on the test set {number(here.mean)}."
+            )
+
+
+def _best_brier(table: BenchTable) -> Line:
+    return min(table.lines, key=lambda line: line.cells["brier_id"].mean)
+
+
+def _within(ours: Cell, best: Cell) -> bool:
+    return ours.mean - best.mean <= best.sd
+
+
+def _passes(line: Line) -> int:
+    return 1 if line.cost is None else line.cost.forward_passes
+
+
+def _first(named: Sequence[str]) -> str:
+    """At most three, and how many more."""
+    more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+    return ", ".join(named[:_NAMED]) + more

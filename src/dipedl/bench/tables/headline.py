@@ -1,0 +1,107 @@
+"""What a table shows, in a few computed sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from .cells import Cell
+from .findings import findings, ranked_above, with_number
+from .formatting import duration, measured, metric_list, number, printed, set_title
+from .table import BenchTable, Line
+
+__all__ = ["HIGHER", "headline", "is_higher_better", "met", "trivial_sentences"]
+
+#: Metrics of which more is better, and `recall` of any class; of all others less is.
+HIGHER = (
+    "accuracy",
+    "balanced_accuracy",
+    "worst_recall",
+    "errors_avoided_10",
+    "auroc",
+    "aupr",
+    "aupr_in",
+    "auroc_confidence",
+)
+_METHOD = "dip-edl"
+
+
+def headline(table: BenchTable) -> list[str]:
+    """What happened, in a few sentences; empty if no density-informed method was run.
+
+    Beside the paper it is about DIP-EDL, without the paper's numbers about our default.
+    """
+    if not table.beside_paper and (found := findings(table)):
+        return found
+    line = next((line for line in table.lines if line.name == _METHOD), None)
+    return [] if line is None else list(_about(line, table))
+
+
+def _about(line: Line, table: BenchTable) -> Iterator[str]:
+    seeds = f"{len(line.seeds)} seed" + "s" * (len(line.seeds) != 1)
+    accuracy, brier = line.cells["accuracy"], line.cells["brier_id"]
+    yield (
+        f"Over {seeds} {line.title} reaches an accuracy of {measured(accuracy, mark=False)}"
+        f"{_beside(accuracy)} and a Brier score of {measured(brier, mark=False)}{_beside(brier)}."
+    )
+    yield from _met(line)
+    if line.cost is not None:
+        took = duration(line.cost.train_seconds)
+        yield f"One seed trains in {took}, classifier and density together."
+    yield from _better_ranked(line, table)
+
+
+def _beside(cell: Cell) -> str:
+    return f" (paper: {printed(cell)})" if cell.paper else ""
+
+
+def _met(line: Line) -> Iterator[str]:
+    cells = {name: cell for name, cell in line.cells.items() if cell.paper}
+    missed = [name for name, cell in cells.items() if not met(name, cell)]
+    if cells and not missed:
+        yield f"It meets or beats the paper's DIP-EDL in all {len(cells)} columns."
+    elif cells:
+        yield (
+            f"It meets or beats the paper's DIP-EDL in {len(cells) - len(missed)} of {len(cells)} "
+            f"columns; it falls short here: {metric_list(missed)}."
+        )
+
+
+def met(name: str, cell: Cell) -> bool:
+    """Whether a cell is as good as the paper's, at the paper's number of decimals."""
+    if cell.paper is None:
+        raise ValueError("cell must hold the paper's number to be compared with")
+    ours = round(cell.mean, cell.paper.decimals)
+    return ours >= cell.paper.mean if is_higher_better(name) else ours <= cell.paper.mean
+
+
+def is_higher_better(name: str) -> bool:
+    """Direction of a metric such as ``auroc/kmnist``."""
+    kind = name.partition("/")[0]
+    return kind in HIGHER or kind.startswith("recall_")
+
+
+def _better_ranked(line: Line, table: BenchTable) -> Iterator[str]:
+    """How many methods rank a set better, and the best of them, for each such set."""
+    for ood in table.ood:
+        name = f"auroc/{ood}"
+        above = ranked_above(table, line, name)
+        if above:
+            ours, best = number(line.cells[name].mean), with_number(above[0], name)
+            yield (
+                f"On {set_title(ood, table.suite)} its AUROC of {ours} is below that of "
+                f"{len(above)} other methods; the best is {best}."
+            )
+
+
+def trivial_sentences(table: BenchTable) -> list[str]:
+    """What the best detector without a model reaches on each set."""
+    if not table.trivial:
+        return []
+    return [_best_trivial(table.trivial, ood, table.suite) for ood in table.ood]
+
+
+def _best_trivial(lines: Sequence[Line], ood: str, suite: str) -> str:
+    name = f"auroc/{ood}"
+    best = max(lines, key=lambda line: line.cells[name].mean)
+    value = best.cells[name].mean
+    return f"{set_title(ood, suite)}: “{best.title}” has an AUROC of {number(value)}."

@@ -1,0 +1,47 @@
+"""Where rows come from: machines, versions, commits, times; and which rows are missing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..spec.suite import load_suite
+from .table import BenchTable
+
+__all__ = ["machines", "not_yet_run", "receipts"]
+
+
+def machines(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Processors and GPUs that made the rows."""
+    return "; ".join(sorted({_machine(row) for row in rows}))
+
+
+def not_yet_run(table: BenchTable) -> str:
+    """Methods, and default seeds, that have no rows yet, as a sentence; "" if none."""
+    suite = load_suite(table.suite)
+    setting = suite.profile(table.profile)
+    found = {line.name: set(line.seeds) for line in table.lines}
+    left: dict[str, list[str]] = {}
+    for name in suite.method_names(table.profile):
+        entry = {**suite.methods[name], **setting.methods.get(name, {})}
+        wanted = entry.get("seeds") or setting.seeds or suite.seeds
+        seeds = ", ".join(str(seed) for seed in wanted if seed not in found.get(name, set()))
+        left.setdefault(seeds, []).append(str(entry["title"]))
+    said = [f"{', '.join(titles)} (seeds {seeds})" for seeds, titles in left.items() if seeds]
+    return f"Not yet run: {'; '.join(said)}." if said else ""
+
+
+def _machine(row: Mapping[str, Any]) -> str:
+    gpus = {part["gpu"] for part in (row["own"], *row["parts"].values()) if "gpu" in part}
+    return " and ".join([*sorted(gpus), str(row["device"])])
+
+
+def receipts(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """What the numbers depend on: everything that occurs in the rows, once."""
+    versions = {f"{name} {v}" for row in rows for name, v in row["versions"].items()}
+    return {
+        "Versions": sorted(versions),
+        "Machine": sorted({str(row["device"]) for row in rows}),
+        "Commit": sorted({str(row["commit"]) for row in rows if row["commit"]}),
+        "From, to": [min(row["time"] for row in rows), max(row["time"] for row in rows)],
+    }

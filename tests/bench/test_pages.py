@@ -1,0 +1,123 @@
+"""Pages of results: what the rows say, computed, for every suite by one maker."""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pydantic")
+
+from dipedl.bench import suite_names
+from dipedl.bench.pages.page import page_of
+from dipedl.bench.results.synthetic import write_synthetic_store
+from dipedl.bench.spec.captions import Captions, captions_of
+
+ROOT = Path(__file__).parent.parent.parent
+SPECTRA = {"suite": "spectra", "ood": ["stars", "supernovae", "real_stars"], "shifted": ["real"]}
+SPECTRA |= {"classes": 2, "n_resamples": 0}
+CIFAR10 = {"suite": "cifar10", "profile": "cpu", "seeds": [10], "ood": ["cifar100", "gtsrb"]}
+PUBLISHED = [name for name in suite_names() if captions_of(name).page is not None]
+
+
+@pytest.fixture(scope="module")
+def script():
+    spec = importlib.util.spec_from_file_location("publish", ROOT / "benchmarks" / "publish.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def spectra(root, profile="scarce", methods=("dip-edl", "dip-edl-default", "edl", "max-softmax")):
+    return write_synthetic_store(root, profile=profile, methods=methods, **SPECTRA)
+
+
+@pytest.mark.parametrize("suite", PUBLISHED)
+def test_the_page_in_docs_is_what_the_rows_say(suite):
+    page = (ROOT / "docs" / f"results-{suite}.md").read_text(encoding="utf-8")
+    stale = f"run: python benchmarks/publish.py {suite}"
+    assert page_of(suite, ROOT / "results" / "bench") == page, stale
+    assert len(page.split()) < 1500
+
+
+def test_suites_with_a_page():
+    assert PUBLISHED == ["cifar10", "defaults", "mnist", "spectra"]
+    assert "lamost" not in PUBLISHED  # its page would be that of the suite it extends
+    with pytest.raises(ValueError, match=r"'lamost' must have a table \[page\]"):
+        page_of("lamost", ROOT)
+
+
+def test_an_empty_folder_makes_a_page_that_says_so(tmp_path):
+    page = page_of("spectra", tmp_path)
+    assert "Profiles that are not yet run: scarce, cpu, published." in page
+    assert "Semi-real" in page and "## Receipts" not in page and "| method |" not in page
+
+
+def test_what_is_there_and_what_is_not(tmp_path):
+    spectra(tmp_path)
+    page = page_of("spectra", tmp_path)
+    assert "not yet run: cpu, published." in page and "## Receipts" in page
+    assert "| EDL | 2 |" in page and "recall of Quasar" in page
+    (left,) = (line for line in page.splitlines() if line.startswith("Not yet run: "))
+    assert "PostNet" in left.partition("(seeds 10, 20, 30, 40)")[0]
+    assert "EDL" in left.partition("(seeds 30, 40)")[0]
+    assert "The collapse" not in page
+    spectra(tmp_path, "published", ("edl", "dip-edl"))
+    assert "As published, 0 of 2 methods lose a class in some seed; in the healthy" in (
+        page_of("spectra", tmp_path)
+    )
+    assert "(0.7" not in page.partition("## Findings")[0]  # no number of the paper beside ours
+
+
+def test_numbers_of_the_paper_stand_in_brackets(tmp_path):
+    write_synthetic_store(tmp_path, methods=["dip-edl", "edl", "max-softmax"], **CIFAR10)
+    page = page_of("cifar10", tmp_path)
+    assert "(0.9002)" in page and "142.8" in page.partition("Time to a result")[2]
+    (left,) = (line for line in page.splitlines() if line.startswith("Not yet run: "))
+    assert "; Deep Ensemble (seeds 10)." in left or "Deep Ensemble (seeds 10)" in left
+    assert "DIP-EDL" in left.partition("(seeds 20)")[0]
+    assert ", EDL" not in left  # EDL has seed 10 only
+
+
+def test_published_rows_and_diagnoses_make_the_page(script, tmp_path):
+    store = spectra(tmp_path / "run", "published", ("edl", "dip-edl"))
+    last = store.rows()[-1]
+    store.append({**last, "metrics": {**last["metrics"], "recall_1": 0.0}, "config_hash": "new"})
+    root = tmp_path / "published"
+    found = script.publish([tmp_path / "run", tmp_path / "none"], "spectra", root)
+    assert found == {"scarce": 0, "cpu": 0, "published": 3}
+    target = root / "spectra" / "published"
+    diagnosed = json.loads((target / "diagnosis.json").read_text())
+    assert diagnosed.keys() == {"edl", "dip-edl"}
+    dead = {name: {"10": {"silent_classes": 2}} for name in diagnosed}
+    (target / "diagnosis.json").write_text(json.dumps(dead))
+    assert "by seed: EDL 2" in page_of("spectra", root)
+    # rows of a run whose arrays are gone: the diagnosis stays
+    for file in store.folder.rglob("*.npz"):
+        file.unlink()
+    script.publish([tmp_path / "run"], "spectra", root)
+    assert json.loads((target / "diagnosis.json").read_text()) == dead
+
+
+def test_sweeps_are_published_and_shown(script, tmp_path, monkeypatch):
+    monkeypatch.setattr(script, "keep_trivial", lambda *_: None)  # needs the images
+    write_synthetic_store(tmp_path / "run", profile="cpu")
+    assert script.publish([tmp_path / "run"], "mnist", tmp_path / "to")["cpu"] == 6
+    kept = json.loads((tmp_path / "to/mnist/cpu/sweeps.json").read_text())
+    assert kept["seeds"] == [10, 20] and set(kept["sweeps"]) == set(script.MAKERS)
+    page = page_of("mnist", tmp_path / "to")
+    assert "| 3: n × density × classifier |" in page and "(0.5138)" in page
+
+
+@pytest.mark.parametrize("suite", [*suite_names(), "one of your own"])
+def test_captions_are_whole_sentences(suite):
+    captions = captions_of(suite)
+    assert isinstance(captions, Captions) and "\n" not in captions.protocol + captions.limit
+    captions.split.format(test=1, ood="", shifted="", rows="")
+    captions.scores.format(rows="", test=1, ood="", shifted="")
+
+
+def test_a_suite_that_extends_another_has_its_captions_but_not_its_page():
+    lamost, spectra_ = captions_of("lamost"), captions_of("spectra")
+    assert lamost.classes == spectra_.classes and lamost.collapse == spectra_.collapse
+    assert lamost.limit != spectra_.limit and lamost.page is None
