@@ -12,11 +12,10 @@ pytest.importorskip("pydantic")
 from tiny_suite import TINY
 
 from dipedl.bench import Store
-from dipedl.bench.run import runner
-from dipedl.bench.run.clock import Clock
-from dipedl.bench.run.process import Outcome
-from dipedl.bench.run.runner import _Run
-from dipedl.bench.run.worker import _kind, _message, train_part
+from dipedl.bench.running import runner
+from dipedl.bench.running.process import Outcome
+from dipedl.bench.running.work import PartStep, Place
+from dipedl.bench.running.worker import _kind, _message, train_part
 from dipedl.bench.spec.plan import plan
 from dipedl.bench.spec.suite import parse_suite
 from dipedl.nn import TrainingPaused
@@ -27,8 +26,7 @@ def job_of(root):
     suite = parse_suite(TINY, "tiny.toml")
     (edl,) = plan(suite, "smoke", ["edl"], "tiny.toml")
     store = Store(root, "tiny", "smoke")
-    made = _Run(suite, "smoke", store, Clock(store, None), None, print)._job(edl, 1)
-    return made, store, edl
+    return PartStep(Place(store, None), edl, 1).job(None), store, edl
 
 
 def test_a_paused_training_goes_on_and_ends_with_the_same_answers(tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ from sklearn.frozen import FrozenEstimator
 
 from dipedl import DIPClassifier
 from dipedl.baselines import DDU, Energy, MaxSoftmax
-from dipedl.bench.run.cached import CachedClassifier, CachedDensity, RowNumbers, stacked
+from dipedl.bench.running.cached import CachedClassifier, CachedDensity, RowNumbers, stacked
 from dipedl.bench.spec.build import accepts, build, class_of
 from dipedl.density import GDADensity
 from dipedl.evidence import ZScore

@@ -20,10 +20,10 @@ from dipedl.bench.data.colour_digits import load_colour_digits
 from dipedl.bench.data.splits import make_splits
 from dipedl.bench.results.merge import merge
 from dipedl.bench.results.synthetic import write_synthetic_store
-from dipedl.bench.run.clock import Clock
-from dipedl.bench.run.runner import _in_order, _Run
-from dipedl.bench.run.weights import restored, weights_of
-from dipedl.bench.run.worker import train_part
+from dipedl.bench.running.todo import Plan
+from dipedl.bench.running.weights import restored, weights_of
+from dipedl.bench.running.work import PartStep, Place
+from dipedl.bench.running.worker import train_part
 from dipedl.bench.spec.plan import plan, trained_parts
 from dipedl.bench.spec.stand_in import first_there
 from dipedl.bench.spec.suite import parse_suite
@@ -94,17 +94,18 @@ def test_a_row_says_which_set_was_looked_at():
     assert svhn.digest != gtsrb.digest
 
 
-def test_seeds_are_those_asked_for_or_of_the_method_or_the_profile():
+def test_seeds_are_those_asked_for_or_of_the_method_or_the_profile(tmp_path):
     suite = parse_suite(METHODS, "tiny.toml")
-    methods = plan(suite, "smoke", ["edl", "mc-dropout"], "tiny.toml")
-    profile = suite.profile("smoke")
 
-    def pairs(seeds, profile=profile):
-        return [(m.name, s) for m, s in _in_order(methods, suite, profile, seeds)]
+    def pairs(seeds, suite=suite):
+        planned = Plan(suite, "smoke", "tiny.toml", Place(Store(tmp_path, "t", "p"), None), seeds)
+        works = planned.works(["edl", "mc-dropout"], None, None, print)
+        return [(work.method.name, work.seed) for work in works]
 
     assert pairs(None) == [("edl", 1), ("edl", 2), ("mc-dropout", 7)]
-    assert pairs([5]) == [("edl", 5), ("mc-dropout", 5)]
-    of_profile = profile.model_copy(update={"seeds": (3,)})
+    assert pairs((5,)) == [("edl", 5), ("mc-dropout", 5)]
+    profile = suite.profile("smoke").model_copy(update={"seeds": (3,)})
+    of_profile = suite.model_copy(update={"profiles": {"smoke": profile}})
     assert pairs(None, of_profile) == [("edl", 3), ("mc-dropout", 7)]
 
 
@@ -166,12 +167,12 @@ def shared(tmp_path_factory):
     """Arrays of methods that need the trained network itself, and that network with its rows."""
     suite = parse_suite(METHODS, "tiny.toml")
     store = Store(tmp_path_factory.mktemp("shared"), "tiny", "smoke")
-    run = _Run(suite, "smoke", store, Clock(store, None), None, print)
+    place = Place(store, None)
     found = {}
     for method in plan(suite, "smoke", ["layers", "mc-dropout", "module"], "tiny.toml"):
         for part in trained_parts(method):
             if not store.has_arrays(part.name, part.digest, 1):
-                train_part(run._job(part, 1))
+                train_part(PartStep(place, part, 1).job(None))
         found[method.name] = store.load(method.name, method.digest, 1)
     net = method.below["classifier"]
     splits = make_splits(net.config["data"], 1)

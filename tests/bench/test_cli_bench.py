@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from dipedl.bench import load_rows
 from dipedl.bench.results.synthetic import write_synthetic_store
-from dipedl.bench.run import runner as bench_runner
-from dipedl.bench.run.runner import RunResult, StoppedError
+from dipedl.bench.running import runner as bench_runner
+from dipedl.bench.running.runner import RunResult, StoppedError
 from dipedl.cli.app import app
 from dipedl.cli.bench import _seeds
 

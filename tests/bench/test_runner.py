@@ -16,8 +16,8 @@ from tiny_suite import TINY
 from dipedl.bench import load_arrays, load_rows, run
 from dipedl.bench.data.splits import make_splits
 from dipedl.bench.results.store import Store
-from dipedl.bench.run.clock import Clock, duration, seldom
-from dipedl.bench.run.runner import StoppedError, rescore
+from dipedl.bench.running.clock import Clock, duration, seldom
+from dipedl.bench.running.runner import StoppedError, rescore
 from dipedl.bench.spec.plan import plan
 from dipedl.bench.spec.suite import parse_suite
 from dipedl.datasets import load_mini_mnist
@@ -221,7 +221,7 @@ def test_a_process_that_is_killed_is_reported_with_a_remedy(tmp_path):
     def kill_the_worker():
         while not (children := multiprocessing.active_children()):
             time.sleep(0.01)
-        time.sleep(0.3)
+        time.sleep(0.1)
         os.kill(children[0].pid, signal.SIGKILL)
 
     killer = threading.Thread(target=kill_the_worker)
@@ -256,7 +256,7 @@ def test_a_run_killed_again_and_again_loses_nothing_and_runs_nothing_twice(tmp_p
         )
         wait_for(lambda n=count: len(receipts(out)) >= n)
         kill(process)
-        time.sleep(0.2)
+        time.sleep(0.1)
         now = receipts(out)
         assert kept.items() <= now.items()  # what was finished is as it was
         kept = now
@@ -275,10 +275,10 @@ def test_a_killed_training_goes_on_and_ends_with_the_same_bits(tmp_path):
     process = subprocess.Popen(command(path, out, *options), stderr=subprocess.DEVNULL)
     wait_for(state)
     kill(process)
-    time.sleep(0.5)
+    time.sleep(0.2)
     (file,) = state()  # so it was not finished
     stamp = file.stat().st_mtime_ns
-    time.sleep(0.3)
+    time.sleep(0.1)
     assert file.stat().st_mtime_ns == stamp  # and its worker has died with it
     assert not run(path, out=out, methods=["edl"], seeds=[1]).failed
     assert not state()

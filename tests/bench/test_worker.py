@@ -13,9 +13,8 @@ from dipedl import DIPClassifier
 from dipedl.baselines import EDL
 from dipedl.bench import Store
 from dipedl.bench.data.splits import make_splits
-from dipedl.bench.run.clock import Clock
-from dipedl.bench.run.runner import _Run
-from dipedl.bench.run.worker import train_part
+from dipedl.bench.running.work import PartStep, Place
+from dipedl.bench.running.worker import train_part
 from dipedl.bench.spec.plan import plan, trained_parts
 from dipedl.bench.spec.suite import parse_suite
 from dipedl.density import GDADensity
@@ -49,13 +48,13 @@ def trained(tmp_path_factory):
     suite = parse_suite(TINY + LOGITS, "tiny.toml")
     methods = plan(suite, "smoke", ["dip-edl-features", "dip-edl-logits", "edl"], "tiny.toml")
     store = Store(root, "tiny", "smoke")
-    run = _Run(suite, "smoke", store, Clock(store, None), None, print)
+    place = Place(store, None)
     arrays, said = {}, []
     for method in methods:
         for part in trained_parts(method):
-            if not run.store.has_arrays(part.name, part.digest, SEED):
-                train_part(run._job(part, SEED), said.append)
-            found = run.store.load(part.name, part.digest, SEED)
+            if not store.has_arrays(part.name, part.digest, SEED):
+                train_part(PartStep(place, part, SEED).job(None), said.append)
+            found = store.load(part.name, part.digest, SEED)
             arrays[method.name, part.role] = found
     return make_splits(methods[0].config["data"], SEED), arrays, said
 

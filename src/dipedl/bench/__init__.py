@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .results.store import Store, load_arrays, load_rows
-    from .run.runner import RunResult, run
+    from .running.runner import RunResult, run
     from .spec.suite import Suite, load_suite, suite_names
 
 __all__ = [
@@ -26,8 +26,8 @@ __all__ = [
 ]
 
 _HOME = {
-    "RunResult": "run.runner",
-    "run": "run.runner",
+    "RunResult": "running.runner",
+    "run": "running.runner",
     "Store": "results.store",
     "load_arrays": "results.store",
     "load_rows": "results.store",

@@ -14,7 +14,7 @@ from .._plugins import explain_missing
 from .bench_results import merge, report, sweep, table, toys
 
 if TYPE_CHECKING:
-    from ..bench.run.runner import RunResult
+    from ..bench.running.runner import RunResult
 
 __all__ = ["bench"]
 
@@ -166,16 +166,10 @@ class _Progress:
 
 def _runner() -> Any:
     try:
-        from ..bench.run import runner
+        from ..bench.running import runner
     except ImportError as error:
         _fail(str(explain_missing(error, "dipedl bench")))
     return runner
-
-
-def _study_runner() -> Any:
-    from ..bench.honest.runner import run_study
-
-    return run_study
 
 
 def _command() -> str:

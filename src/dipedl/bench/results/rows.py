@@ -1,6 +1,6 @@
 """A row: what one method did with one seed, what it cost, and the receipt.
 
-Rows of a crossed suite, see `dipedl.bench.run.cells.rows`, say "dataset" and "classifier" too.
+Rows of a crossed suite, see `dipedl.bench.running.cells.rows`, say "dataset" and "classifier" too.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from sklearn.pipeline import make_pipeline
@@ -69,13 +70,13 @@ class Cell:
         """Arguments of the classifier."""
         return self.entry.arguments
 
-    @property
+    @cached_property
     def config(self) -> Table:
         """Everything the trained classifier depends on but the seed."""
         made = unfitted(self.entry, self.where)
         return {"format": _FORMAT, "data": self.data, "classifier": plain(described(made))}
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """Hash of the config."""
         return config_hash(self.config)
@@ -122,8 +123,12 @@ class CellMethod:
         """Everything a row depends on but the seed."""
         entry = self.entry
         chosen = {"answers": entry.answers, "calibrate": entry.calibrate, "kind": kind}
-        settings = plain(described(self.made()))
-        return {**cell.config, "method": settings | chosen | {"preset": entry.preset}}
+        return {**cell.config, "method": self.settings | chosen | {"preset": entry.preset}}
+
+    @cached_property
+    def settings(self) -> Table:
+        """Class and all settings, plain."""
+        return dict(plain(described(self.made())))
 
     def digests(self, cell: Cell) -> dict[str, str]:
         """Hash of the config of each row, by its name."""

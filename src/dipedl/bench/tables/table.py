@@ -181,13 +181,14 @@ def bench_table(rows: Iterable[Mapping[str, Any]]) -> BenchTable:
     >>> [(line.title, line.paper, line.seeds) for line in table.lines]
     [('EDL', 'EDL', (10, 20)), ('DIP-EDL', 'DIP-EDL', (10, 20)), ('MAX-SOFTMAX', None, (10, 20))]
     """
-    kept = latest(rows)
-    kinds = sorted({(row["suite"], row["profile"]) for row in kept})
+    rows = list(rows)
+    kinds = sorted({(row["suite"], row["profile"]) for row in rows})
     if len(kinds) != 1:
         raise ValueError(
             f"rows must be of one suite and one profile, got {kinds or 'none'}; "
             "name the profile, or run the suite first"
         )
+    kept = latest(rows)
     methods: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
     for row in kept:
         methods.setdefault(_key(row), []).append(row)

@@ -1,7 +1,7 @@
 """A classifier that is fitted once on the same rows and predicts once for the same inputs.
 
-Not `joblib.Memory`: that pickles every result to disk, and does not tell what a result that it found
-would have cost; here methods share the fitted objects themselves, and each is charged in full.
+Not `joblib.Memory`: that pickles every result to disk, and does not tell what a result that it
+found would have cost; here methods share the fitted objects, and each is charged in full.
 """
 
 from __future__ import annotations

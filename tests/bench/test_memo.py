@@ -1,4 +1,4 @@
-"""A remembered classifier answers as the classifier itself, and is fitted and asked once."""
+"""A shared classifier answers as the classifier itself, and is fitted and asked once."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from dipedl.bench.run.memo import Memory, Remembered
+from dipedl.bench.running.memo import Memoised, Memory
 
 X, y = load_wine(return_X_y=True)
 LOGISTIC = make_pipeline(StandardScaler(), LogisticRegression())
@@ -37,7 +37,7 @@ def fresh():
 
 
 def test_answers_are_those_of_the_classifier():
-    ours = Remembered(LOGISTIC, Memory()).fit(X[:100], y[:100])
+    ours = Memoised(LOGISTIC, Memory()).fit(X[:100], y[:100])
     theirs = clone(LOGISTIC).fit(X[:100], y[:100])
     for method in ("predict", "predict_proba", "decision_function"):
         np.testing.assert_array_equal(getattr(ours, method)(X), getattr(theirs, method)(X))
@@ -45,7 +45,7 @@ def test_answers_are_those_of_the_classifier():
 
 
 def test_copies_share_fits_and_answers():
-    template = Remembered(Counted(5, random_state=0), Memory())
+    template = Memoised(Counted(5, random_state=0), Memory())
     first, second = (clone(template).fit(X, y) for _ in range(2))
     assert first.model_ is second.model_ and Counted.fits == 1
     answer = first.predict_proba(X[:9])
@@ -59,21 +59,21 @@ def test_copies_share_fits_and_answers():
 def test_other_labels_or_another_type_of_number_is_another_fit():
     memory = Memory()
     for labels, rows in ((y, X), (2 - y, X), (y, X.astype(np.float32))):
-        Remembered(Counted(3, random_state=0), memory).fit(rows, labels)
+        Memoised(Counted(3, random_state=0), memory).fit(rows, labels)
     assert Counted.fits == 3
 
 
 def test_it_has_what_the_classifier_has():
-    trees = Remembered(Counted(3, random_state=0), Memory())
+    trees = Memoised(Counted(3, random_state=0), Memory())
     assert not hasattr(trees, "decision_function") and not hasattr(trees, "transform")
-    assert hasattr(Remembered(LOGISTIC, Memory()), "decision_function")
+    assert hasattr(Memoised(LOGISTIC, Memory()), "decision_function")
     frozen = FrozenEstimator(trees.fit(X, y))
     assert clone(frozen) is frozen and not hasattr(frozen, "logits")
 
 
-def test_time_is_counted_as_if_nothing_were_remembered():
+def test_time_is_counted_as_if_nothing_were_shared():
     memory = Memory()
-    template = Remembered(Counted(40, random_state=0), memory)
+    template = Memoised(Counted(40, random_state=0), memory)
     clone(template).fit(X, y)
     once = memory.alone.wall
     assert memory.fitting.wall == once and memory.here.wall >= once > 0

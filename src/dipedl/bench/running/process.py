@@ -14,7 +14,7 @@ from .worker import run_job
 
 __all__ = ["Outcome", "run_in_process"]
 
-_PRELOADED = ("dipedl.bench.run.preload",)
+_PRELOADED = ("dipedl.bench.running.preload",)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Tables and measures of a study against sums written out by hand over invented rows."""
+"""Tables and measures of a crossed suite against sums written out by hand over invented rows."""
 
 import json
 from statistics import mean
@@ -8,9 +8,10 @@ import pytest
 
 pytest.importorskip("pydantic")
 
-from dipedl.bench.honest.markdown import markdown
-from dipedl.bench.honest.measures import measures, regret
-from dipedl.bench.honest.table import Line, study_table, summary
+from dipedl.bench.tables.crossed.measures import measures
+from dipedl.bench.tables.crossed.pairs import Pair, crossed, summary
+from dipedl.bench.tables.markdown import markdown
+from dipedl.bench.tables.table import bench_table
 
 METHODS = {
     "max-softmax": "bare",
@@ -21,7 +22,7 @@ METHODS = {
     "neighbours": "candidate",
 }
 PLACES = [("a", "forest"), ("a", "net"), ("b", "net")]
-FOREIGN = {"a": ["x", "y"], "b": ["z"]}
+OOD_OF = {"a": ["x", "y"], "b": ["z"]}
 
 
 def invented(seed=0, seeds=(1, 2, 3), **better):
@@ -42,7 +43,7 @@ def invented(seed=0, seeds=(1, 2, 3), **better):
                         "error_auroc",
                     )
                 }
-                for ood in FOREIGN[dataset]:
+                for ood in OOD_OF[dataset]:
                     for name in ("auroc", "aupr", "fpr95", "brier_ood"):
                         metrics[f"{name}/{ood}"] = rng.uniform(0.4, 0.6)
                 if method == "default":
@@ -54,7 +55,7 @@ def invented(seed=0, seeds=(1, 2, 3), **better):
 
 def row(dataset, classifier, method, group, seed, metrics, **more):
     return {
-        "suite": "invented",
+        "suite": "defaults",
         "profile": "smoke",
         "dataset": dataset,
         "classifier": classifier,
@@ -63,18 +64,22 @@ def row(dataset, classifier, method, group, seed, metrics, **more):
         "group": group,
         "seed": seed,
         "config": {},
-        "config_hash": f"{method}-1",
+        "config_hash": f"{dataset}-{classifier}-{method}-1",
         "metrics": metrics,
         "intervals": {},
-        "n": {"fit": 300, "test": 100, **{f"ood/{name}": 50 for name in FOREIGN[dataset]}},
-        "cpu_seconds": {"fit": 6.0, "classifier": 2.0, "predict": 1.0, "score": 0.1},
-        "seconds": {"fit": 6.0, "classifier": 2.0, "predict": 1.0, "score": 0.1},
+        "n": {"train": 300, "test": 100, **{f"ood/{name}": 50 for name in OOD_OF[dataset]}},
+        "cpu_seconds": {"train": 6.0, "classifier": 2.0, "predict": 1.0, "score": 0.1},
+        "seconds": {"train": 6.0, "classifier": 2.0, "predict": 1.0, "score": 0.1},
         "versions": {"dipedl": "0"},
         "device": "none",
         "commit": "0",
         "time": "2026-01-01T00:00:00+00:00",
         **more,
     }
+
+
+def pairs_of(rows):
+    return crossed(bench_table(rows))
 
 
 def naive(rows, dataset, classifier, method, metric):
@@ -85,7 +90,7 @@ def naive(rows, dataset, classifier, method, metric):
     )
 
 
-LINES = [(d, ood, c) for d, c in PLACES for ood in FOREIGN[d]]
+LINES = [(d, ood, c) for d, c in PLACES for ood in OOD_OF[d]]
 
 
 def over_lines(rows, method, metric):
@@ -103,21 +108,21 @@ def named(table, start):
 
 def test_cells_are_means_over_seeds_with_t_intervals():
     rows = invented()
-    table = study_table(rows)
-    assert [(line.dataset, line.ood, line.classifier) for line in table.lines] == LINES
-    cell = table.cell(Line("a", "y", "net"), "energy", "aupr")
+    table = pairs_of(rows)
+    assert [(pair.dataset, pair.ood, pair.classifier) for pair in table.pairs] == LINES
+    cell = table.cell(Pair("a", "y", "net"), "energy", "aupr")
     assert cell.mean == pytest.approx(naive(rows, "a", "net", "energy", "aupr/y"))
     values = np.array(cell.values)
     half = 4.302652729911275 * values.std(ddof=1) / np.sqrt(3)  # t, 97.5 %, 2 degrees of freedom
     np.testing.assert_allclose(cell.over_seeds, (cell.mean - half, cell.mean + half))
-    assert table.cell(Line("a", "y", "net"), "energy", "brier_id").mean == pytest.approx(
+    assert table.cell(Pair("a", "y", "net"), "energy", "brier_id").mean == pytest.approx(
         naive(rows, "a", "net", "energy", "brier_id")
     )
 
 
 def test_the_summary_is_the_naive_one():
     rows = invented()
-    found = summary(study_table(rows), "default")
+    found = summary(pairs_of(rows), "default")
     ours, bare = (over_lines(rows, name, "auroc") for name in ("default", "max-softmax"))
     gaps = [a - b for a, b in zip(ours, bare, strict=True)]
     assert found.lines == 5
@@ -138,7 +143,7 @@ def test_the_summary_is_the_naive_one():
 
 def test_a_summary_counts_only_lines_on_which_a_method_answered():
     rows = [r for r in invented() if not (r["method"] == "energy" and r["classifier"] == "forest")]
-    found = summary(study_table(rows), "energy")
+    found = summary(pairs_of(rows), "energy")
     assert found.lines == 3
     kept = [i for i, (_, _, c) in enumerate(LINES) if c == "net"]
     bare = over_lines(rows, "max-softmax", "auroc")
@@ -152,7 +157,7 @@ def test_regret_is_the_best_candidate_less_ours():
     expected = [
         max(pair) - own for pair, own in zip(zip(*candidates, strict=True), ours, strict=True)
     ]
-    assert list(regret(study_table(rows)).values()) == pytest.approx(expected)
+    assert list(pairs_of(rows).regret().values()) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -168,8 +173,8 @@ def test_regret_is_the_best_candidate_less_ours():
     ],
 )
 def test_measures_are_met_and_missed(start, good, bad):
-    assert named(study_table(invented(**good)), start).met is True
-    missed = named(study_table(invented(**bad)), start)
+    assert named(pairs_of(invented(**good)), start).met is True
+    missed = named(pairs_of(invented(**bad)), start)
     assert missed.met is False and missed.misses
 
 
@@ -181,29 +186,29 @@ def test_every_miss_is_named_with_its_number():
         for (d, ood, c), a, b in zip(LINES, ours, bare, strict=True)
         if a - b < -0.02
     ]
-    found = named(study_table(rows), "Never more than .02")
+    found = named(pairs_of(rows), "Never more than .02")
     assert expected and list(found.misses) == expected
     assert found.found.endswith(f"{len(expected)} of 5 miss")
 
 
 def test_costs_count_the_classifier_and_allow_passes_of_candidates():
     rows = invented()
-    assert named(study_table(rows), "Fit, the").met is True  # 6 <= 3 * 6
+    assert named(pairs_of(rows), "Fit, the").met is True  # 6 <= 3 * 6
     for r in rows:
         if r["method"] == "default":
-            r["cpu_seconds"] = {"fit": 21.0, "classifier": 2.0, "predict": 1.05, "score": 0.1}
-    slow = named(study_table(rows), "Fit, the")
+            r["cpu_seconds"] = {"train": 21.0, "classifier": 2.0, "predict": 1.05, "score": 0.1}
+    slow = named(pairs_of(rows), "Fit, the")
     assert slow.met is False and "1.17 of what is allowed" in slow.misses[0]  # 21 / 18
-    assert named(study_table(rows), "Prediction").met is True  # + 5 %
+    assert named(pairs_of(rows), "Prediction").met is True  # + 5 %
     for r in rows:
         if r["group"] == "candidate":  # half a second a pass of 100 rows: 1.5 s for 300, of each
             r["cpu_seconds"] = {**r["cpu_seconds"], "predict": 1.5}
-    assert named(study_table(rows), "Fit, the").met is True  # 21 <= 18 + 3
+    assert named(pairs_of(rows), "Fit, the").met is True  # 21 <= 18 + 3
 
 
 def test_without_its_rows_a_measure_is_not_run():
     rows = [r for r in invented() if r["method"] in ("max-softmax", "energy")]
-    assert {m.met for m in measures(study_table(rows))} == {None}
+    assert {m.met for m in measures(pairs_of(rows))} == {None}
 
 
 def test_a_perfect_baseline_divides_nothing_by_zero():
@@ -211,24 +216,31 @@ def test_a_perfect_baseline_divides_nothing_by_zero():
     for r in rows:
         if r["method"] in ("max-softmax", "temperature"):
             r["metrics"] = {**r["metrics"], "brier_id": 0.0, "nll": 0.0}
-    found = named(study_table(rows), "NLL")
+    found = named(pairs_of(rows), "NLL")
     assert found.met is False and "+inf%" in found.misses[0]
 
 
 def test_only_rows_of_the_latest_configuration_count():
     rows = invented()
     old = [{**r, "config_hash": "old", "metrics": dict.fromkeys(r["metrics"], 0.0)} for r in rows]
-    assert study_table(old + rows).cells == study_table(rows).cells
+    assert pairs_of(old + rows).table == pairs_of(rows).table
 
 
 def test_refusals_are_shown_and_count_nowhere():
     rows = [r for r in invented() if not (r["method"] == "energy" and r["classifier"] == "forest")]
     no = row("a", "forest", "energy", "baseline", 1, {}, refused="it has no | logits")
     del no["cpu_seconds"], no["n"]
-    table = study_table([*rows, no])
-    assert table.refused == {("a", "forest", "energy"): "it has no | logits"}
-    assert table.cells == study_table(rows).cells
-    text = markdown(table)
+    table = pairs_of([*rows, no])
+    refused = [line for line in table.table.lines if line.refused]
+    assert [(line.dataset, line.classifier, line.name) for line in refused] == [
+        ("a", "forest", "energy")
+    ]
+    assert refused[0].cells == {} and refused[0].refused == "it has no | logits"
+    assert table.pairs == pairs_of(rows).pairs
+    assert [line for line in table.table.lines if not line.refused] == list(
+        pairs_of(rows).table.lines
+    )
+    text = markdown(table.table)
     assert "| a, forest | energy | it has no \\| logits |" in text
     assert "| refused |" in text
 
@@ -236,19 +248,22 @@ def test_refusals_are_shown_and_count_nowhere():
 def test_rows_of_two_profiles_are_refused():
     rows = invented()
     other = [{**r, "profile": "cpu"} for r in rows]
-    with pytest.raises(ValueError, match="one study and one profile"):
-        study_table(rows + other)
+    with pytest.raises(ValueError, match="one suite and one profile"):
+        pairs_of(rows + other)
     with pytest.raises(ValueError, match="got none"):
-        study_table([])
+        pairs_of([])
 
 
 def test_json_holds_every_cell_and_no_number_that_json_lacks():
     rows = invented()
     rows[0]["metrics"]["nll"] = float("inf")
-    table = study_table(rows)
-    text = json.loads(json.dumps(table.as_json(), allow_nan=False))
-    assert len(text["cells"]) == len(PLACES) * len(METHODS)
-    first = text["cells"][0]
-    assert first["metrics"]["auroc/x"]["mean"] == pytest.approx(
+    made = bench_table(rows)
+    whole = made.as_json() | {"summary": crossed(made).as_json()}
+    text = json.loads(json.dumps(whole, allow_nan=False))
+    assert len(text["methods"]) == len(PLACES) * len(METHODS)
+    assert [entry["method"] for entry in text["summary"]] == list(METHODS)
+    first = text["methods"][0]
+    assert (first["dataset"], first["classifier"]) == ("a", "forest")
+    assert first["cells"]["auroc/x"]["mean"] == pytest.approx(
         naive(rows, "a", "forest", "max-softmax", "auroc/x")
     )

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from ..results.rows import make_row
 from ..results.store import Store
 from ..spec.cells import Cell, CellMethod
 from ..spec.plan import MethodPart, Part, trained_parts
-from .cells.cell import missing_rows, rows_of
+from .cells.cell import missing_rows
 from .job import CellJob, PartJob
 
 __all__ = ["CellWork", "MethodWork", "PartStep", "Place", "Step", "Work"]
@@ -134,15 +135,32 @@ class MethodWork:
         )
 
 
+@dataclass(frozen=True, eq=False)
 class CellWork:
-    """The rows of all methods of a cell; its only step, itself, writes them method by method."""
+    """The rows of all methods of a cell; its only step, itself, writes them method by method.
 
-    def __init__(self, place: Place, cell: Cell, methods: tuple[CellMethod, ...]) -> None:
-        self.place, self.unit, self.seed = place, cell, cell.seed
-        self.methods = tuple(method for method in methods if method.runs_in(cell))
-        self.rows = rows_of(cell, self.methods)
-        self.n_rows = len(self.rows)
-        self.wanted = self._lacking()
+    `rows` holds, by name of a row, its method and the hash of its config.
+    """
+
+    place: Place
+    unit: Cell
+    methods: tuple[CellMethod, ...]
+    rows: Mapping[str, tuple[str, str]]
+
+    @property
+    def seed(self) -> int:
+        """That of the cell."""
+        return self.unit.seed
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows."""
+        return len(self.rows)
+
+    @cached_property
+    def wanted(self) -> dict[str, str]:
+        """The rows that were missing at first."""
+        return self._lacking()
 
     @property
     def steps(self) -> Sequence[CellWork]:
@@ -164,7 +182,7 @@ class CellWork:
 
     def is_done(self, alone: bool) -> bool:
         """Whether every row is there."""
-        return not self.missing()
+        return not self.wanted or not self._lacking()
 
     def job(self, deadline: float | None) -> CellJob:
         """What its process is told."""

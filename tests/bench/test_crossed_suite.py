@@ -1,37 +1,43 @@
-"""The study's file: what it may hold, and what is said of what it may not."""
+"""The file of a crossed suite: what it may hold, and what is said of what it may not."""
+
+import json
+from pathlib import Path
 
 import pytest
 
 pytest.importorskip("pydantic")
 
-from tiny_study import TINY_STUDY
+from tiny_crossed import TINY_CROSSED
 
-from dipedl.bench.honest.plan import plan_cells, plan_tasks
-from dipedl.bench.honest.study import is_study, load_study, parse_study
+from dipedl.bench import load_suite
+from dipedl.bench.results.receipt import config_hash
+from dipedl.bench.spec.cells import plan_cell_methods, plan_cells
+from dipedl.bench.spec.suite import parse_suite
+
+ROWS = Path(__file__).parents[2] / "results" / "bench" / "defaults" / "cpu" / "rows.jsonl"
 
 
 def tiny(**changes):
-    text = TINY_STUDY
+    text = TINY_CROSSED
     for old, new in changes.items():
         assert text.count(old) >= 1
         text = text.replace(old, new)
-    return parse_study(text, "tiny.toml")
+    return parse_suite(text, "tiny.toml")
 
 
-def cells(study, profile="smoke", **options):
-    names = study.chosen_datasets(profile, options.pop("datasets", None))
-    classifiers = options.pop("classifiers", None)
-    return plan_cells(study, profile, names, classifiers, options.pop("seeds", None), "tiny.toml")
+def cells(suite, profile="smoke", **options):
+    given = {"datasets": None, "classifiers": None, "seeds": None, **options}
+    return plan_cells(suite, profile, **given, where="tiny.toml")
 
 
-def test_every_method_and_cell_of_the_packaged_study_can_be_made():
-    study = load_study("honest")
-    for profile in study.profiles:
-        tasks = plan_tasks(study, study.chosen_methods(profile, None), "honest.toml")
-        assert {task.name for task in tasks} >= {"default", "max-softmax", "temperature"}
-        found = cells(study, profile)
+def test_every_method_and_cell_of_the_packaged_suite_can_be_made():
+    suite = load_suite("defaults")
+    for profile in suite.profiles:
+        methods = plan_cell_methods(suite, profile, suite.method_names(profile), "defaults.toml")
+        assert {method.name for method in methods} >= {"default", "max-softmax", "temperature"}
+        found = cells(suite, profile)
         assert len({(c.dataset, c.classifier, c.seed) for c in found}) == len(found)
-    assert study.bare == "max-softmax"
+    assert [m.against for m in suite.measures].count("bare") == 7
 
 
 def test_the_first_seed_of_all_comes_before_the_second_of_any():
@@ -41,21 +47,21 @@ def test_the_first_seed_of_all_comes_before_the_second_of_any():
 
 
 def test_a_data_set_or_a_profile_may_have_seeds_of_its_own_and_the_call_decides():
-    study = tiny(**{'title = "Wine"': 'title = "Wine"\nseeds = [7]'})
-    assert {c.seed for c in cells(study, datasets=["wines"])} == {7}
-    assert {c.seed for c in cells(study, datasets=["flowers"])} == {1, 2}
-    assert {c.seed for c in cells(study, "net")} == {3}
-    assert {c.seed for c in cells(study, seeds=[5])} == {5}
+    suite = tiny(**{'title = "Wine"': 'title = "Wine"\nseeds = [7]'})
+    assert {c.seed for c in cells(suite, datasets=["wines"])} == {7}
+    assert {c.seed for c in cells(suite, datasets=["flowers"])} == {1, 2}
+    assert {c.seed for c in cells(suite, "net")} == {3}
+    assert {c.seed for c in cells(suite, seeds=[5])} == {5}
 
 
 def test_the_tightest_limit_counts():
-    study = tiny(
+    suite = tiny(
         **{
             "frozen = true": "frozen = true\nlimit = { train = 150, test = 90 }",
             'title = "Digits"': 'title = "Digits"\nlimit = { ood = 20 }',
         }
     )
-    (cell,) = cells(study, "net")
+    (cell,) = cells(suite, "net")
     assert cell.data["limit"] == {"train": 150, "validation": 60, "test": 80, "ood": 20}
 
 
@@ -67,10 +73,9 @@ def test_a_profile_changes_single_arguments_of_a_classifier():
 
 
 def test_what_changes_an_answer_changes_the_hash_and_a_title_does_not():
-    def digests(study):
-        (task,) = plan_tasks(study, ["default"], "tiny.toml")
-        cell = cells(study)[0]
-        return [task.digest(cell, kind) for kind in task.kinds.values()]
+    def digests(suite):
+        (method,) = plan_cell_methods(suite, "smoke", ["default"], "tiny.toml")
+        return list(method.digests(cells(suite)[0]).values())
 
     here = digests(tiny())
     assert len(set(here)) == 2
@@ -86,7 +91,7 @@ def test_what_changes_an_answer_changes_the_hash_and_a_title_does_not():
         ('classifiers = ["logistic", "trees"]', 'classifiers = ["tree"]', "did you mean 'trees'"),
         ('datasets = ["flowers", "wines"]', 'datasets = ["wine"]', "did you mean 'wines'"),
         ('group = "bare"', 'group = "baseline"', "one method must be of the group 'bare'"),
-        ('group = "ours"', 'group = "our"', "methods.default.group"),
+        ('group = "ours"', 'group = "our"', "methods.default: group"),
         ("resamples = 40", "resamples = 9", "must be 0 or at least 40, got 9"),
         ("leave_out = 1", "leave_out = -1", "greater than or equal to 0, got -1"),
         ("[methods.energy]", "[methods.energy", "not TOML"),
@@ -124,18 +129,42 @@ def test_a_loader_a_class_or_an_argument_that_is_not_there_is_said_before_anythi
     ],
 )
 def test_a_method_that_cannot_be_made_is_said_before_anything(old, new, message):
-    study = tiny(**{old: new})
+    suite = tiny(**{old: new})
     with pytest.raises(ValueError, match=r"tiny\.toml: methods\.") as refused:
-        plan_tasks(study, study.methods, "tiny.toml")
+        plan_cell_methods(suite, "smoke", suite.methods, "tiny.toml")
     assert message in str(refused.value)
 
 
-def test_a_study_is_told_from_a_suite(tmp_path):
-    assert is_study("honest") and not is_study("mnist")
-    path = tmp_path / "mine.toml"
-    path.write_text(TINY_STUDY)
-    assert is_study(path) and load_study(path).name == "tiny-study"
-    path.write_text("[suite]\n")
-    assert not is_study(path)
-    with pytest.raises(ValueError, match="unknown study 'honst', did you mean 'honest'"):
-        load_study("honst")
+def test_a_measure_names_a_method_and_knows_its_keys():
+    measure = """
+[[measures]]
+statement = "no worse"
+what = "compare"
+against = "temprature"
+found = "{mean}"
+"""
+    with pytest.raises(ValueError, match=r"measures\[0\].against: .*did you mean 'temperature'"):
+        parse_suite(TINY_CROSSED + measure, "tiny.toml")
+    with pytest.raises(ValueError, match="unknown key 'statment', did you mean 'statement'"):
+        parse_suite(TINY_CROSSED + measure.replace("statement", "statment"), "tiny.toml")
+
+
+def test_only_a_suite_with_data_sets_is_crossed():
+    assert load_suite("defaults").crossed and not load_suite("mnist").crossed
+
+
+def test_hashes_of_published_rows_follow_from_their_configs_and_the_plan_gives_them():
+    """Rows of classifiers and methods that have not changed since are not run again."""
+    rows = [json.loads(line) for line in ROWS.read_text(encoding="utf-8").splitlines()]
+    assert all(config_hash(row["config"]) == row["config_hash"] for row in rows)
+    suite = load_suite("defaults")
+    methods = plan_cell_methods(suite, "cpu", ["max-softmax", "energy", "knn"], "defaults.toml")
+    found = cells(suite, "cpu", datasets=["wine-1"], classifiers=["mlp"], seeds=[10])
+    assert len(found) == 1
+    planned = {row: digest for m in methods for row, digest in m.digests(found[0]).items()}
+    published = {
+        row["method"]: row["config_hash"]
+        for row in rows
+        if (row["dataset"], row["classifier"], row["seed"]) == ("wine-1", "mlp", 10)
+    }
+    assert planned == {name: published[name] for name in planned}

@@ -1,8 +1,8 @@
-"""A study that runs in seconds: small data of scikit-learn, cheap classifiers and methods."""
+"""A crossed suite that runs in seconds: small data of scikit-learn, cheap classifiers, methods."""
 
-TINY_STUDY = """
-[study]
-name = "tiny-study"
+TINY_CROSSED = """
+[suite]
+name = "tiny-crossed"
 title = "Tiny"
 seeds = [1, 2]
 

@@ -9,6 +9,7 @@ from ..spec.cells import plan_cell_methods, plan_cells
 from ..spec.plan import plan
 from ..spec.stand_in import first_there
 from ..spec.suite import Suite, chosen_ood
+from .cells.cell import rows_of
 from .work import CellWork, MethodWork, Place, Work
 
 __all__ = ["Plan"]
@@ -79,7 +80,9 @@ class Plan:
         suite, profile, where = self.suite, self.profile, self.where
         methods = tuple(plan_cell_methods(suite, profile, chosen, where))
         cells = plan_cells(suite, profile, datasets, classifiers, self.seeds, where)
-        return [CellWork(self.place, cell, methods) for cell in cells]
+        first = {cell.name: cell for cell in cells}  # cells of all seeds have the same configs
+        rows = {name: rows_of(cell, methods) for name, cell in first.items()}
+        return [CellWork(self.place, cell, methods, rows[cell.name]) for cell in cells]
 
 
 def _refuse_axes(suite: Suite, **given: Names) -> None:
