@@ -219,7 +219,7 @@ def _runs(
 
 
 def _about(store: Store, table: BenchTable) -> dict[str, Any]:
-    """What the suite's file says about the profile and the methods; nothing for a suite of old."""
+    """What the file of the suite says of the profile and the methods; nothing without a file."""
     try:
         suite = load_suite(store.suite)
         profile = suite.profile(store.profile)
