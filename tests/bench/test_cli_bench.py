@@ -77,6 +77,9 @@ def test_seeds_after_one_another_reach_the_run(monkeypatch):
         (["rescore", "mnst"], "did you mean 'mnist'?"),
         (["rescore", "mnist"], "no results of suite 'mnist', profile 'smoke'"),
         (["sweep", "mnist", "gama"], "unknown sweep 'gama', did you mean 'gamma'?"),
+        (["table", "mnsit"], "unknown suite 'mnsit', did you mean 'mnist'?"),
+        (["table", "honest/mnist"], "unknown suite 'honest/mnist', did you mean 'mnist'?"),
+        (["report", "defalts"], "unknown suite 'defalts', did you mean 'defaults'?"),
         (["report", "mnist", "--file", "nowhere/x.html"], "the folder 'nowhere' does not exist"),
     ],
 )

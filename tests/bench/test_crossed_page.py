@@ -10,6 +10,7 @@ pytest.importorskip("rich")
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
 
+from dipedl.bench.pages.crossed import measures_and_summary
 from test_crossed_table import invented
 from tiny_crossed import TINY_CROSSED
 from typer.testing import CliRunner
@@ -42,6 +43,8 @@ def store_of(rows, out):
 def test_the_page_holds_every_pair_and_loads_nothing(tmp_path):
     rows = invented()
     page = render(store_of(rows, tmp_path))
+    ids = re.findall(r'\bid="([^"]*)"', page)
+    assert set(re.findall(r'href="#([^"]*)"', page)) <= set(ids)
     assert not re.search(r'(src|href)="(?!#|data:)', page) and "http" not in page.split("<svg")[0]
     found = crossed(bench_table(rows))
     for pair in found.pairs:
@@ -64,6 +67,19 @@ def test_titles_of_others_are_escaped(tmp_path):
     rows = [{**row, "title": "<b>x</b>"} for row in invented()]
     page = render(store_of(rows, tmp_path))
     assert "<b>x</b>" not in page and "&lt;b&gt;" in page
+
+
+def test_the_page_of_results_says_what_was_run():
+    named = {"a": "digits-8", "b": "wine-1"}
+    rows = [
+        {**row, "dataset": named[row["dataset"]], "classifier": "mlp"}
+        for row in invented()
+        if row["classifier"] == "net"
+    ]
+    listed, counted, table = measures_and_summary(bench_table(rows))
+    assert listed.count("- **") == 10 and "**not run**" in listed
+    assert counted == "All methods over 3 lines: 2 known data sets, 2 classifiers on them, 3 seeds:"
+    assert table.startswith("| method | lines | AUROC |") and "| Temperature | 3 |" in table
 
 
 def test_table_and_report_of_a_crossed_suite(stored, tmp_path):

@@ -151,7 +151,11 @@ def toys(out: Out = None) -> None:
 
 def _store(suite: str, profile: str | None, out: Path | None) -> Store:
     from ..bench.results.store import Store, default_root, load_rows
+    from ..bench.spec.names import refuse_unknown
+    from ..bench.spec.suite import suite_names
 
+    there = (file.parent.parent.name for file in (out or default_root()).glob("*/*/rows.jsonl"))
+    refuse_unknown("suite", [suite], sorted({*suite_names(), *there}))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a torn line is told once, when the rows are used
         found = sorted({row["profile"] for row in load_rows(suite, profile, out)})
