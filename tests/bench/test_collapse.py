@@ -5,7 +5,7 @@ import pytest
 
 from dipedl.bench.results.synthetic import write_synthetic_store
 from dipedl.bench.tables.collapse import collapse_grid, collapse_lines, collapse_summary
-from dipedl.bench.tables.diagnosis import answers_diagnosed, diagnosed, features_diagnosed
+from dipedl.bench.tables.diagnosis import diagnosed, features_diagnosed, predictions_diagnosed
 
 SHARE = 0.772  # of galaxies
 
@@ -123,12 +123,12 @@ def test_a_dead_unit_is_seen_in_the_answers():
     assert sum(found[0]["said"]) == 200 and found[1]["said"] == [200, 0]
     relaxed = answers(0.8 + (dead - 1), prior=0.8)
     assert relaxed["silent_classes"] == 1
-    assert answers_diagnosed({"probabilities": np.eye(2)}) == {"said": [1, 1]}
+    assert predictions_diagnosed({"probabilities": np.eye(2)}) == {"said": [1, 1]}
 
 
 def answers(alpha, **options):
     proba = alpha / alpha.sum(axis=1, keepdims=True)
-    return answers_diagnosed({"probabilities": proba, "concentration": alpha}, **options)
+    return predictions_diagnosed({"probabilities": proba, "concentration": alpha}, **options)
 
 
 def test_features_that_allow_no_gaussian():

@@ -16,6 +16,7 @@ from tiny_crossed import TINY_CROSSED
 from typer.testing import CliRunner
 
 from dipedl.bench import Store
+from dipedl.bench.pages.crossed import measures_and_summary
 from dipedl.bench.report.page import render
 from dipedl.bench.tables.crossed.pairs import crossed
 from dipedl.bench.tables.table import bench_table
@@ -51,6 +52,15 @@ def test_the_page_holds_every_pair_and_loads_nothing(tmp_path):
     value = found.value(found.pairs[0], "default", "auroc")
     assert f"{value:.3f}" in page
     assert page.count('class="verdict') >= 10
+    ids = re.findall(r'\bid="([^"]*)"', page)
+    assert len(ids) == len(set(ids)) and set(re.findall(r'href="#([^"]*)"', page)) <= set(ids)
+
+
+def test_measures_and_one_table_of_all_methods():
+    listed, counted, table = measures_and_summary(bench_table(invented()))
+    assert listed.count("- **") == 10 and "**not run**" in listed
+    assert counted.startswith("All methods over ") and counted.endswith(" 3 seeds:")
+    assert table.startswith("| method | lines | AUROC |") and "| Temperature |" in table
 
 
 def test_titles_of_others_are_escaped(tmp_path):

@@ -257,7 +257,9 @@ def test_rows_of_two_profiles_are_refused():
 def test_json_holds_every_cell_and_no_number_that_json_lacks():
     rows = invented()
     rows[0]["metrics"]["nll"] = float("inf")
-    text = json.loads(json.dumps(bench_table(rows).as_json(), allow_nan=False))
+    made = bench_table(rows)
+    whole = made.as_json() | {"summary": crossed(made).as_json()}
+    text = json.loads(json.dumps(whole, allow_nan=False))
     assert len(text["methods"]) == len(PLACES) * len(METHODS)
     summaries = json.loads(json.dumps(pairs_of(rows).as_json(), allow_nan=False))
     assert [entry["method"] for entry in summaries] == list(METHODS)

@@ -12,7 +12,8 @@ from markupsafe import Markup
 from ..results.parts import Parts
 from ..results.store import Arrays, Store
 from ..spec.captions import captions_of
-from ..spec.suite import Profile, Suite, load_suite
+from ..spec.entries import Profile
+from ..spec.suite import Suite, load_suite
 from ..studies.ablation import CONFIGURATIONS
 from ..studies.sweeps import ablation_lines, float32_lines, gamma_lines, sigma_lines, stored_parts
 from ..studies.toys import load_toys
@@ -218,7 +219,7 @@ def _runs(
 
 
 def _about(store: Store, table: BenchTable) -> dict[str, Any]:
-    """What the suite's file says about the profile and the methods; nothing for a suite of old."""
+    """What the file of the suite says of the profile and the methods; nothing without a file."""
     try:
         suite = load_suite(store.suite)
         profile = suite.profile(store.profile)

@@ -162,11 +162,11 @@ def _trend(
     }
     if not any((np.isfinite(x) & (x > 0)).any() for x, _ in pairs.values()):
         return
-    words = {"snr": "S/N per pixel", "redshift": "redshift"}[what]
+    label = {"snr": "S/N per pixel", "redshift": "redshift"}[what]
     ax = panel_axes(4.4, 3.2)
-    vacuity_against(pairs, log=what == "snr", xlabel=words, legend=False, ax=ax)
+    vacuity_against(pairs, log=what == "snr", xlabel=label, legend=False, ax=ax)
     medians = [f"{name} {np.median(u):.2g}" for name, (_, u) in pairs.items() if len(u)]
-    alt = f"vacuity against {words}; median vacuity: {', '.join(medians)}"
+    alt = f"vacuity against {label}; median vacuity: {', '.join(medians)}"
     name = f"trend-{what}-{next(iter(parts.values()))[0].replace('/', '-')}"
     yield Panel(title, _svg(ax, alt, name))
 
@@ -211,7 +211,7 @@ def matrix_panel(title: str, split: str, found: UnknownCounts) -> Panel:
 
 
 def rejection_panels(sets: Arrays, titles: Mapping[str, str]) -> Trends:
-    """Error rate of the spectra that are answered, ranked in two ways."""
+    """Error rate of the spectra that are not rejected, ranked in two ways."""
     kinds = ("uncertainty", "confidence")
     panels = []
     for split in (s for s in sets if "y" in sets[s]):
@@ -221,9 +221,9 @@ def rejection_panels(sets: Arrays, titles: Mapping[str, str]) -> Trends:
         for color, u in zip(COLORS, (named["uncertainty"], doubt), strict=False):
             risk_coverage(hit, u, color=color, ax=ax)
         ax.axvline(0.9, color="black", alpha=0.4, linewidth=0.8, linestyle=LINES[3])
-        ax.set_xlabel("share of spectra answered")
+        ax.set_xlabel("share of spectra kept")
         title, wrong = titles[split], 1 - hit.mean()
-        alt = f"{title}: error rate against the share answered; {wrong:.4f} of all"
+        alt = f"{title}: error rate against the share kept; {wrong:.4f} of all"
         panels.append(Panel(title, _svg(ax, alt, f"reject-{split.replace('/', '-')}")))
     return Trends("", tuple(legend_entries([f"ranked by {kind}" for kind in kinds])), tuple(panels))
 

@@ -29,7 +29,7 @@ from .spectra_figures import (
 
 __all__ = ["METHODS", "SHOWN", "SpectraSection", "shows_spectra", "spectra_section"]
 
-#: Whose answers are shown: the first of these that was run.
+#: Whose predictions are shown: the first of these that was run.
 METHODS = ("dip-edl-default", "dip-edl")
 #: How many of each end of the ranking.
 SHOWN = 3
@@ -43,7 +43,7 @@ class SpectraSection:
     Attributes
     ----------
     method, seed : str, int
-        Whose answers, by title.
+        Method and seed of the predictions shown.
     matrices : tuple of Panel
         Confusion with "unknown": of the test and the OOD sets, then of each shifted set.
     threshold : UnknownCounts
@@ -51,7 +51,7 @@ class SpectraSection:
     rejection : Trends
         Error rate against the share answered.
     shelves : tuple of Shelf
-        One a set; none where the data is not there.
+        One per set; none where the data is missing.
     trends : tuple of Trends
         Vacuity against S/N and redshift; likewise.
     left_out : tuple of str
@@ -157,7 +157,7 @@ def _data(row: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _order(row: Mapping[str, Any]) -> list[str]:
-    """Known classes first: the test set, then those from elsewhere, then the OOD sets."""
+    """Known classes first: the test set, then the shifted sets, then the OOD sets."""
     config = _data(row)
     shifted = [f"{SHIFTED_PREFIX}{name}" for name in config.get("shifted", ())]
     return ["test", *shifted, *(f"{OOD_PREFIX}{name}" for name in config["ood"])]
@@ -167,7 +167,7 @@ def _check_rows(sets: Arrays, looked: Mapping[str, Looked]) -> None:
     sizes = {split: len(named["uncertainty"]) for split, named in sets.items()}
     there = {split: len(looked[split].row) for split in sizes if split in looked}
     if sizes != there:
-        raise LookupError(f"the answers are to {sizes} rows, but the data has {there}")
+        raise LookupError(f"the predictions are of {sizes} rows, but the data has {there}")
 
 
 def _reason(error: Exception) -> str:

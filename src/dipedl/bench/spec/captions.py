@@ -81,7 +81,7 @@ class Captions(Frozen):
     Attributes
     ----------
     rows, row : str
-        What one calls its inputs: many, and one with its article.
+        What its inputs are called: plural, and singular with the article.
     classes : tuple of str
         Names of the classes by number; empty where tables do not name them.
     ood_metrics : tuple of str
@@ -107,7 +107,7 @@ class Captions(Frozen):
     released : dict of str to Released
         The released training of a method of the paper.
     collapse : dict of str to Collapse
-        Why a method of the paper says one class only.
+        Why a method of the paper predicts a single class.
     page : Page or None
         The page of results.
     """

@@ -60,7 +60,7 @@ def ablation(parts: Parts) -> dict[str, dict[str, float]]:
     Parameters
     ----------
     parts : Parts
-        Answers of one trained classifier and one trained density.
+        Predictions of one trained classifier and one trained density.
 
     Returns
     -------
@@ -88,14 +88,14 @@ def ablation(parts: Parts) -> dict[str, dict[str, float]]:
 
 
 def _scores(parts: Parts, kept: Configuration) -> dict[str, float]:
-    answers = without(parts, kept)
-    values = score_dirichlets(parts, answers)
+    dirichlets = without(parts, kept)
+    values = score_dirichlets(parts, dirichlets)
     if not kept.classifier:
         return values
     # In exact arithmetic the mean has its largest entry where p has; far from the data p says so
     # longer than the mean can.
     values["accuracy"] = accuracy(parts.y, parts.proba[parts.known])
-    doubt = {split: 1 - d.mean.max(axis=1) for split, d in answers.items()}
+    doubt = {split: 1 - d.mean.max(axis=1) for split, d in dirichlets.items()}
     known = doubt.pop(parts.known)
     return values | {f"auroc_confidence/{s}": ood_auroc(known, u) for s, u in doubt.items()}
 

@@ -17,7 +17,7 @@ GAMMAS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 def gamma_sweep(parts: Parts, gammas: Iterable[float] = GAMMAS) -> dict[float, dict[str, float]]:
     """The paper's columns for every gamma.
 
-    Gamma moves the point at which an answer has lost half of its confidence, to
+    Gamma moves the point at which a prediction has lost half of its confidence, to
     ``z = log(k / (n gamma))``. It adds a constant to the log-evidence, so it changes neither the
     predicted class nor the ranking: accuracy, AUROC and AUPR are the same in every row. (The
     paper's MNIST rows differ in the fourth decimal because each drew new noise for its pixels.)
@@ -25,7 +25,7 @@ def gamma_sweep(parts: Parts, gammas: Iterable[float] = GAMMAS) -> dict[float, d
     Parameters
     ----------
     parts : Parts
-        Answers of one trained classifier and one trained density.
+        Predictions of one trained classifier and one trained density.
     gammas : iterable of float
         Each > 0.
 

@@ -1,4 +1,4 @@
-"""Noise on the normalised log-density: how much of the method hangs on the density being right."""
+"""Noise on the normalised log-density: how much the method depends on the density being right."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def sigma_corruption(
     Parameters
     ----------
     parts : Parts
-        Answers of one trained classifier and one trained density.
+        Predictions of one trained classifier and one trained density.
     sigmas : iterable of float
         Standard deviations of the noise, in standard deviations of the ID log-density; each >= 0,
         may be ``inf``.
@@ -42,8 +42,8 @@ def sigma_corruption(
     Returns
     -------
     dict of float to list of dict of str to float
-        By sigma, one dict a draw (a single one for sigma 0, where draws do not differ); columns as
-        in `dipedl.bench.results.parts.score_dirichlets`.
+        By sigma, one dict per draw (a single one for sigma 0, where draws do not differ); columns
+        as in `dipedl.bench.results.parts.score_dirichlets`.
 
     Raises
     ------
@@ -76,12 +76,12 @@ def sigma_corruption(
 
 def _scores(parts: Parts, sigma: float, seed: int) -> dict[str, float]:
     rng = np.random.default_rng(seed)
-    answers = {}
+    dirichlets = {}
     for split, z in parts.z.items():
         noisy = _corrupted(np.asarray(z, dtype=np.float64), sigma, rng.standard_normal(len(z)))
         evidence = log_evidence(noisy, parts.n)
-        answers[split] = Dirichlet.from_evidence(evidence, parts.proba[split])
-    return score_dirichlets(parts, answers)
+        dirichlets[split] = Dirichlet.from_evidence(evidence, parts.proba[split])
+    return score_dirichlets(parts, dirichlets)
 
 
 def _corrupted(z: np.ndarray, sigma: float, noise: np.ndarray) -> np.ndarray:

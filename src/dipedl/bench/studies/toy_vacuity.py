@@ -79,7 +79,7 @@ def run(
 
     Examples
     --------
-    >>> from dipedl.bench import toy_vacuity
+    >>> from dipedl.bench.studies import toy_vacuity
     >>> (row,) = toy_vacuity.run([10], n_points=200, steps=150)
     >>> round(row["theory"], 4), abs(row["mean"] - row["theory"]) < 0.02
     (0.1667, True)
@@ -108,7 +108,7 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
 
     Examples
     --------
-    >>> from dipedl.bench import toy_vacuity
+    >>> from dipedl.bench.studies import toy_vacuity
     >>> print(toy_vacuity.table([]))
         nu   theory     mean   median       sd      min      max      far  paper: mean, sd
     """
@@ -139,7 +139,7 @@ def plot(rows: Sequence[Mapping[str, Any]], ax: Axes | None = None) -> Axes:
 
     Examples
     --------
-    >>> from dipedl.bench import toy_vacuity
+    >>> from dipedl.bench.studies import toy_vacuity
     >>> rows = toy_vacuity.run([1, 10], n_points=20, steps=2)
     >>> toy_vacuity.plot(rows).get_xlabel()
     'nu'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -108,7 +108,7 @@ def run(
 
     Examples
     --------
-    >>> from dipedl.bench import two_moons
+    >>> from dipedl.bench.studies import two_moons
     >>> from dipedl.density import KernelDensity
     >>> moons = two_moons.run(KernelDensity(), n_points=100, epochs=2, step=0.5)
     >>> sorted(moons.maps)
@@ -149,7 +149,7 @@ def rows(moons: TwoMoons) -> list[dict[str, Any]]:
 
     Examples
     --------
-    >>> from dipedl.bench import two_moons
+    >>> from dipedl.bench.studies import two_moons
     >>> from dipedl.density import KernelDensity
     >>> moons = two_moons.run(KernelDensity(), n_points=100, epochs=2, step=0.5)
     >>> [row["method"] for row in two_moons.rows(moons)]
@@ -193,7 +193,7 @@ def figure(moons: TwoMoons, fig: FigureBase | None = None) -> FigureBase:
 
     Examples
     --------
-    >>> from dipedl.bench import two_moons
+    >>> from dipedl.bench.studies import two_moons
     >>> from dipedl.density import KernelDensity
     >>> moons = two_moons.run(KernelDensity(), n_points=100, epochs=2, step=0.5)
     >>> len(two_moons.figure(moons).axes)
@@ -222,43 +222,39 @@ def figure(moons: TwoMoons, fig: FigureBase | None = None) -> FigureBase:
 def _fitted(
     density: Any, epochs: int, seed: int, X: np.ndarray, y: np.ndarray
 ) -> tuple[dict[str, Any], dict[str, float]]:
-    from ...baselines import EDL as EvidentialNetwork
     from ...nn import MLP, TorchClassifier, Training
 
     training = Training(epochs=epochs, batch_size=128, learning_rate=1e-3, device="cpu", n_jobs=1)
-    decayed = Training(
-        epochs=epochs,
-        batch_size=128,
-        learning_rate=1e-3,
-        weight_decay=5e-3,
-        device="cpu",
-        n_jobs=1,
-    )
-    edl = EvidentialNetwork(
-        MLP((64, 64)), decayed, evidence="relu", annealing_epochs=20, random_state=seed
-    )
     network = TorchClassifier(MLP((64, 64)), training, random_state=seed, precision="float64")
     part = _flow(training, seed) if density is None else clone(density)
-    raw = DIPClassifier(
-        network,
-        part,
-        normalizer=Identity(),
-        calibrator="passthrough",
-        features="passthrough",
-        cv="in-sample",
-    )
+    edl, raw = _edl(training, seed), _as_published(network, part, Identity())
     seconds = {EDL: _timed(edl, X, y), RAW: _timed(raw, X, y)}
     # the same network and the same density: only the normaliser differs
-    scored = DIPClassifier(
-        FrozenEstimator(raw.estimator_),
-        FrozenEstimator(raw.density_),
-        normalizer=ZScore(),
+    fitted = FrozenEstimator(raw.estimator_), FrozenEstimator(raw.density_)
+    scored = _as_published(*fitted, ZScore())
+    seconds[SCORED] = round(seconds[RAW] + _timed(scored, X, y), 3)
+    return {EDL: edl, RAW: raw, SCORED: scored}, seconds
+
+
+def _edl(training: Any, seed: int) -> Any:
+    from ...baselines import EDL as EvidentialNetwork
+    from ...nn import MLP
+
+    decayed = replace(training, weight_decay=5e-3)
+    return EvidentialNetwork(
+        MLP((64, 64)), decayed, evidence="relu", annealing_epochs=20, random_state=seed
+    )
+
+
+def _as_published(network: Any, density: Any, normalizer: Any) -> DIPClassifier:
+    return DIPClassifier(
+        network,
+        density,
+        normalizer=normalizer,
         calibrator="passthrough",
         features="passthrough",
         cv="in-sample",
     )
-    seconds[SCORED] = round(seconds[RAW] + _timed(scored, X, y), 3)
-    return {EDL: edl, RAW: raw, SCORED: scored}, seconds
 
 
 def _flow(training: Any, seed: int) -> Any:

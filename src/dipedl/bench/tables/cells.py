@@ -25,7 +25,7 @@ class Cell:
     mean, sd : float
         Mean and population standard deviation (ddof 0, as the paper's) of `values`.
     values : tuple of float
-        One a seed (in the corruption table: one a seed and draw).
+        One per seed (in the corruption table: one per seed and draw).
     over_seeds : (low, high) or None
         95 % t-interval of the mean over seeds; None with a single one. It covers the choice of the
         seed, which here also chooses the split, and not that of the test images.
@@ -99,12 +99,12 @@ def cell_over_seeds(
     paper: Published | None = None,
     why: str | None = None,
 ) -> Cell:
-    """A cell from one value a seed, with its intervals.
+    """A cell from one value per seed, with its intervals.
 
     Parameters
     ----------
     values : sequence of float
-        One a seed, at least one.
+        One per seed, at least one.
     intervals : sequence of (low, high)
         Bootstrap interval of each seed, if there are any.
     baseline, paper, why

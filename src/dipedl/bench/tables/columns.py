@@ -32,7 +32,7 @@ def columns(
     ood_metrics : sequence of str
         Metrics of the main tables of OOD sets.
     ood, shifted : iterable of str
-        Names of the OOD sets, and of the labelled sets from elsewhere.
+        Names of the OOD sets, and of the shifted sets.
     there : iterable of str
         Metrics that any line has; others get no column.
     extra : bool, default=False

@@ -13,18 +13,18 @@ __all__ = ["Cost", "cost_of", "spent"]
 
 @dataclass(frozen=True)
 class Cost:
-    """What a method cost a seed, with all its parts, as if it had shared none; means over seeds.
+    """What a method costs per seed with all its parts, as if it shared none; means over seeds.
 
     Attributes
     ----------
     train_seconds, score_seconds : float
-        Wall time to train, and to answer all splits.
+        Wall time to train, and to predict all splits.
     cpu_seconds : float
         Processor time of both, over all cores.
     peak_memory_mb : float
         Largest memory of the process, in MiB; the largest over seeds.
     forward_passes : int
-        Passes of a network for one answer.
+        Passes of a network per prediction.
     n_parameters : int or None
         Trained numbers.
     """
@@ -38,7 +38,7 @@ class Cost:
 
 
 def cost_of(rows: Sequence[Mapping[str, Any]]) -> Cost:
-    """Means over the rows of a method, one a seed."""
+    """Means over the rows of a method, one per seed."""
 
     def mean(kind: str, *steps: str) -> float:
         return float(np.mean([sum(row[kind][step] for step in steps) for row in rows]))

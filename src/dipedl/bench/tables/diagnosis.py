@@ -1,4 +1,4 @@
-"""What is wrong with a collapsed method, measured on what it answered; nothing is trained."""
+"""What is wrong with a collapsed method, measured on its predictions; nothing is trained."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import numpy as np
 
 from ..results.store import Store
 
-__all__ = ["answers_diagnosed", "diagnosed", "features_diagnosed"]
+__all__ = ["diagnosed", "features_diagnosed", "predictions_diagnosed"]
 
 #: Evidence below this is none: float32 keeps seven digits of a concentration of one.
 _NONE = 1e-6
 
 
-def answers_diagnosed(
+def predictions_diagnosed(
     test: Mapping[str, np.ndarray], prior: float | Sequence[float] = 1.0
 ) -> dict[str, Any]:
-    """What the answers to the test set show.
+    """What the predictions on the test set show.
 
     Parameters
     ----------
@@ -37,9 +37,9 @@ def answers_diagnosed(
     Examples
     --------
     >>> import numpy as np
-    >>> from dipedl.bench.tables.diagnosis import answers_diagnosed
+    >>> from dipedl.bench.tables.diagnosis import predictions_diagnosed
     >>> alpha = np.array([[5.0, 1.0], [9.0, 1.0], [1.0, 1.0]])  # the second unit is dead
-    >>> answers_diagnosed({"probabilities": alpha / alpha.sum(1, keepdims=True),
+    >>> predictions_diagnosed({"probabilities": alpha / alpha.sum(1, keepdims=True),
     ...                    "concentration": alpha})["silent_classes"]
     1
     """
@@ -106,13 +106,13 @@ def diagnosed(stores: Sequence[Store]) -> dict[str, dict[str, dict[str, Any]]]:
 def _of_row(store: Store, row: Mapping[str, Any]) -> dict[str, Any]:
     arguments = row["config"].get("arguments", {})
     prior = arguments.get("lambda2", arguments.get("prior", 1.0))
-    answers = answers_diagnosed(store.arrays_of(row)["test"], prior)
+    found = predictions_diagnosed(store.arrays_of(row)["test"], prior)
     if "classifier" not in row["parts"]:
-        return answers
+        return found
     train = store.arrays_of(row, "classifier").get("train", {})
     if not {"features", "y"} <= train.keys():
-        return answers
-    return answers | {"features": features_diagnosed(train["features"], train["y"])}
+        return found
+    return found | {"features": features_diagnosed(train["features"], train["y"])}
 
 
 def _condition(rows: np.ndarray) -> float | None:

@@ -50,7 +50,7 @@ UNEXPLAINED = "unexplained"
 
 @dataclass(frozen=True)
 class Difference:
-    """A sentence, and where it applies: the method, and its metrics in words."""
+    """A sentence, and where it applies: the method, and titles of its metrics."""
 
     method: str
     where: str
@@ -78,7 +78,7 @@ def _recall_title(kind: str, classes: Sequence[str]) -> str:
 
 
 def metric_list(names: Iterable[str], suite: str = "", classes: Sequence[str] = ()) -> str:
-    """Metrics in words, by set, as ``accuracy, Brier; on K-MNIST AUROC, AUPR``."""
+    """Titles of metrics, by set, as ``accuracy, Brier; on K-MNIST AUROC, AUPR``."""
     found: dict[str, list[str]] = {}
     for name in names:
         title = metric_title(name, classes=classes)
@@ -143,7 +143,7 @@ def difference(cell: Cell | None) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people say them."""
+    """Seconds, minutes or hours, as fits."""
     if seconds < 1:
         return f"{seconds:.2f} s"
     if seconds < 100:

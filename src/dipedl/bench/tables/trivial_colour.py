@@ -1,8 +1,8 @@
 """Detectors for photographs that need no model: how unusual an image is in one number.
 
-A photograph has neither a black frame nor ink. What can tell an OOD set from the known images is how
-bright, how coloured, how rich in contrast or how smooth its images are. Each detector is the distance
-of such a number from its mean over the training images: no direction is chosen.
+A photograph has neither a black frame nor ink. What can tell an OOD set from known images is how
+bright, coloured, smooth or rich in contrast its images are. Each detector is the distance of such a
+number from its mean over the training images: no direction is chosen.
 """
 
 from __future__ import annotations
