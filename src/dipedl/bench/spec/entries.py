@@ -80,9 +80,9 @@ class Method(Frozen):
     classifier, density : str, table or None
         Parts that are trained once a seed and shared: a name out of the suite's ``[classifiers]``
         or ``[densities]``, or such a table.
-    sees : {"answers", "pixels"}
+    sees : {"predictions", "pixels"}
         What a method with a classifier is given: row numbers, and a classifier that looks its
-        stored answers up; or the pixels, and the trained network itself, frozen.
+        stored predictions up; or the pixels, and the trained network itself, frozen.
     statistics : {"train", "validation"}
         Rows from which DIPClassifier takes the statistics of its normaliser.
     uncertainty : str, optional
@@ -97,7 +97,7 @@ class Method(Frozen):
     estimator: str
     classifier: str | Table | None = None
     density: str | Table | None = None
-    sees: Literal["answers", "pixels"] = "answers"
+    sees: Literal["predictions", "pixels"] = "predictions"
     statistics: Literal["train", "validation"] = "train"
     uncertainty: str | None = None
     seeds: tuple[int, ...] | None = None
