@@ -36,7 +36,7 @@ def _types() -> dict[str, tuple[ModuleType, str]]:
     names it.
     """
     from .. import density, evidence, preprocessing, spectra
-    from ..calibration.held_out import Calibration
+    from ..calibration.held_out import HeldOut
     from ..calibration.temperature import Temperature
     from ..classifier import DIPClassifier
     from ..density.combined._normal_scores import NormalScores
@@ -45,7 +45,7 @@ def _types() -> dict[str, tuple[ModuleType, str]]:
     from ..gaussians.factor import GaussianFactor
     from ..gaussians.moments import Moments
 
-    found: list[type] = [DIPClassifier, OODDetector, EvidenceModel, Calibration, Temperature]
+    found: list[type] = [DIPClassifier, OODDetector, EvidenceModel, HeldOut, Temperature]
     found += [Moments, GaussianFactor, NormalScores]
     found += [cls for cls in vars(evidence).values() if isinstance(cls, type)]
     # Transformers of spectra, not the functions and containers beside them.
