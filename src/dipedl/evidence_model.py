@@ -241,9 +241,7 @@ class EvidenceModel(BaseEstimator):
             )
         return clone(self.normalizer, safe=False)
 
-    def _folds(
-        self, whole: Fold, y: np.ndarray, kept: np.ndarray | None
-    ) -> tuple[list[Fold], str]:
+    def _folds(self, whole: Fold, y: np.ndarray, kept: np.ndarray | None) -> tuple[list[Fold], str]:
         """Models with the rows that they have not seen, and where these rows came from."""
         if isinstance(self.cv, str) and self.cv == IN_SAMPLE:
             return [whole], f"the {len(y)} inputs the density was fitted on (in-sample)"

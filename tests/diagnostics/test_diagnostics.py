@@ -47,9 +47,7 @@ class Model(BaseEstimator):
         return self
 
 
-def model(
-    held_out, normalizer=None, *, prior=None, density=None, estimator=None, calibrator=None
-):
+def model(held_out, normalizer=None, *, prior=None, density=None, estimator=None, calibrator=None):
     clf = Model()
     if normalizer is None:
         scores = held_out.scores
@@ -295,7 +293,10 @@ def test_a_part_that_was_scored_but_not_used_drives_nothing():
         (_hardly_any_bee, "'bee'"),
         (_one_part, "'gauss'"),
         (_with_failures, "features [3] are constant"),
-        (_with_failures, "runner-up is 'knn' (AUROC: errors of the classifier 0.700, pseudo-outliers"),
+        (
+            _with_failures,
+            "runner-up is 'knn' (AUROC: errors of the classifier 0.700, pseudo-outliers",
+        ),
     ],
 )
 def test_the_culprit_is_named(plant, said):

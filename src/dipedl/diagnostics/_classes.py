@@ -30,7 +30,10 @@ Names = tuple[str, ...]
 
 def class_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
     """Collapsed classes, false alarms by class, and by part of the density."""
-    names, rate = tuple(str(name) for name in np.asarray(clf.classes_).tolist()), clf.false_alarm_rate
+    names, rate = (
+        tuple(str(name) for name in np.asarray(clf.classes_).tolist()),
+        clf.false_alarm_rate,
+    )
     flagged = held.scores < alarm_threshold(held.scores, rate, held.weights)
     reachable = np.isfinite(alarm_threshold(held.scores, rate, held.weights))
     if held.labelled:
@@ -88,10 +91,7 @@ def _recall(
     upper = stats.beta.ppf(1 - _LEVEL / len(known), hits + 1, np.maximum(rows[known] - hits, 1e-9))
     weak = known[(upper < _LOW_RECALL) & (rows[known] >= _FEW_ROWS)]
     worst = int(known[recall[known].argmin()])
-    text = (
-        f"Lowest recall on held-out rows: {recall[worst]:.0%}, of class "
-        f"{names[worst]!r}."
-    )
+    text = f"Lowest recall on held-out rows: {recall[worst]:.0%}, of class {names[worst]!r}."
     if len(weak):
         return Finding(
             "class_nearly_lost",
@@ -156,9 +156,7 @@ def _alarms(held: HeldOut, names: Names, rate: float, flagged: np.ndarray) -> Fi
     return Finding("alarms_by_class", "ok", text, numbers)
 
 
-def _alarms_by_class(
-    held: HeldOut, k: int, flagged: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _alarms_by_class(held: HeldOut, k: int, flagged: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Share flagged of each class, and Fisher's p-value of more than elsewhere, by Holm; (k,)."""
     shares, p_values = np.full(k, np.nan), np.ones(k)
     for c in range(k):

@@ -212,7 +212,7 @@ class CautionBudget(LogisticNormalizer):
             )
         if location == -np.inf:
             raise ValueError(
-                f"{int((~rows.finite).sum())} of {len(rows.scores)} log-densities from {rows.source} "
+                f"{int((~rows.finite).sum())} of {len(rows)} log-densities from {rows.source} "
                 f"are -inf, and these rows alone cost more than budget={self.budget:g} of the "
                 f"held-out {self.measure}; use a density with unbounded support or raise the budget"
             )

@@ -105,7 +105,9 @@ class DensityEnsemble(LogDensityMixin, BaseEstimator, ABC):
     def _fit_combiner_in_folds(
         self, X: np.ndarray, y: np.ndarray, w: np.ndarray | None, P: np.ndarray | None
     ) -> Self:
-        pairs = list(fold_pairs(content_folds(X, y, _FOLDS, seed(self.random_state), together=True)))
+        pairs = list(
+            fold_pairs(content_folds(X, y, _FOLDS, seed(self.random_state), together=True))
+        )
         if not pairs:
             raise ValueError(
                 f"{type(self).__name__} needs a class with at least 3 samples to hold some out, "

@@ -68,8 +68,8 @@ class DensitySelector(DensityEnsemble):
     References
     ----------
     Hendrycks, Gimpel, "A baseline for detecting misclassified and out-of-distribution examples in
-    neural networks", ICLR (2017), on errors; `dipedl.calibration` on pseudo-outliers. Breiman, Friedman,
-    Olshen, Stone, "Classification and regression trees" (1984), section 3.4, on the rule of one
+    neural networks", ICLR (2017), on errors; `dipedl.calibration` on pseudo-outliers. Breiman,
+    Friedman, Olshen, Stone, "Classification and regression trees" (1984), section 3.4, on the rule of one
     standard error; DeLong, DeLong, Clarke-Pearson, Biometrics 44 (1988), on that of an AUROC.
 
     Examples
@@ -105,7 +105,9 @@ class DensitySelector(DensityEnsemble):
         fusion.fit_combiner(scores, y, sample_weight=sample_weight, pseudo_outliers=pseudo_outliers)
         self.with_classifier_ = fusion.with_classifier_
         candidates = {name: scores[name] for name in self.estimators_}
-        outlying = {k: {n: made[n] for n in self.estimators_} for k, made in pseudo_outliers.items()}
+        outlying = {
+            k: {n: made[n] for n in self.estimators_} for k, made in pseudo_outliers.items()
+        }
         if self.fuse:
             candidates[FUSED] = fusion.combine(scores)
             for kind, made in pseudo_outliers.items():
