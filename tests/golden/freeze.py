@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import torch
 from machine import kernels, versions
 from models import EXPORTED, MODELS, SAVED, answers, graph_answers
 
@@ -18,6 +19,7 @@ BEHAVIOUR, FILES = HERE / "behaviour.npz", HERE / "saved"
 
 
 def main(saved):
+    torch.set_num_threads(1)
     arrays = {"versions": versions(), "kernels": kernels()}
     for name, make in MODELS.items():
         model, X = make()
