@@ -455,7 +455,7 @@ MUTANTS = [
     ),
     Mutant(
         "exported trees compare float64",
-        "export/_classifiers/trees.py",
+        "export/_estimators/trees.py",
         "return X.cast(np.float32).cast(np.float64)",
         "return X",
         "export/test_onnx_classifiers.py",

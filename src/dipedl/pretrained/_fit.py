@@ -12,10 +12,10 @@ import torch
 from scipy import special
 from torch import Tensor, distributed
 
+from ..nn._loader import Unpack, check_rereadable
 from ._evidence_head import EvidenceHead
 from ._feature_source import FeatureSource
 from ._fusion import Score
-from ._loader import Unpack, check_rereadable
 from ._stream import HeldOutRows, Rows, passes
 from .class_gaussians import ClassGaussians
 
