@@ -205,10 +205,10 @@ def test_the_default_model_needs_no_trust_and_decides_the_same(features, path):
         lambda m: m.p_value(X),
         lambda m: m.predict_set(X, 0.8),
         lambda m: m.predict_with_reject(X, coverage=0.9).filled(-1),
-        lambda m: m.bare_proba(X),
-        lambda m: m.evidence_.calibration_.components,
-        lambda m: m.evidence_.calibration_.proba,
-        lambda m: m.evidence_.strength_["prior"],
+        lambda m: m.classifier_proba(X),
+        lambda m: m.evidence_.held_out_.components,
+        lambda m: m.evidence_.held_out_.proba,
+        lambda m: m.evidence_.prior,
     ):
         np.testing.assert_array_equal(call(loaded), call(clf), strict=True)
     for call in (

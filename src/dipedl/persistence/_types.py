@@ -20,7 +20,7 @@ _HOMES = {
     "DIPClassifier": ".classifier",
     "OODDetector": ".detector",
     "EvidenceModel": ".evidence_model",
-    "calibration.Calibration": ".calibration.held_out",
+    "calibration.HeldOut": ".calibration.held_out",
     "calibration.Temperature": ".calibration.temperature",
     "density.NormalScores": ".density.combined._normal_scores",
     "gaussians.GaussianFactor": ".gaussians.factor",
