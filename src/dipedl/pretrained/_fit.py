@@ -13,10 +13,10 @@ from scipy import special
 from torch import Tensor, distributed
 
 from ..calibration.held_out import HeldOut
+from ..nn._loader import Unpack, check_rereadable
 from ._evidence_head import EvidenceHead
 from ._feature_source import FeatureSource
 from ._fusion import Score
-from ._loader import Unpack, check_rereadable
 from ._stream import HeldOutRows, Rows, passes
 from .class_gaussians import ClassGaussians
 

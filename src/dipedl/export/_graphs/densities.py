@@ -28,12 +28,12 @@ from ...density.kde import KernelDensity
 from ...density.knn import KNNDensity
 from ...density.mahalanobis import MahalanobisDensity
 from ...density.mixture import GaussianMixtureDensity
-from .builder import Tensor, stacked
+from .._estimators.transformers import Data, transformed
+from .._nodes.builder import Tensor, stacked
+from .._nodes.ops import log_ndtr
 from .evidence import normal_scores
 from .gaussians import discriminant, gaussian, mahalanobis, mixture
-from .ops import log_ndtr
 from .rows import kernels, neighbours
-from .transformers import Data, transformed
 
 _LOG_2PI = float(np.log(2 * np.pi))
 _LEAST_DOUBT = 1e-12

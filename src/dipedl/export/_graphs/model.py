@@ -9,12 +9,13 @@ from onnx import ModelProto
 
 from ...density._fitting import takes_proba
 from ...evidence_model import EvidenceModel
-from .._classifiers.networks import answers, evidence_owner, is_shared
-from .._classifiers.sklearn_models import probabilities
-from .builder import Graph, Tensor
+from .._estimators.networks import answers
+from .._estimators.sklearn_models import probabilities
+from .._estimators.transformers import Data, transformed
+from .._fitted import evidence_owner, is_shared
+from .._nodes.builder import Graph, Tensor
 from .densities import Seen, log_density
 from .evidence import calibrated, dirichlet, log_evidence, normalised
-from .transformers import Data, transformed
 
 #: Name of the graph's input, (n, d).
 INPUT = "X"
