@@ -4,8 +4,8 @@ A *hop* is a call from a function in one file of `dipedl` to a function in anoth
 of `sys.setprofile` whose code lies in the package is compared with the innermost function of the
 package that is still running: code of other packages between the two (scikit-learn that calls back,
 a generator that joblib drives) is looked through, returns do not count. Properties, lambdas and
-comprehensions are functions as Python runs them; a module that is imported is not a call, so
-everything is run once before it is traced. *Files* are those in which a function ran, *depth* is
+comprehensions are functions as Python 3.11 runs them (3.12 makes most comprehensions part of their
+function, and counts less); imports are no calls, and everything is run once before it is traced. *Files* are those in which a function ran, *depth* is
 the largest number of functions of the package that run at a time.
 
 ``--paths`` also prints the hops in order, repeated ones once; ``--json`` prints the figures alone.
@@ -59,9 +59,7 @@ class Trace:
     def paths(self):
         """The hops in order, as lines."""
         for (caller, callee), times in groupby(self.hops):
-            count = len(list(times))
-            repeated = f"  x {count}" if count > 1 else ""
-            yield f"{':'.join(caller)} -> {':'.join(callee)}{repeated}"
+            yield f"{':'.join(caller)} -> {':'.join(callee)}  x {len(list(times))}"
 
 
 def traces():
@@ -89,8 +87,7 @@ def main():
     with warnings.catch_warnings(action="ignore"):
         found = traces()
     if arguments.json:
-        print(json.dumps({name: trace.figures() for name, trace in found.items()}, indent=1))
-        return
+        return print(json.dumps({name: trace.figures() for name, trace in found.items()}, indent=1))
     print(f"{'':<32}{'hops':>7}{'files':>7}{'depth':>7}")
     for name, trace in found.items():
         print(f"{name:<32}" + "".join(f"{number:>7}" for number in trace.figures().values()))
