@@ -5,8 +5,8 @@ of `sys.setprofile` whose code lies in the package is compared with the innermos
 package that is still running: code of other packages between the two (scikit-learn that calls back,
 a generator that joblib drives) is looked through, returns do not count. Properties, lambdas and
 comprehensions are functions as Python 3.11 runs them (3.12 makes most comprehensions part of their
-function, and counts less); imports are no calls, and everything is run once before it is traced. *Files* are those in which a function ran, *depth* is
-the largest number of functions of the package that run at a time.
+function, and counts less); imports are no calls, and everything is run once before it is traced.
+*Files* are those in which a function ran, *depth* is how many of them run at a time at most.
 
 ``--paths`` also prints the hops in order, repeated ones once; ``--json`` prints the figures alone.
 """
