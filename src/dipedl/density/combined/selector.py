@@ -9,7 +9,8 @@ import numpy as np
 
 from ...maths.scores import auroc, auroc_variance
 from .._fitting import as_density
-from ._ensemble import Candidates, DensityEnsemble, Rows
+from ._candidates import Candidates, Rows
+from ._ensemble import DensityEnsemble
 from .fused import FusedDensity
 
 __all__ = ["DensitySelector"]
