@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from scipy import special
 
-from ..dirichlet import check_simplex
+from ..maths.simplex import check_simplex
 from ._base import weighted_scores
 
 

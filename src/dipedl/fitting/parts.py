@@ -15,7 +15,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from .._validation import weight_argument
-from ..dirichlet import check_simplex
+from ..maths.simplex import check_simplex
 
 _SPARSE = (
     "X is sparse, and the default features standardise dense inputs; pass X.toarray() or a "

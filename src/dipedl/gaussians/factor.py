@@ -12,6 +12,7 @@ from scipy.linalg import blas, lapack
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
+from ..maths.special import LOG_2PI
 from .moments import Moments
 
 Shrinkage = float | str | None
@@ -19,7 +20,6 @@ Mergeable = TypeVar("Mergeable", bound=BaseEstimator)
 
 _CHUNK_BYTES = 1 << 22
 _NEGLIGIBLE = 1e-13  # standard deviations
-_LOG_2PI = float(np.log(2 * np.pi))
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -146,7 +146,7 @@ class GaussianFactor:
 
     def log_density(self, X: np.ndarray) -> np.ndarray:
         """Log-density in nats of each row of X (n, p); ``-inf`` where the distance overflows."""
-        constant = X.shape[1] * _LOG_2PI + self.log_det
+        constant = X.shape[1] * LOG_2PI + self.log_det
         return np.asarray(-0.5 * (constant + self.squared_distance(X)))
 
     def squared_distance(self, X: np.ndarray) -> np.ndarray:

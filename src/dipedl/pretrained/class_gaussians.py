@@ -20,6 +20,7 @@ from ..gaussians.distances import DiagonalDistance, FullDistance, TiedDistance
 from ..gaussians.factor import Shrinkage
 from ..gaussians.low_rank import LowRankDistance, SketchScatter, principal_parts
 from ..gaussians.scatter import DiagonalScatter, FullScatter, Group, Scatter, TiedScatter
+from ..maths.special import LOG_2PI
 from ..nn._checks import check_choice, check_integer
 
 __all__ = ["ClassGaussians"]
@@ -33,7 +34,6 @@ _DISTANCES: dict[str, type[Distance]] = {
 }
 _BUFFERS = ("origin", "log_constant", "log_weights", "counts")
 _FITTED = ("n_", "n_features_", "n_classes_")
-_LOG_2PI = math.log(2 * math.pi)
 
 
 class ClassGaussians(nn.Module):
@@ -329,7 +329,7 @@ class ClassGaussians(nn.Module):
         means = (moments.origin - centre.to(moments.origin)) + moments.offset
         like = centre.to(self._device or centre.device)
         log_det = torch.tensor(self._fill(moments, means, like), dtype=torch.float64)
-        constant = -0.5 * (len(centre) * _LOG_2PI + log_det)
+        constant = -0.5 * (len(centre) * LOG_2PI + log_det)
         equal = self.class_weights == "equal"
         weights = torch.ones_like(moments.weight) if equal else moments.weight
         self.origin, self.log_constant = like, constant.to(like)

@@ -17,9 +17,9 @@ from ..._validation import check_weights
 from ...calibration.components import CLASSIFIER, stacked_components
 from ...calibration.crossfit import content_folds, fold_pairs
 from ...calibration.pseudo_outliers import synthetic_departures
-from ...dirichlet import check_simplex
 from ...fitting.parts import fitted_density, for_folds, log_density, seed
 from ...maths.scores import confidence
+from ...maths.simplex import check_simplex
 from .._mixin import LogDensityMixin
 from ..gda import GDADensity
 from ..knn import KNNDensity
