@@ -71,15 +71,15 @@ MUTANTS = [
     Mutant(
         "merge without the between-chunk term",
         "gaussians/moments.py",
-        "scatter = self.scatter + self.weight * outer",
-        "scatter = self.scatter + 0 * outer",
+        "bridge = gap * np.sqrt(self.weight * share)",
+        "bridge = 0 * gap",
         "density/test_conformance.py",
     ),
     Mutant(
         "merge without a fourth-moment cross term",
-        "gaussians/moments.py",
-        "self.quartic + 4 * eT + 4 * eSe",
-        "self.quartic + 4 * eT",
+        "gaussians/higher_moments.py",
+        "dot(e, self.cubic + times, diagonal)",
+        "dot(e, self.cubic, diagonal)",
         "density/test_gaussian.py",
     ),
     Mutant(
@@ -98,8 +98,8 @@ MUTANTS = [
     ),
     Mutant(
         "OAS without its 1/p",
-        "gaussians/factor.py",
-        "(mean_square - 1 / len(cov))",
+        "gaussians/shrinkage.py",
+        "(mean_square - 1 / p)",
         "mean_square",
         "density/test_gaussian.py",
     ),
@@ -448,9 +448,9 @@ MUTANTS = [
     ),
     Mutant(
         "sketch without the bridge",
-        "gaussians/low_rank.py",
-        "self._append(batch.bridge, batch.classes)",
-        "pass",
+        "gaussians/class_moments.py",
+        "self.scatter.append(torch.cat((rows, bridge)), torch.cat((y, classes)))",
+        "self.scatter.append(rows, y)",
         "pretrained/test_low_rank_gaussians.py",
     ),
     Mutant(

@@ -8,6 +8,7 @@ and what is left is summed exactly. Series: NIST Digital Library of Mathematical
 from __future__ import annotations
 
 from math import log, pi
+from sys import float_info
 
 from .array_namespace import Array, namespace, special_functions
 
@@ -15,6 +16,8 @@ from .array_namespace import Array, namespace, special_functions
 # is.
 _SWITCH = 16.0
 LOG_2PI = log(2 * pi)
+#: Rounding of float64.
+EPS = float_info.epsilon
 _HALF_LOG_2PI = 0.5 * LOG_2PI
 
 

@@ -43,10 +43,11 @@ def _types() -> dict[str, tuple[ModuleType, str]]:
     from ..detector import OODDetector
     from ..evidence_model import EvidenceModel
     from ..gaussians.factor import GaussianFactor
+    from ..gaussians.higher_moments import HigherMoments
     from ..gaussians.moments import Moments
 
     found: list[type] = [DIPClassifier, OODDetector, EvidenceModel, Calibration, Temperature]
-    found += [Moments, GaussianFactor, NormalScores]
+    found += [Moments, HigherMoments, GaussianFactor, NormalScores]
     found += [cls for cls in vars(evidence).values() if isinstance(cls, type)]
     # Transformers of spectra, not the functions and containers beside them.
     found += [spectra.EnergyNormalizer, spectra.SavitzkyGolay, spectra.LineMeans]
