@@ -13,8 +13,8 @@ from ...density.mahalanobis import MahalanobisDensity
 from ...density.mixture import GaussianMixtureDensity
 from ...gaussians.factor import GaussianFactor
 from ...maths.special import LOG_2PI
-from .builder import Tensor
-from .ops import log_sum_exp
+from .._nodes.builder import Tensor
+from .._nodes.ops import log_sum_exp
 
 
 def gaussian(density: GaussianDensity, Z: Tensor) -> Tensor:
