@@ -434,9 +434,9 @@ MUTANTS = [
     ),
     Mutant(
         "fused score without the margin",
-        "pretrained/_fusion.py",
-        "z + shift",
-        "z",
+        "maths/fusion.py",
+        "log_ndtr(scores + margin)",
+        "log_ndtr(scores)",
         "pretrained/test_fusion.py",
     ),
     Mutant(
