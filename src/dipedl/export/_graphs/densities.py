@@ -18,7 +18,7 @@ from sklearn.pipeline import Pipeline
 
 from ...density.combined._candidates import CLASSIFIER
 from ...density.combined.block_sum import BlockSumDensity
-from ...density.combined.fused import _TIE_BREAK, FusedDensity
+from ...density.combined.fused import FusedDensity
 from ...density.combined.relative import RelativeDensity
 from ...density.combined.selector import DensitySelector
 from ...density.combined.typicality import TypicalityDensity
@@ -28,15 +28,15 @@ from ...density.kde import KernelDensity
 from ...density.knn import KNNDensity
 from ...density.mahalanobis import MahalanobisDensity
 from ...density.mixture import GaussianMixtureDensity
+from ...maths.fusion import TIE_BREAK
+from ...maths.scores import LEAST_DOUBT
+from ...maths.special import LOG_2PI
 from .._estimators.transformers import Data, transformed
 from .._nodes.builder import Tensor, stacked
 from .._nodes.ops import log_ndtr
 from .evidence import normal_scores
 from .gaussians import discriminant, gaussian, mahalanobis, mixture
 from .rows import kernels, neighbours
-
-_LOG_2PI = float(np.log(2 * np.pi))
-_LEAST_DOUBT = 1e-12
 
 
 class Seen(NamedTuple):
@@ -77,7 +77,7 @@ def _relative(density: RelativeDensity, seen: Seen) -> Tensor:
 def _typicality(density: TypicalityDensity, seen: Seen) -> Tensor:
     scores = log_density(density.density_, seen).unsqueeze(1)
     r = normal_scores(scores, [density.normal_score_]).squeeze(1)
-    return (r * r + _LOG_2PI) / -2.0
+    return (r * r + LOG_2PI) / -2.0
 
 
 def _block_sum(density: BlockSumDensity, seen: Seen) -> Tensor:
@@ -105,7 +105,7 @@ def _fused(density: FusedDensity, seen: Seen) -> Tensor:
     voting = np.flatnonzero(weights > 0)
     objections = log_ndtr(z.columns(voting) + margin[voting]) * weights[voting]
     total = (objections.reduce("Sum", 1) * -2.0).at_least(0.0)
-    return z.reduce("Mean", 1) * _TIE_BREAK - total.apply("Sqrt")
+    return z.reduce("Mean", 1) * TIE_BREAK - total.apply("Sqrt")
 
 
 def _component(density: FusedDensity, name: str, seen: Seen) -> Tensor:
@@ -127,7 +127,7 @@ def confidence(P: Tensor) -> Tensor:
     columns = graph.op("Range", np.array(0), k, np.array(1))
     # Summed over the other classes: 1 - max is 0 for every confident row, and they all tie.
     others = largest.equals(columns).where(0.0, P).reduce("Sum", 1)
-    return -others.at_least(_LEAST_DOUBT).apply("Log")
+    return -others.at_least(LEAST_DOUBT).apply("Log")
 
 
 def _on_features(convert: Callable[[Any, Tensor], Tensor]) -> Callable[[Any, Seen], Tensor]:

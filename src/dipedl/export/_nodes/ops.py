@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...maths.log_ndtr import erfc_coefficients
 from .builder import Tensor
+from .log_ndtr import erfc_coefficients
 
 
 def log_sum_exp(x: Tensor) -> Tensor:
