@@ -11,9 +11,10 @@ from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, cat
 
+from ...density._fitting import fitted_density, log_density
+from ...density.combined.selector import DensitySelector
 from ...density.gda import GDADensity
 from ...dirichlet import Dirichlet
-from ...fitting.parts import fitted_density, log_density
 from ...nn._checks import check_number
 from ...nn.backbones._network import Backbone
 from ...nn.backbones.conv_lin_1d import ConvLin1d
@@ -190,7 +191,11 @@ class DAEDL(EvidentialEstimator):
         super().fit(X, y, validation, checkpoint=checkpoint, progress=progress, deadline=deadline)
         features = self.transform(X)
         self.density_ = fitted_density(
-            self.density, features, np.asarray(y), None, self.random_state
+            DensitySelector() if self.density is None else self.density,
+            features,
+            np.asarray(y),
+            None,
+            self.random_state,
         )
         scores = log_density(self.density_, features)
         if np.isinf(scores).any():

@@ -1,4 +1,4 @@
-"""The weights of a trained network, stored beside its predictions, and the network made of them again.
+"""The weights of a trained network, stored beside its predictions, and the network restored.
 
 Some methods need more of a shared network than its predictions: passes with dropout, other layers.
 """

@@ -118,7 +118,7 @@ def _predict(
             dirichlet = model._dirichlet(P, scores)
             P = dirichlet.mean
         else:
-            P = model.bare_proba(rows) if bare else model.predict_proba(rows)
+            P = model.classifier_proba(rows) if bare else model.predict_proba(rows)
     found.probabilities[split] = np.asarray(P, dtype=np.float64)
     for row, kind in method.kinds.items():
         with _alone(found, f"score {split} {row}", memory):
@@ -135,7 +135,7 @@ def _uncertainty(
     return uncertainty_of(
         kind,
         lambda: dirichlet,
-        lambda: model.bare_proba(rows),
+        lambda: model.classifier_proba(rows),
         lambda: np.asarray(scores),
     )
 
