@@ -69,8 +69,9 @@ class DensitySelector(DensityEnsemble):
     ----------
     Hendrycks, Gimpel, "A baseline for detecting misclassified and out-of-distribution examples in
     neural networks", ICLR (2017), on errors; `dipedl.calibration` on pseudo-outliers. Breiman,
-    Friedman, Olshen, Stone, "Classification and regression trees" (1984), section 3.4, on the rule of one
-    standard error; DeLong, DeLong, Clarke-Pearson, Biometrics 44 (1988), on that of an AUROC.
+    Friedman, Olshen, Stone, "Classification and regression trees" (1984), section 3.4, on the rule
+    of one standard error; DeLong, DeLong, Clarke-Pearson, Biometrics 44 (1988), on that of an
+    AUROC.
 
     Examples
     --------
