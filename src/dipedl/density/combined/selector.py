@@ -8,7 +8,6 @@ from typing import Any, Self
 import numpy as np
 
 from ...maths.scores import auroc, auroc_variance
-from .._fitting import as_density
 from ._ensemble import Candidates, DensityEnsemble, Rows
 from .fused import FusedDensity
 
@@ -163,13 +162,6 @@ class DensitySelector(DensityEnsemble):
             **by_kind,
             "seconds": round(sum(self.seconds_[part] for part in parts), 4),
         }
-
-
-def unfitted_density(density: Any, random_state: Any = None) -> Any:
-    """An unfitted estimator for `density`; None stands for a `DensitySelector`."""
-    if density is None:
-        return DensitySelector(random_state=random_state)
-    return as_density(density, random_state)
 
 
 def _error_auroc(scores: Rows, wrong: Rows, weights: Rows | None) -> float:
