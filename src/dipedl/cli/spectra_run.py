@@ -1,4 +1,4 @@
-"""What the commands of ``dipedl spectra`` do: spectra come in batches, answers go into a table."""
+"""The commands of ``dipedl spectra``: read spectra in batches, write predictions to a table."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def file_batches(
 
 
 def toy_batches(n: int, seed: int, lamps: int = 0) -> Iterator[Batch]:
-    """Made-up spectra, and some of a lamp: narrow lines over next to nothing."""
+    """Made-up spectra, and some of a lamp: narrow lines on a faint continuum."""
     toys = generate_toy_spectra(n, random_state=seed)
     spectra = Spectra(
         np.concatenate([toys.flux, _lamps(toys.wavelength, lamps, seed)]),
@@ -62,9 +62,9 @@ def _lamps(wavelength: NDArray[np.float64], n: int, seed: int) -> NDArray[np.flo
 def labelled(
     batches: Iterator[Batch], labels: Path | None, wanted: Sequence[str]
 ) -> tuple[NDArray[np.float32], NDArray[np.str_], list[Failure]]:
-    """Flux and class of the spectra that have one of the wanted classes (none wanted: any).
+    """Flux and class of the spectra with one of the wanted classes (default: all).
 
-    Also what could not be read. Classes are those of the file `labels`, else of the headers.
+    Also the files that could not be read. Classes come from the file `labels`, else from headers.
 
     Raises
     ------
@@ -105,7 +105,7 @@ def _classes(spectra: Spectra, named: dict[str, str] | None) -> NDArray[np.str_]
 def classify_all(
     model: Pipeline, batches: Iterator[Batch], rate: float, table: TableFile
 ) -> tuple[list[Row], list[Failure]]:
-    """Write a line for each file, in order; gives what was classified and what failed."""
+    """Write one line per file, in order; returns what was classified and what failed."""
     names = [str(name) for name in model[-1].classes_]
     rows: list[Row] = []
     failures: list[Failure] = []
@@ -130,7 +130,7 @@ def classify_all(
 
 
 def answers_refuse(model: Pipeline, flux: NDArray[np.float32]) -> dict[int, str]:
-    """Rows of which no features can be made, and why; seldom any."""
+    """Rows without valid features, and why; seldom any."""
     refused: dict[int, str] = {}
     first = model[0]
     if len(flux) == 0:

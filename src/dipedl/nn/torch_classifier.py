@@ -34,10 +34,10 @@ class TorchClassifier(TorchEstimator):
         [0, 1] only; `MLP`, and for rows in which neighbours belong together, such as spectra,
         `BranchCNN` and `ConvLin1d`, take any numbers. None is ``MLP()``.
     training : Training, optional
-        How it is trained; None is ``Training()``.
+        Settings of the training; None is ``Training()``.
     image_shape : tuple of int, optional
         (height, width) or (channels, height, width) of the rows of X; None is one square grey image
-        where the number of columns is a square, and else one row of numbers.
+        if the number of columns is a square, and otherwise one row of numbers.
     random_state : int, RandomState or None, default=0
         Seed of initial weights, shuffling, augmentation and dropout; PyTorch's global generator is
         left alone.
@@ -48,8 +48,8 @@ class TorchClassifier(TorchEstimator):
         is asked with in the last digits of this.
     class_weight : None, "balanced" or mapping, default=None
         Weights of the classes in the loss and in the validation score: "balanced" gives every class
-        the same total, as in scikit-learn; or numbers > 0 by label, 1 for a label that is not
-        there. Probabilities then follow the weighted frequencies.
+        the same total, as in scikit-learn; or numbers > 0 by label, 1 for a missing label.
+        Probabilities then follow the weighted frequencies.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Single inputs and their Dirichlets."""
+"""Bars of one Dirichlet, and a gallery of images with theirs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Download a large file, and go on where the last attempt broke off."""
+"""Resumable download of a large file."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ __all__ = ["download"]
 
 ROUNDS = 5  # attempts without a new byte before giving up
 PAUSE = 1.0  # seconds between attempts
-TIMEOUT = 30.0  # seconds without an answer before an attempt counts as failed
+TIMEOUT = 30.0  # seconds without a response before an attempt counts as failed
 _BLOCK = 1 << 20
 _PARTIAL, _NOT_SATISFIABLE = 206, 416
 
 
 def download(url: str, path: Path) -> None:
-    """Write what `url` serves to `path`, all of it or nothing.
+    """Download `url` to `path`, completely or not at all.
 
-    What has come lies in ``path.part`` until all of it is there. An attempt that breaks off is
-    followed by another one, and so is a later call: it asks for the rest alone (HTTP Range). If the
-    server has no ranges, or its file is another one by now, it begins anew.
+    Until it is complete, the data are in ``path.part``. The next attempt, or a later call, resumes
+    an interrupted one and requests only the rest (HTTP Range). If the server has no ranges, or its
+    file has changed, the download starts again.
 
     Raises
     ------
     ValueError
         If `url` is no HTTP address.
     ConnectionError
-        If the file did not come, or not wholly; says how much of it is there.
+        If the file is missing or incomplete; says how much was received.
     """
     if urlsplit(url).scheme not in ("http", "https"):
         raise ValueError(f"url must begin with http:// or https://, got {url!r}")
@@ -68,7 +68,7 @@ def download(url: str, path: Path) -> None:
 
 
 class _Part:
-    """The bytes that have come, and which version of the file they are of."""
+    """The bytes received so far, and the version of the file they belong to."""
 
     def __init__(self, path: Path) -> None:
         self.path = path.with_name(f"{path.name}.part")
@@ -79,7 +79,7 @@ class _Part:
         return self.path.stat().st_size if self.path.exists() else 0
 
     def version(self) -> str | None:
-        """ETag or date of the file that the bytes are of; None if it is not known."""
+        """ETag or date of the file; None if it is not known."""
         try:
             found = json.loads(self.facts.read_text(encoding="utf-8"))["version"]
         except (OSError, ValueError, KeyError, TypeError):
@@ -87,17 +87,17 @@ class _Part:
         return found if isinstance(found, str) else None
 
     def begin(self, version: str | None) -> None:
-        """Forget the bytes there are."""
+        """Discard the bytes received so far."""
         self.path.write_bytes(b"")
         self.facts.write_text(json.dumps({"version": version}), encoding="utf-8")
 
 
 def _attempt(url: str, part: _Part) -> bool:
-    """Append what the server sends; whether all of it is there now."""
+    """Append the server's data; returns whether the file is complete."""
     start, version = part.size, part.version()
     ranged = {}
     if version is None:
-        start = 0  # nothing says that the rest would be of the same file
+        start = 0  # the rest might belong to another version of the file
     elif start:
         ranged = {"Range": f"bytes={start}-", "If-Range": version}
     headers = {"Accept-Encoding": "identity", "User-Agent": "dipedl", **ranged}
@@ -118,7 +118,7 @@ def _attempt(url: str, part: _Part) -> bool:
 
 
 def _begin(answer: Any, part: _Part, start: int) -> int | None:
-    """Make `part` ready for the body of the answer; gives the size of the whole file."""
+    """Prepare `part` for the body of the response; returns the size of the whole file."""
     if answer.status == _PARTIAL:
         match = re.fullmatch(r"bytes (\d+)-\d+/(\d+)", answer.headers.get("Content-Range", ""))
         if match and int(match[1]) == start:
@@ -133,7 +133,7 @@ def _begin(answer: Any, part: _Part, start: int) -> int | None:
 def _version(headers: Any) -> str | None:
     tag: str | None = headers.get("ETag")
     date: str | None = headers.get("Last-Modified")
-    # A weak tag may stand for other bytes; If-Range takes none.
+    # A weak tag may stand for other bytes, and If-Range does not accept it.
     return tag if tag and not tag.startswith("W/") else date
 
 

@@ -1,4 +1,4 @@
-"""The page: numbers from the rows, figures from the arrays, words from the template."""
+"""The report page: numbers from the rows, figures from the arrays, text from the template."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OOD_HIGHER = {"auroc": True, "aupr": True, "fpr95": False, "brier": False}
 
 @dataclass(frozen=True)
 class KnownLine:
-    """A line of the table of new digits: values, each with whether it is the better one."""
+    """A line of the table of test digits: values, each with a flag for the better one."""
 
     title: str
     of: str
@@ -34,7 +34,7 @@ class KnownLine:
 
 @dataclass(frozen=True)
 class OODLine:
-    """A line of the table of an OOD set; `best` says for each column whether it is the best."""
+    """A line of the table of an OOD set; `best` flags the best value of each column."""
 
     title: str
     method: str
@@ -50,7 +50,7 @@ def write(result: DemoResult, path: str | Path) -> None:
     result : DemoResult
         From `dipedl.demo.run`.
     path : path-like
-        Where to write; what is there is replaced.
+        Where to write; an existing file is replaced.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def _values(result: DemoResult) -> dict[str, Any]:
 
 
 def _recipes(result: DemoResult) -> list[tuple[str, list[ModelResult]]]:
-    """Classifiers by the density they share, in their order."""
+    """Classifiers grouped by density, in order."""
     shared: dict[str, list[ModelResult]] = {}
     for model in result.models:
         shared.setdefault(model.density, []).append(model)
@@ -169,7 +169,7 @@ def _best(values: Sequence[float | None], higher: bool) -> list[bool]:
 
 
 def _limits(result: DemoResult) -> list[str]:
-    """What not to conclude; numbers from the result."""
+    """Limits of the conclusions, with numbers from the result."""
     counts, k = result.receipt, result.dataset.n_classes
     worse = [
         model.title
