@@ -1,4 +1,4 @@
-"""Networks of `dipedl.nn` as parts of a graph; PyTorch is imported only where there is one."""
+"""Networks of `dipedl.nn` as parts of a graph; PyTorch is imported only if needed."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def is_network(estimator: Any) -> bool:
 
 
 def is_shared(classifier: Any, features: Any) -> bool:
-    """Whether the features come from the very network that classifies."""
+    """Whether features and classifier are the same network."""
     mine, theirs = (_owner(unfrozen(e)) for e in (classifier, features))
     return mine is not None and theirs is not None and mine.module_ is theirs.module_
 
 
 def _owner(estimator: Any) -> Any:
     """The fitted network estimator behind a classifier or features; None if there is none."""
-    # One can only be here if its module is loaded already.
+    # A network can exist only if its module is already loaded.
     networks = sys.modules.get("dipedl.nn._estimator")
     layers = sys.modules.get("dipedl.nn.layer_features")
     if layers is not None and isinstance(estimator, layers.LayerFeatures):
@@ -44,7 +44,7 @@ def _owner(estimator: Any) -> Any:
 
 
 def answers(X: Tensor, classifier: Any = None, features: Any = None) -> dict[str, Tensor]:
-    """Probabilities of the one and features of the other, by name, for inputs X (n, d)."""
+    """Probabilities of the classifier and features, by name, for inputs X (n, d)."""
     from .._torch.graph import network_graph
 
     model = network_graph(classifier, features, opset=X.graph.opset)

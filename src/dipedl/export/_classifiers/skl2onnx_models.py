@@ -17,14 +17,14 @@ _PACKAGES = ("xgboost", "lightgbm", "catboost")
 
 
 def converted(estimator: Any, method: str, X: Tensor, rows: np.ndarray) -> Tensor:
-    """Answers (n, c) of ``estimator.predict_proba`` or ``estimator.transform`` on X (n, d).
+    """Output (n, c) of ``estimator.predict_proba`` or ``estimator.transform`` on X (n, d).
 
     Parameters
     ----------
     estimator : scikit-learn estimator
         Fitted.
     method : {"predict_proba", "transform"}
-        Which answers.
+        Method to convert.
     X : Tensor
         Inputs of the estimator.
     rows : ndarray, shape (m, d)

@@ -1,4 +1,4 @@
-"""The one training loop: settings, history, and `train`."""
+"""Settings and history of training, and `train`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["History", "Training", "train"]
 
 @dataclass(frozen=True)
 class Training:
-    """How a network is optimised.
+    """Settings of the optimisation of a network.
 
     Parameters
     ----------
@@ -40,8 +40,8 @@ class Training:
     weight_decay : float, default=0.0
         L2 penalty on all parameters.
     schedule : {"constant", "one-cycle", "cosine", "step", "exponential"}, default="constant"
-        "one-cycle" rises from a 25th of the peak over the first 30 % of the steps and falls to
-        nothing, changing every step; the others change between epochs: "cosine" falls to 0, "step"
+        "one-cycle" rises from a 25th of the peak over the first 30 % of the steps and falls to 0,
+        changing every step. The others change between epochs: "cosine" falls to 0, "step"
         multiplies by `decay` every `step_size` epochs, "exponential" every epoch.
     step_size : int, default=10
         Epochs between two decays of "step".
@@ -50,9 +50,9 @@ class Training:
     clip_norm : float, optional
         Largest norm of the gradient; longer ones are scaled down.
     patience : int, optional
-        Stop after so many validation checks in a row without a better score.
+        Number of validation checks without a better score after which training stops.
     restore_best : bool, default=False
-        End with the weights of the best validation check, not with the last ones.
+        Whether to end with the weights of the best validation check, not the last.
     validate_every : int, default=1
         Epochs between two validation checks.
     augment : callable, optional
@@ -65,20 +65,20 @@ class Training:
         it changes nothing. On CUDA cuDNN also tries its kernels and keeps the fastest: equal seeds
         then give equal numbers up to rounding only.
     compile : bool, default=False
-        Train a compiled form of the module (``torch.compile``): a minute or so at the beginning,
-        and faster steps. The module that comes back, and every checkpoint, is the plain one.
+        Train a compiled form of the module (``torch.compile``): about a minute at the start, then
+        faster steps. The returned module and every checkpoint are the plain ones.
     n_jobs : int, optional
-        Threads of PyTorch while it trains; None leaves its setting alone.
+        Threads of PyTorch while it trains; None keeps its setting.
 
     Raises
     ------
     TypeError, ValueError
-        If a setting is not what it must be.
+        If a setting is invalid.
 
     Notes
     -----
-    bfloat16 and not float16: it has the range of float32, so no loss needs scaling and there is no
-    scaler whose state a resumed run would depend on.
+    bfloat16, not float16: it has the range of float32, so losses need no scaling and a checkpoint
+    needs no scaler state.
 
     Examples
     --------
@@ -134,7 +134,7 @@ class Training:
 
 @dataclass
 class History:
-    """What happened, one entry per epoch.
+    """Record of a training run, one entry per epoch.
 
     Parameters
     ----------
@@ -192,13 +192,13 @@ def train(
     """Train a module in place.
 
     Everything random (shuffling, augmentation, dropout) comes from `seed`; PyTorch's global
-    generators and its number of threads are given back as they were. On one machine with one
-    thread, equal arguments give equal bits.
+    generators and its number of threads are restored afterwards. On one machine with one thread,
+    equal arguments give equal bits.
 
     Parameters
     ----------
     module : torch.nn.Module
-        Called as ``module(inputs)``. It comes back in eval mode, on the device it came from.
+        Called as ``module(inputs)``. It ends in eval mode, on its original device.
     loss : callable
         ``loss(outputs, *targets, epoch=epoch)``: mean over the batch, a scalar tensor. It never
         runs in half precision. `epoch` counts from 0, for annealing.
@@ -213,18 +213,17 @@ def train(
         As `data`; needed by `patience` and `restore_best`.
     score : callable, optional
         ``score(outputs, *targets)``: mean over the rows of a chunk, lower is better. Default: the
-        loss at the current epoch; give one if your loss is annealed, since such losses of two
-        epochs cannot be compared.
+        loss at the current epoch; needed for an annealed loss, which
+        cannot be compared between epochs.
     checkpoint : path, optional
         File written after every epoch; one of over 100 MB twice a minute, and at the end. If it
-        exists the run goes on from there, and ends with the bits of a run that was never
-        interrupted.
+        exists the run resumes from it, with the same bits as an uninterrupted run.
     progress : callable, optional
         Called after every epoch with a dict; `TextProgress` prints it.
     deadline : float, optional
-        A time of ``time.monotonic()``. An epoch that would probably end after it, going by the mean
-        so far, is not begun: the checkpoint, which must be given, is written and `TrainingPaused`
-        raised. The same call with a later deadline goes on from there.
+        A time of ``time.monotonic()``. An epoch that would probably end after it, by the mean
+        duration so far, is not started: the checkpoint, which must be given, is written and
+        `TrainingPaused` raised. The same call with a later deadline resumes.
 
     Returns
     -------
@@ -234,20 +233,20 @@ def train(
     Raises
     ------
     FloatingPointError
-        If the loss, the score or a weight is NaN or infinite; on CUDA losses are looked at when an
-        epoch is over, so that no step waits for one.
+        If the loss, the score or a weight is NaN or infinite; on CUDA losses are checked after the
+        epoch, so that no step waits.
     ValueError
-        If data, device or checkpoint do not fit; the message says what differs.
+        If data, device or checkpoint do not match; the message says what differs.
     MemoryError
         If the device runs out of memory, with the batch size to try.
     OSError
         If the checkpoint cannot be written.
     TrainingPaused
-        If the deadline came before the last epoch.
+        If the deadline passed before the last epoch.
 
     Notes
     -----
-    Whenever it raises, the module holds the weights of the end of the last whole epoch.
+    After any exception the module holds the weights of the last whole epoch.
 
     Examples
     --------
