@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["spectra"]
 
 spectra = typer.Typer(
-    help="Classify spectra of SDSS and LAMOST, with an honest unknown.",
+    help="Classify spectra of SDSS and LAMOST, with a class for unknown objects.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -28,7 +28,7 @@ Paths = Annotated[
     list[str] | None,
     typer.Argument(help="FITS files of one spectrum each, folders, or patterns in quotes."),
 ]
-Toy = Annotated[bool, typer.Option("--toy", help="Made-up spectra, for a try-out.")]
+Toy = Annotated[bool, typer.Option("--toy", help="Use made-up spectra, to try the command.")]
 Coverage = Annotated[
     float, typer.Option(help="Share of 3900-9000 Angstrom that must have been measured.")
 ]
@@ -139,7 +139,7 @@ def classify(
 
 def _is_toy(toy: bool, paths: Sequence[str] | None) -> bool:
     if toy == bool(paths):
-        raise ValueError("give either paths of FITS files or --toy, a try-out on made-up spectra")
+        raise ValueError("give either paths of FITS files or --toy, which uses made-up spectra")
     return toy
 
 

@@ -18,11 +18,11 @@ from ..spectra import spectral_features
 
 __all__ = [
     "ESTIMATORS",
-    "Answers",
-    "answers",
+    "Predictions",
     "check_estimator",
     "fit_model",
     "held_out",
+    "predictions",
     "read_model",
     "write_model",
 ]
@@ -38,7 +38,7 @@ MIN_PER_CLASS = 10
 _OPTIMIZER = "sklearn.neural_network._stochastic_optimizers.AdamOptimizer"
 
 
-class Answers(NamedTuple):
+class Predictions(NamedTuple):
     """Predictions for n spectra: probabilities (n, k), vacuity (n,), p-value (n,)."""
 
     proba: NDArray[np.float64]
@@ -82,11 +82,11 @@ def check_estimator(name: str) -> None:
         raise ValueError(f"--estimator must be one of {list(ESTIMATORS)}, got {name!r}")
 
 
-def answers(model: Pipeline, flux: NDArray[np.float32]) -> Answers:
+def predictions(model: Pipeline, flux: NDArray[np.float32]) -> Predictions:
     """Predictions for spectra (n, p)."""
     Z = model[:-1].transform(flux)
     dirichlet = model[-1].predict_dirichlet(Z)
-    return Answers(dirichlet.mean, dirichlet.vacuity, model[-1].p_value(Z))
+    return Predictions(dirichlet.mean, dirichlet.vacuity, model[-1].p_value(Z))
 
 
 def held_out(model: Pipeline) -> tuple[float, float, dict[str, float]]:

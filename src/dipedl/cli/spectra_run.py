@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 
 from ..spectra import Failure, Spectra, generate_toy_spectra, read_spectra
 from ..spectra.files._fits import fits_files
-from .spectra_model import answers
+from .spectra_model import predictions
 from .spectra_table import Row, TableFile, read_labels, rows_of
 
 __all__ = ["Batch", "classify_all", "file_batches", "labelled", "toy_batches"]
@@ -112,11 +112,11 @@ def classify_all(
     for files, spectra in batches:
         failed = {failure.file: failure for failure in spectra.failures}
         read = [file for file in files if file not in failed]
-        refused = answers_refuse(model, spectra.flux)
+        refused = feature_failures(model, spectra.flux)
         failed |= {read[i]: Failure(read[i], None, reason) for i, reason in refused.items()}
         kept = [i for i in range(len(read)) if i not in refused]
         good = spectra.select(kept)
-        found = answers(model, good.flux) if kept else None
+        found = predictions(model, good.flux) if kept else None
         lines = rows_of(good, [read[i] for i in kept], names, found, rate) if found else ()
         by_file = {row.file: row for row in lines}
         for file in files:
@@ -129,7 +129,7 @@ def classify_all(
     return rows, failures
 
 
-def answers_refuse(model: Pipeline, flux: NDArray[np.float32]) -> dict[int, str]:
+def feature_failures(model: Pipeline, flux: NDArray[np.float32]) -> dict[int, str]:
     """Rows without valid features, and why; seldom any."""
     refused: dict[int, str] = {}
     first = model[0]

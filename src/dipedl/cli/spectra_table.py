@@ -13,7 +13,7 @@ import numpy as np
 
 from ..spectra import Failure, Spectra
 from ..spectra.files._fits import stem
-from .spectra_model import Answers
+from .spectra_model import Predictions
 
 __all__ = ["Row", "TableFile", "counted", "read_labels", "rows_of"]
 
@@ -36,7 +36,7 @@ class Row(NamedTuple):
 
 
 def rows_of(
-    spectra: Spectra, files: Sequence[str], classes: Sequence[str], found: Answers, rate: float
+    spectra: Spectra, files: Sequence[str], classes: Sequence[str], found: Predictions, rate: float
 ) -> Iterator[Row]:
     """One row per spectrum; unknown where the p-value does not exceed the false-alarm rate."""
     label = np.full(len(spectra), -1) if spectra.label is None else spectra.label
@@ -66,8 +66,8 @@ class TableFile:
         self._stream = open(self._partial, "w", newline="", encoding="utf-8")
         self._writer = csv.writer(self._stream, lineterminator="\n")
         shares = [f"p_{name}" for name in self.classes]
-        said = ["predicted", "vacuity", "p_value", _UNKNOWN, "reason"]
-        self._writer.writerow(["name", "file", "header_class", "snr", *shares, *said])
+        last = ["predicted", "vacuity", "p_value", _UNKNOWN, "reason"]
+        self._writer.writerow(["name", "file", "header_class", "snr", *shares, *last])
         return self
 
     def __exit__(
@@ -100,11 +100,11 @@ class TableFile:
 
 def counted(rows: Sequence[Row], classes: Sequence[str]) -> list[tuple[str, list[int]]]:
     """Counts of predictions, unknown last, by the class in the headers; "" without one."""
-    answers = [*classes, _UNKNOWN]
+    columns = [*classes, _UNKNOWN]
     counts: dict[str, list[int]] = {}
     for row in rows:
-        line = counts.setdefault(row.header_class, [0] * len(answers))
-        line[answers.index(_UNKNOWN if row.unknown else row.predicted)] += 1
+        line = counts.setdefault(row.header_class, [0] * len(columns))
+        line[columns.index(_UNKNOWN if row.unknown else row.predicted)] += 1
     order = [*classes, *sorted(counts.keys() - {*classes, ""}), ""]
     return [(name, counts[name]) for name in order if name in counts]
 

@@ -113,7 +113,7 @@ class Dataset:
 
     @property
     def n_features(self) -> int:
-        """Number d of inputs in a row."""
+        """Number d of inputs per row."""
         return int(self.X_train.shape[1])
 
     @property

@@ -40,7 +40,7 @@ def leave_class_out(
     random_state : int, default=0
         Seed of that split; the same seed gives the same split.
     provenance : tuple of Provenance, default=()
-        Where the data came from, in addition to what a `Dataset` says.
+        Where the data came from, in addition to that of a `Dataset`.
 
     Returns
     -------
@@ -90,7 +90,7 @@ def _without(
     if test_size is not None:
         raise ValueError(
             f"test_size must be None for a Dataset, which has a test set, got {test_size!r}; "
-            "pass (X, y) to split anew"
+            "pass (X, y) to split again"
         )
     names = data.target_names
     out = _index(label, range(len(names)), names)

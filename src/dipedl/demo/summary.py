@@ -105,7 +105,7 @@ def headline(result: DemoResult) -> str:
     counts = result.receipt
     start = (
         f"{_COUNTS[len(result.models)]} learned {counts.n_train:,} digits, then saw new digits and "
-        "images that are none. Which image is no digit? "
+        "OOD images. "
     )
     told = " ".join(
         f"On {f.title} {f.verdict}: AUROC {f.dip_range} for vacuity, {f.bare_range} for the better "
@@ -116,7 +116,7 @@ def headline(result: DemoResult) -> str:
     flagged = ", ".join(f"{_percent(f.flagged)} of {f.title}" for f in found)
     alarm = (
         f" The alarm, set on training digits for at most {_percent([counts.false_alarm_rate])} "
-        f"false alarms, goes off for {_percent(known)} of new digits and {flagged}. "
+        f"false alarms, flags {_percent(known)} of new digits and {flagged}.  "
     )
     return start + told + alarm + f"On new digits, {_accuracy_change(result)}."
 
@@ -125,14 +125,14 @@ def cautions(result: DemoResult) -> list[str]:
     """Cautions that these numbers call for."""
     found = findings(result)
     said = [
-        f"{f.title} is an easy set: “{f.trivial_by}”, which sees no shape at all, reaches AUROC "
-        f"{f.trivial:.3f} on it. A high number there proves little."
+        f"{f.title} is an easy set: “{f.trivial_by}”, which ignores all shapes, reaches AUROC "
+        f"{f.trivial:.3f} on it. A high AUROC on it proves little."
         for f in found
         if f.easy
     ]
     said += [
         f"On {f.title} {f.verdict}. The likely reason: its strokes are as white, thin and centred "
-        "as those of digits, so their density is not low; what is odd about them is the shape."
+        "as those of digits, so their density is not low; only the shapes differ."
         for f in found
         if f.wins < len(f.dip)
     ]

@@ -55,7 +55,7 @@ def check_rows(model: Any, example: Any, dtype: np.dtype) -> np.ndarray:
     raise ValueError(
         "the model refuses the synthetic inputs that its graph would be checked on, so give some "
         "real ones, all numbers, as the graph takes no text: export_onnx(model, path, "
-        f"example=X[:100]). It said: {refusals[0]}"
+        f"example=X[:100]). Its error: {refusals[0]}"
     )
 
 

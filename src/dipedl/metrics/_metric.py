@@ -16,7 +16,7 @@ P = ParamSpec("P")
 
 
 class Metric(Protocol[P]):
-    """A function of arrays that returns a float, and says how to read it.
+    """A function of arrays that returns a float, with its direction and kind.
 
     Attributes
     ----------

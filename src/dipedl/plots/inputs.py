@@ -95,7 +95,7 @@ def image_gallery(
     class_names : sequence of str, length k, optional
         As in `dirichlet_bars`.
     columns : int, default=4
-        Images in a row.
+        Images per row.
     fig : Figure or SubFigure, optional
         Where to draw.
 

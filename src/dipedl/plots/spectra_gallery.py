@@ -82,7 +82,7 @@ def spectrum_gallery(
     class_names : sequence of str, length k, optional
         Of the Dirichlet's classes; default: the names of `spectra` where there are k.
     columns : int, default=3
-        Spectra in a row.
+        Spectra per row.
     smoothing : float, default=4.0
         As in `spectrum_plot`.
     fig : Figure or SubFigure, optional

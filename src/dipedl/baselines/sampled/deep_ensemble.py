@@ -286,7 +286,7 @@ def _template(estimator: Any) -> Any:
         return _default_member()
     if isinstance(estimator, FrozenEstimator):
         raise TypeError(
-            f"estimator must not be frozen, got {estimator!r}: every member is fitted anew"
+            f"estimator must not be frozen, got {estimator!r}: every member is a newly fitted clone"
         )
     template = unfitted_classifier(estimator)
     if not _seed_names(template):

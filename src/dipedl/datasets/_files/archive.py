@@ -45,5 +45,5 @@ def _copy(archive: Path, member: str, target: IO[bytes]) -> None:
     except (KeyError, EOFError, OSError, zlib.error, tarfile.TarError) as error:
         raise ValueError(
             f"{str(archive)!r} must be an archive that holds the file {member!r}, but: {error}; "
-            "delete it and load again to download it anew"
+            "delete it and load again to download it again"
         ) from error

@@ -67,7 +67,7 @@ def fetch(name: str, data_dir: str | os.PathLike[str] | None = None) -> Path:
 def _cached(name: str) -> Path:
     file, path = FILES[name], _cache_folder() / name
     if path.is_file():
-        return _verified(path, file, "delete it and load again to download it anew")
+        return _verified(path, file, "delete it and load again to download it again")
     if file.archive:
         unpack(_cached(file.archive), file.member, path)
         return _verified(path, file, "delete it and the archive beside it, and load again")

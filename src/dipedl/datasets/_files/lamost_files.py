@@ -42,7 +42,7 @@ def downloaded(url: str) -> list[Path]:
         _record(folder, found)
         archive.unlink()
     else:
-        verify(folder, f"delete {str(folder)!r} and load again to download it anew")
+        verify(folder, f"delete {str(folder)!r} and load again to download it again")
     return [folder / name for name in names]
 
 

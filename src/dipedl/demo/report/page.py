@@ -179,14 +179,14 @@ def _limits(result: DemoResult) -> list[str]:
     return [
         f"A small data set: {counts.n_train:,} of MNIST's 60,000 training digits. Nothing here can "
         "be compared with numbers on full MNIST, or with those of the paper.",
-        "One training seed. The intervals cover the choice of test images, not that of the seed.",
-        "Caution is bought: the evidence may cost two hundredths of the Brier score on held-out "
-        "training digits, and half of the confidence is lost where that budget ends. The paper's "
+        "One training seed. The intervals cover the choice of test images, not the seed.",
+        "Caution has a cost: the evidence may cost two hundredths of the Brier score on held-out "
+        "training digits, and half of the confidence is lost where the budget ends. The paper's "
         f"scale loses it at z = log({k}/n) = {np.log(k / counts.n_train):.1f} standard deviations "
-        "of the log-density, where no digit lies.",
+        "of the log-density, where no digit is.",
         _brier_line(worse),
-        "Alarm and ranking depend on the density alone. What it does not see, such as shape where "
-        "pixels are usual, it cannot flag; the classifier's own confidence may see it. Use both.",
+        "Alarm and ranking depend on the density alone. They miss what it does not see, such as "
+        "shape where pixels are typical; the classifier's confidence may see it. Use both.",
         _alarm_line(result),
     ]
 
@@ -195,11 +195,11 @@ def _brier_line(worse: Sequence[str]) -> str:
     if not worse:
         return (
             "On digits the Brier score with the density is here never worse than without; the "
-            "differences are small, and other data may turn them round."
+            "differences are small and may be reversed on other data."
         )
     return (
         f"On digits the Brier score is better without the density for: {', '.join(worse)}. Pulling "
-        "answers towards the prior costs a little where they were right or too timid already."
+        "predictions towards the prior costs a little where they were right or underconfident."
     )
 
 
@@ -207,7 +207,7 @@ def _alarm_line(result: DemoResult) -> str:
     rates = ", ".join(f"{m.title} {100 * m.on[ID].flagged.mean():.1f} %" for m in result.models)
     asked = f"{100 * result.receipt.false_alarm_rate:.0f} %"
     return (
-        f"The alarm was set for at most {asked} false alarms; on new digits it goes off for: "
+        f"The alarm was set for at most {asked} false alarms; on new digits it flags:  "
         f"{rates}. With cross-fitting it errs on the safe side: the final density has seen more "
         "rows than those the threshold was taken from."
     )

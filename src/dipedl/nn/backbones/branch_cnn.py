@@ -45,7 +45,7 @@ class BranchCNN:
 
     Notes
     -----
-    An input is read as one row of numbers, whatever `image_shape` says. The convolutions are
+    An input is read as one row of numbers, for any `image_shape`. The convolutions are
     two-dimensional of height one: with channels last they take half the CPU time of
     PyTorch's one-dimensional ones. Max-pooling commutes with ReLU, so pooling comes first.
 

@@ -41,7 +41,7 @@ class ConvLin1d:
 
     Notes
     -----
-    An input is read as one row of numbers, whatever `image_shape` says.
+    An input is read as one row of numbers, for any `image_shape`.
 
     Examples
     --------

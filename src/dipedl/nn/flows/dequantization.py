@@ -20,7 +20,7 @@ _ROUNDING = 1e-6
 class Dequantization:
     """Grey levels in [0, 1] to the real line: uniform noise in each level's cell, then a logit.
 
-    ``x' = ((L - 1) x + u) / L`` with u ~ U(0, 1), drawn anew for every batch while training, and
+    ``x' = ((L - 1) x + u) / L`` with u ~ U(0, 1), drawn again for every batch in training, and
     u = 1/2 at prediction, so that a score depends on the image only; then
     ``y = logit(lam + (1 - 2 lam) x')``.
 

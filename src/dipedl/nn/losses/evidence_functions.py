@@ -72,7 +72,7 @@ def log_evidence_from_logits(logits: Tensor, function: str = "softplus") -> Tens
     logits : Tensor, shape (n, k)
         Outputs of a network, float32 or float64.
     function : {"relu", "softplus", "exp"}, default="softplus"
-        As for `evidence_from_logits`; with "relu" a row of no evidence gives ``-inf``.
+        As for `evidence_from_logits`; with "relu" a row without evidence gives ``-inf``.
 
     Returns
     -------

@@ -18,7 +18,7 @@ class TrainingPaused(Exception):
     epoch : int
         Epochs done.
     epochs : int
-        Epochs asked for.
+        Total number of epochs.
     seconds_left : float
         Time that was left, less than the duration of an epoch.
 

@@ -94,7 +94,7 @@ def read_spectra(
     -------
     Spectra
         One row per usable file, in the order of the files (those of a folder sorted by name);
-        see `read_spectrum`. `failures` names the others and says why.
+        see `read_spectrum`. `failures` lists the others with reasons.
 
     Raises
     ------
