@@ -16,9 +16,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..._validation import check_weights
 from ...calibration.crossfit import content_folds, fold_pairs
 from ...calibration.pseudo_outliers import make_pseudo_outliers
-from ...dirichlet import check_simplex
 from ...fitting.seeds import seed
 from ...maths.scores import confidence
+from ...maths.simplex import check_simplex
 from .._fitting import clone_with_selected, fitted_density, log_density
 from .._mixin import LogDensityMixin
 from ..gda import GDADensity
