@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from ...density.combined._ensemble import CLASSIFIER
+from ...density.combined._candidates import CLASSIFIER
 from ...density.combined.block_sum import BlockSumDensity
 from ...density.combined.fused import _TIE_BREAK, FusedDensity
 from ...density.combined.relative import RelativeDensity
