@@ -4,17 +4,35 @@ JOBS ?= 2
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo test test-min lint types format bench clean
+# Tests of one file share one worker: what a module's fixtures compute is computed once
+PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist loadfile
+# A profile of seconds each; arguments of `dipedl bench run` after a suite's name stand in quotes
+SUITES := "mnist --seeds 10" cifar10 spectra honest
+
+.PHONY: demo test test-all test-min mutants smoke lint types format bench clean
 
 demo: .venv/.demo ## Fit, print the table, write report.html: offline, on the bundled data
 	$(BIN)/dipedl demo --out report.html
 
-test: .venv/.dev ## The whole test suite, with the coverage gate of the core
-	$(BIN)/python -m pytest -n $(JOBS) --cov --cov-report=term:skip-covered --cov-fail-under=97
+test: .venv/.dev ## All tests but the slow ones and those in a browser, in minutes
+	$(PYTEST) -m "not slow and not browser"
+
+test-all: .venv/.dev ## Every test; those of `make test` alone must cover 97 %
+	$(PYTEST) -m "not slow and not browser" --cov --cov-report=term:skip-covered --cov-fail-under=97
+	$(PYTEST) -m "slow or browser"
 
 test-min: .venv-min/.done ## scikit-learn's contract on the oldest versions the package admits
-	.venv-min/bin/python -m pytest -n $(JOBS) tests/test_classifier_sklearn.py tests/test_classifier.py \
-	  tests/test_evidence.py tests/density
+	.venv-min/bin/python -m pytest -n $(JOBS) --dist loadfile -m "not slow" \
+	  tests/test_classifier_sklearn.py tests/test_classifier.py tests/test_evidence.py tests/density
+
+mutants: .venv/.dev ## Plant mistakes: the tests must notice every one
+	$(BIN)/python tests/mutants.py
+
+smoke: .venv/.dev ## Each benchmark suite, tiny, from run to report
+	set -e; out=$$(mktemp -d); for suite in $(SUITES); do echo "-- $$suite"; name=$${suite%% *}; \
+	  $(BIN)/dipedl bench run $$suite --profile smoke --out $$out --quiet; \
+	  $(BIN)/dipedl bench table $$name --profile smoke --out $$out --no-trivial >/dev/null; \
+	  $(BIN)/dipedl bench report $$name --profile smoke --out $$out --file $$out/$$name.html; done
 
 lint: .venv/.dev ## Style
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .

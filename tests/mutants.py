@@ -1,43 +1,14 @@
-"""Plant mistakes in a copy of the source and require that the tests turn red for each.
+"""Mistakes that the tests must notice: each is planted in a copy of the source, one at a time.
 
-Run by hand or in CI, from anywhere: ``python tests/mutants.py [word ...]`` (only the mutants whose
-name holds a word), or ``python tests/mutants.py --part 7/3`` (the second third: 7 modulo 3 is 1).
-As many at a time as there are cores, at most four, each in a copy of its own. Exit code 1 if a
-mutant survives, does not apply, or if the tests are red without any.
+``python tests/mutants.py [word ...]`` plants all of them, or those whose name holds a word. `tests`
+is the narrowest selection that kills the mutant: a file, or a node of one. `planting.py` runs them.
 """
 
 from __future__ import annotations
 
-import os
-import re
-import shutil
-import subprocess
 import sys
-import tempfile
-import time
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
-from pathlib import Path
-from queue import SimpleQueue
-from typing import NamedTuple, TypeVar
 
-REPOSITORY = Path(__file__).resolve().parent.parent
-WORKERS = min(os.cpu_count() or 1, 4)
-
-Item = TypeVar("Item")
-Answer = TypeVar("Answer")
-
-
-class Mutant(NamedTuple):
-    """Replace `old`, which must occur exactly once in `file`, by `new`; `tests` must turn red."""
-
-    name: str
-    file: str
-    old: str
-    new: str
-    tests: str
-
+from planting import Mutant, main
 
 MUTANTS = [
     Mutant(
@@ -73,14 +44,14 @@ MUTANTS = [
         "gaussians/moments.py",
         "scatter = self.scatter + self.weight * outer",
         "scatter = self.scatter + 0 * outer",
-        "density/test_conformance.py",
+        "density/test_conformance.py::test_density[GDADensity-check_partial_fit_equals_fit]",
     ),
     Mutant(
         "merge without a fourth-moment cross term",
         "gaussians/moments.py",
         "self.quartic + 4 * eT + 4 * eSe",
         "self.quartic + 4 * eT",
-        "density/test_gaussian.py",
+        "density/test_gaussian.py::test_fit_is_partial_fit_is_plus",
     ),
     Mutant(
         "rows of weight zero kept",
@@ -115,7 +86,7 @@ MUTANTS = [
         "gaussians/factor.py",
         'np.einsum("ij,ij->i", D, D, out=out)',
         "out[:] = np.diag(D @ D.T)",
-        "density/test_conformance.py",
+        "density/test_conformance.py::test_density[BlockSumDensity-check_memory_is_linear]",
     ),
     Mutant(
         "scoring changes its input",
@@ -136,7 +107,7 @@ MUTANTS = [
         "density/kde.py",
         "score - np.log(self.scaler_.scale_).sum()",
         "score",
-        "density/test_conformance.py",
+        "density/test_conformance.py::test_density[KernelDensity-check_integrates_to_one]",
     ),
     Mutant(
         "mixture without its Jacobian",
@@ -220,49 +191,49 @@ MUTANTS = [
         "evidence/quantiles.py",
         "rate * (cumulative[-1] + 1) * (1 + 1e-12) - 1",
         "rate * (cumulative[-1] + 1) * (1 + 1e-12)",
-        "evidence/test_normalizers.py",
+        "evidence/test_normalizers.py::test_alarm_threshold_keeps_its_rate_on_new_points",
     ),
     Mutant(
         "the side of the root that overspends",
         "evidence/_half_point.py",
         "return float(low)",
         "return float(high) + 1e-6",
-        "evidence/test_caution_budget.py",
+        "evidence/test_caution_budget.py::test_the_budget_is_spent_exactly[brier]",
     ),
     Mutant(
         "a budget of the loss without its square",
         "evidence/_losses.py",
         "u * (2 * self.cross + u * self.square)",
         "u * (2 * self.cross)",
-        "evidence/test_caution_budget.py",
+        "evidence/test_caution_budget.py::test_the_budget_is_spent_exactly[brier]",
     ),
     Mutant(
         "half-point without the prior's share",
         "evidence/_logistic.py",
         "float(special.logit(min(alpha0 / full, 0.5)))",
         "0.0 * float(special.logit(min(alpha0 / full, 0.5)))",
-        "evidence/test_caution_budget.py",
+        "evidence/test_caution_budget.py::test_the_budget_is_spent_exactly[brier]",
     ),
     Mutant(
         "z that overflows instead of its logarithm",
         "evidence/_logistic.py",
         "np.asarray(-np.logaddexp(0.0, -(self.log_odds_ + self.slope * distance)))",
         "np.log(special.expit(self.log_odds_ + self.slope * distance) + 1e-300)",
-        "evidence/test_caution_budget.py",
+        "evidence/test_caution_budget.py::test_no_ties_far_below_and_none_above_until_evidence_is_full",
     ),
     Mutant(
         "a perfect classifier has nothing to spend",
         "evidence/caution_budget.py",
         "a_row = rows.mean(loss(1.0)) / max(rows.weights.sum(), 1.0)",
         "a_row = 0.0",
-        "evidence/test_caution_budget.py",
+        "evidence/test_caution_budget.py::test_a_perfect_classifier_is_charged_as_one_row_that_only_the_prior_answers",
     ),
     Mutant(
         "confidence without the error of the mean",
         "evidence/_held_out.py",
         "special.ndtri(confidence) * error",
         "0.0 * error",
-        "evidence/test_caution_budget.py",
+        "evidence/test_caution_budget.py::test_the_stated_confidence_is_that_of_keeping_the_budget_on_new_rows",
     ),
     Mutant(
         "temperature at any gain",
@@ -276,7 +247,7 @@ MUTANTS = [
         "evidence/zscore.py",
         "variance + share * (1 - share) * gap**2",
         "variance",
-        "evidence/test_merge.py",
+        "evidence/test_merge.py::test_the_sum_is_the_fit_of_both",
     ),
     Mutant(
         "one-sided typicality",
@@ -297,7 +268,7 @@ MUTANTS = [
         "decisions/_per_sample.py",
         "np.where(self.score_samples(X) < threshold, -1, 1)",
         "np.where(self.score_samples(X) < threshold, 1, -1)",
-        "test_classifier.py",
+        "test_classifier.py::test_far_from_the_data_it_knows_nothing_and_predict_follows_the_classifier",
     ),
     Mutant(
         "tempering turned over",
@@ -311,14 +282,14 @@ MUTANTS = [
         "nn/losses/evidence_regularizers.py",
         "leading = t * (q",
         "leading = (q",
-        "nn/test_losses.py",
+        "nn/test_losses.py::test_kl_against_monte_carlo_and_torch",
     ),
     Mutant(
         "KL on the target class too",
         "nn/losses/evidence_regularizers.py",
         "return kl_to_prior(alpha.masked_fill(label, prior), prior)",
         "return kl_to_prior(alpha, prior)",
-        "nn/test_losses.py",
+        "nn/test_losses.py::test_misleading_kl_ignores_the_evidence_for_the_label",
     ),
     Mutant(
         "contributions by the transposed factor",
@@ -346,14 +317,14 @@ MUTANTS = [
         "diagnostics/_held_out.py",
         "log_e - np.log(alpha0)",
         "log_e",
-        "diagnostics/test_diagnostics.py",
+        "diagnostics/test_diagnostics.py::test_half_point_and_vacuity_are_where_the_normaliser_puts_them",
     ),
     Mutant(
         "diagnosis: Holm's p-values out of order",
         "diagnostics/_classes.py",
         "np.maximum.accumulate(steps * p_values[order])",
         "steps * p_values[order]",
-        "diagnostics/test_diagnostics.py",
+        "diagnostics/test_diagnostics.py::test_holm_against_its_definition",
     ),
     Mutant(
         "explanation: typical distance to the row itself",
@@ -374,7 +345,7 @@ MUTANTS = [
         "decisions/sets.py",
         "* (w.sum() + 1) *",
         "* w.sum() *",
-        "decisions/test_prediction_sets.py",
+        "decisions/test_prediction_sets.py::test_quantile_at_the_edges",
     ),
     Mutant(
         "risk bounds without Bonferroni",
@@ -402,14 +373,14 @@ MUTANTS = [
         "density/combined/selector.py",
         'not row["score"] < best)',
         "False)",
-        "density/test_fused.py",
+        "density/test_fused.py::test_the_fusion_is_left_only_for_more_than_a_standard_error",
     ),
     Mutant(
         "blind densities rank by score",
         "density/combined/selector.py",
         '(row["blind"], -row["score"])',
         '-row["score"]',
-        "density/test_fused.py",
+        "density/test_fused.py::test_the_best_by_score_ranks_last_if_it_is_blind_to_distance",
     ),
     Mutant(
         "departures from rows of one class",
@@ -444,7 +415,7 @@ MUTANTS = [
         "gaussians/class_moments.py",
         "bridge = gap * (before * counts[:, None] / after).sqrt()",
         "bridge = 0 * gap",
-        "pretrained/test_class_moments.py",
+        "pretrained/test_class_moments.py::test_any_chunks_and_merges_give_the_moments_of_numpy",
     ),
     Mutant(
         "sketch without the bridge",
@@ -458,28 +429,28 @@ MUTANTS = [
         "export/_classifiers/trees.py",
         "return X.cast(np.float32).cast(np.float64)",
         "return X",
-        "export/test_onnx_classifiers.py",
+        "export/test_onnx_classifiers.py::test_probabilities_are_those_of_the_classifier[scaled-forest-3]",
     ),
     Mutant(
         "exported flag forgets what was refused",
         "export/_graphs/model.py",
         'flagged = graph.op("Or", scores < evidence.offset_, refused)',
         "flagged = scores < evidence.offset_",
-        "export/test_onnx_file.py",
+        "export/test_onnx_file.py::test_refused_rows_are_flagged_where_nothing_else_is",
     ),
     Mutant(
         "exported mixture with equal weights",
         "export/_graphs/rows.py",
         "np.log(weights / weights.sum())",
         "np.log(1 / len(weights))",
-        "export/test_onnx_densities.py",
+        "export/test_onnx_densities.py::test_weights_of_kernels_and_of_classes_are_kept",
     ),
     Mutant(
         "pre-activation lost on the shortcut",
         "nn/backbones/wide_resnet.py",
         "self.residual(X) + self.shortcut(X)",
         "self.residual(X) + self.shortcut(torch.relu(X))",
-        "nn/test_cifar_networks.py",
+        "nn/test_cifar_networks.py::test_a_wide_block_by_hand",
     ),
     Mutant(
         "SVHN labels off by one",
@@ -493,7 +464,7 @@ MUTANTS = [
         "nn/training/_loop.py",
         "if left < self._seconds_per_epoch()",
         "if left < 0",
-        "nn/test_pause.py",
+        "nn/test_pause.py::test_a_paused_run_ends_with_the_bits_of_one_that_never_paused",
     ),
     Mutant(
         "spectra rebinned without regard to coverage",
@@ -658,110 +629,5 @@ MUTANTS = [
     ),
 ]
 
-
-class Sandbox:
-    """A copy of the source that the tests import instead of the installed package."""
-
-    def __init__(self, folder: Path) -> None:
-        self.package = folder / "src" / "dipedl"
-        shutil.copytree(
-            REPOSITORY / "src" / "dipedl",
-            self.package,
-            ignore=shutil.ignore_patterns("__pycache__"),
-        )
-        # Cached bytecode is trusted by second and size: it could outlive a mutant.
-        self.environment = os.environ | {
-            "PYTHONPATH": str(self.package.parent),
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "OMP_NUM_THREADS": "1",
-            "OPENBLAS_NUM_THREADS": "1",
-        }
-
-    def check_is_imported(self) -> None:
-        """The mutants would be idle if the tests imported another copy."""
-        code = "import dipedl; print(dipedl.__file__)"
-        found = subprocess.check_output([sys.executable, "-c", code], env=self.environment)
-        if Path(found.decode().strip()).parent != self.package:
-            sys.exit(f"the tests would import {found.decode().strip()}, not the copy")
-
-    def run(self, tests: list[str]) -> tuple[int, str]:
-        """Exit code of pytest (1: some test failed) and the first failing test."""
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", "-p", "no:cacheprovider"]
-        paths = [f"tests/{test}" for test in tests]
-        out = subprocess.run(
-            [*command, *paths], cwd=REPOSITORY, env=self.environment, capture_output=True, text=True
-        )
-        failed = re.search(r"^(?:FAILED|ERROR) \S*?::(.*?)(?: - .*)?$", out.stdout, re.MULTILINE)
-        return out.returncode, failed.group(1) if failed else out.stdout[-200:].strip()
-
-    def verdict(self, mutant: Mutant) -> tuple[str, str]:
-        """("caught", by which test), or what went wrong; the source is restored."""
-        path = self.package / mutant.file
-        original = path.read_text(encoding="utf-8")
-        if original.count(mutant.old) != 1:
-            return "DOES NOT APPLY", f"{original.count(mutant.old)} places in {mutant.file}"
-        path.write_text(original.replace(mutant.old, mutant.new), encoding="utf-8")
-        try:
-            code, test = self.run([mutant.tests])
-        finally:
-            path.write_text(original, encoding="utf-8")
-        # Anything but 1 is no verdict of a test: 2 is a file that cannot even be imported.
-        return {0: ("SURVIVED", ""), 1: ("caught", test)}.get(code, (f"EXIT CODE {code}", test))
-
-
-def shared(
-    sandboxes: list[Sandbox], items: Iterable[Item], work: Callable[[Sandbox, Item], Answer]
-) -> Iterator[Answer]:
-    """``work(sandbox, item)`` of every item in order; a sandbox does one at a time."""
-    free: SimpleQueue[Sandbox] = SimpleQueue()
-    for sandbox in sandboxes:
-        free.put(sandbox)
-
-    def do(item: Item) -> Answer:
-        sandbox = free.get()
-        try:
-            return work(sandbox, item)
-        finally:
-            free.put(sandbox)
-
-    with ThreadPoolExecutor(len(sandboxes)) as pool:
-        yield from pool.map(do, items)
-
-
-def named(words: list[str]) -> list[Mutant]:
-    """Those whose name holds one of the words; all without any."""
-    return [m for m in MUTANTS if not words or any(w in m.name for w in words)]
-
-
-def part(share: str) -> list[Mutant]:
-    """Every n-th mutant, from the i-th modulo n on, for ``"i/n"``."""
-    i, n = map(int, share.split("/"))
-    return MUTANTS[i % n :: n]
-
-
-def main(words: list[str]) -> int:
-    """Print one line for each mutant; 0 if every one was caught."""
-    chosen = part(words[1]) if words[:1] == ["--part"] else named(words)
-    if not chosen:
-        sys.exit(f"no mutant is named like {words}")
-    start = time.perf_counter()
-    with ExitStack() as stack:
-        folders = [stack.enter_context(tempfile.TemporaryDirectory()) for _ in range(WORKERS)]
-        sandboxes = [Sandbox(Path(folder)) for folder in folders]
-        sandboxes[0].check_is_imported()
-        tests = sorted({m.tests for m in chosen})
-        for code, test in shared(sandboxes, tests, lambda sandbox, test: sandbox.run([test])):
-            if code:
-                print(f"the tests are red without a mutant: {test}")
-                return 1
-        caught = 0
-        verdicts = shared(sandboxes, chosen, Sandbox.verdict)
-        for mutant, (verdict, by) in zip(chosen, verdicts, strict=True):
-            caught += verdict == "caught"
-            print(f"{verdict:8}  {mutant.name:46}  {mutant.tests}: {by}", flush=True)
-    print(f"{caught} of {len(chosen)} caught in {time.perf_counter() - start:.0f} s")
-    return int(caught < len(chosen))
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(MUTANTS, sys.argv[1:]))

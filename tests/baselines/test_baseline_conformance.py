@@ -26,6 +26,7 @@ from dipedl.baselines import (
     MaxSoftmax,
     PredictiveEntropy,
 )
+from dipedl.density import GaussianDensity
 from dipedl.testing import baseline_checks, check_baseline
 from dipedl.testing import baselines as checks
 
@@ -69,7 +70,8 @@ def variants():
     yield Mahalanobis(features=StandardScaler(), shrinkage=None)
     yield DDU(DecisionTreeClassifier(max_depth=3), features="passthrough")
     yield KNNDistance(n_neighbors=1)
-    yield DIPClassifier()
+    yield DIPClassifier(density=GaussianDensity())
+    yield pytest.param(DIPClassifier(), marks=pytest.mark.slow)
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda c: c.__name__)

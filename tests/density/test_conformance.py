@@ -39,14 +39,16 @@ def variants():
     yield GaussianMixtureDensity(1, "spherical")
 
 
-def parametrised():
-    yield from map(default, density.__all__)
-    yield from (pytest.param(d, id=str(d).replace("\n", "")) for d in variants())
-
-
 @pytest.mark.parametrize("check", CHECKS, ids=lambda c: c.__name__)
-@pytest.mark.parametrize("estimator", list(parametrised()))
+@pytest.mark.parametrize("estimator", list(map(default, density.__all__)))
 def test_density(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("check", CHECKS, ids=lambda c: c.__name__)
+@pytest.mark.parametrize("estimator", list(variants()), ids=lambda d: str(d).replace("\n", ""))
+def test_variant(estimator, check):
     check(estimator)
 
 
