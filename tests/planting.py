@@ -142,7 +142,7 @@ def start_worker(folder: str) -> None:
 
 
 def run_green(tests: str) -> Run:
-    """A selection without a mutant."""
+    """Selections without a mutant."""
     return _sandbox.run(tests)
 
 
@@ -169,13 +169,11 @@ def main(mutants: list[Mutant], words: list[str]) -> int:
         spawn.Pool(min(WORKERS, len(chosen)), start_worker, (folder,)) as pool,
     ):
         caught = 0
-        for tests, run in zip(
-            selections := sorted({m.tests for m in chosen}),
-            pool.imap(run_green, selections),
-            strict=True,
-        ):
+        selections = sorted({m.tests for m in chosen})
+        shares = [" ".join(selections[i::WORKERS]) for i in range(min(WORKERS, len(selections)))]
+        for run in pool.imap(run_green, shares):
             if run.code:
-                print(f"the tests {tests} are red without a mutant: {run.failed}")
+                print(f"the tests are red without a mutant: {run.failed}")
                 return 1
         for mutant, (word, by, seconds) in zip(chosen, pool.imap(run_mutant, chosen), strict=True):
             caught += word == "caught"
