@@ -15,12 +15,12 @@ from sklearn.base import BaseEstimator
 
 import dipedl
 from dipedl import density, testing
-from dipedl._plugins import attach, explain_missing, public_names
+from dipedl._plugins import attach, explain_missing, plugin_files, public_names
 
 ROOT = Path(dipedl.__file__).parent
 TESTS = Path(__file__).parent
 FOLDERS = sorted(p.parent for p in ROOT.glob("*/__init__.py") if "attach(" in p.read_text("utf-8"))
-FILES = [path for folder in FOLDERS for path in sorted(folder.glob("[!_]*.py"))]
+FILES = [path for folder in FOLDERS for path in plugin_files(folder)]
 ESTIMATORS = [name for name in density.__all__ if name.endswith("Density")]
 
 STUDENT = '''"""Student's t."""
@@ -88,7 +88,7 @@ def test_file_holds_a_literal_all(path):
     assert ast.get_docstring(tree)
 
 
-@pytest.mark.parametrize("path", [p for p in FILES if p.parent.name == "density"], ids=file_id)
+@pytest.mark.parametrize("path", plugin_files(ROOT / "density"), ids=file_id)
 def test_density_file_holds_one_public_class_and_nothing_else_public(path):
     text = path.read_text(encoding="utf-8")
     public = [
@@ -138,7 +138,7 @@ def test_no_name_twice():
 def test_a_name_in_two_files_is_an_error(tmp_path):
     for file in ("one", "two"):
         (tmp_path / f"{file}.py").write_text('__all__ = ["Same"]\n')
-    with pytest.raises(ImportError, match=r"'Same' is exported by both one\.py and two\.py"):
+    with pytest.raises(ImportError, match=r"'Same' is exported by both one and two"):
         public_names(tmp_path)
 
 
@@ -146,7 +146,10 @@ def test_private_files_and_files_without_all_are_not_listed(tmp_path):
     (tmp_path / "_hidden.py").write_text('__all__ = ["Hidden"]\n')
     (tmp_path / "plain.py").write_text("x = 1\n")
     (tmp_path / "shown.py").write_text('__all__ = ["Shown"]\nraise RuntimeError("imported")\n')
-    assert public_names(tmp_path) == {"Shown": "shown"}
+    for folder in ("_private", "room"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "below.py").write_text('__all__ = ["Below"]\n')
+    assert public_names(tmp_path) == {"Shown": "shown", "Below": "room.below"}
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda p: p.name)
@@ -160,7 +163,8 @@ def test_folder_lists_and_gives_every_name(folder):
         except ImportError as error:
             pytest.skip(str(error))
         assert thing.__module__ == f"dipedl.{folder.name}.{stem}"
-    assert import_module(f"dipedl.{folder.name}.{stem}") is getattr(package, stem)
+    for top in {stem.split(".")[0] for stem in names.values()} - set(names):
+        assert import_module(f"dipedl.{folder.name}.{top}") is getattr(package, top)
     with pytest.raises(AttributeError, match=rf"has no attribute 'Nothing'; it has .*{name}"):
         package.Nothing  # noqa: B018
 

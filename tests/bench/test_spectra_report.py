@@ -14,7 +14,8 @@ from scipy.special import expit
 from dipedl.bench.data import spectra as spectra_data
 from dipedl.bench.data.spectra import Looked
 from dipedl.bench.report import page as report
-from dipedl.bench.report.page import render, spectra_section
+from dipedl.bench.report import spectra_section
+from dipedl.bench.report.page import render
 from dipedl.bench.report.spectra_figures import Shelf
 from dipedl.bench.results.receipt import config_hash
 from dipedl.bench.results.rows import make_row

@@ -13,12 +13,18 @@ import numpy as np
 import pytest
 
 from dipedl import metrics
+from dipedl._plugins import plugin_files
 from dipedl.metrics._metric import metric
 
 FOLDER = Path(metrics.__file__).parent
-FILES = sorted(FOLDER.glob("[!_]*.py"))
+FILES = plugin_files(FOLDER)
 PUBLIC = [getattr(metrics, name) for name in metrics.__all__]
 METRICS = [thing for thing in PUBLIC if hasattr(thing, "higher_is_better")]
+
+
+def module_name(path):
+    return ".".join(["dipedl.metrics", *path.relative_to(FOLDER).with_suffix("").parts])
+
 
 SIGNATURES = {
     "id": ["y", "proba"],
@@ -216,7 +222,7 @@ def test_file(path):
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
 def test_examples_run(path):
-    module = import_module(f"dipedl.metrics.{path.stem}")
+    module = import_module(module_name(path))
     functions = [n for n in module.__all__ if inspect.isfunction(getattr(module, n))]
     assert functions
     for name in functions:
@@ -230,7 +236,7 @@ def test_examples_run(path):
 
 def test_names_survive_the_import_of_their_files():
     for path in FILES:
-        import_module(f"dipedl.metrics.{path.stem}")
+        import_module(module_name(path))
     assert all(getattr(metrics, thing.__name__) is thing for thing in PUBLIC)
 
 
