@@ -6,10 +6,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 # Tests of one file share one worker: what a module's fixtures compute is computed once
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist loadfile
-# A profile of seconds each; arguments of `dipedl bench run` after a suite's name stand in quotes
-SUITES := "mnist --seeds 10" cifar10 spectra honest
+SUITES := mnist cifar10 spectra honest
 
-.PHONY: demo test test-all test-min mutants smoke lint types format bench clean
+.PHONY: demo test test-all test-min mutants smoke wheel lint types format bench clean
 
 demo: .venv/.demo ## Fit, print the table, write report.html: offline, on the bundled data
 	$(BIN)/dipedl demo --out report.html
@@ -23,16 +22,22 @@ test-all: .venv/.dev ## Every test; those of `make test` alone must cover 97 %
 
 test-min: .venv-min/.done ## scikit-learn's contract on the oldest versions the package admits
 	.venv-min/bin/python -m pytest -n $(JOBS) --dist loadfile -m "not slow" \
-	  tests/test_classifier_sklearn.py tests/test_classifier.py tests/test_evidence.py tests/density
+	  tests/test_classifier_sklearn.py tests/test_classifier.py tests/density/test_conformance.py
 
 mutants: .venv/.dev ## Plant mistakes: the tests must notice every one
 	$(BIN)/python tests/mutants.py
 
-smoke: .venv/.dev ## Each benchmark suite, tiny, from run to report
-	set -e; out=$$(mktemp -d); for suite in $(SUITES); do echo "-- $$suite"; name=$${suite%% *}; \
-	  $(BIN)/dipedl bench run $$suite --profile smoke --out $$out --quiet; \
-	  $(BIN)/dipedl bench table $$name --profile smoke --out $$out --no-trivial >/dev/null; \
-	  $(BIN)/dipedl bench report $$name --profile smoke --out $$out --file $$out/$$name.html; done
+smoke: $(SUITES:%=smoke-%) ## Each benchmark suite, tiny, from run to report
+
+smoke-mnist: ARGUMENTS := --seeds 10
+smoke-%: .venv/.dev
+	out=$$(mktemp -d) && trap "rm -r $$out" EXIT && \
+	$(BIN)/dipedl bench run $* $(ARGUMENTS) --profile smoke --out $$out --quiet && \
+	$(BIN)/dipedl bench table $* --profile smoke --out $$out --no-trivial >/dev/null && \
+	$(BIN)/dipedl bench report $* --profile smoke --out $$out --file $$out/$*.html
+
+wheel: .venv/.dev ## Build the wheel and check what a user would get
+	$(BIN)/python scripts/check_wheel.py
 
 lint: .venv/.dev ## Style
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .
