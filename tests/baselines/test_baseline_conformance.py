@@ -243,8 +243,15 @@ FLAWED = {
 def test_check_can_fail(check):
     with pytest.raises(AssertionError, match=type(FLAWED[check]).__name__):
         check(FLAWED[check])
-    with pytest.raises(AssertionError):
-        check_baseline(FLAWED[check])
+
+
+def test_check_baseline_runs_every_check(monkeypatch):
+    seen = []
+    recorders = [lambda *given, i=i: seen.append((i, *given)) for i in range(3)]
+    monkeypatch.setattr(checks, "BASELINE_CHECKS", recorders)
+    mine = MaxSoftmax()
+    check_baseline(mine, "X", "y")
+    assert seen == [(i, mine, "X", "y") for i in range(3)]
 
 
 def test_every_check_is_in_the_list():

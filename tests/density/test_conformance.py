@@ -194,8 +194,15 @@ FLAWED = {
 def test_check_can_fail(check):
     with pytest.raises(AssertionError, match=type(FLAWED[check]).__name__):
         check(FLAWED[check])
-    with pytest.raises(AssertionError):
-        testing.check_density(FLAWED[check])
+
+
+def test_check_density_runs_every_check(monkeypatch):
+    seen = []
+    recorders = [lambda *given, i=i: seen.append((i, *given)) for i in range(3)]
+    monkeypatch.setattr(testing, "DENSITY_CHECKS", recorders)
+    mine = GaussianDensity()
+    testing.check_density(mine, random_state=5)
+    assert seen == [(i, mine, 5) for i in range(3)]
 
 
 def test_a_warning_for_a_huge_query_is_a_failure():
