@@ -26,7 +26,7 @@ from dipedl.baselines import (
     MaxSoftmax,
     PredictiveEntropy,
 )
-from dipedl.density import GaussianDensity
+from dipedl.density import GDADensity
 from dipedl.testing import baseline_checks, check_baseline
 from dipedl.testing import baselines as checks
 
@@ -70,7 +70,7 @@ def variants():
     yield Mahalanobis(features=StandardScaler(), shrinkage=None)
     yield DDU(DecisionTreeClassifier(max_depth=3), features="passthrough")
     yield KNNDistance(n_neighbors=1)
-    yield DIPClassifier(density=GaussianDensity())
+    yield DIPClassifier(density=GDADensity())
     yield pytest.param(DIPClassifier(), marks=pytest.mark.slow)
 
 
