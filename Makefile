@@ -39,8 +39,8 @@ smoke-%: .venv/.dev
 wheel: .venv/.dev ## Build the wheel and check what a user would get
 	$(BIN)/python scripts/check_wheel.py
 
-lint: .venv/.dev ## Style
-	$(BIN)/ruff check . && $(BIN)/ruff format --check .
+lint: .venv/.dev ## Style, and the layers of the imports
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/lint-imports --no-cache
 
 types: .venv/.dev ## Types
 	$(BIN)/mypy

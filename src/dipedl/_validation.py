@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
-from sklearn.utils import assert_all_finite
+from sklearn.utils import _safe_indexing, assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -30,6 +30,16 @@ def check_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
     if not weights.sum() > 0:
         raise ValueError("sample_weight must have a positive sum, got all zeros")
     return np.asarray(weights)
+
+
+def without_absent(
+    X: Any, y: np.ndarray, weights: np.ndarray | None
+) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray | None]:
+    """X, y and weights without the rows of weight 0, and which rows are left; None if all are."""
+    if weights is None or (weights > 0).all():
+        return X, y, weights, None
+    kept = np.flatnonzero(weights > 0)
+    return _safe_indexing(X, kept), y[kept], weights[kept], kept
 
 
 def indexable(X: Any) -> Any:
@@ -200,7 +210,7 @@ def calibration_rows(
         warnings.warn(
             f"the calibration rows are all of class {y[:1].tolist()}: temperature, evidence and "
             "thresholds are learned for it alone, and inputs of other classes may be flagged as "
-            "foreign; give rows of every class",
+            "OOD; give rows of every class",
             UserWarning,
             stacklevel=3,
         )

@@ -20,7 +20,8 @@ from ..nn.flows.dequantization import Dequantization
 from ..nn.flows.masked_autoregressive import MaskedAutoregressive
 from ..nn.flows.standardization import Standardization
 from ..nn.training._device import as_tensor, resolve_device, seeded, threads
-from ..nn.training.settings import Training, train
+from ..nn.training.settings import Training
+from ..nn.training.train import train
 from ._flow import LogDensity, build, checked, negative_mean, split, training_inputs
 from ._mixin import LogDensityMixin
 

@@ -25,7 +25,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
-from ..fitting.parts import seeded_clone
+from ..fitting.seeds import seeded_clone
 from ..protocols import EvidentialClassifier, UncertaintyClassifier
 from ._assertions import refuses, require, same
 

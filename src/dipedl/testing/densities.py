@@ -23,7 +23,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import has_fit_parameter
 
-from ..fitting.parts import as_density
+from ..density._fitting import as_density
 from ._assertions import refuses, require, same
 
 __all__ = ["DENSITY_CHECKS", "check_density", "density_checks"]

@@ -19,10 +19,11 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 
 from ...preprocessing.logit_pixels import _ROUNDING, LogitPixels
 from ...preprocessing.signed_power import SignedPower
-from .._classifiers.networks import answers, is_network
-from .._classifiers.skl2onnx_models import converted
-from .builder import Tensor
-from .ops import log1p
+from .._fitted import is_network
+from .._nodes.builder import Tensor
+from .._nodes.ops import log1p
+from .networks import answers
+from .skl2onnx_models import converted
 
 
 class Data(NamedTuple):

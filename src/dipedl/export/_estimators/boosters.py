@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from .._graphs.builder import Tensor
-from .._graphs.ops import softmax, two_classes
+from .._nodes.builder import Tensor
+from .._nodes.ops import softmax, two_classes
 from .trees import Tree, as_compared, summed
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..._plugins import explain_missing
-from .._graphs.builder import ML_DOMAIN, ML_OPSET, Tensor
+from .._nodes.builder import ML_DOMAIN, ML_OPSET, Tensor
 
 #: Largest difference, relative to the largest entry of a column, between an estimator and its
 #: graph. Errors of conversion are far larger, those of float32 smaller.
@@ -98,7 +98,7 @@ def _to_onnx(estimator: Any, method: str, width: int, opset: int, dtype: type) -
 
 
 def _run(model: Any, output: str, rows: np.ndarray) -> np.ndarray:
-    from .._check import session
+    from .._session import session
 
     return np.asarray(session(model).run([output], {"X": rows})[0], dtype=np.float64)
 

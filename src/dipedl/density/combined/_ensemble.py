@@ -1,4 +1,4 @@
-"""Several densities of the same features, fitted side by side and asked together."""
+"""Several densities of the same features, fitted side by side and scored together."""
 
 from __future__ import annotations
 
@@ -14,20 +14,24 @@ from sklearn.preprocessing import Normalizer
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..._validation import check_weights
-from ...calibration.components import CLASSIFIER, stacked_components
 from ...calibration.crossfit import content_folds, fold_pairs
-from ...calibration.pseudo_outliers import synthetic_departures
-from ...dirichlet import check_simplex
-from ...fitting.parts import fitted_density, for_folds, log_density, seed
+from ...calibration.pseudo_outliers import make_pseudo_outliers
+from ...fitting.seeds import seed
 from ...maths.scores import confidence
+from ...maths.simplex import check_simplex
+from .._fitting import clone_with_selected, fitted_density, log_density
 from .._mixin import LogDensityMixin
 from ..gda import GDADensity
 from ..knn import KNNDensity
 from .relative import RelativeDensity
 
+#: Name of the component that the classifier itself gives.
+CLASSIFIER = "classifier"
+
 Candidates = list[tuple[str, Any]]
 Rows = np.ndarray
 _FOLDS = 5
+_FAILURES = (ValueError, TypeError, FloatingPointError, MemoryError)
 
 
 def default_candidates() -> Candidates:
@@ -42,25 +46,26 @@ def default_candidates() -> Candidates:
     ]
 
 
-class DensityBank(LogDensityMixin, BaseEstimator, ABC):
+class DensityEnsemble(LogDensityMixin, BaseEstimator, ABC):
     """What densities made of several share.
 
-    They are fitted in two steps, which `EvidenceModel` takes apart: ``fit_parts`` on rows, once for
-    all rows and once for each fold; then ``settle`` on the scores of held-out rows. ``fit`` alone
-    does both, with folds of its own.
+    They are fitted in two steps: ``fit_estimators`` on rows, once for all rows and once for each
+    fold; then ``fit_combiner`` on the scores of held-out rows. `EvidenceModel` takes the two steps
+    itself; ``fit`` alone does both, with folds of its own.
 
     Attributes
     ----------
-    parts_ : dict of str to density
+    estimators_ : dict of str to density
         The fitted candidates.
     failed_ : dict of str to str
         Candidates that could not be fitted, and why.
     seconds_ : dict of str to float
         Wall time of fitting each candidate on all rows.
     component_names_ : tuple of str
-        The components that a score needs: parts, and "classifier" if probabilities were given.
+        The components that a score needs: estimators, and "classifier" if probabilities were given.
     blind_ : set of str
-        Candidates that do not fall far from all data, such as those of rows of unit length.
+        Candidates whose score does not fall far from all data, such as those of rows of unit
+        length.
     with_classifier_ : bool
         Whether it was fitted with the probabilities of a classifier.
     """
@@ -82,7 +87,7 @@ class DensityBank(LogDensityMixin, BaseEstimator, ABC):
         sample_weight : array-like, shape (n,), optional
             Counts each row that often.
         proba : array-like, shape (n, k), optional
-            Class probabilities, by a classifier that was not fitted on these rows; one column a
+            Class probabilities, by a classifier that was not fitted on these rows; one column per
             label in y, which is needed then, in sorted order.
         """
         X = validate_data(self, X, dtype=np.float64)
@@ -94,101 +99,131 @@ class DensityBank(LogDensityMixin, BaseEstimator, ABC):
             # A row of weight zero is absent.
             X, y, P = X[w > 0], y[w > 0], None if P is None else P[w > 0]
             w = w[w > 0]
-        self.fit_parts(X, y, w)
-        random = seed(self.random_state)
-        pairs = list(fold_pairs(content_folds(X, y, _FOLDS, random, together=True)))
+        self.fit_estimators(X, y, w).find_blind(X)
+        return self._fit_combiner_in_folds(X, y, w, P)
+
+    def _fit_combiner_in_folds(
+        self, X: np.ndarray, y: np.ndarray, w: np.ndarray | None, P: np.ndarray | None
+    ) -> Self:
+        pairs = list(
+            fold_pairs(content_folds(X, y, _FOLDS, seed(self.random_state), together=True))
+        )
         if not pairs:
             raise ValueError(
                 f"{type(self).__name__} needs a class with at least 3 samples to hold some out, "
                 f"got n_samples = {len(X)} in {len(np.unique(y))} classes"
             )
         folds = [
-            self._template(y, rows).fit_parts(X[rows], y[rows], None if w is None else w[rows])
+            self._template(y, rows).fit_estimators(X[rows], y[rows], _taken(w, rows))
             for rows, _ in pairs
         ]
-        self.keep_parts(folds)
         scores = [
-            fold.component_scores(X[rows], None if P is None else P[rows])
+            fold.component_scores(X[rows], _taken(P, rows))
             for fold, (_, rows) in zip(folds, pairs, strict=True)
         ]
-        self.drop_unsteady(scores)
         held = np.concatenate([rows for _, rows in pairs])
-        # With a classifier departures need its answers, for which only EvidenceModel can ask it.
-        made = {} if P is not None else self._departures(X, y, w, pairs[0][1])
-        return self.settle(
-            stacked_components(scores, self.parts_),
+        # Only EvidenceModel can ask the classifier for its probabilities of pseudo-outliers.
+        made = {} if P is not None else self._pseudo_outliers(X, y, w, pairs[0][1])
+        return self.fit_combiner(
+            self.merge_folds(folds, scores),
             np.unique(y, return_inverse=True)[1][held],
-            proba=None if P is None else P[held],
-            sample_weight=None if w is None else w[held],
-            departures={kind: folds[0].component_scores(Z) for kind, Z in made.items()},
+            proba=_taken(P, held),
+            sample_weight=_taken(w, held),
+            pseudo_outliers={kind: folds[0].component_scores(Z) for kind, Z in made.items()},
         )
 
-    def fit_parts(self, X: np.ndarray, y: np.ndarray, w: np.ndarray | None = None) -> Self:
-        """Fit every candidate on features X (n, p), labels y (n,) and weights; keep what failed."""
+    def fit_estimators(self, X: np.ndarray, y: np.ndarray, w: np.ndarray | None = None) -> Self:
+        """Fit every candidate on features X (n, p), labels y (n,) and weights; note what failed."""
         self.n_features_in_ = X.shape[1]
-        self.parts_: dict[str, Any] = {}
+        self.estimators_: dict[str, Any] = {}
         self.failed_: dict[str, str] = {}
         self.seconds_: dict[str, float] = {}
         self.blind_: set[str] = set()
         for name, density in self._named():
             start = time.perf_counter()
             try:
-                part = fitted_density(density, X, y, w, self.random_state)
+                self.estimators_[name] = fitted_density(density, X, y, w, self.random_state)
                 self.seconds_[name] = time.perf_counter() - start
-                if _blind_to_distance(part, X):
-                    self.blind_.add(name)
-                self.parts_[name] = part
-            except (ValueError, TypeError, FloatingPointError, MemoryError) as error:
+            except _FAILURES as error:
                 self.failed_[name] = f"{type(error).__name__}: {error}"
-        self._require_a_part()
+        self._require_an_estimator()
         return self
 
-    def for_folds(self) -> Self:
-        """An unfitted copy of the candidates that could be fitted, with what they settled on."""
+    def find_blind(self, X: np.ndarray) -> Self:
+        """Note the candidates that are blind to distance from the rows X (n, p) of the fit."""
+        for name, estimator in list(self.estimators_.items()):
+            try:
+                if _blind_to_distance(estimator, X):
+                    self.blind_.add(name)
+            except _FAILURES as error:
+                self._drop(name, f"{type(error).__name__}: {error}")
+        self._require_an_estimator()
+        return self
+
+    def clone_with_selected(self) -> Self:
+        """An unfitted copy of the candidates that could be fitted, with the settings selected."""
         named = dict(self._named())
-        kept = [(name, settled(part, named[name])) for name, part in self.parts_.items()]
+        kept = [(name, _selected(part, named[name])) for name, part in self.estimators_.items()]
         copy: Self = clone(self).set_params(candidates=kept)
         return copy
 
-    def keep_parts(self, others: Sequence[DensityBank]) -> Self:
-        """Drop the candidates that failed in one of the `others`, such as the folds."""
-        for other in others:
-            for name, why in other.failed_.items():
-                if self.parts_.pop(name, None) is not None:
-                    self.failed_[name] = f"without a part of the rows: {why}"
-        self._require_a_part()
+    def merge_folds(
+        self, folds: Sequence[DensityEnsemble], scores: Sequence[Mapping[str, Rows]]
+    ) -> dict[str, Rows]:
+        """Components of the held-out rows of all folds, given those of each fold.
+
+        Drops the candidates that failed in a fold, or whose scores shift from fold to fold.
+        """
+        self.drop_failed(folds)
+        self.drop_unsteady(scores)
+        names = [name for name in scores[0] if name in self.estimators_ or name == CLASSIFIER]
+        return {name: np.concatenate([s[name] for s in scores]) for name in names}
+
+    def drop_failed(self, folds: Sequence[DensityEnsemble]) -> Self:
+        """Drop the candidates that failed in one of the folds."""
+        for fold in folds:
+            for name, why in fold.failed_.items():
+                if name in self.estimators_:
+                    self._drop(name, f"without a part of the rows: {why}")
+        self._require_an_estimator()
         return self
 
     def drop_unsteady(self, folds: Sequence[Mapping[str, Rows]]) -> Self:
         """Drop the candidates whose held-out scores shift from fold to fold by their own spread.
 
-        What such scores say about one fit does not hold for another, nor for that on all rows: an
-        alarm threshold from them is never reached, or always. If all do, all are kept.
+        What such scores say about one fit does not hold for another fit, nor for the fit on all
+        rows: an alarm threshold from them is never reached, or always. If all shift, all are kept.
         """
-        shifts = {name: _shift([fold[name] for fold in folds]) for name in self.parts_}
+        shifts = {name: _shift([fold[name] for fold in folds]) for name in self.estimators_}
         unsteady = {name: shift for name, shift in shifts.items() if shift > 1}
-        if len(unsteady) < len(self.parts_):
-            for name, shift in unsteady.items():
-                del self.parts_[name]
-                self.failed_[name] = (
-                    f"its scores of held-out rows shift by {shift:.1f} times their spread from "
-                    "fold to fold; features that repeat one another may be why: drop them"
-                )
+        if len(unsteady) == len(self.estimators_):
+            return self
+        for name, shift in unsteady.items():
+            self._drop(
+                name,
+                f"its scores of held-out rows shift by {shift:.1f} times their spread from "
+                "fold to fold; features that repeat one another may be why: drop them",
+            )
         return self
 
-    def component_scores(self, X: np.ndarray, proba: np.ndarray | None = None) -> dict[str, Rows]:
-        """Scores of X (n, p) by each part, and by the classifier if its `proba` (n, k) is given.
+    def _drop(self, name: str, why: str) -> None:
+        del self.estimators_[name]
+        self.failed_[name] = why
 
-        Higher is more typical; those of the parts in nats, each up to its own constant.
+    def component_scores(self, X: np.ndarray, proba: np.ndarray | None = None) -> dict[str, Rows]:
+        """Scores of X (n, p) by each estimator, and by the classifier if `proba` (n, k) is given.
+
+        Higher is more typical; those of the estimators in nats, each up to its own constant.
         """
-        check_is_fitted(self, "parts_")
-        return self._components(X, proba, [*self.parts_, CLASSIFIER])
+        check_is_fitted(self, "estimators_")
+        return self._components(X, proba, [*self.estimators_, CLASSIFIER])
 
     def _components(
         self, X: np.ndarray, proba: np.ndarray | None, names: Sequence[str]
     ) -> dict[str, Rows]:
-        parts = {name: part for name, part in self.parts_.items() if name in names}
-        scores = {name: log_density(part, X) for name, part in parts.items()}
+        scores = {
+            name: log_density(part, X) for name, part in self.estimators_.items() if name in names
+        }
         if proba is None or CLASSIFIER not in names:
             return scores
         return scores | {CLASSIFIER: confidence(proba)}
@@ -207,14 +242,14 @@ class DensityBank(LogDensityMixin, BaseEstimator, ABC):
         return self.combine(self._components(X, given, self.component_names_))
 
     @abstractmethod
-    def settle(
+    def fit_combiner(
         self,
         scores: Mapping[str, Rows],
         y: np.ndarray,
         *,
         proba: np.ndarray | None = None,
         sample_weight: np.ndarray | None = None,
-        departures: Mapping[str, Mapping[str, Rows]],
+        pseudo_outliers: Mapping[str, Mapping[str, Rows]],
     ) -> Self:
         """Learn how to use the components from those of held-out rows.
 
@@ -228,27 +263,26 @@ class DensityBank(LogDensityMixin, BaseEstimator, ABC):
             Class probabilities.
         sample_weight : ndarray, shape (m,), optional
             Counts each row that often.
-        departures : mapping of str to components
-            Components of synthetic departures from those rows, by kind.
+        pseudo_outliers : mapping of str to components
+            Components of pseudo-outliers made of those rows, by kind.
         """
 
     @abstractmethod
     def combine(self, scores: Mapping[str, Rows]) -> np.ndarray:
-        """One score a row, shape (n,), from components; higher is more typical."""
+        """One score per row, shape (n,), from components; higher is more typical."""
 
     def _template(self, y: np.ndarray, rows: np.ndarray) -> Self:
-        """An unfitted copy for a fold; what is settled holds only where every class is there."""
+        """An unfitted copy for a fold; settings selected on all classes need all classes."""
         whole = len(np.unique(y[rows])) == len(np.unique(y))
-        return self.for_folds() if whole else clone(self)
+        return self.clone_with_selected() if whole else clone(self)
 
-    def _departures(
+    def _pseudo_outliers(
         self, X: np.ndarray, y: np.ndarray, w: np.ndarray | None, rows: np.ndarray
     ) -> dict[str, np.ndarray]:
-        return synthetic_departures(
-            X[rows],
-            y[rows],
-            sample_weight=None if w is None else w[rows],
-            random_state=seed(self.random_state),
+        random_state = seed(self.random_state)
+        weights = _taken(w, rows)
+        return make_pseudo_outliers(
+            X[rows], y[rows], sample_weight=weights, random_state=random_state
         )
 
     def _named(self) -> Candidates:
@@ -266,8 +300,8 @@ class DensityBank(LogDensityMixin, BaseEstimator, ABC):
             )
         return named
 
-    def _require_a_part(self) -> None:
-        if not self.parts_:
+    def _require_an_estimator(self) -> None:
+        if not self.estimators_:
             reasons = "\n".join(f"  {name}: {why}" for name, why in self.failed_.items())
             raise ValueError(f"every candidate density failed:\n{reasons}")
 
@@ -283,12 +317,16 @@ def _check_proba(proba: Any, y: Any, n: int) -> None:
     check_simplex("proba", np.asarray(proba, dtype=np.float64))
 
 
-def settled(part: Any, template: Any) -> Any:
-    """The candidate to fit in the folds: with what the fitted `part` has settled."""
+def _taken(array: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
+    return None if array is None else array[rows]
+
+
+def _selected(part: Any, template: Any) -> Any:
+    """The candidate to fit in the folds, with the settings that the fitted `part` has selected."""
     if not isinstance(part, Pipeline):
-        return for_folds(part, template)
+        return clone_with_selected(part, template)
     name, last = part.steps[-1]
-    return clone(template).set_params(**{name: for_folds(last, template.steps[-1][1])})
+    return clone(template).set_params(**{name: clone_with_selected(last, template.steps[-1][1])})
 
 
 def _shift(folds: Sequence[Rows]) -> float:

@@ -22,8 +22,8 @@ from sklearn.ensemble import (
 )
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
-from .._graphs.builder import ML_DOMAIN, Tensor
-from .._graphs.ops import softmax, two_classes
+from .._nodes.builder import ML_DOMAIN, Tensor
+from .._nodes.ops import softmax, two_classes
 
 
 @dataclass(frozen=True)

@@ -21,12 +21,13 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 
-from .._graphs.builder import Tensor
-from .._graphs.ops import interpolated, sigmoid, softmax, two_classes
-from .._graphs.transformers import Data, transformed
+from .._fitted import is_network
+from .._nodes.builder import Tensor
+from .._nodes.ops import interpolated, sigmoid, softmax, two_classes
 from .boosters import booster
-from .networks import answers, is_network
+from .networks import answers
 from .skl2onnx_models import converted
+from .transformers import Data, transformed
 from .trees import RAW_SCORES, TREES
 
 

@@ -1,0 +1,48 @@
+"""Write down what every model of `models.py` answers: ``python tests/golden/freeze.py``.
+
+Only for a change of behaviour that is meant, and said in the CHANGELOG. The saved files stay as
+they are unless ``--saved`` is given: older code wrote them, and that is their use.
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+from machine import kernels, versions
+from models import EXPORTED, MODELS, SAVED, answers, graph_answers
+
+import dipedl
+
+HERE = Path(__file__).parent
+BEHAVIOUR, FILES = HERE / "behaviour.npz", HERE / "saved"
+
+
+def main(saved):
+    torch.set_num_threads(1)
+    arrays = {"versions": versions(), "kernels": kernels()}
+    for name, make in MODELS.items():
+        model, X = make()
+        found = answers(model, X)
+        if name in SAVED and saved:
+            keep(name, model, X, found)
+        if name in EXPORTED:
+            found |= {f"onnx/{key}": value for key, value in graph_answers(model, X).items()}
+        arrays |= {f"{name}/{key}": value for key, value in found.items()}
+    np.savez_compressed(BEHAVIOUR, **arrays)
+    print(f"{BEHAVIOUR.name}: {len(arrays)} arrays, {BEHAVIOUR.stat().st_size} bytes")
+
+
+def keep(name, model, X, found):
+    """Save a model, and beside it what it answers."""
+    path = FILES / f"{name}.dipedl"
+    if hasattr(model, "save"):
+        model.save(path)
+    else:
+        dipedl.save(model, path)
+    np.savez_compressed(path.with_suffix(".npz"), **{"asked:X": np.asarray(X)}, **found)
+    print(f"{path.name}: {path.stat().st_size} bytes")
+
+
+if __name__ == "__main__":
+    main("--saved" in sys.argv[1:])
