@@ -8,11 +8,20 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dipedl import DIPClassifier, OODDetector, density
-from dipedl.density import GaussianDensity, GDADensity
+from dipedl.density import (
+    DensitySelector,
+    FusedDensity,
+    GaussianDensity,
+    GDADensity,
+    KernelDensity,
+)
 from dipedl.evidence import RankNormal, RobustZScore
 
-# Some checks fit on very few rows.
+# Some checks fit on very few rows. A selector fits every candidate: two are enough each day.
+TWO = {"candidates": [("gaussians", GDADensity()), ("kernels", KernelDensity())]}
 FEW_ROWS = {
+    "DensitySelector": TWO,
+    "FusedDensity": TWO,
     "GaussianMixtureDensity": {"n_components": 1},
     "KNNDensity": {"n_neighbors": 1},
     # Others hold a class that is a single point in one column.
@@ -50,6 +59,8 @@ def test_sklearn_contract(estimator, check):
         GDADensity("tied"),
         GDADensity("diag", class_weights="empirical"),
         GaussianDensity("diag"),
+        DensitySelector(),
+        FusedDensity(),
     ]
 )
 def test_sklearn_contract_of_variants(estimator, check):

@@ -7,10 +7,21 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dipedl import density
-from dipedl.density import GaussianDensity, GaussianMixtureDensity, GDADensity, KernelDensity
+from dipedl.density import (
+    DensitySelector,
+    FusedDensity,
+    GaussianDensity,
+    GaussianMixtureDensity,
+    GDADensity,
+    KernelDensity,
+    KNNDensity,
+)
 from dipedl.testing import densities as testing
 
 CHECKS = testing.density_checks()
+# These fit every candidate.
+TWO = {"candidates": [("gaussians", GDADensity()), ("neighbours", KNNDensity())]}
+FEW_CANDIDATES = {"DensitySelector": TWO, "FusedDensity": TWO}
 
 
 def default(name):
@@ -19,7 +30,7 @@ def default(name):
         cls = getattr(density, name)
     except ImportError as error:
         return pytest.param(None, id=name, marks=pytest.mark.skip(reason=str(error)))
-    cheap = cls._test_params() if hasattr(cls, "_test_params") else {}
+    cheap = cls._test_params() if hasattr(cls, "_test_params") else FEW_CANDIDATES.get(name, {})
     return pytest.param(cls(**cheap), id=name)
 
 
@@ -37,6 +48,8 @@ def variants():
     yield GaussianMixtureDensity(2, "tied")
     yield GaussianMixtureDensity(3, "diag", n_init=2)
     yield GaussianMixtureDensity(1, "spherical")
+    yield DensitySelector()
+    yield FusedDensity()
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda c: c.__name__)
