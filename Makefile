@@ -7,6 +7,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # Tests of one file share one worker: what a module's fixtures compute is computed once
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist loadfile
 SUITES := mnist cifar10 spectra honest
+# Work in this many processes at once needs no threads, which would wait for one another
+test test-all test-min: export OMP_NUM_THREADS := 1
+test test-all test-min: export OPENBLAS_NUM_THREADS := 1
+smoke-%: export OMP_NUM_THREADS := 1
 
 .PHONY: demo test test-all test-min mutants smoke wheel lint types format bench clean
 
