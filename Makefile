@@ -16,8 +16,8 @@ test-min: .venv-min/.done ## scikit-learn's contract on the oldest versions the 
 	.venv-min/bin/python -m pytest -n $(JOBS) tests/test_classifier_sklearn.py tests/test_classifier.py \
 	  tests/test_evidence.py tests/density
 
-lint: .venv/.dev ## Style
-	$(BIN)/ruff check . && $(BIN)/ruff format --check .
+lint: .venv/.dev ## Style, and the layers of the imports
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/lint-imports --no-cache
 
 types: .venv/.dev ## Types
 	$(BIN)/mypy

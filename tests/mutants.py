@@ -224,14 +224,14 @@ MUTANTS = [
     ),
     Mutant(
         "the side of the root that overspends",
-        "evidence/_half_point.py",
+        "evidence/_budget.py",
         "return float(low)",
         "return float(high) + 1e-6",
         "evidence/test_caution_budget.py",
     ),
     Mutant(
         "a budget of the loss without its square",
-        "evidence/_losses.py",
+        "evidence/_budget.py",
         "u * (2 * self.cross + u * self.square)",
         "u * (2 * self.cross)",
         "evidence/test_caution_budget.py",
@@ -252,14 +252,14 @@ MUTANTS = [
     ),
     Mutant(
         "a perfect classifier has nothing to spend",
-        "evidence/caution_budget.py",
-        "a_row = rows.mean(loss(1.0)) / max(rows.weights.sum(), 1.0)",
-        "a_row = 0.0",
+        "evidence/_budget.py",
+        "per_row = rows.average(loss(1.0)) / max(counts.sum(), 1.0)",
+        "per_row = 0.0",
         "evidence/test_caution_budget.py",
     ),
     Mutant(
         "confidence without the error of the mean",
-        "evidence/_held_out.py",
+        "evidence/_budget.py",
         "special.ndtri(confidence) * error",
         "0.0 * error",
         "evidence/test_caution_budget.py",
@@ -288,8 +288,8 @@ MUTANTS = [
     Mutant(
         "in-sample instead of held-out statistics",
         "evidence_model.py",
-        "self._fit_density(template, Z_train, y[train], w_train, view, seen),",
-        "whole.density,",
+        "self._fitted_density(template, Z, y[train], w_train, classifier, X)",
+        "whole.density",
         "test_evidence.py",
     ),
     Mutant(
@@ -343,7 +343,7 @@ MUTANTS = [
     ),
     Mutant(
         "diagnosis: half point without the prior",
-        "diagnostics/_held_out.py",
+        "diagnostics/_vacuity.py",
         "log_e - np.log(alpha0)",
         "log_e",
         "diagnostics/test_diagnostics.py",
@@ -384,10 +384,10 @@ MUTANTS = [
         "decisions/test_rejection.py",
     ),
     Mutant(
-        "the classifier is silent too",
+        "the classifier has a margin too",
         "density/combined/fused.py",
-        "0.0 if name == CLASSIFIER else self.silence",
-        "self.silence",
+        "0.0 if name == CLASSIFIER else self.margin",
+        "self.margin",
         "density/test_fused.py",
     ),
     Mutant(
@@ -412,7 +412,7 @@ MUTANTS = [
         "density/test_fused.py",
     ),
     Mutant(
-        "departures from rows of one class",
+        "pseudo-outliers from rows of one class",
         "calibration/pseudo_outliers.py",
         "others = np.flatnonzero(self.y != c)",
         "others = np.flatnonzero(self.y == c)",
@@ -433,7 +433,7 @@ MUTANTS = [
         "pretrained/test_dip_module.py",
     ),
     Mutant(
-        "fused score without the silence",
+        "fused score without the margin",
         "pretrained/_fusion.py",
         "z + shift",
         "z",
@@ -455,7 +455,7 @@ MUTANTS = [
     ),
     Mutant(
         "exported trees compare float64",
-        "export/_classifiers/trees.py",
+        "export/_estimators/trees.py",
         "return X.cast(np.float32).cast(np.float64)",
         "return X",
         "export/test_onnx_classifiers.py",
@@ -517,10 +517,10 @@ MUTANTS = [
         "spectra/test_paper_files.py",
     ),
     Mutant(
-        "download resumed whatever the file is by now",
-        "datasets/_files/download.py",
-        'ranged = {"Range": f"bytes={start}-", "If-Range": version}',
-        'ranged = {"Range": f"bytes={start}-"}',
+        "another archive of spectra taken for the one that came first",
+        "datasets/_files/lamost_files.py",
+        "if sums.get(_ARCHIVE, found[_ARCHIVE]) != found[_ARCHIVE]:",
+        "if False:",
         "datasets/test_lamost.py",
     ),
     Mutant(

@@ -33,8 +33,8 @@ from sklearn.preprocessing import MinMaxScaler, Normalizer, StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
-from dipedl.export._classifiers.sklearn_models import probabilities
-from dipedl.export._graphs.transformers import Data, transformed
+from dipedl.export._estimators.sklearn_models import probabilities
+from dipedl.export._estimators.transformers import Data, transformed
 from dipedl.preprocessing import SignedPower
 
 THREE = load_iris(return_X_y=True)

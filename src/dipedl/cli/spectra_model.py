@@ -92,7 +92,7 @@ def predictions(model: Pipeline, flux: NDArray[np.float32]) -> Predictions:
 def held_out(model: Pipeline) -> tuple[float, float, dict[str, float]]:
     """Accuracy, balanced accuracy and recall of each class on the held-out rows."""
     classifier = model[-1]
-    y, proba = classifier.evidence_.calibration_.labels, classifier.held_out_dirichlet().mean
+    y, proba = classifier.evidence_.held_out_.labels, classifier.held_out_dirichlet().mean
     names = [str(name) for name in classifier.classes_]
     recall = dict(zip(names, map(float, class_recall(y, proba)), strict=True))
     return float(accuracy(y, proba)), float(balanced_accuracy(y, proba)), recall

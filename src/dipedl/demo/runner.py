@@ -19,7 +19,6 @@ from .. import DIPClassifier, Dirichlet, __version__
 from ..datasets import Dataset, load_mini_mnist, load_moons
 from ..density import KernelDensity
 from ..diagnostics import diagnose
-from ..evidence import log_evidence
 from ..explanation import explain
 from .models import MODELS, checked_models
 from .result import DemoResult, Explained, ModelResult, MoonMaps, Receipt, SetAnswers
@@ -197,8 +196,7 @@ def _set_answers(clf: DIPClassifier, X: np.ndarray) -> SetAnswers:
 
 def _alarm_vacuity(clf: DIPClassifier) -> float:
     """The vacuity above which `predict_ood` flags an input: its threshold as a vacuity."""
-    z = clf.evidence_.normalize(np.array([clf.offset_]))
-    evidence = log_evidence(z, clf.evidence_.n_, clf.gamma, clf.max_evidence)
+    evidence = clf.evidence_.log_evidence(np.array([clf.offset_]))
     proba = np.full((1, len(clf.classes_)), 1 / len(clf.classes_))
     return float(Dirichlet.from_evidence(evidence, proba, clf.prior_).vacuity[0])
 

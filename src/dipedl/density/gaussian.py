@@ -96,7 +96,7 @@ class GaussianDensity(LogDensityMixin, BaseEstimator):
         merged._set_moments(self.moments_ + other.moments_)
         return merged
 
-    def for_folds(self) -> Self:
+    def clone_with_selected(self) -> Self:
         """An unfitted copy with the shrinkage that all rows settled on."""
         copy: Self = clone(self)
         if isinstance(self.shrinkage, str):

@@ -246,7 +246,7 @@ class GDADensity(LogDensityMixin, BaseEstimator):
             raise ValueError(f"shrinkage must hold {k} numbers, got {len(self.shrinkage)}")
         return self.shrinkage
 
-    def for_folds(self) -> Self:
+    def clone_with_selected(self) -> Self:
         """An unfitted copy with the shrinkage that all rows settled on.
 
         Where features are redundant the log-density follows it: estimated anew in each fold,

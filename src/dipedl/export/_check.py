@@ -7,22 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .._plugins import explain_missing
-from ._classifiers.networks import evidence_owner, is_network
-
-
-def session(model: Any) -> Any:
-    """An onnxruntime session of a model, on the CPU."""
-    try:
-        import onnxruntime
-    except ImportError as error:
-        raise explain_missing(error, "export_onnx") from error
-    options = onnxruntime.SessionOptions()
-    # Errors are raised; its warnings concern the graph optimiser only.
-    options.log_severity_level = 4
-    providers = ["CPUExecutionProvider"]
-    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=providers)
-
+from ._fitted import evidence_owner, is_network
+from ._session import largest_gap, session
 
 #: Largest difference between graph and model, for float64 and behind a network in float32.
 _TOLERANCE, _NETWORK_TOLERANCE = 1e-5, 1e-3
@@ -68,7 +54,7 @@ def check_agreement(proto: Any, model: Any, rows: np.ndarray) -> None:
     known = _answers(model, rows)
     tolerance = _NETWORK_TOLERANCE if _has_network(model) else _TOLERANCE
     for name, right in known.items():
-        gap, row = _gap(np.asarray(found[name], dtype=np.float64), right)
+        gap, row = largest_gap(np.asarray(found[name], dtype=np.float64), right)
         if not gap <= tolerance:
             raise ValueError(
                 f"the graph disagrees with the model: {name} of check row {row} is "
@@ -135,17 +121,6 @@ def _as_fitted(model: Any, rows: np.ndarray) -> Any:
         # Names are not checked then; a transformer that needs them raises an error.
         return rows
     return pd.DataFrame(rows, columns=names)
-
-
-def _gap(found: np.ndarray, right: np.ndarray) -> tuple[float, int]:
-    """Largest difference, relative where an entry is above one, and its row; NaN is skipped."""
-    big = np.finfo(np.float32).max
-    found, right = (np.clip(a, -big, big) for a in (found, right))
-    gap = np.abs(found - right) / np.maximum(np.abs(right), 1.0)
-    gap = np.where(np.isnan(gap), np.inf, gap)
-    gap = np.where(np.isnan(right), 0.0, gap).reshape(len(right), -1).max(axis=1)
-    row = int(gap.argmax())
-    return float(gap[row]), row
 
 
 def _has_network(model: Any) -> bool:

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Mapping
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +14,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._plugins import explain_missing
-from ..classifier import DIPClassifier
-from ..detector import OODDetector
-from ._classifiers.networks import evidence_owner, unfrozen
+from ._fitted import evidence_owner, kind_of, unfrozen
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -130,7 +128,7 @@ def export_onnx(
 def _estimator_graph(
     model: Any, example: Any, opset: int, dtype: str, max_constant_mb: float
 ) -> ModelProto:
-    if not isinstance(model, DIPClassifier | OODDetector):
+    if kind_of(model) not in ("DIPClassifier", "OODDetector"):
         raise TypeError(
             "model must be a fitted DIPClassifier, OODDetector or DIPModule, got "
             f"{type(model).__name__}; another classifier becomes one by "
@@ -143,7 +141,7 @@ def _estimator_graph(
     except ImportError as error:
         raise explain_missing(error, "export_onnx") from error
     rows = check_rows(model, example, np.dtype(dtype))
-    build = classifier_model if isinstance(model, DIPClassifier) else detector_model
+    build = classifier_model if kind_of(model) == "DIPClassifier" else detector_model
     proto: ModelProto = build(
         model,
         rows,
@@ -156,8 +154,8 @@ def _estimator_graph(
     return proto
 
 
-def _facts(model: DIPClassifier | OODDetector) -> dict[str, Any]:
-    detector = isinstance(model, OODDetector)
+def _facts(model: Any) -> dict[str, Any]:
+    detector = kind_of(model) == "OODDetector"
     known = evidence_owner(model)
     evidence = known.evidence_
     rate = model.false_alarm_rate if detector else None
@@ -191,9 +189,7 @@ def _is_module(model: Any) -> bool:
 
 
 def _module_graph(model: Any, example: Any, opset: int, dtype: str | None) -> ModelProto:
-    from ..pretrained import DIPModule
-
-    if not isinstance(model, DIPModule):
+    if kind_of(model) != "DIPModule":
         raise TypeError(
             f"model must be a fitted DIPClassifier, OODDetector or DIPModule, got the network "
             f"{type(model).__name__}; wrap it: DIPModule(network).fit_density(loader)"
@@ -230,11 +226,9 @@ def _module_facts(model: Any) -> dict[str, Any]:
     }
 
 
-def _describe(proto: ModelProto, facts: Mapping[str, Any]) -> None:
+def _describe(proto: ModelProto, facts: dict[str, Any]) -> None:
     """Write facts and the meaning of the outputs into the metadata."""
     from onnx.helper import set_model_props
-
-    from .. import __version__
 
     names = [output.name for output in proto.graph.output]
     values = {
@@ -244,7 +238,10 @@ def _describe(proto: ModelProto, facts: Mapping[str, Any]) -> None:
     }
     set_model_props(
         proto,
-        {"dipedl_version": __version__, **{name: json.dumps(v) for name, v in values.items()}},
+        {
+            "dipedl_version": version("dipedl"),
+            **{name: json.dumps(v) for name, v in values.items()},
+        },
     )
 
 

@@ -22,7 +22,8 @@ from .spectral_norm import baked
 from .training._class_weight import ClassWeight, class_weights
 from .training._device import as_tensor, resolve_device, threads
 from .training.deadline import TrainingPaused
-from .training.settings import History, Training, train
+from .training.settings import History, Training
+from .training.train import train
 
 _CHUNK = 512
 _ROUNDING = 1e-6

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .._validation import check_positive_number, prior_vector, rate_in_range
-from ..calibration.held_out import Calibration
+from ..calibration.held_out import HeldOut
 from ..calibration.temperature import Temperature
 from ..dirichlet import Dirichlet
 from ..evidence import CautionBudget, Identity, log_evidence
@@ -82,28 +82,19 @@ class EvidenceHead(nn.Module):
         normalizer = has_fit_parameter(self.normalizer, "proba")
         return bool(normalizer) or not isinstance(self.calibrator, str)
 
-    def learn(
-        self,
-        scores: np.ndarray,
-        proba: np.ndarray | None,
-        labels: np.ndarray | None,
-        *,
-        n: float,
-        k: int,
-        source: str,
-    ) -> None:
-        """Learn from held-out log-densities (m,), probabilities (m, k) and labels (m,).
+    def learn(self, held: HeldOut, *, n: float, k: int) -> None:
+        """Learn from held-out rows, n rows of the density and k classes.
 
-        The same steps as `dipedl.DIPClassifier` takes, by the same code; n rows made the density.
+        The same steps as `dipedl.DIPClassifier` takes, by the same code.
         """
         prior = prior_vector(self.prior_setting, k)
         model = EvidenceModel(
             normalizer=self.normalizer,
             calibrator=self.calibrator,
             false_alarm_rate=self.false_alarm_rate,
-        )
-        held = Calibration(scores, source, proba=proba, labels=labels)
-        model.learn(held, n=n, strength={"prior": prior, "gamma": self.gamma})
+            prior=prior,
+            gamma=self.gamma,
+        ).learn(held, n=n)
         numbers = {
             "temperature": getattr(model.calibrator_, "temperature_", 1.0),
             "location": getattr(model.normalizer_, "location_", 0.0),

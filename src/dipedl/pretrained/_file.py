@@ -12,15 +12,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ..nn._loader import device_of
 from ..persistence.codec import Decoder, Encoder
 from ..persistence.container import DAMAGE, read, write
-from ._loader import device_of
 from .class_gaussians import ClassGaussians
 
 if TYPE_CHECKING:
     from .dip_module import DIPModule
 
-_TYPE = "dipedl.pretrained:DIPModule"
+_TYPE = "DIPModule"
 _PACKAGES = ("dipedl", "numpy", "scipy", "scikit-learn", "torch")
 #: Parts of a module with a state of their own; that of the network, which is the user's and touched
 #: last, is optional in a file.

@@ -14,11 +14,11 @@ from torch import Tensor, nn
 
 from ..dirichlet import Dirichlet
 from ..evidence import ZScore
+from ..nn._loader import Unpack, device_of
 from ._evidence_head import PASSTHROUGH, EvidenceHead
 from ._feature_source import PENULTIMATE, FeatureSource, listed
 from ._fit import IN_SAMPLE, Data, fit_parts
 from ._fusion import ConfidenceFusion, DensityAlone
-from ._loader import Unpack, device_of
 from ._stream import memory_errors
 from ._training_mode import check_eval, modal_modules
 from .class_gaussians import ClassGaussians

@@ -11,14 +11,13 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from ..._validation import check_class_counts, known_classes, known_inputs, labelled_inputs
-from ...fitting.parts import (
+from ...fitting.classifiers import (
     class_probabilities,
-    feature_array,
     fitted_classifier,
-    fitted_features,
     take_input_tags,
     unfitted_classifier,
 )
+from ...fitting.features import feature_array, fitted_features
 
 
 class PostHoc(ClassifierMixin, BaseEstimator):

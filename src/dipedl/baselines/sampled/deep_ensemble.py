@@ -14,7 +14,7 @@ from sklearn.utils import Tags, _safe_indexing, check_random_state
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from ..._validation import check_class_counts, known_inputs, labelled_inputs
-from ...fitting.parts import (
+from ...fitting.classifiers import (
     class_probabilities,
     fitted_classifier,
     take_input_tags,

@@ -124,7 +124,7 @@ def _ask(
             dirichlet = model._dirichlet(P, scores)
             P = dirichlet.mean
         else:
-            P = model.bare_proba(rows) if bare else model.predict_proba(rows)
+            P = model.classifier_proba(rows) if bare else model.predict_proba(rows)
     answers.probabilities[split] = np.asarray(P, dtype=np.float64)
     for row, kind in task.kinds.items():
         with _alone(answers, f"score {split} {row}", memory):
@@ -141,7 +141,7 @@ def _uncertainty(
     return uncertainty_of(
         kind,
         lambda: dirichlet,
-        lambda: model.bare_proba(rows),
+        lambda: model.classifier_proba(rows),
         lambda: np.asarray(scores),
     )
 

@@ -57,7 +57,7 @@ def fetch(name: str, data_dir: str | os.PathLike[str] | None = None) -> Path:
     ImportError
         If a download is needed and pooch is not installed.
     """
-    folder, origin = _offline_folder(data_dir)
+    folder, origin = offline_folder(data_dir)
     if folder is not None:
         path = _find(folder, name, origin)
         return _verified(path, FILES[name], f"replace it by {_origin(FILES[name])}")
@@ -65,7 +65,7 @@ def fetch(name: str, data_dir: str | os.PathLike[str] | None = None) -> Path:
 
 
 def _cached(name: str) -> Path:
-    file, path = FILES[name], _cache_folder() / name
+    file, path = FILES[name], cache_folder() / name
     if path.is_file():
         return _verified(path, file, "delete it and load again to download it again")
     if file.archive:
@@ -76,10 +76,10 @@ def _cached(name: str) -> Path:
             f"{name!r} has no official mirror, so it cannot be downloaded; "
             f"set DIPEDL_DATA to a directory that holds it, or put it there as {str(path)!r}"
         )
-    return _download(file, path, name)
+    return download(file, path, name)
 
 
-def _offline_folder(data_dir: str | os.PathLike[str] | None) -> tuple[Path | None, str]:
+def offline_folder(data_dir: str | os.PathLike[str] | None) -> tuple[Path | None, str]:
     if data_dir is None:
         value = os.environ.get("DIPEDL_DATA")
         return (Path(value).expanduser() if value else None), "DIPEDL_DATA"
@@ -112,7 +112,7 @@ def _origin(file: RemoteFile) -> str:
     return file.urls[0] if file.urls else "the file (no official mirror has it)"
 
 
-def _cache_folder() -> Path:
+def cache_folder() -> Path:
     value = os.environ.get("DIPEDL_CACHE")
     if value:
         return Path(value).expanduser()
@@ -150,35 +150,38 @@ def _digest(path: str, algorithm: str, size: int, mtime_ns: int) -> str:
         ).hexdigest()
 
 
-def _download(file: RemoteFile, path: Path, name: str) -> Path:
+def download(file: RemoteFile, path: Path, name: str) -> Path:
+    """Download a file to `path`, all of it or nothing, from the first mirror that gives it.
+
+    `name` is what errors call it: its path below a data directory. Without a published checksum
+    whatever comes is taken.
+    """
     pooch = _import_pooch()
     _require_writable(path.parent)
+    checksum = file.checksums[0] if file.checksums else None
     failures: dict[str, Exception] = {}
     for attempt in range(ROUNDS):
         time.sleep(PAUSE if attempt else 0)
         for url in file.urls:
-            failure = _retrieve(pooch, url, file, path)
+            failure = _retrieve(pooch, url, checksum, path)
             if failure is None:
                 return path
             failures[url] = failure
     raise _no_mirror(failures, path, name)
 
 
-def _retrieve(pooch: ModuleType, url: str, file: RemoteFile, path: Path) -> Exception | None:
+def _retrieve(pooch: ModuleType, url: str, checksum: str | None, path: Path) -> Exception | None:
     """Download `url` to `path`; the failure, if the mirror or its file is at fault."""
     from requests.exceptions import RequestException  # pooch depends on it
 
     downloader = pooch.HTTPDownloader(
         progressbar=TextProgress(path.name) if sys.stderr.isatty() else False,
         timeout=TIMEOUT,
-        headers={
-            "Accept-Encoding": "identity"
-        },  # the checksum is that of the .gz, not of its content
+        # The checksum is that of the .gz, not of its content.
+        headers={"Accept-Encoding": "identity"},
     )
     try:
-        pooch.retrieve(
-            url, file.checksums[0], fname=path.name, path=path.parent, downloader=downloader
-        )
+        pooch.retrieve(url, checksum, fname=path.name, path=path.parent, downloader=downloader)
     except (RequestException, ValueError) as failure:  # ValueError: the checksum of what came
         return failure
     return None

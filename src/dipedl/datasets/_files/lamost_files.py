@@ -10,9 +10,10 @@ import tempfile
 import zlib
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-from .download import download
-from .fetch import _cache_folder
+from .fetch import cache_folder, download
+from .remote import RemoteFile
 
 #: Address in the code that the paper builds on (superdreamliner/LAMOST-Spectra-Classifier), but
 #: for dl=1, which requests the file, not a page about it.
@@ -27,13 +28,13 @@ _SUMS = "SHA256SUMS"
 
 def downloaded(url: str) -> list[Path]:
     """FITS files in the cache, downloaded if they are not there yet; verified."""
-    folder = _cache_folder() / "lamost"
+    folder = cache_folder() / "lamost"
     sums = _recorded(folder)
     names = [name for name in sums if name != _ARCHIVE]
     if not names or not all((folder / name).is_file() for name in names):
         archive = folder / _ARCHIVE
         if not archive.is_file():
-            download(url, archive)
+            _download(url, archive)
         found = {_ARCHIVE: _sha256(archive)}
         if sums.get(_ARCHIVE, found[_ARCHIVE]) != found[_ARCHIVE]:
             raise _another(archive, sums[_ARCHIVE], found[_ARCHIVE], "delete it and load again")
@@ -44,6 +45,12 @@ def downloaded(url: str) -> list[Path]:
     else:
         verify(folder, f"delete {str(folder)!r} and load again to download it again")
     return [folder / name for name in names]
+
+
+def _download(url: str, archive: Path) -> None:
+    if urlsplit(url).scheme not in ("http", "https"):
+        raise ValueError(f"url must begin with http:// or https://, got {url!r}")
+    download(RemoteFile(urls=(url,), md5=()), archive, "lamost/*.fits")
 
 
 def _unpack(archive: Path, folder: Path, url: str) -> list[str]:

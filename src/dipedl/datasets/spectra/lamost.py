@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ...spectra.files.paper_files import read_paper_files
 from ...spectra.spectra import Spectra
 from .._dataset import Dataset, Provenance
-from .._files.fetch import _offline_folder
+from .._files.fetch import offline_folder
 from .._files.lamost_files import URL, URL_VARIABLE, downloaded, verify
 
 __all__ = ["lamost_spectra", "load_lamost"]
@@ -37,9 +37,9 @@ def lamost_spectra(
 
     They are searched in the folder ``lamost`` of `data_dir`, else of ``DIPEDL_DATA``; if neither is
     given, of the cache (``DIPEDL_CACHE``, or the user's cache directory), to which the archive (2.4
-    GB) is downloaded once: an interrupted download resumes. No checksum is published: that of the
-    first download is written to ``SHA256SUMS`` beside the files, which are verified by it whenever
-    they are read.
+    GB) is downloaded once: all of it or nothing, so an interrupted download starts again. No
+    checksum is published: that of the first download is written to ``SHA256SUMS`` beside the files,
+    which are verified by it whenever they are read.
 
     Parameters
     ----------
@@ -63,9 +63,9 @@ def lamost_spectra(
     ValueError
         If a file does not have the recorded checksum, or the download is no such archive.
     ConnectionError
-        If the archive cannot be downloaded; loading again resumes.
+        If the archive cannot be downloaded.
     ImportError
-        If astropy is missing: ``pip install 'dipedl[spectra]'``.
+        If astropy is missing: ``pip install 'dipedl[spectra]'``; or, for a download, pooch.
 
     Warns
     -----
@@ -79,7 +79,7 @@ def lamost_spectra(
     >>> lamost_spectra()  # doctest: +SKIP
     Spectra(n=100000, 3900-9000 Angstrom in 3000 pixels, failures=0)
     """
-    folder, origin = _offline_folder(data_dir)
+    folder, origin = offline_folder(data_dir)
     if folder is None:
         return _read(downloaded(url or os.environ.get(URL_VARIABLE) or URL))
     files = sorted((folder / "lamost").glob("[!.]*.fits*"))

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from ...calibration.components import CLASSIFIER
+from ...density.combined._ensemble import CLASSIFIER
 from ...density.combined.block_sum import BlockSumDensity
 from ...density.combined.fused import _TIE_BREAK, FusedDensity
 from ...density.combined.relative import RelativeDensity
@@ -28,12 +28,12 @@ from ...density.kde import KernelDensity
 from ...density.knn import KNNDensity
 from ...density.mahalanobis import MahalanobisDensity
 from ...density.mixture import GaussianMixtureDensity
-from .builder import Tensor, stacked
+from .._estimators.transformers import Data, transformed
+from .._nodes.builder import Tensor, stacked
+from .._nodes.ops import log_ndtr
 from .evidence import normal_scores
 from .gaussians import discriminant, gaussian, mahalanobis, mixture
-from .ops import log_ndtr
 from .rows import kernels, neighbours
-from .transformers import Data, transformed
 
 _LOG_2PI = float(np.log(2 * np.pi))
 _LEAST_DOUBT = 1e-12
@@ -92,7 +92,7 @@ def _block_sum(density: BlockSumDensity, seen: Seen) -> Tensor:
 def _selector(density: DensitySelector, seen: Seen) -> Tensor:
     if density.fusion_ is not None:
         return _fused(density.fusion_, seen)
-    return log_density(density.parts_[density.choice_], seen)
+    return log_density(density.estimators_[density.choice_], seen)
 
 
 def _fused(density: FusedDensity, seen: Seen) -> Tensor:
@@ -100,17 +100,17 @@ def _fused(density: FusedDensity, seen: Seen) -> Tensor:
     scores = stacked([_component(density, name, seen) for name in names])
     z = normal_scores(scores, [density.normal_scores_[name] for name in names])
     weights = np.array([density.weights_[name] for name in names])
-    silence = np.array([0.0 if name == CLASSIFIER else density.silence for name in names])
+    margin = np.array([0.0 if name == CLASSIFIER else density.margin for name in names])
     # Skip zero weights: 0 * inf is NaN.
     voting = np.flatnonzero(weights > 0)
-    objections = log_ndtr(z.columns(voting) + silence[voting]) * weights[voting]
+    objections = log_ndtr(z.columns(voting) + margin[voting]) * weights[voting]
     total = (objections.reduce("Sum", 1) * -2.0).at_least(0.0)
     return z.reduce("Mean", 1) * _TIE_BREAK - total.apply("Sqrt")
 
 
 def _component(density: FusedDensity, name: str, seen: Seen) -> Tensor:
     if name != CLASSIFIER:
-        return log_density(density.parts_[name], seen)
+        return log_density(density.estimators_[name], seen)
     if seen.proba is None:
         raise ValueError(
             f"{type(density).__name__} was fitted with the probabilities of a classifier and "

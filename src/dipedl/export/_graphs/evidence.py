@@ -16,8 +16,8 @@ from ...calibration.temperature import Temperature
 from ...evidence import Identity, NatPNBudget, RankNormal
 from ...evidence._base import AffineNormalizer
 from ...evidence._logistic import LogisticNormalizer
-from .builder import Tensor
-from .ops import interpolated, sigmoid, soft_plus, softmax
+from .._nodes.builder import Tensor
+from .._nodes.ops import interpolated, sigmoid, soft_plus, softmax
 
 #: Largest exponent of evidence that a concentration shows, as in `Dirichlet.from_evidence`.
 _DISPLAYED = 300.0

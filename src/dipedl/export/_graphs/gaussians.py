@@ -12,8 +12,8 @@ from ...density.gda import GDADensity
 from ...density.mahalanobis import MahalanobisDensity
 from ...density.mixture import GaussianMixtureDensity
 from ...gaussians.factor import GaussianFactor
-from .builder import Tensor
-from .ops import log_sum_exp
+from .._nodes.builder import Tensor
+from .._nodes.ops import log_sum_exp
 
 _LOG_2PI = float(np.log(2 * np.pi))
 

@@ -13,8 +13,8 @@ from scipy.special import gammaln
 
 from ...density.kde import KernelDensity
 from ...density.knn import KNNDensity
-from .builder import Tensor
-from .ops import log_sum_exp
+from .._nodes.builder import Tensor
+from .._nodes.ops import log_sum_exp
 
 #: Candidates beyond the k nearest whose distances are recomputed, without the rounding of the
 #: fast search.

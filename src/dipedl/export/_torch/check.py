@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._check import _gap, session
+from .._session import largest_gap, session
 
 #: Largest difference in float32, where far inputs lose digits on both sides, and in float64.
 _TOLERANCE = {np.dtype(np.float32): 1e-3, np.dtype(np.float64): 1e-5}
@@ -34,7 +34,7 @@ def check_graph(proto: Any, inputs: Mapping[str, Tensor], known: Sequence[Tensor
         ) from error
     for output, mine, theirs in zip(proto.graph.output, found, known, strict=False):
         right = _array(theirs)
-        gap, row = _gap(_numbers(mine), _numbers(right))
+        gap, row = largest_gap(_numbers(mine), _numbers(right))
         if not gap <= _TOLERANCE[right.dtype]:
             raise ValueError(
                 f"the graph disagrees with the module: {output.name} of row {row} of the example "

@@ -10,10 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from ...nn._estimator import TorchEstimator
+from ...nn._loader import device_of
 from ...nn.layer_features import _POOLS, LayerFeatures, _captured
 from ...nn.torch_classifier import TorchClassifier
-from ...pretrained._loader import device_of
-from .._classifiers.networks import unfrozen
+from .._fitted import unfrozen
 from .check import check_graph
 from .inputs import Call
 from .trace import traced

@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import io
 import os
-import re
 import time
 from collections.abc import Callable
-from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
-from torch import Tensor
-
-if TYPE_CHECKING:
-    from ._loop import Run
 
 _FORMAT = 1
-#: Settings that may differ between machines: they do not change the result.
-_FREE = {"n_jobs", "device", "compile"}
-#: A file of more bytes is written at most once per so many seconds: WRN-28-10 has 290 MB and,
-#: on a GPU, epochs of 7 s, of which a write would take a tenth.
+#: Smallest number of seconds between two writes of a larger file: WRN-28-10 has 290 MB and, on a
+#: GPU, epochs of 7 s, of which each write would take a tenth.
 _LARGE = 100_000_000
 _PERIOD = 30.0
 
@@ -54,30 +45,6 @@ class Checkpoints:
         if self.path is not None and not self.is_newest:
             self.size = save_checkpoint(self.path, state(), self.identity)
             self.written, self.is_newest = time.monotonic(), True
-
-
-def fingerprint(run: Run, seed: int) -> dict[str, str]:
-    """Settings and data that must be equal to resume a run, as text, by name."""
-    settings = {
-        f"settings.{f.name}": _described(getattr(run.settings, f.name))
-        for f in fields(run.settings)
-        if f.name not in _FREE
-    }
-    shapes = {
-        f"weights of {name}": str(tuple(value.shape))
-        for name, value in run.module.state_dict().items()
-    }
-    return {
-        **shapes,
-        "the layers": _described(run.module),
-        **settings,
-        "the loss": _described(run.loss),
-        "the score": _described(run.score),
-        "the device": run.device.type,
-        "seed": str(seed),
-        "data": _digest(run.data),
-        "validation": "None" if run.validation is None else _digest(run.validation),
-    }
 
 
 def check_place(path: Path | None) -> None:
@@ -164,17 +131,3 @@ def _first_difference(there: str, here: str) -> tuple[str, str]:
     return next(
         ((x.strip(), y.strip()) for x, y in zip(a, b, strict=True) if x != y), (there, here)
     )
-
-
-def _described(thing: Any) -> str:
-    """Its repr without addresses and settings that may differ between two runs."""
-    text = re.sub(r" at 0x[0-9a-f]+", "", repr(thing))
-    return re.sub(rf"({'|'.join(sorted(_FREE))})='?[\w:]+'?(, )?", "", text)
-
-
-def _digest(data: tuple[Tensor, ...]) -> str:
-    digest = hashlib.sha256()
-    for part in data:
-        digest.update(part.detach().contiguous().cpu().numpy().data)
-    shapes = " ".join(f"{tuple(part.shape)} {part.dtype}" for part in data)
-    return f"{shapes} sha256:{digest.hexdigest()[:16]}"

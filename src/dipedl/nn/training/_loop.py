@@ -7,21 +7,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import asdict
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ._checkpoint import Checkpoints, fingerprint
+from ._checkpoint import Checkpoints
 from ._device import random_states, set_random_states
 from ._feed import EpochLosses, Feed, NotFiniteLoss
 from ._schedule import learning_rate
 from .deadline import TrainingPaused
-
-if TYPE_CHECKING:
-    from .settings import History, Training
+from .settings import History, Training
 
 #: Factor of the batch size without gradients, which need most of the memory.
 _CHUNK_PER_BATCH = 4
@@ -50,30 +47,27 @@ class Run:
         seeds: Sequence[int],
         validation: tuple[Tensor, ...] | None,
         score: Callable[..., Any] | None,
-        history: History,
     ) -> None:
         self.module, self.loss, self.data, self.settings = module, loss, data, settings
         self.device, self.validation, self.score = device, validation, score
         self.home = next((p.device for p in module.parameters()), torch.device("cpu"))
         self.shuffler = torch.Generator().manual_seed(seeds[0])
         self.augmenter = torch.Generator(device).manual_seed(seeds[1])
-        self.history = history
+        self.history = History()
         self.best_score, self.without_gain = float("inf"), 0
         self.best: dict[str, Tensor] | None = None
 
     def go(
         self,
-        seed: int,
-        path: Path | None,
+        checkpoints: Checkpoints,
         progress: Callable[[dict[str, Any]], object] | None,
         deadline: float | None = None,
     ) -> None:
-        """Run the remaining epochs, from the checkpoint at `path` if there is one."""
+        """Run the remaining epochs, from the checkpoint if there is one."""
         last_good: dict[str, Tensor] | None = self._weights()
         try:
             self.module.to(self.device)
             self._start()
-            checkpoints = Checkpoints(path, {} if path is None else fingerprint(self, seed))
             state = checkpoints.load()
             if state is not None:
                 self._load(state)
@@ -243,7 +237,7 @@ class Run:
         self.shuffler.set_state(state["shuffler"])
         self.augmenter.set_state(state["augmenter"])
         set_random_states(state["random"], self.device)
-        self.history = type(self.history)(**state["history"])
+        self.history = History(**state["history"])
         self.best, self.best_score = state["best"], state["best_score"]
         self.without_gain = state["without_gain"]
         self.epochs_before = self.history.epochs

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from .settings import Training
+from .settings import Training
 
 _WARM_UP = 0.3
 _START = 1 / 25
