@@ -11,7 +11,7 @@ from .result import (
     MoonMaps,
     Receipt,
     Row,
-    SetAnswers,
+    SetPredictions,
     SetScore,
 )
 from .runner import run, stages
@@ -24,7 +24,7 @@ __all__ = [
     "MoonMaps",
     "Receipt",
     "Row",
-    "SetAnswers",
+    "SetPredictions",
     "SetScore",
     "default_models",
     "run",

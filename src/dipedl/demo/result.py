@@ -23,13 +23,13 @@ __all__ = [
     "MoonMaps",
     "Receipt",
     "Row",
-    "SetAnswers",
+    "SetPredictions",
     "SetScore",
 ]
 
 
 @dataclass(frozen=True, eq=False)
-class SetAnswers:
+class SetPredictions:
     """Predictions of one classifier for one set of n inputs.
 
     Attributes
@@ -71,7 +71,7 @@ class ModelResult:
     classifier: str
     density: str
     alarm_vacuity: float
-    on: Mapping[str, SetAnswers]
+    on: Mapping[str, SetPredictions]
     diagnosis: Diagnosis
     explained: tuple[Explained, ...]
 

@@ -43,13 +43,13 @@ def _row(model: ModelResult, method: str, y: np.ndarray, n_resamples: int, seed:
     ood = {
         name: _set_score(
             known.scores[method],
-            answers.scores[method],
+            predictions.scores[method],
             n_resamples,
             seed,
-            answers.dirichlet.mean if method == DIP else answers.bare,
-            answers.flagged if method == DIP else None,
+            predictions.dirichlet.mean if method == DIP else predictions.bare,
+            predictions.flagged if method == DIP else None,
         )
-        for name, answers in model.on.items()
+        for name, predictions in model.on.items()
         if name != ID
     }
     return Row(

@@ -21,7 +21,7 @@ from ..density import KernelDensity
 from ..diagnostics import diagnose
 from ..explanation import explain
 from .models import MODELS, checked_models
-from .result import DemoResult, Explained, ModelResult, MoonMaps, Receipt, SetAnswers
+from .result import DemoResult, Explained, ModelResult, MoonMaps, Receipt, SetPredictions
 from .rows import BARE, DIP, ID, model_rows, trivial_rows
 
 __all__ = ["Progress", "run", "stages", "versions"]
@@ -162,7 +162,7 @@ def _answers(name: str, data: Dataset, seed: int) -> ModelResult:
     candidate = MODELS[name]
     clf = candidate.fit(data.X_train, data.y_train, seed)
     sets: Mapping[str, np.ndarray] = {ID: data.X_test, **data.ood}
-    on = {key: _set_answers(clf, X) for key, X in sets.items()}
+    on = {key: _set_predictions(clf, X) for key, X in sets.items()}
     return ModelResult(
         name=name,
         title=candidate.title,
@@ -175,18 +175,20 @@ def _answers(name: str, data: Dataset, seed: int) -> ModelResult:
     )
 
 
-def _explained(clf: DIPClassifier, key: str, X: np.ndarray, answers: SetAnswers) -> Explained:
+def _explained(
+    clf: DIPClassifier, key: str, X: np.ndarray, predictions: SetPredictions
+) -> Explained:
     """The digit with the least evidence, or the OOD image with the most."""
-    evidence = np.asarray(answers.dirichlet.log_evidence)
+    evidence = np.asarray(predictions.dirichlet.log_evidence)
     row = int(evidence.argmin() if key == ID else evidence.argmax())
     return Explained(key, row, explain(clf, X[row : row + 1], top=3)[0])
 
 
-def _set_answers(clf: DIPClassifier, X: np.ndarray) -> SetAnswers:
+def _set_predictions(clf: DIPClassifier, X: np.ndarray) -> SetPredictions:
     bare = np.asarray(clf.estimator_.predict_proba(X), dtype=np.float64)
     log_density = clf.score_samples(X)
     uncertainties = (-log_density, 1 - bare.max(axis=1), entr(bare).sum(axis=1))
-    return SetAnswers(
+    return SetPredictions(
         bare=bare,
         dirichlet=clf.predict_dirichlet(X),
         scores=dict(zip((DIP, *BARE), uncertainties, strict=True)),

@@ -1,4 +1,4 @@
-"""What a fitted model is and what it holds; this imports neither the models nor PyTorch."""
+"""Kinds and parts of fitted models, without importing the models or PyTorch."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from sklearn.frozen import FrozenEstimator
 
-#: The models that have a graph, by the module that defines them.
+#: Models that can be exported, by the module that defines them.
 _MODELS = {
     "DIPClassifier": "dipedl.classifier",
     "OODDetector": "dipedl.detector",
@@ -27,7 +27,7 @@ def _is_a(value: Any, module: str, name: str) -> bool:
 
 
 def unfrozen(estimator: Any) -> Any:
-    """What is inside a `FrozenEstimator`, or the estimator."""
+    """The estimator inside a `FrozenEstimator`, or the estimator itself."""
     return unfrozen(estimator.estimator) if isinstance(estimator, FrozenEstimator) else estimator
 
 

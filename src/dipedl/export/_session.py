@@ -1,4 +1,4 @@
-"""A graph is run by onnxruntime, and its answers are compared with known ones."""
+"""Run a graph in onnxruntime and compare its outputs with known values."""
 
 from __future__ import annotations
 

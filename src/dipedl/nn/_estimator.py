@@ -266,13 +266,13 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
                 apply(network, as_tensor(X[start : start + _CHUNK]).to(device)).double().cpu()
                 for start in range(0, len(X), _CHUNK)
             ]
-        answers = np.asarray(torch.cat(parts).numpy())
-        _check_finite(answers, X)
-        return answers
+        outputs = np.asarray(torch.cat(parts).numpy())
+        _check_finite(outputs, X)
+        return outputs
 
 
-def _check_finite(answers: np.ndarray, X: np.ndarray) -> None:
-    bad = ~np.isfinite(answers).all(axis=tuple(range(1, answers.ndim)))
+def _check_finite(outputs: np.ndarray, X: np.ndarray) -> None:
+    bad = ~np.isfinite(outputs).all(axis=tuple(range(1, outputs.ndim)))
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
         raise ValueError(

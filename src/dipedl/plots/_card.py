@@ -1,4 +1,4 @@
-"""One input's class probabilities, before and after the evidence."""
+"""Figure of an explanation card: class probabilities before and after the evidence."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .inputs import dirichlet_bars
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: More classes than this are drawn as the most probable ones and the rest.
+#: With more classes, only the most probable are drawn and the others are summed.
 _MOST_BARS = 12
 _ALONE = "classifier alone"
 

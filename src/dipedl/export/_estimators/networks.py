@@ -9,7 +9,7 @@ import numpy as np
 from .._nodes.builder import Tensor
 
 
-def answers(X: Tensor, classifier: Any = None, features: Any = None) -> dict[str, Tensor]:
+def network_outputs(X: Tensor, classifier: Any = None, features: Any = None) -> dict[str, Tensor]:
     """Probabilities of the classifier and features, by name, for inputs X (n, d)."""
     from .._torch.graph import network_graph
 

@@ -26,7 +26,7 @@ from .._fitted import is_network
 from .._nodes.builder import Tensor
 from .._nodes.ops import interpolated, sigmoid, softmax, two_classes
 from .boosters import booster
-from .networks import answers
+from .networks import network_outputs
 from .skl2onnx_models import converted
 from .transformers import Data, transformed
 from .trees import RAW_SCORES, TREES
@@ -41,7 +41,7 @@ def probabilities(classifier: Any, X: Data) -> Tensor:
             X = transformed(step, X)
         return probabilities(classifier.steps[-1][1], X)
     if is_network(classifier):
-        return answers(X.tensor, classifier)["probabilities"]
+        return network_outputs(X.tensor, classifier)["probabilities"]
     own = _CLASSIFIERS.get(type(classifier))
     P = booster(classifier, X.tensor) if own is None else own(classifier, X)
     return converted(classifier, "predict_proba", X.tensor, X.rows) if P is None else P

@@ -22,7 +22,7 @@ from ...preprocessing.signed_power import SignedPower
 from .._fitted import is_network
 from .._nodes.builder import Tensor
 from .._nodes.ops import log1p
-from .networks import answers
+from .networks import network_outputs
 from .skl2onnx_models import converted
 
 
@@ -54,7 +54,7 @@ def transformed(transformer: Any, X: Data) -> Data:
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         rows = np.asarray(transformer.transform(X.rows), dtype=np.float64)
     if is_network(transformer):
-        return Data(answers(X.tensor, features=transformer)["features"], rows)
+        return Data(network_outputs(X.tensor, features=transformer)["features"], rows)
     own = _TRANSFORMERS.get(type(transformer))
     Z = None if own is None else own(transformer, X.tensor)
     return Data(converted(transformer, "transform", X.tensor, X.rows) if Z is None else Z, rows)

@@ -9,7 +9,7 @@ from onnx import ModelProto
 
 from ...density._fitting import takes_proba
 from ...evidence_model import EvidenceModel
-from .._estimators.networks import answers
+from .._estimators.networks import network_outputs
 from .._estimators.sklearn_models import probabilities
 from .._estimators.transformers import Data, transformed
 from .._fitted import evidence_owner, is_shared
@@ -77,7 +77,7 @@ def _proba_and_features(model: Any, X: Data) -> tuple[Tensor, Data]:
     """Probabilities (n, k) before the calibrator, and features (n, p)."""
     features = model.evidence_.features_
     if is_shared(model.estimator_, features):
-        both = answers(X.tensor, model.estimator_, features)
+        both = network_outputs(X.tensor, model.estimator_, features)
         return both["probabilities"], Data(both["features"], features.transform(X.rows))
     P = _in_order(probabilities(model.estimator_, X), model)
     return P / P.reduce("Sum", 1, keep=True), transformed(features, X)

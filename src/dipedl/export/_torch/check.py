@@ -49,6 +49,6 @@ def _array(tensor: Tensor) -> np.ndarray:
     return np.asarray(tensor.detach().cpu().numpy())
 
 
-def _numbers(answers: np.ndarray) -> np.ndarray:
+def _numbers(values: np.ndarray) -> np.ndarray:
     """Replace NaN by a number, since NaN is the expected output for NaN."""
-    return np.nan_to_num(answers.astype(np.float64), nan=-1.0, posinf=np.inf, neginf=-np.inf)
+    return np.nan_to_num(values.astype(np.float64), nan=-1.0, posinf=np.inf, neginf=-np.inf)

@@ -52,11 +52,11 @@ def torch_graph(model: Any, example: Any, *, opset: int) -> Any:
     function = model.source.function
     takes = model.network.forward if function is None else partial(function, model.network)
     call = Call.of(example, takes, device_of(model.network))
-    answers = _Outputs(model, call)
+    wrapped = _Outputs(model, call)
     with torch.no_grad():
         # errors of the module itself keep their message
-        known = answers(call.tensors)
-    proto = traced(answers, call.tensors, call.names, OUTPUTS, opset=opset)
+        known = wrapped(call.tensors)
+    proto = traced(wrapped, call.tensors, call.names, OUTPUTS, opset=opset)
     check_graph(proto, dict(zip(call.names, call.tensors, strict=True)), known[:-1])
     return proto
 

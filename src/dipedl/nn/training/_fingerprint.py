@@ -1,4 +1,4 @@
-"""Settings and data that must be equal to resume a run from a checkpoint."""
+"""Fingerprint of a run: settings and data that must be equal to resume it."""
 
 from __future__ import annotations
 

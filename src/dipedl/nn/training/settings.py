@@ -1,4 +1,4 @@
-"""Settings and history of training: `Training` and `History`."""
+"""`Training`, the settings of a training run, and `History`, its record."""
 
 from __future__ import annotations
 

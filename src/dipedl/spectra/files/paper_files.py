@@ -198,7 +198,7 @@ class _Table:
 def _reasons(
     flux: NDArray[np.float32], gaps: NDArray[np.bool_], label: NDArray[Any]
 ) -> dict[int, str]:
-    """What is wrong with rows of a chunk, by row."""
+    """Reasons why rows of a chunk are unusable, by row."""
     known = np.isin(label, range(len(CLASSES)))
     constant = np.fmax.reduce(flux, axis=1) == np.fmin.reduce(flux, axis=1)
     missing = gaps.mean(axis=1)
