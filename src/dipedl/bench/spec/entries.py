@@ -190,8 +190,8 @@ class CrossedMethod(Frozen):
         "paper" makes it with ``DIPClassifier.paper``.
     kinds : tuple of str
         Kinds of uncertainty; the first ranks, each other one becomes a row ``method:kind``.
-    answers : {"predict_proba", "bare_proba"}
-        Where its probabilities come from; with "bare_proba" it ranks by one minus the largest.
+    answers : {"predict_proba", "classifier_proba"}
+        Where its probabilities come from; with "classifier_proba" it ranks by one minus the largest.
     calibrate : bool
         Whether it is given the validation rows to calibrate on, where it takes some and the
         classifier is frozen.
@@ -209,7 +209,7 @@ class CrossedMethod(Frozen):
     arguments: Table = {}
     preset: Literal["", "paper"] = ""
     kinds: tuple[str, ...] = ()
-    answers: Literal["predict_proba", "bare_proba"] = "predict_proba"
+    answers: Literal["predict_proba", "classifier_proba"] = "predict_proba"
     calibrate: bool = True
     trains: bool = False
     may_refuse: bool = False

@@ -110,7 +110,7 @@ def _parts(entry: CrossedMethod, cell: Given) -> dict[str, Any]:
 def _predict(
     model: Any, method: CellMethod, rows: np.ndarray, split: str, memory: Memory, found: Predictions
 ) -> None:
-    bare = method.entry.answers == "bare_proba"
+    bare = method.entry.answers == "classifier_proba"
     dirichlet, scores = None, None
     with _alone(found, f"predict {split}", memory):
         if hasattr(model, "predict_dirichlet") and not bare:
