@@ -18,8 +18,8 @@ from ._validation import rate_in_range
 from .calibration.crossfit import AUTO, IN_SAMPLE, enough, splits
 from .calibration.held_out import HeldOut
 from .calibration.temperature import Temperature
-from .density._default import unfitted_density
 from .density._fitting import clone_with_selected, fit_density, is_frozen, log_density, takes_proba
+from .density.combined._default import unfitted_density
 from .density.combined._ensemble import DensityEnsemble
 from .evidence import CautionBudget, alarm_threshold, check_increasing, log_evidence
 from .fitting.classifiers import FittedClassifier

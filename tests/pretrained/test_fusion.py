@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import special
 
 from dipedl.density import FusedDensity
-from dipedl.density.combined._ensemble import CLASSIFIER
+from dipedl.density.combined._candidates import CLASSIFIER
 from dipedl.density.combined._normal_scores import NormalScores
 from dipedl.maths.scores import confidence
 from dipedl.pretrained._fusion import ConfidenceFusion, _table

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..calibration.held_out import HeldOut
-from ..dirichlet import check_simplex
+from ..maths.simplex import check_simplex
 from ._base import weighted_scores
 
 

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Tags, get_tags
 
 from .._validation import weight_argument
-from ..dirichlet import check_simplex
+from ..maths.simplex import check_simplex
 from .seeds import seeded_clone
 
 

@@ -25,6 +25,7 @@ _HOMES = {
     "density.NormalScores": ".density.combined._normal_scores",
     "gaussians.GaussianFactor": ".gaussians.factor",
     "gaussians.Moments": ".gaussians.moments",
+    "gaussians.HigherMoments": ".gaussians.higher_moments",
     # The transformers of spectra, but not the functions and the containers beside them.
     "spectra.BlockStatistics": ".spectra.features.blocks",
     "spectra.EnergyNormalizer": ".spectra.features.energy",

@@ -17,9 +17,10 @@ from ..gaussians.class_batches import check_features, check_finite, check_labels
 from ..gaussians.class_factors import class_factors, tied_factor
 from ..gaussians.class_moments import ClassMoments
 from ..gaussians.distances import DiagonalDistance, FullDistance, TiedDistance
-from ..gaussians.factor import Shrinkage
 from ..gaussians.low_rank import LowRankDistance, SketchScatter, principal_parts
 from ..gaussians.scatter import DiagonalScatter, FullScatter, Group, Scatter, TiedScatter
+from ..gaussians.shrinkage import LEDOIT_WOLF, Shrinkage
+from ..maths.special import LOG_2PI
 from ..nn._checks import check_choice, check_integer
 
 __all__ = ["ClassGaussians"]
@@ -33,7 +34,6 @@ _DISTANCES: dict[str, type[Distance]] = {
 }
 _BUFFERS = ("origin", "log_constant", "log_weights", "counts")
 _FITTED = ("n_", "n_features_", "n_classes_")
-_LOG_2PI = math.log(2 * math.pi)
 
 
 class ClassGaussians(nn.Module):
@@ -287,9 +287,9 @@ class ClassGaussians(nn.Module):
 
     def _start(self, origin: Tensor) -> ClassMoments:
         """Moments of no row yet, like `origin` (k, p)."""
-        fourth = self.shrinkage == "ledoit-wolf"
+        higher = self.shrinkage == LEDOIT_WOLF
         try:
-            return ClassMoments(self._scatter_type()(origin), origin, fourth)
+            return ClassMoments(self._scatter_type()(origin), origin, higher)
         except (torch.OutOfMemoryError, RuntimeError) as error:
             if not isinstance(error, torch.OutOfMemoryError) and "allocate" not in str(error):
                 raise
@@ -306,7 +306,7 @@ class ClassGaussians(nn.Module):
         if self.covariance == "low-rank":
             return partial(SketchScatter, rank=self.rank, dtype=self.dtype)
         # Fourth moments move with the scatter of their own class.
-        pools = self.covariance == "tied" and self.shrinkage != "ledoit-wolf"
+        pools = self.covariance == "tied" and self.shrinkage != LEDOIT_WOLF
         return TiedScatter if pools else FullScatter
 
     def _moments(self) -> ClassMoments:
@@ -329,7 +329,7 @@ class ClassGaussians(nn.Module):
         means = (moments.origin - centre.to(moments.origin)) + moments.offset
         like = centre.to(self._device or centre.device)
         log_det = torch.tensor(self._fill(moments, means, like), dtype=torch.float64)
-        constant = -0.5 * (len(centre) * _LOG_2PI + log_det)
+        constant = -0.5 * (len(centre) * LOG_2PI + log_det)
         equal = self.class_weights == "equal"
         weights = torch.ones_like(moments.weight) if equal else moments.weight
         self.origin, self.log_constant = like, constant.to(like)
@@ -387,12 +387,12 @@ def _device_of_sums(device: torch.device) -> torch.device:
 
 
 def _check_shrinkage(shrinkage: Any, covariance: str) -> None:
-    if shrinkage == "ledoit-wolf" and covariance == "low-rank":
+    if shrinkage == LEDOIT_WOLF and covariance == "low-rank":
         raise ValueError(
             "shrinkage must not be 'ledoit-wolf' with covariance='low-rank': it would need each "
             "class's whole scatter; use 'oas'"
         )
-    named = isinstance(shrinkage, str) and shrinkage in ("oas", "ledoit-wolf")
+    named = isinstance(shrinkage, str) and shrinkage in ("oas", LEDOIT_WOLF)
     number = isinstance(shrinkage, Real) and not isinstance(shrinkage, bool)
     if shrinkage is None or named or (number and 0 <= shrinkage <= 1):
         return

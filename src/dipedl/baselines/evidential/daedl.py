@@ -11,8 +11,8 @@ from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, cat
 
-from ...density._default import unfitted_density
 from ...density._fitting import fit_density, log_density
+from ...density.combined._default import unfitted_density
 from ...density.gda import GDADensity
 from ...dirichlet import Dirichlet
 from ...nn._checks import check_number

@@ -37,9 +37,9 @@ def lamost_spectra(
 
     They are searched in the folder ``lamost`` of `data_dir`, else of ``DIPEDL_DATA``; if neither is
     given, of the cache (``DIPEDL_CACHE``, or the user's cache directory), to which the archive (2.4
-    GB) is downloaded once: all of it or nothing, so an interrupted download starts again. No
-    checksum is published: that of the first download is written to ``SHA256SUMS`` beside the files,
-    which are verified by it whenever they are read.
+    GB) is downloaded once: an interrupted download starts again. No checksum is published: that of
+    the first download is written to ``SHA256SUMS`` beside the files, which are verified by it
+    whenever they are read.
 
     Parameters
     ----------

@@ -8,7 +8,8 @@ from typing import Any, Self
 import numpy as np
 
 from ...maths.scores import auroc, auroc_variance
-from ._ensemble import Candidates, DensityEnsemble, Rows
+from ._candidates import Candidates, Rows
+from ._ensemble import DensityEnsemble
 from .fused import FusedDensity
 
 __all__ = ["DensitySelector"]

@@ -12,14 +12,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ...calibration.crossfit import splits
 from ...evidence import RankNormal
 from ...fitting.seeds import seed
+from ...maths.special import LOG_2PI
 from .._fitting import clone_with_selected, fitted_density, is_frozen, log_density
 from .._mixin import LogDensityMixin
 from ..gda import GDADensity
 from ._composed import requires_labels
 
 __all__ = ["TypicalityDensity"]
-
-_LOG_2PI = float(np.log(2 * np.pi))
 
 
 class TypicalityDensity(LogDensityMixin, BaseEstimator):
@@ -99,7 +98,7 @@ class TypicalityDensity(LogDensityMixin, BaseEstimator):
         X = validate_data(self, X, dtype=np.float64, reset=False)
         with np.errstate(over="ignore"):
             r = self.normal_score_.transform(log_density(self.density_, X))
-            return np.asarray(-(r**2 + _LOG_2PI) / 2)
+            return np.asarray(-(r**2 + LOG_2PI) / 2)
 
     def clone_with_selected(self) -> Self:
         """An unfitted copy with the settings that the density has selected on all rows."""

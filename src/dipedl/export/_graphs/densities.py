@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from ...density.combined._ensemble import CLASSIFIER
+from ...density.combined._candidates import CLASSIFIER
 from ...density.combined.block_sum import BlockSumDensity
 from ...density.combined.fused import _TIE_BREAK, FusedDensity
 from ...density.combined.relative import RelativeDensity
@@ -28,6 +28,7 @@ from ...density.kde import KernelDensity
 from ...density.knn import KNNDensity
 from ...density.mahalanobis import MahalanobisDensity
 from ...density.mixture import GaussianMixtureDensity
+from ...maths.special import LOG_2PI
 from .._estimators.transformers import Data, transformed
 from .._nodes.builder import Tensor, stacked
 from .._nodes.ops import log_ndtr
@@ -35,7 +36,6 @@ from .evidence import normal_scores
 from .gaussians import discriminant, gaussian, mahalanobis, mixture
 from .rows import kernels, neighbours
 
-_LOG_2PI = float(np.log(2 * np.pi))
 _LEAST_DOUBT = 1e-12
 
 
@@ -77,7 +77,7 @@ def _relative(density: RelativeDensity, seen: Seen) -> Tensor:
 def _typicality(density: TypicalityDensity, seen: Seen) -> Tensor:
     scores = log_density(density.density_, seen).unsqueeze(1)
     r = normal_scores(scores, [density.normal_score_]).squeeze(1)
-    return (r * r + _LOG_2PI) / -2.0
+    return (r * r + LOG_2PI) / -2.0
 
 
 def _block_sum(density: BlockSumDensity, seen: Seen) -> Tensor:

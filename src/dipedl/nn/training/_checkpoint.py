@@ -13,8 +13,8 @@ from typing import Any
 import torch
 
 _FORMAT = 1
-#: Smallest number of seconds between two writes of a larger file: WRN-28-10 has 290 MB and, on a
-#: GPU, epochs of 7 s, of which each write would take a tenth.
+#: A file of more bytes is written at most once per so many seconds: WRN-28-10 has 290 MB and,
+#: on a GPU, epochs of 7 s, of which a write would take a tenth.
 _LARGE = 100_000_000
 _PERIOD = 30.0
 

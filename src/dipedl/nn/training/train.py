@@ -1,4 +1,4 @@
-"""`train`, the training loop of every network of the library."""
+"""`train`: the one training loop, for every network of the library."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def train(
         As `data`; needed by `patience` and `restore_best`.
     score : callable, optional
         ``score(outputs, *targets)``: mean over the rows of a chunk, lower is better. Default: the
-        loss at the current epoch; needed for an annealed loss, which
-        cannot be compared between epochs.
+        loss at the current epoch; needed for an annealed loss, which cannot be compared between
+        epochs.
     checkpoint : path, optional
         File written after every epoch; one of over 100 MB twice a minute, and at the end. If it
         exists the run resumes from it, with the same bits as an uninterrupted run.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._fitting import as_density
-from .combined.selector import DensitySelector
+from .._fitting import as_density
+from .selector import DensitySelector
 
 
 def unfitted_density(density: Any, random_state: Any = None) -> Any:
