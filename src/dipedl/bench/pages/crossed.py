@@ -21,13 +21,7 @@ _DESIGN = {True: "AUROC, pairs of the design", False: "AUROC, other pairs"}
 
 
 def measures_and_summary(table: BenchTable) -> Iterator[str]:
-    """What was asked and what came out, and one table of all methods.
-
-    Parameters
-    ----------
-    table : BenchTable
-        Of a crossed suite of the package.
-    """
+    """What was asked and what came out, and one table of all methods."""
     found = crossed(table)
     yield "\n".join(map(_verdict, measures(found)))
     yield _counted(found)

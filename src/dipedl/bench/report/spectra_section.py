@@ -38,24 +38,11 @@ _NOT_THERE = (LookupError, OSError, ImportError)
 
 @dataclass(frozen=True)
 class SpectraSection:
-    """All of the section.
+    """All of the section, of the predictions of one method and seed.
 
-    Attributes
-    ----------
-    method, seed : str, int
-        Method and seed of the predictions shown.
-    matrices : tuple of Panel
-        Confusion with "unknown": of the test and the OOD sets, then of each shifted set.
-    threshold : UnknownCounts
-        Of the test set, for its threshold.
-    rejection : Trends
-        Error rate against the share answered.
-    shelves : tuple of Shelf
-        One per set; none where the data is missing.
-    trends : tuple of Trends
-        Vacuity against S/N and redshift; likewise.
-    left_out : tuple of str
-        What could not be drawn, and why.
+    `matrices` are the confusion with "unknown" of the test and the OOD sets, then of each shifted
+    set, and `threshold` that of the test set. `shelves` and `trends` need the spectra themselves;
+    `left_out` says what could not be drawn, and why.
     """
 
     method: str
@@ -76,21 +63,8 @@ def shows_spectra(rows: Sequence[Mapping[str, Any]]) -> bool:
 def spectra_section(store: Store, rows: Sequence[Mapping[str, Any]]) -> SpectraSection:
     """Everything to show of the spectra of a store, for one method and its first seed.
 
-    Parameters
-    ----------
-    store : Store
-        With the arrays of one of `METHODS`.
-    rows : sequence of mapping
-        The rows of the page.
-
-    Raises
-    ------
-    LookupError
-        If none of `METHODS` was run.
-    FileNotFoundError
-        If its arrays are not there.
-    ValueError
-        If there are too few validation rows for a threshold.
+    A LookupError says that none of `METHODS` was run, a FileNotFoundError that its arrays are gone,
+    a ValueError that there are too few validation rows for a threshold.
     """
     row = _chosen(rows)
     arrays = store.arrays_of(row)

@@ -24,46 +24,10 @@ def sigma_corruption(
 
     The noise is standard normal and independent from image to image, in and out of distribution
     alike. ``sigma = inf`` leaves nothing but the noise: ``z = noise``. All sigmas share the
-    noise of a draw, so differences between rows are not differences between draws.
+    noise of a draw, so differences between rows are not differences between draws; sigma 0 has one.
 
     It is a kind adversary: an estimator that is wrong is wrong in the same way for similar images,
-    which independent noise is not.
-
-    Parameters
-    ----------
-    parts : Parts
-        Predictions of one trained classifier and one trained density.
-    sigmas : iterable of float
-        Standard deviations of the noise, in standard deviations of the ID log-density; each >= 0,
-        may be ``inf``.
-    draws : sequence of int
-        Seeds of the noise.
-
-    Returns
-    -------
-    dict of float to list of dict of str to float
-        By sigma, one dict per draw (a single one for sigma 0, where draws do not differ); columns
-        as in `dipedl.bench.results.parts.score_dirichlets`.
-
-    Raises
-    ------
-    ValueError
-        If a sigma is negative or NaN.
-
-    References
-    ----------
-    Carlotti, Gligić, Farahi, appendix on corrupted densities.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dipedl.bench.results.parts import Parts
-    >>> from dipedl.bench.studies.sigma_corruption import sigma_corruption
-    >>> proba = {"test": np.eye(10), "far": np.eye(10)}
-    >>> z = {"test": np.zeros(10), "far": np.full(10, -9.0)}
-    >>> rows = sigma_corruption(Parts(48_000, np.arange(10), proba, z), (0, 5))
-    >>> len(rows[0]), len(rows[5]), rows[0][0]["auroc/far"], rows[5][0]["auroc/far"] < 1
-    (1, 5, 1.0, True)
+    which independent noise is not. From the paper's appendix on corrupted densities.
     """
     rows = {}
     for sigma in sigmas:

@@ -29,20 +29,7 @@ Scores = Mapping[str, float]
 
 
 def stored_parts(store: Store, method: str = "dip-edl") -> dict[int, Parts]:
-    """What a run has kept of a density-informed method, by seed.
-
-    Parameters
-    ----------
-    store : Store
-        Results of a suite and profile.
-    method : str, default="dip-edl"
-        A method with a classifier and a density below it.
-
-    Raises
-    ------
-    LookupError
-        If there is no row of the method, or it has no such parts.
-    """
+    """What a run has kept of a density-informed method, by seed."""
     rows = [row for row in latest(store.rows()) if row["method"] == method]
     if not rows:
         raise LookupError(
@@ -65,18 +52,6 @@ def parts_from_arrays(method: Arrays, classifier: Arrays, gamma: float = 1.0) ->
     """Classifier's probabilities and normalised log-density out of stored arrays.
 
     z is the stored log-evidence less ``log(n gamma)``, whatever normaliser it went through.
-
-    Parameters
-    ----------
-    method, classifier : dict
-        Split -> name -> array, see `dipedl.bench.load_arrays`.
-    gamma : float, default=1.0
-        With which the method was run.
-
-    Raises
-    ------
-    LookupError
-        If the method has no log-evidence, or the classifier no training rows.
     """
     if "log_evidence" not in method["test"] or "train" not in classifier:
         raise LookupError(

@@ -38,20 +38,8 @@ _AWAY = 1.0
 class TwoMoons:
     """Everything that the figure shows.
 
-    Attributes
-    ----------
-    X_train, y_train, X_test, y_test : ndarray
-        Points (n, 2) and labels (n,).
-    extent : tuple of float
-        Left, right, bottom and top of the maps.
-    maps : mapping of str to mapping of str to ndarray, shape (h, w)
-        By method and by key of `KINDS`, from the bottom up.
-    models : mapping of str to classifier
-        The fitted models.
-    seconds : mapping of str to float
-        Wall time of the fits.
-    seed : int
-        Seed of points, split and networks.
+    `maps` are by method and by key of `KINDS`, from the bottom up; `extent` is their left, right,
+    bottom and top. `seconds` are the wall times of the fits.
     """
 
     X_train: np.ndarray
@@ -76,43 +64,12 @@ def run(
     """Fit EDL and DIP-EDL to two moons and map their uncertainties.
 
     EDL is a 2-64-64-2 network with ReLU evidence (squared-error loss, annealed KL). DIP-EDL is a
-    network of the same size trained by cross-entropy, and a density. Raw is Definition 3.1 to the
-    letter, ``alpha = 1 + n p(x) p(y | x)``; z-scored is what the paper evaluates on images.
+    network of the same size trained by cross-entropy, and a density (default: a masked
+    autoregressive flow of 5 transforms with 64 hidden units, which needs zuko). Raw is
+    Definition 3.1, ``alpha = 1 + n p(x) p(y | x)``; z-scored is what the paper evaluates on images.
 
-    Parameters
-    ----------
-    density : density estimator, optional
-        Default: a masked autoregressive flow of 5 transforms with 64 hidden units (needs zuko).
-    n_points : int, default=1000
-        Points of the moons, noise 0.1; a fifth is held out for testing.
-    epochs : int, default=100
-        Passes of each network and of the default density.
-    step : float, default=0.05
-        Distance between points of the maps, which reach 1.5 beyond the data.
-    seed : int, default=11
-        Seed of everything.
-
-    Returns
-    -------
-    TwoMoons
-        Data, maps and models.
-
-    Raises
-    ------
-    ValueError
-        If `step` is not > 0.
-
-    References
-    ----------
-    Carlotti, Gligić, Farahi, Definition 3.1; the figure is in their released code only.
-
-    Examples
-    --------
-    >>> from dipedl.bench.studies import two_moons
-    >>> from dipedl.density import KernelDensity
-    >>> moons = two_moons.run(KernelDensity(), n_points=100, epochs=2, step=0.5)
-    >>> sorted(moons.maps)
-    ['DIP-EDL, raw density', 'DIP-EDL, z-scored density', 'EDL']
+    The moons have noise 0.1, and a fifth of the points is held out for testing. The maps reach 1.5
+    beyond the data, with `step` between their points.
     """
     if not step > 0:
         raise ValueError(f"step must be > 0, got {step!r}; 0.05 gives about 120 x 90 points")
@@ -134,26 +91,9 @@ def run(
 def rows(moons: TwoMoons) -> list[dict[str, Any]]:
     """Numbers behind the figure, one row for each method.
 
-    Parameters
-    ----------
-    moons : TwoMoons
-        From `run`.
-
-    Returns
-    -------
-    list of dict
-        ``accuracy`` on the test points; ``vacuity_test``, its mean there; ``vacuity_away``, its
-        mean over the part of the map that is 1 or more from every training point;
-        ``vacuity_away_min``, the smallest there; ``dead_classes`` that get evidence at no training
-        point; ``seconds`` of the fit; and the receipt.
-
-    Examples
-    --------
-    >>> from dipedl.bench.studies import two_moons
-    >>> from dipedl.density import KernelDensity
-    >>> moons = two_moons.run(KernelDensity(), n_points=100, epochs=2, step=0.5)
-    >>> [row["method"] for row in two_moons.rows(moons)]
-    ['EDL', 'DIP-EDL, raw density', 'DIP-EDL, z-scored density']
+    ``accuracy`` is that on the test points; ``vacuity_test`` its mean there; ``vacuity_away`` and
+    ``vacuity_away_min`` the mean and the smallest over the part of the map that is 1 or more from
+    every training point; ``dead_classes`` get evidence at no training point.
     """
     away = _away(moons)
     return [
@@ -177,27 +117,9 @@ def rows(moons: TwoMoons) -> list[dict[str, Any]]:
 def figure(moons: TwoMoons, fig: FigureBase | None = None) -> FigureBase:
     """Vacuity, expected entropy and mutual information over the plane, a row for each method.
 
-    Parameters
-    ----------
-    moons : TwoMoons
-        From `run`.
-    fig : Figure or SubFigure, optional
-        Where to draw.
-
-    Returns
-    -------
-    Figure or SubFigure
-        Each column has one scale, so that methods can be compared. Dark ridges that lead away from
-        the moons are the density's: a small flow that stretches one blob into two moons leaves
-        such bridges, and DIP-EDL is as sure there as the density is wrong.
-
-    Examples
-    --------
-    >>> from dipedl.bench.studies import two_moons
-    >>> from dipedl.density import KernelDensity
-    >>> moons = two_moons.run(KernelDensity(), n_points=100, epochs=2, step=0.5)
-    >>> len(two_moons.figure(moons).axes)
-    12
+    Each column has one scale, so that methods can be compared. Dark ridges that lead away from
+    the moons are the density's: a small flow that stretches one blob into two moons leaves such
+    bridges, and DIP-EDL is as sure there as the density is wrong.
     """
     from ...plots import plane_map
     from ...plots._canvas import figure_or_new

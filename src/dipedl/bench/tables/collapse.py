@@ -23,16 +23,9 @@ _RANKED = "auroc/stars"
 
 @dataclass(frozen=True)
 class Regime:
-    """What a method does in one configuration.
+    """What a method does in one configuration, over seeds.
 
-    Attributes
-    ----------
-    accuracy : Cell
-        Over seeds.
-    recalls : tuple of Cell
-        Of each class, over seeds.
-    auroc : Cell or None
-        On stars, where they were scored.
+    `recalls` has one cell per class; `auroc` is that on stars, where they were scored.
     """
 
     accuracy: Cell
@@ -67,16 +60,8 @@ class Regime:
 class CollapseLine:
     """A method as published and healthy; None where there are no rows.
 
-    Attributes
-    ----------
-    method : str
-        The paper's name of it.
-    name, title : str
-        Those of the rows.
-    published, healthy : Regime or None
-        What it does in either configuration.
-    reason : Collapse or None
-        What is weak in it as published, by its settings, and what cures it.
+    `method` is the paper's name of it, `name` and `title` those of the rows; `reason` says what is
+    weak in it as published, and what cures it.
     """
 
     method: str
@@ -112,23 +97,8 @@ def collapse_lines(
 ) -> tuple[CollapseLine, ...]:
     """One line for each method of the paper that either set of rows holds.
 
-    Parameters
-    ----------
-    published, healthy : iterable of mapping
-        Rows of one profile each, on the same spectra: with features, networks and schedules as
-        published, and healthy ones. Either may be empty.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from dipedl.bench.tables.collapse import collapse_lines
-    >>> from dipedl.bench.results.synthetic import write_synthetic_store
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     options = {"suite": "spectra", "ood": ["stars"], "methods": ["edl"], "classes": 2}
-    ...     rows = write_synthetic_store(folder, **options).rows()
-    >>> [line] = collapse_lines(rows, [])
-    >>> line.title, line.collapsed, line.healthy
-    ('EDL', False, None)
+    Rows of one profile each, on the same spectra: with features, networks and schedules as
+    published, and healthy ones. Either may be empty.
     """
     published, healthy = list(published), list(healthy)
     broken, sound = _lines(published), _lines(healthy)

@@ -23,16 +23,7 @@ _AUGMENT = 10.0
 
 
 def flop(of: Released) -> float:
-    """Operations of the training of one seed.
-
-    Examples
-    --------
-    >>> from dipedl.bench.spec.captions import captions_of
-    >>> from dipedl.bench.tables.released_cost import cpu_hours, flop, gpu_hours
-    >>> wide = captions_of("cifar10").released["DIP-EDL"]
-    >>> f"{flop(wide) / 1e15:.0f} PFLOP", f"{cpu_hours(wide):.0f} h", f"{gpu_hours(wide):.1f} h"
-    ('143 PFLOP', '264 h', '0.7 h')
-    """
+    """Operations of the training of one seed."""
     return 2 * 3 * of.multiplications * _N * of.epochs * of.members
 
 

@@ -35,25 +35,10 @@ _RGB = 3
 
 
 def border_ink(images: np.ndarray, reference: np.ndarray | None = None) -> np.ndarray:
-    """Mean of the outermost pixels, shape (n,).
+    """Mean of the outermost pixels, shape (n,), of images (n, channels, height, width) in [0, 1].
 
     MNIST digits stand in the middle of a black frame, so ink there is taken to mean "no digit".
-
-    Parameters
-    ----------
-    images : ndarray, shape (n, channels, height, width)
-        In [0, 1].
-    reference : ndarray, optional
-        Not looked at; detectors are called alike.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dipedl.bench.tables.trivial import border_ink
-    >>> image = np.zeros((1, 1, 4, 4))
-    >>> image[..., 0, :3] = 1  # 3 of 12 border pixels
-    >>> border_ink(image)
-    array([0.25])
+    `reference` is not looked at; detectors are called alike.
     """
     border = np.ones(_checked(images).shape[1:], dtype=bool)
     border[:, 1:-1, 1:-1] = False
@@ -66,15 +51,7 @@ def ink(images: np.ndarray, reference: np.ndarray | None = None) -> np.ndarray:
 
 
 def unusual_ink(images: np.ndarray, reference: np.ndarray) -> np.ndarray:
-    """Distance of the mean of all pixels from that of the training images, shape (n,).
-
-    Parameters
-    ----------
-    images : ndarray, shape (n, channels, height, width)
-        In [0, 1].
-    reference : ndarray, shape (m, ...)
-        Training images; their mean is all that is used.
-    """
+    """Distance of the mean of all pixels from that of the training images, shape (n,)."""
     return np.abs(ink(images) - float(np.mean(reference, dtype=np.float64)))
 
 
@@ -95,23 +72,8 @@ def trivial_lines(
 ) -> tuple[Line, ...]:
     """A line of the table for each detector.
 
-    Parameters
-    ----------
-    images : mapping of str to ndarray, shape (n, channels, height, width)
-        By split: the known one and every OOD set ``ood/<name>``.
-    reference : ndarray, shape (m, ...)
-        Training images.
-    known : str, default="test"
-        The known split.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dipedl.bench.tables.trivial import trivial_lines
-    >>> dark, light = np.zeros((3, 1, 4, 4)), np.ones((3, 1, 4, 4))
-    >>> line = trivial_lines({"test": dark, "ood/white": light}, dark)[0]
-    >>> line.title, line.cells["auroc/white"].mean
-    ('border ink', 1.0)
+    `images` are (n, channels, height, width) by split: the known one and every OOD set
+    ``ood/<name>``; `reference` are training images.
     """
     return tuple(
         Line(title.replace(" ", "-"), title, dict(_cells(detect, images, reference, known)))
@@ -129,13 +91,6 @@ def stored_trivial_lines(store: Store) -> tuple[Line, ...]:
     """Lines of the trivial detectors on the images that the rows of a store were scored on.
 
     Images are loaded once; the numbers are kept in ``trivial.json`` beside the rows.
-
-    Raises
-    ------
-    LookupError
-        If there is no row, or none says which data it saw.
-    FileNotFoundError, ConnectionError, ImportError
-        If the data cannot be loaded.
     """
     seen = next((row for row in store.rows() if "data" in row["config"]), None)
     if seen is None:

@@ -53,14 +53,8 @@ class Column:
 class Crossed:
     """The numbers of a crossed suite by pair and method.
 
-    Attributes
-    ----------
-    table : BenchTable
-        Where they are from.
-    pairs : tuple of Pair
-        In order of the rows.
-    columns : tuple of Column
-        Methods by group, other kinds of uncertainty behind their method.
+    `pairs` are in order of the rows; `columns` are the methods by group, other kinds of uncertainty
+    behind their method.
     """
 
     table: BenchTable
@@ -150,24 +144,11 @@ def crossed(table: BenchTable) -> Crossed:
 
 @dataclass(frozen=True)
 class Summary:
-    """A method over all pairs that both it and the bare classifier have.
+    """A method over the pairs that both it and the bare classifier have; `lines` is their number.
 
-    Attributes
-    ----------
-    method : str
-        Name.
-    lines : int
-        How many pairs.
-    auroc, auroc_bare : float
-        Mean AUROC, and that of the bare classifier on the same pairs.
-    worst, worst_at : float, str
-        Lowest difference to the bare classifier's AUROC, and where.
-    brier_ratio : float
-        Mean OOD Brier over that of the bare classifier.
-    brier_cost : float
-        Mean ID Brier over that of the bare classifier, less one.
-    error_auroc : float
-        Mean AUROC of spotting the classifier's own errors.
+    `worst` is the lowest difference to the bare classifier's AUROC, at `worst_at`; `brier_ratio`
+    the mean OOD Brier over the bare classifier's, `brier_cost` the same of the ID Brier, less one;
+    `error_auroc` the mean AUROC of spotting the classifier's own errors.
     """
 
     method: str
