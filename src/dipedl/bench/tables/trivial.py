@@ -1,7 +1,9 @@
 """Detectors that look at no shape: how far an OOD set can be told without any model.
 
 An OOD image whose border is not black, or which holds more ink than a digit, is recognised without
-a model. Where these detectors do well, a high AUROC says little about a method.
+a model. A photograph has neither a black frame nor ink; what can tell it is how bright, coloured,
+smooth or rich in contrast it is. Where these detectors do well, a high AUROC says little about a
+method.
 """
 
 from __future__ import annotations
@@ -18,7 +20,6 @@ from ..data.splits import make_splits
 from ..results.store import Store
 from .cells import Cell, cell_over_seeds
 from .table import Line
-from .trivial_colour import COLOUR_DETECTORS
 
 __all__ = [
     "DETECTORS",
@@ -29,9 +30,10 @@ __all__ = [
     "unusual_ink",
 ]
 
-
 Detector = Callable[[np.ndarray, np.ndarray], np.ndarray]
 _RGB = 3
+#: Training images that the means of photographs are taken over; the first ones.
+_ROWS = 5000
 
 
 def border_ink(images: np.ndarray, reference: np.ndarray | None = None) -> np.ndarray:
@@ -64,6 +66,41 @@ DETECTORS: dict[str, Detector] = {
 }
 
 
+def _contrast(images: np.ndarray) -> np.ndarray:
+    return np.asarray(images.std(axis=(1, 2, 3), dtype=np.float64))
+
+
+def _roughness(images: np.ndarray) -> np.ndarray:
+    """Mean difference between neighbours."""
+    down = np.abs(np.diff(images, axis=2)).mean(axis=(1, 2, 3), dtype=np.float64)
+    right = np.abs(np.diff(images, axis=3)).mean(axis=(1, 2, 3), dtype=np.float64)
+    return np.asarray((down + right) / 2)
+
+
+def _colour(images: np.ndarray) -> np.ndarray:
+    """Mean of each channel less that of all, shape (n, channels)."""
+    channels = images.mean(axis=(2, 3), dtype=np.float64)
+    return np.asarray(channels - channels.mean(axis=1, keepdims=True))
+
+
+def _unusual(measure: Callable[[np.ndarray], np.ndarray]) -> Detector:
+    """Distance from the mean over the training images: no direction is chosen."""
+
+    def detect(images: np.ndarray, reference: np.ndarray) -> np.ndarray:
+        away = measure(images) - measure(reference[:_ROWS]).mean(axis=0)
+        return np.asarray(np.abs(away) if away.ndim == 1 else np.linalg.norm(away, axis=1))
+
+    return detect
+
+
+#: Those for photographs; training images have the shape of images.
+_COLOUR_DETECTORS: dict[str, Detector] = {
+    "unusual brightness": _unusual(ink),
+    "unusual contrast": _unusual(_contrast),
+    "unusual roughness": _unusual(_roughness),
+    "unusual colour": _unusual(_colour),
+}
+
 _METRICS = {"auroc": ood_auroc, "aupr": aupr_out, "aupr_in": aupr_in, "fpr95": fpr_at_tpr}
 
 
@@ -75,16 +112,11 @@ def trivial_lines(
     `images` are (n, channels, height, width) by split: the known one and every OOD set
     ``ood/<name>``; `reference` are training images.
     """
+    coloured = np.ndim(reference) == 4 and reference.shape[1] == _RGB
     return tuple(
         Line(title.replace(" ", "-"), title, dict(_cells(detect, images, reference, known)))
-        for title, detect in _detectors_of(reference).items()
+        for title, detect in (_COLOUR_DETECTORS if coloured else DETECTORS).items()
     )
-
-
-def _detectors_of(reference: np.ndarray) -> dict[str, Detector]:
-    """Those for photographs, if the images have three channels."""
-    coloured = np.ndim(reference) == 4 and reference.shape[1] == _RGB
-    return COLOUR_DETECTORS if coloured else DETECTORS
 
 
 def stored_trivial_lines(store: Store) -> tuple[Line, ...]:
@@ -133,7 +165,7 @@ def _read(title: str, cells: Mapping[str, tuple[float, float | None]]) -> Line:
 
 
 def _cells(
-    detect: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    detect: Detector,
     images: Mapping[str, np.ndarray],
     reference: np.ndarray,
     known: str,
