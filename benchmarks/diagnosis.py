@@ -1,13 +1,11 @@
 """What is wrong with a collapsed method, measured on its predictions; nothing is trained."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..results.store import Store
+from dipedl.bench import Store
 
 __all__ = ["diagnosed", "features_diagnosed", "predictions_diagnosed"]
 
