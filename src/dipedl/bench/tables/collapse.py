@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..spec.captions import Collapse, captions_of
+from ..spec.captions import captions_of
 from .cells import Cell
 from .formatting import number
 from .table import Line, bench_table
@@ -60,8 +60,8 @@ class Regime:
 class CollapseLine:
     """A method as published and healthy; None where there are no rows.
 
-    `method` is the paper's name of it, `name` and `title` those of the rows; `reason` says what is
-    weak in it as published, and what cures it.
+    `method` is the paper's name of it, `name` and `title` those of the rows; `cause` says what is
+    weak in its settings as published, `cure` what the healthy configuration does otherwise.
     """
 
     method: str
@@ -69,22 +69,13 @@ class CollapseLine:
     title: str
     published: Regime | None
     healthy: Regime | None
-    reason: Collapse | None = None
+    cause: str = ""
+    cure: str = ""
 
     @property
     def collapsed(self) -> bool:
         """Whether it loses a class in any seed as published."""
         return self.published is not None and self.published.lost > 0
-
-    @property
-    def cause(self) -> str:
-        """What is weak in it as published, by its settings; "" if nothing is known."""
-        return self.reason.cause if self.reason else ""
-
-    @property
-    def cure(self) -> str:
-        """What the healthy configuration does otherwise."""
-        return self.reason.cure if self.reason else ""
 
     @property
     def says(self) -> str:
@@ -111,7 +102,7 @@ def collapse_lines(
             line.title,
             _regime(broken.get(method)),
             _regime(sound.get(method)),
-            reasons.get(method),
+            **reasons[method].model_dump() if method in reasons else {},
         )
         for method, line in (sound | broken).items()
     )
@@ -191,15 +182,14 @@ def _floored(share: float) -> str:
 
 
 def _cells(line: CollapseLine, n_classes: int) -> list[str]:
-    sides = [line.published, line.healthy]
-    columns = [[None if side is None else side.accuracy for side in sides]]
-    columns += [
-        [None if side is None else side.recalls[i] for side in sides] for i in range(n_classes)
-    ]
-    ranked = [None if side is None else side.auroc for side in sides]
-    only = ["–" if side is None else f"{side.one_class} of {side.n_seeds}" for side in sides]
-    return [*map(_pair, columns), " → ".join(only), _pair(ranked)]
+    sides = (_side(regime, n_classes) for regime in (line.published, line.healthy))
+    return [" → ".join(pair) for pair in zip(*sides, strict=True)]
 
 
-def _pair(cells: Sequence[Cell | None]) -> str:
-    return " → ".join("–" if cell is None else number(cell.mean) for cell in cells)
+def _side(regime: Regime | None, n_classes: int) -> list[str]:
+    if regime is None:
+        return ["–"] * (n_classes + 3)
+    cells = [regime.accuracy, *regime.recalls[:n_classes]]
+    ranked = "–" if regime.auroc is None else number(regime.auroc.mean)
+    only = f"{regime.one_class} of {regime.n_seeds}"
+    return [*(number(cell.mean) for cell in cells), only, ranked]
