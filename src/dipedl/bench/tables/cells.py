@@ -11,7 +11,7 @@ from scipy import stats
 
 from ..results.paper import Published
 
-__all__ = ["Cell", "cell_over_seeds"]
+__all__ = ["Cell", "cell_over_seeds", "plain"]
 
 Interval = tuple[float, float]
 
@@ -57,19 +57,19 @@ class Cell:
         return bool(abs(self.mean - self.paper.mean) > allowed)
 
     def as_json(self) -> dict[str, Any]:
-        """Everything, as plain values; what is not finite as text, for JSON has no such numbers."""
+        """Everything, as plain values."""
         paper = self.paper and {
             "mean": self.paper.mean,
             "sd": self.paper.sd,
             "decimals": self.paper.decimals,
         }
         return {
-            "mean": _plain(self.mean),
-            "sd": _plain(self.sd),
+            "mean": plain(self.mean),
+            "sd": plain(self.sd),
             "n": len(self.values),
-            "values": [_plain(value) for value in self.values],
-            "ci95_seeds": self.over_seeds and [_plain(end) for end in self.over_seeds],
-            "ci95_images": self.over_images and [_plain(end) for end in self.over_images],
+            "values": [plain(value) for value in self.values],
+            "ci95_seeds": self.over_seeds and [plain(end) for end in self.over_seeds],
+            "ci95_images": self.over_images and [plain(end) for end in self.over_images],
             "baseline": self.baseline,
             "paper": paper,
             "difference": self.difference,
@@ -115,5 +115,6 @@ def _t_interval(data: np.ndarray) -> Interval | None:
     return float(data.mean() - half), float(data.mean() + half)
 
 
-def _plain(value: float) -> float | str:
+def plain(value: float) -> float | str:
+    """What is not finite as text, for JSON has no such numbers."""
     return value if np.isfinite(value) else str(value)

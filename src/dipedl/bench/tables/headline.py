@@ -21,6 +21,7 @@ HIGHER = (
     "aupr",
     "aupr_in",
     "auroc_confidence",
+    "error_auroc",
 )
 _METHOD = "dip-edl"
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...spec.entries import GROUPS
-from ..cells import Cell
+from ..cells import Cell, plain
 from ..table import BenchTable, Line
 
 __all__ = ["OF_PAIR", "Column", "Crossed", "Pair", "Summary", "crossed", "share", "summary"]
@@ -126,7 +126,11 @@ class Crossed:
 
     def as_json(self) -> list[dict[str, Any]]:
         """The summary of every method, as plain values."""
-        return [_plain(summary(self, column.name)) for column in self.columns]
+        every = (vars(summary(self, column.name)) for column in self.columns)
+        return [
+            {name: plain(v) if isinstance(v, float) else v for name, v in of.items()}
+            for of in every
+        ]
 
 
 def crossed(table: BenchTable) -> Crossed:
@@ -191,14 +195,6 @@ def share(ours: float, theirs: float) -> float:
     if theirs == 0:
         return 1.0 if ours == 0 else np.inf
     return ours / theirs
-
-
-def _plain(found: Summary) -> dict[str, Any]:
-    """Plain values; what is not finite as text, for JSON has no such numbers."""
-    return {
-        name: str(value) if isinstance(value, float) and not np.isfinite(value) else value
-        for name, value in vars(found).items()
-    }
 
 
 def _ratio(found: Crossed, method: str, metric: str, pairs: Sequence[Pair]) -> float:
