@@ -27,7 +27,7 @@ from .spectra_figures import (
     trends,
 )
 
-__all__ = ["METHODS", "SHOWN", "SpectraSection", "shows_spectra", "spectra_section"]
+__all__ = ["METHODS", "SHOWN", "SpectraSection", "reason", "shows_spectra", "spectra_section"]
 
 #: Whose predictions are shown: the first of these that was run.
 METHODS = ("dip-edl-default", "dip-edl")
@@ -83,7 +83,7 @@ def spectra_section(store: Store, rows: Sequence[Mapping[str, Any]]) -> SpectraS
     try:
         return _with_spectra(section, row, sets, titles, store.root / "features")
     except _NOT_THERE as error:
-        return replace(section, left_out=(f"The spectra themselves: {_reason(error)}",))
+        return replace(section, left_out=(f"The spectra themselves: {reason(error)}",))
 
 
 def _chosen(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
@@ -114,7 +114,7 @@ def _with_spectra(
         try:
             flux = spectra_data.flux_of(config, split, shown.tolist(), seed, keep)
         except _NOT_THERE as error:
-            left_out.append(f"{titles[split]}: {_reason(error)}")
+            left_out.append(f"{titles[split]}: {reason(error)}")
         else:
             shelves.append(shelf(titles[split], split, flux, shown, named, vacuity[split]))
     return replace(
@@ -144,5 +144,6 @@ def _check_rows(sets: Arrays, looked: Mapping[str, Looked]) -> None:
         raise LookupError(f"the predictions are of {sizes} rows, but the data has {there}")
 
 
-def _reason(error: Exception) -> str:
+def reason(error: Exception) -> str:
+    """The message of an error; a LookupError would print it in quotes."""
     return str(error.args[0] if isinstance(error, LookupError) and error.args else error)

@@ -118,7 +118,7 @@ def _far_points() -> np.ndarray:
 def _row(nu: float, X: np.ndarray, y: np.ndarray, steps: int, seed: int) -> dict[str, Any]:
     start = time.perf_counter()
     alpha, far, loss = _trained(nu, X, y, steps, seed)
-    u = 2 / alpha.sum(axis=1)
+    u, paper = 2 / alpha.sum(axis=1), published_toy().get(nu)
     return {
         "experiment": "toy_vacuity",
         "nu": nu,
@@ -128,7 +128,7 @@ def _row(nu: float, X: np.ndarray, y: np.ndarray, steps: int, seed: int) -> dict
         "min": float(u.min()),
         "max": float(u.max()),
         "theory": 2 / (2 + nu),
-        "paper": _printed(nu),
+        "paper": None if paper is None else {"mean": paper.mean, "sd": paper.sd},
         "far": float(np.median(2 / far.sum(axis=1))),
         "loss": loss,
         # what is left at the optimum: -log E_prior[p_y^nu] / nu, and E[p^nu] = 1 / (1 + nu)
@@ -170,12 +170,6 @@ def _trained(
         away = network(torch.tensor(_far_points(), dtype=torch.float32))
         last = float(loss(outputs, data[1], epoch=steps))
         return alpha_of(outputs).double().numpy(), alpha_of(away).double().numpy(), last
-
-
-def _printed(nu: float) -> dict[str, float | None] | None:
-    """The paper's mean and sd, where it has them."""
-    cell = published_toy().get(nu)
-    return None if cell is None else {"mean": cell.mean, "sd": cell.sd}
 
 
 def _warning(row: Mapping[str, Any]) -> str:

@@ -126,7 +126,8 @@ def figure(moons: TwoMoons, fig: FigureBase | None = None) -> FigureBase:
 
     fig = figure_or_new(fig, (9.5, 8.0))
     axes = fig.subplots(len(moons.maps), len(KINDS), sharex=True, sharey=True, squeeze=False)
-    tops = {"vacuity": 1.0, "aleatoric": float(np.log(2)), "epistemic": _largest(moons)}
+    largest = max(float(maps["epistemic"].max()) for maps in moons.maps.values())
+    tops = {"vacuity": 1.0, "aleatoric": float(np.log(2)), "epistemic": largest}
     for row, (name, maps) in zip(axes, moons.maps.items(), strict=True):
         row[0].set_ylabel(name)
         for ax, kind in zip(row, KINDS, strict=True):
@@ -210,7 +211,3 @@ def _away(moons: TwoMoons) -> np.ndarray:
 def _dead_classes(model: Any, X: np.ndarray) -> list[int]:
     evidence = np.asarray(model.predict_dirichlet(X).concentration) - 1
     return [k for k in range(evidence.shape[1]) if not (evidence[:, k] > 0).any()]
-
-
-def _largest(moons: TwoMoons) -> float:
-    return max(float(maps["epistemic"].max()) for maps in moons.maps.values())

@@ -116,15 +116,6 @@ class BenchTable:
         ood_metrics = captions_of(self.suite).ood_metrics
         return columns(ood_metrics, self.ood, self.shifted, there, extra=extra)
 
-    def unexplained(self) -> list[tuple[Line, str]]:
-        """Cells that differ from the paper's and say not why."""
-        return [
-            (line, name)
-            for line in self.lines
-            for name, cell in line.cells.items()
-            if cell.differs and cell.why is None
-        ]
-
     def as_json(self) -> dict[str, Any]:
         """Every cell, as plain values."""
         return {

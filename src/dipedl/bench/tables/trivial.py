@@ -104,17 +104,15 @@ _COLOUR_DETECTORS: dict[str, Detector] = {
 _METRICS = {"auroc": ood_auroc, "aupr": aupr_out, "aupr_in": aupr_in, "fpr95": fpr_at_tpr}
 
 
-def trivial_lines(
-    images: Mapping[str, np.ndarray], reference: np.ndarray, known: str = "test"
-) -> tuple[Line, ...]:
+def trivial_lines(images: Mapping[str, np.ndarray], reference: np.ndarray) -> tuple[Line, ...]:
     """A line of the table for each detector.
 
-    `images` are (n, channels, height, width) by split: the known one and every OOD set
+    `images` are (n, channels, height, width) by split: "test" and every OOD set
     ``ood/<name>``; `reference` are training images.
     """
     coloured = np.ndim(reference) == 4 and reference.shape[1] == _RGB
     return tuple(
-        Line(title.replace(" ", "-"), title, dict(_cells(detect, images, reference, known)))
+        Line(title.replace(" ", "-"), title, dict(_cells(detect, images, reference)))
         for title, detect in (_COLOUR_DETECTORS if coloured else DETECTORS).items()
     )
 
@@ -165,14 +163,11 @@ def _read(title: str, cells: Mapping[str, tuple[float, float | None]]) -> Line:
 
 
 def _cells(
-    detect: Detector,
-    images: Mapping[str, np.ndarray],
-    reference: np.ndarray,
-    known: str,
+    detect: Detector, images: Mapping[str, np.ndarray], reference: np.ndarray
 ) -> Iterator[tuple[str, Cell]]:
-    u_in = detect(images[known], reference)
+    u_in = detect(images["test"], reference)
     for split, X in images.items():
-        if split != known:
+        if split != "test":
             name, u_out = split.removeprefix("ood/"), detect(X, reference)
             for kind, metric in _METRICS.items():
                 value, guessing = metric(u_in, u_out), metric.baseline
