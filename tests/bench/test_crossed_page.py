@@ -10,7 +10,6 @@ pytest.importorskip("rich")
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
 
-from dipedl.bench.pages.crossed import measures_and_summary
 from test_crossed_table import invented
 from tiny_crossed import TINY_CROSSED
 from typer.testing import CliRunner
