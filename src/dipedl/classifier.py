@@ -104,8 +104,7 @@ class DIPClassifier(PerSampleDecisions, SelfReport, ClassifierMixin, BaseEstimat
         From ``fit``: a parameter out of range; NaN or inf in the features; fewer than two classes;
         a class with one sample; a density that gives NaN.
     TypeError
-        From ``fit``: an estimator without ``predict_proba``; sparse X without a transformer that
-        makes it dense.
+        From ``fit``: an estimator without ``predict_proba``; X or its features are sparse.
 
     See Also
     --------
@@ -269,7 +268,7 @@ class DIPClassifier(PerSampleDecisions, SelfReport, ClassifierMixin, BaseEstimat
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithm of the class probabilities, shape (n, k)."""
-        return np.log(self.predict_proba(X))
+        return np.asarray(np.log(self.predict_proba(X)))
 
     def predict_dirichlet(self, X: Any) -> Dirichlet:
         """The Dirichlet over the class probabilities of each of the n inputs X (n, d)."""
@@ -285,7 +284,8 @@ class DIPClassifier(PerSampleDecisions, SelfReport, ClassifierMixin, BaseEstimat
     def classifier_proba(self, X: Any) -> np.ndarray:
         """Class probabilities (n, k) of the classifier and its calibrator, without the density."""
         check_is_fitted(self, "estimator_")
-        return self.evidence_.calibrated(self._classifier().proba(known_inputs(self, X)))
+        P = self._classifier().proba(known_inputs(self, X))
+        return np.asarray(self.evidence_.calibrated(P))
 
     def save(self, path: str | Path) -> None:
         """Write the fitted classifier to one file without pickle; see `dipedl.save`."""

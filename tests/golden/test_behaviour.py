@@ -25,13 +25,13 @@ SAME_KERNELS = kernels() == KERNELS
 IN_FLOAT32 = {make.__name__ for make in MODULES} - {"module_fused_double"}
 
 #: Of float64. Runs, and 1 or 2 threads, agree to the last bit on one kind of processor. With other
-#: kernels of BLAS (measured: Haswell and Sandybridge beside SkylakeX) a fit ends elsewhere: L-BFGS
-#: of the default classifier stops at a gradient of 1e-4, which moves alpha by 1e-3, and a training
-#: row that ties with itself moves its p-value by 1 / (n + 1). Answers of a loaded model do not.
-FITTED = 1e-12 if SAME_KERNELS else 1e-2
+#: kernels of BLAS (measured: Haswell and Sandybridge beside SkylakeX) L-BFGS of the default
+#: classifier, which stops at a gradient of 1e-4, ends elsewhere: 1e-3 of alpha. All others agree to
+#: 1e-5, and so do models that are loaded, to 1e-9.
+FITTED = 1e-12 if SAME_KERNELS else 3e-3
 LOADED = 1e-12 if SAME_KERNELS else 1e-9
 #: Of networks and graphs in float32.
-SINGLE = 1e-6 if SAME_KERNELS else 1e-2
+SINGLE = 1e-6 if SAME_KERNELS else 3e-3
 SINGLE_LOADED = 1e-6 if SAME_KERNELS else 1e-4
 
 needs_versions = pytest.mark.skipif(

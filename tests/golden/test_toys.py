@@ -19,8 +19,8 @@ with np.load(HERE / "behaviour.npz") as arrays:
 
 #: Networks are trained in float32: other kernels end a little elsewhere.
 CLOSE = 1e-6 if kernels() == KERNELS else 2e-2
-#: Between the processor of the published rows and another one, after thousands of steps.
-FAR = 2e-2
+#: Thousands of steps on another processor than that of the published rows: 9e-4 was measured.
+FAR = 2e-3
 
 no_results = pytest.mark.skipif(not PUBLISHED.is_dir(), reason="results/ is not part of the sdist")
 

@@ -146,6 +146,7 @@ def _labels():
     return torch.cat([part(r, 0.0)[1] for r in (0, 1)])
 
 
+@pytest.mark.slow
 def test_two_processes_end_with_the_density_of_one(tmp_path):
     multiprocessing.spawn(process, args=(str(tmp_path),), nprocs=2)
     found = [torch.load(tmp_path / f"{rank}.pt") for rank in (0, 1)]

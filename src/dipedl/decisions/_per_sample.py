@@ -227,7 +227,7 @@ class PerSampleDecisions:
                 f"the held-out inputs of this model ({held.source}) have no class probabilities; "
                 + _REMEDY
             )
-        return held.proba
+        return np.asarray(held.proba)
 
     def _held_out_labels(self, method: str) -> np.ndarray:
         self._held_out_proba()
@@ -238,7 +238,7 @@ class PerSampleDecisions:
                 f"{method} needs held-out inputs with labels of two classes at least, and those of "
                 f"this model ({held.source}) {fault}; {_REMEDY}"
             )
-        return held.labels
+        return np.asarray(held.labels)
 
     def _held_out_uncertainty(self, kind: str) -> np.ndarray:
         scores = self._held_out().scores

@@ -201,17 +201,13 @@ class GDADensity(LogDensityMixin, BaseEstimator):
     def _moments_of(
         self, X: np.ndarray, y: np.ndarray, weights: np.ndarray | None, classes: np.ndarray
     ) -> list[Moments]:
-        form = {
-            "diagonal": self.covariance_type == "diag",
-            "higher": self.shrinkage == LEDOIT_WOLF,
-        }
+        diagonal, higher = self.covariance_type == "diag", self.shrinkage == LEDOIT_WOLF
         found = []
         for c in classes:
-            rows = np.flatnonzero(y == c)
-            if len(rows):
-                found.append(Moments.of(X, weights, rows=rows, **form))
-            else:
-                found.append(Moments.of(X[:1], np.zeros(1), **form))
+            rows, w = np.flatnonzero(y == c), weights
+            if not len(rows):
+                rows, w = np.zeros(1, dtype=int), np.zeros(len(X))
+            found.append(Moments.of(X, w, rows=rows, diagonal=diagonal, higher=higher))
         return found
 
     def _set_moments(self, classes: np.ndarray, moments: list[Moments]) -> None:
@@ -234,8 +230,8 @@ class GDADensity(LogDensityMixin, BaseEstimator):
         return found[:, 0], found[:, 1]
 
     def _pooled_variance(self) -> float:
-        weight = sum(m.weight for m in self.moments_)
-        return sum(m.trace for m in self.moments_) / weight / self.n_features_in_
+        trace, weight = sum(m.trace for m in self.moments_), sum(m.weight for m in self.moments_)
+        return float(trace / weight / self.n_features_in_)
 
     def _asked_shrinkage(self) -> tuple[Shrinkage, ...]:
         """What was asked for each class."""

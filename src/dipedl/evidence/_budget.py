@@ -111,7 +111,7 @@ def spend(
 
     def excess(t: float) -> float:
         # Rounding of a mean must not make free what is not, nor costly what is free.
-        return _upper_mean(losses(t) - allowed, counts, confidence) - 1e-12 * unit
+        return float(_upper_mean(losses(t) - allowed, counts, confidence) - 1e-12 * unit)
 
     t, exhausted = highest_within(excess, x, log_odds)
     # At -inf even the lowest half-point costs too much: the caller refuses it.

@@ -1,4 +1,4 @@
-"""What a fitted model is and what it holds; this imports neither the models nor PyTorch."""
+"""Kinds and parts of fitted models, without importing the models or PyTorch."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from sklearn.frozen import FrozenEstimator
 
-#: The models that have a graph, by the module that defines them.
+#: Models that can be exported, by the module that defines them.
 _MODELS = {
     "DIPClassifier": "dipedl.classifier",
     "OODDetector": "dipedl.detector",
@@ -21,13 +21,13 @@ def kind_of(model: Any) -> str | None:
 
 
 def _is_a(value: Any, module: str, name: str) -> bool:
-    # There is an instance of a class only where the module of the class is loaded already.
+    # An instance can exist only if the module of its class is already loaded.
     loaded = sys.modules.get(module)
     return loaded is not None and isinstance(value, getattr(loaded, name))
 
 
 def unfrozen(estimator: Any) -> Any:
-    """What is inside a `FrozenEstimator`, or the estimator."""
+    """The estimator inside a `FrozenEstimator`, or the estimator itself."""
     return unfrozen(estimator.estimator) if isinstance(estimator, FrozenEstimator) else estimator
 
 
@@ -42,7 +42,7 @@ def is_network(estimator: Any) -> bool:
 
 
 def is_shared(classifier: Any, features: Any) -> bool:
-    """Whether the features come from the very network that classifies."""
+    """Whether features and classifier are the same network."""
     mine, theirs = (_network(unfrozen(e)) for e in (classifier, features))
     return mine is not None and theirs is not None and mine.module_ is theirs.module_
 

@@ -1,4 +1,4 @@
-"""A graph is run by onnxruntime, and its answers are compared with known ones."""
+"""Run a graph in onnxruntime and compare its outputs with known values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def session(model: Any) -> Any:
     except ImportError as error:
         raise explain_missing(error, "export_onnx") from error
     options = onnxruntime.SessionOptions()
-    # Errors are raised; its warnings are about what an optimiser left undone.
+    # Errors are raised; its warnings concern the graph optimiser only.
     options.log_severity_level = 4
     providers = ["CPUExecutionProvider"]
     return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=providers)

@@ -1,4 +1,4 @@
-"""Batches of any nesting a network accepts: what it is called with, the labels, the device."""
+"""Batches of a loader: arguments of the network, labels, device."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _UNPACK = (
     "unpack=lambda batch: (inputs, labels), where inputs is a tensor, a tuple of positional or a "
     "dict of keyword arguments of the network"
 )
-#: Takes a batch of the loader, gives the inputs of the network and the labels.
+#: Maps a batch of the loader to the inputs of the network and the labels.
 Unpack = Callable[[Any], tuple[Any, Any]]
 
 
@@ -25,11 +25,11 @@ class Batch:
     Attributes
     ----------
     args, kwargs : tuple and dict
-        What the network is called with.
+        Arguments of the network.
     labels : Tensor of int64, shape (b,)
         Class indices.
     number : int
-        Its place in the loader, from 0.
+        Its index in the loader, from 0.
     """
 
     args: tuple[Any, ...]
@@ -39,7 +39,7 @@ class Batch:
 
 
 def batches(loader: Any, unpack: Unpack | None, device: torch.device, name: str) -> Iterator[Batch]:
-    """Every batch of a loader; `name` is the argument that errors speak of."""
+    """Every batch of a loader; `name` is the argument named in errors."""
     if not isinstance(loader, Iterable) or isinstance(loader, Tensor | Mapping | str):
         raise TypeError(
             f"{name} must yield batches (inputs, labels), such as a torch DataLoader, got "
@@ -77,7 +77,7 @@ def moved(value: Any, device: torch.device) -> Any:
         return {key: moved(item, device) for key, item in value.items()}
     if isinstance(value, tuple | list):
         items = [moved(item, device) for item in value]
-        # A named tuple takes its fields one by one.
+        # A named tuple is built from its fields one by one.
         return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
     return value
 
@@ -140,7 +140,7 @@ def _no_labels(raw: Any, where: str) -> ValueError:
 
 
 def _class_indices(labels: Any, number: int, name: str) -> Tensor:
-    """Labels as int64 (b,), on the device they came on."""
+    """Labels as int64 (b,), on their device."""
     if labels is None:
         raise _no_labels(labels, f"batch {number} of {name}")
     try:

@@ -5,7 +5,8 @@ random forests, extra trees, gradient boosting and histogram gradient boosting (
 soft voting, bagging and `CalibratedClassifierCV` (sigmoid, isotonic) of these, and pipelines;
 `LGBMClassifier` and `XGBClassifier` of trees of numbers.
 Everything else that skl2onnx converts goes through it, in the input type (float64, else float32)
-in which its graph agrees with the classifier; one that agrees in neither is refused by name.
+in which its graph agrees with the classifier; a classifier that agrees in neither is refused by
+name.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from .._fitted import is_network
 from .._nodes.builder import Tensor
 from .._nodes.ops import interpolated, sigmoid, softmax, two_classes
 from .boosters import booster
-from .networks import answers
+from .networks import network_outputs
 from .skl2onnx_models import converted
 from .transformers import Data, transformed
 from .trees import RAW_SCORES, TREES
@@ -40,16 +41,16 @@ def probabilities(classifier: Any, X: Data) -> Tensor:
             X = transformed(step, X)
         return probabilities(classifier.steps[-1][1], X)
     if is_network(classifier):
-        return answers(X.tensor, classifier)["probabilities"]
+        return network_outputs(X.tensor, classifier)["probabilities"]
     own = _CLASSIFIERS.get(type(classifier))
     P = booster(classifier, X.tensor) if own is None else own(classifier, X)
     return converted(classifier, "predict_proba", X.tensor, X.rows) if P is None else P
 
 
 def margins(classifier: Any, X: Data) -> Tensor | None:
-    """``decision_function``, (n, k), or (n, 1) of two classes; where there is none, probabilities.
+    """``decision_function``, (n, k), or (n, 1) of two classes; probabilities without one.
 
-    None where it is there and has no graph.
+    None if it has no graph.
     """
     if isinstance(classifier, FrozenEstimator):
         return margins(classifier.estimator, X)
@@ -112,7 +113,7 @@ def _calibrated(model: CalibratedClassifierCV, X: Data) -> Tensor | None:
 
 
 def _calibrated_part(part: Any, classes: np.ndarray, X: Data) -> Tensor | None:
-    """One classifier and its calibrators, one a class (one in all for two classes)."""
+    """One classifier and its calibrators, one per class (a single one for two classes)."""
     if part.method not in _CALIBRATIONS or not np.array_equal(part.estimator.classes_, classes):
         return None
     scores = margins(part.estimator, X)
