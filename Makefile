@@ -4,20 +4,47 @@ JOBS ?= 2
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo test test-min lint types format bench clean
+# Tests of one file share one worker: what a module's fixtures compute is computed once
+PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist loadfile
+SUITES := mnist cifar10 spectra defaults
+# Work in this many processes at once needs no threads, which would wait for one another
+test test-all test-min: export OMP_NUM_THREADS := 1
+test test-all test-min: export OPENBLAS_NUM_THREADS := 1
+smoke-%: export OMP_NUM_THREADS := 1
+
+.PHONY: demo test test-all test-min mutants smoke wheel lint types format bench clean
 
 demo: .venv/.demo ## Fit, print the table, write report.html: offline, on the bundled data
 	$(BIN)/dipedl demo --out report.html
 
-test: .venv/.dev ## The whole test suite, with the coverage gate of the core
-	$(BIN)/python -m pytest -n $(JOBS) --cov --cov-report=term:skip-covered --cov-fail-under=97
+test: .venv/.dev ## All tests but the slow ones and those in a browser, in minutes
+	$(PYTEST) -m "not slow and not browser"
+
+test-all: .venv/.dev ## Every test; those of `make test` alone must cover 97 %
+	$(PYTEST) -m "not slow and not browser" --cov --cov-report=term:skip-covered --cov-fail-under=97
+	$(PYTEST) -m "slow or browser"
 
 test-min: .venv-min/.done ## scikit-learn's contract on the oldest versions the package admits
-	.venv-min/bin/python -m pytest -n $(JOBS) tests/test_classifier_sklearn.py tests/test_classifier.py \
-	  tests/test_evidence.py tests/density
+	.venv-min/bin/python -m pytest -n $(JOBS) --dist loadfile -m "not slow" \
+	  tests/test_classifier_sklearn.py tests/test_classifier.py tests/density/test_conformance.py
 
-lint: .venv/.dev ## Style
-	$(BIN)/ruff check . && $(BIN)/ruff format --check .
+mutants: .venv/.dev ## Plant mistakes: the tests must notice every one
+	$(BIN)/python tests/mutants.py
+
+smoke: $(SUITES:%=smoke-%) ## Each benchmark suite, tiny, from run to report
+
+smoke-mnist: ARGUMENTS := --seeds 10
+smoke-%: .venv/.dev
+	out=$$(mktemp -d) && trap "rm -r $$out" EXIT && \
+	$(BIN)/dipedl bench run $* $(ARGUMENTS) --profile smoke --out $$out --quiet && \
+	$(BIN)/dipedl bench table $* --profile smoke --out $$out --no-trivial >/dev/null && \
+	$(BIN)/dipedl bench report $* --profile smoke --out $$out --file $$out/$*.html
+
+wheel: .venv/.dev ## Build the wheel and check what a user would get
+	$(BIN)/python scripts/check_wheel.py
+
+lint: .venv/.dev ## Style, and the layers of the imports
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/lint-imports --no-cache
 
 types: .venv/.dev ## Types
 	$(BIN)/mypy

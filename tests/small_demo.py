@@ -1,15 +1,24 @@
-"""The demo at a size for tests, computed once a process."""
+"""The demo at a size for tests, computed once for all processes of a test run."""
 
+import fcntl
+import pickle
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import lru_cache
 
 from dipedl import demo
 
 
-@lru_cache(maxsize=1)
-def small_demo():
-    """The result for two classifiers, and the stages it went through."""
+def small_demo(folder):
+    """The result for two classifiers, and the stages it went through; kept in the folder."""
+    kept = folder / "small_demo.pickle"
+    with (folder / "small_demo.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not kept.exists():
+            kept.write_bytes(pickle.dumps(computed()))
+    return pickle.loads(kept.read_bytes())
+
+
+def computed():
     seen = []
 
     @contextmanager
@@ -21,9 +30,8 @@ def small_demo():
     return demo.run(("linear", "forest"), **sizes, progress=progress), seen
 
 
-def linear_only():
+def linear_only(result):
     """The same, with the first classifier alone."""
-    result, _ = small_demo()
     return replace(
         result,
         models=result.models[:1],

@@ -78,7 +78,7 @@ def test_mean_is_linear_shrinkage_to_the_prior(iris):
     clf = DIPClassifier(prior=prior).fit(X, y)
     X_new = np.concatenate([X, X + 3, X + FAR])
     u = clf.uncertainty(X_new)[:, None]
-    P = clf.bare_proba(X_new)
+    P = clf.classifier_proba(X_new)
     np.testing.assert_allclose(
         P, clf.evidence_.calibrator_.transform(clf.estimator_.predict_proba(X_new)), rtol=1e-12
     )
@@ -315,7 +315,7 @@ def test_weights_that_a_part_cannot_use_are_refused(iris):
 def test_every_kind_of_uncertainty_rises_off_the_data_or_says_how(iris, fitted):
     X, _ = iris
     d = fitted.predict_dirichlet(X)
-    P = fitted.bare_proba(X)
+    P = fitted.classifier_proba(X)
     expected = {k: getattr(d, k) for k in KINDS[:6]} | {
         "max_prob": 1 - P.max(1),
         "entropy": -(P * np.log(P)).sum(1),
@@ -452,7 +452,7 @@ def test_a_fitted_density_comes_in_frozen_and_says_so(iris):
         clf = DIPClassifier(density=density).fit(X[1::2], y[1::2])
         np.testing.assert_array_equal(clf.score_samples(X), fitted.score_samples(X))
         scores = np.sort(fitted.score_samples(X[1::2]))
-        np.testing.assert_array_equal(clf.evidence_.calibration_.scores, scores)
+        np.testing.assert_array_equal(clf.evidence_.held_out_.scores, scores)
         assert clf.normalizer_.source_.endswith("by a density that was fitted before")
 
 
@@ -701,9 +701,9 @@ def test_splitters_and_index_pairs_are_accepted(iris):
     X, y = iris
     pairs = [(np.arange(0, 150, 2), np.arange(1, 150, 2))]
     a = DIPClassifier(cv=pairs).fit(X, y)
-    assert len(a.evidence_.calibration_) == 75
+    assert len(a.evidence_.held_out_) == 75
     b = DIPClassifier(cv=ShuffleSplit(2, test_size=0.1, random_state=0)).fit(X, y)
-    assert len(b.evidence_.calibration_) == 30
+    assert len(b.evidence_.held_out_) == 30
 
 
 def test_functions_are_wrapped_into_transformers(iris):

@@ -3,15 +3,25 @@
 A density that is dropped into the plug-in folder is checked without an edit here.
 """
 
+import pytest
 from sklearn.naive_bayes import GaussianNB
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dipedl import DIPClassifier, OODDetector, density
-from dipedl.density import GaussianDensity, GDADensity
+from dipedl.density import (
+    DensitySelector,
+    FusedDensity,
+    GaussianDensity,
+    GDADensity,
+    KernelDensity,
+)
 from dipedl.evidence import RankNormal, RobustZScore
 
-# Some checks fit on very few rows.
+# Some checks fit on very few rows. A selector fits every candidate: two are enough each day.
+TWO = {"candidates": [("gaussians", GDADensity()), ("kernels", KernelDensity())]}
 FEW_ROWS = {
+    "DensitySelector": TWO,
+    "FusedDensity": TWO,
     "GaussianMixtureDensity": {"n_components": 1},
     "KNNDensity": {"n_neighbors": 1},
     # Others hold a class that is a single point in one column.
@@ -30,17 +40,28 @@ def every_density():
 
 @parametrize_with_checks(
     [
-        DIPClassifier(),
-        DIPClassifier(GaussianNB(), GDADensity("tied"), normalizer=RankNormal(), cv=3),
         DIPClassifier(density=GaussianDensity(), normalizer=RobustZScore(), prior=0.5),
-        DIPClassifier.paper(density=GDADensity("diag")),
-        OODDetector(),
         OODDetector(DIPClassifier(density=GaussianDensity())),
-        GDADensity("tied"),
-        GDADensity("diag", class_weights="empirical"),
-        GaussianDensity("diag"),
         *every_density(),
     ]
 )
 def test_sklearn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(
+    [
+        DIPClassifier(),
+        DIPClassifier(GaussianNB(), GDADensity("tied"), normalizer=RankNormal(), cv=3),
+        DIPClassifier.paper(density=GDADensity("diag")),
+        OODDetector(),
+        GDADensity("tied"),
+        GDADensity("diag", class_weights="empirical"),
+        GaussianDensity("diag"),
+        DensitySelector(),
+        FusedDensity(),
+    ]
+)
+def test_sklearn_contract_of_variants(estimator, check):
     check(estimator)

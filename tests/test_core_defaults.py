@@ -18,7 +18,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from dipedl import DIPClassifier
-from dipedl.calibration import collect
+from dipedl.calibration import crossfit
 from dipedl.calibration.pseudo_outliers import KINDS
 from dipedl.calibration.temperature import Temperature
 from dipedl.density import DensitySelector, GaussianDensity, GDADensity, RelativeDensity
@@ -49,14 +49,14 @@ def test_defaults_end_to_end(fitted):
     far = X[:5] * 50
     np.testing.assert_allclose(fitted.predict_proba(far), 1 / 3, atol=1e-3)
     assert (fitted.predict_ood(far) == -1).all() and (fitted.p_value(far) == 1 / 151).all()
-    held = evidence.calibration_
+    held = evidence.held_out_
     assert held.proba.shape == (150, 3) and held.labels.shape == (150,)
     assert held.components.shape == (150, len(held.component_names))
     assert (np.diff(held.scores) >= 0).all() and held.source == "5-fold cross-fitting of 150 inputs"
 
 
 def test_the_caution_bought_stays_within_the_budget(fitted):
-    held = fitted.evidence_.calibration_
+    held = fitted.evidence_.held_out_
     hit = np.eye(3)[held.labels]
     full = fitted.evidence_.n_ / (fitted.evidence_.n_ + 3) * (held.proba - 1 / 3) + 1 / 3
     bare = ((full - hit) ** 2).sum(axis=1).mean()
@@ -69,7 +69,7 @@ def test_the_caution_bought_stays_within_the_budget(fitted):
 def test_the_choice_is_kept_and_shown(fitted):
     density = fitted.density_
     shown = {row["name"]: row["score"] for row in density.ranking_}
-    assert set(shown) == {"fused", *density.parts_} and density.failed_ == {}
+    assert set(shown) == {"fused", *density.estimators_} and density.failed_ == {}
     assert density.choice_ == max(shown, key=shown.get) != density.runner_up_
     assert density.runner_up_ == density.ranking_[1]["name"]
 
@@ -77,7 +77,7 @@ def test_the_choice_is_kept_and_shown(fitted):
 def test_what_failed_is_named_with_its_reason_and_the_rest_goes_on():
     candidates = [*TWO, ("broken", GaussianDensity("no such"))]
     density = quick(density=DensitySelector(candidates)).fit(X, Y).density_
-    assert "no such" in density.failed_["broken"] and set(density.parts_) == {"own", "tied"}
+    assert "no such" in density.failed_["broken"] and set(density.estimators_) == {"own", "tied"}
     assert density.ranking_[-1] == {"name": "broken", "failed": density.failed_["broken"]}
 
 
@@ -136,7 +136,7 @@ def test_calibrate_without_labels_learns_what_needs_none():
     clf = quick(normalizer=QuantileEvidence()).fit(X[::2], Y[::2])
     calibrator = clf.evidence_.calibrator_
     clf.calibrate(X[1::2])
-    held = clf.evidence_.calibration_
+    held = clf.evidence_.held_out_
     assert clf.evidence_.calibrator_ is calibrator
     assert held.labels is None and held.proba.shape == (75, 3) and len(held) == 75
     assert np.isnan([row["errors"] for row in clf.density_.ranking_]).all()
@@ -160,13 +160,13 @@ def test_a_candidate_whose_scores_shift_from_fold_to_fold_is_dropped(rng):
 
     clf = quick(density=DensitySelector([*TWO, ("relative", RelativeDensity())]))
     density = clf.fit(draw(500), np.arange(500) % 2).density_
-    assert set(density.parts_) == {"own", "tied"}
+    assert set(density.estimators_) == {"own", "tied"}
     assert "times their spread from fold to fold; features" in density.failed_["relative"]
     assert 0.02 < (clf.predict_ood(draw(2000)) == -1).mean() < 0.09
     kept = quick(density=DensitySelector([*TWO, ("relative", RelativeDensity())])).fit(X, Y)
     assert kept.density_.failed_ == {}
     alone = DensitySelector([("relative", RelativeDensity())]).fit(draw(500), np.arange(500) % 2)
-    assert list(alone.parts_) == ["relative"]
+    assert list(alone.estimators_) == ["relative"]
 
 
 def test_scores_of_zero_density_do_not_count_as_a_shift():
@@ -272,17 +272,17 @@ def test_a_normaliser_that_is_not_increasing_is_refused():
     ("enough", "folds"), [(20, 1), (30, 1), (31, 2), (90, 3), (150, 5), (10_000, 5)]
 )
 def test_auto_holds_out_as_many_folds_as_are_enough(enough, folds, monkeypatch):
-    monkeypatch.setattr(collect, "ENOUGH", enough)
+    monkeypatch.setattr(crossfit, "ENOUGH", enough)
     clf = quick(density=GDADensity()).fit(X, Y)
-    assert len(clf.evidence_.calibration_) == 30 * folds
+    assert len(clf.evidence_.held_out_) == 30 * folds
     whole = quick(density=GDADensity(), cv=5).fit(X, Y)
-    assert len(whole.evidence_.calibration_) == 150
+    assert len(whole.evidence_.held_out_) == 150
 
 
 def test_five_thousand_rows_are_enough():
     many, labels = make_blobs(5 * 5000, centers=2, n_features=1, random_state=0)
     clf = quick(density=GaussianDensity()).fit(many, labels)
-    assert collect.ENOUGH == len(clf.evidence_.calibration_) == 5000
+    assert crossfit.ENOUGH == len(clf.evidence_.held_out_) == 5000
 
 
 @pytest.mark.parametrize("choice", ["fused", "neighbours", "unit-gaussians"])
@@ -306,10 +306,10 @@ def test_pickle_and_clone(fitted):
     assert twin.density_.choice_ == fitted.density_.choice_
 
 
-def test_a_frame_is_asked_about_departures_like_an_array():
+def test_a_frame_is_asked_about_pseudo_outliers_like_an_array():
     frame = pd.DataFrame(X, columns=list("abcd"))
     from_frame, from_array = quick().fit(frame, Y), quick().fit(X, Y)
-    assert from_frame.density_.ranking_[0]["departures"] > 0.5
+    assert from_frame.density_.ranking_[0]["pseudo_outliers"] > 0.5
     np.testing.assert_allclose(from_frame.score_samples(frame), from_array.score_samples(X))
 
 
@@ -327,7 +327,7 @@ def coded(codes):
     return clf, frame
 
 
-def test_departures_that_an_encoder_refuses_are_left_out_with_a_warning(rng):
+def test_pseudo_outliers_that_an_encoder_refuses_are_left_out_with_a_warning(rng):
     clf, frame = coded(rng.choice([1, 3, 7], len(X)))
     with pytest.warns(UserWarning, match="'(blended|noised)' are left out.*unknown categories"):
         clf.fit(frame, Y)
@@ -335,7 +335,7 @@ def test_departures_that_an_encoder_refuses_are_left_out_with_a_warning(rng):
 
 
 @pytest.mark.parametrize("form", ["category", "string", object])
-def test_categories_and_text_give_no_departures_even_if_they_are_spelt_as_numbers(form, rng):
+def test_categories_and_text_give_no_pseudo_outliers_even_if_they_are_spelt_as_numbers(form, rng):
     codes = rng.choice([1, 3, 7], len(X))
     column = pd.Series(codes if form == "category" else codes.astype(str)).astype(form)
     clf, frame = coded(column)
@@ -344,7 +344,7 @@ def test_categories_and_text_give_no_departures_even_if_they_are_spelt_as_number
     assert (clf.predict(frame) == Y).mean() > 0.95
 
 
-def test_an_array_of_objects_gives_departures_if_it_holds_numbers():
+def test_an_array_of_objects_gives_pseudo_outliers_if_it_holds_numbers():
     clf = quick().fit(X.astype(object), Y)
     assert set(clf.density_.ranking_[0]) >= {*KINDS}
     spelt = DIPClassifier(density=DensitySelector(TWO)).fit(X.astype(str).astype(object), Y)
@@ -357,7 +357,7 @@ def test_labels_of_any_kind(kind):
     labels = labels if kind is str or kind is object else labels.astype(kind)
     clf = quick().fit(X, labels)
     assert clf.score(X, labels) > 0.8 and set(clf.predict(X)) <= set(labels)
-    held = clf.evidence_.calibration_.labels
+    held = clf.evidence_.held_out_.labels
     assert held.dtype.kind == "i" and held.max() == len(clf.classes_) - 1
 
 
@@ -397,12 +397,12 @@ def test_a_class_that_a_fold_has_not_seen():
     """Two rows of a class are never held out; by index pairs both can be."""
     few = np.concatenate([np.flatnonzero(Y < 2), [100, 101]])
     clf = quick().fit(X[few], Y[few])
-    assert clf.predict_proba(X).shape == (150, 3) and clf.evidence_.calibration_.labels.max() == 1
+    assert clf.predict_proba(X).shape == (150, 3) and clf.evidence_.held_out_.labels.max() == 1
     held = np.r_[0:100:5, 100, 101]
     pairs = [(np.setdiff1d(np.arange(102), held), held)]
     by_pairs = quick(cv=pairs).fit(X[few], Y[few])
-    P = by_pairs.evidence_.calibration_.proba
-    unseen = by_pairs.evidence_.calibration_.labels == 2
+    P = by_pairs.evidence_.held_out_.proba
+    unseen = by_pairs.evidence_.held_out_.labels == 2
     assert unseen.sum() == 2 and P.shape == (22, 3) and (P[unseen, 2] == 0).all()
     with pytest.raises(
         ValueError, match=r"classes_ of the estimator are \[0, 1, 9\].*keeps the labels"

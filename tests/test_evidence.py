@@ -57,7 +57,8 @@ def test_in_sample_statistics_push_held_out_points_down_by_several_sd():
     z = {}
     for cv in ("in-sample", 5, 20):
         model = EvidenceModel(density, "passthrough", ZScore(), cv=cv).fit(X, y)
-        z[cv] = model.normalize(model.score_samples(X_new)).mean()
+        scores = model.score_features(model.transform(X_new))
+        z[cv] = model.normalizer_.transform(scores).mean()
     assert z["in-sample"] < -5
     assert abs(z[5]) < 1.5 and abs(z[20]) < 0.5
 
@@ -77,7 +78,7 @@ def test_the_source_of_every_statistic_is_stated(rng):
     assert sources["split"] == "held-out parts of ShuffleSplit of 10 inputs"
     model = EvidenceModel(normalizer=ZScore(), false_alarm_rate=0.2).fit(X, y).calibrate(X[:7])
     assert model.normalizer_.source_ == "7 held-out inputs"
-    assert len(model.calibration_.scores) == 7
+    assert len(model.held_out_.scores) == 7
 
 
 def test_cross_fitted_scores_are_those_of_densities_that_did_not_see_the_row(rng):
@@ -86,13 +87,13 @@ def test_cross_fitted_scores_are_those_of_densities_that_did_not_see_the_row(rng
     fold = content_folds(X, y, 4)
     naive = []
     for j in range(4):
-        density = GDADensity().fit(X, y).for_folds().fit(X[fold != j], y[fold != j])
+        density = GDADensity().fit(X, y).clone_with_selected().fit(X[fold != j], y[fold != j])
         naive.append(density.score_samples(X[fold == j]))
-    np.testing.assert_allclose(model.calibration_.scores, np.sort(np.concatenate(naive)))
+    np.testing.assert_allclose(model.held_out_.scores, np.sort(np.concatenate(naive)))
 
 
 def test_frozen_features_are_computed_once(rng):
-    """A network as features is dear: one pass over the rows serves the fit and every fold."""
+    """A network as features is expensive: one pass over the rows serves the fit and every fold."""
     calls = []
 
     class Network(FunctionTransformer):
@@ -105,10 +106,10 @@ def test_frozen_features_are_computed_once(rng):
     model = EvidenceModel(GDADensity(), FrozenEstimator(network), ZScore()).fit(X, y)
     assert calls == [60]
     plain = EvidenceModel(GDADensity(), "passthrough", ZScore()).fit(X, y)
-    np.testing.assert_array_equal(model.calibration_.scores, plain.calibration_.scores)
+    np.testing.assert_array_equal(model.held_out_.scores, plain.held_out_.scores)
     calls.clear()
     EvidenceModel(None, FrozenEstimator(network), ZScore()).fit(X, y)
-    # The rows, and four kinds of departures from those of the first fold.
+    # The rows, and four kinds of pseudo-outliers made of those of the first fold.
     assert calls == [60, 500, 500, 500, 500]
 
 
@@ -118,9 +119,9 @@ def test_a_fold_may_lack_a_class_and_settled_shrinkage_fits_the_others(rng):
     pairs = [(np.flatnonzero(y < 2), np.flatnonzero(y == 2)), (even, odd)]
     model = EvidenceModel(GDADensity(), "passthrough", ZScore(), cv=pairs).fit(X, y)
     two = GDADensity().fit(X[y < 2], y[y < 2]).score_samples(X[y == 2])
-    half = GDADensity().fit(X, y).for_folds().fit(X[::2], y[::2]).score_samples(X[1::2])
-    np.testing.assert_allclose(model.calibration_.scores, np.sort(np.r_[two, half]))
+    half = GDADensity().fit(X, y).clone_with_selected().fit(X[::2], y[::2]).score_samples(X[1::2])
+    np.testing.assert_allclose(model.held_out_.scores, np.sort(np.r_[two, half]))
     chosen = EvidenceModel(None, "passthrough", ZScore(), cv=pairs).fit(X, y)
-    assert chosen.density_.failed_ == {} and len(chosen.calibration_) == 50
+    assert chosen.density_.failed_ == {} and len(chosen.held_out_) == 50
     with pytest.raises(ValueError, match="shrinkage must hold 3 numbers, got 2"):
         GDADensity(shrinkage=(0.1, 0.2)).fit(X, y)

@@ -222,6 +222,7 @@ print(*density.__all__, model.predict_ood(100 * X[:1]))
     assert run(extended, "-c", code).split() == [*expected, "[-1]"]
 
 
+@pytest.mark.slow
 def test_a_new_density_file_is_checked_without_an_edit(extended):
     suite = str(TESTS / "density" / "test_conformance.py")
     options = ("-q", "-p", "no:cacheprovider", "--rootdir", str(TESTS.parent), "-k", "Student")

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
-from sklearn.utils import assert_all_finite
+from sklearn.utils import _safe_indexing, assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -62,6 +62,22 @@ def labelled_inputs(model: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
     check_consistent_length(X, y)
     check_classification_targets(y)
     return X, y
+
+
+def training_rows(
+    model: Any, X: Any, y: Any, sample_weight: Any
+) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray | None]:
+    """X, y and weights of the rows of positive weight, checked, of two classes or more.
+
+    Last the indices of these rows among the given ones; None if all are there.
+    """
+    X, y = labelled_inputs(model, X, y)
+    weights, kept = check_weights(sample_weight, X), None
+    if weights is not None and (weights == 0).any():
+        kept = np.flatnonzero(weights > 0)
+        X, y, weights = _safe_indexing(X, kept), y[kept], weights[kept]
+    check_class_counts(y)
+    return X, y, weights, kept
 
 
 def known_inputs(model: Any, X: Any) -> Any:
@@ -200,7 +216,7 @@ def calibration_rows(
         warnings.warn(
             f"the calibration rows are all of class {y[:1].tolist()}: temperature, evidence and "
             "thresholds are learned for it alone, and inputs of other classes may be flagged as "
-            "foreign; give rows of every class",
+            "OOD; give rows of every class",
             UserWarning,
             stacklevel=3,
         )

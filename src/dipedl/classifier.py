@@ -8,30 +8,27 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.frozen import FrozenEstimator
-from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
+from ._plugins import late
 from ._validation import (
     calibration_rows,
-    check_class_counts,
     check_positive_number,
     check_weights,
     known_classes,
     known_inputs,
-    labelled_inputs,
     prior_vector,
-    weight_argument,
+    training_rows,
 )
 from .calibration.crossfit import AUTO, IN_SAMPLE
 from .decisions._per_sample import PerSampleDecisions
+from .density.gda import GDADensity
 from .diagnostics.self_report import SelfReport
 from .dirichlet import Dirichlet
-from .evidence import ZScore, log_evidence
+from .evidence import ZScore
 from .evidence_model import EvidenceModel
-from .fitting.classifier_view import ClassifierView
-from .fitting.parts import unfitted_classifier
-from .maths.kinds import most_probable, uncertainty_of
+from .fitting.classifiers import FittedClassifier, unfitted_classifier
+from .maths.kinds import most_probable
 
 __all__ = ["DIPClassifier"]
 
@@ -91,13 +88,11 @@ class DIPClassifier(PerSampleDecisions, SelfReport, ClassifierMixin, BaseEstimat
     Attributes
     ----------
     classes_ : ndarray, shape (k,)
-        Class labels; the columns of every answer.
+        Class labels; the columns of every prediction.
     estimator_ : classifier
         The fitted classifier.
     evidence_ : EvidenceModel
         The fitted features, density, normaliser and threshold.
-    prior_ : ndarray, shape (k,)
-        Concentration of the prior.
     n_features_in_ : int
         Number of inputs d.
     feature_names_in_ : ndarray, shape (d,)
@@ -109,8 +104,7 @@ class DIPClassifier(PerSampleDecisions, SelfReport, ClassifierMixin, BaseEstimat
         From ``fit``: a parameter out of range; NaN or inf in the features; fewer than two classes;
         a class with one sample; a density that gives NaN.
     TypeError
-        From ``fit``: an estimator without ``predict_proba``; sparse X without a transformer that
-        makes it dense.
+        From ``fit``: an estimator without ``predict_proba``; X or its features are sparse.
 
     See Also
     --------
@@ -119,8 +113,8 @@ class DIPClassifier(PerSampleDecisions, SelfReport, ClassifierMixin, BaseEstimat
     Notes
     -----
     The ranking of inputs by vacuity is that of ``score_samples``, whatever n, gamma or the
-    normaliser; `max_evidence` and the last bit of a float only add ties. With a density alone the
-    classifier has no part in it; the fused default takes its confidence in.
+    normaliser; `max_evidence` and the last bit of a float only add ties. The score of a single
+    density does not depend on the classifier; the fused default includes its confidence.
 
     References
     ----------
@@ -179,12 +173,10 @@ class DIPClassifier(PerSampleDecisions, SelfReport, ClassifierMixin, BaseEstimat
         """The released behaviour: ``alpha = 1 + n gamma exp(z) p``, z-scored on the training rows.
 
         `density` defaults to class-conditional Gaussians with full, unshrunk covariances and equal
-        weights. Three departures: covariances are divided by n_c, not n_c - 1; so is the variance
+        weights. Three differences: covariances are divided by n_c, not n_c - 1; so is the variance
         of the scores, where the released code has n - 1 for Gaussians; and a singular covariance
         is refused, where it adds jitter.
         """
-        from .density.gda import GDADensity
-
         return cls(
             estimator,
             GDADensity(shrinkage=None) if density is None else density,
@@ -221,32 +213,28 @@ class DIPClassifier(PerSampleDecisions, SelfReport, ClassifierMixin, BaseEstimat
         check_positive_number("gamma", self.gamma)
         if self.max_evidence is not None:
             check_positive_number("max_evidence", self.max_evidence)
-        X, y = labelled_inputs(self, X, y)
-        weights = check_weights(sample_weight, X)
-        present = np.arange(len(y)) if weights is None else np.flatnonzero(weights > 0)
-        check_class_counts(y[present])
+        X, y, weights, kept = training_rows(self, X, y, sample_weight)
         template = unfitted_classifier(self.estimator, self.random_state)
-        known = known_classes(template, y[present])
-        prior = prior_vector(self.prior, len(known))
-        held_out = None if calibration is None else calibration_rows(self, calibration, known)
-        rows = X if len(present) == len(y) else _safe_indexing(X, present)
-        positive = None if weights is None else weights[present]
-        weight_argument(template, positive)
-        view = ClassifierView(template, known, rows, y[present], positive)
-        strength = {"prior": prior, "gamma": float(self.gamma)}
-        evidence = self.evidence_model().fit(
-            X, y, weights, classifier=view, strength=strength, calibration=held_out
-        )
+        classes = known_classes(template, y)
+        evidence = self.evidence_model(prior_vector(self.prior, len(classes)))
+        held_out = None if calibration is None else calibration_rows(self, calibration, classes)
+        # Features first: where an entry is not finite, their error names its row and column.
+        Z = evidence.fit_features(X, y, weights)
+        classifier = FittedClassifier.fit(template, classes, X, y, weights)
+        evidence.fit_density(Z, y, weights, X=X, classifier=classifier)
+        if held_out is None:
+            evidence.cross_fit(Z, y, weights, X=X, classifier=classifier, kept=kept)
+        else:
+            evidence.calibrate(*held_out, classifier=classifier)
         # Only now: a fit that fails leaves the model as it was.
-        self.prior_, self.evidence_, self.estimator_ = prior, evidence, view.fitted
-        self.classes_ = known
+        self.estimator_, self.evidence_, self.classes_ = classifier.estimator, evidence, classes
         return self
 
     def calibrate(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn all that comes from held-out rows anew, from ID inputs that nothing has seen.
+        """Learn all that comes from held-out rows again, from ID inputs that nothing has seen.
 
         Worth doing when `estimator` or `features` is a network that was trained on the very rows
-        given to `fit`: cross-fitting cannot undo what it has memorised.
+        given to `fit`: cross-fitting cannot undo what the network has memorised.
 
         Parameters
         ----------
@@ -260,11 +248,10 @@ class DIPClassifier(PerSampleDecisions, SelfReport, ClassifierMixin, BaseEstimat
         """
         check_is_fitted(self, "evidence_")
         X, labels = calibration_rows(self, (X, y), self.classes_)
-        view = ClassifierView(FrozenEstimator(self.estimator_), self.classes_)
         evidence = copy(self.evidence_)
         evidence.density_ = deepcopy(evidence.density_)
         weights = check_weights(sample_weight, X)
-        self.evidence_ = evidence.calibrate(X, labels, weights, classifier=view)
+        self.evidence_ = evidence.calibrate(X, labels, weights, classifier=self._classifier())
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -272,7 +259,7 @@ class DIPClassifier(PerSampleDecisions, SelfReport, ClassifierMixin, BaseEstimat
 
         Far from the data the mean is the prior to the last bit; the classifier breaks such ties.
         """
-        P, scores = self._parts(X)
+        P, scores = self._proba_and_scores(X)
         return np.asarray(self.classes_[most_probable(self._dirichlet(P, scores).concentration, P)])
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -285,51 +272,34 @@ class DIPClassifier(PerSampleDecisions, SelfReport, ClassifierMixin, BaseEstimat
 
     def predict_dirichlet(self, X: Any) -> Dirichlet:
         """The Dirichlet over the class probabilities of each of the n inputs X (n, d)."""
-        return self._dirichlet(*self._parts(X))
+        return self._dirichlet(*self._proba_and_scores(X))
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Score of each input, shape (n,); higher is more typical.
 
         The log-density of its features in nats, or what the density gives in its place.
         """
-        return self._parts(X)[1]
+        return self._proba_and_scores(X)[1]
 
-    def bare_proba(self, X: Any) -> np.ndarray:
+    def classifier_proba(self, X: Any) -> np.ndarray:
         """Class probabilities (n, k) of the classifier and its calibrator, without the density."""
         check_is_fitted(self, "estimator_")
-        return np.asarray(self.evidence_.calibrated(self._proba(self._known(X))))
-
-    def uncertainty(self, X: Any, kind: str = "vacuity") -> np.ndarray:
-        """Uncertainty of each input, shape (n,); higher is less sure, always.
-
-        Parameters
-        ----------
-        X : array-like, shape (n, d)
-            Inputs.
-        kind : str, default="vacuity"
-            Of the Dirichlet: "vacuity" (share of the prior, in (0, 1]), "total", "aleatoric",
-            "epistemic" and "differential_entropy" (nats), "dissonance". Of the bare classifier:
-            "max_prob" (one minus the largest probability), "entropy" (nats). Of the density:
-            "log_density" (negated, nats), which ranks like vacuity but never ties.
-        """
-        return uncertainty_of(
-            kind,
-            lambda: self.predict_dirichlet(X),
-            lambda: self.bare_proba(X),
-            lambda: self.score_samples(X),
-        )
+        P = self._classifier().proba(known_inputs(self, X))
+        return np.asarray(self.evidence_.calibrated(P))
 
     def save(self, path: str | Path) -> None:
         """Write the fitted classifier to one file without pickle; see `dipedl.save`."""
-        from .persistence.model_file import save
-
-        save(self, path)
+        late("persistence", "save")(self, path)
 
     def export_onnx(self, path: str | Path, **options: Any) -> None:
         """Write the fitted classifier as one ONNX graph; see `dipedl.export_onnx`."""
-        from .export import export_onnx
+        late("export", "export_onnx")(self, path, **options)
 
-        export_onnx(self, path, **options)
+    @property
+    def prior_(self) -> np.ndarray:
+        """Concentration of the prior, shape (k,)."""
+        check_is_fitted(self, "evidence_")
+        return np.asarray(self.evidence_.prior)
 
     @property
     def density_(self) -> Any:
@@ -349,27 +319,23 @@ class DIPClassifier(PerSampleDecisions, SelfReport, ClassifierMixin, BaseEstimat
         check_is_fitted(self, "evidence_")
         return float(self.evidence_.offset_)
 
-    def _parts(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _proba_and_scores(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Calibrated class probabilities (n, k) and scores (n,) of X (n, d)."""
         check_is_fitted(self, "estimator_")
-        X = self._known(X)
+        X = known_inputs(self, X)
         # Features first: where an entry is not finite, their error names its row and column.
         Z = self.evidence_.transform(X)
-        P = self._proba(X)
+        P = self._classifier().proba(X)
         return self.evidence_.calibrated(P), self.evidence_.score_features(Z, P)
 
     def _dirichlet(self, P: np.ndarray, scores: np.ndarray) -> Dirichlet:
-        z = self.evidence_.normalize(scores)
-        evidence = log_evidence(z, self.evidence_.n_, self.gamma, self.max_evidence)
-        return Dirichlet.from_evidence(evidence, P, self.prior_)
+        return Dirichlet.from_evidence(self.evidence_.log_evidence(scores), P, self.prior_)
 
-    def _proba(self, X: Any) -> np.ndarray:
-        return ClassifierView(FrozenEstimator(self.estimator_), self.classes_).proba(X)
+    def _classifier(self) -> FittedClassifier:
+        return FittedClassifier(self.estimator_, self.classes_)
 
-    def _known(self, X: Any) -> Any:
-        return known_inputs(self, X)
-
-    def evidence_model(self) -> EvidenceModel:
-        """The unfitted evidence side with this classifier's parameters."""
+    def evidence_model(self, prior: np.ndarray | None = None) -> EvidenceModel:
+        """The unfitted evidence side with this classifier's parameters and a prior (k,)."""
         return EvidenceModel(
             density=self.density,
             features=self.features,
@@ -378,4 +344,7 @@ class DIPClassifier(PerSampleDecisions, SelfReport, ClassifierMixin, BaseEstimat
             cv=self.cv,
             false_alarm_rate=self.false_alarm_rate,
             random_state=self.random_state,
+            prior=prior,
+            gamma=float(self.gamma),
+            max_evidence=self.max_evidence,
         )

@@ -16,6 +16,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from ._plugins import late
 from ._validation import indexable
 from .classifier import DIPClassifier
 from .evidence import RankNormal
@@ -79,7 +80,7 @@ class OODDetector(OutlierMixin, BaseEstimator):
         check_is_fitted(self)
         if hasattr(self, "evidence_"):
             X = validate_data(self, indexable(X), reset=False, skip_check_array=True)
-            return self.evidence_.score_samples(X)
+            return self.evidence_.score_features(self.evidence_.transform(X))
         return self.estimator.score_samples(X)  # type: ignore[union-attr]
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -93,9 +94,7 @@ class OODDetector(OutlierMixin, BaseEstimator):
 
     def export_onnx(self, path: str | Path, **options: Any) -> None:
         """Write the fitted detector as one ONNX graph; see `dipedl.export_onnx`."""
-        from .export import export_onnx
-
-        export_onnx(self, path, **options)
+        late("export", "export_onnx")(self, path, **options)
 
     @property
     def offset_(self) -> float:

@@ -1,7 +1,6 @@
 """The result of every evidential method: one Dirichlet over the class probabilities per input.
 
-The maths is written once for numpy arrays and torch tensors. Closed forms are arranged so that
-nothing cancels for concentrations from 1e-8 to 1e12: see `dipedl.maths.special`.
+The closed forms are in `dipedl.maths.dirichlet`, once for numpy arrays and torch tensors.
 """
 
 from __future__ import annotations
@@ -12,17 +11,12 @@ from functools import cached_property, wraps
 from typing import Any
 
 import numpy as np
-from scipy import special
 
-from .maths.array_namespace import Array, as_float, exclusive_sum, is_tensor, namespace, to_numpy
-from .maths.special import (
-    digamma_excess,
-    gamma_divergence_remainder,
-    gamma_entropy,
-    log_ratio,
-    log_rising,
-    stirling_error,
-)
+from .maths import dirichlet as closed_forms
+from .maths import evidence, marginals
+from .maths.array_namespace import Array, as_float, exclusive_sum, is_tensor, namespace
+from .maths.simplex import check_positive, check_simplex, class_indices, counts_like, rows_like
+from .maths.special import digamma_excess
 
 __all__ = ["Dirichlet"]
 
@@ -104,33 +98,20 @@ class Dirichlet:
             )
         prior = as_float(self.prior, like=alpha)
         if prior.ndim == 0:
-            prior = namespace(alpha).full_like(alpha[:1], 1.0)[0] * prior
+            prior = namespace(alpha).broadcast_to(prior, alpha.shape[1:])
         if tuple(prior.shape) != (alpha.shape[1],):
             raise ValueError(
                 f"prior must be a number or have shape ({alpha.shape[1]},), "
                 f"got {tuple(prior.shape)}"
             )
-        _check_positive("concentration", alpha)
-        _check_positive("prior", prior)
+        check_positive("concentration", alpha)
+        check_positive("prior", prior)
         for name, value in (
             ("concentration", alpha),
             ("prior", prior),
-            ("log_evidence", self._checked_log_evidence(alpha, prior)),
+            ("log_evidence", evidence.beyond_prior(self.log_evidence, alpha, prior)),
         ):
             object.__setattr__(self, name, _frozen(value))
-
-    def _checked_log_evidence(self, alpha: Array, prior: Array) -> Array:
-        xp = namespace(alpha)
-        if self.log_evidence is None:
-            return _log_or_minus_inf(xp.sum(alpha - prior, axis=-1))
-        given = as_float(self.log_evidence, like=alpha)
-        if tuple(given.shape) != (alpha.shape[0],):
-            raise ValueError(
-                f"log_evidence must have shape ({alpha.shape[0]},), got {tuple(given.shape)}"
-            )
-        if bool(xp.isnan(given).any()):
-            raise ValueError("log_evidence must not hold NaN; -inf stands for no evidence")
-        return given
 
     @classmethod
     def from_evidence(cls, log_evidence: Array, proba: Array, prior: Array = 1.0) -> Dirichlet:
@@ -146,19 +127,14 @@ class Dirichlet:
             Prior concentration, > 0.
         """
         proba = as_float(proba)
-        xp = namespace(proba)
         log_evidence = as_float(log_evidence, like=proba)
         if tuple(log_evidence.shape) != tuple(proba.shape[:1]):
             raise ValueError(
                 f"log_evidence must have one entry per row of proba, shape "
                 f"{tuple(proba.shape[:1])}, got {tuple(log_evidence.shape)}"
             )
-        # A display limit only: log_evidence itself stays exact, and the mean is p to the last bit
-        # long before it.
-        top = 80.0 if is_tensor(proba) and proba.element_size() < 8 else 300.0
-        evidence = xp.exp(xp.clip_max(log_evidence, top))
         prior = as_float(prior, like=proba)
-        return cls(prior + evidence[:, None] * proba, log_evidence, prior)
+        return cls(evidence.concentration(log_evidence, proba, prior), log_evidence, prior)
 
     def __len__(self) -> int:
         return int(self.concentration.shape[0])
@@ -203,8 +179,8 @@ class Dirichlet:
         excess = self.concentration - 1
         total = xp.sum(excess, axis=-1)
         unique = xp.all(excess >= 0, axis=-1) & (total > 0)
-        mode = excess / xp.where(unique, total, total * 0 + 1)[:, None]
-        return xp.where(unique[:, None], mode, xp.full_like(mode, np.nan))
+        mode = excess / xp.where(unique, total, 1.0)[:, None]
+        return xp.where(unique[:, None], mode, np.nan)
 
     @_frozen_property
     def variance(self) -> Array:
@@ -225,8 +201,7 @@ class Dirichlet:
 
         From about ``log_evidence < -37`` on it is 1 to the last bit: rank by `log_evidence`.
         """
-        xp = namespace(self.concentration)
-        return xp.sigmoid(xp.log(xp.sum(self.prior, axis=-1)) - self.log_evidence)
+        return evidence.vacuity(self.log_evidence, self.prior)
 
     @_frozen_property
     def dissonance(self) -> Array:
@@ -236,18 +211,8 @@ class Dirichlet:
         prior_k) / S`` and ``Bal(a, b) = 1 - |a - b| / (a + b)`` (Jøsang, Subjective Logic, 2016).
         """
         xp = namespace(self.concentration)
-        belief = xp.clip_min(self.concentration - self.prior, 0.0) / self.strength[:, None]
-        others = exclusive_sum(belief)
-        total = self.strength * 0
-        for k in range(belief.shape[1]):
-            mine = belief[:, k : k + 1]
-            both = belief + mine
-            balance = 2 * xp.minimum(belief, mine) / xp.where(both > 0, both, both * 0 + 1)
-            pair = belief * balance
-            shared = xp.sum(pair[:, :k], axis=-1) + xp.sum(pair[:, k + 1 :], axis=-1)
-            rest = others[:, k]
-            total = total + belief[:, k] * shared / xp.where(rest > 0, rest, rest * 0 + 1)
-        return total
+        excess = self.concentration - self.prior
+        return closed_forms.dissonance(xp.where(excess < 0, 0.0, excess) / self.strength[:, None])
 
     @_frozen_property
     def total(self) -> Array:
@@ -285,16 +250,8 @@ class Dirichlet:
 
     @_frozen_property
     def differential_entropy(self) -> Array:
-        """Differential entropy in nats with respect to the first k - 1 probabilities, shape (n,).
-
-        A Dirichlet is k independent Gamma variables less their sum, so this is a difference of
-        Gamma entropies.
-        """
-        xp = namespace(self.concentration)
-        s = self.strength
-        psi = xp.log(s) + digamma_excess(s) - 1 / s
-        parts = xp.sum(gamma_entropy(self.concentration), axis=-1)
-        return parts - gamma_entropy(s) - (self.concentration.shape[1] - 1) * psi
+        """Differential entropy in nats with respect to the first k - 1 probabilities, (n,)."""
+        return closed_forms.differential_entropy(self.concentration)
 
     def kl_divergence(self, other: Dirichlet | Array) -> Array:
         """KL(self || other) in nats, shape (n,).
@@ -304,14 +261,9 @@ class Dirichlet:
         other : Dirichlet, or array or tensor of shape (n, k) or (k,)
             The other Dirichlet, or its concentration.
         """
-        a = self.concentration
-        b = _rows_like("other", getattr(other, "concentration", other), a)
-        _check_positive("other", b)
-        xp = namespace(a)
-        s, t = self.strength, xp.sum(b, axis=-1)
-        leading = t * xp.sum(_relative_entropy(b / t[:, None], self.mean), axis=-1)
-        parts = xp.sum(gamma_divergence_remainder(a, b), axis=-1)
-        return leading + parts - gamma_divergence_remainder(s, t)
+        b = rows_like("other", getattr(other, "concentration", other), self.concentration)
+        check_positive("other", b)
+        return closed_forms.kl_divergence(self.concentration, b)
 
     def expected_log_loss(self, y: Array) -> Array:
         """Expected negative log-likelihood E[-log p_y] = psi(S) - psi(alpha_y) in nats, shape (n,).
@@ -337,18 +289,7 @@ class Dirichlet:
         if tuple(p.shape) != tuple(a.shape):
             raise ValueError(f"p must have shape {tuple(a.shape)}, got {tuple(p.shape)}")
         check_simplex("p", p)
-        xp = namespace(a)
-        inside = p > 0
-        q = xp.where(inside, p, p * 0 + 1)
-        scaled = self.strength[:, None] * (self.mean - p) - a * log_ratio(self.mean, q) - xp.log(q)
-        edge = xp.where(a > 1, -np.inf, xp.where(a < 1, np.inf, scaled))
-        parts = 0.5 * xp.log(a) - stirling_error(a)
-        normaliser = 0.5 * xp.log(self.strength) - stirling_error(self.strength)
-        constant = 0.5 * (a.shape[1] - 1) * float(np.log(2 * np.pi))
-        # S (mean - p) sums to zero; with it each term is small where p is near the mean.
-        with np.errstate(invalid="ignore"):
-            total = xp.sum(xp.where(inside, scaled, edge) + parts, axis=-1)
-        return total - normaliser - constant
+        return closed_forms.log_density(a, p)
 
     def credible_interval(self, level: float = 0.95) -> tuple[Array, Array]:
         """Central credible interval of each class probability: (lower, upper), shapes (n, k).
@@ -356,28 +297,14 @@ class Dirichlet:
         Quantiles of the marginal Beta(alpha_k, S - alpha_k). Computed on the host; carries no
         gradient.
         """
-        if not 0 < level < 1:
-            raise ValueError(f"level must lie strictly between 0 and 1, got {level!r}")
-        a, b = to_numpy(self.concentration), to_numpy(self._others)
-        tail = (1 - level) / 2
-        lower, upper = special.betaincinv(a, b, tail), special.betainccinv(a, b, tail)
-        return as_float(lower, self.concentration), as_float(upper, self.concentration)
+        return marginals.credible_interval(self.concentration, self._others, level)
 
     def sample(self, size: int, rng: np.random.Generator | int) -> Array:
         """Draw `size` probability vectors per input, shape (size, n, k).
 
         Drawn on the host in log space, so that concentrations near zero give corners and not 0/0.
         """
-        if not isinstance(rng, np.random.Generator | int | np.integer):
-            raise TypeError(
-                "rng must be a numpy Generator or an int, also for tensors, "
-                f"got {type(rng).__name__}"
-            )
-        rng = np.random.default_rng(rng)
-        a = np.broadcast_to(to_numpy(self.concentration), (size, *self.concentration.shape))
-        # Gamma(a) = Gamma(a + 1) U^(1/a), and -log U is exponential.
-        log_gamma = np.log(rng.standard_gamma(a + 1)) - rng.standard_exponential(a.shape) / a
-        return as_float(special.softmax(log_gamma, axis=-1), like=self.concentration)
+        return marginals.sample(self.concentration, size, rng)
 
     def update(self, counts: Array, *, nu: float = 1.0) -> Dirichlet:
         """Conjugate update Dir(alpha + nu * counts) of the (tempered) categorical model.
@@ -392,8 +319,8 @@ class Dirichlet:
         """
         if not nu > 0:
             raise ValueError(f"nu must be > 0, got {nu!r}")
-        added = nu * _counts(counts, self.concentration)
-        log_added = _log_or_minus_inf(namespace(added).sum(added, axis=-1))
+        added = nu * counts_like(counts, self.concentration)
+        log_added = evidence.log_or_minus_inf(namespace(added).sum(added, axis=-1))
         log_evidence = namespace(added).logaddexp(self.log_evidence, log_added)
         return Dirichlet(self.concentration + added, log_evidence, self.prior)
 
@@ -408,76 +335,8 @@ class Dirichlet:
         counts : array or tensor, shape (n, k) or (k,)
             Label counts, >= 0.
         """
-        c = _counts(counts, self.concentration)
-        xp = namespace(c)
-        parts = xp.sum(log_rising(self.concentration, c), axis=-1)
-        return parts - log_rising(self.strength, xp.sum(c, axis=-1))
-
-
-def _log_or_minus_inf(x: Array) -> Array:
-    """log(x), and -inf for x <= 0, without a warning."""
-    xp = namespace(x)
-    positive = xp.where(x > 0, x, x * 0 + 1)
-    return xp.where(x > 0, xp.log(positive), xp.full_like(x, -np.inf))
-
-
-def _relative_entropy(q: Array, p: Array) -> Array:
-    """Elementwise q log(q / p) - q + p, non-negative."""
-    return q * log_ratio(q, p) - (q - p)
-
-
-def _rows_like(name: str, value: Array, like: Array) -> Array:
-    """`value` of shape (n, k) or (k,) as (n, k), n and k those of `like`."""
-    value = as_float(value, like=like)
-    if tuple(value.shape) not in (tuple(like.shape), tuple(like.shape[1:])):
-        raise ValueError(
-            f"{name} must have shape {tuple(like.shape)} or {tuple(like.shape[1:])}, "
-            f"got {tuple(value.shape)}"
-        )
-    return like * 0 + value
-
-
-def _counts(counts: Array, like: Array) -> Array:
-    counts = _rows_like("counts", counts, like)
-    if not bool((counts >= 0).all()) or not bool(namespace(counts).isfinite(counts).all()):
-        raise ValueError("counts must be finite and >= 0")
-    return counts
-
-
-def class_indices(y: Array, n: int, k: int) -> np.ndarray:
-    """Labels as n class indices 0..k-1, checked."""
-    y = np.asarray(y.detach().cpu().numpy() if is_tensor(y) else y)
-    if y.shape != (n,) or y.dtype.kind not in "iu":
-        raise ValueError(
-            f"y must hold {n} integer class indices, got shape {y.shape} of dtype {y.dtype}; "
-            "map labels with np.searchsorted(classes, labels)"
-        )
-    if n and (y.min() < 0 or y.max() >= k):
-        raise ValueError(f"y must lie in 0..{k - 1}, got {y.min()}..{y.max()}")
-    return np.asarray(y)
-
-
-def _check_positive(name: str, value: Array) -> None:
-    bad = ~(namespace(value).isfinite(value) & (value > 0))
-    if bool(bad.any()):
-        raise ValueError(f"{name} must be finite and > 0, got {float(value[bad][0])!r}")
-
-
-def check_simplex(name: str, p: Array, tolerance: float = 1e-3) -> None:
-    """Raise ValueError unless every row of `p` (n, k) is a probability vector."""
-    xp = namespace(p)
-    if not bool(xp.isfinite(p).all()) or bool((p < 0).any()):
-        raise ValueError(
-            f"{name} must hold finite probabilities >= 0, got entries from {float(p.min()):.6g} to "
-            f"{float(p.max()):.6g}; apply a softmax to logits or scores"
-        )
-    sums = xp.sum(p, axis=-1)
-    if bool((xp.abs(sums - 1) > tolerance).any()):
-        worst = float(sums[int(xp.abs(sums - 1).argmax())])
-        raise ValueError(
-            f"rows of {name} must sum to 1, got a row that sums to {worst:.6g}; "
-            "apply a softmax to scores or divide by the row sum"
-        )
+        counts = counts_like(counts, self.concentration)
+        return closed_forms.log_predictive(self.concentration, counts)
 
 
 def _frozen(value: Array) -> Array:

@@ -1,4 +1,4 @@
-"""The evidence side of the method, fitted as one: features, density, normaliser, threshold."""
+"""From inputs to log-evidence, fitted as one: features, density, normaliser, threshold."""
 
 from __future__ import annotations
 
@@ -13,29 +13,31 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from ._fold import Fold, held_out_by
 from ._validation import rate_in_range
-from .calibration.collect import Asked, collected, enough, has_proba, is_staged, scored
-from .calibration.crossfit import AUTO, IN_SAMPLE, splits
-from .calibration.held_out import Calibration
+from .calibration.crossfit import AUTO, IN_SAMPLE, enough, splits
+from .calibration.held_out import HeldOut
 from .calibration.temperature import Temperature
-from .evidence import CautionBudget, alarm_threshold, check_increasing
-from .fitting.classifier_view import ClassifierView
-from .fitting.parts import (
+from .density._fitting import (
     as_density,
-    check_seed,
-    feature_array,
-    fitted_density,
-    fitted_features,
-    for_folds,
+    clone_with_selected,
+    fit_density,
     is_frozen,
-    seed,
+    log_density,
+    takes_proba,
 )
+from .density.combined._ensemble import DensityEnsemble
+from .density.combined.selector import DensitySelector
+from .evidence import CautionBudget, alarm_threshold, check_increasing, log_evidence
+from .fitting.classifiers import FittedClassifier
+from .fitting.features import feature_array, fitted_features
+from .fitting.seeds import check_seed, seed
 
 __all__ = ["EvidenceModel"]
 
 
 class EvidenceModel(BaseEstimator):
-    """Score of the features of an input, its normalised form z, and a threshold for alarms.
+    """Score of the features of an input, its log-evidence, and a threshold for alarms.
 
     `DIPClassifier` and `OODDetector` are built on it. Everything that is learned about scores comes
     from rows that neither the density nor the classifier was fitted on (see `cv`), unless asked
@@ -45,13 +47,17 @@ class EvidenceModel(BaseEstimator):
     ----------
     density, features, normalizer, calibrator, cv, false_alarm_rate, random_state
         See `dipedl.DIPClassifier`.
+    prior : ndarray, shape (k,), optional
+        Concentration of the prior; None where there are no classes.
+    gamma, max_evidence
+        See `dipedl.DIPClassifier`.
 
     Attributes
     ----------
     density_, features_, normalizer_, calibrator_
-        Fitted; the last two on `calibration_`. The calibrator is None without a classifier.
-    calibration_ : Calibration
-        Held-out answers, by ascending score.
+        Fitted; the last two on `held_out_`. The calibrator is None without a classifier.
+    held_out_ : HeldOut
+        Predictions on held-out rows, by ascending score.
     offset_ : float
         Score below which an input is flagged.
     n_ : float
@@ -67,6 +73,9 @@ class EvidenceModel(BaseEstimator):
         cv: Any = AUTO,
         false_alarm_rate: float = 0.05,
         random_state: Any = None,
+        prior: np.ndarray | None = None,
+        gamma: float = 1.0,
+        max_evidence: float | None = None,
     ) -> None:
         self.density = density
         self.features = features
@@ -75,49 +84,64 @@ class EvidenceModel(BaseEstimator):
         self.cv = cv
         self.false_alarm_rate = false_alarm_rate
         self.random_state = random_state
+        self.prior = prior
+        self.gamma = gamma
+        self.max_evidence = max_evidence
 
-    def fit(
+    def fit(self, X: Any, y: np.ndarray) -> Self:
+        """Fit features, density and threshold on X (n, d) with labels y (n,), no classifier."""
+        Z = self.fit_features(X, y)
+        return self.fit_density(Z, y, X=X).cross_fit(Z, y, X=X)
+
+    def fit_features(self, X: Any, y: np.ndarray, w: np.ndarray | None = None) -> np.ndarray:
+        """Fit the features on X (n, d), labels and weights; features of X, shape (n, p)."""
+        rate_in_range(self.false_alarm_rate)
+        check_seed(self.random_state)
+        self.features_ = self._fitted_features(X, y, w)
+        return self.transform(X)
+
+    def fit_density(
         self,
-        X: Any,
+        Z: np.ndarray,
         y: np.ndarray,
-        sample_weight: np.ndarray | None = None,
+        w: np.ndarray | None = None,
         *,
-        classifier: ClassifierView | None = None,
-        strength: dict[str, Any] | None = None,
-        calibration: tuple[Any, np.ndarray | None] | None = None,
+        X: Any = None,
+        classifier: FittedClassifier | None = None,
     ) -> Self:
-        """Fit.
+        """Fit the density on features Z (n, p), labels and weights.
+
+        A density that takes class probabilities gets those of the classifier for X (n, d).
+        """
+        self.density_ = self._fitted_density(self.density, Z, y, w, classifier, X)
+        if isinstance(self.density_, DensityEnsemble):
+            self.density_.find_blind(Z)
+        self.n_ = float(len(y) if w is None else w.sum())
+        return self
+
+    def cross_fit(
+        self,
+        Z: np.ndarray,
+        y: np.ndarray,
+        w: np.ndarray | None = None,
+        *,
+        X: Any,
+        classifier: FittedClassifier | None = None,
+        kept: np.ndarray | None = None,
+    ) -> Self:
+        """Learn from rows that are held out of the inputs that were fitted, see `cv`.
 
         Parameters
         ----------
-        X, y : array-like, shape (n, d), and ndarray, shape (n,)
-            Inputs and labels.
-        sample_weight : ndarray, shape (n,), optional
-            Weights >= 0; a row of weight 0 is absent.
-        classifier : ClassifierView, optional
-            A classifier of these rows.
-        strength : dict, optional
-            "prior" (k,) and "gamma", for normalisers that ask for them.
-        calibration : tuple of array-like (m, d) and ndarray (m,) or None, optional
-            Held-out inputs and their labels; nothing is cross-fitted then.
+        Z, y, w, X, classifier
+            As given to `fit_density`.
+        kept : ndarray of int, shape (n,), optional
+            Which rows of the user's X these are: those that index pairs in `cv` speak of.
         """
-        rate_in_range(self.false_alarm_rate)
-        check_seed(self.random_state)
-        kept = None
-        if sample_weight is not None and (sample_weight == 0).any():
-            kept = np.flatnonzero(sample_weight > 0)
-            X, y, sample_weight = _safe_indexing(X, kept), y[kept], sample_weight[kept]
-        self.strength_ = {} if strength is None else strength
-        self.features_ = self._fit_features(X, y, sample_weight)
-        Z = self.transform(X)
-        self.density_ = self._fit_density(self.density, Z, y, sample_weight, classifier, X)
-        self.n_ = float(len(y) if sample_weight is None else sample_weight.sum())
-        if calibration is not None:
-            return self.calibrate(*calibration, classifier=classifier)
         labels = y if classifier is None else classifier.indices(y)
-        whole = Asked(self.density_, self.features_, classifier, X, labels, sample_weight, Z)
-        asked, source = self._folds(whole, y, kept)
-        return self.learn(self._collected(asked, source))
+        whole = Fold(self.density_, self.features_, classifier, X, labels, w, Z)
+        folds, source = self._folds(whole, y, kept)
+        return self.learn(held_out_by(folds, self.density_, source, seed(self.random_state)))
 
     def calibrate(
         self,
@@ -125,64 +149,56 @@ class EvidenceModel(BaseEstimator):
         y: np.ndarray | None = None,
         sample_weight: np.ndarray | None = None,
         *,
-        classifier: ClassifierView | None = None,
+        classifier: FittedClassifier | None = None,
     ) -> Self:
-        """Learn anew from ID inputs X (m, d) nothing was fitted on, with labels y (m,) if known."""
+        """Learn from ID inputs X (m, d) nothing was fitted on, with labels y (m,) if known."""
         labels = classifier.indices(y) if classifier is not None and y is not None else y
         Z = self.transform(X)
-        asked = Asked(self.density_, self.features_, classifier, X, labels, sample_weight, Z)
-        return self.learn(self._collected([asked], f"{X.shape[0]} held-out inputs"))
+        fold = Fold(self.density_, self.features_, classifier, X, labels, sample_weight, Z)
+        source = f"{X.shape[0]} held-out inputs"
+        return self.learn(held_out_by([fold], self.density_, source, seed(self.random_state)))
 
-    def learn(
-        self,
-        held: Calibration,
-        *,
-        n: float | None = None,
-        strength: dict[str, Any] | None = None,
-    ) -> Self:
-        """Learn calibrator, normaliser and threshold from held-out answers.
+    def learn(self, held: HeldOut, *, n: float | None = None) -> Self:
+        """Learn calibrator, normaliser and threshold from predictions on held-out rows.
 
         Parameters
         ----------
-        held : Calibration
-            Scores of held-out rows, with what the classifier says of them if there is one.
+        held : HeldOut
+            Scores of held-out rows, with the classifier's probabilities if there is one.
         n : float, optional
-            Rows that made the density; default: those of `fit`.
-        strength : dict, optional
-            As of `fit`; default: what was given there.
+            Rows that made the density; default: those of `fit_density`.
         """
         self.n_ = self.n_ if n is None else n
-        self.strength_ = self.strength_ if strength is None else strength
         held = held.sorted()
         self.calibrator_ = self._fitted_calibrator(held)
         if held.proba is not None:
             held = replace(held, proba=self.calibrated(held.proba))
         self.normalizer_ = self._fitted_normalizer(held)
-        self.calibration_ = held
+        self.held_out_ = held
         self.offset_ = _threshold(held, self.false_alarm_rate)
         return self
-
-    def score_samples(self, X: Any, proba: np.ndarray | None = None) -> np.ndarray:
-        """Score of X (n, d), shape (n,); `proba` (n, k) for densities that use the classifier."""
-        return self.score_features(self.transform(X), proba)
-
-    def score_features(self, Z: np.ndarray, proba: np.ndarray | None = None) -> np.ndarray:
-        """Score of inputs by their features Z (n, p), shape (n,)."""
-        check_is_fitted(self, "density_")
-        return scored(self.density_, Z, proba if has_proba(self.density_) else None)
 
     def transform(self, X: Any) -> np.ndarray:
         """Features of X (n, d) that the density sees, shape (n, p)."""
         return feature_array(self.features_, X)
 
-    def normalize(self, scores: np.ndarray) -> np.ndarray:
-        """Normalised score z, shape (n,)."""
-        check_is_fitted(self, "normalizer_")
-        return np.asarray(self.normalizer_.transform(scores), dtype=np.float64)
+    def score_features(self, Z: np.ndarray, proba: np.ndarray | None = None) -> np.ndarray:
+        """Score of inputs by their features Z (n, p), shape (n,).
+
+        `proba` (n, k), before the calibrator, is for densities that use the classifier.
+        """
+        check_is_fitted(self, "density_")
+        return log_density(self.density_, Z, proba)
 
     def calibrated(self, proba: np.ndarray) -> np.ndarray:
         """Class probabilities (n, k) after the calibrator."""
         return proba if self.calibrator_ is None else np.asarray(self.calibrator_.transform(proba))
+
+    def log_evidence(self, scores: np.ndarray) -> np.ndarray:
+        """``log(n gamma) + z`` of scores (n,), in nats, shape (n,)."""
+        check_is_fitted(self, "normalizer_")
+        z = np.asarray(self.normalizer_.transform(scores), dtype=np.float64)
+        return log_evidence(z, self.n_, self.gamma, self.max_evidence)
 
     def threshold(self, alpha: float | None = None) -> float:
         """Score below which at most a share `alpha` of ID inputs lies."""
@@ -190,15 +206,11 @@ class EvidenceModel(BaseEstimator):
         if alpha is None:
             return float(self.offset_)
         rate_in_range(alpha, "alpha")
-        return _threshold(self.calibration_, alpha, "alpha")
+        return _threshold(self.held_out_, alpha, "alpha")
 
-    def _collected(self, asked: list[Asked], source: str) -> Calibration:
-        """What the models say of the rows that they are asked about."""
-        return collected(asked, self.density_, source, seed(self.random_state))
-
-    def _fitted_calibrator(self, held: Calibration) -> Any:
+    def _fitted_calibrator(self, held: HeldOut) -> Any:
         if held.proba is None or held.labels is None:
-            # Without labels there is nothing to learn it from: the one that was learned stays.
+            # A calibrator is learned from labels; without labels the old one stays.
             return getattr(self, "calibrator_", None)
         if isinstance(self.calibrator, str) and self.calibrator == "passthrough":
             return None
@@ -211,7 +223,7 @@ class EvidenceModel(BaseEstimator):
         extra: dict[str, Any] = {"n": self.n_} if has_fit_parameter(calibrator, "n") else {}
         return calibrator.fit(held.proba, held.labels, held.weights, **extra)
 
-    def _fitted_normalizer(self, held: Calibration) -> Any:
+    def _fitted_normalizer(self, held: HeldOut) -> Any:
         normalizer = CautionBudget() if self.normalizer is None else self._cloned_normalizer()
         unlabelled = held.labels is None and held.proba is not None
         if unlabelled and has_fit_parameter(normalizer, "y"):
@@ -220,7 +232,9 @@ class EvidenceModel(BaseEstimator):
                 f"{held.source} have none; give calibrate(X, y), or fit with a normalizer that "
                 "needs no labels, such as dipedl.evidence.QuantileEvidence()"
             )
-        offered = {"proba": held.proba, "y": held.labels, "n": self.n_, **self.strength_}
+        offered = {"proba": held.proba, "y": held.labels, "n": self.n_, "gamma": self.gamma}
+        if self.prior is not None:
+            offered["prior"] = self.prior
         wanted = {k: v for k, v in offered.items() if has_fit_parameter(normalizer, k)}
         normalizer.fit(held.scores, held.weights, source=held.source, **wanted)
         check_increasing(normalizer, held.scores)
@@ -234,10 +248,8 @@ class EvidenceModel(BaseEstimator):
             )
         return clone(self.normalizer, safe=False)
 
-    def _folds(
-        self, whole: Asked, y: np.ndarray, kept: np.ndarray | None
-    ) -> tuple[list[Asked], str]:
-        """Held-out rows with the models to ask about them, and where they came from."""
+    def _folds(self, whole: Fold, y: np.ndarray, kept: np.ndarray | None) -> tuple[list[Fold], str]:
+        """Models with the rows that they have not seen, and where these rows came from."""
         if isinstance(self.cv, str) and self.cv == IN_SAMPLE:
             return [whole], f"the {len(y)} inputs the density was fitted on (in-sample)"
         if is_frozen(self.density):
@@ -246,54 +258,57 @@ class EvidenceModel(BaseEstimator):
         pairs, how = splits(self.cv, whole.X, y, kept, seed(self.random_state))
         if isinstance(self.cv, str):
             pairs = enough(pairs)
-        asked = [self._fold(whole, y, train, held) for train, held in pairs]
-        return asked, f"{how} of {sum(len(a.Z) for a in asked)} inputs"
+        selected = clone_with_selected(self.density_, self.density)
+        folds = [self._fold(whole, y, train, held, selected) for train, held in pairs]
+        return folds, f"{how} of {sum(len(fold.Z) for fold in folds)} inputs"
 
-    def _fold(self, whole: Asked, y: np.ndarray, train: np.ndarray, held: np.ndarray) -> Asked:
-        """One fold: models fitted on `train`, to be asked about `held`."""
-        X, labels, w = whole.X, np.asarray(whole.y), whole.w
-        w_train = None if w is None else w[train]
-        seen, unseen = _safe_indexing(X, train), _safe_indexing(X, held)
-        features, Z_train, Z_held = self.features_, whole.Z[train], whole.Z[held]
+    def _fold(
+        self, whole: Fold, y: np.ndarray, train: np.ndarray, held: np.ndarray, selected: Any
+    ) -> Fold:
+        """Models fitted on the rows `train`, with the rows `held`."""
+        labels, w = np.asarray(whole.y), whole.w
+        w_train, w_held = (None, None) if w is None else (w[train], w[held])
+        X, X_held = _safe_indexing(whole.X, train), _safe_indexing(whole.X, held)
+        features, Z, Z_held = self.features_, whole.Z[train], whole.Z[held]
         if features is not None and not isinstance(features, FrozenEstimator):
-            features = self._fit_features(seen, y[train], w_train)
-            Z_train, Z_held = feature_array(features, seen), feature_array(features, unseen)
+            features = self._fitted_features(X, y[train], w_train)
+            Z, Z_held = feature_array(features, X), feature_array(features, X_held)
+        classifier = whole.classifier
+        if classifier is not None:
+            classifier = classifier.refitted(X, y[train], w_train)
+        # Settings that were selected on all classes fit a fold only if it has all classes.
         complete = len(np.unique(y[train])) == len(np.unique(y))
-        template = for_folds(self.density_, self.density) if complete else self.density
-        view = None if whole.view is None else whole.view.refitted(seen, y[train], w_train)
-        return Asked(
-            self._fit_density(template, Z_train, y[train], w_train, view, seen),
-            features,
-            view,
-            unseen,
-            labels[held],
-            None if w is None else w[held],
-            Z_held,
-        )
+        template = selected if complete else self.density
+        density = self._fitted_density(template, Z, y[train], w_train, classifier, X)
+        return Fold(density, features, classifier, X_held, labels[held], w_held, Z_held)
 
-    def _fit_density(
+    def _fitted_density(
         self,
         density: Any,
         Z: np.ndarray,
         y: np.ndarray,
         w: np.ndarray | None,
-        view: ClassifierView | None,
+        classifier: FittedClassifier | None,
         X: Any,
     ) -> Any:
-        model = as_density(density, self.random_state)
-        if is_staged(model):
-            return model.fit_parts(Z, y, w)
-        proba = view.proba(X) if view is not None and has_proba(model) else None
-        return fitted_density(density, Z, y, w, self.random_state, proba)
+        if density is None:
+            model: Any = DensitySelector(random_state=self.random_state)
+        else:
+            model = as_density(density, self.random_state)
+        if isinstance(model, DensityEnsemble):
+            # Its combiner is learned from the held-out rows of the folds.
+            return model.fit_estimators(Z, y, w)
+        proba = None if classifier is None or not takes_proba(model) else classifier.proba(X)
+        return fit_density(model, Z, y, w, proba)
 
-    def _fit_features(self, X: Any, y: np.ndarray, w: np.ndarray | None) -> Any:
+    def _fitted_features(self, X: Any, y: np.ndarray, w: np.ndarray | None) -> Any:
         # A density that was fitted before knows its own features.
         given = self.features is None and is_frozen(self.density)
         features = "passthrough" if given else self.features
         return fitted_features(features, X, y, w, self.random_state)
 
 
-def _threshold(held: Calibration, rate: float, name: str = "false_alarm_rate") -> float:
+def _threshold(held: HeldOut, rate: float, name: str = "false_alarm_rate") -> float:
     """The alarm threshold, with a warning if it can never be crossed."""
     threshold = alarm_threshold(held.scores, rate, held.weights)
     if threshold == -np.inf and np.isfinite(held.scores).all():

@@ -16,9 +16,9 @@ class Density(Protocol):
     """A density estimator over feature rows; any object with these two methods will do.
 
     Optional: ``partial_fit`` and ``+`` for streaming, a ``y`` argument of ``fit`` for densities
-    that use labels, ``sample_weight``, ``for_folds()``, an unfitted copy with the settings that
-    this fit has chosen, and ``explain_rows(X, top)``, one dict a row for `dipedl.explanation`. Row
-    i of the answer must not depend on row j.
+    that use labels, ``sample_weight``, ``clone_with_selected()``, an unfitted copy with the
+    settings that this fit has selected, and ``explain_rows(X, top)``, one dict per row for
+    `dipedl.explanation`. Row i of the result must not depend on row j.
     """
 
     def fit(self, X: np.ndarray, /) -> Any:

@@ -236,10 +236,11 @@ def command(path, out, *more):
     return [sys.executable, "-m", "dipedl", "bench", "run", str(path), "--out", str(out), *more]
 
 
-def wait_for(condition, seconds=300):
+def wait_for(condition, process, seconds=300):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "waited too long"
+        assert process.poll() is None or condition(), "it ended by itself"
         time.sleep(0.005)
 
 
@@ -254,7 +255,7 @@ def test_a_run_killed_again_and_again_loses_nothing_and_runs_nothing_twice(tmp_p
         process = subprocess.Popen(
             command(suite, out, "--methods", "energy,edl"), stderr=subprocess.DEVNULL
         )
-        wait_for(lambda n=count: len(receipts(out)) >= n)
+        wait_for(lambda n=count: len(receipts(out)) >= n, process)
         kill(process)
         time.sleep(0.1)
         now = receipts(out)
@@ -273,7 +274,7 @@ def test_a_killed_training_goes_on_and_ends_with_the_same_bits(tmp_path):
     options = ("--methods", "edl", "--seeds", "1")
     state = lambda: list(out.glob("tiny/smoke/arrays/edl/*/.1.training/checkpoint"))  # noqa: E731
     process = subprocess.Popen(command(path, out, *options), stderr=subprocess.DEVNULL)
-    wait_for(state)
+    wait_for(state, process)
     kill(process)
     time.sleep(0.2)
     (file,) = state()  # so it was not finished

@@ -80,7 +80,7 @@ title = "temperature"
 group = "baseline"
 estimator = "DIPClassifier"
 density = { name = "GDADensity" }
-answers = "bare_proba"
+answers = "classifier_proba"
 
 [methods.chain]
 title = "unit length"

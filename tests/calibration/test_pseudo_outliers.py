@@ -1,9 +1,9 @@
-"""Synthetic departures: what each kind keeps of the rows and what it breaks."""
+"""Pseudo-outliers: what each kind keeps of the rows and what it breaks."""
 
 import numpy as np
 import pytest
 
-from dipedl.calibration.pseudo_outliers import KINDS, synthetic_departures
+from dipedl.calibration.pseudo_outliers import KINDS, make_pseudo_outliers
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def rows(rng):
 
 def test_every_kind_has_its_rows_and_stays_in_range(rows):
     X, y = rows
-    made = synthetic_departures(X, y, n=50)
+    made = make_pseudo_outliers(X, y, n=50)
     assert set(made) == set(KINDS)
     for found in made.values():
         assert found.shape == (50, 4) and found.dtype == X.dtype
@@ -25,7 +25,7 @@ def test_every_kind_has_its_rows_and_stays_in_range(rows):
 
 def test_blended_rows_lie_halfway_between_rows_of_two_classes(rows):
     X, y = rows
-    blended = synthetic_departures(X, y, n=30)["blended"]
+    blended = make_pseudo_outliers(X, y, n=30)["blended"]
     middle = (X[:, None] + X[None]) / 2
     for row in blended:
         distance = np.abs(middle - row).max(axis=2)
@@ -35,7 +35,7 @@ def test_blended_rows_lie_halfway_between_rows_of_two_classes(rows):
 
 def test_pasted_rows_are_halves_of_rows_of_two_classes(rows):
     X, y = rows
-    for row in synthetic_departures(X, y, n=30)["pasted"]:
+    for row in make_pseudo_outliers(X, y, n=30)["pasted"]:
         left = np.flatnonzero((X[:, :2] == row[:2]).all(axis=1))
         right = np.flatnonzero((X[:, 2:] == row[2:]).all(axis=1))
         assert len(left) and len(right) and not set(y[left]) & set(y[right])
@@ -43,7 +43,7 @@ def test_pasted_rows_are_halves_of_rows_of_two_classes(rows):
 
 def test_permuted_rows_keep_every_margin_and_lose_the_dependence(rows):
     X, y = rows
-    permuted = synthetic_departures(X, y, n=2000)["permuted"]
+    permuted = make_pseudo_outliers(X, y, n=2000)["permuted"]
     for column in range(4):
         assert np.isin(permuted[:, column], X[:, column]).all()
     assert np.corrcoef(X[:, 0], X[:, 1])[0, 1] > 0.99
@@ -53,7 +53,7 @@ def test_permuted_rows_keep_every_margin_and_lose_the_dependence(rows):
 def test_noise_has_the_spread_of_each_column(rng):
     X = rng.uniform(-50, 50, size=(4000, 2)) * [1.0, 100.0]
     y = np.arange(4000) % 2
-    noised = synthetic_departures(X, y, n=4000)["noised"]
+    noised = make_pseudo_outliers(X, y, n=4000)["noised"]
     inside = (np.abs(noised) < 0.999 * np.abs(X).max(axis=0)).all(axis=1)
     gaps = np.abs(noised[inside, None, 0][:200] - X[None, :, 0]).min(axis=1)
     assert (gaps > 0).mean() > 0.9
@@ -65,10 +65,10 @@ def test_noise_has_the_spread_of_each_column(rng):
 def test_a_weight_is_a_repetition_and_order_does_not_matter(rows, rng):
     X, y = rows
     w = rng.integers(0, 4, len(X))
-    repeated = synthetic_departures(np.repeat(X, w, axis=0), np.repeat(y, w), n=40)
-    weighted = synthetic_departures(X, y, n=40, sample_weight=w.astype(float))
+    repeated = make_pseudo_outliers(np.repeat(X, w, axis=0), np.repeat(y, w), n=40)
+    weighted = make_pseudo_outliers(X, y, n=40, sample_weight=w.astype(float))
     order = rng.permutation(len(X))
-    shuffled = synthetic_departures(X[order], y[order], n=40, sample_weight=w[order].astype(float))
+    shuffled = make_pseudo_outliers(X[order], y[order], n=40, sample_weight=w[order].astype(float))
     for kind in KINDS:
         np.testing.assert_allclose(weighted[kind], repeated[kind], rtol=1e-12)
         np.testing.assert_allclose(weighted[kind], shuffled[kind], rtol=1e-12)
@@ -76,13 +76,13 @@ def test_a_weight_is_a_repetition_and_order_does_not_matter(rows, rng):
 
 def test_integers_stay_integers():
     X = np.arange(60).reshape(20, 3)
-    made = synthetic_departures(X, np.arange(20) % 2, n=10)
+    made = make_pseudo_outliers(X, np.arange(20) % 2, n=10)
     assert all(found.dtype == X.dtype for found in made.values())
 
 
-def test_one_class_gives_departures_too(rows):
+def test_one_class_gives_pseudo_outliers_too(rows):
     X, _ = rows
-    assert set(synthetic_departures(X, np.zeros(len(X)), n=5)) == set(KINDS)
+    assert set(make_pseudo_outliers(X, np.zeros(len(X)), n=5)) == set(KINDS)
 
 
 @pytest.mark.parametrize(
@@ -96,4 +96,4 @@ def test_one_class_gives_departures_too(rows):
     ids=["text", "nan", "list", "3-d"],
 )
 def test_what_is_no_finite_array_of_numbers_gives_none(X):
-    assert synthetic_departures(X, np.arange(len(X))) == {}
+    assert make_pseudo_outliers(X, np.arange(len(X))) == {}

@@ -36,9 +36,9 @@ def dipedl(*arguments, cwd=None, code=None, **environment):
 
 
 @pytest.fixture
-def small(monkeypatch):
+def small(monkeypatch, demo_run):
     """A finished demo in place of one that takes its time."""
-    finished = linear_only()
+    finished = linear_only(demo_run[0])
 
     def run(models, *, seed, progress):
         for stage in demo.stages(models):
@@ -49,14 +49,22 @@ def small(monkeypatch):
     monkeypatch.setattr(demo, "run", run)
 
 
+@pytest.fixture
+def blank(small, monkeypatch):
+    """And a report in which nothing is drawn."""
+    from dipedl.demo import report
+
+    monkeypatch.setattr(report, "render", lambda result: "<!DOCTYPE html>")
+
+
 def invoke(*arguments):
     return CliRunner().invoke(app, [str(a) for a in arguments])
 
 
-@pytest.mark.parametrize("arguments", [["version"], ["--version"]])
-def test_version(arguments):
-    done = dipedl(*arguments)
+def test_version():
+    done, in_here = dipedl("version"), invoke("--version")
     assert (done.returncode, done.stdout) == (0, f"dipedl {__version__}\n")
+    assert (in_here.exit_code, in_here.stdout) == (0, f"dipedl {__version__}\n")
 
 
 def test_help_is_shown_without_a_command():
@@ -150,7 +158,7 @@ def test_demo_end_to_end(small, tmp_path):
     assert all(len(line) <= 80 for line in done.stdout.splitlines() if "/" not in line)
 
 
-def test_quiet_prints_the_result_only(small, tmp_path):
+def test_quiet_prints_the_result_only(blank, tmp_path):
     done = invoke("demo", "--quiet", "--out", tmp_path / "r.html", "--models", "linear")
     assert done.exit_code == 0 and done.stderr == ""
     assert "1,000 new digits" in done.stdout
@@ -164,7 +172,7 @@ def test_without_the_report_extra_the_table_is_still_printed(small, tmp_path, mo
     assert not (tmp_path / "r.html").exists() and (tmp_path / "r.json").exists()
 
 
-def test_without_torch_it_says_so(small, tmp_path, monkeypatch):
+def test_without_torch_it_says_so(blank, tmp_path, monkeypatch):
     from dipedl.demo import models
 
     monkeypatch.setattr(models, "default_models", lambda: ("linear",))
@@ -173,7 +181,7 @@ def test_without_torch_it_says_so(small, tmp_path, monkeypatch):
     assert "No CNN: it needs torch: pip install 'dipedl[torch]'" in done.stdout
 
 
-def test_open_shows_the_report(small, tmp_path, monkeypatch):
+def test_open_shows_the_report(blank, tmp_path, monkeypatch):
     opened = []
     monkeypatch.setattr(cli_app.typer, "launch", opened.append)
     out = tmp_path / "r.html"
@@ -181,7 +189,7 @@ def test_open_shows_the_report(small, tmp_path, monkeypatch):
     assert opened == [out.resolve().as_uri()]
 
 
-def test_a_full_disk_is_one_line_after_the_table(small, tmp_path, monkeypatch):
+def test_a_full_disk_is_one_line_after_the_table(blank, tmp_path, monkeypatch):
     def full(self, path):
         raise OSError("No space left on device")
 

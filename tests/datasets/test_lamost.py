@@ -11,58 +11,39 @@ import pytest
 pytest.importorskip("astropy")
 
 from dipedl.datasets import lamost_spectra, load_lamost
-from dipedl.datasets._files import download as downloading
-from dipedl.datasets._files.download import download
 from fits_writers import write_paper
 
-CONTENT = bytes(range(256)) * 400  # 102,400 bytes
 GALAXIES, QUASARS, STARS = 14, 6, 25
 
 
-class RangeServer(ThreadingHTTPServer):
-    """Serves `content` with ranges, and hangs up after `cut` bytes of each of the first answers."""
+class Server(ThreadingHTTPServer):
+    """Serves `content`, and hangs up after `cuts` bytes of each of the first answers."""
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
-        self.content, self.tag = CONTENT, '"one"'
-        self.cuts, self.asked = [], []
-        self.ranges = True
+        self.content, self.cuts, self.asked = None, [], 0
         self.url = f"http://127.0.0.1:{self.server_address[1]}/spectra.tar"
 
 
 class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
-        server, asked = self.server, self.headers["Range"]
-        server.asked.append(asked)
-        content, start = server.content, 0
-        if server.ranges and asked and self.headers["If-Range"] == server.tag:
-            start = int(asked.removeprefix("bytes=").rstrip("-"))
-        if content is None:
+        server = self.server
+        server.asked += 1
+        if server.content is None:
             self.send_error(404)
             return
-        if asked and start >= len(content):
-            self.send_response(416)
-            self.send_header("Content-Range", f"bytes */{len(content)}")
-            self.end_headers()
-            return
-        self.send_response(206 if start else 200)
-        if start:
-            self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
-        if server.tag:
-            self.send_header("ETag", server.tag)
-        self.send_header("Content-Length", str(len(content) - start))
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(server.content)))
         self.end_headers()
-        cut = server.cuts.pop(0) if server.cuts else None
-        self.wfile.write(content[start:][:cut])
+        self.wfile.write(server.content[: server.cuts.pop(0) if server.cuts else None])
 
     def log_message(self, *args):
         pass
 
 
 @pytest.fixture
-def server(monkeypatch):
-    monkeypatch.setattr(downloading, "PAUSE", 0.0)
-    server = RangeServer()
+def server():
+    server = Server()
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     yield server
@@ -74,73 +55,33 @@ def server(monkeypatch):
 # the download
 
 
-def test_what_breaks_off_goes_on_where_it_did(server, tmp_path):
-    server.cuts = [10_000, 30_000]
-    download(server.url, tmp_path / "sub" / "a.tar")
-    assert (tmp_path / "sub" / "a.tar").read_bytes() == CONTENT
-    assert server.asked == [None, "bytes=10000-", "bytes=40000-"]
-    assert [p.name for p in (tmp_path / "sub").iterdir()] == ["a.tar"]
+def test_a_download_that_breaks_off_begins_anew(server, files, tmp_path):
+    server.content, server.cuts = (files / "train_data_01.fits").read_bytes(), [10_000]
+    assert len(lamost_spectra(url=server.url)) == 25 and server.asked == 2
+    assert sorted(p.name for p in cache(tmp_path).iterdir()) == ["SHA256SUMS", "train_data.fits"]
 
 
-def test_so_does_a_later_call(server, tmp_path, monkeypatch):
-    monkeypatch.setattr(downloading, "ROUNDS", 1)
-    server.cuts = [50_000, 0]
-    with pytest.raises(ConnectionError, match=r"0\.1 MB of it are kept in .*a\.tar\.part'"):
-        download(server.url, tmp_path / "a.tar")
-    assert not (tmp_path / "a.tar").exists()
-    download(server.url, tmp_path / "a.tar")
-    assert (tmp_path / "a.tar").read_bytes() == CONTENT
-    assert server.asked == [None, "bytes=50000-", "bytes=50000-"]
+def test_what_breaks_off_again_and_again_leaves_nothing(server, files, tmp_path):
+    content = (files / "train_data_01.fits").read_bytes()
+    server.content, server.cuts = content, [10_000, 20_000]
+    with pytest.raises(ConnectionError, match=r"lamost/\*\.fits: no mirror could be reached"):
+        lamost_spectra(url=server.url)
+    assert list(cache(tmp_path).iterdir()) == []
 
 
-def test_another_file_at_the_address_is_downloaded_from_its_beginning(server, tmp_path):
-    server.cuts = [50_000, 0, 0, 0, 0, 0]
-    with pytest.raises(ConnectionError):
-        download(server.url, tmp_path / "a.tar")
-    server.content, server.tag = CONTENT[::-1], '"two"'
-    download(server.url, tmp_path / "a.tar")
-    assert (tmp_path / "a.tar").read_bytes() == CONTENT[::-1]
-
-
-@pytest.mark.parametrize("tag", [None, 'W/"weak"'])
-def test_without_a_version_it_begins_anew(server, tmp_path, tag):
-    server.tag, server.cuts = tag, [50_000]
-    download(server.url, tmp_path / "a.tar")
-    assert (tmp_path / "a.tar").read_bytes() == CONTENT
-    assert server.asked == [None, None]
-
-
-def test_a_server_without_ranges(server, tmp_path):
-    server.ranges, server.cuts = False, [50_000]
-    download(server.url, tmp_path / "a.tar")
-    assert (tmp_path / "a.tar").read_bytes() == CONTENT
-    assert server.asked == [None, "bytes=50000-"]
-
-
-def test_all_of_it_was_there_already(server, tmp_path):
-    (tmp_path / "a.tar.part").write_bytes(CONTENT)
-    (tmp_path / "a.tar.part.json").write_text('{"version": "\\"one\\""}')
-    download(server.url, tmp_path / "a.tar")
-    assert (tmp_path / "a.tar").read_bytes() == CONTENT
-    assert server.asked == [f"bytes={len(CONTENT)}-"]
-
-
-def test_a_part_longer_than_the_file_is_thrown_away(server, tmp_path):
-    (tmp_path / "a.tar.part").write_bytes(CONTENT + b"more")
-    (tmp_path / "a.tar.part.json").write_text('{"version": "\\"one\\""}')
-    download(server.url, tmp_path / "a.tar")
-    assert (tmp_path / "a.tar").read_bytes() == CONTENT
-
-
-def test_what_cannot_be_downloaded(server, tmp_path):
-    server.content = None
-    with pytest.raises(ConnectionError, match=r"could not be downloaded: HTTP Error 404"):
-        download(server.url, tmp_path / "a.tar")
-    assert len(server.asked) == 1  # asking again would not help
-    with pytest.raises(ConnectionError, match="check the network and the address"):
-        download("http://127.0.0.1:9/gone", tmp_path / "a.tar")
+def test_what_cannot_be_downloaded(server):
+    with pytest.raises(ConnectionError, match=r"404.*\n.*set DIPEDL_DATA to a directory"):
+        lamost_spectra(url=server.url)
+    with pytest.raises(ConnectionError, match="check the network and load again"):
+        lamost_spectra(url="http://127.0.0.1:9/gone")
     with pytest.raises(ValueError, match="url must begin with http"):
-        download("file:///etc/passwd", tmp_path / "a.tar")
+        lamost_spectra(url="file:///etc/passwd")
+
+
+def test_a_download_without_pooch_names_the_extra(server, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    with pytest.raises(ImportError, match=r"pip install 'dipedl\[data\]'"):
+        lamost_spectra(url=server.url)
 
 
 # the spectra
@@ -221,10 +162,10 @@ def test_recorded_checksums_count_in_a_data_directory_too(files, tmp_path):
 
 
 def test_downloaded_once_and_known_again(server, archive, flux, tmp_path, monkeypatch):
-    server.content, server.cuts = archive, [200_000, 100_000]
+    server.content = archive
     spectra = lamost_spectra(url=server.url)
     np.testing.assert_array_equal(spectra.flux[:45], flux)
-    assert len(server.asked) == 3
+    assert server.asked == 1
     assert sorted(p.name for p in cache(tmp_path).iterdir()) == [
         "SHA256SUMS",
         "train_data_01.fits",
@@ -237,7 +178,7 @@ def test_downloaded_once_and_known_again(server, archive, flux, tmp_path, monkey
     sums = (cache(tmp_path) / "SHA256SUMS").read_text()
     assert f"{hashlib.sha256(archive).hexdigest()}  spectra_training_data.tar" in sums
 
-    assert len(lamost_spectra(url=server.url)) == 65 and len(server.asked) == 3  # from the cache
+    assert len(lamost_spectra(url=server.url)) == 65 and server.asked == 1  # from the cache
     one = cache(tmp_path) / "train_data_02.fits"
     changed = bytearray(one.read_bytes())
     changed[9000] ^= 1

@@ -139,7 +139,7 @@ def test_a_download_is_kept(mirror, register):
     register("svhn/test_32x32.mat", content, urls=(f"{mirror.url}/test_32x32.mat",))
     assert len(load_svhn().X_test) == len(load_svhn().X_test) == 3
     assert len(mirror.asked) == 1
-    assert (fetch._cache_folder() / "svhn/test_32x32.mat").read_bytes() == content
+    assert (fetch.cache_folder() / "svhn/test_32x32.mat").read_bytes() == content
 
 
 def test_bad_arguments(tmp_path):

@@ -84,7 +84,7 @@ def test_cross_fitting_follows_the_guarantees_closely(rng):
 
 def test_p_value_is_the_rank_among_the_held_out_scores(clf, rng):
     X = np.vstack([draw(rng, 50)[0], FAR])
-    held = clf.evidence_.calibration_
+    held = clf.evidence_.held_out_
     p = clf.p_value(X)
     np.testing.assert_array_equal(p, conformal_p_values(clf.score_samples(X), held.scores))
     assert p[-1] == 1 / 401
@@ -123,7 +123,7 @@ def test_held_out_dirichlets_are_the_model_s_own_of_those_rows(rng):
 
 def test_sets_are_those_of_the_posterior_mean(clf, rng):
     X = draw(rng, 30)[0]
-    held = clf.evidence_.calibration_
+    held = clf.evidence_.held_out_
     expected = prediction_sets(
         clf.predict_proba(X), clf.held_out_dirichlet().mean, held.labels, coverage=0.8, method="aps"
     )
@@ -138,7 +138,7 @@ def test_far_from_all_data_aps_holds_every_class(clf):
 
 
 def test_without_evidence_the_classifier_breaks_the_tie(clf):
-    label = clf.classes_[clf.bare_proba(FAR).argmax(axis=1)]
+    label = clf.classes_[clf.classifier_proba(FAR).argmax(axis=1)]
     assert label != clf.classes_[0]
     assert clf.predict_with_reject(FAR, coverage=0.9).labels == label
 

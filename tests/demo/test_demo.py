@@ -12,19 +12,18 @@ from dipedl.demo import models as demo_models
 from dipedl.demo import summary
 from dipedl.demo.rows import BARE, DIP, ID, NO_MODEL
 from dipedl.maths.scores import entropy, max_prob
-from small_demo import small_demo
 
 SETS = ["kmnist", "omniglot", "omniglot_inverted"]
 
 
 @pytest.fixture(scope="module")
-def seen():
-    return small_demo()[1]
+def seen(demo_run):
+    return demo_run[1]
 
 
 @pytest.fixture(scope="module")
-def result():
-    return small_demo()[0]
+def result(demo_run):
+    return demo_run[0]
 
 
 def rows_of(result, name):
@@ -175,6 +174,7 @@ def test_json_has_no_nan_or_infinity(result):
     assert broken.to_json()["rows"][0]["nll"] == "inf"
 
 
+@pytest.mark.slow
 def test_same_seed_same_numbers(result):
     again = demo.run(("linear",), n_train=400, n_resamples=40, grid=15)
     assert again.rows[:3] == result.rows[:3]
@@ -189,6 +189,7 @@ def test_moons_are_unsure_far_away(result):
     assert maps["entropy"][0, 0] < 0.1
 
 
+@pytest.mark.slow
 def test_cnn_is_held_out_from_part_of_its_data():
     pytest.importorskip("torch")
     data = load_mini_mnist()

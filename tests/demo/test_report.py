@@ -9,18 +9,20 @@ import pytest
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
+from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from dipedl.demo import report
+from dipedl.demo.report import figures, gallery
 from dipedl.demo.report.inline import png_uri, svg
 from dipedl.demo.summary import headline
 from headless import Page, chromium
-from small_demo import linear_only, small_demo
+from small_demo import linear_only
 
 
 @pytest.fixture(scope="module")
-def result():
-    return small_demo()[0]
+def result(demo_run):
+    return demo_run[0]
 
 
 @pytest.fixture(scope="module")
@@ -108,16 +110,23 @@ def test_every_finding_and_every_card_is_on_the_page(result, page):
     assert all(str(one.card) in text for one in explained)
 
 
-def test_renders_without_torch(result):
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Figures are drawn once, for `page`; others are empty."""
+    for module in (figures, gallery):
+        monkeypatch.setattr(module, "svg", lambda figure, alt, name: Markup("<svg></svg>"))
+
+
+def test_renders_without_torch(result, undrawn):
     versions = {k: v for k, v in result.receipt.versions.items() if k != "torch"}
     bare = replace(result, receipt=replace(result.receipt, versions=versions))
     text = report.render(bare)
     assert "and torch" not in text and "torch " not in text.split("Computed with")[1][:200]
 
 
-def test_one_classifier_is_enough(tmp_path):
+def test_one_classifier_is_enough(result, undrawn, tmp_path):
     path = tmp_path / "one.html"
-    report.write(linear_only(), path)
+    report.write(linear_only(result), path)
     text = path.read_text(encoding="utf-8")
     assert "One classifier learned 400 digits" in text
     assert text.rstrip().endswith("</html>")

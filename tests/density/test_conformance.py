@@ -7,10 +7,21 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dipedl import density
-from dipedl.density import GaussianDensity, GaussianMixtureDensity, GDADensity, KernelDensity
+from dipedl.density import (
+    DensitySelector,
+    FusedDensity,
+    GaussianDensity,
+    GaussianMixtureDensity,
+    GDADensity,
+    KernelDensity,
+    KNNDensity,
+)
 from dipedl.testing import densities as testing
 
 CHECKS = testing.density_checks()
+# These fit every candidate.
+TWO = {"candidates": [("gaussians", GDADensity()), ("neighbours", KNNDensity())]}
+FEW_CANDIDATES = {"DensitySelector": TWO, "FusedDensity": TWO}
 
 
 def default(name):
@@ -19,7 +30,7 @@ def default(name):
         cls = getattr(density, name)
     except ImportError as error:
         return pytest.param(None, id=name, marks=pytest.mark.skip(reason=str(error)))
-    cheap = cls._test_params() if hasattr(cls, "_test_params") else {}
+    cheap = cls._test_params() if hasattr(cls, "_test_params") else FEW_CANDIDATES.get(name, {})
     return pytest.param(cls(**cheap), id=name)
 
 
@@ -37,16 +48,20 @@ def variants():
     yield GaussianMixtureDensity(2, "tied")
     yield GaussianMixtureDensity(3, "diag", n_init=2)
     yield GaussianMixtureDensity(1, "spherical")
-
-
-def parametrised():
-    yield from map(default, density.__all__)
-    yield from (pytest.param(d, id=str(d).replace("\n", "")) for d in variants())
+    yield DensitySelector()
+    yield FusedDensity()
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda c: c.__name__)
-@pytest.mark.parametrize("estimator", list(parametrised()))
+@pytest.mark.parametrize("estimator", list(map(default, density.__all__)))
 def test_density(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("check", CHECKS, ids=lambda c: c.__name__)
+@pytest.mark.parametrize("estimator", list(variants()), ids=lambda d: str(d).replace("\n", ""))
+def test_variant(estimator, check):
     check(estimator)
 
 
@@ -192,8 +207,15 @@ FLAWED = {
 def test_check_can_fail(check):
     with pytest.raises(AssertionError, match=type(FLAWED[check]).__name__):
         check(FLAWED[check])
-    with pytest.raises(AssertionError):
-        testing.check_density(FLAWED[check])
+
+
+def test_check_density_runs_every_check(monkeypatch):
+    seen = []
+    recorders = [lambda *given, i=i: seen.append((i, *given)) for i in range(3)]
+    monkeypatch.setattr(testing, "DENSITY_CHECKS", recorders)
+    mine = GaussianDensity()
+    testing.check_density(mine, random_state=5)
+    assert seen == [(i, mine, 5) for i in range(3)]
 
 
 def test_a_warning_for_a_huge_query_is_a_failure():

@@ -44,4 +44,4 @@ def test_one_that_was_given_probabilities_is_given_them_again():
 def test_a_frozen_part_is_the_same_in_every_fold(whole, part):
     frozen = FrozenEstimator(GDADensity().fit(X, Y))
     model = whole(**{part: frozen}).fit(X + 1, Y)
-    assert getattr(model.for_folds(), part).estimator is frozen.estimator
+    assert getattr(model.clone_with_selected(), part).estimator is frozen.estimator

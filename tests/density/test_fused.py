@@ -15,12 +15,12 @@ from dipedl.density import DensitySelector, FusedDensity, GaussianDensity, GDADe
 from dipedl.maths.scores import auroc
 
 
-def settled(density, held, departures, blind=(), **more):
+def settled(density, held, pseudo_outliers, blind=(), **more):
     """A bank whose parts are named and never asked."""
-    density.parts_, density.failed_ = dict.fromkeys(n for n in held if n != "classifier"), {}
-    density.seconds_, density.blind_ = dict.fromkeys(density.parts_, 0.0), set(blind)
+    density.estimators_, density.failed_ = dict.fromkeys(n for n in held if n != "classifier"), {}
+    density.seconds_, density.blind_ = dict.fromkeys(density.estimators_, 0.0), set(blind)
     m = len(next(iter(held.values())))
-    return density.settle(held, np.zeros(m, int), departures=departures, **more)
+    return density.fit_combiner(held, np.zeros(m, int), pseudo_outliers=pseudo_outliers, **more)
 
 
 @pytest.fixture
@@ -30,30 +30,30 @@ def components(rng):
         "b": rng.normal(size=4001),
         "classifier": rng.normal(size=4001),
     }
-    departed = {
+    outlying = {
         "kind": {
             "a": rng.normal(-3, 1, 500),
             "b": rng.normal(size=500),
             "classifier": rng.normal(-1, 1, 500),
         }
     }
-    return held, departed
+    return held, outlying
 
 
-@pytest.mark.parametrize("silence", [0.0, 1.0, 2.5])
-def test_the_fusion_is_its_formula(components, silence, rng):
-    held, departed = components
-    density = settled(FusedDensity(silence=silence), held, departed)
+@pytest.mark.parametrize("margin", [0.0, 1.0, 2.5])
+def test_the_fusion_is_its_formula(components, margin, rng):
+    held, outlying = components
+    density = settled(FusedDensity(margin=margin), held, outlying)
     new = {name: rng.normal(-1, 2, 300).clip(-3, 3) for name in held}
     total, mean = 0.0, 0.0
     for name in held:
         area = roc_auc_score(
-            np.r_[np.ones(4001), np.zeros(500)], np.r_[held[name], departed["kind"][name]]
+            np.r_[np.ones(4001), np.zeros(500)], np.r_[held[name], outlying["kind"][name]]
         )
         weight = max(0.0, 2 * area - 1) ** 2
         assert density.weights_[name] == pytest.approx(weight)
         # the scores are standard normal, so that normal scores are the scores themselves
-        shift = 0.0 if name == "classifier" else silence
+        shift = 0.0 if name == "classifier" else margin
         total = total + weight * np.log(stats.norm.cdf(new[name] + shift))
         mean = mean + new[name] / 3
     expected = -np.sqrt(-2 * total) + 1e-3 * mean
@@ -61,9 +61,9 @@ def test_the_fusion_is_its_formula(components, silence, rng):
     assert stats.spearmanr(density.combine(new), expected).statistic > 0.998
 
 
-def test_without_silence_and_with_one_component_it_is_the_p_value(rng):
+def test_without_margin_and_with_one_component_it_is_the_p_value(rng):
     held = {"a": rng.normal(size=2000)}
-    density = settled(FusedDensity(silence=0.0), held, {})
+    density = settled(FusedDensity(margin=0.0), held, {})
     new = rng.normal(size=50)
     p = np.array([(held["a"] <= x).mean() for x in new])
     s = density.combine({"a": new}) - 1e-3 * stats.norm.ppf(p.clip(1e-4, 1 - 1e-4))
@@ -71,8 +71,8 @@ def test_without_silence_and_with_one_component_it_is_the_p_value(rng):
 
 
 def test_one_objection_is_enough_and_praise_counts_for_nothing(components):
-    held, departed = components
-    density = settled(FusedDensity(), held, departed)
+    held, outlying = components
+    density = settled(FusedDensity(), held, outlying)
     typical = {"a": np.zeros(1), "b": np.zeros(1), "classifier": np.full(1, 1.0)}
     objected = typical | {"a": np.full(1, -6.0)}
     praised = objected | {"b": np.full(1, 3.0), "classifier": np.full(1, 3.0)}
@@ -81,27 +81,27 @@ def test_one_objection_is_enough_and_praise_counts_for_nothing(components):
 
 
 def test_a_component_that_tells_nothing_apart_has_no_vote(components):
-    held, departed = components
-    density = settled(FusedDensity(), held, departed)
+    held, outlying = components
+    density = settled(FusedDensity(), held, outlying)
     assert density.weights_["b"] < 0.02 < 0.9 < density.weights_["a"]
 
 
 def test_a_component_without_a_vote_may_be_infinitely_low(components):
-    held, departed = components
-    departed["kind"]["b"] = departed["kind"]["b"] + 3
-    density = settled(FusedDensity(), held, departed)
+    held, outlying = components
+    outlying["kind"]["b"] = outlying["kind"]["b"] + 3
+    density = settled(FusedDensity(), held, outlying)
     low = {"a": np.zeros(3), "b": np.array([0.0, -1e200, -np.inf]), "classifier": np.zeros(3)}
     assert density.weights_["b"] == 0
     assert not np.isnan(density.combine(low)).any()
 
 
-def test_without_departures_all_weigh_the_same(components):
+def test_without_pseudo_outliers_all_weigh_the_same(components):
     assert set(settled(FusedDensity(), components[0], {}).weights_.values()) == {1.0}
 
 
 def test_scores_rise_strictly_in_every_component_far_out(components):
-    held, departed = components
-    density = settled(FusedDensity(), held, departed)
+    held, outlying = components
+    density = settled(FusedDensity(), held, outlying)
     far = -np.geomspace(5, 1e8, 30)
     zero = np.zeros(30)
     s = density.combine({"a": far, "b": zero, "classifier": zero})
@@ -109,18 +109,18 @@ def test_scores_rise_strictly_in_every_component_far_out(components):
 
 
 def test_a_constant_component_is_dropped_with_its_reason(components):
-    held, departed = components
+    held, outlying = components
     held["b"] = np.ones(4001)
-    density = settled(FusedDensity(), held, departed)
+    density = settled(FusedDensity(), held, outlying)
     assert density.component_names_ == ("a", "classifier")
     assert "must vary" in density.failed_["b"]
 
 
-@pytest.mark.parametrize("silence", [-1.0, np.nan, np.inf])
-def test_silence_out_of_range(silence):
+@pytest.mark.parametrize("margin", [-1.0, np.nan, np.inf])
+def test_margin_out_of_range(margin):
     X, y = load_iris(return_X_y=True)
-    with pytest.raises(ValueError, match="silence must be a finite number >= 0"):
-        FusedDensity(silence=silence).fit(X, y)
+    with pytest.raises(ValueError, match="margin must be a finite number >= 0"):
+        FusedDensity(margin=margin).fit(X, y)
 
 
 @pytest.mark.parametrize("names", [["classifier"], ["a", "a"], []])
@@ -150,23 +150,23 @@ def test_auroc_is_that_of_scikit_learn(rng):
     assert np.isnan(auroc(a, b[:0]))
 
 
-def ranked(held, departed, wrong, **parameters):
+def ranked(held, outlying, wrong, **parameters):
     """A selector settled on components, with a classifier that errs on the rows `wrong`."""
     P = np.where(wrong[:, None], [[0.1, 0.9]], [[0.9, 0.1]])
-    return settled(DensitySelector(**parameters), held, departed, proba=P)
+    return settled(DensitySelector(**parameters), held, outlying, proba=P)
 
 
-def test_the_criterion_is_the_mean_of_errors_and_departures(rng):
+def test_the_criterion_is_the_mean_of_errors_and_pseudo_outliers(rng):
     m, wrong = 1000, np.arange(1000) < 100
     a, b = rng.normal(size=m) - 2.0 * wrong, rng.normal(size=m)
-    departed = {"one": {"a": rng.normal(-1, 1, 200), "b": rng.normal(-3, 1, 200)}}
-    selector = ranked({"a": a, "b": b}, departed, wrong, fuse=False)
+    outlying = {"one": {"a": rng.normal(-1, 1, 200), "b": rng.normal(-3, 1, 200)}}
+    selector = ranked({"a": a, "b": b}, outlying, wrong, fuse=False)
     rows = {row["name"]: row for row in selector.ranking_}
     for name, s in {"a": a, "b": b}.items():
         errors = roc_auc_score(~wrong, s)
-        made = roc_auc_score(np.r_[np.ones(m), np.zeros(200)], np.r_[s, departed["one"][name]])
+        made = roc_auc_score(np.r_[np.ones(m), np.zeros(200)], np.r_[s, outlying["one"][name]])
         assert rows[name]["errors"] == pytest.approx(errors)
-        assert rows[name]["departures"] == rows[name]["one"] == pytest.approx(made)
+        assert rows[name]["pseudo_outliers"] == rows[name]["one"] == pytest.approx(made)
         assert rows[name]["score"] == pytest.approx((errors + made) / 2)
     assert (selector.choice_, selector.runner_up_) == ("a", "b")
 
@@ -200,8 +200,8 @@ def test_the_fusion_is_left_only_for_more_than_a_standard_error(rng):
 
 def test_the_best_by_score_ranks_last_if_it_is_blind_to_distance(rng):
     held = {"blind": rng.normal(size=500), "seeing": rng.normal(size=500)}
-    departed = {"one": {"blind": rng.normal(-9, 1, 100), "seeing": rng.normal(-1, 1, 100)}}
-    selector = settled(DensitySelector(fuse=False), held, departed, blind=["blind"])
+    outlying = {"one": {"blind": rng.normal(-9, 1, 100), "seeing": rng.normal(-1, 1, 100)}}
+    selector = settled(DensitySelector(fuse=False), held, outlying, blind=["blind"])
     assert (selector.choice_, selector.runner_up_) == ("seeing", "blind")
     assert selector.ranking_[0]["score"] < selector.ranking_[1]["score"] - 0.1
 
@@ -254,6 +254,6 @@ class Nowhere(GDADensity):
 def test_a_candidate_that_gives_nan_is_dropped_with_its_reason():
     X, y = load_iris(return_X_y=True)
     density = FusedDensity([("nan", Nowhere()), ("own", GDADensity())]).fit(X, y)
-    assert list(density.parts_) == ["own"] and "gave nan" in density.failed_["nan"]
+    assert list(density.estimators_) == ["own"] and "gave nan" in density.failed_["nan"]
     with pytest.raises(ValueError, match=r"every candidate density failed:\n  nan: .*gave nan"):
         FusedDensity([("nan", Nowhere())]).fit(X, y)

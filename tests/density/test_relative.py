@@ -118,11 +118,11 @@ def test_what_a_part_lacks_is_named(rows):
 def test_folds_keep_the_settled_shrinkage(rows):
     X, y = rows
     density = RelativeDensity().fit(X, y)
-    copy = density.for_folds().fit(X[::2], y[::2])
+    copy = density.clone_with_selected().fit(X[::2], y[::2])
     assert copy.density_.shrinkage_[0] == pytest.approx(density.density_.shrinkage_[0])
     assert copy.background_.shrinkage_ == density.background_.shrinkage_
     random = RelativeDensity(GaussianMixtureDensity(2), GaussianMixtureDensity(1)).fit(X)
-    assert random.for_folds().density.n_components == 2
+    assert random.clone_with_selected().density.n_components == 2
 
 
 def test_a_row_too_far_for_either_part_has_no_density(rows):

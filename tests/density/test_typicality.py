@@ -16,7 +16,7 @@ def test_it_is_the_log_density_of_the_held_out_normal_score(rng):
     folds = content_folds(X, np.zeros(60), 4)
     held = []
     for j in range(4):
-        part = GaussianDensity().fit(X).for_folds().fit(X[folds != j])
+        part = GaussianDensity().fit(X).clone_with_selected().fit(X[folds != j])
         held.append(part.score_samples(X[folds == j]))
     r = RankNormal().fit(np.concatenate(held))
     expected = stats.norm.logpdf(r.transform(GaussianDensity().fit(X).score_samples(new)))

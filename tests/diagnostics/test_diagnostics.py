@@ -1,4 +1,4 @@
-"""Each pathology is planted in held-out answers and must be found; healthy ones have none."""
+"""Each pathology is planted in held-out predictions and must be found; healthy ones have none."""
 
 import json
 import re
@@ -16,14 +16,15 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 from dipedl import DIPClassifier
-from dipedl.calibration.held_out import Calibration
+from dipedl.calibration.held_out import HeldOut
 from dipedl.density import GDADensity
 from dipedl.diagnostics import Diagnosis, Finding, diagnose
 from dipedl.diagnostics._classes import _holm
-from dipedl.diagnostics._held_out import HeldOut
 from dipedl.diagnostics._information import _auroc_sd
 from dipedl.diagnostics._probabilities import _before_and_after
+from dipedl.diagnostics._vacuity import half_point, vacuity_at
 from dipedl.evidence import CautionBudget, NatPNBudget
+from dipedl.evidence_model import EvidenceModel
 
 CV = "5-fold cross-fitting of 2000 inputs"
 N, K = 2000.0, 3
@@ -46,23 +47,17 @@ class Model(BaseEstimator):
         return self
 
 
-def model(
-    calibration, normalizer=None, *, prior=None, density=None, estimator=None, calibrator=None
-):
+def model(held_out, normalizer=None, *, prior=None, density=None, estimator=None, calibrator=None):
     clf = Model()
     if normalizer is None:
-        scores = calibration.scores
+        scores = held_out.scores
         normalizer = HalfAt(np.quantile(scores, 0.005), 4 / max(np.std(scores), 1e-9))
-    clf.evidence_ = SimpleNamespace(
-        calibration_=calibration,
-        normalizer_=normalizer,
-        n_=N,
-        density_=density,
-        calibrator_=calibrator,
-    )
+    clf.evidence_ = EvidenceModel(prior=np.ones(K) if prior is None else np.asarray(prior, float))
+    clf.evidence_.held_out_ = held_out
+    clf.evidence_.normalizer_, clf.evidence_.calibrator_ = normalizer, calibrator
+    clf.evidence_.n_, clf.evidence_.density_ = N, density
     clf.classes_ = np.array(["ant", "bee", "cat"])
-    clf.prior_ = np.ones(K) if prior is None else np.asarray(prior, float)
-    clf.gamma, clf.max_evidence, clf.false_alarm_rate = 1.0, None, 0.05
+    clf.false_alarm_rate = 0.05
     clf.estimator = LogisticRegression() if estimator is None else estimator
     return clf
 
@@ -73,7 +68,7 @@ def healthy(seed=0, m=2000):
     P = rng.dirichlet(np.full(K, 0.3), size=m)
     labels = (P.cumsum(axis=1) > rng.random((m, 1))).argmax(axis=1)
     scores = -stats.chi2(8).rvs(m, random_state=rng) / 2 - 1.0 * (P.argmax(axis=1) != labels)
-    return Calibration(scores, CV, proba=P, labels=labels).sorted()
+    return HeldOut(scores, CV, proba=P, labels=labels).sorted()
 
 
 def found(clf):
@@ -115,7 +110,7 @@ def _first(m):
     def few(c):
         rng = np.random.default_rng(1)
         rows = np.sort(rng.permutation(len(c))[:m])
-        part = Calibration(c.scores[rows], CV, proba=c.proba[rows], labels=c.labels[rows])
+        part = HeldOut(c.scores[rows], CV, proba=c.proba[rows], labels=c.labels[rows])
         return model(part, HalfAt(-20.0))
 
     return few
@@ -207,7 +202,7 @@ def _bee_often_missed(c):
 def _hardly_any_bee(c):
     kept = (c.labels != 1) | (np.cumsum(c.labels == 1) <= 3)
     return model(
-        Calibration(c.scores[kept], CV, proba=c.proba[kept], labels=c.labels[kept]),
+        HeldOut(c.scores[kept], CV, proba=c.proba[kept], labels=c.labels[kept]),
         HalfAt(np.quantile(c.scores, 0.005)),
     )
 
@@ -226,8 +221,8 @@ def _one_part(c):
 
 def _with_failures(c):
     ranking = [
-        {"name": "gda", "errors": float("nan"), "departures": 0.97},
-        {"name": "knn", "errors": 0.7, "departures": 0.96, "failed": None},
+        {"name": "gda", "errors": float("nan"), "pseudo_outliers": 0.97},
+        {"name": "knn", "errors": 0.7, "pseudo_outliers": 0.96, "failed": None},
         {"name": "kde", "failed": "features [3] are constant"},
     ]
     return model(c, density=SimpleNamespace(ranking_=ranking))
@@ -298,7 +293,10 @@ def test_a_part_that_was_scored_but_not_used_drives_nothing():
         (_hardly_any_bee, "'bee'"),
         (_one_part, "'gauss'"),
         (_with_failures, "features [3] are constant"),
-        (_with_failures, "runner-up is 'knn' (AUROC: errors of the classifier 0.700, synthetic"),
+        (
+            _with_failures,
+            "runner-up is 'knn' (AUROC: errors of the classifier 0.700, pseudo-outliers",
+        ),
     ],
 )
 def test_the_culprit_is_named(plant, said):
@@ -311,10 +309,10 @@ def test_a_calibration_by_rows_nobody_has_seen_is_no_cause_for_concern():
 
 
 def test_half_point_and_vacuity_are_where_the_normaliser_puts_them():
-    held = HeldOut.of(model(healthy(), HalfAt(-17.25, 2.0)))
-    assert held.half_point() == pytest.approx(-17.25, abs=1e-9)
+    evidence = model(healthy(), HalfAt(-17.25, 2.0)).evidence_
+    assert half_point(evidence) == pytest.approx(-17.25, abs=1e-9)
     at = np.array([-17.25, -17.25 + np.log(3) / 2])
-    np.testing.assert_allclose(held.vacuity_at(at), [0.5, 0.25])
+    np.testing.assert_allclose(vacuity_at(evidence, at), [0.5, 0.25])
 
 
 @pytest.mark.filterwarnings("error")
@@ -336,7 +334,7 @@ def test_rarity_of_an_exponential_tail():
     """Scores that are minus an exponential: P(score < -t) = exp(-t)."""
     rng = np.random.default_rng(0)
     scores = np.sort(-rng.exponential(size=20_000))
-    clf = model(Calibration(scores, CV), HalfAt(-20.0))
+    clf = model(HeldOut(scores, CV), HalfAt(-20.0))
     rarity = found(clf)["evidence_never_moves"].numbers["log10_rarity"]
     assert rarity == pytest.approx(-20 / np.log(10), rel=0.1)
 
@@ -386,7 +384,7 @@ def test_a_classifier_that_hardly_errs_may_spend_what_a_row_costs():
 def test_rows_that_weigh_two_are_two_rows():
     c = healthy()
     w = np.random.default_rng(0).integers(1, 3, len(c))
-    repeated = Calibration(
+    repeated = HeldOut(
         np.repeat(c.scores, w), CV, proba=np.repeat(c.proba, w, 0), labels=np.repeat(c.labels, w)
     )
     clf = model(replace(c, weights=w.astype(float)), HalfAt(-12.0))
@@ -423,8 +421,7 @@ def test_probabilities_before_the_temperature_are_recovered(temperature):
     P /= P.sum(axis=1, keepdims=True)
     cooled = P ** (1 / temperature)
     cooled /= cooled.sum(axis=1, keepdims=True)
-    held = HeldOut.of(model(replace(c, proba=cooled)))
-    numbers = _before_and_after(held, temperature)
+    numbers = _before_and_after(replace(c, proba=cooled), temperature)
     own = P[np.arange(len(P)), c.labels]
     assert numbers["nll_before"] == pytest.approx(-np.log(own).mean(), rel=1e-6)
 

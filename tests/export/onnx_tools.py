@@ -4,7 +4,7 @@ import numpy as np
 import onnxruntime
 from hypothesis import strategies as st
 
-from dipedl.export._graphs.builder import Graph
+from dipedl.export._nodes.builder import Graph
 
 #: Largest difference, relative where an answer is above one.
 TOLERANCE = 1e-5

@@ -33,8 +33,8 @@ from sklearn.preprocessing import MinMaxScaler, Normalizer, StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
-from dipedl.export._classifiers.sklearn_models import probabilities
-from dipedl.export._graphs.transformers import Data, transformed
+from dipedl.export._estimators.sklearn_models import probabilities
+from dipedl.export._estimators.transformers import Data, transformed
 from dipedl.preprocessing import SignedPower
 
 THREE = load_iris(return_X_y=True)
@@ -166,7 +166,7 @@ def test_categories_of_histogram_boosting_are_refused(rng):
 
 def test_a_converter_that_disagrees_is_refused():
     X, y = THREE
-    with pytest.raises(TypeError, match=r"KNeighborsClassifier cannot.*\n.*answers differ by"):
+    with pytest.raises(TypeError, match=r"KNeighborsClassifier cannot.*\n.*output differs by"):
         graph_of(KNeighborsClassifier().fit(X, y), X)
 
 

@@ -25,8 +25,8 @@ from dipedl.density import (
     RelativeDensity,
     TypicalityDensity,
 )
+from dipedl.export._estimators.transformers import Data
 from dipedl.export._graphs.densities import _CONVERTERS, Seen, confidence, log_density
-from dipedl.export._graphs.transformers import Data
 from dipedl.maths.scores import confidence as confidence_of
 from dipedl.preprocessing import LogitPixels, SignedPower
 

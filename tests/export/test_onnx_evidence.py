@@ -18,8 +18,8 @@ from dipedl.evidence import (
     RobustZScore,
     ZScore,
 )
-from dipedl.export._graphs import ops
 from dipedl.export._graphs.evidence import calibrated, dirichlet, log_evidence, normalised
+from dipedl.export._nodes import ops
 
 RNG = np.random.default_rng(0)
 SCORES = np.concatenate([RNG.normal(-5, 2, size=300), [-40.0, -5.0, -5.0]])

@@ -359,7 +359,7 @@ def test_the_file_has_the_permissions_of_any_other(fitted, tmp_path):
 
 
 def test_a_model_beyond_one_file_is_refused_before_it_is_made(fitted, tmp_path, monkeypatch):
-    from dipedl.export._graphs import builder
+    from dipedl.export._nodes import builder
 
     monkeypatch.setattr(builder, "_LARGEST_FILE", 100)
     with pytest.raises(ValueError, match=r"does not fit one ONNX file of 2 GiB.*'tied'"):

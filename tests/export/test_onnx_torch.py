@@ -366,8 +366,8 @@ def test_a_row_does_not_know_the_others(images_graph, rng):
 
 FORMS = [
     ("full", torch.float64, torch.float64),
-    ("tied", torch.float32, torch.float32),
-    ("diagonal", torch.float32, torch.float32),
+    pytest.param(("tied", torch.float32, torch.float32), marks=pytest.mark.slow),
+    pytest.param(("diagonal", torch.float32, torch.float32), marks=pytest.mark.slow),
     # in float32 a difference of squares leaves it five digits
     ("low-rank", torch.float32, torch.float64),
 ]
@@ -413,12 +413,14 @@ def words(n, seed):
     return {"tokens": tokens, "mask": torch.arange(6) < lengths}
 
 
+@pytest.mark.slow
 @given(st.integers(1, 7), st.integers(0, 1000))
 def test_attention_over_a_dict_of_inputs(words_graph, n, seed):
     module, session = words_graph
     assert_same(module, session, words(n, seed))
 
 
+@pytest.mark.slow
 def test_names_and_types_of_a_dict_are_kept(words_graph):
     assert [(i.name, i.shape, i.type) for i in words_graph[1].get_inputs()] == [
         ("tokens", ["batch", 6], "tensor(int64)"),
@@ -457,7 +459,7 @@ def test_a_function_of_torch_operations_is_exported():
     assert_same(module, session, {"x": X[:7]})
 
 
-@pytest.mark.parametrize("wrong", ["double", "bfloat16"])
+@pytest.mark.parametrize("wrong", [pytest.param("double", marks=pytest.mark.slow), "bfloat16"])
 def test_what_onnxruntime_cannot_run_is_refused(wrong):
     network = images_network()
     module = fitted(network, torch.randn(300, 1, 7, 7))

@@ -1,7 +1,7 @@
 """Mergeable moments against naive loops, exact fractions, and themselves in other chunks."""
 
 from fractions import Fraction
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 
 import numpy as np
@@ -11,8 +11,15 @@ from hypothesis import strategies as st
 
 from dipedl.gaussians import moments
 from dipedl.gaussians.moments import Moments
+from dipedl.gaussians.shrinkage import shrinkage_intensity
+
+of = partial(Moments.of, higher=True)
 
 FIELDS = ("mean", "scatter", "cubic", "quartic")
+
+
+def field(m, name):
+    return getattr(m.higher if name in ("cubic", "quartic") else m, name)
 
 
 def naive(X, weights, diagonal):
@@ -30,7 +37,7 @@ def naive(X, weights, diagonal):
             quartic[j] += w * (d[j] ** 4 if diagonal else norm**2 / p)
     if diagonal:
         return np.array(mean), np.diag(scatter), cubic, quartic
-    return np.array(mean), scatter, cubic, np.array(quartic.sum())
+    return np.array(mean), scatter, cubic, quartic.sum(keepdims=True)
 
 
 def assert_same(a, b, scale, tolerance=1e-10):
@@ -39,9 +46,7 @@ def assert_same(a, b, scale, tolerance=1e-10):
     np.testing.assert_allclose(a.mean, b.mean, rtol=1e-15, atol=tolerance * scale)
     for power, name in enumerate(FIELDS[1:], start=2):
         unit = a.weight * scale**power
-        np.testing.assert_allclose(
-            getattr(a, name), getattr(b, name), rtol=0, atol=tolerance * unit
-        )
+        np.testing.assert_allclose(field(a, name), field(b, name), rtol=0, atol=tolerance * unit)
 
 
 @pytest.mark.parametrize("diagonal", [False, True])
@@ -49,11 +54,11 @@ def assert_same(a, b, scale, tolerance=1e-10):
 def test_against_naive_loops(rng, diagonal, weighted):
     X = rng.exponential(size=(17, 3)) * [1, 10, 0.1]
     w = rng.exponential(size=17) if weighted else np.ones(17)
-    m = Moments.of(X, w if weighted else None, diagonal=diagonal)
+    m = of(X, w if weighted else None, diagonal=diagonal)
     expected = naive(X, w, diagonal)
     for name, value in zip(FIELDS, expected, strict=True):
-        assert getattr(m, name).shape == value.shape, name
-        np.testing.assert_allclose(getattr(m, name), value, rtol=1e-12, atol=1e-12, err_msg=name)
+        assert field(m, name).shape == value.shape, name
+        np.testing.assert_allclose(field(m, name), value, rtol=1e-12, atol=1e-12, err_msg=name)
     assert m.weight == pytest.approx(w.sum())
     np.testing.assert_allclose(m.covariance, expected[1] / w.sum(), rtol=1e-12, atol=1e-14)
     trace = expected[1].sum() if diagonal else expected[1].trace()
@@ -71,8 +76,8 @@ def test_covariance_against_exact_fractions(rng, offset):
         [float(sum((x[i] - mean[i]) * (x[j] - mean[j]) for x in rows) / 40) for j in range(2)]
         for i in range(2)
     ]
-    parts = [Moments.of(part) for part in np.array_split(X, 7)]
-    for m in (Moments.of(X), reduce(add, parts)):
+    parts = [of(part) for part in np.array_split(X, 7)]
+    for m in (of(X), reduce(add, parts)):
         np.testing.assert_allclose(m.covariance, exact, rtol=1e-13, atol=1e-14)
         np.testing.assert_allclose(m.mean, [float(v) for v in mean], rtol=4e-16, atol=1e-15)
 
@@ -91,10 +96,10 @@ def test_any_chunking_in_any_order(seed, n, p, cuts, offset, scale, weighted, di
     rng = np.random.default_rng(seed)
     X = (rng.standard_t(4, size=(n, p)) + offset) * scale
     w = rng.integers(0, 3, n) + rng.random(n) if weighted else None
-    whole = Moments.of(X, w, diagonal=diagonal)
+    whole = of(X, w, diagonal=diagonal)
     order = rng.permutation(n)
     pieces = [
-        Moments.of(X[i], None if w is None else w[i], diagonal=diagonal)
+        of(X[i], None if w is None else w[i], diagonal=diagonal)
         for i in np.split(order, sorted(c for c in set(cuts) if c < n))
     ]
     spread = scale * (1 + np.abs(X / scale - offset).max())
@@ -109,24 +114,24 @@ def test_any_chunking_in_any_order(seed, n, p, cuts, offset, scale, weighted, di
 @pytest.mark.parametrize("diagonal", [False, True])
 def test_weights_are_repetition(rng, diagonal):
     X, times = rng.normal(size=(30, 3)), rng.integers(0, 4, 30)
-    weighted = Moments.of(X, times.astype(float), diagonal=diagonal)
-    assert_same(weighted, Moments.of(X.repeat(times, axis=0), diagonal=diagonal), 4.0, 1e-14)
+    weighted = of(X, times.astype(float), diagonal=diagonal)
+    assert_same(weighted, of(X.repeat(times, axis=0), diagonal=diagonal), 4.0, 1e-14)
 
 
 @pytest.mark.parametrize("far", [1e15, 1e300])
 def test_row_of_weight_zero_is_absent(rng, far):
     """Its size must cost the others nothing, wherever it stands."""
     X = rng.normal(size=(10, 2))
-    expected = Moments.of(X)
+    expected = of(X)
     for place in (0, 5, 10):
         rows = np.insert(X, place, far, axis=0)
         w = np.insert(np.ones(10), place, 0.0)
-        assert_same(Moments.of(rows, w), expected, 1.0, 1e-14)
+        assert_same(of(rows, w), expected, 1.0, 1e-14)
 
 
 def test_nothing_is_neutral(rng):
     X = rng.normal(size=(10, 2))
-    nothing, something = Moments.of(X + 5, np.zeros(10)), Moments.of(X)
+    nothing, something = of(X + 5, np.zeros(10)), of(X)
     assert nothing.weight == 0
     assert np.isfinite(nothing.scatter).all()
     assert nothing + something is something
@@ -136,23 +141,37 @@ def test_nothing_is_neutral(rng):
 
 def test_long_input_goes_through_in_chunks(rng, monkeypatch):
     X, w = rng.normal(size=(50, 3)), rng.random(50)
-    whole = [Moments.of(X, w, diagonal=d) for d in (False, True)]
+    whole = [of(X, w, diagonal=d) for d in (False, True)]
     monkeypatch.setattr(moments, "_CHUNK_BYTES", 8 * 3 * 7)
     for expected in whole:
-        chunked = Moments.of(X, w, diagonal=expected.diagonal)
+        chunked = of(X, w, diagonal=expected.diagonal)
         assert_same(chunked, expected, 4.0, 1e-14)
-        assert not np.array_equal(chunked.quartic, expected.quartic)  # another path was taken
+        assert not np.array_equal(
+            chunked.higher.quartic, expected.higher.quartic
+        )  # another path was taken
+
+
+@pytest.mark.parametrize("diagonal", [False, True])
+def test_higher_moments_are_held_only_if_asked_for(rng, diagonal):
+    X = rng.normal(size=(10, 2))
+    plain = Moments.of(X[:4], diagonal=diagonal) + Moments.of(X[4:], diagonal=diagonal)
+    with_powers = of(X[:4], diagonal=diagonal) + of(X[4:], diagonal=diagonal)
+    assert plain.higher is None
+    assert np.array_equal(plain.scatter, with_powers.scatter)
+    assert (plain + with_powers).higher is None
+    with pytest.raises(ValueError, match=r"made without them; .* higher=True"):
+        shrinkage_intensity(plain, "ledoit-wolf")
 
 
 def test_float32_accumulates_in_float64(rng):
     X = (rng.normal(size=(2000, 2)) + 1e4).astype(np.float32)
-    assert_same(Moments.of(X), Moments.of(X.astype(np.float64)), 1.0, 1e-13)
+    assert_same(of(X), of(X.astype(np.float64)), 1.0, 1e-13)
 
 
 def test_operands_are_left_alone(rng):
     X = rng.normal(size=(10, 2))
     given_X, given_w = X.copy(), np.ones(10)
-    a, b = Moments.of(given_X, given_w), Moments.of(X + 3)
+    a, b = of(given_X, given_w), of(X + 3)
     before = a.scatter.copy(), a.offset.copy()
     assert (a + b).weight == 20
     assert np.array_equal(given_X, X) and np.array_equal(given_w, np.ones(10))
@@ -163,16 +182,16 @@ def test_operands_are_left_alone(rng):
 
 def test_overflow_shows_and_does_not_warn():
     with np.errstate(all="raise"):
-        a = Moments.of(np.array([[0.0], [1e300]]))
+        a = of(np.array([[0.0], [1e300]]))
         assert np.isinf(a.scatter).all()
-        assert not np.isfinite((a + Moments.of(np.array([[-1e300]]))).quartic)
+        assert not np.isfinite((a + of(np.array([[-1e300]]))).higher.quartic)
 
 
 @pytest.mark.parametrize("other", [np.ones((3, 3)), np.ones((3, 1))])
 def test_other_features_are_refused(other):
     with pytest.raises(ValueError, match=r"cannot merge moments of scatter shape \(2, 2\)"):
-        Moments.of(np.ones((3, 2))) + Moments.of(other)
+        of(np.ones((3, 2))) + of(other)
     with pytest.raises(ValueError, match=r"same features and covariance_type"):
-        Moments.of(np.ones((3, 1))) + Moments.of(np.ones((3, 1)), diagonal=True)
+        of(np.ones((3, 1))) + of(np.ones((3, 1)), diagonal=True)
     with pytest.raises(TypeError):
-        Moments.of(np.ones((3, 2))) + 1
+        of(np.ones((3, 2))) + 1

@@ -137,6 +137,7 @@ def quick_compiler(monkeypatch):
     torch._dynamo.reset()
 
 
+@pytest.mark.slow
 def test_compiled_training_is_that_of_the_plain_module(tmp_path, quick_compiler):
     """With a power iteration that assigns buffers in the forward pass: they must be carried out."""
 

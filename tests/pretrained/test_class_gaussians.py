@@ -178,6 +178,7 @@ def test_a_copy_streams_on_by_itself(rng, covariance):
 
 
 @all_forms
+@pytest.mark.slow
 def test_compiles_and_exports_whole(rng, covariance):
     X, y = problem(rng)
     density = fitted(ClassGaussians(covariance), X, y)

@@ -289,6 +289,7 @@ def test_gradients_reach_the_inputs(fitted):
 
 
 @pytest.mark.parametrize("features", ["penultimate", ["1", "3"]])
+@pytest.mark.slow
 def test_compiled_as_one_graph(features):
     held = blobs(200, 1, torch.float32)
     module = DIPModule(mlp(torch.float32), features=features)

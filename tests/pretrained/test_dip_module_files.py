@@ -87,12 +87,12 @@ def test_what_a_file_says_without_building_anything(path):
     module = DIPModule(mlp(), classes=["ant", "bee", "cat"]).fit_density([(X, Y)])
     module.save(path)
     found = dipedl.persistence.model_file.describe(path)
-    assert found["type"] == "dipedl.pretrained:DIPModule" and found["n"] == module.n_
+    assert found["type"] == "DIPModule" and found["n"] == module.n_
     assert found["classes"] == ["ant", "bee", "cat"]
     assert found["versions"]["torch"] == torch.__version__
     assert "the input of '3'" in found["features"]
     with safe_open(path, "numpy") as file:
-        assert json.loads(file.metadata()["dipedl"])["format_version"] == 1
+        assert json.loads(file.metadata()["dipedl"])["format_version"] == 2
 
 
 def fitted(**settings):

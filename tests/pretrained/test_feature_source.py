@@ -41,7 +41,7 @@ def images():
     return torch.randn(10, 3, 8, 8, generator=torch.Generator().manual_seed(1))
 
 
-def heard(network, x, features="penultimate", pool=None):
+def captured(network, x, features="penultimate", pool=None):
     source = FeatureSource(network, features, pool)
     source.look((x,), {})
     return source, *source(x)
@@ -50,7 +50,7 @@ def heard(network, x, features="penultimate", pool=None):
 def test_penultimate_is_the_input_of_the_last_linear_that_runs(network, images):
     inputs = []
     network.fc.register_forward_pre_hook(lambda module, args: inputs.append(args[0].clone()))
-    source, features, logits = heard(network, images)
+    source, features, logits = captured(network, images)
     assert torch.equal(features, inputs[-1])
     assert torch.equal(logits, network(images))
     assert "'fc' (Linear(in_features=8, out_features=4" in source.layers
@@ -66,20 +66,20 @@ def test_penultimate_of_a_head_called_by_keyword():
             return self.head(input=self.body(x))
 
     network, x = Net(), torch.randn(4, 3)
-    assert torch.equal(heard(network, x)[1], network.body(x))
+    assert torch.equal(captured(network, x)[1], network.body(x))
 
 
 def test_an_output_survives_what_works_in_place_after_it(network, images):
     pooled = network.stem(images).mean((2, 3))
     expected = network.norm(pooled * network.gate(pooled).sigmoid())
     assert bool((expected < 0).any())
-    assert torch.equal(heard(network, images, "norm")[1], expected)
+    assert torch.equal(captured(network, images, "norm")[1], expected)
 
 
 @pytest.mark.parametrize(("pool", "reduce"), [("average", torch.mean), ("max", torch.amax)])
 def test_maps_and_sequences_are_pooled(network, images, pool, reduce):
     maps = network.stem(images)
-    torch.testing.assert_close(heard(network, images, "stem", pool)[1], reduce(maps, dim=(2, 3)))
+    torch.testing.assert_close(captured(network, images, "stem", pool)[1], reduce(maps, dim=(2, 3)))
     tokens = nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 2))
 
     class First(nn.Module):
@@ -92,11 +92,11 @@ def test_maps_and_sequences_are_pooled(network, images, pool, reduce):
 
     x = torch.randn(6, 7, 3)
     expected = reduce(tokens[:2](x), dim=1)
-    torch.testing.assert_close(heard(First(), x, pool=pool)[1], expected)
+    torch.testing.assert_close(captured(First(), x, pool=pool)[1], expected)
 
 
 def test_several_layers_stand_side_by_side(network, images):
-    features = heard(network, images, ["stem", "norm"])[1]
+    features = captured(network, images, ["stem", "norm"])[1]
     assert features.shape == (10, 16)
     torch.testing.assert_close(features[:, :8], network.stem(images).mean((2, 3)))
 
@@ -106,7 +106,7 @@ def test_a_function_runs_the_network_itself(network, images):
         maps = net.stem(x)
         return maps, net(x)
 
-    _, features, logits = heard(network, images, both, "average")
+    _, features, logits = captured(network, images, both, "average")
     torch.testing.assert_close(features, network.stem(images).mean((2, 3)))
     assert torch.equal(logits, network(images))
 
@@ -148,21 +148,21 @@ def test_what_holds_no_logits(output, error, message):
 
 def test_maps_without_a_rule_are_refused(network, images):
     with pytest.raises(ValueError, match=r"'stem'.*got \(10, 8, 6, 6\).*pool='average'"):
-        heard(network, images, "stem")
+        captured(network, images, "stem")
 
 
 def test_no_linear_layer_lists_what_there_is(images):
     network = nn.Sequential(nn.Conv2d(3, 4, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten())
     with pytest.raises(ValueError, match=r"none ran.*0 4x8x8, 1 4x1x1, 2 4"):
-        heard(network, images)
-    assert heard(network, images, "0", "average")[1].shape == (10, 4)
+        captured(network, images)
+    assert captured(network, images, "0", "average")[1].shape == (10, 4)
 
 
 def test_a_linear_layer_that_is_no_head_is_refused():
     network = nn.Sequential(nn.Linear(3, 5), nn.Unflatten(1, (5, 1)), nn.Conv1d(5, 4, 1))
     network.append(nn.Flatten())
     with pytest.raises(ValueError, match=r"'0'.*gives 5 columns and there are 4 logits"):
-        heard(network, torch.randn(2, 3))
+        captured(network, torch.randn(2, 3))
 
 
 def test_names_are_checked(network, images):
@@ -171,14 +171,14 @@ def test_names_are_checked(network, images):
     with pytest.raises(ValueError, match=r"it has .*'stem\.0'"):
         DIPModule(network, features=[])
     with pytest.raises(ValueError, match=r"\['unused'\], which gave no tensor"):
-        heard(network, images, ["unused", "fc"])
+        captured(network, images, ["unused", "fc"])
 
 
 def test_a_function_that_gives_something_else(network, images):
     with pytest.raises(TypeError, match=r"\(features, logits\).*got Tensor"):
-        heard(network, images, lambda net, x: net(x))
+        captured(network, images, lambda net, x: net(x))
     with pytest.raises(ValueError, match=r"the function.*\(10, 8, 6, 6\)"):
-        heard(network, images, lambda net, x: (net.stem(x), net(x)))
+        captured(network, images, lambda net, x: (net.stem(x), net(x)))
 
 
 def test_a_layer_that_does_not_run_every_time():
@@ -190,7 +190,7 @@ def test_a_layer_that_does_not_run_every_time():
         def forward(self, x):
             return self.a(x) if len(x) > 2 else self.b(x)
 
-    source, *_ = heard(Fickle(), torch.randn(4, 3))
+    source, *_ = captured(Fickle(), torch.randn(4, 3))
     with pytest.raises(ValueError, match="'a' did not run in this pass"):
         source(torch.randn(2, 3))
 
@@ -218,25 +218,25 @@ def test_padded_rows_in_a_nested_tensor():
         Text().eval().requires_grad_(False),
         torch.tensor([[1, 2, 3, 4], [5, 6, 0, 0], [7, 8, 1, 0]]),
     )
-    source, features, logits = heard(network, tokens)
+    source, features, logits = captured(network, tokens)
     torch.testing.assert_close(logits, network(tokens))
     torch.testing.assert_close(network.head(features), logits)
     assert source.shapes["encoder"] == (4, 8) and "encoder.layers.0" not in source.shapes
     with pytest.raises(ValueError, match=r"encoder\.layers\.0.*enable_nested_tensor=False"):
-        heard(network, tokens, "encoder.layers.0", "average")
+        captured(network, tokens, "encoder.layers.0", "average")
     # Known from rows without padding; padding comes later.
-    source, *_ = heard(network, tokens[:1], "encoder.layers.0", "average")
+    source, *_ = captured(network, tokens[:1], "encoder.layers.0", "average")
     with pytest.raises(ValueError, match=r"encoder\.layers\.0.*enable_nested_tensor=False"):
         source(tokens)
 
 
 def test_nothing_is_kept_outside_a_pass(network, images):
-    source, *_ = heard(network, images)
+    source, *_ = captured(network, images)
     network(images)
-    assert source._ear.heard.tensors is None
+    assert source._capture.captured.tensors is None
     with pytest.raises(RuntimeError):
         source(images[:, :2])
-    assert source._ear.heard.tensors is None
+    assert source._capture.captured.tensors is None
 
 
 def test_describe_says_how_to_correct_a_wrong_guess(network):
@@ -267,13 +267,13 @@ def test_a_layer_that_gives_several_tensors_is_heard_by_its_first():
 
     x = torch.randn(4, 3)
     for network in (Net(True), Net(False)):
-        assert torch.equal(heard(network, x, "body")[1], network.body.inner(x))
+        assert torch.equal(captured(network, x, "body")[1], network.body.inner(x))
 
 
-def test_state_of_another_layer_moves_the_ear(network, images):
-    source, *_ = heard(network, images)
+def test_state_of_another_layer_moves_the_hook(network, images):
+    source, *_ = captured(network, images)
     other = FeatureSource(network, "penultimate", None)
-    other._hear_head("gate")
+    other._capture_head("gate")
     other.load_state_dict(source.state_dict())
     assert torch.equal(other(images)[0], source(images)[0])
     assert not network.gate._forward_pre_hooks

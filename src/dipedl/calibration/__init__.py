@@ -1,16 +1,16 @@
 """What is learned on held-out rows: temperature, cross-fitting, pseudo-outliers."""
 
 from .crossfit import content_folds, fold_pairs, row_hash, splits
-from .held_out import Calibration
-from .pseudo_outliers import synthetic_departures
+from .held_out import HeldOut
+from .pseudo_outliers import make_pseudo_outliers
 from .temperature import Temperature
 
 __all__ = [
-    "Calibration",
+    "HeldOut",
     "Temperature",
     "content_folds",
     "fold_pairs",
+    "make_pseudo_outliers",
     "row_hash",
     "splits",
-    "synthetic_departures",
 ]

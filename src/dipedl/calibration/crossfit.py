@@ -13,6 +13,8 @@ __all__ = ["content_folds", "fold_pairs", "row_hash", "splits"]
 
 IN_SAMPLE = "in-sample"
 AUTO = "auto"
+#: Held-out rows that suffice for cv="auto"; more folds than they need are not fitted.
+ENOUGH = 5000
 _FOLDS = 5
 _SMALLEST = 3
 
@@ -99,6 +101,17 @@ def splits(
     if kept is not None and not hasattr(cv, "split"):
         pairs = [tuple(_positions(part, kept) for part in pair) for pair in pairs]
     return pairs, f"held-out parts of {type(splitter).__name__}"
+
+
+def enough(pairs: Iterable[tuple[np.ndarray, np.ndarray]]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The first folds, as many as hold out `ENOUGH` rows."""
+    taken, rows = [], 0
+    for train, held in pairs:
+        taken.append((train, held))
+        rows += len(held)
+        if rows >= ENOUGH:
+            break
+    return taken
 
 
 def _positions(rows: Any, kept: np.ndarray) -> np.ndarray:

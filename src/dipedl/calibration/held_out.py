@@ -1,26 +1,28 @@
-"""Held-out answers on in-distribution data: what every statistic and threshold comes from."""
+"""Predictions on held-out in-distribution rows: what every statistic and threshold comes from."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-__all__ = ["Calibration"]
+__all__ = ["HeldOut"]
 
 
 @dataclass(frozen=True, eq=False)
-class Calibration:
-    """Answers on ID inputs that the model was not fitted on, in the order of their scores.
+class HeldOut:
+    """Predictions on ID rows that neither the density nor the classifier was fitted on.
 
     Attributes
     ----------
     scores : ndarray, shape (m,)
-        Log-density in nats, or the score of a density that fuses several; ascending.
+        Log-density in nats, or the score of a density that fuses several; -inf where the density
+        is zero. Ascending once `sorted`.
     source : str
         Where the rows came from.
     weights : ndarray, shape (m,), or None
-        How many inputs each stands for.
+        How many inputs each row stands for.
     proba : ndarray, shape (m, k), or None
         Probabilities of the classifier, after its calibrator.
     labels : ndarray, shape (m,), or None
@@ -34,8 +36,8 @@ class Calibration:
     scores: np.ndarray
     source: str
     weights: np.ndarray | None = None
-    proba: np.ndarray | None = None
-    labels: np.ndarray | None = None
+    proba: Any = None
+    labels: Any = None
     components: np.ndarray | None = None
     component_names: tuple[str, ...] = ()
 
@@ -47,12 +49,36 @@ class Calibration:
         """Sum of the weights; the number of rows without weights."""
         return float(len(self.scores) if self.weights is None else self.weights.sum())
 
-    def sorted(self) -> Calibration:
+    @property
+    def counts(self) -> np.ndarray:
+        """The weights, shape (m,); ones without weights."""
+        return np.ones(len(self.scores)) if self.weights is None else self.weights
+
+    @property
+    def finite(self) -> np.ndarray:
+        """Where the score is finite, shape (m,)."""
+        return np.asarray(np.isfinite(self.scores))
+
+    @property
+    def labelled(self) -> bool:
+        """Whether the classifier's probabilities and the true classes are known."""
+        return self.proba is not None and self.labels is not None
+
+    @property
+    def wrong(self) -> np.ndarray:
+        """Where the classifier errs, shape (m,); only if `labelled`."""
+        return np.asarray(self.proba.argmax(axis=1) != self.labels)
+
+    def average(self, values: np.ndarray) -> float:
+        """Weighted mean of one value per row."""
+        return float(np.average(values, weights=self.counts))
+
+    def sorted(self) -> HeldOut:
         """The rows of positive weight, by ascending score."""
         kept = np.arange(len(self)) if self.weights is None else np.flatnonzero(self.weights > 0)
         rows = kept[np.argsort(self.scores[kept], kind="stable")]
 
-        def taken(array: np.ndarray | None) -> np.ndarray | None:
+        def taken(array: Any) -> Any:
             return None if array is None else array[rows]
 
         return replace(

@@ -1,4 +1,4 @@
-"""Synthetic departures from in-distribution rows: outliers that need no other data set."""
+"""Pseudo-outliers made of in-distribution rows: no other data set is needed."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 
 from .crossfit import row_hash
 
-__all__ = ["KINDS", "synthetic_departures"]
+__all__ = ["KINDS", "make_pseudo_outliers"]
 
 
-def synthetic_departures(
+def make_pseudo_outliers(
     X: Any,
     y: np.ndarray,
     *,
@@ -28,13 +28,13 @@ def synthetic_departures(
     - "permuted": each column from a row of its own: every margin kept, all dependence lost;
     - "noised": a row plus normal noise of one standard deviation of each column.
 
-    All stay within the range that each column has in X. Which rows are drawn depends on what they
-    hold and not on where they stand; a weight counts a row that often.
+    All stay within the range that each column has in X. Which rows are drawn depends on their
+    content, not on their order; a weight counts a row that often.
 
     Parameters
     ----------
     X : array-like, shape (m, d)
-        ID rows. What is not a finite numeric array of two dimensions gives no departures.
+        ID rows. What is not a finite numeric array of two dimensions gives no pseudo-outliers.
     y : ndarray, shape (m,)
         Labels. With one class only, "of different classes" means any two rows.
     n : int, default=500
@@ -59,7 +59,7 @@ def synthetic_departures(
     --------
     >>> import numpy as np
     >>> X, y = np.arange(12.0).reshape(4, 3), np.array([0, 0, 1, 1])
-    >>> {kind: rows.shape for kind, rows in synthetic_departures(X, y, n=2).items()}
+    >>> {kind: rows.shape for kind, rows in make_pseudo_outliers(X, y, n=2).items()}
     {'blended': (2, 3), 'pasted': (2, 3), 'permuted': (2, 3), 'noised': (2, 3)}
     """
     if not _numeric(X):
@@ -81,7 +81,7 @@ def synthetic_departures(
 
 @dataclass(frozen=True, eq=False)
 class _Source:
-    """Rows to depart from, in an order of their own, with weights."""
+    """ID rows in the order of their hashes, with weights."""
 
     X: np.ndarray
     y: np.ndarray
@@ -99,9 +99,9 @@ class _Source:
         first, u = self.draw(rng.random(n)), rng.random(n)
         second = np.empty(n, int)
         for c in np.unique(self.y[first]):
-            asked = np.flatnonzero(self.y[first] == c)
+            of_class = np.flatnonzero(self.y[first] == c)
             others = np.flatnonzero(self.y != c)
-            second[asked] = self.draw(u[asked], others if len(others) else None)
+            second[of_class] = self.draw(u[of_class], others if len(others) else None)
         return first, second
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._validation import check_weights
-from ..dirichlet import check_simplex
+from ..maths.simplex import check_simplex
 
 
 def check_share(name: str, value: Any) -> float:

@@ -1,4 +1,4 @@
-"""Decisions on single inputs, as methods of a fitted classifier."""
+"""Uncertainties of single inputs and decisions about them, as methods of a fitted classifier."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..calibration.crossfit import IN_SAMPLE
+from ..calibration.held_out import HeldOut
+from ..dirichlet import Dirichlet
 from ..maths.kinds import most_probable, uncertainty_of
 from .p_values import conformal_p_values
 from .rejection import RejectCurve, Rejection, reject_curve
 from .sets import conformal_quantile, prediction_sets
-
-if TYPE_CHECKING:
-    from ..calibration.held_out import Calibration
-    from ..dirichlet import Dirichlet
 
 __all__ = ["PerSampleDecisions"]
 
@@ -24,12 +22,12 @@ _REMEDY = "give it labelled in-distribution rows that fit has not seen: clf.cali
 
 
 class PerSampleDecisions:
-    """OOD p-values, alarms, prediction sets and rejection from the held-out rows of a classifier.
+    """Uncertainties; OOD p-values, alarms, prediction sets and rejection from held-out rows.
 
-    Every threshold is computed from ``evidence_.calibration_``, which is saved with the model. The
+    Every threshold is computed from ``evidence_.held_out_``, which is saved with the model. The
     guarantees are exact for held-out rows that the model has not used and that are exchangeable
-    with new ones; cross-fitting follows them closely but carries no proof. None holds for OOD
-    inputs or after a shift. See the page "Decisions" of the documentation.
+    with new ones; cross-fitting follows them closely but carries no proof. No guarantee holds for
+    OOD inputs or after a shift. See the page "Decisions" of the documentation.
     """
 
     evidence_: Any
@@ -39,8 +37,30 @@ class PerSampleDecisions:
 
         def score_samples(self, X: Any) -> np.ndarray: ...
         def predict_proba(self, X: Any) -> np.ndarray: ...
-        def _parts(self, X: Any) -> tuple[np.ndarray, np.ndarray]: ...
+        def predict_dirichlet(self, X: Any) -> Dirichlet: ...
+        def classifier_proba(self, X: Any) -> np.ndarray: ...
+        def _proba_and_scores(self, X: Any) -> tuple[np.ndarray, np.ndarray]: ...
         def _dirichlet(self, P: np.ndarray, scores: np.ndarray) -> Dirichlet: ...
+
+    def uncertainty(self, X: Any, kind: str = "vacuity") -> np.ndarray:
+        """Uncertainty of each input, shape (n,); higher is less sure, always.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, d)
+            Inputs.
+        kind : str, default="vacuity"
+            Of the Dirichlet: "vacuity" (share of the prior, in (0, 1]), "total", "aleatoric",
+            "epistemic" and "differential_entropy" (nats), "dissonance". Of the bare classifier:
+            "max_prob" (one minus the largest probability), "entropy" (nats). Of the density:
+            "log_density" (negated, nats), which ranks like vacuity but never ties.
+        """
+        return uncertainty_of(
+            kind,
+            lambda: self.predict_dirichlet(X),
+            lambda: self.classifier_proba(X),
+            lambda: self.score_samples(X),
+        )
 
     def p_value(self, X: Any, random_state: np.random.Generator | int | None = None) -> np.ndarray:
         """Conformal p-value of "this input is like the training data", shape (n,).
@@ -164,7 +184,7 @@ class PerSampleDecisions:
         reject_curve : every risk that can be promised.
         """
         threshold = self._reject_threshold(risk, coverage, confidence, kind)
-        P, scores = self._parts(X)
+        P, scores = self._proba_and_scores(X)
         d = self._dirichlet(P, scores)
         u = uncertainty_of(kind, lambda: d, lambda: P, lambda: scores)
         labels = np.asarray(self.classes_[most_probable(d.concentration, P)])
@@ -192,12 +212,12 @@ class PerSampleDecisions:
         return reject_curve(u, wrong, confidence=confidence, weights=weights)
 
     def held_out_dirichlet(self) -> Dirichlet:
-        """The Dirichlet of each of the N held-out inputs, in the order of ``calibration_``."""
+        """The Dirichlet of each of the N held-out inputs, in the order of ``held_out_``."""
         return self._dirichlet(self._held_out_proba(), self._held_out().scores)
 
-    def _held_out(self) -> Calibration:
+    def _held_out(self) -> HeldOut:
         check_is_fitted(self, "evidence_")
-        held: Calibration = self.evidence_.calibration_
+        held: HeldOut = self.evidence_.held_out_
         return held
 
     def _held_out_proba(self) -> np.ndarray:
@@ -207,7 +227,7 @@ class PerSampleDecisions:
                 f"the held-out inputs of this model ({held.source}) have no class probabilities; "
                 + _REMEDY
             )
-        return held.proba
+        return np.asarray(held.proba)
 
     def _held_out_labels(self, method: str) -> np.ndarray:
         self._held_out_proba()
@@ -218,7 +238,7 @@ class PerSampleDecisions:
                 f"{method} needs held-out inputs with labels of two classes at least, and those of "
                 f"this model ({held.source}) {fault}; {_REMEDY}"
             )
-        return held.labels
+        return np.asarray(held.labels)
 
     def _held_out_uncertainty(self, kind: str) -> np.ndarray:
         scores = self._held_out().scores
@@ -248,7 +268,7 @@ class PerSampleDecisions:
         return threshold
 
 
-def _fault(held: Calibration) -> str:
+def _fault(held: HeldOut) -> str:
     """Why no promise about labels can come from these rows, or nothing."""
     if held.labels is None:
         return "have no labels"

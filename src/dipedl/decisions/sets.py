@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from ..dirichlet import class_indices
 from ..evidence import weighted_quantile
+from ..maths.simplex import class_indices
 from ._checks import check_share, class_probabilities, held_out_array, weights_or_ones
 
 __all__ = ["conformal_quantile", "nonconformity", "prediction_sets"]

@@ -1,6 +1,6 @@
 """The demo: several classifiers, with and without a density, on the bundled images.
 
-Computing only. `dipedl.cli` prints the result, `dipedl.demo.report` makes a page of it.
+This package computes; `dipedl.cli` prints the result, `dipedl.demo.report` makes an HTML page.
 """
 
 from .models import MODELS, default_models
@@ -11,7 +11,7 @@ from .result import (
     MoonMaps,
     Receipt,
     Row,
-    SetAnswers,
+    SetPredictions,
     SetScore,
 )
 from .runner import run, stages
@@ -24,7 +24,7 @@ __all__ = [
     "MoonMaps",
     "Receipt",
     "Row",
-    "SetAnswers",
+    "SetPredictions",
     "SetScore",
     "default_models",
     "run",

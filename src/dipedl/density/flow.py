@@ -20,14 +20,14 @@ from ..nn.flows.dequantization import Dequantization
 from ..nn.flows.masked_autoregressive import MaskedAutoregressive
 from ..nn.flows.standardization import Standardization
 from ..nn.training._device import as_tensor, resolve_device, seeded, threads
-from ..nn.training.settings import Training, train
+from ..nn.training.settings import Training
+from ..nn.training.train import train
 from ._flow import LogDensity, build, checked, negative_mean, split, training_inputs
 from ._mixin import LogDensityMixin
 
 __all__ = ["FlowDensity"]
 
-_CHUNK = 512
-_FAR = 1e12
+_CHUNK, _FAR = 512, 1e12
 _DTYPES = {"float64": torch.float64, "float32": torch.float32}
 
 

@@ -12,16 +12,14 @@ from .._validation import check_weights
 from ..gaussians.contributions import gaussian_rows
 from ..gaussians.factor import (
     GaussianFactor,
-    Shrinkage,
     blank_union,
     condition_number,
     factorise,
-    mean_variance,
     rank,
-    shrinkage_intensity,
     shrunk_covariance,
 )
 from ..gaussians.moments import Moments
+from ..gaussians.shrinkage import LEDOIT_WOLF, Shrinkage, mean_variance, shrinkage_intensity
 from ._mixin import LogDensityMixin
 
 __all__ = ["GaussianDensity"]
@@ -96,7 +94,7 @@ class GaussianDensity(LogDensityMixin, BaseEstimator):
         merged._set_moments(self.moments_ + other.moments_)
         return merged
 
-    def for_folds(self) -> Self:
+    def clone_with_selected(self) -> Self:
         """An unfitted copy with the shrinkage that all rows settled on."""
         copy: Self = clone(self)
         if isinstance(self.shrinkage, str):
@@ -137,7 +135,8 @@ class GaussianDensity(LogDensityMixin, BaseEstimator):
                 f"covariance_type must be one of {sorted(_DIAGONAL)}, got {self.covariance_type!r}"
             )
         weights = check_weights(sample_weight, X)
-        return Moments.of(X, weights, diagonal=_DIAGONAL[self.covariance_type])
+        diagonal, higher = _DIAGONAL[self.covariance_type], self.shrinkage == LEDOIT_WOLF
+        return Moments.of(X, weights, diagonal=diagonal, higher=higher)
 
     def _set_moments(self, moments: Moments) -> None:
         self.moments_ = moments

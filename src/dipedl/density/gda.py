@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import reduce
 from operator import add
 from typing import Any, Self
@@ -23,16 +22,14 @@ from .._validation import check_weights
 from ..gaussians.contributions import nearest_rows
 from ..gaussians.factor import (
     GaussianFactor,
-    Shrinkage,
     blank_union,
     condition_number,
     factorise,
-    mean_variance,
     rank,
-    shrinkage_intensity,
     shrunk_covariance,
 )
-from ..gaussians.moments import Moments
+from ..gaussians.moments import Moments, pooled
+from ..gaussians.shrinkage import LEDOIT_WOLF, Shrinkage, class_shrinkage
 from ._mixin import LogDensityMixin
 
 __all__ = ["GDADensity"]
@@ -204,14 +201,13 @@ class GDADensity(LogDensityMixin, BaseEstimator):
     def _moments_of(
         self, X: np.ndarray, y: np.ndarray, weights: np.ndarray | None, classes: np.ndarray
     ) -> list[Moments]:
-        diagonal = self.covariance_type == "diag"
+        diagonal, higher = self.covariance_type == "diag", self.shrinkage == LEDOIT_WOLF
         found = []
         for c in classes:
-            rows = np.flatnonzero(y == c)
-            if len(rows):
-                found.append(Moments.of(X, weights, rows=rows, diagonal=diagonal))
-            else:
-                found.append(Moments.of(X[:1], np.zeros(1), diagonal=diagonal))
+            rows, w = np.flatnonzero(y == c), weights
+            if not len(rows):
+                rows, w = np.zeros(1, dtype=int), np.zeros(len(X))
+            found.append(Moments.of(X, w, rows=rows, diagonal=diagonal, higher=higher))
         return found
 
     def _set_moments(self, classes: np.ndarray, moments: list[Moments]) -> None:
@@ -224,18 +220,18 @@ class GDADensity(LogDensityMixin, BaseEstimator):
 
     def _shrinkage(self) -> tuple[np.ndarray, np.ndarray]:
         """Intensity and target of each class, shapes (k,)."""
-        pooled = self._pooled()
         asked = self._asked_shrinkage()
         if self.covariance_type == "tied":
-            ones = np.ones(len(self.classes_))
-            return shrinkage_intensity(pooled, asked[0]) * ones, mean_variance(pooled) * ones
+            both = class_shrinkage(pooled(self.moments_), asked[0], None)
+            return np.full(len(asked), both[0]), np.full(len(asked), both[1])
+        common = None if self.shrinkage in (None, 0) else self._pooled_variance()
         pairs = zip(self.moments_, asked, strict=True)
-        intensity = np.array([shrinkage_intensity(m, s) for m, s in pairs])
-        target = np.array([mean_variance(m) for m in self.moments_])
-        if self.shrinkage not in (None, 0):
-            pointlike = target == 0
-            intensity[pointlike], target[pointlike] = 1.0, mean_variance(pooled)
-        return intensity, target
+        found = np.array([class_shrinkage(m, s, common) for m, s in pairs])
+        return found[:, 0], found[:, 1]
+
+    def _pooled_variance(self) -> float:
+        trace, weight = sum(m.trace for m in self.moments_), sum(m.weight for m in self.moments_)
+        return float(trace / weight / self.n_features_in_)
 
     def _asked_shrinkage(self) -> tuple[Shrinkage, ...]:
         """What was asked for each class."""
@@ -246,7 +242,7 @@ class GDADensity(LogDensityMixin, BaseEstimator):
             raise ValueError(f"shrinkage must hold {k} numbers, got {len(self.shrinkage)}")
         return self.shrinkage
 
-    def for_folds(self) -> Self:
+    def clone_with_selected(self) -> Self:
         """An unfitted copy with the shrinkage that all rows settled on.
 
         Where features are redundant the log-density follows it: estimated anew in each fold,
@@ -257,15 +253,10 @@ class GDADensity(LogDensityMixin, BaseEstimator):
             copy.set_params(shrinkage=tuple(self.shrinkage_.tolist()))
         return copy
 
-    def _pooled(self) -> Moments:
-        """Moments of the residuals from the class means."""
-        zero = np.zeros_like(self.moments_[0].offset)
-        return reduce(add, (replace(m, origin=zero, offset=zero) for m in self.moments_))
-
     def _covariance_moments(self) -> list[Moments]:
         """Per class, the moments whose covariance it uses."""
         if self.covariance_type == "tied":
-            return [self._pooled()] * len(self.classes_)
+            return [pooled(self.moments_)] * len(self.classes_)
         return self.moments_
 
     def _log_weights(self) -> np.ndarray:
@@ -293,7 +284,7 @@ class GDADensity(LogDensityMixin, BaseEstimator):
         self._check_complete()
         if self.covariance_type == "tied":
             intensity, target = self.shrinkage_[0], self.target_[0]
-            shared = factorise(self._pooled(), intensity, target, "the tied covariance")
+            shared = factorise(pooled(self.moments_), intensity, target, "the tied covariance")
             return [GaussianFactor.about(m, shared.whitener, shared.log_det) for m in self.moments_]
         known = self.classes_.tolist()
         parts = zip(known, self.moments_, self.shrinkage_, self.target_, strict=True)

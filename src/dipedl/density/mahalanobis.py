@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..gaussians.factor import Shrinkage
+from ..gaussians.shrinkage import Shrinkage
 from .gda import GDADensity
 
 __all__ = ["MahalanobisDensity"]

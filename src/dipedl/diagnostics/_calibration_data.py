@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 
 from ..calibration.crossfit import IN_SAMPLE
+from ..calibration.held_out import HeldOut
 from ._finding import Finding
-from ._held_out import HeldOut
 
 __all__ = ["calibration_findings"]
 
@@ -25,7 +25,7 @@ _FEW_ERRORS = 10
 def calibration_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
     """Source, size and labels of the held-out data."""
     yield _source(held, clf)
-    yield _size(held)
+    yield _size(held, clf.false_alarm_rate)
     yield _labels(held)
 
 
@@ -79,8 +79,8 @@ def _frozen(held: HeldOut) -> Finding:
     )
 
 
-def _size(held: HeldOut) -> Finding:
-    m, rate = held.total, held.rate
+def _size(held: HeldOut, rate: float) -> Finding:
+    m = held.total
     least = int(np.ceil(1 / rate)) - 1
     steady = int(np.ceil((1 - rate) / (rate * _RELATIVE**2)))
     covering = int(np.ceil(_COVERAGE * (1 - _COVERAGE) / _COVERAGE_SD**2))
@@ -138,7 +138,7 @@ def _labels(held: HeldOut) -> Finding:
                 numbers,
             )
         return Finding("labels", "ok", f"{errors} held-out errors to compare scores by.", numbers)
-    missing = "class probabilities" if held.calibration.proba is None else "labels"
+    missing = "class probabilities" if held.proba is None else "labels"
     return Finding(
         "labels_missing",
         "note",

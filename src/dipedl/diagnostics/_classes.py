@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from ..calibration.held_out import HeldOut
+from ..evidence import alarm_threshold
 from ._finding import Finding, Number
-from ._held_out import HeldOut
 
 __all__ = ["class_findings"]
 
@@ -24,23 +25,32 @@ _DOMINANT = 0.9
 _FEW_FLAGGED = 20
 _NAMED = 5
 
+Names = tuple[str, ...]
+
 
 def class_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
     """Collapsed classes, false alarms by class, and by part of the density."""
+    names, rate = (
+        tuple(str(name) for name in np.asarray(clf.classes_).tolist()),
+        clf.false_alarm_rate,
+    )
+    flagged = held.scores < alarm_threshold(held.scores, rate, held.weights)
+    reachable = np.isfinite(alarm_threshold(held.scores, rate, held.weights))
     if held.labelled:
-        yield _collapse(held)
-        yield from _thin_classes(held)
-        if np.isfinite(held.threshold):
-            yield _alarms(held)
-    yield from _parts(held, clf.evidence_.density_)
+        yield _collapse(held, names)
+        yield from _thin_classes(held, names)
+        if reachable:
+            yield _alarms(held, names, rate, flagged)
+    if reachable:
+        yield from _parts(held, clf.evidence_.density_, flagged)
 
 
-def _collapse(held: HeldOut) -> Finding:
-    rows, predicted, recall = _by_class(held)
+def _collapse(held: HeldOut, names: Names) -> Finding:
+    rows, predicted, recall = _by_class(held, names)
     n = rows.sum()
     numbers: dict[str, Number] = {
         f"recall of {name}": float(r)
-        for name, r in zip(held.class_names, recall, strict=True)
+        for name, r in zip(names, recall, strict=True)
         if np.isfinite(r)
     }
     never = np.flatnonzero((rows >= _FEW_ROWS) & (predicted == 0))
@@ -52,7 +62,7 @@ def _collapse(held: HeldOut) -> Finding:
         return Finding(
             "one_class_takes_all",
             "warning",
-            f"The classifier says {held.class_names[top]!r} for {share:.0%} of held-out rows, of "
+            f"The classifier says {names[top]!r} for {share:.0%} of held-out rows, of "
             f"which {true_share:.0%} are.",
             numbers,
             remedy,
@@ -61,16 +71,16 @@ def _collapse(held: HeldOut) -> Finding:
         return Finding(
             "class_never_predicted",
             "warning",
-            f"{_names(held, never)} never predicted on held-out rows, though "
+            f"{_subject(names, never)} never predicted on held-out rows, though "
             f"{int(rows[never].sum())} of them belong there.",
             numbers,
             remedy,
         )
-    return _recall(held, rows, recall, numbers, remedy)
+    return _recall(names, rows, recall, numbers, remedy)
 
 
 def _recall(
-    held: HeldOut,
+    names: Names,
     rows: np.ndarray,
     recall: np.ndarray,
     numbers: dict[str, Number],
@@ -81,66 +91,62 @@ def _recall(
     upper = stats.beta.ppf(1 - _LEVEL / len(known), hits + 1, np.maximum(rows[known] - hits, 1e-9))
     weak = known[(upper < _LOW_RECALL) & (rows[known] >= _FEW_ROWS)]
     worst = int(known[recall[known].argmin()])
-    text = (
-        f"Lowest recall on held-out rows: {recall[worst]:.0%}, of class "
-        f"{held.class_names[worst]!r}."
-    )
+    text = f"Lowest recall on held-out rows: {recall[worst]:.0%}, of class {names[worst]!r}."
     if len(weak):
         return Finding(
             "class_nearly_lost",
             "note",
-            f"{_names(held, weak)} recognised in less than half of the cases. {text}",
+            f"{_subject(names, weak)} recognised in less than half of the cases. {text}",
             numbers,
             remedy,
         )
     return Finding("classes", "ok", f"Every class is predicted. {text}", numbers)
 
 
-def _thin_classes(held: HeldOut) -> Iterator[Finding]:
-    rows, _, _ = _by_class(held)
+def _thin_classes(held: HeldOut, names: Names) -> Iterator[Finding]:
+    rows, _, _ = _by_class(held, names)
     thin = np.flatnonzero(rows < _FEW_ROWS)
     if len(thin):
         it, its = ("it", "its region looks") if len(thin) == 1 else ("them", "their regions look")
         yield Finding(
             "class_with_few_rows",
             "note",
-            f"{_names(held, thin)} held out fewer than {_FEW_ROWS} times: nothing can be said "
+            f"{_subject(names, thin)} held out fewer than {_FEW_ROWS} times: nothing can be said "
             f"about {it}, and {its} rare to the density.",
-            {f"rows of {held.class_names[c]}": float(rows[c]) for c in thin},
+            {f"rows of {names[c]}": float(rows[c]) for c in thin},
             f"Collect more rows of {it}, and have {it} among the rows given to calibrate.",
         )
 
 
-def _by_class(held: HeldOut) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _by_class(held: HeldOut, names: Names) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Held-out inputs, predictions and recall of each class, shapes (k,)."""
-    k = len(held.class_names)
-    rows = np.bincount(held.labels, weights=held.weights, minlength=k)
-    predicted = np.bincount(held.proba.argmax(axis=1), weights=held.weights, minlength=k)
-    hits = np.bincount(held.labels, weights=held.weights * ~held.wrong, minlength=k)
+    k = len(names)
+    rows = np.bincount(held.labels, weights=held.counts, minlength=k)
+    predicted = np.bincount(held.proba.argmax(axis=1), weights=held.counts, minlength=k)
+    hits = np.bincount(held.labels, weights=held.counts * ~held.wrong, minlength=k)
     with np.errstate(invalid="ignore"):
         return rows, predicted, hits / rows
 
 
-def _alarms(held: HeldOut) -> Finding:
-    flagged = held.scores < held.threshold
-    shares, p_values = _alarms_by_class(held, flagged)
+def _alarms(held: HeldOut, names: Names, rate: float, flagged: np.ndarray) -> Finding:
+    shares, p_values = _alarms_by_class(held, len(names), flagged)
     overall = held.average(flagged)
-    numbers: dict[str, Number] = {"flagged": overall, "false_alarm_rate": held.rate}
-    for name, share, p in zip(held.class_names, shares, p_values, strict=True):
+    numbers: dict[str, Number] = {"flagged": overall, "false_alarm_rate": rate}
+    for name, share, p in zip(names, shares, p_values, strict=True):
         if np.isfinite(share):
             numbers[f"flagged of {name}"] = float(share)
             numbers[f"p_value of {name}"] = float(p)
-    drives = np.flatnonzero((p_values < _LEVEL) & (shares > _MANY_TIMES * held.rate))
+    drives = np.flatnonzero((p_values < _LEVEL) & (shares > _MANY_TIMES * rate))
     worst = int(np.nanargmax(shares))
     text = (
         f"{overall:.1%} of held-out rows lie below the alarm threshold; of class "
-        f"{held.class_names[worst]!r} {shares[worst]:.0%}, the most of any class."
+        f"{names[worst]!r} {shares[worst]:.0%}, the most of any class."
     )
     if len(drives):
         return Finding(
             "class_drives_alarms",
             "note",
-            f"{_names(held, drives)} flagged far more often than others (p = "
+            f"{_subject(names, drives)} flagged far more often than others (p = "
             f"{p_values[drives].max():.1g} at most, after Holm's correction). {text}",
             numbers,
             "The rate of false alarms holds over all inputs, not within each class. A density "
@@ -150,9 +156,8 @@ def _alarms(held: HeldOut) -> Finding:
     return Finding("alarms_by_class", "ok", text, numbers)
 
 
-def _alarms_by_class(held: HeldOut, flagged: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _alarms_by_class(held: HeldOut, k: int, flagged: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Share flagged of each class, and Fisher's p-value of more than elsewhere, by Holm; (k,)."""
-    k = len(held.class_names)
     shares, p_values = np.full(k, np.nan), np.ones(k)
     for c in range(k):
         inside = held.labels == c
@@ -161,7 +166,7 @@ def _alarms_by_class(held: HeldOut, flagged: np.ndarray) -> tuple[np.ndarray, np
                 [int((flagged & part).sum()), int((~flagged & part).sum())]
                 for part in (inside, ~inside)
             ]
-            shares[c] = float(np.average(flagged[inside], weights=held.weights[inside]))
+            shares[c] = float(np.average(flagged[inside], weights=held.counts[inside]))
             p_values[c] = stats.fisher_exact(table, alternative="greater")[1]
     return shares, _holm(p_values)
 
@@ -175,16 +180,15 @@ def _holm(p_values: np.ndarray) -> np.ndarray:
     return adjusted
 
 
-def _parts(held: HeldOut, density: Any) -> Iterator[Finding]:
+def _parts(held: HeldOut, density: Any, flagged: np.ndarray) -> Iterator[Finding]:
     """Which part of a density of several is the lowest where inputs are flagged."""
-    components, known = held.calibration.components, held.calibration.component_names
-    # a selector may use one component of all that were scored
+    components, known = held.components, held.component_names
+    # A selector may use one component of all that were scored.
     used = getattr(density, "component_names_", known)
     names = [name for name in known if name in used]
-    if components is None or len(names) < 2 or not np.isfinite(held.threshold):
+    if components is None or len(names) < 2:
         return
     components = components[:, [known.index(name) for name in names]]
-    flagged = held.scores < held.threshold
     if flagged.sum() < _FEW_FLAGGED:
         return
     ranks = stats.rankdata(components, axis=0)[flagged]
@@ -207,8 +211,8 @@ def _parts(held: HeldOut, density: Any) -> Iterator[Finding]:
     )
 
 
-def _names(held: HeldOut, classes: np.ndarray) -> str:
+def _subject(names: Names, classes: np.ndarray) -> str:
     """The classes as the subject of a sentence, with its verb."""
-    shown = ", ".join(repr(held.class_names[c]) for c in classes[:_NAMED])
+    shown = ", ".join(repr(names[c]) for c in classes[:_NAMED])
     more = f" and {len(classes) - _NAMED} more" if len(classes) > _NAMED else ""
     return f"Class {shown} is" if len(classes) == 1 else f"Classes {shown}{more} are"

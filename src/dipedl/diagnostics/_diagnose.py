@@ -7,11 +7,11 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
+from ..calibration.held_out import HeldOut
 from ._calibration_data import calibration_findings
 from ._classes import class_findings
 from ._evidence import evidence_findings
 from ._finding import Diagnosis, Finding
-from ._held_out import HeldOut
 from ._information import information_findings
 from ._probabilities import probability_findings
 from ._selection import selection_findings
@@ -31,8 +31,8 @@ _CHECKS: tuple[Callable[[HeldOut, Any], Iterator[Finding]], ...] = (
 def diagnose(clf: Any) -> Diagnosis:
     """What the held-out in-distribution data say about a fitted classifier with its density.
 
-    Looks at `clf.evidence_.calibration_` alone: no new input is needed, and no
-    out-of-distribution one is used, so nothing here says how well a foreign input is seen.
+    Looks at `clf.evidence_.held_out_` alone: no new input is needed, and no
+    OOD input is used, so nothing here says how well OOD inputs are seen.
 
     Parameters
     ----------
@@ -64,6 +64,6 @@ def diagnose(clf: Any) -> Diagnosis:
     ['calibration_in_sample']
     """
     check_is_fitted(clf, "evidence_")
-    held = HeldOut.of(clf)
+    held = clf.evidence_.held_out_
     found = [finding for check in _CHECKS for finding in check(held, clf)]
     return Diagnosis(tuple(found), held.source)

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ..calibration.held_out import HeldOut
 from ..evidence import CautionBudget
+from ..evidence_model import EvidenceModel
 from ._finding import Finding, Number
-from ._held_out import HeldOut
+from ._vacuity import half_point, lowest, posterior_mean, score_quantile, vacuity_at
 
 __all__ = ["evidence_findings"]
 
@@ -31,13 +33,13 @@ _MOST_NATS = 700.0
 
 def evidence_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
     """Where confidence is lost, and what that costs on ID data."""
-    yield _reach(held)
+    yield _reach(clf.evidence_)
     if held.labelled:
-        yield _cost(held)
+        yield _cost(clf.evidence_)
 
 
-def _reach(held: HeldOut) -> Finding:
-    numbers = _reach_numbers(held)
+def _reach(evidence: EvidenceModel) -> Finding:
+    numbers = _reach_numbers(evidence)
     units, low = float(numbers["tail_units"]), float(numbers["vacuity_at_1_percent"])
     where = (
         f"At the lowest 1% of held-out scores an answer has lost {_share(low)} of its "
@@ -50,9 +52,9 @@ def _reach(held: HeldOut) -> Finding:
             "evidence_never_moves",
             "warning",
             f"The evidence hardly ever changes a probability. {where} Mean probabilities of "
-            "foreign inputs will be those of the classifier alone, however foreign they rank.",
+            "OOD inputs will be those of the classifier alone, however low their scores rank.",
             numbers,
-            _nearer(held.normalizer),
+            _nearer(evidence.normalizer_),
         )
     return Finding("evidence_scale", "ok", where, numbers)
 
@@ -66,14 +68,15 @@ def _nearer(normalizer: Any) -> str:
     )
 
 
-def _reach_numbers(held: HeldOut) -> dict[str, Number]:
+def _reach_numbers(evidence: EvidenceModel) -> dict[str, Number]:
     """Where the half point lies, and how rare an ID input out there would be."""
-    low, median = held.quantile(_LOW), held.quantile(0.5)
-    half = held.half_point()
+    held = evidence.held_out_
+    low, median = score_quantile(held, _LOW), score_quantile(held, 0.5)
+    half = half_point(evidence)
     unit = max(median - low, _TINY * max(1.0, abs(low)))
     numbers: dict[str, Number] = {
-        "vacuity_at_1_percent": float(held.vacuity_at(np.array([low]))[0]),
-        "vacuity_at_median": float(held.vacuity_at(np.array([median]))[0]),
+        "vacuity_at_1_percent": float(vacuity_at(evidence, np.array([low]))[0]),
+        "vacuity_at_median": float(vacuity_at(evidence, np.array([median]))[0]),
         "score_at_1_percent": low,
         "score_at_half": half,
         "tail_units": (low - half) / unit,
@@ -81,7 +84,7 @@ def _reach_numbers(held: HeldOut) -> dict[str, Number]:
         "log10_rarity": _log10_rarity(held, half),
     }
     if held.labelled:
-        moved = 0.5 * np.abs(held.mean - held.proba).sum(axis=1)
+        moved = 0.5 * np.abs(posterior_mean(evidence) - held.proba).sum(axis=1)
         numbers["mass_moved"] = held.average(moved)
     return numbers
 
@@ -91,12 +94,12 @@ def _log10_rarity(held: HeldOut, score: float) -> float:
     inside = held.average(held.scores <= score)
     if inside > 0:
         return float(np.log10(inside))
-    edge = held.quantile(0.05)
+    edge = score_quantile(held, 0.05)
     tail = held.scores < edge
     if not tail.any():
         return float(-np.log10(held.total + 1))
-    below = edge - np.maximum(held.scores[tail], held.lowest)
-    excess = float(np.average(below, weights=held.weights[tail]))
+    below = edge - np.maximum(held.scores[tail], lowest(held))
+    excess = float(np.average(below, weights=held.counts[tail]))
     share = held.average(tail)
     return float(np.log10(share) - (edge - score) / max(excess, _TINY) / np.log(10))
 
@@ -124,9 +127,10 @@ def _rarity(numbers: dict[str, Number]) -> str:
     )
 
 
-def _cost(held: HeldOut) -> Finding:
-    numbers = _cost_numbers(held)
-    budget = _budget(held.normalizer)
+def _cost(evidence: EvidenceModel) -> Finding:
+    held, mean = evidence.held_out_, posterior_mean(evidence)
+    numbers = _cost_numbers(held, mean)
+    budget = _budget(evidence.normalizer_)
     if np.isfinite(budget):
         numbers["budget"] = budget
     relative = float(numbers["brier_cost"]) / max(float(numbers["brier_bare"]), _TINY)
@@ -141,7 +145,7 @@ def _cost(held: HeldOut) -> Finding:
             numbers,
             "Use an even prior (prior=1.0), or a smaller one.",
         )
-    if relative > _SLACK * budget and float(numbers["brier_cost"]) > _noise(held):
+    if relative > _SLACK * budget and float(numbers["brier_cost"]) > _noise(held, mean):
         return Finding(
             "evidence_moves_known_inputs",
             "warning",
@@ -153,11 +157,11 @@ def _cost(held: HeldOut) -> Finding:
     return Finding("evidence_cost", "ok", text, numbers)
 
 
-def _cost_numbers(held: HeldOut) -> dict[str, Number]:
-    truth = np.eye(len(held.class_names))[held.labels]
+def _cost_numbers(held: HeldOut, mean: np.ndarray) -> dict[str, Number]:
+    truth = np.eye(mean.shape[1])[held.labels]
     own = np.arange(len(held.labels)), held.labels
     numbers: dict[str, Number] = {}
-    for name, P in (("bare", held.proba), ("mean", held.mean)):
+    for name, P in (("bare", held.proba), ("mean", mean)):
         numbers[f"brier_{name}"] = held.average(((P - truth) ** 2).sum(axis=1))
         losses = np.minimum(-np.log(np.maximum(P[own], np.finfo(float).tiny)), _MOST_NATS)
         numbers[f"nll_{name}"] = held.average(losses)
@@ -165,21 +169,21 @@ def _cost_numbers(held: HeldOut) -> dict[str, Number]:
     numbers["brier_cost"] = float(numbers["brier_mean"]) - float(numbers["brier_bare"])
     numbers["nll_cost"] = float(numbers["nll_mean"]) - float(numbers["nll_bare"])
     numbers["accuracy_cost"] = float(numbers["accuracy_bare"]) - float(numbers["accuracy_mean"])
-    numbers["labels_changed"] = held.average(_relabelled(held))
+    numbers["labels_changed"] = held.average(_relabelled(held, mean))
     return numbers
 
 
-def _relabelled(held: HeldOut) -> np.ndarray:
+def _relabelled(held: HeldOut, mean: np.ndarray) -> np.ndarray:
     """Whether the mean prefers another class; a tie to the last bit is broken by the classifier."""
-    best = held.mean.max(axis=1)
-    kept = np.take_along_axis(held.mean, held.proba.argmax(axis=1)[:, None], axis=1)[:, 0]
+    best = mean.max(axis=1)
+    kept = np.take_along_axis(mean, held.proba.argmax(axis=1)[:, None], axis=1)[:, 0]
     return np.asarray(best > kept * (1 + _TINY))
 
 
-def _noise(held: HeldOut) -> float:
+def _noise(held: HeldOut, mean: np.ndarray) -> float:
     """Three standard deviations of the difference of the two Brier scores."""
-    truth = np.eye(len(held.class_names))[held.labels]
-    loss = [((P - truth) ** 2).sum(axis=1) for P in (held.mean, held.proba)]
+    truth = np.eye(mean.shape[1])[held.labels]
+    loss = [((P - truth) ** 2).sum(axis=1) for P in (mean, held.proba)]
     return float(3 * np.std(loss[0] - loss[1]) / np.sqrt(held.total))
 
 

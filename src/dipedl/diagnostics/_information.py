@@ -10,9 +10,10 @@ from scipy import special, stats
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
+from ..calibration.held_out import HeldOut
 from ..maths.scores import max_prob
 from ._finding import Finding
-from ._held_out import HeldOut
+from ._vacuity import lowest, spread
 
 __all__ = ["information_findings"]
 
@@ -37,10 +38,11 @@ def information_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
 
 def _largest_tie(held: HeldOut) -> float:
     """Largest share of the inputs that have one and the same score, to 12 digits."""
-    if held.spread <= 1e-12 * max(1.0, abs(held.lowest)):
+    width = spread(held)
+    if width <= 1e-12 * max(1.0, abs(lowest(held))):
         return 1.0
-    _, inverse = np.unique(np.round(held.scores / held.spread, 12), return_inverse=True)
-    return float(np.bincount(inverse, weights=held.weights).max() / held.total)
+    _, inverse = np.unique(np.round(held.scores / width, 12), return_inverse=True)
+    return float(np.bincount(inverse, weights=held.counts).max() / held.total)
 
 
 def _constant(tied: float, held: HeldOut) -> Finding:
@@ -49,7 +51,7 @@ def _constant(tied: float, held: HeldOut) -> Finding:
         "warning",
         f"The density gives {tied:.0%} of the held-out rows one and the same score: it cannot "
         "tell what is typical, and the evidence is the same everywhere.",
-        {"share_tied": tied, "spread": held.spread},
+        {"share_tied": tied, "spread": spread(held)},
         "Check the features that the density sees, or leave density=None to have one chosen.",
     )
 
@@ -117,14 +119,14 @@ def _judged(numbers: dict[str, float | int | str]) -> Finding:
         return Finding("density_adds_nothing_on_errors", "note", text, numbers, remedy)
     text = (
         f"{compared}; rank correlation of the two {float(numbers['rank_correlation']):.2f}. "
-        "Rank likely errors by the better of them, foreign inputs by the score."
+        "Rank likely errors by the better of them, OOD inputs by the score."
     )
     return Finding("density_informative", "ok", text, numbers)
 
 
 def _auroc(held: HeldOut, uncertainty: np.ndarray) -> float:
     finite = np.clip(uncertainty, -1e300, 1e300)
-    return float(roc_auc_score(held.wrong, finite, sample_weight=held.weights))
+    return float(roc_auc_score(held.wrong, finite, sample_weight=held.counts))
 
 
 def _auroc_sd(auroc: float, n_out: int, n_in: int) -> float:
@@ -148,7 +150,7 @@ def _standard(values: np.ndarray) -> np.ndarray:
 
 
 def _log_likelihood(held: HeldOut, columns: np.ndarray) -> float:
-    model = LogisticRegression(C=_HUGE, max_iter=1000).fit(columns, held.wrong, held.weights)
+    model = LogisticRegression(C=_HUGE, max_iter=1000).fit(columns, held.wrong, held.counts)
     log_p = model.predict_log_proba(columns)
     taken = np.where(held.wrong, log_p[:, 1], log_p[:, 0])
-    return float((held.weights * taken).sum())
+    return float((held.counts * taken).sum())

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ..calibration.held_out import HeldOut
 from ..metrics import ece
 from ._finding import Finding, Number
-from ._held_out import HeldOut
 
 __all__ = ["probability_findings"]
 

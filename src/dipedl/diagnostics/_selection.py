@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ..calibration.held_out import HeldOut
 from ._finding import Finding, Number
-from ._held_out import HeldOut
 
 __all__ = ["selection_findings"]
 
@@ -23,7 +23,7 @@ def selection_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
     if working:
         yield _choice(working)
     if failed:
-        fitted = len(working) or len(getattr(density, "parts_", {}))
+        fitted = len(working) or len(getattr(density, "estimators_", {}))
         yield _failed(failed, len(failed) + fitted)
 
 
@@ -39,7 +39,7 @@ def _choice(working: Sequence[Mapping[str, Any]]) -> Finding:
 
 def _marks(row: Mapping[str, Any]) -> str:
     """The two criteria of the choice, as far as they are known."""
-    names = {"errors": "errors of the classifier", "departures": "synthetic departures"}
+    names = {"errors": "errors of the classifier", "pseudo_outliers": "pseudo-outliers"}
     numbers = _numbers(row)
     said = [f"{names[key]} {float(numbers[key]):.3f}" for key in names if key in numbers]
     return f" (AUROC: {', '.join(said)})" if said else ""

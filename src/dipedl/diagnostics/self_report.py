@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from ..explanation import Card
-    from . import Diagnosis
+from ..explanation import Card, explain
+from ._diagnose import diagnose
+from ._finding import Diagnosis
 
 __all__ = ["SelfReport"]
 
@@ -26,8 +26,6 @@ class SelfReport:
         --------
         dipedl.diagnostics.diagnose : what is looked at.
         """
-        from . import diagnose
-
         return diagnose(self)
 
     def explain(self, X: Any, top: int = 5) -> list[Card]:
@@ -49,6 +47,4 @@ class SelfReport:
         --------
         dipedl.explanation.explain : what is on a card.
         """
-        from ..explanation import explain
-
         return explain(self, X, top)

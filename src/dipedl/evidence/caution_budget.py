@@ -5,19 +5,18 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from scipy import special
 
 from .._validation import check_positive_number
+from ..calibration.held_out import HeldOut
 from ._base import SOURCE
-from ._half_point import highest_keeping, highest_within
-from ._held_out import HeldOut
+from ._budget import LOSSES, highest_keeping, spend
+from ._checked_rows import checked_rows
 from ._logistic import (
     LogisticNormalizer,
     half_point_log_odds,
     lower_tail_unit,
     prior_strength,
 )
-from ._losses import LOSSES
 
 __all__ = ["CautionBudget"]
 
@@ -148,7 +147,7 @@ class CautionBudget(LogisticNormalizer):
             cost more than the budget.
         """
         self._check_parameters()
-        rows = HeldOut.checked(log_density, sample_weight, proba, y, source)
+        rows = checked_rows(log_density, sample_weight, proba, y, source)
         if n is None or prior is None:
             raise ValueError(
                 f"{type(self).__name__} needs n and prior, the number of training samples and the "
@@ -156,14 +155,13 @@ class CautionBudget(LogisticNormalizer):
             )
         full, alpha = prior_strength(n, prior, gamma, rows.proba.shape[1])
         self.log_odds_ = half_point_log_odds(full, float(alpha.sum()))
-        self.scale_ = lower_tail_unit(
-            rows.scores[rows.seen], rows.weights[rows.seen], type(self).__name__
-        )
+        seen = rows.finite
+        self.scale_ = lower_tail_unit(rows.scores[seen], rows.counts[seen], type(self).__name__)
         if self.measure == "accuracy":
             self._give_up_answers(rows)
         else:
             self._spend(rows, full, alpha)
-        return self._learned(rows.weights, source)
+        return self._learned(rows.counts, source)
 
     def _check_parameters(self) -> None:
         check_share("budget", self.budget)
@@ -177,47 +175,36 @@ class CautionBudget(LogisticNormalizer):
             raise ValueError("measure='accuracy' has no confidence; leave confidence=0.5")
 
     def _give_up_answers(self, rows: HeldOut) -> None:
-        right = rows.proba.argmax(axis=1) == rows.labels
-        accuracy = rows.mean(right)
-        t = highest_keeping(rows.scores, rows.weights, right, float(self.budget))
+        right = ~rows.wrong
+        accuracy = rows.average(right)
+        t = highest_keeping(rows.scores, rows.counts, right, float(self.budget))
         self._set_half_point(t, rows)
         self.exhausted_ = bool(right.any())
         self.full_loss_ = 1 - accuracy
-        self.loss_ = 1 - rows.mean(right & (rows.scores >= t))
+        self.loss_ = 1 - rows.average(right & (rows.scores >= t))
         self.allowed_loss_ = 1 - (1 - float(self.budget)) * accuracy
 
     def _spend(self, rows: HeldOut, full: float, prior: np.ndarray) -> None:
         alpha0 = float(prior.sum())
-        loss = LOSSES[self.measure].of(rows.proba, rows.labels, prior / alpha0)
-        log_ratio = np.log(full / alpha0)
-        center = float(np.median(rows.scores[rows.seen]))
+        center = float(np.median(rows.scores[rows.finite]))
         # A score that is too far for a float is infinitely far.
         with np.errstate(over="ignore"):
             x = self.slope * (rows.scores - center) / self.scale_
-
-        def losses(t: float) -> np.ndarray:
-            # log(1/u - 1) is log_ratio + log sigmoid(.), the log of evidence over alpha0.
-            missing = np.logaddexp(0.0, t - self.log_odds_ - x)
-            return loss(special.expit(missing - log_ratio))
-
-        bare = loss(special.expit(-log_ratio))
-        self.full_loss_ = rows.mean(bare)
-        a_row = rows.mean(loss(1.0)) / max(rows.weights.sum(), 1.0)
-        unit = max(self.full_loss_, a_row)
-        self.allowed_loss_ = self.full_loss_ + float(self.budget) * unit
-        allowed = bare + self.budget * (bare if self.full_loss_ >= a_row else a_row)
-
-        def excess(t: float) -> float:
-            # Rounding of a mean must not make free what is not, nor dear what is free.
-            bound = rows.upper_mean(losses(t) - allowed, float(self.confidence))
-            return float(bound - 1e-12 * unit)
-
-        t, self.exhausted_ = highest_within(excess, x, self.log_odds_)
-        self._set_half_point(center + t * self.scale_ / self.slope, rows)
-        self.loss_ = rows.mean(losses(t))
+        spent = spend(
+            rows,
+            LOSSES[self.measure].of(rows.proba, rows.labels, prior / alpha0),
+            x,
+            log_odds=self.log_odds_,
+            log_ratio=float(np.log(full / alpha0)),
+            budget=self.budget,
+            confidence=float(self.confidence),
+        )
+        self._set_half_point(center + spent.half_point * self.scale_ / self.slope, rows)
+        self.exhausted_ = spent.exhausted
+        self.full_loss_, self.loss_, self.allowed_loss_ = spent[2:]
 
     def _set_half_point(self, location: float, rows: HeldOut) -> None:
-        if location == -np.inf and rows.seen.all():
+        if location == -np.inf and rows.finite.all():
             raise ValueError(
                 f"{len(rows.scores)} rows from {rows.source} are too few to keep "
                 f"budget={self.budget:g} with confidence={self.confidence:g}; hold out more, raise "
@@ -225,7 +212,7 @@ class CautionBudget(LogisticNormalizer):
             )
         if location == -np.inf:
             raise ValueError(
-                f"{int((~rows.seen).sum())} of {len(rows.scores)} log-densities from {rows.source} "
+                f"{int((~rows.finite).sum())} of {len(rows)} log-densities from {rows.source} "
                 f"are -inf, and these rows alone cost more than budget={self.budget:g} of the "
                 f"held-out {self.measure}; use a density with unbounded support or raise the budget"
             )

@@ -1,19 +1,24 @@
-"""The card of one input."""
+"""The card of one input, as values and as text."""
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._plugins import explain_missing
 from ..dirichlet import Dirichlet
-from ._text import card_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["Card"]
+
+_MOST_CLASSES = 3
+_WIDTH = 88
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +31,7 @@ class Card:
         The classes.
     label : str
         The answer.
-    bare : ndarray, shape (k,)
+    classifier_proba : ndarray, shape (k,)
         Probabilities of the classifier alone.
     dirichlet : Dirichlet
         The whole answer, of one input.
@@ -48,7 +53,7 @@ class Card:
 
     class_names: tuple[str, ...]
     label: str
-    bare: np.ndarray
+    classifier_proba: np.ndarray
     dirichlet: Dirichlet
     evidence: float
     n: float
@@ -71,7 +76,7 @@ class Card:
 
     @property
     def flagged(self) -> bool:
-        """Whether the input is called foreign."""
+        """Whether the input is flagged as OOD."""
         return self.p_value <= self.false_alarm_rate
 
     def to_dict(self) -> dict[str, Any]:
@@ -79,7 +84,9 @@ class Card:
         plain = {
             "label": self.label,
             "proba": dict(zip(self.class_names, self.mean.tolist(), strict=True)),
-            "bare_proba": dict(zip(self.class_names, self.bare.tolist(), strict=True)),
+            "classifier_proba": dict(
+                zip(self.class_names, self.classifier_proba.tolist(), strict=True)
+            ),
             "evidence": self.evidence,
             "n": self.n,
             "vacuity": self.vacuity,
@@ -96,7 +103,7 @@ class Card:
 
     def __str__(self) -> str:
         """The card as text."""
-        return card_text(self)
+        return "\n".join([*_answer(self), *_rarity(self), *_all_parts(self)])
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the class probabilities, before and after the evidence; needs matplotlib.
@@ -106,9 +113,13 @@ class Card:
         ax : Axes, optional
             Where to draw; default: a new figure.
         """
-        from ._drawing import draw_card
-
-        return draw_card(self, ax)
+        try:
+            from ..plots._card import draw_card
+        except ImportError as error:
+            raise explain_missing(error, "Card.plot") from error
+        evidence = f"{_count(self.evidence)} of {self.n:,.0f} samples"
+        title = f"{self.label}: {evidence}, p = {self.p_value:.2g}"
+        return draw_card(self.dirichlet, self.classifier_proba, self.class_names, title, ax)
 
 
 def _plain(value: Any) -> Any:
@@ -121,3 +132,97 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not np.isfinite(value):
         return str(value)
     return value
+
+
+def _answer(card: Card) -> Iterator[str]:
+    # far from all data the mean ties, and the classifier decides
+    order = np.lexsort((-card.classifier_proba, -card.mean.round(12)))[:_MOST_CLASSES]
+    first = int(card.classifier_proba.argmax())
+    yield f"Answer {card.label!r}: " + ", ".join(
+        f"{card.class_names[c]} {card.mean[c]:.1%}" for c in order
+    )
+    yield f"  classifier alone: {card.class_names[first]} {card.classifier_proba[first]:.1%}"
+    yield (
+        f"  evidence: {_count(card.evidence)} of {card.n:,.0f} equivalent training samples; "
+        f"{card.vacuity:.1%} of the answer is the prior"
+    )
+
+
+def _rarity(card: Card) -> Iterator[str]:
+    verdict = "flagged as OOD" if card.flagged else "not flagged"
+    yield (
+        f"  p-value {card.p_value:.3g}: {_rare(card)} ({verdict} at {card.false_alarm_rate:.3g})"
+    )
+    yield f"  score of the density {card.score:.4g}, typically {card.typical_score:.4g}"
+
+
+def _rare(card: Card) -> str:
+    fewer = card.p_value * (card.held_out + 1) - 1
+    if fewer < 0.5:
+        return f"none of {card.held_out:,.0f} held-out inputs is less typical"
+    return f"{fewer:,.0f} of {card.held_out:,.0f} held-out inputs are no more typical"
+
+
+def _all_parts(card: Card) -> Iterator[str]:
+    for part in card.parts:
+        if "part" in part:
+            yield f"  by {part['part']!r}{_standing(part)}"
+        yield from _part(part)
+
+
+def _standing(part: dict[str, Any]) -> str:
+    if "normal_score" not in part:
+        return f": score {part['score']:.4g}"
+    return f": {part['normal_score']:+.1f} standard deviations among held-out inputs"
+
+
+def _part(part: dict[str, Any]) -> Iterator[str]:
+    if part["kind"] == "gaussian":
+        yield from _gaussian(part)
+    if part["kind"] == "blocks":
+        yield from _blocks(part)
+    if part["kind"] == "neighbours":
+        yield from _neighbours(part)
+
+
+def _gaussian(part: dict[str, Any]) -> Iterator[str]:
+    where = "the mean" if part["class"] is None else f"class {part['class']!r}"
+    yield (
+        f"    squared distance to {where}: {part['squared_distance']:.4g}, expected "
+        f"{part['expected']:.0f} ± {part['spread']:.0f}; of it"
+    )
+    for entry in part["features"]:
+        name = entry.get("name", f"feature {entry['feature']}")
+        yield (
+            f"      {entry['contribution']:10.4g}  {name} = {entry['value']:.4g} "
+            f"(mean {entry['mean']:.4g})"
+        )
+    yield f"      {part['rest']:10.4g}  all other features"
+    background = part.get("background", {})
+    if background.get("kind") == "gaussian":
+        yield (
+            f"    squared distance to the background: {background['squared_distance']:.4g}, "
+            f"expected {background['expected']:.0f} ± {background['spread']:.0f}"
+        )
+
+
+def _blocks(part: dict[str, Any]) -> Iterator[str]:
+    for block in part["blocks"]:
+        yield f"    block {block['block']} adds {block['score']:.4g}"
+        yield from _part(block)
+
+
+def _neighbours(part: dict[str, Any]) -> Iterator[str]:
+    near = ", ".join(f"row {e['row']} at {e['distance']:.4g}" for e in part["neighbours"])
+    yield from textwrap.wrap(
+        f"nearest training rows: {near}", _WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 6
+    )
+    yield (
+        f"    distance to number {part['kth']}: {part['kth_distance']:.4g}, typically "
+        f"{part['typical_kth_distance']:.4g}"
+    )
+
+
+def _count(value: float) -> str:
+    """An amount of evidence, with as many digits as a reader wants."""
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"

@@ -9,7 +9,7 @@ from scipy import special
 from sklearn.utils.validation import check_is_fitted
 
 from .._validation import known_inputs
-from ..calibration.held_out import Calibration
+from ..calibration.held_out import HeldOut
 from ..decisions.p_values import conformal_p_values
 from ..evidence import weighted_quantile
 from ..maths.kinds import most_probable
@@ -62,11 +62,11 @@ def explain(clf: Any, X: Any, top: int = 5) -> list[Card]:
         raise ValueError(f"top must be >= 1, got {top!r}")
     check_is_fitted(clf, "evidence_")
     known, evidence_side = known_inputs(clf, X), clf.evidence_
-    held: Calibration = evidence_side.calibration_
-    Z, proba = evidence_side.transform(known), clf._proba(known)
-    bare, scores = evidence_side.calibrated(proba), evidence_side.score_features(Z, proba)
-    dirichlet = clf._dirichlet(bare, scores)
-    labels = clf.classes_[most_probable(dirichlet.concentration, bare)]
+    held: HeldOut = evidence_side.held_out_
+    Z, proba = evidence_side.transform(known), clf._classifier().proba(known)
+    P, scores = evidence_side.calibrated(proba), evidence_side.score_features(Z, proba)
+    dirichlet = clf._dirichlet(P, scores)
+    labels = clf.classes_[most_probable(dirichlet.concentration, P)]
     p_values = conformal_p_values(scores, held.scores, held.weights)
     parts = _parts(clf, Z, proba, top)
     with np.errstate(over="ignore"):
@@ -76,7 +76,7 @@ def explain(clf: Any, X: Any, top: int = 5) -> list[Card]:
         Card(
             class_names=tuple(str(name) for name in np.asarray(clf.classes_).tolist()),
             label=str(labels[i]),
-            bare=bare[i],
+            classifier_proba=P[i],
             dirichlet=dirichlet[i],
             evidence=float(evidence[i]),
             n=float(evidence_side.n_),
@@ -87,15 +87,15 @@ def explain(clf: Any, X: Any, top: int = 5) -> list[Card]:
             typical_score=typical,
             parts=tuple(part[i] for part in parts),
         )
-        for i in range(len(bare))
+        for i in range(len(P))
     ]
 
 
 def _parts(clf: Any, Z: np.ndarray, proba: np.ndarray, top: int) -> list[list[dict[str, Any]]]:
     """Readings of each part of the density, for each row; with the parts' scores if several."""
-    density, held = clf.evidence_.density_, clf.evidence_.calibration_
+    density, held = clf.evidence_.density_, clf.evidence_.held_out_
     names = _feature_names(clf, Z.shape[1])
-    members = getattr(density, "parts_", None)
+    members = getattr(density, "estimators_", None)
     if members is None:
         return [read_rows(density, Z, names, top)]
     by_classifier = set(density.component_names_) - set(members)
@@ -120,7 +120,7 @@ def _parts(clf: Any, Z: np.ndarray, proba: np.ndarray, top: int) -> list[list[di
     return parts
 
 
-def _normal_scores(held: Calibration, name: str, scores: np.ndarray) -> list[float | None]:
+def _normal_scores(held: HeldOut, name: str, scores: np.ndarray) -> list[float | None]:
     """Standard-normal score of each score's rank among the held-out ones of the same part."""
     if held.components is None or name not in held.component_names:
         return [None] * len(scores)

@@ -7,27 +7,23 @@ from collections.abc import Iterator
 import torch
 
 from .class_moments import ClassMoments
-from .factor import GaussianFactor, Shrinkage, factorise, mean_variance, shrinkage_intensity
+from .factor import GaussianFactor, factorise
 from .moments import Moments
 from .scatter import DiagonalScatter, FullScatter
+from .shrinkage import Shrinkage, class_shrinkage
 
 
 def class_factors(moments: ClassMoments, shrinkage: Shrinkage) -> Iterator[GaussianFactor]:
     """The factor of each class in turn; of a full or diagonal scatter."""
-    pooled = _pooled_variance(moments)
+    pooled = None if shrinkage in (None, 0) else _pooled_variance(moments)
     for c, m in enumerate(moments.per_class()):
-        intensity, target = shrinkage_intensity(m, shrinkage), mean_variance(m)
-        if target == 0 and shrinkage not in (None, 0):
-            # A class whose rows are all the same point has no level of its own.
-            intensity, target = 1.0, pooled
-        yield _factor(m, intensity, target, f"class {c}")
+        yield _factor(m, *class_shrinkage(m, shrinkage, pooled), f"class {c}")
 
 
 def tied_factor(moments: ClassMoments, shrinkage: Shrinkage) -> GaussianFactor:
     """The factor of the covariance of the residuals from the class means."""
     pooled = moments.pooled()
-    intensity = shrinkage_intensity(pooled, shrinkage)
-    return _factor(pooled, intensity, mean_variance(pooled), "the tied covariance")
+    return _factor(pooled, *class_shrinkage(pooled, shrinkage, None), "the tied covariance")
 
 
 def _factor(moments: Moments, intensity: float, target: float, who: str) -> GaussianFactor:

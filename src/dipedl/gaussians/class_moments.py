@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
-from functools import reduce
-from operator import add
 from typing import Self
 
 import numpy as np
@@ -13,9 +10,9 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from .higher_moments import FourthPowers
-from .moments import Moments
-from .scatter import CentredRows, DiagonalScatter, FullScatter, Group, Scatter, TiedScatter
+from .higher_moments import HigherMoments, dot
+from .moments import Moments, pooled
+from .scatter import DiagonalScatter, FullScatter, Group, Scatter, TiedScatter
 
 
 class ClassMoments:
@@ -31,7 +28,7 @@ class ClassMoments:
         Takes the sums of outer products; in place.
     origin : Tensor, shape (k, p)
         In float64 on the device of the sums; the rows of classes that are yet to come are ignored.
-    fourth : bool, default=False
+    higher : bool, default=False
         Also hold what Ledoit-Wolf shrinkage needs; of a full or diagonal scatter.
 
     References
@@ -40,17 +37,14 @@ class ClassMoments:
     37 (1983).
     """
 
-    def __init__(self, scatter: Scatter, origin: Tensor, fourth: bool = False) -> None:
+    def __init__(self, scatter: Scatter, origin: Tensor, higher: bool = False) -> None:
         self.scatter, self.origin = scatter, origin
         self.weight = origin.new_zeros(len(origin))
         self.offset = torch.zeros_like(origin)
-        self.fourth: FourthPowers | None = None
-        if fourth:
-            if not isinstance(scatter, FullScatter | DiagonalScatter):
-                raise TypeError(
-                    f"fourth powers need a full or diagonal scatter, got {type(scatter).__name__}"
-                )
-            self.fourth = FourthPowers(scatter, *origin.shape)
+        self.higher: HigherMoments | None = None
+        if higher:
+            quartic = torch.zeros_like(self._own().spread(_classes(origin)))
+            self.higher = HigherMoments(torch.zeros_like(origin), quartic)
 
     def add(self, X: Tensor, y: Tensor) -> None:
         """Take in rows X (b, p) of classes y (b,)."""
@@ -58,19 +52,38 @@ class ClassMoments:
         rows = X.to(self.origin)
         self._set_origin(rows, classes, index, counts)
         rows = rows - self.origin[y]
-        mean = rows.new_zeros(len(classes), rows.shape[1]).index_add_(0, index, rows)
-        mean /= counts[:, None]
+        mean = _sums_by(index, rows, classes) / counts[:, None]
         rows -= mean[index]
         gap = mean - self.offset[classes]
         before = self.weight[classes][:, None]
         after = before + counts[:, None]
         bridge = gap * (before * counts[:, None] / after).sqrt()
-        batch = CentredRows(classes, counts, index, rows, bridge)
-        if self.fourth is not None:
-            self.fourth.add(batch, self.weight, gap)
-        self.scatter.add(batch)
+        if self.higher is not None:
+            self.higher[classes] = self._higher_with(classes, index, counts, rows, gap)
+        # The move of the mean adds to the scatter what one more row would.
+        self.scatter.append(torch.cat((rows, bridge)), torch.cat((y, classes)))
         self.offset[classes] += gap * counts[:, None] / after
         self.weight[classes] = after[:, 0]
+
+    def _higher_with(
+        self, classes: Tensor, index: Tensor, counts: Tensor, rows: Tensor, gap: Tensor
+    ) -> HigherMoments:
+        """Higher moments of the classes of a batch, its centred rows included."""
+        diagonal = isinstance(self.scatter, DiagonalScatter)
+        n, before = counts[:, None].to(gap), self.weight[classes][:, None]
+        e = gap * before / (before + n)
+        square, along = dot(rows, rows, diagonal), dot(rows, e[index], diagonal)
+        parts = (square * rows, square * square, along * rows, square)
+        cubic, quartic, times, spread = (_sums_by(index, part, classes) for part in parts)
+        new = HigherMoments(cubic, quartic).about(e, n, times, spread)
+        return self._about(classes, before, -gap * n / (before + n)) + new
+
+    def _about(self, classes: Tensor, weight: Tensor, e: Tensor) -> HigherMoments:
+        """Higher moments of classes (q,) of weight (q, 1) about the points mean - e, (q, p)."""
+        if self.higher is None:
+            raise TypeError("both need the higher moments, and one was made without them")
+        own = self._own()
+        return self.higher[classes].about(e, weight, own.times(classes, e), own.spread(classes))
 
     def _set_origin(self, X: Tensor, classes: Tensor, index: Tensor, counts: Tensor) -> None:
         """Of classes that are new: their first row."""
@@ -86,10 +99,13 @@ class ClassMoments:
         self.origin = torch.where(mine > 0, self.origin, other.origin)
         gap = (other.origin - self.origin) + (other.offset - self.offset)
         gap = torch.where((mine > 0) & (theirs > 0), gap, 0.0)
-        if self.fourth is not None and other.fourth is not None:
-            self.fourth.merge(other.fourth, mine, theirs, gap)
-        share = theirs / total.clamp_min(1)
-        self.scatter.merge(other.scatter, gap * (mine * share).sqrt())
+        share, everyone = theirs / total.clamp_min(1), _classes(total)
+        if self.higher is not None:
+            moved = self._about(everyone, mine, -gap * share)
+            rest = gap * mine / total.clamp_min(1)
+            self.higher = moved + other._about(everyone, theirs, rest)
+        self.scatter.merge(other.scatter)
+        self.scatter.append(gap * (mine * share).sqrt(), everyone)
         self.offset = torch.where(mine > 0, self.offset + gap * share, other.offset)
         self.weight = total[:, 0]
         return self
@@ -104,11 +120,12 @@ class ClassMoments:
         mean /= self.weight[:, None].clamp_min(1)
         # About the mean of all, sums of all processes simply add up.
         e = torch.where(mine > 0, self.offset - mean, 0.0)
-        if self.fourth is not None:
-            everyone = torch.arange(len(mine), device=mine.device)
-            self.fourth.recentre(everyone, mine, e)
-            self.fourth.all_reduce(group)
-        self.scatter.add(_moved(e, mine))
+        everyone = _classes(mine)
+        if self.higher is not None:
+            self.higher = self._about(everyone, mine, e)
+            dist.all_reduce(self.higher.cubic, group=group)
+            dist.all_reduce(self.higher.quartic, group=group)
+        self.scatter.append(e * mine.sqrt(), everyone)
         self.scatter.all_reduce(group)
         self.offset = mean
 
@@ -125,35 +142,38 @@ class ClassMoments:
 
     def per_class(self) -> Iterator[Moments]:
         """Of each class in turn, as numpy; of a full or diagonal scatter."""
-        sums = self._sums()
+        sums = self._own().sums
         for c in range(len(self.weight)):
             yield self._as_numpy(sums[c], c)
 
-    def _sums(self) -> Tensor:
+    def _own(self) -> FullScatter | DiagonalScatter:
         if isinstance(self.scatter, FullScatter | DiagonalScatter):
-            return self.scatter.sums
+            return self.scatter
         raise TypeError(f"{type(self.scatter).__name__} holds no scatter per class")
 
     def _as_numpy(self, sums: Tensor, c: int) -> Moments:
-        weight, origin, offset = float(self.weight[c]), self.origin[c], self.offset[c]
-        cubic, quartic = torch.zeros_like(offset), torch.zeros_like(offset)
-        if self.fourth is not None:
-            cubic, quartic = self.fourth.cubic[c], self.fourth.quartic[c]
-        quartic = quartic if sums.ndim == 1 else quartic[0]
-        parts = (origin, offset, sums, cubic, quartic)
-        return Moments(weight, *(np.asarray(part.cpu().numpy()) for part in parts))
+        origin, offset, scatter = map(_host, (self.origin[c], self.offset[c], sums))
+        higher = None
+        if self.higher is not None:
+            higher = HigherMoments(_host(self.higher.cubic[c]), _host(self.higher.quartic[c]))
+        return Moments(float(self.weight[c]), origin, offset, scatter, higher)
 
     def pooled(self) -> Moments:
         """Moments of the residuals from the class means."""
-        zero = np.zeros(self.origin.shape[1])
         if isinstance(self.scatter, TiedScatter):
-            weight, sums = float(self.weight.sum()), self.scatter.sums.cpu().numpy()
-            return Moments(weight, zero, zero, sums, zero, np.zeros(()))
-        return reduce(add, (replace(m, origin=zero, offset=zero) for m in self.per_class()))
+            zero = np.zeros(self.origin.shape[1])
+            return Moments(float(self.weight.sum()), zero, zero, _host(self.scatter.sums))
+        return pooled(self.per_class())
 
 
-def _moved(e: Tensor, weight: Tensor) -> CentredRows:
-    """No rows, and as bridges what moving each class's mean by `e` adds."""
-    classes = torch.arange(len(e), device=e.device)
-    none = classes[:0]
-    return CentredRows(classes, torch.zeros_like(classes), none, e[:0], e * weight.sqrt())
+def _classes(like: Tensor) -> Tensor:
+    return torch.arange(len(like), device=like.device)
+
+
+def _sums_by(index: Tensor, values: Tensor, classes: Tensor) -> Tensor:
+    """Sums over the rows of each of `classes` (q,), shape (q, ...)."""
+    return values.new_zeros(len(classes), values.shape[1]).index_add_(0, index, values)
+
+
+def _host(tensor: Tensor) -> np.ndarray:
+    return np.asarray(tensor.cpu().numpy())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -12,88 +11,13 @@ from scipy.linalg import blas, lapack
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
+from ..maths.special import EPS, LOG_2PI
 from .moments import Moments
 
-Shrinkage = float | str | None
 Mergeable = TypeVar("Mergeable", bound=BaseEstimator)
 
 _CHUNK_BYTES = 1 << 22
 _NEGLIGIBLE = 1e-13  # standard deviations
-_LOG_2PI = float(np.log(2 * np.pi))
-_EPS = float(np.finfo(np.float64).eps)
-
-
-def _ledoit_wolf(m: Moments, level: float) -> float:
-    n, p = m.weight, len(m.offset)
-    cov = m.covariance / level
-    total = float(m.quartic.sum())
-    if not np.finfo(np.float64).tiny < total < np.inf:
-        raise ValueError(
-            "shrinkage='ledoit-wolf' needs the fourth moments of the features, which overflow or "
-            "underflow; rescale the features or use shrinkage='oas'"
-        )
-    square = float((cov * cov).sum())
-    error, spread = (total / n / level / level - square) / n, square - p
-    return min(error / spread, 1.0) if spread > _EPS * p and error > 0 else 0.0
-
-
-def _oas(m: Moments, level: float) -> float:
-    cov = m.covariance / level
-    if m.diagonal:
-        return _oas_of_variances(cov, m.weight)
-    mean_square = float(np.mean(cov * cov))
-    denominator = (m.weight + 1) * (mean_square - 1 / len(cov))
-    return min((mean_square + 1) / denominator, 1.0) if denominator > 0 else 1.0
-
-
-def _oas_of_variances(variance: np.ndarray, n: float) -> float:
-    """The same idea for variances alone: under a Gaussian each has the sampling error 2 s^4 / n."""
-    error = float((2 * variance * variance).sum() / n)
-    spread = float(((variance - variance.mean()) ** 2).sum())
-    return error / (error + spread) if error > 0 else 1.0
-
-
-_ESTIMATED: dict[str, Callable[[Moments, float], float]] = {
-    "ledoit-wolf": _ledoit_wolf,
-    "oas": _oas,
-}
-
-
-def shrinkage_intensity(moments: Moments, shrinkage: Shrinkage) -> float:
-    """Intensity in [0, 1] of the shrinkage towards ``trace / p`` times the identity.
-
-    "ledoit-wolf" is Ledoit and Wolf (2004), "oas" is Chen et al. (2010), both as scikit-learn
-    computes them for a full covariance. For a diagonal one both weigh the sampling error of the
-    variances against their spread: "ledoit-wolf" from the fourth moments, "oas" as it is under a
-    Gaussian. The "ledoit-wolf" intensity of two samples is zero: they look free of error.
-    """
-    if shrinkage is None:
-        return 0.0
-    if isinstance(shrinkage, str):
-        if shrinkage not in _ESTIMATED:
-            raise ValueError(
-                f"shrinkage must be None, a number in [0, 1] or one of {sorted(_ESTIMATED)}, "
-                f"got {shrinkage!r}"
-            )
-        return _estimated(moments, _ESTIMATED[shrinkage])
-    if not 0 <= shrinkage <= 1:
-        raise ValueError(f"shrinkage must lie in [0, 1], got {shrinkage!r}")
-    return float(shrinkage)
-
-
-def _estimated(moments: Moments, rule: Callable[[Moments, float], float]) -> float:
-    level = mean_variance(moments)
-    if not np.isfinite(level):
-        raise ValueError("the covariance of the features overflows; rescale the features")
-    if len(moments.offset) == 1:
-        return 0.0
-    # Relative to its own level a covariance can be squared in any unit.
-    return rule(moments, level) if level > 0 else 1.0
-
-
-def mean_variance(moments: Moments) -> float:
-    """Mean variance of the features, trace / p: the level of the shrinkage target."""
-    return moments.trace / moments.weight / len(moments.offset)
 
 
 def shrunk_covariance(moments: Moments, intensity: float, target: float) -> np.ndarray:
@@ -109,13 +33,13 @@ def rank(moments: Moments) -> int:
     """Rank of the covariance before shrinkage, of features scaled to unit variance."""
     cov = moments.covariance
     variance = cov if moments.diagonal else np.diag(cov)
-    varying = variance > _EPS**2 * (moments.mean**2)
+    varying = variance > EPS**2 * (moments.mean**2)
     if moments.diagonal or not varying.any():
         return int(varying.sum())
     scale = np.sqrt(variance[varying])
     correlation = cov[np.ix_(varying, varying)] / np.outer(scale, scale)
     values = linalg.eigvalsh(correlation)
-    return int((values > values[-1] * len(values) * _EPS).sum())
+    return int((values > values[-1] * len(values) * EPS).sum())
 
 
 def condition_number(covariance: np.ndarray) -> float:
@@ -146,7 +70,7 @@ class GaussianFactor:
 
     def log_density(self, X: np.ndarray) -> np.ndarray:
         """Log-density in nats of each row of X (n, p); ``-inf`` where the distance overflows."""
-        constant = X.shape[1] * _LOG_2PI + self.log_det
+        constant = X.shape[1] * LOG_2PI + self.log_det
         return np.asarray(-0.5 * (constant + self.squared_distance(X)))
 
     def squared_distance(self, X: np.ndarray) -> np.ndarray:
@@ -210,7 +134,7 @@ def factorise(moments: Moments, intensity: float, target: float, who: str) -> Ga
         raise ValueError(f"{who}: the covariance overflows; rescale the features")
     variance = cov if cov.ndim == 1 else np.diag(cov)
     # A variance at the level of rounding in the data is no variance.
-    constant = np.flatnonzero(variance <= (4 * _EPS * np.abs(moments.mean)) ** 2)
+    constant = np.flatnonzero(variance <= (4 * EPS * np.abs(moments.mean)) ** 2)
     if len(constant):
         raise ValueError(_constant_message(moments, constant, intensity, who))
     scale = np.sqrt(variance)
@@ -221,7 +145,7 @@ def factorise(moments: Moments, intensity: float, target: float, who: str) -> Ga
     lower, info = lapack.dpotrf((cov / np.outer(scale, scale)).T, lower=1, clean=1)
     p = len(cov)
     reciprocal = 0.0 if info else lapack.dpocon(lower, float(p), uplo="L")[0]
-    if reciprocal < p * _EPS:
+    if reciprocal < p * EPS:
         raise ValueError(
             f"{who}: the covariance of {p} features is singular (rank {rank(moments)}, "
             f"n_samples = {moments.weight:g}) and shrinkage is {intensity:g}; use "

@@ -2,75 +2,58 @@
 
 from __future__ import annotations
 
-import torch.distributed as dist
-from torch import Tensor
+from dataclasses import dataclass
+from typing import Any, Self
 
-from .scatter import CentredRows, DiagonalScatter, FullScatter, Group
+import numpy as np
+
+from ..maths.array_namespace import Array
 
 
-class FourthPowers:
-    """Sums of ``|d|^2 d`` and ``|d|^4`` per class; by coordinate where the scatter is diagonal.
+@dataclass(frozen=True, eq=False)
+class HigherMoments:
+    """Sums over centred rows d of weight w: of one class (p,), or of several (q, p).
 
-    The same shifts as `dipedl.gaussians.Moments`. Each method is called before the scatter and the
-    mean take in what is new.
+    Attributes
+    ----------
+    cubic : array or tensor, shape (..., p)
+        Sum of ``w |d|^2 d`` (or ``w d**3`` if the scatter is diagonal).
+    quartic : array or tensor, shape (..., 1), or (..., p) if the scatter is diagonal
+        Sum of ``w |d|^4`` (or ``w d**4``).
     """
 
-    def __init__(self, scatter: FullScatter | DiagonalScatter, n_classes: int, p: int) -> None:
-        self.scatter = scatter
-        self.diagonal = isinstance(scatter, DiagonalScatter)
-        self.cubic = scatter.sums.new_zeros(n_classes, p)
-        self.quartic = scatter.sums.new_zeros(n_classes, p if self.diagonal else 1)
+    cubic: Array
+    quartic: Array
 
-    def add(self, batch: CentredRows, weight: Tensor, gap: Tensor) -> None:
-        """Take in a batch; `weight` (k,) and `gap` (q, p) are those before it."""
-        at, n = batch.classes, batch.counts.to(gap.dtype)[:, None]
-        before = weight[at][:, None]
-        e = gap * before / (before + n)
-        square = self._dot(batch.rows, batch.rows)
-        along = self._dot(batch.rows, e[batch.index])
-        cubic = self._by_class(batch, square * batch.rows)
-        quartic = self._by_class(batch, square * square)
-        spread, times = self._by_class(batch, square), self._by_class(batch, along * batch.rows)
-        new = self._shifted(e, n, times, spread, cubic, quartic)
-        self.recentre(at, before, -gap * n / (before + n))
-        self.cubic[at] += new[0]
-        self.quartic[at] += new[1]
+    @classmethod
+    def of(cls, D: np.ndarray, w: np.ndarray, diagonal: bool) -> Self:
+        """Of centred rows D (n, p) with weights w (n,)."""
+        square = dot(D, D, diagonal)
+        return cls(w @ (square * D), w @ (square * square))
 
-    def merge(self, other: FourthPowers, mine: Tensor, theirs: Tensor, gap: Tensor) -> None:
-        """Take in the sums of others; weights `mine` and `theirs` (k, 1), `gap` (k, p)."""
-        total = (mine + theirs).clamp_min(1)
-        at = mine.new_ones(len(mine)).nonzero()[:, 0]
-        self.recentre(at, mine, -gap * theirs / total)
-        cubic, quartic = other._about(at, theirs, gap * mine / total)
-        self.cubic += cubic
-        self.quartic += quartic
+    def about(self, e: Array, weight: Any, times: Array, spread: Array) -> HigherMoments:
+        """Those about the point ``mean - e``, of a weight and a scatter S.
 
-    def recentre(self, at: Tensor, weight: Tensor, e: Tensor) -> None:
-        """The sums of classes `at` (q,) about the point mean - e; weight (q, 1), e (q, p)."""
-        self.cubic[at], self.quartic[at] = self._about(at, weight, e)
+        `times` (..., p) is S e, and `spread` (..., 1) the trace of S; S itself if it is diagonal.
+        """
+        diagonal = self.quartic.shape == self.cubic.shape
+        square, along = dot(e, e, diagonal), dot(e, self.cubic + times, diagonal)
+        tail = 4 * along + 2 * square * spread + weight * square * square
+        cubic = self.cubic + spread * e + 2 * times + weight * square * e
+        return HigherMoments(cubic, self.quartic + tail)
 
-    def all_reduce(self, group: Group) -> None:
-        """Replace the sums by those of all processes."""
-        dist.all_reduce(self.cubic, group=group)
-        dist.all_reduce(self.quartic, group=group)
+    def __add__(self, other: HigherMoments) -> HigherMoments:
+        """Of both sets of rows, about the same point."""
+        return HigherMoments(self.cubic + other.cubic, self.quartic + other.quartic)
 
-    def _about(self, at: Tensor, weight: Tensor, e: Tensor) -> tuple[Tensor, Tensor]:
-        times, spread = self.scatter.times(at, e), self.scatter.spread(at)
-        return self._shifted(e, weight, times, spread, self.cubic[at], self.quartic[at])
+    def __getitem__(self, classes: Any) -> HigherMoments:
+        """Of some of the classes."""
+        return HigherMoments(self.cubic[classes], self.quartic[classes])
 
-    def _shifted(
-        self, e: Tensor, n: Tensor, times: Tensor, spread: Tensor, cubic: Tensor, quartic: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        square = self._dot(e, e)
-        quartic = quartic + 4 * (self._dot(e, cubic) + self._dot(e, times))
-        quartic = quartic + 2 * square * spread + n * square * square
-        return cubic + spread * e + 2 * times + n * square * e, quartic
+    def __setitem__(self, classes: Any, found: HigherMoments) -> None:
+        self.cubic[classes], self.quartic[classes] = found.cubic, found.quartic
 
-    def _dot(self, a: Tensor, b: Tensor) -> Tensor:
-        return a * b if self.diagonal else (a * b).sum(1, keepdim=True)
 
-    @staticmethod
-    def _by_class(batch: CentredRows, values: Tensor) -> Tensor:
-        """Sums over the rows of each class of the batch."""
-        zero = values.new_zeros(len(batch.classes), values.shape[1])
-        return zero.index_add_(0, batch.index, values)
+def dot(a: Array, b: Array, diagonal: bool) -> Array:
+    """Products of the rows of a and b, (..., 1); by coordinate if the scatter is diagonal."""
+    return a * b if diagonal else (a * b).sum(-1)[..., None]

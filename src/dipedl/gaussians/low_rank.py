@@ -11,17 +11,17 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ..maths.special import EPS
 from .class_moments import ClassMoments
 from .distances import squared_distances, squared_gaps
-from .factor import Shrinkage
-from .scatter import CentredRows, Group
+from .scatter import Group, by_class
+from .shrinkage import Shrinkage, oas_intensity
 
 # Of the directions of a sketch, this share guards the others (see `SketchScatter`).
 _GUARDS = 0.25
 # Rows wait until 8,000 of 2,048 features are together: a decomposition then takes in many.
 _PENDING_BYTES = 1 << 26
 _CLASSES_AT_ONCE = 64
-_EPS = torch.finfo(torch.float64).eps
 _TINY = torch.finfo(torch.float64).tiny
 
 
@@ -60,22 +60,27 @@ class SketchScatter:
         self._classes: list[Tensor] = []
         self._waiting = 0
 
-    def add(self, batch: CentredRows) -> None:
-        """Add the rows of a batch and their bridges; they wait until many are together."""
-        self._append(batch.rows, batch.classes[batch.index])
-        self._append(batch.bridge, batch.classes)
+    def append(self, rows: Tensor, classes: Tensor) -> None:
+        """Add rows (m, p) of `classes` (m,); they wait until many are together."""
+        energy = rows.to(self.energy).square().sum(1)
+        self.energy.index_add_(0, classes, energy)
+        # A single row of a class, less its mean, is nothing.
+        some = energy > 0
+        self._rows.append(rows[some].to(self.sketch.dtype))
+        self._classes.append(classes[some])
+        self._waiting += self._rows[-1].nbytes
+        if self._waiting >= _PENDING_BYTES:
+            self.settle()
 
-    def merge(self, other: Self, bridge: Tensor) -> None:
-        """Add the sums of others, and one row a class, `bridge` (k, p)."""
+    def merge(self, other: Self) -> None:
+        """Add the sums of others."""
         other.settle()
         energy = self.energy + other.energy
-        classes = torch.arange(len(bridge), device=bridge.device)
-        for start in range(0, len(classes), _CLASSES_AT_ONCE):
-            part = classes[start : start + _CLASSES_AT_ONCE]
+        classes = torch.arange(len(energy), device=energy.device)
+        for part in torch.split(classes, _CLASSES_AT_ONCE):
             rows = other.sketch[part]
-            self._append(rows.flatten(0, 1), part.repeat_interleave(rows.shape[1]))
+            self.append(rows.flatten(0, 1), part.repeat_interleave(rows.shape[1]))
         self.energy = energy
-        self._append(bridge, classes)
 
     def all_reduce(self, group: Group) -> None:
         """Replace the sums by those of all processes: the same in each, merged in their order."""
@@ -94,22 +99,9 @@ class SketchScatter:
             return
         rows, classes = torch.cat(self._rows), torch.cat(self._classes)
         self._rows, self._classes, self._waiting = [], [], 0
-        present, counts = torch.unique(classes, return_counts=True)
-        parts = torch.split(classes.argsort(stable=True), counts.tolist())
-        for c, at in zip(present.tolist(), parts, strict=True):
+        for c, at in by_class(classes):
             sketch = self.sketch[c]
             sketch.copy_(leading(torch.cat((sketch, rows[at])), len(sketch), self.rank))
-
-    def _append(self, rows: Tensor, classes: Tensor) -> None:
-        energy = rows.to(self.energy).square().sum(1)
-        self.energy.index_add_(0, classes, energy)
-        # A single row of a class, less its mean, is nothing.
-        some = energy > 0
-        self._rows.append(rows[some].to(self.sketch.dtype))
-        self._classes.append(classes[some])
-        self._waiting += self._rows[-1].nbytes
-        if self._waiting >= _PENDING_BYTES:
-            self.settle()
 
 
 def leading(rows: Tensor, size: int, rank: int) -> Tensor:
@@ -124,7 +116,7 @@ def leading(rows: Tensor, size: int, rank: int) -> Tensor:
     wanted = kept.clone()
     wanted[rank:] = (wanted[rank:] - left_out).clamp_min(0)
     # Below rounding of the largest there is no direction, only noise to be blown up.
-    real = kept > len(values) * _EPS * kept[:1]
+    real = kept > len(values) * EPS * kept[:1]
     scale = torch.where(real, (wanted / kept.clamp_min(_TINY)), 0.0).sqrt()
     found = (vectors * scale).mT @ rows.double()
     return F.pad(found, (0, 0, 0, size - len(found))).to(rows.dtype)
@@ -183,15 +175,14 @@ def _spectrum(scatter: SketchScatter, c: int) -> tuple[Tensor, Tensor, float]:
 def _intensity(
     variance: Tensor, rest: float, level: float, n: float, p: int, shrinkage: Shrinkage
 ) -> float:
-    """As `dipedl.gaussians.factor.shrinkage_intensity`, from the spectrum."""
+    """As `dipedl.gaussians.shrinkage.shrinkage_intensity`, from the spectrum."""
     if shrinkage != "oas":
         return float(shrinkage or 0.0)
     if level == 0 or p == 1:
         return float(level == 0)
     across = rest * rest / (p - len(variance)) if rest else 0.0
     mean_square = (float(variance.square().sum()) + across) / (level * p) ** 2
-    denominator = (n + 1) * (mean_square - 1 / p)
-    return min((mean_square + 1) / denominator, 1.0) if denominator > 0 else 1.0
+    return oas_intensity(mean_square, n, p)
 
 
 def _check_regular(parts: PrincipalParts, c: int, n: float, p: int, intensity: float) -> None:
@@ -201,7 +192,7 @@ def _check_regular(parts: PrincipalParts, c: int, n: float, p: int, intensity: f
             f"class {c}: all samples are the same point (n_samples = {n:g}), so there is no "
             "spread; give it more distinct samples"
         )
-    if min(values) <= p * _EPS * max(values):
+    if min(values) <= p * EPS * max(values):
         raise ValueError(
             f"class {c}: the covariance of {p} features is singular (n_samples = {n:g}) and "
             f"shrinkage is {intensity:g}; use shrinkage='oas', or covariance='tied' or 'diagonal'"

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 
 import numpy as np
+
+from .higher_moments import HigherMoments
 
 __all__ = ["Moments"]
 
@@ -13,7 +18,7 @@ _CHUNK_BYTES = 1 << 21
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Weighted mean, scatter and the moments that Ledoit-Wolf shrinkage needs; ``+`` merges.
+    """Weighted mean and scatter, and the higher moments if asked for; ``+`` merges.
 
     The mean is held as a row of the data (`origin`) plus a small `offset`, so that no digit is lost
     when the data lie far from zero: chunks in any order agree to 1e-10 with one pass, with offsets
@@ -27,10 +32,8 @@ class Moments:
         ``mean = origin + offset``.
     scatter : ndarray, shape (p, p), or (p,) if diagonal
         Sum of ``w d d^T`` (or ``w d**2``) with d the centred row.
-    cubic : ndarray, shape (p,)
-        Sum of ``w |d|^2 d`` (or ``w d**3``).
-    quartic : ndarray, shape () or (p,) if diagonal
-        Sum of ``w |d|^4`` (or ``w d**4``).
+    higher : HigherMoments or None
+        Sums of third and fourth powers, which Ledoit-Wolf shrinkage needs.
 
     References
     ----------
@@ -43,8 +46,7 @@ class Moments:
     origin: np.ndarray
     offset: np.ndarray
     scatter: np.ndarray
-    cubic: np.ndarray
-    quartic: np.ndarray
+    higher: HigherMoments | None = None
 
     @classmethod
     def of(
@@ -54,6 +56,7 @@ class Moments:
         *,
         rows: np.ndarray | None = None,
         diagonal: bool = False,
+        higher: bool = False,
     ) -> Moments:
         """Moments of rows of X (n, p), n >= 1, with optional weights (n,) >= 0.
 
@@ -70,17 +73,17 @@ class Moments:
             Which rows of X to take; at least one. Default: all.
         diagonal : bool, default=False
             Hold only the diagonal of the scatter.
+        higher : bool, default=False
+            Hold the third and fourth powers too.
         """
         X = np.asarray(X, dtype=np.float64)
         rows = np.arange(len(X)) if rows is None else rows
         if weights is not None:
             # A row of weight zero is absent: a far one would cost the others their digits.
             rows = rows[weights[rows] > 0] if weights[rows].any() else rows[:1]
-        w = np.ones(len(rows)) if weights is None else weights[rows].astype(np.float64)
-        step = max(_CHUNK_BYTES // (8 * X.shape[1]), 2 * X.shape[1])
-        chunks = [(rows[i : i + step], w[i : i + step]) for i in range(0, len(rows), step)]
+        w = None if weights is None else weights[rows].astype(np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
-            return _one_pass(X, chunks, float(w.sum()), diagonal)
+            return reduce(add, _chunks(X, rows, w, diagonal, higher))
 
     @property
     def diagonal(self) -> bool:
@@ -116,100 +119,54 @@ class Moments:
         if other.weight == 0 or self.weight == 0:
             return other if self.weight == 0 else self
         weight = self.weight + other.weight
+        share = other.weight / weight
         gap = (other.origin - self.origin) + (other.offset - self.offset)
-        a = self._about(-gap * (other.weight / weight))
-        b = other._about(gap * (self.weight / weight))
-        return Moments(
-            weight,
-            self.origin,
-            self.offset + gap * (other.weight / weight),
-            *(x + y for x, y in zip(a, b, strict=True)),
-        )
+        # The move of both means adds to the scatter what one more row would.
+        bridge = gap * np.sqrt(self.weight * share)
+        scatter = bridge * bridge if self.diagonal else np.outer(bridge, bridge)
+        scatter += self.scatter
+        scatter += other.scatter
+        a, b = self._about(-gap * share), other._about(gap * (self.weight / weight))
+        higher = None if a is None or b is None else a + b
+        return Moments(weight, self.origin, self.offset + gap * share, scatter, higher)
 
-    def _about(self, e: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Scatter, cubic and quartic about the point ``mean - e``."""
-        if self.diagonal:
-            square, spread = e * e, self.scatter
-            outer, Se, eSe, eT = square, spread * e, square * spread, e * self.cubic
-        else:
-            square, spread = e @ e, np.trace(self.scatter)
-            outer, Se = np.outer(e, e), self.scatter @ e
-            eSe, eT = e @ Se, e @ self.cubic
-        scatter = self.scatter + self.weight * outer
-        cubic = self.cubic + spread * e + 2 * Se + self.weight * square * e
-        quartic = self.quartic + 4 * eT + 4 * eSe + 2 * square * spread
-        return scatter, cubic, np.asarray(quartic + self.weight * square * square)
+    def _about(self, e: np.ndarray) -> HigherMoments | None:
+        """The higher moments about the point ``mean - e``, if they are held."""
+        if self.higher is None:
+            return None
+        times = self.scatter * e if self.diagonal else self.scatter @ e
+        spread = self.scatter if self.diagonal else np.atleast_1d(self.trace)
+        return self.higher.about(e, self.weight, times, spread)
 
 
-def _one_pass(
-    X: np.ndarray, chunks: list[tuple[np.ndarray, np.ndarray]], total: float, diagonal: bool
-) -> Moments:
-    """Sums about the mean of the first chunk, then moved to the mean of all."""
-    rows, w = chunks[0]
-    origin = X[rows[0]].copy()
-    offset = w @ (X[rows] - origin) / (w.sum() or 1.0)
-    sums = (_DiagonalSums if diagonal else _FullSums)(len(origin))
-    buffer = np.empty((len(rows), len(origin)))
-    for rows, w in chunks:
-        D = np.take(X, rows, axis=0, out=buffer[: len(rows)], mode="clip")
-        D -= origin
-        D -= offset
-        sums.add(D, w)
-    return sums.about_the_mean(total, origin, offset)
+def pooled(moments: Iterable[Moments]) -> Moments:
+    """Moments of the residuals from the mean of each."""
+    return reduce(add, (replace(m, origin=0 * m.origin, offset=0 * m.offset) for m in moments))
 
 
-class _Sums:
-    """Sums of weighted powers about a point that is near the mean."""
-
-    first: np.ndarray
-    scatter: np.ndarray
-    cubic: np.ndarray
-    quartic: np.ndarray | float
-
-    def about_the_mean(self, total: float, origin: np.ndarray, offset: np.ndarray) -> Moments:
-        """The moments, given the point ``origin + offset`` the sums are about."""
-        e = self.first / (total or 1.0)
-        outer = e * e if self.scatter.ndim == 1 else np.outer(e, e)
-        zero = np.zeros_like(e)
-        scatter = self.scatter - total * outer
-        centred = Moments(
-            total, origin, offset + e, scatter, zero, np.zeros(np.shape(self.quartic))
-        )
-        # The same shift that merging uses, solved for the moments about the mean.
-        _, cubic_excess, quartic_excess = centred._about(e)
-        cubic = self.cubic - cubic_excess
-        cross = e * cubic if scatter.ndim == 1 else e @ cubic
-        quartic = np.asarray(self.quartic - quartic_excess - 4 * cross)
-        return Moments(total, origin, offset + e, scatter, cubic, quartic)
+def _chunks(
+    X: np.ndarray, rows: np.ndarray, w: np.ndarray | None, diagonal: bool, higher: bool
+) -> Iterator[Moments]:
+    """Moments of the rows, as many at a time as fit the cache."""
+    step = max(_CHUNK_BYTES // (8 * X.shape[1]), 2 * X.shape[1])
+    buffer = np.empty((min(step, len(rows)), X.shape[1]))
+    for start in range(0, len(rows), step):
+        at = rows[start : start + step]
+        D = np.take(X, at, axis=0, out=buffer[: len(at)], mode="clip")
+        yield _of_chunk(D, None if w is None else w[start : start + step], diagonal, higher)
 
 
-class _FullSums(_Sums):
-    """Sums of w d, w d d^T, w |d|^2 d and w |d|^4."""
-
-    def __init__(self, p: int) -> None:
-        self.first, self.cubic, self.quartic = np.zeros(p), np.zeros(p), 0.0
-        self.scatter = np.zeros((p, p))
-
-    def add(self, D: np.ndarray, w: np.ndarray) -> None:
-        norm = np.einsum("ij,ij->i", D, D)
-        self.first += w @ D
-        self.cubic += (w * norm) @ D
-        self.quartic += float(w @ (norm * norm))
-        if (w != 1).any():
-            D *= np.sqrt(w)[:, None]
-        # numpy's product of an array with its own transpose is BLAS syrk: half the work.
-        self.scatter += D.T @ D
-
-
-class _DiagonalSums(_Sums):
-    """Sums of w d, w d^2, w d^3 and w d^4, by coordinate."""
-
-    def __init__(self, p: int) -> None:
-        self.first, self.scatter, self.cubic, self.quartic = np.zeros((4, p))
-
-    def add(self, D: np.ndarray, w: np.ndarray) -> None:
-        square = D * D
-        self.first += w @ D
-        self.scatter += w @ square
-        self.cubic += w @ (square * D)
-        self.quartic += w @ (square * square)
+def _of_chunk(D: np.ndarray, w: np.ndarray | None, diagonal: bool, higher: bool) -> Moments:
+    """Moments of rows D, which are centred in place."""
+    ones = np.ones(len(D)) if w is None else w
+    weight, origin = float(ones.sum()), D[0].copy()
+    D -= origin
+    offset = ones @ D / (weight or 1.0)
+    D -= offset
+    powers = HigherMoments.of(D, ones, diagonal) if higher else None
+    if diagonal:
+        return Moments(weight, origin, offset, ones @ (D * D), powers)
+    if w is not None:
+        D *= np.sqrt(w)[:, None]
+    # numpy's product of an array with its own transpose is BLAS syrk: half the work.
+    return Moments(weight, origin, offset, D.T @ D, powers)

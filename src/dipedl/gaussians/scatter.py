@@ -1,8 +1,7 @@
-"""Sums of outer products of centred rows, a class at a time: full, shared by all, diagonal."""
+"""Sums of outer products of centred rows, by class: full, shared by all classes, diagonal."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol, Self
 
 import torch
@@ -12,65 +11,44 @@ from torch import Tensor
 Group = dist.ProcessGroup | None
 
 
-@dataclass(frozen=True, eq=False)
-class CentredRows:
-    """Rows of one batch, less the mean that their class has in the batch.
-
-    Attributes
-    ----------
-    classes, counts : Tensor, shape (q,)
-        The classes of the batch, and how many rows each has there.
-    index : Tensor, shape (b,)
-        Which of `classes` each row belongs to.
-    rows : Tensor, shape (b, p)
-        The rows, centred.
-    bridge : Tensor, shape (q, p)
-        ``sqrt(n1 n2 / (n1 + n2)) (m2 - m1)``: what the move of the mean adds to the scatter, as a
-        row.
-    """
-
-    classes: Tensor
-    counts: Tensor
-    index: Tensor
-    rows: Tensor
-    bridge: Tensor
-
-
 class Scatter(Protocol):
     """What sums of outer products of k classes can do; all of it in place."""
 
-    def add(self, batch: CentredRows) -> None:
-        """Add the rows of a batch and their bridges."""
+    def append(self, rows: Tensor, classes: Tensor) -> None:
+        """Add rows (m, p) of `classes` (m,)."""
 
-    def merge(self, other: Self, bridge: Tensor) -> None:
-        """Add the sums of others, and one row a class, `bridge` (k, p)."""
+    def merge(self, other: Self) -> None:
+        """Add the sums of others."""
 
     def all_reduce(self, group: Group) -> None:
         """Replace the sums by those of all processes."""
 
 
-class FullScatter:
+class _Sums:
+    """Sums that processes simply add up."""
+
+    sums: Tensor
+
+    def merge(self, other: Self) -> None:
+        """Add the sums of others."""
+        self.sums += other.sums
+
+    def all_reduce(self, group: Group) -> None:
+        """Replace the sums by those of all processes."""
+        dist.all_reduce(self.sums, group=group)
+
+
+class FullScatter(_Sums):
     """A scatter matrix per class, (k, p, p)."""
 
     def __init__(self, origin: Tensor) -> None:
         self.sums = origin.new_zeros(*origin.shape, origin.shape[1])
 
-    def add(self, batch: CentredRows) -> None:
-        """Add the rows of a batch and their bridges."""
-        parts = torch.split(batch.rows[batch.index.argsort()], batch.counts.tolist())
-        for c, rows, bridge in zip(batch.classes.tolist(), parts, batch.bridge, strict=True):
-            joined = torch.cat((rows, bridge[None]))
-            self.sums[c].addmm_(joined.mT, joined)
-
-    def merge(self, other: Self, bridge: Tensor) -> None:
-        """Add the sums of others, and one row a class, `bridge` (k, p)."""
-        self.sums += other.sums
-        for total, row in zip(self.sums, bridge, strict=True):
-            total.addr_(row, row)
-
-    def all_reduce(self, group: Group) -> None:
-        """Replace the sums by those of all processes."""
-        dist.all_reduce(self.sums, group=group)
+    def append(self, rows: Tensor, classes: Tensor) -> None:
+        """Add rows (m, p) of `classes` (m,)."""
+        for c, at in by_class(classes):
+            part = rows[at]
+            self.sums[c].addmm_(part.mT, part)
 
     def times(self, classes: Tensor, e: Tensor) -> Tensor:
         """Scatter of each of `classes` (q,) times its row of `e` (q, p)."""
@@ -82,48 +60,28 @@ class FullScatter:
         return self.sums.diagonal(dim1=1, dim2=2)[classes].sum(1, keepdim=True)
 
 
-class TiedScatter:
+class TiedScatter(_Sums):
     """One scatter matrix of the residuals from the class means, (p, p)."""
 
     def __init__(self, origin: Tensor) -> None:
         self.sums = origin.new_zeros(origin.shape[1], origin.shape[1])
 
-    def add(self, batch: CentredRows) -> None:
-        """Add the rows of a batch and their bridges."""
-        joined = torch.cat((batch.rows, batch.bridge))
+    def append(self, rows: Tensor, classes: Tensor) -> None:
+        """Add rows (m, p)."""
         # A single row of a class, less its mean, is nothing.
-        joined = joined[joined.any(1)]
-        self.sums.addmm_(joined.mT, joined)
-
-    def merge(self, other: Self, bridge: Tensor) -> None:
-        """Add the sums of others, and one row a class, `bridge` (k, p)."""
-        self.sums += other.sums
-        self.sums.addmm_(bridge.mT, bridge)
-
-    def all_reduce(self, group: Group) -> None:
-        """Replace the sums by those of all processes."""
-        dist.all_reduce(self.sums, group=group)
+        rows = rows[rows.any(1)]
+        self.sums.addmm_(rows.mT, rows)
 
 
-class DiagonalScatter:
+class DiagonalScatter(_Sums):
     """Sums of squares per class and feature, (k, p)."""
 
     def __init__(self, origin: Tensor) -> None:
         self.sums = torch.zeros_like(origin)
 
-    def add(self, batch: CentredRows) -> None:
-        """Add the rows of a batch and their bridges."""
-        squares = batch.bridge.square().index_add_(0, batch.index, batch.rows.square())
-        self.sums.index_add_(0, batch.classes, squares)
-
-    def merge(self, other: Self, bridge: Tensor) -> None:
-        """Add the sums of others, and one row a class, `bridge` (k, p)."""
-        self.sums += other.sums
-        self.sums += bridge.square()
-
-    def all_reduce(self, group: Group) -> None:
-        """Replace the sums by those of all processes."""
-        dist.all_reduce(self.sums, group=group)
+    def append(self, rows: Tensor, classes: Tensor) -> None:
+        """Add rows (m, p) of `classes` (m,)."""
+        self.sums.index_add_(0, classes, rows.square())
 
     def times(self, classes: Tensor, e: Tensor) -> Tensor:
         """Scatter of each of `classes` (q,) times its row of `e` (q, p)."""
@@ -132,3 +90,10 @@ class DiagonalScatter:
     def spread(self, classes: Tensor) -> Tensor:
         """The sums themselves, shape (q, p): by coordinate."""
         return self.sums[classes]
+
+
+def by_class(classes: Tensor) -> list[tuple[int, Tensor]]:
+    """Each class among `classes` (m,), and where it stands, in order."""
+    present, counts = torch.unique(classes, return_counts=True)
+    parts = torch.split(classes.argsort(stable=True), counts.tolist())
+    return list(zip(present.tolist(), parts, strict=True))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from ..dirichlet import Dirichlet
 from .scores import entropy, max_prob
 
 _FROM_DIRICHLET = (
@@ -25,7 +25,7 @@ _FROM_PROBA: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 def uncertainty_of(
     kind: str,
-    dirichlet: Callable[[], Dirichlet],
+    dirichlet: Callable[[], Any],
     proba: Callable[[], np.ndarray],
     scores: Callable[[], np.ndarray],
 ) -> np.ndarray:

@@ -8,13 +8,17 @@ and what is left is summed exactly. Series: NIST Digital Library of Mathematical
 from __future__ import annotations
 
 from math import log, pi
+from sys import float_info
 
-from .array_namespace import Array, namespace
+from .array_namespace import Array, namespace, special_functions
 
 # Above this the truncated series below are exact to 1e-13 relative; under it the direct difference
 # is.
 _SWITCH = 16.0
-_HALF_LOG_2PI = 0.5 * log(2 * pi)
+LOG_2PI = log(2 * pi)
+#: Rounding of float64.
+EPS = float_info.epsilon
+_HALF_LOG_2PI = 0.5 * LOG_2PI
 
 
 def _series(x: Array, coefficients: tuple[float, ...]) -> Array:
@@ -28,8 +32,9 @@ def _series(x: Array, coefficients: tuple[float, ...]) -> Array:
 
 def _split(x: Array) -> tuple[Array, Array]:
     """`x` clipped to either side of the switch: no branch of a `where` can overflow."""
-    xp = namespace(x)
-    return xp.clip_max(x, _SWITCH), xp.clip_min(x, _SWITCH)
+    # By `where`, because the slope of a minimum of two equal numbers is a half.
+    xp, below = namespace(x), x < _SWITCH
+    return xp.where(below, x, _SWITCH), xp.where(below, _SWITCH, x)
 
 
 def digamma_excess(x: Array) -> Array:
@@ -37,14 +42,15 @@ def digamma_excess(x: Array) -> Array:
     xp = namespace(x)
     small, large = _split(x)
     series = _series(large, (1 / 2, -1 / 12, 0, 1 / 120, 0, -1 / 252, 0, 1 / 240))
-    return xp.where(x < _SWITCH, xp.digamma(small + 1) - xp.log(small), series)
+    return xp.where(x < _SWITCH, special_functions(x).psi(small + 1) - xp.log(small), series)
 
 
 def stirling_error(x: Array) -> Array:
     """Log Gamma(x) - [(x - 1/2) log x - x + log(2 pi)/2], about 1/(12x) for large x; x > 0."""
     xp = namespace(x)
     small, large = _split(x)
-    direct = xp.lgamma(small) - (small - 0.5) * xp.log(small) + small - _HALF_LOG_2PI
+    special = special_functions(x)
+    direct = special.gammaln(small) - (small - 0.5) * xp.log(small) + small - _HALF_LOG_2PI
     series = _series(large, (1 / 12, 0, -1 / 360, 0, 1 / 1260, 0, -1 / 1680))
     return xp.where(x < _SWITCH, direct, series)
 
@@ -53,7 +59,8 @@ def gamma_entropy(x: Array) -> Array:
     """Differential entropy of Gamma(x, 1): x + log Gamma(x) + (1 - x) psi(x); x > 0."""
     xp = namespace(x)
     small, large = _split(x)
-    direct = small + xp.lgamma(small) + (1 - small) * xp.digamma(small)
+    special = special_functions(x)
+    direct = small + special.gammaln(small) + (1 - small) * special.psi(small)
     coefficients = (-1 / 3, -1 / 12, -1 / 90, 1 / 120, 1 / 210, -1 / 252, -1 / 210, 1 / 240)
     series = 0.5 * xp.log(large) + _HALF_LOG_2PI + 0.5 + _series(large, coefficients)
     return xp.where(x < _SWITCH, direct, series)

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-import sys
 from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass
-from functools import cache
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
-from sklearn.frozen import FrozenEstimator
 from sklearn.neighbors import BallTree, KDTree, NearestNeighbors
-from sklearn.neighbors import KernelDensity as TreeKernelDensity
-from sklearn.pipeline import Pipeline
 
-from .._plugins import public_names
+from ._types import lookup, type_name
 
 #: dtypes that safetensors stores and gives back; everything else is kept as raw bytes.
 _NATIVE = frozenset(np.dtype(c).str for c in "?bhilqBHILQefd")
@@ -28,59 +21,9 @@ _PRIVATE = frozenset({"_fit_X", "_fit_method", "_tree", "_metadata_request"})
 _TREES = {"kd": KDTree, "ball": BallTree}
 
 
-@cache
-def _types() -> dict[str, tuple[ModuleType, str]]:
-    """Every type that a file may name, each with the module and the attribute that give it.
-
-    Built from the code, never from a file. A plug-in backed by PyTorch is imported only if a file
-    names it.
-    """
-    from .. import density, evidence, preprocessing, spectra
-    from ..calibration.held_out import Calibration
-    from ..calibration.temperature import Temperature
-    from ..classifier import DIPClassifier
-    from ..density.combined._normal_scores import NormalScores
-    from ..detector import OODDetector
-    from ..evidence_model import EvidenceModel
-    from ..gaussians.factor import GaussianFactor
-    from ..gaussians.moments import Moments
-
-    found: list[type] = [DIPClassifier, OODDetector, EvidenceModel, Calibration, Temperature]
-    found += [Moments, GaussianFactor, NormalScores]
-    found += [cls for cls in vars(evidence).values() if isinstance(cls, type)]
-    # Transformers of spectra, not the functions and containers beside them.
-    found += [spectra.EnergyNormalizer, spectra.SavitzkyGolay, spectra.LineMeans]
-    found += [spectra.PrincipalComponents, spectra.BlockStatistics]
-    # By value too: skops would ask for trust in the trees, which are built again instead, and
-    # would not see that a frozen estimator or the last step of a pipeline is ours.
-    found += [FrozenEstimator, Pipeline, NearestNeighbors, TreeKernelDensity]
-    table = {type_name(cls): (sys.modules[cls.__module__], cls.__qualname__) for cls in found}
-    for package in (density, preprocessing):
-        for name, stem in public_names(Path(str(package.__file__)).parent).items():
-            table[f"{package.__name__}.{stem}:{name}"] = (package, name)
-    return table
-
-
-def type_name(cls: type) -> str:
-    """``module:Class``, as a file names a type."""
-    return f"{cls.__module__}:{cls.__qualname__}"
-
-
-def own_type_names() -> list[str]:
-    """Types that need no trust, as skops names them."""
-    return [name.replace(":", ".") for name in _types()]
-
-
 def is_own(value: Any) -> bool:
     """Whether the exact type of `value` is in the closed table."""
-    name = type_name(type(value))
-    return name in _types() and getattr(*_types()[name]) is type(value)
-
-
-def _lookup(name: Any) -> type:
-    if not isinstance(name, str) or name not in _types():
-        raise ValueError(f"the type {name!r} is not one that a model may hold")
-    return getattr(*_types()[name])  # type: ignore[no-any-return]
+    return type_name(type(value)) is not None
 
 
 def _check_state(cls: type, given: Iterable[str]) -> None:
@@ -262,7 +205,7 @@ class Decoder:
         self._tensors = tensors
         self._parts = parts
         self._arrays: dict[str, np.ndarray] = {}
-        types = [_lookup(entry["type"]) for entry in objects]
+        types = [lookup(entry["type"]) for entry in objects]
         for cls, entry in zip(types, objects, strict=True):
             _check_state(cls, entry["state"])
         self._objects: list[Any] = [object.__new__(cls) for cls in types]

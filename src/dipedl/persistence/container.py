@@ -7,6 +7,7 @@ import os
 import secrets
 from hashlib import sha256
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 
 from .._plugins import explain_missing
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 _KEY = "dipedl"
 #: What reading damaged or forged content can raise.
 DAMAGE = (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError)
@@ -26,6 +27,14 @@ def optional(module: str) -> Any:
         return import_module(module)
     except ImportError as error:
         raise explain_missing(error, "saving and loading") from error
+
+
+def package_version(package: str) -> str | None:
+    """Version of an installed package; None for one that is not installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def write(path: Path, manifest: dict[str, Any], tensors: dict[str, np.ndarray]) -> None:
@@ -59,13 +68,22 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         manifest = _verified(metadata[_KEY], tensors)
     except DAMAGE as error:
         raise ValueError(f"{path} is damaged: {error}; save or copy it again") from error
-    found = manifest.get("format_version")
-    if found != FORMAT_VERSION:
-        raise ValueError(
-            f"{path} has format version {found}, this dipedl reads version "
-            f"{FORMAT_VERSION}; upgrade: pip install -U dipedl"
-        )
+    _check_format(path, manifest)
     return manifest, tensors
+
+
+def _check_format(path: Path, manifest: dict[str, Any]) -> None:
+    found = manifest.get("format_version")
+    if found == FORMAT_VERSION:
+        return
+    writer = (manifest.get("versions") or {}).get("dipedl", "of an unknown version")
+    remedy = "upgrade: pip install -U dipedl"
+    if isinstance(found, int) and found < FORMAT_VERSION:
+        remedy = f"fit the model again and save it, or load the file with dipedl {writer}"
+    raise ValueError(
+        f"{path} has format version {found}, written by dipedl {writer}; this dipedl "
+        f"({package_version('dipedl')}) reads format version {FORMAT_VERSION}; {remedy}"
+    )
 
 
 def _verified(text: str, tensors: dict[str, np.ndarray]) -> dict[str, Any]:

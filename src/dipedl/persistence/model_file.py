@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +18,16 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from .codec import Decoder, Encoder, is_own, type_name
-from .container import DAMAGE, read, write
+from ._types import type_name
+from .codec import Decoder, Encoder, is_own
+from .container import DAMAGE, package_version, read, write
 from .skops_parts import dump_parts, load_parts, untrusted_types
 
 __all__ = ["UntrustedTypesError", "describe", "load", "save"]
 
 _PARTS = "skops"
 #: What `dipedl.pretrained.DIPModule.save` writes in the place of a type of ours.
-_MODULE = "dipedl.pretrained:DIPModule"
+_MODULE = "DIPModule"
 _PACKAGES = ("dipedl", "numpy", "scipy", "scikit-learn", "skops")
 
 
@@ -168,7 +169,7 @@ def _manifest(model: Any, encoder: Encoder) -> dict[str, Any]:
     classes = getattr(model, "classes_", None)
     evidence = getattr(model, "evidence_", None)
     return {
-        "versions": {name: _version(name) for name in _PACKAGES}
+        "versions": {name: package_version(name) for name in _PACKAGES}
         | {"python": platform.python_version()},
         "type": type_name(type(model)),
         "classes": None if classes is None else _labels(classes),
@@ -182,13 +183,6 @@ def _labels(classes: np.ndarray) -> list[Any]:
     return [
         c if type(c) in (bool, int, float, str) else str(c) for c in np.asarray(classes).tolist()
     ]
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 def _check_scikit_learn(path: str | Path, manifest: dict[str, Any], allowed: bool) -> None:

@@ -13,7 +13,7 @@ from zipfile import ZipFile, ZipInfo
 import numpy as np
 from sklearn import model_selection
 
-from .codec import own_type_names
+from ._types import own_type_names
 from .container import optional
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)

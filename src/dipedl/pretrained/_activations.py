@@ -1,4 +1,4 @@
-"""Hooks that keep what a layer takes or gives, for the thread that listens."""
+"""Hooks that capture what a layer takes or gives, in the thread of the pass."""
 
 from __future__ import annotations
 
@@ -14,42 +14,42 @@ POOLS: dict[str, Callable[[Tensor, int], Tensor]] = {
 }
 
 
-class _Heard(threading.local):
-    """What this thread heard in the pass that is under way; None while nobody listens."""
+class _Captured(threading.local):
+    """Tensors of the pass that is under way in this thread; None between passes."""
 
     tensors: dict[str, Tensor] | None = None
 
 
-class Ear:
-    """Shared by the hooks of one source; a copy starts with nothing heard."""
+class ActivationCapture:
+    """Shared by the hooks of one source; a copy starts empty."""
 
     def __init__(self) -> None:
-        self.heard = _Heard()
+        self.captured = _Captured()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Ear, ()
+        return ActivationCapture, ()
 
 
-class HearInput:
+class CaptureInput:
     """Forward pre-hook that keeps the first argument of its module."""
 
-    def __init__(self, ear: Ear, name: str, pool: str | None) -> None:
-        self.ear, self.name, self.pool = ear, name, pool
+    def __init__(self, capture: ActivationCapture, name: str, pool: str | None) -> None:
+        self.capture, self.name, self.pool = capture, name, pool
 
     def __call__(self, module: nn.Module, args: Any, kwargs: Any) -> None:
-        tensors = self.ear.heard.tensors
+        tensors = self.capture.captured.tensors
         if tensors is not None:
             tensors[self.name] = pooled(args[0] if args else kwargs["input"], self.pool)
 
 
-class HearOutput:
+class CaptureOutput:
     """Forward hook that keeps what its module gives."""
 
-    def __init__(self, ear: Ear, name: str, pool: str | None) -> None:
-        self.ear, self.name, self.pool = ear, name, pool
+    def __init__(self, capture: ActivationCapture, name: str, pool: str | None) -> None:
+        self.capture, self.name, self.pool = capture, name, pool
 
     def __call__(self, module: nn.Module, args: Any, output: Any) -> None:
-        tensors = self.ear.heard.tensors
+        tensors = self.capture.captured.tensors
         found = first_tensor(output)
         if tensors is not None and found is not None:
             kept = pooled(found, self.pool)

@@ -11,13 +11,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .._validation import check_positive_number, prior_vector, rate_in_range
-from ..calibration.held_out import Calibration
+from ..calibration.held_out import HeldOut
 from ..calibration.temperature import Temperature
 from ..dirichlet import Dirichlet
 from ..evidence import CautionBudget, Identity, log_evidence
 from ..evidence._base import AffineNormalizer
 from ..evidence._logistic import LogisticNormalizer
 from ..evidence_model import EvidenceModel
+from ..maths.evidence import concentration, vacuity
 from .dirichlet_output import DirichletOutput
 
 PASSTHROUGH = "passthrough"
@@ -82,28 +83,19 @@ class EvidenceHead(nn.Module):
         normalizer = has_fit_parameter(self.normalizer, "proba")
         return bool(normalizer) or not isinstance(self.calibrator, str)
 
-    def learn(
-        self,
-        scores: np.ndarray,
-        proba: np.ndarray | None,
-        labels: np.ndarray | None,
-        *,
-        n: float,
-        k: int,
-        source: str,
-    ) -> None:
-        """Learn from held-out log-densities (m,), probabilities (m, k) and labels (m,).
+    def learn(self, held: HeldOut, *, n: float, k: int) -> None:
+        """Learn from held-out rows, n rows of the density and k classes.
 
-        The same steps as `dipedl.DIPClassifier` takes, by the same code; n rows made the density.
+        The same steps as `dipedl.DIPClassifier` takes, by the same code.
         """
         prior = prior_vector(self.prior_setting, k)
         model = EvidenceModel(
             normalizer=self.normalizer,
             calibrator=self.calibrator,
             false_alarm_rate=self.false_alarm_rate,
-        )
-        held = Calibration(scores, source, proba=proba, labels=labels)
-        model.learn(held, n=n, strength={"prior": prior, "gamma": self.gamma})
+            prior=prior,
+            gamma=self.gamma,
+        ).learn(held, n=n)
         numbers = {
             "temperature": getattr(model.calibrator_, "temperature_", 1.0),
             "location": getattr(model.normalizer_, "location_", 0.0),
@@ -123,12 +115,9 @@ class EvidenceHead(nn.Module):
         logits, log_density = _wide(logits, log_density)
         evidence = self.log_evidence(log_density)
         proba = torch.softmax(logits / self.temperature, dim=1)
-        # A display limit only, as in Dirichlet.from_evidence: log_evidence stays exact.
-        top = 80.0 if evidence.element_size() < 8 else 300.0
-        alpha = self.prior + torch.exp(torch.clamp(evidence, max=top))[:, None] * proba
-        vacuity = torch.sigmoid(torch.log(self.prior.sum()) - evidence)
+        alpha = concentration(evidence, proba, self.prior)
         mean = alpha / alpha.sum(dim=1, keepdim=True)
-        return DirichletOutput(alpha, evidence, mean, vacuity)
+        return DirichletOutput(alpha, evidence, mean, vacuity(evidence, self.prior))
 
     def log_evidence(self, log_density: Tensor) -> Tensor:
         """``log(n gamma) + z`` of log-densities (n,), in nats."""

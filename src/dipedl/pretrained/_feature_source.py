@@ -1,4 +1,4 @@
-"""Where the features of a network come from: a layer that is listened to, or a function."""
+"""Where the features of a network come from: the activations of layers, or a function."""
 
 from __future__ import annotations
 
@@ -11,7 +11,14 @@ import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
-from ._activations import POOLS, Ear, HearInput, HearOutput, first_tensor, pooled
+from ._activations import (
+    POOLS,
+    ActivationCapture,
+    CaptureInput,
+    CaptureOutput,
+    first_tensor,
+    pooled,
+)
 
 PENULTIMATE = "penultimate"
 _SHOWN = 30
@@ -20,9 +27,10 @@ _SHOWN = 30
 class FeatureSource(nn.Module):
     """One pass of a network: its features (n, p) and its logits (n, k).
 
-    Layers are heard by hooks that stay on them for as long as the source lives, because a hook that
-    comes and goes within a pass does not survive ``torch.compile``. They keep something only while
-    a pass of this source is under way in their thread, and the network gets no attribute.
+    Activations are captured by hooks that stay on their layers for as long as the source lives: a
+    hook that comes and goes within a pass does not survive ``torch.compile``. They keep something
+    only while a pass of this source is under way in their thread, and the network gets no
+    attribute.
 
     Parameters
     ----------
@@ -54,12 +62,12 @@ class FeatureSource(nn.Module):
         self.pool = pool if pool is not None or not _is_list(features) else "average"
         self.shapes: dict[str, tuple[int, ...]] = {}
         self.register_buffer("layer", torch.tensor(-1))
-        self._ear = Ear()
+        self._capture = ActivationCapture()
         self._handles: list[RemovableHandle] = []
         self._head: str | None = None
         modules = dict(network.named_modules())
         for name in self.names:
-            hook = HearOutput(self._ear, name, self.pool)
+            hook = CaptureOutput(self._capture, name, self.pool)
             self._keep(modules[name].register_forward_hook(hook))
 
     @property
@@ -87,7 +95,7 @@ class FeatureSource(nn.Module):
         if self.names:
             self._check_ran()
         elif self._head is None:
-            self._hear_head(_last_linear(linears, logits_of(output).shape[1], self.shapes))
+            self._capture_head(_last_linear(linears, logits_of(output).shape[1], self.shapes))
 
     def forward(self, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
         """Features (n, p) and logits (n, k) of a batch, in one pass."""
@@ -95,13 +103,13 @@ class FeatureSource(nn.Module):
         if self.function is not None:
             pair = self.function(network, *args, **kwargs)
             return self._function_pair(pair)
-        heard = self._ear.heard
+        captured = self._capture.captured
         tensors: dict[str, Tensor] = {}
-        heard.tensors = tensors
+        captured.tensors = tensors
         try:
             output = network(*args, **kwargs)
         finally:
-            heard.tensors = None
+            captured.tensors = None
         wanted = self.names if self.names else [str(self._head)]
         for name in wanted:
             if name not in tensors:
@@ -140,11 +148,11 @@ class FeatureSource(nn.Module):
                 f"enable_nested_tensor=False); modules that did: {listed(self.shapes)}"
             )
 
-    def _hear_head(self, name: str) -> None:
+    def _capture_head(self, name: str) -> None:
         modules = dict(self._network[0].named_modules())
         self._head = name
         self.layer.fill_(list(modules).index(name))
-        hook = HearInput(self._ear, name, self.pool)
+        hook = CaptureInput(self._capture, name, self.pool)
         self._keep(modules[name].register_forward_pre_hook(hook, with_kwargs=True))
 
     def _keep(self, handle: RemovableHandle) -> None:
@@ -166,7 +174,7 @@ class FeatureSource(nn.Module):
             for handle in self._handles:
                 handle.remove()
             self._handles.clear()
-            self._hear_head(names[place])
+            self._capture_head(names[place])
 
 
 def logits_of(output: Any) -> Tensor:

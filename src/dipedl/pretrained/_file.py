@@ -6,21 +6,21 @@ import platform
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ..nn._loader import device_of
 from ..persistence.codec import Decoder, Encoder
 from ..persistence.container import DAMAGE, read, write
-from ._loader import device_of
+from ._fitted_module import FittedModule
 from .class_gaussians import ClassGaussians
 
-if TYPE_CHECKING:
-    from .dip_module import DIPModule
+Module = TypeVar("Module", bound=FittedModule)
 
-_TYPE = "dipedl.pretrained:DIPModule"
+_TYPE = "DIPModule"
 _PACKAGES = ("dipedl", "numpy", "scipy", "scikit-learn", "torch")
 #: Parts of a module with a state of their own; that of the network, which is the user's and touched
 #: last, is optional in a file.
@@ -30,7 +30,7 @@ _SETTINGS = ("features", "pool", "score", "classes", "_held_out")
 _HEAD = ("gamma", "max_evidence", "normalizer", "calibrator", "false_alarm_rate")
 
 
-def write_module(module: DIPModule, path: Path, *, weights: bool) -> None:
+def write_module(module: FittedModule, path: Path, *, weights: bool) -> None:
     """Write a fitted module; `weights` says whether those of the network go in."""
     if module.source.function is not None:
         raise TypeError(
@@ -67,7 +67,7 @@ def write_module(module: DIPModule, path: Path, *, weights: bool) -> None:
     write(path, manifest, tensors)
 
 
-def read_module(cls: type[DIPModule], path: Path, network: nn.Module) -> Any:
+def read_module(cls: type[Module], path: Path, network: nn.Module) -> Module:
     """The module in a file, around `network`, if that is the network of the file."""
     manifest, tensors = read(path)
     if manifest.get("type") != _TYPE:
@@ -93,7 +93,7 @@ def read_module(cls: type[DIPModule], path: Path, network: nn.Module) -> Any:
         raise ValueError(f"{path} holds no valid DIPModule: {error}") from error
 
 
-def _settings(module: DIPModule) -> dict[str, Any]:
+def _settings(module: FittedModule) -> dict[str, Any]:
     density, head = module.density_, module.head
     return {
         **{name: getattr(module, name) for name in _SETTINGS},
@@ -105,8 +105,8 @@ def _settings(module: DIPModule) -> dict[str, Any]:
 
 
 def _built(
-    cls: type[DIPModule], network: nn.Module, settings: dict[str, Any], state: dict[str, Tensor]
-) -> DIPModule:
+    cls: type[Module], network: nn.Module, settings: dict[str, Any], state: dict[str, Tensor]
+) -> Module:
     held_out, density = settings.pop("_held_out"), settings.pop("density")
     density = ClassGaussians(**density | {"dtype": getattr(torch, density["dtype"])})
     module = cls(network, density=density, **settings)

@@ -12,10 +12,11 @@ import torch
 from scipy import special
 from torch import Tensor, distributed
 
+from ..calibration.held_out import HeldOut
+from ..nn._loader import Unpack, check_rereadable
 from ._evidence_head import EvidenceHead
 from ._feature_source import FeatureSource
 from ._fusion import Score
-from ._loader import Unpack, check_rereadable
 from ._stream import HeldOutRows, Rows, passes
 from .class_gaussians import ClassGaussians
 
@@ -126,7 +127,8 @@ def fit_parts(
         proba, labels = special.softmax(logits, axis=1), np.concatenate(answers.labels)
     scores = score.learn(log_density, logits)
     where = "in-sample rows" if data.in_sample else "held-out rows"
-    head.learn(scores, proba, labels, n=float(density.n_), k=k, source=f"{len(scores)} {where}")
+    held = HeldOut(scores, f"{len(scores)} {where}", proba=proba, labels=labels)
+    head.learn(held, n=float(density.n_), k=k)
 
 
 def resolved_group(group: Any) -> Any:

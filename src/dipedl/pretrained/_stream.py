@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..nn._loader import Batch, Unpack, batches, rows_of
 from ._feature_source import FeatureSource
-from ._loader import Batch, Unpack, batches, rows_of
 
 _GOLDEN = (5**0.5 - 1) / 2
 

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from copy import deepcopy
-from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, Self
 
 import torch
 from sklearn.exceptions import NotFittedError
-from torch import Tensor, nn
+from torch import Tensor
 
-from ..gaussians.class_batches import check_features, check_finite, check_labels, exact, merged_over
+from ..gaussians.class_batches import check_features
 from ..gaussians.class_factors import class_factors, tied_factor
 from ..gaussians.class_moments import ClassMoments
 from ..gaussians.distances import DiagonalDistance, FullDistance, TiedDistance
-from ..gaussians.factor import Shrinkage
-from ..gaussians.low_rank import LowRankDistance, SketchScatter, principal_parts
-from ..gaussians.scatter import DiagonalScatter, FullScatter, Group, Scatter, TiedScatter
+from ..gaussians.low_rank import LowRankDistance, principal_parts
+from ..gaussians.shrinkage import LEDOIT_WOLF, Shrinkage
+from ..maths.special import LOG_2PI
 from ..nn._checks import check_choice, check_integer
+from ._moment_stream import MomentStream
+from ._wide import never_halved
 
 __all__ = ["ClassGaussians"]
 
@@ -33,10 +33,9 @@ _DISTANCES: dict[str, type[Distance]] = {
 }
 _BUFFERS = ("origin", "log_constant", "log_weights", "counts")
 _FITTED = ("n_", "n_features_", "n_classes_")
-_LOG_2PI = math.log(2 * math.pi)
 
 
-class ClassGaussians(nn.Module):
+class ClassGaussians(MomentStream):
     """Mixture of one Gaussian per class on features that stream, on the device they come from.
 
     ``log p(x) = logsumexp_c [log w_c + log N(x; m_c, C_c)]`` in nats: `dipedl.density.GDADensity`
@@ -119,61 +118,6 @@ class ClassGaussians(nn.Module):
         self.log_constant: Tensor
         self.log_weights: Tensor
         self.counts: Tensor
-        self._local: ClassMoments | None = None
-        self._everywhere: ClassMoments | None = None
-        self._device: torch.device | None = None
-
-    def update(self, features: Tensor, labels: Tensor, n_classes: int) -> None:
-        """Take in a batch; what scores changes only at the next `finish`.
-
-        Parameters
-        ----------
-        features : Tensor, shape (b, p)
-            Of any floating type, finite.
-        labels : integer Tensor, shape (b,)
-            Class indices 0..n_classes - 1.
-        n_classes : int
-            Number of classes k, the same at every call.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If the arguments are not as above.
-        MemoryError
-            If the moments of k classes do not fit.
-        """
-        check_features(features)
-        check_finite(features)
-        self._check_size(features.shape[1], n_classes)
-        labels = check_labels(labels, features, n_classes)
-        if not len(features):
-            return
-        with exact(features.device):
-            if self._local is None:
-                self._device = features.device
-                shape, device = (n_classes, features.shape[1]), _device_of_sums(features.device)
-                self._local = self._start(torch.zeros(shape, dtype=torch.float64, device=device))
-            self._local.add(features, labels)
-
-    def synchronise(self, group: Group = None) -> None:
-        """Take in what every process of `group` has seen since the last call.
-
-        A collective operation of `torch.distributed`: all processes must call it, before `finish`.
-        All end up with the same moments, those of one process that has seen all rows.
-
-        Raises
-        ------
-        ValueError
-            If no process has seen rows, or their numbers of features or classes differ.
-        """
-        device = None if self._local is None else self._local.origin.device
-        with exact(device or torch.device("cpu")):
-            merged = merged_over(group, self._local, self._start)
-            if self._everywhere is None:
-                self._everywhere = merged
-            else:
-                self._everywhere += merged
-        self._local = None
 
     def finish(self) -> Self:
         """Factor the covariances of what was seen; more batches may follow, and `finish` again.
@@ -260,67 +204,9 @@ class ClassGaussians(nn.Module):
         overflows = squared.isnan() & ~features.isnan().any(1, keepdim=True)
         return self.log_constant - 0.5 * squared.masked_fill(overflows, math.inf)
 
-    @property
-    def _fitted(self) -> bool:
-        return self._buffers["origin"] is not None
-
     def _check_fitted(self) -> None:
         if not self._fitted:
             raise NotFittedError(_NOT_FITTED)
-
-    def _check_size(self, p: int, n_classes: int) -> None:
-        check_integer("n_classes", n_classes)
-        seen = self._local or self._everywhere
-        if seen is None:
-            if self._fitted:
-                raise ValueError(
-                    "this density was loaded: it scores, but holds no moments to add rows to; "
-                    "take them into an unfitted one, density.blank()"
-                )
-            return
-        for name, known, came in (
-            ("n_classes", len(seen.weight), n_classes),
-            ("the number of features", seen.origin.shape[1], p),
-        ):
-            if known != came:
-                raise ValueError(f"{name} must stay {known} after the first update, got {came}")
-
-    def _start(self, origin: Tensor) -> ClassMoments:
-        """Moments of no row yet, like `origin` (k, p)."""
-        fourth = self.shrinkage == "ledoit-wolf"
-        try:
-            return ClassMoments(self._scatter_type()(origin), origin, fourth)
-        except (torch.OutOfMemoryError, RuntimeError) as error:
-            if not isinstance(error, torch.OutOfMemoryError) and "allocate" not in str(error):
-                raise
-            other = "'diagonal'" if self.covariance == "tied" else "'tied', 'diagonal'"
-            raise MemoryError(
-                f"covariance={self.covariance!r} of {origin.shape[0]} classes and "
-                f"{origin.shape[1]} features does not fit in memory; use covariance={other}, or "
-                "'low-rank' of a small rank"
-            ) from error
-
-    def _scatter_type(self) -> Callable[[Tensor], Scatter]:
-        if self.covariance == "diagonal":
-            return DiagonalScatter
-        if self.covariance == "low-rank":
-            return partial(SketchScatter, rank=self.rank, dtype=self.dtype)
-        # Fourth moments move with the scatter of their own class.
-        pools = self.covariance == "tied" and self.shrinkage != "ledoit-wolf"
-        return TiedScatter if pools else FullScatter
-
-    def _moments(self) -> ClassMoments:
-        """Of all rows seen."""
-        if self._local is not None and self._everywhere is not None:
-            total = deepcopy(self._everywhere)
-            total += self._local
-            return total
-        if (seen := self._local or self._everywhere) is None:
-            raise NotFittedError(
-                "finish needs rows, and none came: call update(features, labels, n_classes) for "
-                "each batch first"
-            )
-        return seen
 
     def _set(self, moments: ClassMoments) -> None:
         """Fill the buffers that score."""
@@ -329,7 +215,7 @@ class ClassGaussians(nn.Module):
         means = (moments.origin - centre.to(moments.origin)) + moments.offset
         like = centre.to(self._device or centre.device)
         log_det = torch.tensor(self._fill(moments, means, like), dtype=torch.float64)
-        constant = -0.5 * (len(centre) * _LOG_2PI + log_det)
+        constant = -0.5 * (len(centre) * LOG_2PI + log_det)
         equal = self.class_weights == "equal"
         weights = torch.ones_like(moments.weight) if equal else moments.weight
         self.origin, self.log_constant = like, constant.to(like)
@@ -353,14 +239,7 @@ class ClassGaussians(nn.Module):
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Move or cast the buffers, but never below float32."""
-
-        def careful(tensor: Tensor) -> Tensor:
-            moved = fn(tensor)
-            halved = moved.dtype in (torch.float16, torch.bfloat16)
-            return tensor.to(moved.device) if halved else moved
-
-        # `network.half()` means the weights; a log-density would lose all its digits.
-        super()._apply(careful, recurse)  # type: ignore[no-untyped-call]
+        super()._apply(never_halved(fn), recurse)  # type: ignore[no-untyped-call]
         return self
 
     def _load_from_state_dict(
@@ -381,18 +260,13 @@ _NOT_FITTED = (
 )
 
 
-def _device_of_sums(device: torch.device) -> torch.device:
-    """The device itself, or the CPU where it has no float64."""
-    return torch.device("cpu") if device.type == "mps" else device
-
-
 def _check_shrinkage(shrinkage: Any, covariance: str) -> None:
-    if shrinkage == "ledoit-wolf" and covariance == "low-rank":
+    if shrinkage == LEDOIT_WOLF and covariance == "low-rank":
         raise ValueError(
             "shrinkage must not be 'ledoit-wolf' with covariance='low-rank': it would need each "
             "class's whole scatter; use 'oas'"
         )
-    named = isinstance(shrinkage, str) and shrinkage in ("oas", "ledoit-wolf")
+    named = isinstance(shrinkage, str) and shrinkage in ("oas", LEDOIT_WOLF)
     number = isinstance(shrinkage, Real) and not isinstance(shrinkage, bool)
     if shrinkage is None or named or (number and 0 <= shrinkage <= 1):
         return

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
 import torch
-from sklearn.exceptions import NotFittedError
-from torch import Tensor, nn
+from torch import nn
 
-from ..dirichlet import Dirichlet
+from .._plugins import late
 from ..evidence import ZScore
+from ..nn._loader import Unpack, device_of
 from ._evidence_head import PASSTHROUGH, EvidenceHead
-from ._feature_source import PENULTIMATE, FeatureSource, listed
+from ._feature_source import PENULTIMATE, FeatureSource
+from ._file import read_module, write_module
 from ._fit import IN_SAMPLE, Data, fit_parts
+from ._fitted_module import FittedModule
 from ._fusion import ConfidenceFusion, DensityAlone
-from ._loader import Unpack, device_of
-from ._stream import memory_errors
 from ._training_mode import check_eval, modal_modules
 from .class_gaussians import ClassGaussians
-from .dirichlet_output import DirichletOutput
 
 __all__ = ["DIPModule"]
 
@@ -32,14 +29,8 @@ _SCORES: dict[str, Callable[[torch.dtype], ConfidenceFusion | DensityAlone]] = {
     DENSITY: lambda dtype: DensityAlone(),
 }
 
-_FITTED = ("classes_", "n_", "offset_")
-_NOT_FITTED = (
-    "this DIPModule is not fitted; call fit_density(loader) with the training data of the network, "
-    "or load_state_dict"
-)
 
-
-class DIPModule(nn.Module):
+class DIPModule(FittedModule):
     r"""A trained classifier that knows where it has seen data; fit once, forward many.
 
     The network is frozen. One pass over its training data learns a density of its features, a
@@ -112,7 +103,7 @@ class DIPModule(nn.Module):
     a dynamic batch give ``torch.export`` the inputs by position: it knows no dynamic shapes of
     ``**kwargs``. A network that was compiled before is refused: compile the whole.
     ``.half()`` and ``.bfloat16()`` convert the network alone. ``.train()`` never puts the network
-    into training mode. The layer is heard by a hook that lives as long as this module, keeps
+    into training mode. The layer is captured by a hook that lives as long as this module, keeps
     something only during its own passes, and adds no attribute to the network.
 
     References
@@ -187,7 +178,7 @@ class DIPModule(nn.Module):
         """The released behaviour: full, unshrunk covariances, z-scored on the training rows.
 
         `fit_density` then reads the loader twice: once for the density, once for its scores. The
-        departures are those of `dipedl.DIPClassifier.paper`.
+        choices are those of `dipedl.DIPClassifier.paper`.
         """
         module = cls(
             network,
@@ -261,58 +252,6 @@ class DIPModule(nn.Module):
         self.head.to(density.origin.device)
         return self
 
-    def forward(self, *args: Any, **kwargs: Any) -> DirichletOutput:
-        """Dirichlets of a batch, in one pass of the network.
-
-        Parameters
-        ----------
-        *args, **kwargs
-            What the network takes.
-
-        Returns
-        -------
-        DirichletOutput
-            ``concentration`` (n, k), ``log_evidence`` (n,), ``mean`` (n, k) and ``vacuity`` (n,).
-            An input that is NaN, or gives NaN features, is NaN throughout.
-        """
-        found: DirichletOutput = self.head(*self.scored(*args, **kwargs))
-        return found
-
-    def scored(self, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
-        """Scores (n,), and logits of the network (n, k)."""
-        self._check_fitted()
-        check_eval(self._modal)
-        # A compiler follows no handlers, and a compiled graph raises what it likes.
-        guard = nullcontext() if torch.compiler.is_compiling() else memory_errors(args, kwargs)
-        with guard:
-            features, logits = self.source(*args, **kwargs)
-            return self.fusion(self.density_(features), logits), logits
-
-    def score_samples(self, *args: Any, **kwargs: Any) -> Tensor:
-        """Scores of a batch, higher is more typical, shape (n,).
-
-        In standard deviations of held-out rows if fused, else the log-density in nats.
-        """
-        return self.scored(*args, **kwargs)[0]
-
-    def predict_dirichlet(self, *args: Any, **kwargs: Any) -> Dirichlet:
-        """The same Dirichlets as `forward`, with every uncertainty, of tensors."""
-        return self.head.dirichlet(*self.scored(*args, **kwargs))
-
-    def predict_ood(self, *args: Any, **kwargs: Any) -> Tensor:
-        """+1 for inputs like the training data, -1 where the score is below `offset_` or NaN."""
-        return self.head.flags(self.score_samples(*args, **kwargs))
-
-    def describe(self) -> str:
-        """The layer that the density sees, its shape, and how to take another."""
-        lines = [f"features: {self.source.layers}"]
-        if self.head.is_fitted:
-            lines.append(f"shape: (n, {self.density_.n_features_})")
-        lines.append("to take another: DIPModule(network, features='<module>', pool='average')")
-        if self.source.shapes:
-            lines.append(f"modules that ran, with shapes: {listed(self.source.shapes)}")
-        return "\n".join(lines)
-
     def save(self, path: str | Path, *, weights: bool = True) -> None:
         """Write the fitted module to one safetensors file, without pickle.
 
@@ -333,8 +272,6 @@ class DIPModule(nn.Module):
         OSError
             If the file cannot be written.
         """
-        from ._file import write_module
-
         self._check_fitted()
         write_module(self, Path(path), weights=weights)
 
@@ -355,8 +292,6 @@ class DIPModule(nn.Module):
         ValueError
             If the file is damaged or no `DIPModule`, or the network does not fit it.
         """
-        from ._file import read_module
-
         found: Self = read_module(cls, Path(path), network)
         return found
 
@@ -373,57 +308,7 @@ class DIPModule(nn.Module):
         **options
             Of `dipedl.export.export_onnx`.
         """
-        from ..export import export_onnx
-
-        export_onnx(self, path, example=example, **options)
-
-    @property
-    def classes_(self) -> np.ndarray:
-        """Names of the classes, shape (k,)."""
-        self._check_fitted()
-        k = len(self.head.prior)
-        return np.arange(k) if self.classes is None else np.array(self.classes)
-
-    @property
-    def n_(self) -> float:
-        """Rows that the density learned from."""
-        self._check_fitted()
-        return float(self.density_.n_)
-
-    @property
-    def offset_(self) -> float:
-        """Score below which `predict_ood` flags an input."""
-        self._check_fitted()
-        return float(self.head.offset)
-
-    def train(self, mode: bool = True) -> Self:
-        """Set the mode of this module; the network only ever goes to eval mode."""
-        self.training = mode
-        if not mode:
-            self.network.eval()
-        return self
-
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        def wide(tensor: Tensor) -> Tensor:
-            """Half precision would cost a log-density its digits: moved, but not converted."""
-            found = fn(tensor)
-            half = tensor.is_floating_point() and found.element_size() < 4
-            return tensor.to(found.device) if half else found
-
-        for part in (self.source, self.density_, self.fusion, self.head):
-            part._apply(wide, recurse)
-        self.network._apply(fn, recurse)  # type: ignore[no-untyped-call]
-        return self
-
-    def __getattr__(self, name: str) -> Any:
-        # NotFittedError is an AttributeError too: a property that raises it ends here.
-        if name in _FITTED:
-            raise NotFittedError(_NOT_FITTED)
-        return super().__getattr__(name)
-
-    def _check_fitted(self) -> None:
-        if not (self.head.is_fitted and self.source.is_known):
-            raise NotFittedError(_NOT_FITTED)
+        late("export", "export_onnx")(self, path, example=example, **options)
 
 
 def _checked_network(network: Any) -> nn.Module:
@@ -431,8 +316,8 @@ def _checked_network(network: Any) -> nn.Module:
         raise TypeError(f"network must be a torch.nn.Module, got {type(network).__name__}")
     if hasattr(network, "_orig_mod"):
         raise TypeError(
-            "network was compiled, and its layers can no longer be heard; wrap the network itself "
-            "and compile the whole: torch.compile(DIPModule(network).fit_density(loader))"
+            "network was compiled, and its layers can no longer be captured; wrap the network "
+            "itself and compile the whole: torch.compile(DIPModule(network).fit_density(loader))"
         )
     return network
 

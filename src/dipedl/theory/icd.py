@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from ..dirichlet import Dirichlet, class_indices
+from ..dirichlet import Dirichlet
 from ..maths.array_namespace import Array
+from ..maths.simplex import class_indices
 
 __all__ = ["covariate_indexed_posterior", "icd_posterior", "icd_predictive"]
 

@@ -39,7 +39,7 @@ def make_row(
     suite, profile, method, title, seed, config, digest
         What was run; `digest` is the hash of the config.
     arrays : mapping
-        The method's answers, see `dipedl.bench.load_arrays`.
+        The method's predictions, see `dipedl.bench.load_arrays`.
     own : mapping
         What the method itself cost: "seconds" and "cpu_seconds" ({"train", "score"}),
         "peak_memory_mb", "forward_passes", "n_parameters", and "n", the rows of each split.

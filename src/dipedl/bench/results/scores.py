@@ -1,4 +1,4 @@
-"""From per-sample answers to the numbers of a row; nothing else than the arrays is needed."""
+"""From per-sample predictions to the numbers of a row; nothing else than the arrays is needed."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Scores:
 
 
 def score(arrays: Mapping[str, Named], n_resamples: int = 0, seed: int = 0) -> Scores:
-    """Metrics of a method from its answers on the test set, the OOD sets and the shifted sets.
+    """Metrics of a method from its predictions on the test set, the OOD sets and the shifted sets.
 
     Parameters
     ----------

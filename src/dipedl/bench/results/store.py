@@ -31,7 +31,7 @@ __all__ = ["PARTS", "Store", "default_root", "load_arrays", "load_rows"]
 Arrays = dict[str, dict[str, np.ndarray]]
 
 _NETWORK = "network.safetensors"
-#: What a row can be asked for: the method itself, and the trained parts below it.
+#: What arrays a row has: those of the method itself, and the trained parts below it.
 PARTS = ("method", "classifier", "density")
 
 
@@ -106,7 +106,7 @@ def load_arrays(
     out : path-like, optional
         Root of the results; default: ``DIPEDL_BENCH``, else ``./bench-results``.
     part : {"method", "classifier", "density"}, default="method"
-        The method's own answers, or the arrays of the trained part below it.
+        The method's own predictions, or the arrays of the trained part below it.
 
     Returns
     -------

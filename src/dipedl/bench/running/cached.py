@@ -1,6 +1,6 @@
 """Trained parts that answer from stored arrays, so that what builds on them trains nothing again.
 
-A method on top of a classifier or a density is fitted and asked through its public interface, but
+A method on top of a classifier or a density is fitted and applied through its public interface, but
 its inputs are row numbers: `RowNumbers` lays the splits one after the other, and a cached part
 looks up what it answered to that row when it was trained.
 """
@@ -40,7 +40,7 @@ def stacked(
 
 
 class CachedClassifier(ClassifierMixin, BaseEstimator):
-    """A fitted network's stored answers.
+    """A fitted network's stored predictions.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class CachedClassifier(ClassifierMixin, BaseEstimator):
 
 
 class CachedDensity(BaseEstimator):
-    """A fitted density's stored answers: `log_density` (n,), in nats."""
+    """A fitted density's stored scores: `log_density` (n,), in nats."""
 
     def __init__(self, log_density: np.ndarray) -> None:
         self.log_density = log_density

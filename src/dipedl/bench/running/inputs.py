@@ -31,11 +31,11 @@ def inputs_of(job: PartJob) -> Inputs:
         return _transformed(splits.X, job)[0], splits.y, {}
     if job.sees == "pixels" or (job.role == "density" and "features" in job.table):
         return _with_network(job)
-    return _with_answers(job)
+    return _with_predictions(job)
 
 
-def _with_answers(job: PartJob) -> Inputs:
-    """The stored answers of the parts below stand for them, and row numbers for the pixels."""
+def _with_predictions(job: PartJob) -> Inputs:
+    """The stored predictions of the parts below stand for them, and row numbers for the pixels."""
     below = {role: job.store.load(*key, job.seed) for role, key in job.below.items()}
     arrays = below["classifier"]
     order = [*LABELLED, *(split for split in arrays if split not in LABELLED)]
@@ -53,9 +53,9 @@ def _with_network(job: PartJob) -> Inputs:
     if job.role == "density":
         X, transformer = _transformed(splits.X, job, estimator=FrozenEstimator(network))
         return X, splits.y, {"blocks": getattr(transformer, "widths_", None)}
-    # asked about the same rows several times
-    asked = FrozenEstimator(Memoised.of(network, Memory()))
-    given = {"network": FrozenEstimator(network), "estimator": asked, "features": asked}
+    # it predicts for the same rows several times
+    memoised = FrozenEstimator(Memoised.of(network, Memory()))
+    given = {"network": FrozenEstimator(network), "estimator": memoised, "features": memoised}
     return splits.X, splits.y, given
 
 

@@ -59,7 +59,7 @@ class PartJob(Job):
     data: dict[str, Any]
     below: dict[str, tuple[str, str]]
     tables: dict[str, dict[str, Any]] = field(default_factory=dict)
-    sees: str = "answers"
+    sees: str = "predictions"
     statistics: str = "train"
     uncertainty: str | None = None
 

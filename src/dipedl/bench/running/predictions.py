@@ -1,4 +1,4 @@
-"""What a trained part is asked, split by split: the arrays that everything else derives from."""
+"""Predictions of a trained part, split by split: the arrays that everything else derives from."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def classifier_arrays(model: Any, X: Splits, costs: Costs) -> Arrays:
     found: Arrays = {}
     from_logits = _softmax_of_logits(model, next(iter(X.values()))[:64])
     for split, rows in X.items():
-        ask = model.logits if from_logits else model.predict_proba
-        answer = _asked(ask, rows, costs, split)
+        predict = model.logits if from_logits else model.predict_proba
+        predicted = _timed(predict, rows, costs, split)
         found[split] = (
-            {"logits": answer, "probabilities": softmax(answer, axis=1)}
+            {"logits": predicted, "probabilities": softmax(predicted, axis=1)}
             if from_logits
-            else {"probabilities": answer}
+            else {"probabilities": predicted}
         )
         if hasattr(model, "transform"):
             # Not counted: a network gives its features in the same pass.
@@ -56,7 +56,7 @@ def classifier_arrays(model: Any, X: Splits, costs: Costs) -> Arrays:
 def density_arrays(model: Any, X: Splits, costs: Costs) -> Arrays:
     """Log-density of every split, in nats."""
     return {
-        split: {"log_density": _asked(model.score_samples, rows, costs, split)}
+        split: {"log_density": _timed(model.score_samples, rows, costs, split)}
         for split, rows in X.items()
     }
 
@@ -69,7 +69,7 @@ def method_arrays(model: Any, X: Splits, costs: Costs, kind: str | None = None) 
         # Not counted: where a method needs the whole network for its uncertainty, its
         # probabilities come out of the same pass.
         named = _probabilities(model, rows)
-        named["uncertainty"] = _asked(partial(model.uncertainty, **options), rows, costs, split)
+        named["uncertainty"] = _timed(partial(model.uncertainty, **options), rows, costs, split)
         found[split] = named
     return found
 
@@ -94,11 +94,11 @@ def _softmax_of_logits(model: Any, few: np.ndarray) -> bool:
     return np.allclose(softmax(model.logits(few), axis=1), model.predict_proba(few), atol=1e-5)
 
 
-def _asked(
-    ask: Callable[[np.ndarray], Any], rows: np.ndarray, costs: Costs, split: str
+def _timed(
+    predict: Callable[[np.ndarray], Any], rows: np.ndarray, costs: Costs, split: str
 ) -> np.ndarray:
     with _counted(costs, split):
-        return np.asarray(ask(rows), dtype=np.float64)
+        return np.asarray(predict(rows), dtype=np.float64)
 
 
 @contextmanager

@@ -1,6 +1,6 @@
-"""The weights of a trained network, kept beside its answers, and the network made of them again.
+"""The weights of a trained network, stored beside its predictions, and the network restored.
 
-Some methods need more of a shared network than its answers: passes with dropout, other layers.
+Some methods need more of a shared network than its predictions: passes with dropout, other layers.
 """
 
 from __future__ import annotations

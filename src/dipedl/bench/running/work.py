@@ -75,7 +75,7 @@ class PartStep:
             data=part.config["data"],
             below={role: (below.name, below.digest) for role, below in part.below.items()},
             tables={role: below.table for role, below in part.below.items()},
-            sees="answers" if spec is None else spec.sees,
+            sees="predictions" if spec is None else spec.sees,
             statistics="train" if spec is None else spec.statistics,
             uncertainty=None if spec is None else spec.uncertainty,
         )

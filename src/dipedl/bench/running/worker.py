@@ -171,7 +171,7 @@ def _gpu() -> dict[str, Any]:
 
 
 def _forward_passes(model: Any) -> int:
-    """How often a network is asked for one answer."""
+    """How often a network runs for one prediction."""
     if hasattr(model, "members_"):
         return len(model.members_)
     return int(model.n_samples) if hasattr(model, "sample_proba") else 1

@@ -80,9 +80,9 @@ class Method(Frozen):
     classifier, density : str, table or None
         Parts that are trained once a seed and shared: a name out of the suite's ``[classifiers]``
         or ``[densities]``, or such a table.
-    sees : {"answers", "pixels"}
+    sees : {"predictions", "pixels"}
         What a method with a classifier is given: row numbers, and a classifier that looks its
-        stored answers up; or the pixels, and the trained network itself, frozen.
+        stored predictions up; or the pixels, and the trained network itself, frozen.
     statistics : {"train", "validation"}
         Rows from which DIPClassifier takes the statistics of its normaliser.
     uncertainty : str, optional
@@ -97,7 +97,7 @@ class Method(Frozen):
     estimator: str
     classifier: str | Table | None = None
     density: str | Table | None = None
-    sees: Literal["answers", "pixels"] = "answers"
+    sees: Literal["predictions", "pixels"] = "predictions"
     statistics: Literal["train", "validation"] = "train"
     uncertainty: str | None = None
     seeds: tuple[int, ...] | None = None
@@ -190,8 +190,8 @@ class CrossedMethod(Frozen):
         "paper" makes it with ``DIPClassifier.paper``.
     kinds : tuple of str
         Kinds of uncertainty; the first ranks, each other one becomes a row ``method:kind``.
-    answers : {"predict_proba", "bare_proba"}
-        Where its probabilities come from; with "bare_proba" it ranks by one minus the largest.
+    answers : {"predict_proba", "classifier_proba"}
+        Where its probabilities come from; with "classifier_proba" it ranks by max_prob.
     calibrate : bool
         Whether it is given the validation rows to calibrate on, where it takes some and the
         classifier is frozen.
@@ -209,7 +209,7 @@ class CrossedMethod(Frozen):
     arguments: Table = {}
     preset: Literal["", "paper"] = ""
     kinds: tuple[str, ...] = ()
-    answers: Literal["predict_proba", "bare_proba"] = "predict_proba"
+    answers: Literal["predict_proba", "classifier_proba"] = "predict_proba"
     calibrate: bool = True
     trains: bool = False
     may_refuse: bool = False

@@ -146,7 +146,7 @@ def _check_method(spec: Method, below: Mapping[str, Part], where: str) -> None:
 
 
 def _choices(spec: Method) -> Table:
-    """Own keys of a method that its answers depend on, where they differ from the defaults."""
+    """Own keys of a method that its predictions depend on, where they differ from the defaults."""
     names = ("sees", "statistics", "uncertainty")
     chosen = {name: getattr(spec, name) for name in names}
     return {k: v for k, v in chosen.items() if v != Method.model_fields[k].default}

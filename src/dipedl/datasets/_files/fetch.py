@@ -1,6 +1,6 @@
-"""Find a published file: in a directory the user names, in the cache, or at its official mirrors.
+"""Find a published file: in the user's directory, in the cache, or at its official mirrors.
 
-The file's checksum is verified wherever it comes from. Only a download needs pooch.
+The checksum is always verified. Only a download needs pooch.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from .archive import unpack
 from .remote import RemoteFile
 from .sources import FILES
 
-ROUNDS = 2  # times every mirror is tried
+ROUNDS = 2  # attempts per mirror
 PAUSE = 1.0  # seconds between the rounds
-TIMEOUT = 30.0  # seconds without an answer before a mirror counts as failed
+TIMEOUT = 30.0  # seconds without a response before a mirror counts as failed
 
 
 def fetch(name: str, data_dir: str | os.PathLike[str] | None = None) -> Path:
     """Path of a published file whose checksum was verified.
 
-    Looked for in `data_dir`, else in the directory named by the environment variable
+    It is searched in `data_dir`, else in the directory named by the environment variable
     ``DIPEDL_DATA``; if neither is given, in the cache (``DIPEDL_CACHE``, or the user's cache
     directory), to which it is downloaded once.
 
@@ -57,7 +57,7 @@ def fetch(name: str, data_dir: str | os.PathLike[str] | None = None) -> Path:
     ImportError
         If a download is needed and pooch is not installed.
     """
-    folder, origin = _offline_folder(data_dir)
+    folder, origin = offline_folder(data_dir)
     if folder is not None:
         path = _find(folder, name, origin)
         return _verified(path, FILES[name], f"replace it by {_origin(FILES[name])}")
@@ -65,9 +65,9 @@ def fetch(name: str, data_dir: str | os.PathLike[str] | None = None) -> Path:
 
 
 def _cached(name: str) -> Path:
-    file, path = FILES[name], _cache_folder() / name
+    file, path = FILES[name], cache_folder() / name
     if path.is_file():
-        return _verified(path, file, "delete it and load again to download it anew")
+        return _verified(path, file, "delete it and load again to download it again")
     if file.archive:
         unpack(_cached(file.archive), file.member, path)
         return _verified(path, file, "delete it and the archive beside it, and load again")
@@ -76,10 +76,10 @@ def _cached(name: str) -> Path:
             f"{name!r} has no official mirror, so it cannot be downloaded; "
             f"set DIPEDL_DATA to a directory that holds it, or put it there as {str(path)!r}"
         )
-    return _download(file, path, name)
+    return download(file, path, name)
 
 
-def _offline_folder(data_dir: str | os.PathLike[str] | None) -> tuple[Path | None, str]:
+def offline_folder(data_dir: str | os.PathLike[str] | None) -> tuple[Path | None, str]:
     if data_dir is None:
         value = os.environ.get("DIPEDL_DATA")
         return (Path(value).expanduser() if value else None), "DIPEDL_DATA"
@@ -106,13 +106,13 @@ def _find(folder: Path, name: str, origin: str) -> Path:
 
 
 def _origin(file: RemoteFile) -> str:
-    """Where a copy is to be had, in words."""
+    """Where to get a copy, in words."""
     if file.archive:
         return f"{file.member!r} out of {FILES[file.archive].urls[0]}"
     return file.urls[0] if file.urls else "the file (no official mirror has it)"
 
 
-def _cache_folder() -> Path:
+def cache_folder() -> Path:
     value = os.environ.get("DIPEDL_CACHE")
     if value:
         return Path(value).expanduser()
@@ -150,35 +150,38 @@ def _digest(path: str, algorithm: str, size: int, mtime_ns: int) -> str:
         ).hexdigest()
 
 
-def _download(file: RemoteFile, path: Path, name: str) -> Path:
+def download(file: RemoteFile, path: Path, name: str) -> Path:
+    """Download a file to `path`, all of it or nothing, from the first mirror that gives it.
+
+    `name` is what errors call it: its path below a data directory. Without a published checksum
+    whatever comes is taken.
+    """
     pooch = _import_pooch()
     _require_writable(path.parent)
+    checksum = file.checksums[0] if file.checksums else None
     failures: dict[str, Exception] = {}
     for attempt in range(ROUNDS):
         time.sleep(PAUSE if attempt else 0)
         for url in file.urls:
-            failure = _retrieve(pooch, url, file, path)
+            failure = _retrieve(pooch, url, checksum, path)
             if failure is None:
                 return path
             failures[url] = failure
     raise _no_mirror(failures, path, name)
 
 
-def _retrieve(pooch: ModuleType, url: str, file: RemoteFile, path: Path) -> Exception | None:
+def _retrieve(pooch: ModuleType, url: str, checksum: str | None, path: Path) -> Exception | None:
     """Download `url` to `path`; the failure, if the mirror or its file is at fault."""
     from requests.exceptions import RequestException  # pooch depends on it
 
     downloader = pooch.HTTPDownloader(
         progressbar=TextProgress(path.name) if sys.stderr.isatty() else False,
         timeout=TIMEOUT,
-        headers={
-            "Accept-Encoding": "identity"
-        },  # the checksum is that of the .gz, not of its content
+        # The checksum is that of the .gz, not of its content.
+        headers={"Accept-Encoding": "identity"},
     )
     try:
-        pooch.retrieve(
-            url, file.checksums[0], fname=path.name, path=path.parent, downloader=downloader
-        )
+        pooch.retrieve(url, checksum, fname=path.name, path=path.parent, downloader=downloader)
     except (RequestException, ValueError) as failure:  # ValueError: the checksum of what came
         return failure
     return None
@@ -210,7 +213,7 @@ def _require_writable(folder: Path) -> None:
 
 
 class TextProgress:
-    """Progress of a download on one line of stderr, in the form that pooch drives."""
+    """Progress of a download on one line of stderr, with the interface that pooch expects."""
 
     def __init__(self, label: str) -> None:
         self.label = label

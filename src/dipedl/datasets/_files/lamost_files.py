@@ -1,4 +1,4 @@
-"""The archive of the paper's LAMOST spectra: downloaded, unpacked, and known again by checksums."""
+"""The archive of the paper's LAMOST spectra: download, unpack, verify by recorded checksums."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import tempfile
 import zlib
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-from .download import download
-from .fetch import _cache_folder
+from .fetch import cache_folder, download
+from .remote import RemoteFile
 
-#: As the code that the paper builds on names it (superdreamliner/LAMOST-Spectra-Classifier), but
-#: for dl=1, which asks for the file in place of a page about it.
+#: Address in the code that the paper builds on (superdreamliner/LAMOST-Spectra-Classifier), but
+#: for dl=1, which requests the file, not a page about it.
 URL = (
     "https://www.dropbox.com/scl/fi/tp81mfopdqbep50vwhhhb/spectra_training_data.tar"
     "?rlkey=l2v9gr2dswpka2yk6gx9q9e6v&st=opdav8fs&dl=1"
@@ -27,13 +28,13 @@ _SUMS = "SHA256SUMS"
 
 def downloaded(url: str) -> list[Path]:
     """FITS files in the cache, downloaded if they are not there yet; verified."""
-    folder = _cache_folder() / "lamost"
+    folder = cache_folder() / "lamost"
     sums = _recorded(folder)
     names = [name for name in sums if name != _ARCHIVE]
     if not names or not all((folder / name).is_file() for name in names):
         archive = folder / _ARCHIVE
         if not archive.is_file():
-            download(url, archive)
+            _download(url, archive)
         found = {_ARCHIVE: _sha256(archive)}
         if sums.get(_ARCHIVE, found[_ARCHIVE]) != found[_ARCHIVE]:
             raise _another(archive, sums[_ARCHIVE], found[_ARCHIVE], "delete it and load again")
@@ -42,12 +43,18 @@ def downloaded(url: str) -> list[Path]:
         _record(folder, found)
         archive.unlink()
     else:
-        verify(folder, f"delete {str(folder)!r} and load again to download it anew")
+        verify(folder, f"delete {str(folder)!r} and load again to download it again")
     return [folder / name for name in names]
 
 
+def _download(url: str, archive: Path) -> None:
+    if urlsplit(url).scheme not in ("http", "https"):
+        raise ValueError(f"url must begin with http:// or https://, got {url!r}")
+    download(RemoteFile(urls=(url,), md5=()), archive, "lamost/*.fits")
+
+
 def _unpack(archive: Path, folder: Path, url: str) -> list[str]:
-    """Write the FITS files of an archive to a folder; only their bytes and last names are taken."""
+    """Write the FITS files of an archive to a folder; only their bytes and file names are used."""
     with open(archive, "rb") as stream:
         single = stream.read(9) == b"SIMPLE  ="
     if single:
@@ -73,7 +80,7 @@ def _unpack(archive: Path, folder: Path, url: str) -> list[str]:
 
 
 def _write(source: Any, path: Path) -> None:
-    """Copy a stream to a file, wholly or not at all."""
+    """Copy a stream to a file, completely or not at all."""
     descriptor, part = tempfile.mkstemp(dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as target:

@@ -10,17 +10,24 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from .._fitting import is_estimator
+from ..custom import CustomDensity
+
 
 def requires_labels(density: Any) -> bool:
-    """Whether `density` cannot be fitted without labels."""
-    return hasattr(density, "__sklearn_tags__") and get_tags(density).target_tags.required
+    """Whether an unfitted density cannot be fitted without labels."""
+    return isinstance(density, BaseEstimator) and get_tags(density).target_tags.required
 
 
-def check_offers(parts: list[Any], method: str) -> bool:
-    """True, or an AttributeError that names the first part without `method`."""
-    for part in parts:
-        if not hasattr(part, method):
-            raise AttributeError(f"{part} has no {method}, which all parts need")
+def check_offers(densities: tuple[Any, ...], method: str) -> bool:
+    """True, or an AttributeError that names the first unfitted density without `method`.
+
+    None stands for a default, which has them all.
+    """
+    for density in densities:
+        if density is not None and not (is_estimator(density) and hasattr(density, method)):
+            shown = density if is_estimator(density) else CustomDensity(density)
+            raise AttributeError(f"{shown} has no {method}, which all parts need")
     return True
 
 

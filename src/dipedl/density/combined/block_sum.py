@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..._validation import check_weights
 from ...calibration.crossfit import splits
-from ...fitting.parts import as_density, fitted_density, log_density
+from .._fitting import fitted_density, is_estimator, log_density
 from .._mixin import LogDensityMixin
 from ..gda import GDADensity
 from ._composed import requires_labels
@@ -87,10 +87,11 @@ class BlockSumDensity(LogDensityMixin, BaseEstimator):
     @property
     def normalized(self) -> bool:
         """Whether it integrates to one: the blocks' density does, and nothing is standardised."""
-        return self.cv is None and bool(getattr(self._unfitted(), "normalized", True))
+        own = getattr(self.density, "normalized", True) if is_estimator(self.density) else True
+        return self.cv is None and bool(own)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit one density a block on features X (n, p), with labels y (n,) if it takes them.
+        """Fit one density per block on features X (n, p), with labels y (n,) if it takes them.
 
         Raises
         ------
@@ -120,18 +121,16 @@ class BlockSumDensity(LogDensityMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Tags:
         """Labels are required if the density requires them."""
         tags = super().__sklearn_tags__()
-        tags.target_tags.required = requires_labels(self._unfitted())
+        tags.target_tags.required = self.density is None or requires_labels(self.density)
         return tags
-
-    def _unfitted(self) -> Any:
-        return as_density(GDADensity() if self.density is None else self.density)
 
     def _fitted(self, X: np.ndarray, y: Any, weights: np.ndarray | None) -> list[Any]:
         return [self._fitted_block(X, y, weights, block) for block in self.blocks_]
 
     def _fitted_block(self, X: np.ndarray, y: Any, weights: np.ndarray | None, block: slice) -> Any:
+        density = GDADensity() if self.density is None else self.density
         try:
-            return fitted_density(self._unfitted(), X[:, block], y, weights)
+            return fitted_density(density, X[:, block], y, weights)
         except ValueError as error:
             columns = np.arange(X.shape[1])[block]
             constant = columns[np.ptp(X[:, block], axis=0) == 0].tolist()

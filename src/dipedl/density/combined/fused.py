@@ -6,19 +6,17 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
-from scipy import special
 
-from ...calibration.components import CLASSIFIER
+from ...maths.fusion import MARGIN, fused_score
 from ...maths.scores import auroc
-from ._bank import Candidates, DensityBank, Rows
+from ._candidates import CLASSIFIER, Candidates, Rows
+from ._ensemble import DensityEnsemble
 from ._normal_scores import NormalScores
 
 __all__ = ["FusedDensity"]
 
-_TIE_BREAK = 1e-3
 
-
-class FusedDensity(DensityBank):
+class FusedDensity(DensityEnsemble):
     r"""A product of experts: every density, and the classifier, may object to an input.
 
     Scores of held-out in-distribution rows turn each component into normal scores, z_c, linear
@@ -26,19 +24,20 @@ class FusedDensity(DensityBank):
 
     .. math:: s(x) = -\sqrt{-2 \textstyle\sum_c w_c \log \Phi(z_c(x) + t_c)} + \epsilon \bar z(x),
 
-    with :math:`t_c` = 0 for the classifier and `silence` for a density. Each expert
+    with :math:`t_c` = 0 for the classifier and `margin` for a density. Each expert
     :math:`\Phi(z_c + t_c)^{w_c}` is flat where an input is typical for it and falls off like a
-    normal below: it can veto and cannot vouch. With a silence of 1 a density begins to speak one
-    standard deviation below its median, and above that the classifier ranks. The square root puts s
-    on the scale of standard deviations; the last term, :math:`\epsilon` = 1e-3, only breaks ties.
+    normal below: it can veto and cannot vouch. With a margin of 1 a density lowers the score from
+    one standard deviation below its median on; above that the classifier ranks. The square root
+    puts s on the scale of standard deviations; the last term, :math:`\epsilon` = 1e-3, only breaks
+    ties.
 
-    With ``silence=0`` the sum is Fisher's combination of the one-sided p-values :math:`\Phi(z_c)`,
+    With ``margin=0`` the sum is Fisher's combination of the one-sided p-values :math:`\Phi(z_c)`,
     weighted. The components are dependent, so it has no chi-square law; nothing here uses one:
     thresholds and p-values come from s on held-out rows, and are valid whatever the dependence.
 
     A component weighs :math:`w_c = \max(0, 2 A_c - 1)^2`, with A_c the mean AUROC at which it tells
-    held-out rows from synthetic departures from them: one that cannot, has no vote. Without
-    departures (features that are not numbers) all weigh the same.
+    held-out rows from pseudo-outliers made of them: a component that cannot has weight 0. Without
+    pseudo-outliers (features that are not numbers) all weigh the same.
 
     Parameters
     ----------
@@ -47,25 +46,25 @@ class FusedDensity(DensityBank):
         one. None takes six: Gaussians per class, with their own covariances, with a shared one, and
         on features of unit length; relative to one Gaussian of all rows; nearest neighbours, on
         features as they are and on unit length.
-    silence : float, default=1.0
-        Standard deviations below its median at which a density begins to speak, >= 0.
+    margin : float, default=1.0
+        Standard deviations below its median from which on a density lowers the score, >= 0.
     random_state : int or None, default=None
-        Seed of the departures, and of candidates without one of their own.
+        Seed of the pseudo-outliers, and of candidates without a seed of their own.
 
     Attributes
     ----------
-    parts_ : dict of str to density
+    estimators_ : dict of str to density
         The fitted candidates.
     failed_ : dict of str to str
         Candidates that could not be used, and why.
     component_names_ : tuple of str
-        The components in use: parts, and "classifier" if probabilities were given.
+        The components in use: estimators, and "classifier" if probabilities were given.
     normal_scores_ : dict of str to normaliser
         Map of each component to its normal score.
     weights_ : dict of str to float
         Weight w_c of each component.
-    departure_auroc_ : dict of str to dict
-        By component and kind of departure: how well it tells held-out rows from them.
+    pseudo_outlier_auroc_ : dict of str to dict
+        By component and kind of pseudo-outlier: how well it tells held-out rows from them.
 
     References
     ----------
@@ -85,57 +84,52 @@ class FusedDensity(DensityBank):
     """
 
     def __init__(
-        self, candidates: Candidates | None = None, silence: float = 1.0, random_state: Any = None
+        self, candidates: Candidates | None = None, margin: float = MARGIN, random_state: Any = None
     ) -> None:
         self.candidates = candidates
-        self.silence = silence
+        self.margin = margin
         self.random_state = random_state
 
-    def settle(
+    def fit_combiner(
         self,
         scores: Mapping[str, Rows],
         y: Rows,
         *,
         proba: Rows | None = None,
         sample_weight: Rows | None = None,
-        departures: Mapping[str, Mapping[str, Rows]],
+        pseudo_outliers: Mapping[str, Mapping[str, Rows]],
     ) -> Self:
-        """Learn the normal scores and the weights of the components; see `DensityBank`."""
-        if not (np.isfinite(self.silence) and self.silence >= 0):
-            raise ValueError(f"silence must be a finite number >= 0, got {self.silence!r}")
+        """Learn the normal scores and the weights of the components; see `DensityEnsemble`."""
+        if not (np.isfinite(self.margin) and self.margin >= 0):
+            raise ValueError(f"margin must be a finite number >= 0, got {self.margin!r}")
         self.normal_scores_: dict[str, NormalScores] = {}
         for name, column in scores.items():
             try:
                 self.normal_scores_[name] = NormalScores().fit(column, sample_weight)
             except ValueError as error:
-                self.parts_.pop(name, None)
+                self.estimators_.pop(name, None)
                 self.failed_[name] = str(error)
         if not set(self.normal_scores_) - {CLASSIFIER}:
-            self._require_a_part()
+            self._require_an_estimator()
             raise ValueError(f"no candidate density gives a usable score: {self.failed_}")
         self.with_classifier_ = CLASSIFIER in scores
         self.component_names_ = tuple(self.normal_scores_)
-        self.departure_auroc_ = {
+        self.pseudo_outlier_auroc_ = {
             name: {
                 kind: auroc(scores[name], made[name], sample_weight)
-                for kind, made in departures.items()
+                for kind, made in pseudo_outliers.items()
             }
             for name in self.component_names_
         }
-        self.weights_ = _weights(self.departure_auroc_)
+        self.weights_ = _weights(self.pseudo_outlier_auroc_)
         return self
 
     def combine(self, scores: Mapping[str, Rows]) -> Rows:
         """The fused score s, shape (n,), in standard deviations."""
-        z = {name: part.transform(scores[name]) for name, part in self.normal_scores_.items()}
-        # One without a vote is not asked: nothing times an infinite objection is no number.
-        objections = [
-            weight * special.log_ndtr(z[name] + (0.0 if name == CLASSIFIER else self.silence))
-            for name, weight in self.weights_.items()
-            if weight > 0
-        ]
-        mean = np.mean(list(z.values()), axis=0)
-        return np.asarray(-np.sqrt(-2 * np.sum(objections, axis=0)) + _TIE_BREAK * mean)
+        names = list(self.normal_scores_)
+        z = [self.normal_scores_[name].transform(scores[name]) for name in names]
+        margins = [0.0 if name == CLASSIFIER else self.margin for name in names]
+        return np.asarray(fused_score(z, margins, [self.weights_[name] for name in names]))
 
 
 def _weights(auroc: Mapping[str, Mapping[str, float]]) -> dict[str, float]:

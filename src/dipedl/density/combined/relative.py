@@ -11,7 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..._validation import check_weights
-from ...fitting.parts import as_density, fitted_density, for_folds, log_density
+from .._fitting import as_density, clone_with_selected, fitted_density, log_density
 from .._mixin import LogDensityMixin
 from ..gaussian import GaussianDensity
 from ..gda import GDADensity
@@ -91,25 +91,26 @@ class RelativeDensity(LogDensityMixin, BaseEstimator):
         """
         X = validate_data(self, X, dtype=np.float64)
         weights = check_weights(sample_weight, X)
-        foreground, background = self._unfitted()
+        foreground, background = self._templates()
         self.density_ = fitted_density(foreground, X, y, weights)
         self.background_ = fitted_density(background, X, y, weights)
         return self
 
-    @available_if(lambda self: check_offers(self._unfitted(), "partial_fit"))  # type: ignore[untyped-decorator]
+    @available_if(lambda self: check_offers((self.density, self.background), "partial_fit"))  # type: ignore[untyped-decorator]
     def partial_fit(
         self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
     ) -> Self:
         """Add rows to what both parts were fitted on; the arguments are those of `GDADensity`."""
         first = not hasattr(self, "density_")
         X = validate_data(self, X, dtype=np.float64, reset=first)
-        parts = self._unfitted() if first else [self.density_, self.background_]
+        fitted = None if first else [self.density_, self.background_]
+        parts = fitted or [as_density(template) for template in self._templates()]
         self.density_, self.background_ = (
             add_rows(part, X, y, classes, sample_weight) for part in parts
         )
         return self
 
-    @available_if(lambda self: check_offers(self._unfitted(), "__add__"))  # type: ignore[untyped-decorator]
+    @available_if(lambda self: check_offers((self.density, self.background), "__add__"))  # type: ignore[untyped-decorator]
     def __add__(self, other: RelativeDensity) -> RelativeDensity:
         """The density fitted on the rows of both."""
         if not isinstance(other, RelativeDensity):
@@ -119,14 +120,13 @@ class RelativeDensity(LogDensityMixin, BaseEstimator):
         merged.background_ = merged_part(self.background_, other.background_)
         return merged
 
-    def for_folds(self) -> Self:
-        """An unfitted copy with what each part settled on for all rows."""
-        foreground, background = self._unfitted()
-        settled = {
-            "density": for_folds(self.density_, foreground),
-            "background": for_folds(self.background_, background),
-        }
-        copy: Self = clone(self).set_params(**settled)
+    def clone_with_selected(self) -> Self:
+        """An unfitted copy with the settings that each part has selected on all rows."""
+        foreground, background = self._templates()
+        copy: Self = clone(self).set_params(
+            density=clone_with_selected(self.density_, foreground),
+            background=clone_with_selected(self.background_, background),
+        )
         return copy
 
     def score_samples(self, X: Any) -> np.ndarray:
@@ -141,13 +141,13 @@ class RelativeDensity(LogDensityMixin, BaseEstimator):
         return np.asarray(np.subtract(foreground, background, out=score, where=seen))
 
     def __sklearn_tags__(self) -> Tags:
-        """Labels are required if a part requires them."""
+        """Labels are required if a part requires them; the default foreground does."""
         tags = super().__sklearn_tags__()
-        tags.target_tags.required = any(requires_labels(part) for part in self._unfitted())
+        foreground = self.density is None or requires_labels(self.density)
+        tags.target_tags.required = foreground or requires_labels(self.background)
         return tags
 
-    def _unfitted(self) -> list[Any]:
-        """Foreground and background, not yet fitted."""
+    def _templates(self) -> tuple[Any, Any]:
+        """Foreground and background before they are cloned and fitted."""
         foreground = GDADensity("tied") if self.density is None else self.density
-        background = GaussianDensity() if self.background is None else self.background
-        return [as_density(foreground), as_density(background)]
+        return foreground, GaussianDensity() if self.background is None else self.background

@@ -8,7 +8,8 @@ from typing import Any, Self
 import numpy as np
 
 from ...maths.scores import auroc, auroc_variance
-from ._bank import Candidates, DensityBank, Rows
+from ._candidates import Candidates, Rows
+from ._ensemble import DensityEnsemble
 from .fused import FusedDensity
 
 __all__ = ["DensitySelector"]
@@ -18,19 +19,18 @@ FUSED = "fused"
 _FEWEST_ERRORS = 5
 
 
-class DensitySelector(DensityBank):
+class DensitySelector(DensityEnsemble):
     """The density that serves a classifier best, chosen without out-of-distribution data.
 
     Candidates are ranked on rows that neither they nor the classifier were fitted on, by the mean
     of two AUROCs: how well they spot the classifier's own errors (if at least five are there), and
-    how well they tell the rows from synthetic departures (see
-    `dipedl.calibration.pseudo_outliers.synthetic_departures`). Neither is
-    enough alone: errors reward densities that
-    repeat the classifier, departures those that see only what is far. One of the candidates is
-    their fusion, with the classifier's confidence, `FusedDensity`; it is chosen unless another one
-    is better by more than one standard error, for a fusion cannot fail as one density can. A
-    candidate that is blind to distance, such as any density of features of unit length, ranks
-    behind all others: what lies far from all data must lose its evidence.
+    how well they tell the rows from pseudo-outliers (see
+    `dipedl.calibration.make_pseudo_outliers`). Neither is enough alone: errors reward densities
+    that repeat the classifier, pseudo-outliers reward densities that see only what is far. One of
+    the candidates is the fusion of the others with the classifier's confidence, `FusedDensity`; it
+    is chosen unless another one is better by more than one standard error, for a fusion cannot fail
+    as one density can. A candidate that is blind to distance, such as any density of features of
+    unit length, ranks behind all others: what lies far from all data must lose its evidence.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class DensitySelector(DensityBank):
         Whether the fusion of all is a candidate too. It is the only one that looks at the
         classifier's probabilities.
     random_state : int or None, default=None
-        Seed of the departures, and of candidates without one of their own.
+        Seed of the pseudo-outliers, and of candidates without a seed of their own.
 
     Attributes
     ----------
@@ -48,10 +48,10 @@ class DensitySelector(DensityBank):
         Names of the best and the second best candidate; there is no second of one.
     ranking_ : list of dict
         By rank, the choice first: "name", "score" (the criterion), "standard_error", "blind" (to
-        distance), "errors" (AUROC of the classifier's errors, NaN if unknown), "departures" (mean
-        AUROC), one entry a kind of departure, and "seconds" of fitting on all rows (those of all
-        parts for the fusion). Then those that failed: "name", "failed".
-    parts_, failed_
+        distance), "errors" (AUROC of the classifier's errors, NaN if unknown), "pseudo_outliers"
+        (mean AUROC), one entry per kind of pseudo-outlier, and "seconds" of fitting on all rows
+        (of all estimators for the fusion). Then the candidates that failed: "name", "failed".
+    estimators_, failed_
         As in `FusedDensity`.
     component_names_ : tuple of str
         The components that the choice needs.
@@ -60,17 +60,18 @@ class DensitySelector(DensityBank):
 
     Notes
     -----
-    Synthetic departures stand for unknown inputs; they are none. What they do not resemble, such as
-    a new class inside the range of the known ones, they say nothing about. An equal score goes to
-    the candidate named first. Where neither errors nor departures are there to judge by, scores are
-    NaN, and the fusion is taken, or else the first candidate that is not blind to distance.
+    Pseudo-outliers stand for unknown inputs. They say nothing about inputs that they do not
+    resemble, such as a new class inside the range of the known classes. Of equal scores the
+    candidate named first wins. Without errors and pseudo-outliers to judge by, scores are NaN, and
+    the fusion is taken, or else the first candidate that is not blind to distance.
 
     References
     ----------
     Hendrycks, Gimpel, "A baseline for detecting misclassified and out-of-distribution examples in
-    neural networks", ICLR (2017), on errors; `dipedl.calibration` on departures. Breiman, Friedman,
-    Olshen, Stone, "Classification and regression trees" (1984), section 3.4, on the rule of one
-    standard error; DeLong, DeLong, Clarke-Pearson, Biometrics 44 (1988), on that of an AUROC.
+    neural networks", ICLR (2017), on errors; `dipedl.calibration` on pseudo-outliers. Breiman,
+    Friedman, Olshen, Stone, "Classification and regression trees" (1984), section 3.4, on the rule
+    of one standard error; DeLong, DeLong, Clarke-Pearson, Biometrics 44 (1988), on that of an
+    AUROC.
 
     Examples
     --------
@@ -78,7 +79,7 @@ class DensitySelector(DensityBank):
     >>> from dipedl.density import DensitySelector
     >>> X, y = load_iris(return_X_y=True)
     >>> selector = DensitySelector(fuse=False).fit(X, y)
-    >>> selector.choice_ in selector.parts_, len(selector.ranking_)
+    >>> selector.choice_ in selector.estimators_, len(selector.ranking_)
     (True, 6)
     """
 
@@ -89,30 +90,32 @@ class DensitySelector(DensityBank):
         self.fuse = fuse
         self.random_state = random_state
 
-    def settle(
+    def fit_combiner(
         self,
         scores: Mapping[str, Rows],
         y: Rows,
         *,
         proba: Rows | None = None,
         sample_weight: Rows | None = None,
-        departures: Mapping[str, Mapping[str, Rows]],
+        pseudo_outliers: Mapping[str, Mapping[str, Rows]],
     ) -> Self:
-        """Rank the candidates and choose; see `DensityBank`."""
+        """Rank the candidates and choose; see `DensityEnsemble`."""
         fusion = FusedDensity(self.candidates, random_state=self.random_state)
-        fusion.parts_, fusion.failed_ = self.parts_, self.failed_
-        # It also drops the candidates whose scores are of no use, from parts that both share.
-        fusion.settle(scores, y, sample_weight=sample_weight, departures=departures)
+        fusion.estimators_, fusion.failed_ = self.estimators_, self.failed_
+        # It also drops the candidates whose scores are of no use: both share `estimators_`.
+        fusion.fit_combiner(scores, y, sample_weight=sample_weight, pseudo_outliers=pseudo_outliers)
         self.with_classifier_ = fusion.with_classifier_
-        candidates = {name: scores[name] for name in self.parts_}
-        departed = {kind: {n: made[n] for n in self.parts_} for kind, made in departures.items()}
+        candidates = {name: scores[name] for name in self.estimators_}
+        outlying = {
+            k: {n: made[n] for n in self.estimators_} for k, made in pseudo_outliers.items()
+        }
         if self.fuse:
             candidates[FUSED] = fusion.combine(scores)
-            for kind, made in departures.items():
-                departed[kind][FUSED] = fusion.combine(made)
+            for kind, made in pseudo_outliers.items():
+                outlying[kind][FUSED] = fusion.combine(made)
         wrong = None if proba is None else proba.argmax(axis=1) != y
         rows = [
-            self._judged(name, s, wrong, sample_weight, departed) for name, s in candidates.items()
+            self._judged(name, s, wrong, sample_weight, outlying) for name, s in candidates.items()
         ]
         rows.sort(key=lambda row: (row["blind"], -row["score"]))
         best = rows[0]["score"] - rows[0]["standard_error"]
@@ -136,27 +139,27 @@ class DensitySelector(DensityBank):
         scores: Rows,
         wrong: Rows | None,
         weights: Rows | None,
-        departed: Mapping[str, Mapping[str, Rows]],
+        outlying: Mapping[str, Mapping[str, Rows]],
     ) -> dict[str, Any]:
         """One row of the ranking."""
-        by_kind = {k: auroc(scores, made[name], weights) for k, made in departed.items()}
+        by_kind = {k: auroc(scores, made[name], weights) for k, made in outlying.items()}
         errors = np.nan if wrong is None else _error_auroc(scores, wrong, weights)
-        departures = float(np.mean(list(by_kind.values()))) if by_kind else np.nan
-        criteria = [c for c in (errors, departures) if not np.isnan(c)]
+        outliers = float(np.mean(list(by_kind.values()))) if by_kind else np.nan
+        criteria = [c for c in (errors, outliers) if not np.isnan(c)]
         pairs = []
         if wrong is not None and not np.isnan(errors):
             pairs.append((scores[~wrong], scores[wrong]))
-        if departed:
-            pairs.append((scores, np.concatenate([made[name] for made in departed.values()])))
+        if outlying:
+            pairs.append((scores, np.concatenate([made[name] for made in outlying.values()])))
         error = np.sqrt(sum(auroc_variance(*pair) for pair in pairs)) / max(len(pairs), 1)
-        parts = self.parts_ if name == FUSED else [name]
+        parts = self.estimators_ if name == FUSED else [name]
         return {
             "name": name,
             "score": float(np.mean(criteria)) if criteria else np.nan,
             "standard_error": float(error) if pairs else np.nan,
             "blind": name in self.blind_,
             "errors": errors,
-            "departures": departures,
+            "pseudo_outliers": outliers,
             **by_kind,
             "seconds": round(sum(self.seconds_[part] for part in parts), 4),
         }

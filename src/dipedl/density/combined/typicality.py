@@ -11,18 +11,18 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ...calibration.crossfit import splits
 from ...evidence import RankNormal
-from ...fitting.parts import as_density, fitted_density, for_folds, is_frozen, log_density, seed
+from ...fitting.seeds import seed
+from ...maths.special import LOG_2PI
+from .._fitting import clone_with_selected, fitted_density, is_frozen, log_density
 from .._mixin import LogDensityMixin
 from ..gda import GDADensity
 from ._composed import requires_labels
 
 __all__ = ["TypicalityDensity"]
 
-_LOG_2PI = float(np.log(2 * np.pi))
-
 
 class TypicalityDensity(LogDensityMixin, BaseEstimator):
-    """Two-sided reading of a density: too likely is as foreign as too unlikely.
+    """Two-sided reading of a density: too likely is as atypical as too unlikely.
 
     ``s(x) = log N(r(x); 0, 1)``, with r the normal score of log p(x) among held-out log-densities
     of the training rows: the log-density of the log-density, in the unit in which it is standard
@@ -55,7 +55,7 @@ class TypicalityDensity(LogDensityMixin, BaseEstimator):
     Flows and other deep densities give simple inputs (flat images, faint spectra) a *higher*
     log-density than the data they were fitted on. Nalisnick et al. test whether the mean of a
     batch is typical; read on one row at a time, as here, the test is weak: an input of median
-    log-density passes, however foreign, and of ID inputs the most likely are held suspect. It pays
+    log-density passes, however unusual, and of ID inputs the most likely are held suspect. It pays
     where the log-density is known to fail by being too high, and costs power where it fails by
     being too low: the ranking below the median is kept, but inputs above it now share the ranks.
 
@@ -98,18 +98,19 @@ class TypicalityDensity(LogDensityMixin, BaseEstimator):
         X = validate_data(self, X, dtype=np.float64, reset=False)
         with np.errstate(over="ignore"):
             r = self.normal_score_.transform(log_density(self.density_, X))
-            return np.asarray(-(r**2 + _LOG_2PI) / 2)
+            return np.asarray(-(r**2 + LOG_2PI) / 2)
 
-    def for_folds(self) -> Self:
-        """An unfitted copy with what the density settled on for all rows."""
-        copy: Self = clone(self).set_params(density=for_folds(self.density_, self._template()))
+    def clone_with_selected(self) -> Self:
+        """An unfitted copy with the settings that the density has selected on all rows."""
+        selected = clone_with_selected(self.density_, self._template())
+        copy: Self = clone(self).set_params(density=selected)
         return copy
 
     def _held_out(self, X: np.ndarray, y: Any) -> np.ndarray:
         """Log-densities of rows by densities that did not see them."""
         if is_frozen(self.density):
             return log_density(self.density_, X)
-        template = for_folds(self.density_, self._template())
+        template = clone_with_selected(self.density_, self._template())
         groups = np.zeros(len(X), dtype=int) if y is None else y
         pairs, _ = splits(self.cv, X, groups, None, seed(self.random_state))
         classes = len(np.unique(groups))
@@ -129,7 +130,7 @@ class TypicalityDensity(LogDensityMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Tags:
         """Labels are required if the density requires them."""
         tags = super().__sklearn_tags__()
-        tags.target_tags.required = requires_labels(as_density(self._template()))
+        tags.target_tags.required = self.density is None or requires_labels(self.density)
         return tags
 
     @staticmethod

@@ -1,1 +1,1 @@
-"""Graphs under construction: operators, densities, evidence, transformers, models."""
+"""Densities, evidence and whole models as graphs."""

@@ -16,9 +16,9 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from ...calibration.components import CLASSIFIER
+from ...density.combined._candidates import CLASSIFIER
 from ...density.combined.block_sum import BlockSumDensity
-from ...density.combined.fused import _TIE_BREAK, FusedDensity
+from ...density.combined.fused import FusedDensity
 from ...density.combined.relative import RelativeDensity
 from ...density.combined.selector import DensitySelector
 from ...density.combined.typicality import TypicalityDensity
@@ -28,19 +28,19 @@ from ...density.kde import KernelDensity
 from ...density.knn import KNNDensity
 from ...density.mahalanobis import MahalanobisDensity
 from ...density.mixture import GaussianMixtureDensity
-from .builder import Tensor, stacked
+from ...maths.fusion import TIE_BREAK
+from ...maths.scores import LEAST_DOUBT
+from ...maths.special import LOG_2PI
+from .._estimators.transformers import Data, transformed
+from .._nodes.builder import Tensor, stacked
+from .._nodes.ops import log_ndtr
 from .evidence import normal_scores
 from .gaussians import discriminant, gaussian, mahalanobis, mixture
-from .ops import log_ndtr
 from .rows import kernels, neighbours
-from .transformers import Data, transformed
-
-_LOG_2PI = float(np.log(2 * np.pi))
-_LEAST_DOUBT = 1e-12
 
 
 class Seen(NamedTuple):
-    """What a density is given: features (n, p) and, if there is a classifier, probabilities."""
+    """Inputs of a density: features (n, p) and, with a classifier, probabilities."""
 
     features: Data
     proba: Tensor | None = None
@@ -69,7 +69,7 @@ def _pipeline(density: Pipeline, seen: Seen) -> Tensor:
 
 def _relative(density: RelativeDensity, seen: Seen) -> Tensor:
     parts = [log_density(part, seen) for part in (density.density_, density.background_)]
-    # Both are -inf where distances overflow: there a row is far from everything.
+    # Both are -inf where distances overflow: the row is far from all data.
     seen_by_both = parts[0].at_most(parts[1]) > -np.inf
     return seen_by_both.where(parts[0] - parts[1], -np.inf)
 
@@ -77,7 +77,7 @@ def _relative(density: RelativeDensity, seen: Seen) -> Tensor:
 def _typicality(density: TypicalityDensity, seen: Seen) -> Tensor:
     scores = log_density(density.density_, seen).unsqueeze(1)
     r = normal_scores(scores, [density.normal_score_]).squeeze(1)
-    return (r * r + _LOG_2PI) / -2.0
+    return (r * r + LOG_2PI) / -2.0
 
 
 def _block_sum(density: BlockSumDensity, seen: Seen) -> Tensor:
@@ -92,7 +92,7 @@ def _block_sum(density: BlockSumDensity, seen: Seen) -> Tensor:
 def _selector(density: DensitySelector, seen: Seen) -> Tensor:
     if density.fusion_ is not None:
         return _fused(density.fusion_, seen)
-    return log_density(density.parts_[density.choice_], seen)
+    return log_density(density.estimators_[density.choice_], seen)
 
 
 def _fused(density: FusedDensity, seen: Seen) -> Tensor:
@@ -100,17 +100,17 @@ def _fused(density: FusedDensity, seen: Seen) -> Tensor:
     scores = stacked([_component(density, name, seen) for name in names])
     z = normal_scores(scores, [density.normal_scores_[name] for name in names])
     weights = np.array([density.weights_[name] for name in names])
-    silence = np.array([0.0 if name == CLASSIFIER else density.silence for name in names])
-    # One without a vote is not asked: nothing times an infinite objection is no number.
+    margin = np.array([0.0 if name == CLASSIFIER else density.margin for name in names])
+    # Skip zero weights: 0 * inf is NaN.
     voting = np.flatnonzero(weights > 0)
-    objections = log_ndtr(z.columns(voting) + silence[voting]) * weights[voting]
+    objections = log_ndtr(z.columns(voting) + margin[voting]) * weights[voting]
     total = (objections.reduce("Sum", 1) * -2.0).at_least(0.0)
-    return z.reduce("Mean", 1) * _TIE_BREAK - total.apply("Sqrt")
+    return z.reduce("Mean", 1) * TIE_BREAK - total.apply("Sqrt")
 
 
 def _component(density: FusedDensity, name: str, seen: Seen) -> Tensor:
     if name != CLASSIFIER:
-        return log_density(density.parts_[name], seen)
+        return log_density(density.estimators_[name], seen)
     if seen.proba is None:
         raise ValueError(
             f"{type(density).__name__} was fitted with the probabilities of a classifier and "
@@ -125,9 +125,9 @@ def confidence(P: Tensor) -> Tensor:
     largest = graph.op("ArgMax", P, axis=1, keepdims=1)
     k = graph.op("Shape", P, start=1, end=2).squeeze(0)
     columns = graph.op("Range", np.array(0), k, np.array(1))
-    # Summed over the other classes: 1 - max is 0 for every confident row, and they all tie.
+    # Summed over the other classes: 1 - max is 0 for every confident row, a tie.
     others = largest.equals(columns).where(0.0, P).reduce("Sum", 1)
-    return -others.at_least(_LEAST_DOUBT).apply("Log")
+    return -others.at_least(LEAST_DOUBT).apply("Log")
 
 
 def _on_features(convert: Callable[[Any, Tensor], Tensor]) -> Callable[[Any, Seen], Tensor]:

@@ -12,10 +12,9 @@ from ...density.gda import GDADensity
 from ...density.mahalanobis import MahalanobisDensity
 from ...density.mixture import GaussianMixtureDensity
 from ...gaussians.factor import GaussianFactor
-from .builder import Tensor
-from .ops import log_sum_exp
-
-_LOG_2PI = float(np.log(2 * np.pi))
+from ...maths.special import LOG_2PI
+from .._nodes.builder import Tensor
+from .._nodes.ops import log_sum_exp
 
 
 def gaussian(density: GaussianDensity, Z: Tensor) -> Tensor:
@@ -39,7 +38,7 @@ def mixture(density: GaussianMixtureDensity, Z: Tensor) -> Tensor:
     Z = (Z - scaler.mean_) / scaler.scale_
     p = fitted.means_.shape[1]
     whiteners, log_dets = _of_mixture(fitted, p)
-    constant = np.log(fitted.weights_) - 0.5 * (p * _LOG_2PI + log_dets)
+    constant = np.log(fitted.weights_) - 0.5 * (p * LOG_2PI + log_dets)
     distance = _squared(Z, fitted.means_, whiteners)
     return log_sum_exp(distance * -0.5 + constant) - float(np.log(scaler.scale_).sum())
 
@@ -59,7 +58,7 @@ def _of_mixture(fitted: Any, p: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _log_densities(factors: Sequence[GaussianFactor], Z: Tensor) -> Tensor:
     p = len(factors[0].mean)
-    constant = p * _LOG_2PI + np.array([f.log_det for f in factors])
+    constant = p * LOG_2PI + np.array([f.log_det for f in factors])
     return (_distances_to(factors, Z) + constant) * -0.5
 
 
@@ -89,5 +88,5 @@ def _squared(
         D = D - rests[:, None, :]
     columnwise = whiteners.ndim == 3 and whiteners.shape[1] == 1 and means.shape[1] > 1
     white = D * whiteners if columnwise else D @ whiteners
-    # inf - inf is an overflow too: the row is that far away.
+    # inf - inf is an overflow too: the row is far away.
     return white.reduce("SumSquare", 2).nan_to(np.inf).swap()

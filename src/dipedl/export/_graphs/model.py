@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
-from ...calibration.collect import has_proba
+from ...density._fitting import takes_proba
 from ...evidence_model import EvidenceModel
-from .._classifiers.networks import answers, evidence_owner, is_shared
-from .._classifiers.sklearn_models import probabilities
-from .builder import Graph, Tensor
+from .._estimators.networks import network_outputs
+from .._estimators.sklearn_models import probabilities
+from .._estimators.transformers import Data, transformed
+from .._fitted import evidence_owner, is_shared
+from .._nodes.builder import Graph, Tensor
 from .densities import Seen, log_density
 from .evidence import calibrated, dirichlet, log_evidence, normalised
-from .transformers import Data, transformed
 
 #: Name of the graph's input, (n, d).
 INPUT = "X"
@@ -32,7 +33,7 @@ def classifier_model(
     P = refused.unsqueeze(1).where(model.prior_ / model.prior_.sum(), P)
     scores = _scores(evidence, Z, P, refused)
     z = normalised(scores, evidence.normalizer_)
-    strength = log_evidence(z, evidence.n_, model.gamma, model.max_evidence)
+    strength = log_evidence(z, evidence.n_, evidence.gamma, evidence.max_evidence)
     mean, vacuity = dirichlet(strength, calibrated(P, evidence.calibrator_), model.prior_)
     flagged = graph.op("Or", scores < evidence.offset_, refused)
     return graph.model(
@@ -76,14 +77,14 @@ def _proba_and_features(model: Any, X: Data) -> tuple[Tensor, Data]:
     """Probabilities (n, k) before the calibrator, and features (n, p)."""
     features = model.evidence_.features_
     if is_shared(model.estimator_, features):
-        both = answers(X.tensor, model.estimator_, features)
+        both = network_outputs(X.tensor, model.estimator_, features)
         return both["probabilities"], Data(both["features"], features.transform(X.rows))
     P = _in_order(probabilities(model.estimator_, X), model)
     return P / P.reduce("Sum", 1, keep=True), transformed(features, X)
 
 
 def _in_order(P: Tensor, model: Any) -> Tensor:
-    """P with a column for each class of the model; zero where its classifier knows no such."""
+    """P with a column for each class of the model; zero for a class that the classifier lacks."""
     given = list(getattr(model.estimator_, "classes_", model.classes_))
     known = list(model.classes_)
     if given == known:
@@ -92,11 +93,11 @@ def _in_order(P: Tensor, model: Any) -> Tensor:
 
 
 def _scores(evidence: EvidenceModel, Z: Data, P: Tensor | None, refused: Tensor) -> Tensor:
-    """Scores (n,) of features Z; -inf where they are no numbers."""
-    seen = Seen(Z, P if has_proba(evidence.density_) else None)
+    """Scores (n,) of features Z; -inf where they are NaN."""
+    seen = Seen(Z, P if takes_proba(evidence.density_) else None)
     return refused.where(-np.inf, log_density(evidence.density_, seen))
 
 
 def _not_finite(Z: Tensor) -> Tensor:
-    """Rows (n,) of Z (n, p) that hold NaN or an infinity: what Python refuses with an error."""
+    """Rows (n,) of Z (n, p) that hold NaN or an infinity: which Python refuses with an error."""
     return (Z - Z).apply("IsNaN").cast(np.float64).reduce("Max", 1) > 0.0

@@ -1,28 +1,25 @@
-"""The one training loop: settings, history, and `train`."""
+"""`Training`, the settings of a training run, and `History`, its record."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
-import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from .._checks import check_choice, check_data, check_flag, check_integer, check_number, check_seed
-from ._device import device_type, resolve_device, seeded, threads, tuned
-from ._loop import OPTIMIZERS, Run
-from ._schedule import SCHEDULES
-from .deadline import check_deadline
+from .._checks import check_choice, check_flag, check_integer, check_number
+from ._device import device_type
 
-__all__ = ["History", "Training", "train"]
+__all__ = ["History", "Training"]
+
+OPTIMIZER_NAMES = ("adam", "adamw", "sgd")
+SCHEDULE_NAMES = ("constant", "one-cycle", "cosine", "step", "exponential")
 
 
 @dataclass(frozen=True)
 class Training:
-    """How a network is optimised.
+    """Settings of the optimisation of a network.
 
     Parameters
     ----------
@@ -40,8 +37,8 @@ class Training:
     weight_decay : float, default=0.0
         L2 penalty on all parameters.
     schedule : {"constant", "one-cycle", "cosine", "step", "exponential"}, default="constant"
-        "one-cycle" rises from a 25th of the peak over the first 30 % of the steps and falls to
-        nothing, changing every step; the others change between epochs: "cosine" falls to 0, "step"
+        "one-cycle" rises from a 25th of the peak over the first 30 % of the steps and falls to 0,
+        changing every step. The others change between epochs: "cosine" falls to 0, "step"
         multiplies by `decay` every `step_size` epochs, "exponential" every epoch.
     step_size : int, default=10
         Epochs between two decays of "step".
@@ -50,9 +47,9 @@ class Training:
     clip_norm : float, optional
         Largest norm of the gradient; longer ones are scaled down.
     patience : int, optional
-        Stop after so many validation checks in a row without a better score.
+        Number of validation checks without a better score after which training stops.
     restore_best : bool, default=False
-        End with the weights of the best validation check, not with the last ones.
+        Whether to end with the weights of the best validation check, not the last.
     validate_every : int, default=1
         Epochs between two validation checks.
     augment : callable, optional
@@ -65,20 +62,20 @@ class Training:
         it changes nothing. On CUDA cuDNN also tries its kernels and keeps the fastest: equal seeds
         then give equal numbers up to rounding only.
     compile : bool, default=False
-        Train a compiled form of the module (``torch.compile``): a minute or so at the beginning,
-        and faster steps. The module that comes back, and every checkpoint, is the plain one.
+        Train a compiled form of the module (``torch.compile``): about a minute at the start, then
+        faster steps. The returned module and every checkpoint are the plain ones.
     n_jobs : int, optional
-        Threads of PyTorch while it trains; None leaves its setting alone.
+        Threads of PyTorch while it trains; None keeps its setting.
 
     Raises
     ------
     TypeError, ValueError
-        If a setting is not what it must be.
+        If a setting is invalid.
 
     Notes
     -----
-    bfloat16 and not float16: it has the range of float32, so no loss needs scaling and there is no
-    scaler whose state a resumed run would depend on.
+    bfloat16, not float16: it has the range of float32, so losses need no scaling and a checkpoint
+    needs no scaler state.
 
     Examples
     --------
@@ -116,8 +113,8 @@ class Training:
             check_integer(name, getattr(self, name), optional=True)
         for name in ("restore_best", "amp", "compile"):
             check_flag(name, getattr(self, name))
-        check_choice("optimizer", self.optimizer, OPTIMIZERS)
-        check_choice("schedule", self.schedule, SCHEDULES)
+        check_choice("optimizer", self.optimizer, OPTIMIZER_NAMES)
+        check_choice("schedule", self.schedule, SCHEDULE_NAMES)
         check_number("learning_rate", self.learning_rate, "> 0", lambda x: x > 0)
         check_number("weight_decay", self.weight_decay, ">= 0", lambda x: x >= 0)
         check_number("momentum", self.momentum, "in [0, 1)", lambda x: 0 <= x < 1)
@@ -134,7 +131,7 @@ class Training:
 
 @dataclass
 class History:
-    """What happened, one entry per epoch.
+    """Record of a training run, one entry per epoch.
 
     Parameters
     ----------
@@ -174,107 +171,3 @@ class History:
     def epochs(self) -> int:
         """Epochs done."""
         return len(self.loss)
-
-
-def train(
-    module: nn.Module,
-    loss: Callable[..., Tensor],
-    data: tuple[Tensor, ...],
-    settings: Training,
-    *,
-    seed: int,
-    validation: tuple[Tensor, ...] | None = None,
-    score: Callable[..., Any] | None = None,
-    checkpoint: str | Path | None = None,
-    progress: Callable[[dict[str, Any]], object] | None = None,
-    deadline: float | None = None,
-) -> History:
-    """Train a module in place.
-
-    Everything random (shuffling, augmentation, dropout) comes from `seed`; PyTorch's global
-    generators and its number of threads are given back as they were. On one machine with one
-    thread, equal arguments give equal bits.
-
-    Parameters
-    ----------
-    module : torch.nn.Module
-        Called as ``module(inputs)``. It comes back in eval mode, on the device it came from.
-    loss : callable
-        ``loss(outputs, *targets, epoch=epoch)``: mean over the batch, a scalar tensor. It never
-        runs in half precision. `epoch` counts from 0, for annealing.
-    data : tuple of Tensor
-        Inputs and targets with the same first dimension, on the CPU. A CUDA device gets all of them
-        once if they fill no more than half of its free memory; else batches move there.
-    settings : Training
-        How.
-    seed : int
-        Seed, >= 0.
-    validation : tuple of Tensor, optional
-        As `data`; needed by `patience` and `restore_best`.
-    score : callable, optional
-        ``score(outputs, *targets)``: mean over the rows of a chunk, lower is better. Default: the
-        loss at the current epoch; give one if your loss is annealed, since such losses of two
-        epochs cannot be compared.
-    checkpoint : path, optional
-        File written after every epoch; one of over 100 MB twice a minute, and at the end. If it
-        exists the run goes on from there, and ends with the bits of a run that was never
-        interrupted.
-    progress : callable, optional
-        Called after every epoch with a dict; `TextProgress` prints it.
-    deadline : float, optional
-        A time of ``time.monotonic()``. An epoch that would probably end after it, going by the mean
-        so far, is not begun: the checkpoint, which must be given, is written and `TrainingPaused`
-        raised. The same call with a later deadline goes on from there.
-
-    Returns
-    -------
-    History
-        One entry per epoch.
-
-    Raises
-    ------
-    FloatingPointError
-        If the loss, the score or a weight is NaN or infinite; on CUDA losses are looked at when an
-        epoch is over, so that no step waits for one.
-    ValueError
-        If data, device or checkpoint do not fit; the message says what differs.
-    MemoryError
-        If the device runs out of memory, with the batch size to try.
-    OSError
-        If the checkpoint cannot be written.
-    TrainingPaused
-        If the deadline came before the last epoch.
-
-    Notes
-    -----
-    Whenever it raises, the module holds the weights of the end of the last whole epoch.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from dipedl.nn import Training, train
-    >>> x = torch.linspace(-1, 1, 64)[:, None]
-    >>> module = torch.nn.Linear(1, 1)
-    >>> def loss(outputs, targets, epoch):
-    ...     return (outputs - targets).square().mean()
-    >>> settings = Training(epochs=20, optimizer="sgd", learning_rate=0.1, batch_size=16)
-    >>> history = train(module, loss, (x, 3 * x), settings, seed=0)
-    >>> round(module.weight.item(), 2), history.epochs
-    (3.0, 20)
-    """
-    check_seed(seed)
-    check_deadline(deadline, checkpoint)
-    check_data("data", data)
-    if validation is not None:
-        check_data("validation", validation)
-    elif settings.patience is not None or settings.restore_best:
-        raise ValueError(
-            "patience and restore_best need validation data, got validation=None; pass "
-            "validation=(inputs, *targets)"
-        )
-    device = resolve_device(settings.device)
-    streams = [int(word) for word in np.random.SeedSequence(seed).generate_state(3)]
-    with threads(settings.n_jobs), seeded(streams[0], device), tuned(settings.amp):
-        run = Run(module, loss, data, settings, device, streams[1:], validation, score, History())
-        run.go(seed, None if checkpoint is None else Path(checkpoint), progress, deadline)
-    return run.history

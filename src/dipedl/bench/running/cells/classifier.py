@@ -37,14 +37,14 @@ class Given:
     recipe : classifier
         Unfitted, for methods that train it themselves.
     estimator : classifier
-        For DIPClassifier: the frozen network, or an unfitted classifier, of which it needs answers
-        on rows that it did not see.
+        For DIPClassifier: the frozen network, or an unfitted classifier, whose predictions it needs
+        on rows that the classifier did not see.
     fitted : classifier
         Frozen, fitted on X and y.
     features : transformer or None
         The network's features; None where the classifier has none.
     memory : Memory
-        Of all fits and answers.
+        Of all fits and predictions.
     """
 
     X: np.ndarray

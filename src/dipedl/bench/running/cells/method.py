@@ -110,15 +110,15 @@ def _parts(entry: CrossedMethod, cell: Given) -> dict[str, Any]:
 def _predict(
     model: Any, method: CellMethod, rows: np.ndarray, split: str, memory: Memory, found: Predictions
 ) -> None:
-    bare = method.entry.answers == "bare_proba"
+    bare = method.entry.answers == "classifier_proba"
     dirichlet, scores = None, None
     with _alone(found, f"predict {split}", memory):
         if hasattr(model, "predict_dirichlet") and not bare:
-            P, scores = model._parts(rows)
+            P, scores = model._proba_and_scores(rows)
             dirichlet = model._dirichlet(P, scores)
             P = dirichlet.mean
         else:
-            P = model.bare_proba(rows) if bare else model.predict_proba(rows)
+            P = model.classifier_proba(rows) if bare else model.predict_proba(rows)
     found.probabilities[split] = np.asarray(P, dtype=np.float64)
     for row, kind in method.kinds.items():
         with _alone(found, f"score {split} {row}", memory):
@@ -135,7 +135,7 @@ def _uncertainty(
     return uncertainty_of(
         kind,
         lambda: dirichlet,
-        lambda: model.bare_proba(rows),
+        lambda: model.classifier_proba(rows),
         lambda: np.asarray(scores),
     )
 

@@ -1,0 +1,128 @@
+"""One fold of cross-fitting: fitted models, and what they predict for rows they have not seen."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .calibration.held_out import HeldOut
+from .calibration.pseudo_outliers import make_pseudo_outliers
+from .density._fitting import log_density
+from .density.combined._ensemble import DensityEnsemble
+from .fitting.classifiers import FittedClassifier
+from .fitting.features import feature_array
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """A fitted density and a fitted classifier, with rows that neither has seen.
+
+    Attributes
+    ----------
+    density : density estimator
+        Fitted; of a `DensityEnsemble` only the estimators are.
+    features : transformer or None
+        From inputs to what the density sees.
+    classifier : FittedClassifier or None
+        Without one the held-out rows have no probabilities.
+    X, y, w : array-like (m, d), ndarray (m,) or None, ndarray (m,) or None
+        Inputs, labels (class indices if there is a classifier) and weights.
+    Z : ndarray, shape (m, p)
+        Features of X.
+    """
+
+    density: Any
+    features: Any
+    classifier: FittedClassifier | None
+    X: Any
+    y: np.ndarray | None
+    w: np.ndarray | None
+    Z: np.ndarray
+
+    def proba(self, X: Any) -> np.ndarray | None:
+        """Class probabilities of X (n, d), shape (n, k); None without a classifier."""
+        return None if self.classifier is None else self.classifier.proba(X)
+
+    def pseudo_outlier_scores(self, random_state: int) -> dict[str, dict[str, np.ndarray]]:
+        """Components of pseudo-outliers made of the rows, by kind.
+
+        With a warning, without the kinds that the features or the classifier refuse: between two
+        codes of a category there may be no third.
+        """
+        labels = np.zeros(self.X.shape[0]) if self.y is None else self.y
+        rows = _numbers(self.X)
+        made = make_pseudo_outliers(rows, labels, sample_weight=self.w, random_state=random_state)
+        seen = {kind: self._seen(kind, _like(self.X, rows)) for kind, rows in made.items()}
+        return {k: self.density.component_scores(*given) for k, given in seen.items() if given}
+
+    def _seen(self, kind: str, X: Any) -> tuple[np.ndarray, np.ndarray | None] | None:
+        """Features and class probabilities of X; None if features or classifier refuse X."""
+        try:
+            proba = self.proba(X)
+            return feature_array(self.features, X), proba
+        except (TypeError, ValueError) as error:
+            warnings.warn(
+                f"pseudo-outliers of kind {kind!r} are left out of the choice of a density: "
+                f"features or classifier refuse them ({type(error).__name__}: {error})",
+                UserWarning,
+                stacklevel=2,
+            )
+            return None
+
+
+def held_out_by(folds: Sequence[Fold], density: Any, source: str, random_state: int) -> HeldOut:
+    """Predictions of all folds on their rows; a `DensityEnsemble` learns its combiner from them."""
+    probas = [fold.proba(fold.X) for fold in folds]
+    proba, labels = _joined(probas), _joined([fold.y for fold in folds])
+    weights = _joined([fold.w for fold in folds])
+    pairs = list(zip(folds, probas, strict=True))
+    if not isinstance(folds[0].density, DensityEnsemble):
+        scores = np.concatenate([log_density(fold.density, fold.Z, P) for fold, P in pairs])
+        return HeldOut(scores, source, weights, proba, labels)
+    components = density.merge_folds(
+        [fold.density for fold in folds],
+        [fold.density.component_scores(fold.Z, P) for fold, P in pairs],
+    )
+    density.fit_combiner(
+        components,
+        np.zeros(sum(len(fold.Z) for fold in folds), int) if labels is None else labels,
+        # Errors of the classifier are known only where labels are.
+        proba=None if labels is None else proba,
+        sample_weight=weights,
+        pseudo_outliers=folds[0].pseudo_outlier_scores(random_state),
+    )
+    columns = np.column_stack(list(components.values()))
+    names = tuple(components)
+    return HeldOut(density.combine(components), source, weights, proba, labels, columns, names)
+
+
+def _joined(parts: Sequence[np.ndarray | None]) -> np.ndarray | None:
+    return None if parts[0] is None else np.concatenate([p for p in parts if p is not None])
+
+
+def _numbers(X: Any) -> Any:
+    """The numbers in a DataFrame or an array of objects; anything else as it is."""
+    if hasattr(X, "iloc") and any(_is_category_or_text(dtype) for dtype in X.dtypes):
+        return X
+    values = X.to_numpy() if hasattr(X, "iloc") else X
+    if getattr(getattr(values, "dtype", None), "kind", None) != "O":
+        return values
+    try:
+        # Numbers that are spelt out stay text.
+        numeric = np.asarray(values.tolist()).dtype.kind in "biuf"
+    except ValueError:
+        return values
+    return values.astype(np.float64) if numeric else values
+
+
+def _is_category_or_text(dtype: Any) -> bool:
+    return not isinstance(dtype, np.dtype) and getattr(dtype, "kind", "O") == "O"
+
+
+def _like(X: Any, rows: np.ndarray) -> Any:
+    """The rows in the form of X."""
+    return type(X)(rows, columns=X.columns) if hasattr(X, "iloc") else rows

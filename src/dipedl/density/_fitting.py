@@ -1,0 +1,96 @@
+"""How a density is cloned, fitted and asked for log-densities, with checks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
+
+from .._validation import weight_argument
+from ..fitting.seeds import seeded_clone
+from .custom import CustomDensity
+
+
+def as_density(density: Any, random_state: Any = None) -> Any:
+    """An unfitted estimator for `density`: a clone, or a wrapper of any object that scores."""
+    if not is_estimator(density):
+        return CustomDensity(density)
+    return clone(density) if random_state is None else seeded_clone(density, random_state)
+
+
+def is_estimator(density: Any) -> bool:
+    """Whether a density is fitted as it is; any other object is wrapped in `CustomDensity`."""
+    return isinstance(density, BaseEstimator) and has_fit_parameter(density, "y")
+
+
+def is_frozen(density: Any) -> bool:
+    """Whether `density` is fitted already and stays as it is."""
+    return isinstance(density, FrozenEstimator) or (
+        density is not None and not hasattr(density, "fit")
+    )
+
+
+def fitted_density(
+    density: Any, Z: np.ndarray, y: np.ndarray, w: np.ndarray | None, random_state: Any = None
+) -> Any:
+    """A fitted copy of the density, on features Z (n, p), labels and weights (n,)."""
+    return fit_density(as_density(density, random_state), Z, y, w)
+
+
+def fit_density(
+    model: Any, Z: np.ndarray, y: np.ndarray, w: np.ndarray | None, proba: np.ndarray | None = None
+) -> Any:
+    """Fit the unfitted density itself; `proba` (n, k) for a ``fit`` that asks for it."""
+    extra = {} if proba is None else {"proba": proba}
+    if w is None or isinstance(model, FrozenEstimator):
+        return model.fit(Z, y, **extra)
+    last = model.steps[-1][1] if isinstance(model, Pipeline) else model
+    if not has_fit_parameter(last, "sample_weight"):
+        raise ValueError(
+            f"sample_weight was given but {type(last).__name__}.fit does not take it; "
+            "use a Gaussian or kernel density, or drop the weights"
+        )
+    return model.fit(Z, y, **weight_argument(model, w), **extra)
+
+
+def clone_with_selected(fitted: Any, template: Any) -> Any:
+    """The density to fit in folds: with the settings that the fit on all rows has selected."""
+    # A frozen one hands on every attribute of what it holds, and is to stay as it is.
+    if isinstance(fitted, FrozenEstimator) or not hasattr(fitted, "clone_with_selected"):
+        return template
+    return fitted.clone_with_selected()
+
+
+def takes_proba(density: Any) -> bool:
+    """Whether a density takes the classifier's probabilities; fitted, whether it was given them."""
+    inner = density.estimator if isinstance(density, FrozenEstimator) else density
+    takes = hasattr(inner, "fit") and has_fit_parameter(inner, "proba")
+    return takes and bool(getattr(inner, "with_classifier_", True))
+
+
+def log_density(density: Any, Z: np.ndarray, proba: np.ndarray | None = None) -> np.ndarray:
+    """Log-densities of Z (n, p), checked: one number per row, no NaN, not +inf.
+
+    `proba` (n, k) are given to densities that take the classifier's probabilities, and no other.
+    """
+    given = {"proba": proba} if proba is not None and takes_proba(density) else {}
+    scores = np.asarray(density.score_samples(Z, **given), dtype=np.float64)
+    name = type(getattr(density, "model", density)).__name__
+    if scores.shape != (len(Z),):
+        raise ValueError(
+            f"density {name} must give one log-density per row, shape ({len(Z)},), "
+            f"got {scores.shape}"
+        )
+    bad = np.isnan(scores) | (scores == np.inf)
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        raise ValueError(
+            f"density {name} gave {scores[row]} for row {row} ({int(bad.sum())} of {len(Z)} rows); "
+            "a log-density is finite, or -inf where the density is zero: "
+            "check the density's fit and scaling"
+        )
+    return scores

@@ -1,0 +1,301 @@
+"""Several densities of the same features, fitted side by side and scored together."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..._validation import check_weights
+from ...calibration.crossfit import content_folds, fold_pairs
+from ...calibration.pseudo_outliers import make_pseudo_outliers
+from ...fitting.seeds import seed
+from ...maths.scores import confidence
+from ...maths.simplex import check_simplex
+from .._fitting import clone_with_selected, fitted_density, log_density
+from .._mixin import LogDensityMixin
+from ._candidates import (
+    CLASSIFIER,
+    Candidates,
+    Rows,
+    blind_to_distance,
+    named_candidates,
+    shift_of,
+)
+
+_FOLDS = 5
+_FAILURES = (ValueError, TypeError, FloatingPointError, MemoryError)
+
+
+class DensityEnsemble(LogDensityMixin, BaseEstimator, ABC):
+    """What densities made of several share.
+
+    They are fitted in two steps: ``fit_estimators`` on rows, once for all rows and once for each
+    fold; then ``fit_combiner`` on the scores of held-out rows. `EvidenceModel` takes the two steps
+    itself; ``fit`` alone does both, with folds of its own.
+
+    Attributes
+    ----------
+    estimators_ : dict of str to density
+        The fitted candidates.
+    failed_ : dict of str to str
+        Candidates that could not be fitted, and why.
+    seconds_ : dict of str to float
+        Wall time of fitting each candidate on all rows.
+    component_names_ : tuple of str
+        The components that a score needs: estimators, and "classifier" if probabilities were given.
+    blind_ : set of str
+        Candidates whose score does not fall far from all data, such as those of rows of unit
+        length.
+    with_classifier_ : bool
+        Whether it was fitted with the probabilities of a classifier.
+    """
+
+    normalized = False
+
+    candidates: Candidates | None
+    random_state: Any
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, proba: Any = None) -> Self:
+        """Fit the candidates and learn from folds how to use them.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, p)
+            Features.
+        y : array-like, shape (n,), optional
+            Labels; without them all rows are one class.
+        sample_weight : array-like, shape (n,), optional
+            Counts each row that often.
+        proba : array-like, shape (n, k), optional
+            Class probabilities, by a classifier that was not fitted on these rows; one column per
+            label in y, which is needed then, in sorted order.
+        """
+        X = validate_data(self, X, dtype=np.float64)
+        _check_proba(proba, y, len(X))
+        y = np.zeros(len(X), int) if y is None else np.asarray(y)
+        w = check_weights(sample_weight, X)
+        P = None if proba is None else np.asarray(proba, dtype=np.float64)
+        if w is not None and (w == 0).any():
+            # A row of weight zero is absent.
+            X, y, P = X[w > 0], y[w > 0], None if P is None else P[w > 0]
+            w = w[w > 0]
+        self.fit_estimators(X, y, w).find_blind(X)
+        return self._fit_combiner_in_folds(X, y, w, P)
+
+    def _fit_combiner_in_folds(
+        self, X: np.ndarray, y: np.ndarray, w: np.ndarray | None, P: np.ndarray | None
+    ) -> Self:
+        pairs = list(
+            fold_pairs(content_folds(X, y, _FOLDS, seed(self.random_state), together=True))
+        )
+        if not pairs:
+            raise ValueError(
+                f"{type(self).__name__} needs a class with at least 3 samples to hold some out, "
+                f"got n_samples = {len(X)} in {len(np.unique(y))} classes"
+            )
+        folds = [
+            self._template(y, rows).fit_estimators(X[rows], y[rows], _taken(w, rows))
+            for rows, _ in pairs
+        ]
+        scores = [
+            fold.component_scores(X[rows], _taken(P, rows))
+            for fold, (_, rows) in zip(folds, pairs, strict=True)
+        ]
+        held = np.concatenate([rows for _, rows in pairs])
+        # Only EvidenceModel can ask the classifier for its probabilities of pseudo-outliers.
+        made = {} if P is not None else self._pseudo_outliers(X, y, w, pairs[0][1])
+        return self.fit_combiner(
+            self.merge_folds(folds, scores),
+            np.unique(y, return_inverse=True)[1][held],
+            proba=_taken(P, held),
+            sample_weight=_taken(w, held),
+            pseudo_outliers={kind: folds[0].component_scores(Z) for kind, Z in made.items()},
+        )
+
+    def fit_estimators(self, X: np.ndarray, y: np.ndarray, w: np.ndarray | None = None) -> Self:
+        """Fit every candidate on features X (n, p), labels y (n,) and weights; note what failed."""
+        self.n_features_in_ = X.shape[1]
+        self.estimators_: dict[str, Any] = {}
+        self.failed_: dict[str, str] = {}
+        self.seconds_: dict[str, float] = {}
+        self.blind_: set[str] = set()
+        for name, density in named_candidates(self.candidates):
+            start = time.perf_counter()
+            try:
+                self.estimators_[name] = fitted_density(density, X, y, w, self.random_state)
+                self.seconds_[name] = time.perf_counter() - start
+            except _FAILURES as error:
+                self.failed_[name] = f"{type(error).__name__}: {error}"
+        self._require_an_estimator()
+        return self
+
+    def find_blind(self, X: np.ndarray) -> Self:
+        """Note the candidates that are blind to distance from the rows X (n, p) of the fit."""
+        for name, estimator in list(self.estimators_.items()):
+            try:
+                if blind_to_distance(estimator, X):
+                    self.blind_.add(name)
+            except _FAILURES as error:
+                self._drop(name, f"{type(error).__name__}: {error}")
+        self._require_an_estimator()
+        return self
+
+    def clone_with_selected(self) -> Self:
+        """An unfitted copy of the candidates that could be fitted, with the settings selected."""
+        named = dict(named_candidates(self.candidates))
+        kept = [(name, _selected(part, named[name])) for name, part in self.estimators_.items()]
+        copy: Self = clone(self).set_params(candidates=kept)
+        return copy
+
+    def merge_folds(
+        self, folds: Sequence[DensityEnsemble], scores: Sequence[Mapping[str, Rows]]
+    ) -> dict[str, Rows]:
+        """Components of the held-out rows of all folds, given those of each fold.
+
+        Drops the candidates that failed in a fold, or whose scores shift from fold to fold.
+        """
+        self.drop_failed(folds)
+        self.drop_unsteady(scores)
+        names = [name for name in scores[0] if name in self.estimators_ or name == CLASSIFIER]
+        return {name: np.concatenate([s[name] for s in scores]) for name in names}
+
+    def drop_failed(self, folds: Sequence[DensityEnsemble]) -> Self:
+        """Drop the candidates that failed in one of the folds."""
+        for fold in folds:
+            for name, why in fold.failed_.items():
+                if name in self.estimators_:
+                    self._drop(name, f"without a part of the rows: {why}")
+        self._require_an_estimator()
+        return self
+
+    def drop_unsteady(self, folds: Sequence[Mapping[str, Rows]]) -> Self:
+        """Drop the candidates whose held-out scores shift from fold to fold by their own spread.
+
+        What such scores say about one fit does not hold for another fit, nor for the fit on all
+        rows: an alarm threshold from them is never reached, or always. If all shift, all are kept.
+        """
+        shifts = {name: shift_of([fold[name] for fold in folds]) for name in self.estimators_}
+        unsteady = {name: shift for name, shift in shifts.items() if shift > 1}
+        if len(unsteady) == len(self.estimators_):
+            return self
+        for name, shift in unsteady.items():
+            self._drop(
+                name,
+                f"its scores of held-out rows shift by {shift:.1f} times their spread from "
+                "fold to fold; features that repeat one another may be why: drop them",
+            )
+        return self
+
+    def _drop(self, name: str, why: str) -> None:
+        del self.estimators_[name]
+        self.failed_[name] = why
+
+    def component_scores(self, X: np.ndarray, proba: np.ndarray | None = None) -> dict[str, Rows]:
+        """Scores of X (n, p) by each estimator, and by the classifier if `proba` (n, k) is given.
+
+        Higher is more typical; those of the estimators in nats, each up to its own constant.
+        """
+        check_is_fitted(self, "estimators_")
+        return self._components(X, proba, [*self.estimators_, CLASSIFIER])
+
+    def _components(
+        self, X: np.ndarray, proba: np.ndarray | None, names: Sequence[str]
+    ) -> dict[str, Rows]:
+        scores = {
+            name: log_density(part, X) for name, part in self.estimators_.items() if name in names
+        }
+        if proba is None or CLASSIFIER not in names:
+            return scores
+        return scores | {CLASSIFIER: confidence(proba)}
+
+    def score_samples(self, X: Any, proba: Any = None) -> np.ndarray:
+        """Combined score of X (n, p), shape (n,); `proba` (n, k) as in ``fit``."""
+        check_is_fitted(self, "component_names_")
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        given = None if proba is None else np.asarray(proba, dtype=np.float64)
+        if self.with_classifier_ != (given is not None):
+            wanted = "needs" if given is None else "was fitted without"
+            raise ValueError(
+                f"{type(self).__name__} {wanted} proba, the class probabilities of the rows; give "
+                "them to both fit and score_samples, or to neither"
+            )
+        return self.combine(self._components(X, given, self.component_names_))
+
+    @abstractmethod
+    def fit_combiner(
+        self,
+        scores: Mapping[str, Rows],
+        y: np.ndarray,
+        *,
+        proba: np.ndarray | None = None,
+        sample_weight: np.ndarray | None = None,
+        pseudo_outliers: Mapping[str, Mapping[str, Rows]],
+    ) -> Self:
+        """Learn how to use the components from those of held-out rows.
+
+        Parameters
+        ----------
+        scores : mapping of str to ndarray, shape (m,)
+            Components of held-out ID rows.
+        y : ndarray, shape (m,)
+            Class indices.
+        proba : ndarray, shape (m, k), optional
+            Class probabilities.
+        sample_weight : ndarray, shape (m,), optional
+            Counts each row that often.
+        pseudo_outliers : mapping of str to components
+            Components of pseudo-outliers made of those rows, by kind.
+        """
+
+    @abstractmethod
+    def combine(self, scores: Mapping[str, Rows]) -> np.ndarray:
+        """One score per row, shape (n,), from components; higher is more typical."""
+
+    def _template(self, y: np.ndarray, rows: np.ndarray) -> Self:
+        """An unfitted copy for a fold; settings selected on all classes need all classes."""
+        whole = len(np.unique(y[rows])) == len(np.unique(y))
+        return self.clone_with_selected() if whole else clone(self)
+
+    def _pseudo_outliers(
+        self, X: np.ndarray, y: np.ndarray, w: np.ndarray | None, rows: np.ndarray
+    ) -> dict[str, np.ndarray]:
+        random_state = seed(self.random_state)
+        weights = _taken(w, rows)
+        return make_pseudo_outliers(
+            X[rows], y[rows], sample_weight=weights, random_state=random_state
+        )
+
+    def _require_an_estimator(self) -> None:
+        if not self.estimators_:
+            reasons = "\n".join(f"  {name}: {why}" for name, why in self.failed_.items())
+            raise ValueError(f"every candidate density failed:\n{reasons}")
+
+
+def _check_proba(proba: Any, y: Any, n: int) -> None:
+    if proba is None:
+        return
+    if y is None:
+        raise ValueError("proba was given without y: errors of a classifier need the labels")
+    expected, got = (n, len(np.unique(y))), np.shape(proba)
+    if got != expected:
+        raise ValueError(f"proba must have a column for each label in y, {expected}, got {got}")
+    check_simplex("proba", np.asarray(proba, dtype=np.float64))
+
+
+def _taken(array: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
+    return None if array is None else array[rows]
+
+
+def _selected(part: Any, template: Any) -> Any:
+    """The candidate to fit in the folds, with the settings that the fitted `part` has selected."""
+    if not isinstance(part, Pipeline):
+        return clone_with_selected(part, template)
+    name, last = part.steps[-1]
+    return clone(template).set_params(**{name: clone_with_selected(last, template.steps[-1][1])})

@@ -1,0 +1,171 @@
+"""The highest half-point whose held-out loss stays within a budget.
+
+The loss is that of the shrunk mean ``(1 - u) p + u prior / alpha0`` of each row, a function of its
+vacuity u. Each loss is a value: what it needs of probabilities and labels is computed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+import numpy as np
+from scipy import special
+
+from ..calibration.held_out import HeldOut
+
+#: Log-odds above the half-point's at which evidence counts as full: 1 - sigmoid(40) = 4e-18.
+_FULL = 40.0
+_BISECTIONS = 45
+
+
+@dataclass(frozen=True)
+class BrierLoss:
+    """``|mean - onehot|^2 = bare + 2 u cross + u^2 square``, each (m,): a parabola in u."""
+
+    bare: np.ndarray
+    cross: np.ndarray
+    square: np.ndarray
+
+    @classmethod
+    def of(cls, proba: np.ndarray, y: np.ndarray, base: np.ndarray) -> Self:
+        """From probabilities (m, k), labels (m,) and the prior's mean (k,)."""
+        gap = proba.copy()
+        gap[np.arange(len(y)), y] -= 1.0
+        pull = base - proba
+        inner = np.einsum
+        return cls(inner("ij,ij->i", gap, gap), inner("ij,ij->i", gap, pull), (pull**2).sum(axis=1))
+
+    def __call__(self, u: np.ndarray | float) -> np.ndarray:
+        """Loss of each row at vacuity u, shape (m,)."""
+        return np.asarray(self.bare + u * (2 * self.cross + u * self.square))
+
+
+@dataclass(frozen=True)
+class LogLoss:
+    """``-log((1 - u) own + u base)`` with the probabilities (m,) of the row's own class."""
+
+    own: np.ndarray
+    base: np.ndarray
+
+    @classmethod
+    def of(cls, proba: np.ndarray, y: np.ndarray, base: np.ndarray) -> Self:
+        """From probabilities (m, k), labels (m,) and the prior's mean (k,)."""
+        return cls(proba[np.arange(len(y)), y], base[y])
+
+    def __call__(self, u: np.ndarray | float) -> np.ndarray:
+        """Loss of each row at vacuity u, in nats, shape (m,)."""
+        return np.asarray(-np.log((1 - u) * self.own + u * self.base))
+
+
+LOSSES: dict[str, type[BrierLoss] | type[LogLoss]] = {"brier": BrierLoss, "nll": LogLoss}
+
+
+class Spent(NamedTuple):
+    """Where a budget ends: half-point in log-odds, whether it is exhausted, and three losses."""
+
+    half_point: float
+    exhausted: bool
+    full_loss: float
+    loss: float
+    allowed_loss: float
+
+
+def spend(
+    rows: HeldOut,
+    loss: BrierLoss | LogLoss,
+    x: np.ndarray,
+    *,
+    log_odds: float,
+    log_ratio: float,
+    budget: float,
+    confidence: float,
+) -> Spent:
+    """The highest half-point within the budget, with what it costs.
+
+    Parameters
+    ----------
+    rows : HeldOut
+        The m rows that the loss is measured on.
+    loss : BrierLoss or LogLoss
+        Of these rows.
+    x : ndarray, shape (m,)
+        Their scores in log-odds (slope and scale divided out).
+    log_odds, log_ratio : float
+        Log-odds of full evidence at the half-point; log of full evidence over alpha0.
+    budget, confidence : float
+        See `CautionBudget`.
+    """
+
+    def losses(t: float) -> np.ndarray:
+        # log(1/u - 1) is log_ratio + log sigmoid(.), the log of evidence over alpha0.
+        missing = np.logaddexp(0.0, t - log_odds - x)
+        return loss(special.expit(missing - log_ratio))
+
+    counts, bare = rows.counts, loss(special.expit(-log_ratio))
+    full_loss = rows.average(bare)
+    per_row = rows.average(loss(1.0)) / max(counts.sum(), 1.0)
+    unit = max(full_loss, per_row)
+    allowed = bare + budget * (bare if full_loss >= per_row else per_row)
+
+    def excess(t: float) -> float:
+        # Rounding of a mean must not make free what is not, nor costly what is free.
+        return float(_upper_mean(losses(t) - allowed, counts, confidence) - 1e-12 * unit)
+
+    t, exhausted = highest_within(excess, x, log_odds)
+    # At -inf even the lowest half-point costs too much: the caller refuses it.
+    lost = rows.average(losses(t)) if t > -np.inf else np.nan
+    return Spent(t, exhausted, full_loss, lost, full_loss + float(budget) * unit)
+
+
+def _upper_mean(values: np.ndarray, weights: np.ndarray, confidence: float) -> float:
+    """Upper confidence limit of the weighted mean; the mean at 0.5."""
+    mean = float(np.average(values, weights=weights))
+    error = np.sqrt(float(np.average((values - mean) ** 2, weights=weights)) / weights.sum())
+    return float(mean + special.ndtri(confidence) * error)
+
+
+def highest_within(
+    excess: Callable[[float], float], scores: np.ndarray, log_odds: float
+) -> tuple[float, bool]:
+    """Highest t up to which ``excess(t) <= 0``, and whether the budget ends there.
+
+    Scores and t are in log-odds (slope and scale divided out). The first crossing from below is
+    taken: every half-point under it is within the budget too (the envelope ``max excess(t')`` over
+    ``t' <= t`` crosses zero once). It is bracketed by steps of one below the lowest score and by
+    scores of geometrically growing rank above it, then bisected; the answer is the side within the
+    budget. It is at most the highest score, where all ID inputs are in doubt.
+    """
+    low = None
+    for t in _grid(scores, log_odds):
+        if excess(t) > 0:
+            return (-np.inf if low is None else _bisected(excess, low, t)), True
+        low = t
+    return float(scores.max()), False
+
+
+def _grid(scores: np.ndarray, log_odds: float) -> np.ndarray:
+    finite = np.sort(scores[np.isfinite(scores)])
+    below = finite[0] - np.arange(np.ceil(_FULL - min(log_odds, 0.0)), 0, -1.0)
+    ranks = np.unique(np.geomspace(1, len(finite), 100).round().astype(int)) - 1
+    return np.concatenate([below, finite[ranks]])
+
+
+def _bisected(excess: Callable[[float], float], low: float, high: float) -> float:
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if excess(middle) <= 0 else (low, middle)
+    return float(low)
+
+
+def highest_keeping(
+    scores: np.ndarray, weights: np.ndarray, right: np.ndarray, budget: float
+) -> float:
+    """Highest score with at most the share `budget` of the weight of right rows strictly below."""
+    if not right.any():
+        return float(scores.max())
+    values, inverse = np.unique(scores[right], return_inverse=True)
+    mass = np.bincount(inverse, weights=weights[right])
+    below = np.cumsum(mass) - mass
+    return float(values[below <= budget * mass.sum() * (1 + 1e-12)].max())

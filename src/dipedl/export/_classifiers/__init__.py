@@ -1,1 +1,0 @@
-"""Classifiers as parts of a graph."""

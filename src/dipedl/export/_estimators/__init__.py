@@ -1,0 +1,1 @@
+"""Classifiers, transformers and networks as parts of a graph."""

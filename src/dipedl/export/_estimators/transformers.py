@@ -1,0 +1,124 @@
+"""Transformers of scikit-learn, and ours, as parts of a graph.
+
+Ours, in float64 throughout: `StandardScaler`, `Normalizer` of unit length, `ColumnTransformer` of
+numeric columns, `LogitPixels`, `SignedPower` and pipelines. Everything else that skl2onnx converts
+(PCA, other scalers, imputers, ...) goes through it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.compose import ColumnTransformer
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import Normalizer, StandardScaler
+
+from ...preprocessing.logit_pixels import _ROUNDING, LogitPixels
+from ...preprocessing.signed_power import SignedPower
+from .._fitted import is_network
+from .._nodes.builder import Tensor
+from .._nodes.ops import log1p
+from .networks import network_outputs
+from .skl2onnx_models import converted
+
+
+class Data(NamedTuple):
+    """A tensor (n, d) of the graph, and its values (m, d) for a few rows."""
+
+    tensor: Tensor
+    rows: np.ndarray
+
+    def columns(self, chosen: np.ndarray) -> Data:
+        """Some of the columns."""
+        return Data(self.tensor.columns(chosen), self.rows[:, chosen])
+
+
+def transformed(transformer: Any, X: Data) -> Data:
+    """Output of a fitted transformer, (n, p); "passthrough" and None change nothing."""
+    if transformer is None or isinstance(transformer, str):
+        return X
+    if isinstance(transformer, FrozenEstimator):
+        return transformed(transformer.estimator, X)
+    if type(transformer) is Pipeline:
+        for _, step in transformer.steps:
+            X = transformed(step, X)
+        return X
+    if type(transformer) is ColumnTransformer:
+        return _of_columns(transformer, X)
+    with warnings.catch_warnings():
+        # Only the whole model knows the names of columns.
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        rows = np.asarray(transformer.transform(X.rows), dtype=np.float64)
+    if is_network(transformer):
+        return Data(network_outputs(X.tensor, features=transformer)["features"], rows)
+    own = _TRANSFORMERS.get(type(transformer))
+    Z = None if own is None else own(transformer, X.tensor)
+    return Data(converted(transformer, "transform", X.tensor, X.rows) if Z is None else Z, rows)
+
+
+def _of_columns(model: ColumnTransformer, X: Data) -> Data:
+    names = list(getattr(model, "feature_names_in_", []))
+    parts = []
+    for _, transformer, columns in model.transformers_:
+        numbers = _numbers(columns, names, X.rows.shape[1])
+        if len(numbers) and not (isinstance(transformer, str) and transformer == "drop"):
+            parts.append(transformed(transformer, X.columns(numbers)))
+    whole = X.tensor.graph.op("Concat", *[part.tensor for part in parts], axis=1)
+    return Data(whole, np.hstack([part.rows for part in parts]))
+
+
+def _numbers(columns: Any, names: list[str], width: int) -> np.ndarray:
+    """Indices, below `width`, of the columns that a `ColumnTransformer` selects."""
+    if isinstance(columns, str):
+        columns = [columns]
+    if isinstance(columns, slice) and not isinstance(columns.start or columns.stop, str):
+        return np.arange(width)[columns]
+    if isinstance(columns, slice):
+        ends = [names.index(end) if end else None for end in (columns.start, columns.stop)]
+        return np.arange(width)[ends[0] : None if ends[1] is None else ends[1] + 1]
+    if np.isscalar(columns):
+        return np.array([columns])
+    if any(isinstance(c, str) for c in columns):
+        return np.array([names.index(c) for c in columns])
+    chosen = np.asarray(columns)
+    return np.arange(width)[chosen] if len(chosen) else np.array([], dtype=int)
+
+
+def _standard(model: StandardScaler, X: Tensor) -> Tensor:
+    X = X if model.mean_ is None or not model.with_mean else X - model.mean_
+    return X if model.scale_ is None else X / model.scale_
+
+
+def _unit(model: Normalizer, X: Tensor) -> Tensor | None:
+    if model.norm != "l2":
+        return None
+    length = X.reduce("SumSquare", 1, keep=True).apply("Sqrt")
+    # scikit-learn treats a length of rounding size as zero, and leaves the row unchanged.
+    return X / (length < 10 * np.finfo(np.float64).eps).where(1.0, length)
+
+
+def _logit(model: LogitPixels, X: Tensor) -> Tensor:
+    inside = X.at_least(0.0).at_most(1.0)
+    cell = (inside * (model.levels - 1.0) + 0.5) / float(model.levels)
+    level = cell * (1 - 2 * model.lam) + model.lam
+    # Values that the transformer refuses become NaN here, and the row is flagged.
+    outside = (X - 0.5).apply("Abs") > 0.5 + _ROUNDING
+    return outside.where(np.nan, level.apply("Log") - log1p(-level))
+
+
+def _signed_power(model: SignedPower, X: Tensor) -> Tensor:
+    size = X.apply("Abs")
+    power = X.graph.op("Pow", size, float(model.exponent)) if model.exponent else log1p(size)
+    return X.apply("Sign") * power
+
+
+_TRANSFORMERS: dict[type, Callable[[Any, Tensor], Tensor | None]] = {
+    StandardScaler: _standard,
+    Normalizer: _unit,
+    LogitPixels: _logit,
+    SignedPower: _signed_power,
+}

@@ -1,0 +1,251 @@
+"""An ONNX graph under construction, with operators that read like numpy.
+
+All arithmetic is in float64: log-densities of far inputs do not fit float32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import ModelProto, compose, helper, numpy_helper
+
+Constant = np.ndarray | float | int
+#: Domain of the operators of scikit-learn models, and the version that scikit-learn's converter
+#: and ours agree on.
+ML_DOMAIN, ML_OPSET = "ai.onnx.ml", 3
+_LARGEST_FILE = 2**31 - 2**20
+
+
+class Graph:
+    """Nodes and constants of one graph.
+
+    Parameters
+    ----------
+    opset : int
+        Version of the standard operators, 18 or newer.
+    max_constant_mb : float
+        Largest size of training rows in the graph, in megabytes.
+    """
+
+    def __init__(self, opset: int, max_constant_mb: float) -> None:
+        self.opset, self.max_constant_mb = opset, max_constant_mb
+        self.nodes: list[Any] = []
+        self.initializers: list[Any] = []
+        self.functions: list[Any] = []
+        self.domains = {"": opset, ML_DOMAIN: ML_OPSET}
+        self.inputs: list[Any] = []
+        self._row_bytes = self._bytes = self._named = 0
+
+    def input(self, name: str, dtype: np.dtype, width: int) -> Tensor:
+        """A graph input of any number of rows and `width` columns."""
+        kind = helper.np_dtype_to_tensor_dtype(dtype)
+        self.inputs.append(helper.make_tensor_value_info(name, kind, ["n", width]))
+        return Tensor(self, name)
+
+    def op(self, kind: str, *inputs: Operand, domain: str = "", **attributes: Any) -> Tensor:
+        """The first output of a node."""
+        return self.ops(kind, *inputs, outputs=1, domain=domain, **attributes)[0]
+
+    def ops(
+        self, kind: str, *inputs: Operand, outputs: int, domain: str = "", **attributes: Any
+    ) -> list[Tensor]:
+        """The outputs of a node; arrays and numbers among its inputs become constants."""
+        names = [self.tensor(i).name for i in inputs]
+        made = [self._new(kind.lower()) for _ in range(outputs)]
+        self.nodes.append(helper.make_node(kind, names, made, domain=domain, **attributes))
+        return [Tensor(self, name) for name in made]
+
+    def tensor(self, value: Operand) -> Tensor:
+        """`value` as part of the graph: an array becomes a constant, a number one of float64."""
+        if isinstance(value, Tensor):
+            return value
+        array = np.asarray(value if isinstance(value, np.ndarray) else float(value))
+        if array.dtype.kind == "f" and array.dtype != np.float32:
+            array = array.astype(np.float64)
+        return self.constant(array)
+
+    def constant(self, array: np.ndarray) -> Tensor:
+        """An array as a constant, of its own dtype."""
+        self._bytes += array.nbytes
+        if self._bytes > _LARGEST_FILE:
+            raise ValueError(
+                f"the model does not fit one ONNX file of 2 GiB: its constants alone take "
+                f"{self._bytes / 1e6:.0f} MB; use fewer features (PCA) or a shared covariance, "
+                "GDADensity('tied') or GDADensity('diag')"
+            )
+        name = self._new("constant")
+        self.initializers.append(numpy_helper.from_array(np.asarray(array, order="C"), name))
+        return Tensor(self, name)
+
+    def rows(self, array: np.ndarray, who: str) -> Tensor:
+        """Training rows (m, p) that a density keeps, within `max_constant_mb`."""
+        self._row_bytes += array.nbytes
+        if self._row_bytes > self.max_constant_mb * 1e6:
+            raise ValueError(
+                f"{who} keeps {len(array)} training rows of {array.shape[1]} features, and with "
+                f"them the graph would hold {self._row_bytes / 1e6:.1f} MB of training rows, more "
+                f"than max_constant_mb={self.max_constant_mb:g}; raise max_constant_mb, or use a "
+                "density without rows, such as GDADensity or GaussianMixtureDensity"
+            )
+        return self.constant(np.asarray(array, dtype=np.float64))
+
+    def embed(self, model: ModelProto, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Put another graph into this one; its outputs by name."""
+        prefix = self._new("part") + "_"
+        part = compose.add_prefix(model, prefix)
+        feeds = {prefix + name: value.name for name, value in inputs.items()}
+        for node in part.graph.node:
+            _rename(node, feeds)
+        self.nodes.extend(part.graph.node)
+        self.initializers.extend(part.graph.initializer)
+        self.functions.extend(part.functions)
+        for imported in part.opset_import:
+            # add_prefix may rename the domain of local functions.
+            self.domains.setdefault(imported.domain, imported.version)
+        # An output may be an input, or occur twice.
+        found = {output.name: prefix + output.name for output in model.graph.output}
+        return {name: Tensor(self, feeds.get(own, own)) for name, own in found.items()}
+
+    def model(self, outputs: Mapping[str, tuple[Tensor, np.dtype, list[Any]]]) -> ModelProto:
+        """The finished model; `outputs` are tensor, dtype and shape by name."""
+        infos = []
+        for name, (tensor, dtype, shape) in outputs.items():
+            self.nodes.append(helper.make_node("Identity", [tensor.name], [name]))
+            kind = helper.np_dtype_to_tensor_dtype(dtype)
+            infos.append(helper.make_tensor_value_info(name, kind, shape))
+        graph = helper.make_graph(self.nodes, "dipedl", self.inputs, infos, self.initializers)
+        used = {node.domain for node in self.nodes} | {f.domain for f in self.functions} | {""}
+        opsets = [helper.make_opsetid(d, v) for d, v in self.domains.items() if d in used]
+        return helper.make_model(
+            graph,
+            opset_imports=opsets,
+            # The oldest format with these operators, which most runtimes can read.
+            ir_version=max(helper.find_min_ir_version_for(opsets, ignore_unknown=True), 8),
+            functions=self.functions,
+            producer_name="dipedl",
+        )
+
+    def _new(self, stem: str) -> str:
+        self._named += 1
+        return f"{stem}_{self._named}"
+
+
+class Tensor:
+    """A value inside a `Graph`."""
+
+    #: Lets numpy arrays on the left of an operator use `Tensor`'s operators.
+    __array_ufunc__ = None
+
+    def __init__(self, graph: Graph, name: str) -> None:
+        self.graph, self.name = graph, name
+
+    def __add__(self, other: Operand) -> Tensor:
+        return self.graph.op("Add", self, other)
+
+    def __radd__(self, other: Constant) -> Tensor:
+        return self.graph.op("Add", other, self)
+
+    def __sub__(self, other: Operand) -> Tensor:
+        return self.graph.op("Sub", self, other)
+
+    def __rsub__(self, other: Constant) -> Tensor:
+        return self.graph.op("Sub", other, self)
+
+    def __mul__(self, other: Operand) -> Tensor:
+        return self.graph.op("Mul", self, other)
+
+    def __rmul__(self, other: Constant) -> Tensor:
+        return self.graph.op("Mul", other, self)
+
+    def __truediv__(self, other: Operand) -> Tensor:
+        return self.graph.op("Div", self, other)
+
+    def __rtruediv__(self, other: Constant) -> Tensor:
+        return self.graph.op("Div", other, self)
+
+    def __matmul__(self, other: Operand) -> Tensor:
+        return self.graph.op("MatMul", self, other)
+
+    def __neg__(self) -> Tensor:
+        return self.graph.op("Neg", self)
+
+    def __lt__(self, other: Any) -> Tensor:
+        return self.graph.op("Less", self, other)
+
+    def __gt__(self, other: Any) -> Tensor:
+        return self.graph.op("Greater", self, other)
+
+    def __ge__(self, other: Any) -> Tensor:
+        return self.graph.op("GreaterOrEqual", self, other)
+
+    def equals(self, other: Operand) -> Tensor:
+        """Entry by entry."""
+        return self.graph.op("Equal", self, other)
+
+    def apply(self, kind: str) -> Tensor:
+        """A node of one input, such as "Exp"."""
+        return self.graph.op(kind, self)
+
+    def cast(self, dtype: Any) -> Tensor:
+        """The same values as another type."""
+        return self.graph.op("Cast", self, to=helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+
+    def at_least(self, bound: Operand) -> Tensor:
+        """The larger of both, entry by entry."""
+        return self.graph.op("Max", self, bound)
+
+    def at_most(self, bound: Operand) -> Tensor:
+        """The smaller of both, entry by entry."""
+        return self.graph.op("Min", self, bound)
+
+    def where(self, yes: Operand, no: Operand) -> Tensor:
+        """`yes` where this is true, else `no`."""
+        return self.graph.op("Where", self, yes, no)
+
+    def reduce(self, kind: str, axis: int, *, keep: bool = False) -> Tensor:
+        """Reduce one axis by "Sum", "Max", "Min", "Mean" or "SumSquare"."""
+        return self.graph.op(f"Reduce{kind}", self, np.array([axis]), keepdims=int(keep))
+
+    def columns(self, chosen: slice | np.ndarray) -> Tensor:
+        """Some of the columns (axis 1)."""
+        if isinstance(chosen, slice):
+            ends = np.array([chosen.start]), np.array([chosen.stop])
+            return self.graph.op("Slice", self, *ends, np.array([1]), np.array([chosen.step or 1]))
+        return self.graph.op("Gather", self, np.asarray(chosen, dtype=np.int64), axis=1)
+
+    def unsqueeze(self, axis: int) -> Tensor:
+        """With one more axis, of length one."""
+        return self.graph.op("Unsqueeze", self, np.array([axis]))
+
+    def squeeze(self, axis: int) -> Tensor:
+        """Without an axis of length one."""
+        return self.graph.op("Squeeze", self, np.array([axis]))
+
+    def swap(self) -> Tensor:
+        """The transpose of a matrix."""
+        return self.graph.op("Transpose", self, perm=[1, 0])
+
+    def nan_to(self, value: float) -> Tensor:
+        """Replace NaN by `value`."""
+        return self.apply("IsNaN").where(value, self)
+
+
+Operand = Tensor | Constant
+
+
+def stacked(columns: list[Tensor]) -> Tensor:
+    """Tensors (n,) as the columns of one, (n, c)."""
+    return columns[0].graph.op("Concat", *[c.unsqueeze(1) for c in columns], axis=1)
+
+
+def _rename(node: onnx.NodeProto, names: Mapping[str, str]) -> None:
+    """Rename the inputs of a node and of the graphs inside it."""
+    for i, name in enumerate(node.input):
+        node.input[i] = names.get(name, name)
+    for attribute in node.attribute:
+        for graph in [attribute.g, *attribute.graphs]:
+            for inner in graph.node:
+                _rename(inner, names)

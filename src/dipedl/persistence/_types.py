@@ -1,0 +1,96 @@
+"""The closed table of types that a file may name.
+
+The name of a type in a file stays when the module that defines the type moves. The table is made
+from the code, never from a file, and a module is imported only when a file names one of its types.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from .._plugins import public_names
+
+_PACKAGE = __name__.partition(".")[0]
+#: Name in a file -> module that defines the type; below this package where it starts with a dot.
+_HOMES = {
+    "DIPClassifier": ".classifier",
+    "OODDetector": ".detector",
+    "EvidenceModel": ".evidence_model",
+    "calibration.HeldOut": ".calibration.held_out",
+    "calibration.Temperature": ".calibration.temperature",
+    "density.NormalScores": ".density.combined._normal_scores",
+    "gaussians.GaussianFactor": ".gaussians.factor",
+    "gaussians.Moments": ".gaussians.moments",
+    "gaussians.HigherMoments": ".gaussians.higher_moments",
+    # The transformers of spectra, but not the functions and the containers beside them.
+    "spectra.BlockStatistics": ".spectra.features.blocks",
+    "spectra.EnergyNormalizer": ".spectra.features.energy",
+    "spectra.LineMeans": ".spectra.features.line_means",
+    "spectra.PrincipalComponents": ".spectra.features.components",
+    "spectra.SavitzkyGolay": ".spectra.features.smoothing",
+    # By value too: skops would ask for trust in the trees, which are built again instead, and
+    # would not see that a frozen estimator or the last step of a pipeline is ours.
+    "sklearn.FrozenEstimator": "sklearn.frozen",
+    "sklearn.KernelDensity": "sklearn.neighbors",
+    "sklearn.NearestNeighbors": "sklearn.neighbors",
+    "sklearn.Pipeline": "sklearn.pipeline",
+}
+#: Folders whose public classes may all be in a file.
+_FOLDERS = ("density", "evidence", "preprocessing")
+
+
+@cache
+def _homes() -> dict[str, str]:
+    """Name in a file -> full name of the module that defines the type."""
+    found = dict(_HOMES)
+    for folder in _FOLDERS:
+        names = public_names(Path(__file__).parents[1] / folder)
+        classes = {name: home for name, home in names.items() if name[0].isupper()}
+        found |= {f"{folder}.{name}": f".{folder}.{home}" for name, home in classes.items()}
+    return {name: _PACKAGE + home if home[0] == "." else home for name, home in found.items()}
+
+
+@cache
+def _by_class() -> dict[str, list[str]]:
+    """Name of a class -> names in a file that end in it."""
+    found: dict[str, list[str]] = {}
+    for name in _homes():
+        found.setdefault(_class_of(name), []).append(name)
+    return found
+
+
+def _class_of(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+def type_name(cls: type) -> str | None:
+    """The name of a type in a file; None for a type that is not in the table."""
+    for name in _by_class().get(cls.__name__, ()):
+        # A class exists only where its module is loaded already.
+        module = sys.modules.get(_homes()[name])
+        if getattr(module, cls.__name__, None) is cls:
+            return name
+    return None
+
+
+def lookup(name: Any) -> type:
+    """The type that a file names.
+
+    Raises
+    ------
+    ValueError
+        If the table has no such name.
+    """
+    if not isinstance(name, str) or name not in _homes():
+        raise ValueError(f"the type {name!r} is not one that a model may hold")
+    found: type = getattr(import_module(_homes()[name]), _class_of(name))
+    return found
+
+
+def own_type_names() -> list[str]:
+    """Types that need no trust, as skops names them."""
+    return [f"{home}.{_class_of(name)}" for name, home in _homes().items()]

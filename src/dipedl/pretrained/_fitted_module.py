@@ -1,0 +1,134 @@
+"""What a `DIPModule` does once it is fitted: it scores, flags and gives Dirichlets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any, Self
+
+import numpy as np
+import torch
+from sklearn.exceptions import NotFittedError
+from torch import Tensor, nn
+
+from ..dirichlet import Dirichlet
+from ._evidence_head import EvidenceHead
+from ._feature_source import FeatureSource, listed
+from ._fusion import Score
+from ._stream import memory_errors
+from ._training_mode import check_eval
+from ._wide import never_halved
+from .class_gaussians import ClassGaussians
+from .dirichlet_output import DirichletOutput
+
+_FITTED = ("classes_", "n_", "offset_")
+_NOT_FITTED = (
+    "this DIPModule is not fitted; call fit_density(loader) with the training data of the network, "
+    "or load_state_dict"
+)
+
+
+class FittedModule(nn.Module):
+    """Network, density, fusion and head in one pass; `DIPModule` adds settings and the fit."""
+
+    network: nn.Module
+    source: FeatureSource
+    density_: ClassGaussians
+    fusion: Score
+    head: EvidenceHead
+    classes: list[Any] | None
+    _modal: list[nn.Module]
+
+    def forward(self, *args: Any, **kwargs: Any) -> DirichletOutput:
+        """Dirichlets of a batch, in one pass of the network.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            What the network takes.
+
+        Returns
+        -------
+        DirichletOutput
+            ``concentration`` (n, k), ``log_evidence`` (n,), ``mean`` (n, k) and ``vacuity`` (n,).
+            An input that is NaN, or gives NaN features, is NaN throughout.
+        """
+        found: DirichletOutput = self.head(*self.scored(*args, **kwargs))
+        return found
+
+    def scored(self, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+        """Scores (n,), and logits of the network (n, k)."""
+        self._check_fitted()
+        check_eval(self._modal)
+        # A compiler follows no handlers, and a compiled graph raises what it likes.
+        guard = nullcontext() if torch.compiler.is_compiling() else memory_errors(args, kwargs)
+        with guard:
+            features, logits = self.source(*args, **kwargs)
+            return self.fusion(self.density_(features), logits), logits
+
+    def score_samples(self, *args: Any, **kwargs: Any) -> Tensor:
+        """Scores of a batch, higher is more typical, shape (n,).
+
+        In standard deviations of held-out rows if fused, else the log-density in nats.
+        """
+        return self.scored(*args, **kwargs)[0]
+
+    def predict_dirichlet(self, *args: Any, **kwargs: Any) -> Dirichlet:
+        """The same Dirichlets as `forward`, with every uncertainty, of tensors."""
+        return self.head.dirichlet(*self.scored(*args, **kwargs))
+
+    def predict_ood(self, *args: Any, **kwargs: Any) -> Tensor:
+        """+1 for inputs like the training data, -1 where the score is below `offset_` or NaN."""
+        return self.head.flags(self.score_samples(*args, **kwargs))
+
+    def describe(self) -> str:
+        """The layer that the density sees, its shape, and how to take another."""
+        lines = [f"features: {self.source.layers}"]
+        if self.head.is_fitted:
+            lines.append(f"shape: (n, {self.density_.n_features_})")
+        lines.append("to take another: DIPModule(network, features='<module>', pool='average')")
+        if self.source.shapes:
+            lines.append(f"modules that ran, with shapes: {listed(self.source.shapes)}")
+        return "\n".join(lines)
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """Names of the classes, shape (k,)."""
+        self._check_fitted()
+        k = len(self.head.prior)
+        return np.arange(k) if self.classes is None else np.array(self.classes)
+
+    @property
+    def n_(self) -> float:
+        """Rows that the density learned from."""
+        self._check_fitted()
+        return float(self.density_.n_)
+
+    @property
+    def offset_(self) -> float:
+        """Score below which `predict_ood` flags an input."""
+        self._check_fitted()
+        return float(self.head.offset)
+
+    def train(self, mode: bool = True) -> Self:
+        """Set the mode of this module; the network only ever goes to eval mode."""
+        self.training = mode
+        if not mode:
+            self.network.eval()
+        return self
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        for part in (self.source, self.density_, self.fusion, self.head):
+            part._apply(never_halved(fn), recurse)
+        self.network._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        # NotFittedError is an AttributeError too: a property that raises it ends here.
+        if name in _FITTED:
+            raise NotFittedError(_NOT_FITTED)
+        return super().__getattr__(name)
+
+    def _check_fitted(self) -> None:
+        if not (self.head.is_fitted and self.source.is_known):
+            raise NotFittedError(_NOT_FITTED)
