@@ -1,4 +1,4 @@
-"""Fingerprint of a run: settings and data that must be equal to resume it."""
+"""Settings and data that must be equal to resume a run from a checkpoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Training`, the settings of a training run, and `History`, its record."""
+"""Settings and history of training: `Training` and `History`."""
 
 from __future__ import annotations
 

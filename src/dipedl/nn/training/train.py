@@ -1,4 +1,4 @@
-"""`train`, the training loop of every network of the library."""
+"""`train`: the one training loop, for every network of the library."""
 
 from __future__ import annotations
 
