@@ -191,7 +191,7 @@ class CrossedMethod(Frozen):
     kinds : tuple of str
         Kinds of uncertainty; the first ranks, each other one becomes a row ``method:kind``.
     answers : {"predict_proba", "classifier_proba"}
-        Where its probabilities come from; with "classifier_proba" it ranks by max_prob.
+        Where its probabilities come from; with "classifier_proba" one minus the largest ranks.
     calibrate : bool
         Whether it is given the validation rows to calibrate on, where it takes some and the
         classifier is frozen.
