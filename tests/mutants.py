@@ -253,7 +253,7 @@ MUTANTS = [
     Mutant(
         "a perfect classifier has nothing to spend",
         "evidence/_budget.py",
-        "per_row = rows.average(loss(1.0)) / max(rows.counts.sum(), 1.0)",
+        "per_row = rows.average(loss(1.0)) / max(counts.sum(), 1.0)",
         "per_row = 0.0",
         "evidence/test_caution_budget.py",
     ),

@@ -9,7 +9,8 @@ import numpy as np
 
 from ...maths.fusion import MARGIN, fused_score
 from ...maths.scores import auroc
-from ._ensemble import CLASSIFIER, Candidates, DensityEnsemble, Rows
+from ._candidates import CLASSIFIER, Candidates, Rows
+from ._ensemble import DensityEnsemble
 from ._normal_scores import NormalScores
 
 __all__ = ["FusedDensity"]
