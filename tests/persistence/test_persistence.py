@@ -328,8 +328,9 @@ def test_a_tree_that_cannot_be_built_again_is_kept_as_it_is(path, monkeypatch):
     same_answers(clf, again(clf, path))
 
 
-def test_partial_fit_goes_on_after_loading(path):
-    whole = density.GDADensity().partial_fit(X[::2], Y[::2], classes=[0, 1, 2])
+@pytest.mark.parametrize("shrinkage", ["oas", "ledoit-wolf"])
+def test_partial_fit_goes_on_after_loading(path, shrinkage):
+    whole = density.GDADensity(shrinkage=shrinkage).partial_fit(X[::2], Y[::2], classes=[0, 1, 2])
     loaded = again(whole, path)
     for model in (whole, loaded):
         model.partial_fit(X[1::2], Y[1::2])
