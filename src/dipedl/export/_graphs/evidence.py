@@ -22,7 +22,7 @@ from .._nodes.ops import interpolated, sigmoid, soft_plus, softmax
 
 
 def calibrated(P: Tensor, calibrator: Any) -> Tensor:
-    """Class probabilities P (n, k) after a fitted calibrator, or none."""
+    """Class probabilities P (n, k) after a fitted calibrator, if there is one."""
     if calibrator is None:
         return P
     if type(calibrator) is not Temperature or calibrator.kind_ != "probabilities":

@@ -1,4 +1,4 @@
-"""Operations that PyTorch's exporter lacks, or whose translation loses the far end of the scale."""
+"""Operations that PyTorch's exporter lacks, or translates without care for overflow."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def translations() -> dict[Any, Callable[..., Any]]:
     """
     from onnxscript import opset18
 
-    # its annotations leave out the constants that the tracer takes
+    # its annotations omit the constants that the tracer accepts
     op: Any = opset18
 
     def log_sigmoid(x: Any) -> Any:
@@ -31,7 +31,7 @@ def translations() -> dict[Any, Callable[..., Any]]:
         return op.Sub(op.Min(x, zero), _log1p(op.Exp(op.Neg(op.Abs(x)))))
 
     def logaddexp(a: Any, b: Any) -> Any:
-        # equal infinities have no difference, and need none
+        # the difference of equal infinities is NaN, and not needed
         gap = op.Where(op.Equal(a, b), op.CastLike(0.0, a), op.Abs(op.Sub(a, b)))
         return op.Add(op.Max(a, b), _log1p(op.Exp(op.Neg(gap))))
 
@@ -48,7 +48,7 @@ def translations() -> dict[Any, Callable[..., Any]]:
         return op.Where(op.Less(z, op.CastLike(0.0, z)), lower, upper)
 
     def searchsorted(table: Any, values: Any, **options: Any) -> Any:
-        """How many entries of each row of the table (r, m) lie below values (r, n)."""
+        """Number of entries of each row of the table (r, m) below values (r, n)."""
         below = op.Less(op.Unsqueeze(table, [1]), op.Unsqueeze(values, [2]))
         return op.ReduceSum(op.Cast(below, to=_INT64), [2], keepdims=0)
 
