@@ -32,6 +32,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import dipedl
 from dipedl import DIPClassifier, OODDetector, density, evidence, preprocessing
+from dipedl.density.combined._candidates import default_candidates
 from dipedl.persistence import _types as types
 from dipedl.persistence import codec, container
 from dipedl.persistence import skops_parts as _skops
@@ -222,7 +223,7 @@ def test_the_default_model_needs_no_trust_and_decides_the_same(features, path):
 
 @pytest.mark.parametrize("chosen", ["fused", "unit-neighbours"])
 def test_whatever_is_chosen_round_trips(chosen, path):
-    every = density.DensitySelector()._named()
+    every = default_candidates()
     kept = every if chosen == "fused" else [pair for pair in every if pair[0] == chosen]
     selector = density.DensitySelector(kept, fuse=chosen == "fused")
     clf = fitted(density=density.FusedDensity() if chosen == "fused" else selector)
