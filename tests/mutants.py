@@ -224,7 +224,7 @@ MUTANTS = [
     Mutant(
         "a perfect classifier has nothing to spend",
         "evidence/_budget.py",
-        "per_row = rows.average(loss(1.0)) / max(rows.counts.sum(), 1.0)",
+        "per_row = rows.average(loss(1.0)) / max(counts.sum(), 1.0)",
         "per_row = 0.0",
         "evidence/test_caution_budget.py::test_a_perfect_classifier_is_charged_as_one_row_that_only_the_prior_answers",
     ),
@@ -405,9 +405,9 @@ MUTANTS = [
     ),
     Mutant(
         "fused score without the margin",
-        "pretrained/_fusion.py",
-        "z + shift",
-        "z",
+        "maths/fusion.py",
+        "log_ndtr(scores + margin)",
+        "log_ndtr(scores)",
         "pretrained/test_fusion.py::test_score_is_that_of_fused_density",
     ),
     Mutant(

@@ -32,16 +32,6 @@ def check_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
     return np.asarray(weights)
 
 
-def without_absent(
-    X: Any, y: np.ndarray, weights: np.ndarray | None
-) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray | None]:
-    """X, y and weights without the rows of weight 0, and which rows are left; None if all are."""
-    if weights is None or (weights > 0).all():
-        return X, y, weights, None
-    kept = np.flatnonzero(weights > 0)
-    return _safe_indexing(X, kept), y[kept], weights[kept], kept
-
-
 def indexable(X: Any) -> Any:
     """X with rows that can be taken (array, DataFrame, sparse matrix), at least two-dimensional."""
     if sparse.issparse(X):
@@ -72,6 +62,22 @@ def labelled_inputs(model: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
     check_consistent_length(X, y)
     check_classification_targets(y)
     return X, y
+
+
+def training_rows(
+    model: Any, X: Any, y: Any, sample_weight: Any
+) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray | None]:
+    """X, y and weights of the rows of positive weight, checked, of two classes or more.
+
+    Last the indices of these rows among the given ones; None if all are there.
+    """
+    X, y = labelled_inputs(model, X, y)
+    weights, kept = check_weights(sample_weight, X), None
+    if weights is not None and (weights == 0).any():
+        kept = np.flatnonzero(weights > 0)
+        X, y, weights = _safe_indexing(X, kept), y[kept], weights[kept]
+    check_class_counts(y)
+    return X, y, weights, kept
 
 
 def known_inputs(model: Any, X: Any) -> Any:

@@ -13,15 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 from ._plugins import late
 from ._validation import (
     calibration_rows,
-    check_class_counts,
     check_positive_number,
     check_weights,
     known_classes,
     known_inputs,
-    labelled_inputs,
     prior_vector,
-    weight_argument,
-    without_absent,
+    training_rows,
 )
 from .calibration.crossfit import AUTO, IN_SAMPLE
 from .decisions._per_sample import PerSampleDecisions
@@ -31,7 +28,7 @@ from .dirichlet import Dirichlet
 from .evidence import ZScore
 from .evidence_model import EvidenceModel
 from .fitting.classifiers import FittedClassifier, unfitted_classifier
-from .maths.kinds import most_probable, uncertainty_of
+from .maths.kinds import most_probable
 
 __all__ = ["DIPClassifier"]
 
@@ -107,8 +104,7 @@ class DIPClassifier(PerSampleDecisions, SelfReport, ClassifierMixin, BaseEstimat
         From ``fit``: a parameter out of range; NaN or inf in the features; fewer than two classes;
         a class with one sample; a density that gives NaN.
     TypeError
-        From ``fit``: an estimator without ``predict_proba``; sparse X without a transformer that
-        makes it dense.
+        From ``fit``: an estimator without ``predict_proba``; X or its features are sparse.
 
     See Also
     --------
@@ -217,14 +213,11 @@ class DIPClassifier(PerSampleDecisions, SelfReport, ClassifierMixin, BaseEstimat
         check_positive_number("gamma", self.gamma)
         if self.max_evidence is not None:
             check_positive_number("max_evidence", self.max_evidence)
-        X, y = labelled_inputs(self, X, y)
-        X, y, weights, kept = without_absent(X, y, check_weights(sample_weight, X))
-        check_class_counts(y)
+        X, y, weights, kept = training_rows(self, X, y, sample_weight)
         template = unfitted_classifier(self.estimator, self.random_state)
         classes = known_classes(template, y)
         evidence = self.evidence_model(prior_vector(self.prior, len(classes)))
         held_out = None if calibration is None else calibration_rows(self, calibration, classes)
-        weight_argument(template, weights)  # refuses weights that the classifier does not take
         # Features first: where an entry is not finite, their error names its row and column.
         Z = evidence.fit_features(X, y, weights)
         classifier = FittedClassifier.fit(template, classes, X, y, weights)
@@ -291,27 +284,8 @@ class DIPClassifier(PerSampleDecisions, SelfReport, ClassifierMixin, BaseEstimat
     def classifier_proba(self, X: Any) -> np.ndarray:
         """Class probabilities (n, k) of the classifier and its calibrator, without the density."""
         check_is_fitted(self, "estimator_")
-        return self.evidence_.calibrated(self._classifier().proba(known_inputs(self, X)))
-
-    def uncertainty(self, X: Any, kind: str = "vacuity") -> np.ndarray:
-        """Uncertainty of each input, shape (n,); higher is less sure, always.
-
-        Parameters
-        ----------
-        X : array-like, shape (n, d)
-            Inputs.
-        kind : str, default="vacuity"
-            Of the Dirichlet: "vacuity" (share of the prior, in (0, 1]), "total", "aleatoric",
-            "epistemic" and "differential_entropy" (nats), "dissonance". Of the bare classifier:
-            "max_prob" (one minus the largest probability), "entropy" (nats). Of the density:
-            "log_density" (negated, nats), which ranks like vacuity but never ties.
-        """
-        return uncertainty_of(
-            kind,
-            lambda: self.predict_dirichlet(X),
-            lambda: self.classifier_proba(X),
-            lambda: self.score_samples(X),
-        )
+        P = self._classifier().proba(known_inputs(self, X))
+        return np.asarray(self.evidence_.calibrated(P))
 
     def save(self, path: str | Path) -> None:
         """Write the fitted classifier to one file without pickle; see `dipedl.save`."""

@@ -19,8 +19,8 @@ from .calibration.crossfit import AUTO, IN_SAMPLE, enough, splits
 from .calibration.held_out import HeldOut
 from .calibration.temperature import Temperature
 from .density._fitting import clone_with_selected, fit_density, is_frozen, log_density, takes_proba
+from .density.combined._default import unfitted_density
 from .density.combined._ensemble import DensityEnsemble
-from .density.combined.selector import unfitted_density
 from .evidence import CautionBudget, alarm_threshold, check_increasing, log_evidence
 from .fitting.classifiers import FittedClassifier
 from .fitting.features import feature_array, fitted_features

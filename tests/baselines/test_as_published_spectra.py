@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 
 from dipedl import baselines  # noqa: E402
 from dipedl.baselines import DAEDL, EDL, REDL, DeepEnsemble, MCDropout, PostNet, ReEDL  # noqa: E402
-from dipedl.baselines.sampled._dropout import _thinned  # noqa: E402
+from dipedl.baselines.sampled._dropout import _with_dropout  # noqa: E402
 from dipedl.nn import MLP, BranchCNN, ConvLin1d, LeNet5, Training  # noqa: E402
 
 METHODS = [EDL, REDL, ReEDL, DAEDL, PostNet, MCDropout]
@@ -109,7 +109,7 @@ def test_the_passes_of_dropout_share_the_convolutions():
     # the reference: the whole network, once for each pattern
     for seed, sample in zip(model.sample_seeds_, samples, strict=True):
         generator = torch.Generator()
-        whole = _thinned(model.module_, generator)
+        whole = _with_dropout(model.module_, generator)
         generator.manual_seed(seed)
         logits = whole(torch.from_numpy(X)).detach().numpy()
         np.testing.assert_allclose(sample, softmax(logits, axis=1), rtol=1e-12)

@@ -195,7 +195,7 @@ def test_logits_of_the_wrong_kind(data):
             return np.zeros((len(X), 6))
 
     with pytest.raises(
-        ValueError, match=r"must have shape \(150, 3\), one a class, got \(150, 6\)"
+        ValueError, match=r"must have shape \(150, 3\), one per class, got \(150, 6\)"
     ):
         Energy(OneAPair()).fit(X, y).uncertainty(X)
 

@@ -160,7 +160,7 @@ def test_the_threshold_comes_from_validation_rows_alone(section, arrays):
         test["probabilities"],
         test["uncertainty"],
         held_out=arrays["validation"]["uncertainty"],
-        foreign=foreign,
+        ood=foreign,
     )
     assert section.threshold.n_held_out == 60
     assert section.threshold.threshold == found.threshold

@@ -223,7 +223,7 @@ def test_a_failure_midway_leaves_the_old_table(fitted, folder, tmp_path, monkeyp
     def fail(*_):
         raise OSError("no space left")
 
-    monkeypatch.setattr(spectra_run, "answers", fail)
+    monkeypatch.setattr(spectra_run, "predictions", fail)
     done = invoke("spectra", "classify", path, folder, "--out", out)
     assert (done.exit_code, "no space left" in done.stderr) == (2, True)
     assert out.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["t.csv"]

@@ -214,7 +214,7 @@ def test_a_mirror_that_recovers(mirror, published, monkeypatch):
 def test_a_damaged_cache_is_named(folder, monkeypatch):
     monkeypatch.setenv("DIPEDL_CACHE", str(folder))
     (folder / NAME).write_bytes(b"damaged")
-    with pytest.raises(ValueError, match="delete it and load again to download it anew"):
+    with pytest.raises(ValueError, match="delete it and load again to download it again"):
         fetch(NAME)
 
 

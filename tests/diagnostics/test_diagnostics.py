@@ -1,4 +1,4 @@
-"""Each pathology is planted in held-out answers and must be found; healthy ones have none."""
+"""Each pathology is planted in held-out predictions and must be found; healthy ones have none."""
 
 import json
 import re

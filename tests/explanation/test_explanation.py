@@ -78,7 +78,7 @@ def test_a_card_says_what_the_methods_say(data, gaussian):
     for i, card in enumerate(cards):
         assert card.label == gaussian.predict(X)[i]
         np.testing.assert_allclose(card.mean, gaussian.predict_proba(X)[i])
-        np.testing.assert_allclose(card.bare, gaussian.classifier_proba(X)[i])
+        np.testing.assert_allclose(card.classifier_proba, gaussian.classifier_proba(X)[i])
         assert card.vacuity == pytest.approx(d.vacuity[i])
         assert card.evidence == pytest.approx(np.exp(d.log_evidence[i]))
         assert card.p_value == pytest.approx(gaussian.p_value(X)[i])
@@ -255,7 +255,7 @@ def test_plot(data, gaussian):
     heights = [bar.get_height() for bar in ax.patches]
     np.testing.assert_allclose(heights, card.mean)
     marks = next(line for line in ax.lines if line.get_marker() == "_")
-    np.testing.assert_allclose(marks.get_ydata(), card.bare)
+    np.testing.assert_allclose(marks.get_ydata(), card.classifier_proba)
     assert [text.get_text() for text in ax.get_legend().get_texts()] == [
         "with the evidence, 95 % interval",
         "classifier alone",

@@ -166,7 +166,7 @@ def test_categories_of_histogram_boosting_are_refused(rng):
 
 def test_a_converter_that_disagrees_is_refused():
     X, y = THREE
-    with pytest.raises(TypeError, match=r"KNeighborsClassifier cannot.*\n.*answers differ by"):
+    with pytest.raises(TypeError, match=r"KNeighborsClassifier cannot.*\n.*output differs by"):
         graph_of(KNeighborsClassifier().fit(X, y), X)
 
 

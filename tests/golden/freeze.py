@@ -1,25 +1,25 @@
-"""Write down what every model of `models.py` answers: ``python tests/golden/freeze.py``.
+"""Write down what all models of `models.py` and the toys answer: ``python tests/golden/freeze.py``.
 
 Only for a change of behaviour that is meant, and said in the CHANGELOG. The saved files stay as
 they are unless ``--saved`` is given: older code wrote them, and that is their use.
 """
 
+import json
 import sys
 from pathlib import Path
 
 import numpy as np
-import torch
-from machine import kernels, versions
+from machine import kernels, one_thread, versions
 from models import EXPORTED, MODELS, SAVED, answers, graph_answers
+from toys import small_rows
 
 import dipedl
 
 HERE = Path(__file__).parent
-BEHAVIOUR, FILES = HERE / "behaviour.npz", HERE / "saved"
+BEHAVIOUR, FILES, TOYS = HERE / "behaviour.npz", HERE / "saved", HERE / "toys.json"
 
 
 def main(saved):
-    torch.set_num_threads(1)
     arrays = {"versions": versions(), "kernels": kernels()}
     for name, make in MODELS.items():
         model, X = make()
@@ -30,6 +30,7 @@ def main(saved):
             found |= {f"onnx/{key}": value for key, value in graph_answers(model, X).items()}
         arrays |= {f"{name}/{key}": value for key, value in found.items()}
     np.savez_compressed(BEHAVIOUR, **arrays)
+    TOYS.write_text(json.dumps(small_rows(), indent=1) + "\n", encoding="utf-8")
     print(f"{BEHAVIOUR.name}: {len(arrays)} arrays, {BEHAVIOUR.stat().st_size} bytes")
 
 
@@ -45,4 +46,5 @@ def keep(name, model, X, found):
 
 
 if __name__ == "__main__":
-    main("--saved" in sys.argv[1:])
+    with one_thread():
+        main("--saved" in sys.argv[1:])

@@ -11,7 +11,7 @@ pytest.importorskip("onnxruntime")
 pytest.importorskip("skops")
 
 import torch
-from machine import kernels, versions
+from machine import kernels, one_thread, versions
 from models import EXPORTED, MODELS, MODULES, answers, graph_answers, network
 
 import dipedl
@@ -40,12 +40,9 @@ needs_versions = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    """In float32 two threads sum in another order: up to 3e-6 of a log-evidence."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+def calm():
+    with one_thread():
+        yield
 
 
 def check(found, expected, tolerance, single):

@@ -200,7 +200,7 @@ def test_a_damaged_checkpoint_is_an_error(tmp_path, content):
         torch.save({"format": os.system}, path)  # code, which is not run
     else:
         path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"run\.pt cannot be read .*; delete it to start anew"):
+    with pytest.raises(ValueError, match=r"run\.pt cannot be read .*; delete it to start again"):
         run(path)
 
 

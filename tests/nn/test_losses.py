@@ -169,7 +169,7 @@ def test_labels_that_are_no_classes_are_refused(name):
             r"y must hold class indices 0\.\.3, got 0\.\.4",
         ),
         (torch.tensor([0, -1, 1]), ValueError, r"got -1\.\.1"),
-        (torch.tensor([0, 1]), ValueError, r"one label a row, shape \(3,\), got \(2,\)"),
+        (torch.tensor([0, 1]), ValueError, r"one label per row, shape \(3,\), got \(2,\)"),
         (torch.eye(4)[:3], TypeError, "y must be a tensor of int64, got torch.float32"),
         ([0, 1, 2], TypeError, "y must be a tensor of int64, got <class 'list'>"),
     ]:

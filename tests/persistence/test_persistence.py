@@ -40,7 +40,7 @@ from dipedl.persistence.model_file import UntrustedTypesError, describe, load, s
 X, Y = load_iris(return_X_y=True)
 NAMES = np.array(["setosa", "versicolor", "virginica"])
 TREE = "sklearn.tree._tree.Tree"
-FILES_OF_FORMAT_1 = sorted(Path(__file__).with_name("format_1").glob("*.dipedl"))
+FILES_OF_FORMAT_1 = sorted((Path(__file__).parents[1] / "golden" / "saved").glob("*.dipedl"))
 
 
 class Nearest(ClassifierMixin, BaseEstimator):

@@ -255,19 +255,19 @@ def case(rng, n=300, held=199):
     """Answers with many ties."""
     y = rng.integers(3, size=n)
     P = rng.dirichlet(np.ones(3), n)
-    foreign = {"stars": (rng.dirichlet(np.ones(3), 80), rng.integers(0, 30, 80) / 10)}
+    ood = {"stars": (rng.dirichlet(np.ones(3), 80), rng.integers(0, 30, 80) / 10)}
     u, held_out = rng.integers(0, 20, n) / 10, rng.integers(0, 20, held) / 10
-    return y, P, u, held_out, foreign
+    return y, P, u, held_out, ood
 
 
 @pytest.mark.parametrize("rate", [0.01, 0.05, 0.1, 0.5])
 def test_counts_are_those_of_a_naive_loop(rng, rate):
-    y, P, u, held_out, foreign = case(rng)
-    found = plots.unknown_counts(y, P, u, held_out=held_out, false_alarm_rate=rate, foreign=foreign)
+    y, P, u, held_out, ood = case(rng)
+    found = plots.unknown_counts(y, P, u, held_out=held_out, false_alarm_rate=rate, ood=ood)
     expected = np.zeros((4, 4), dtype=int)
     rows = [
         *zip(y, P, u, strict=True),
-        *((3, p, v) for p, v in zip(*foreign["stars"], strict=True)),
+        *((3, p, v) for p, v in zip(*ood["stars"], strict=True)),
     ]
     for truth, p, v in rows:
         rare = (1 + sum(h >= v for h in held_out)) / (len(held_out) + 1) <= rate
@@ -289,11 +289,9 @@ def test_false_alarms_are_as_rare_as_asked_for():
 
 
 def test_matrix_shows_every_count_with_its_share(rng):
-    y, P, u, held_out, foreign = case(rng)
+    y, P, u, held_out, ood = case(rng)
     y[y == 2] = 1  # a class without a row
-    found = plots.unknown_counts(
-        y, P, u, held_out=held_out, foreign=foreign, class_names=["A", "B", "C"]
-    )
+    found = plots.unknown_counts(y, P, u, held_out=held_out, ood=ood, class_names=["A", "B", "C"])
     ax = plots.unknown_matrix(found)
     cells = {text.get_position(): text.get_text() for text in ax.texts}
     for (i, j), count in np.ndenumerate(found.counts):
@@ -324,8 +322,8 @@ def test_unknown_counts_say_what_is_wrong(rng):
         count(y, P, u[:9], held_out=held_out)
     with pytest.raises(ValueError, match="class_names must hold 3 names, got 1"):
         count(y, P, u, held_out=held_out, class_names=["A"])
-    with pytest.raises(ValueError, match=r"foreign\['stars'\] must have 3 columns"):
-        count(y, P, u, held_out=held_out, foreign={"stars": (np.ones((2, 2)), [1, 2])})
+    with pytest.raises(ValueError, match=r"ood\['stars'\] must have 3 columns"):
+        count(y, P, u, held_out=held_out, ood={"stars": (np.ones((2, 2)), [1, 2])})
 
 
 def test_nothing_touches_pyplot():

@@ -1,4 +1,4 @@
-"""How the networks of the baselines are trained: unless told otherwise, and as published."""
+"""Training settings of the baselines: the defaults, and the published ones."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from ..nn.backbones.branch_cnn import BranchCNN
 from ..nn.backbones.lenet import LeNet5
 from ..nn.training.settings import Training
 
-#: Healthy on MNIST with LeNet5, in minutes on a CPU.
+#: Trains LeNet5 on MNIST well, in minutes on a CPU.
 TRAINING = Training(epochs=8, learning_rate=2e-3, schedule="one-cycle")
 
-#: What the paper trains cross-entropy with, on MNIST and on LAMOST.
+#: The paper's settings for cross-entropy, on MNIST and on LAMOST.
 STEPS = Training(
     epochs=50, batch_size=128, learning_rate=1e-3, schedule="step", step_size=10, decay=0.5
 )
 
-#: Data for which there are published configurations; "spectra" are those of LAMOST.
+#: Data with published configurations; "spectra" are those of LAMOST.
 PUBLISHED = ("mnist", "spectra")
 
 

@@ -77,8 +77,15 @@ class HeldOut:
         """The rows of positive weight, by ascending score."""
         kept = np.arange(len(self)) if self.weights is None else np.flatnonzero(self.weights > 0)
         rows = kept[np.argsort(self.scores[kept], kind="stable")]
-        arrays = {name: getattr(self, name) for name in _PER_ROW}
-        return replace(self, **{k: None if a is None else a[rows] for k, a in arrays.items()})
 
+        def taken(array: Any) -> Any:
+            return None if array is None else array[rows]
 
-_PER_ROW = ("scores", "weights", "proba", "labels", "components")
+        return replace(
+            self,
+            scores=self.scores[rows],
+            weights=taken(self.weights),
+            proba=taken(self.proba),
+            labels=taken(self.labels),
+            components=taken(self.components),
+        )

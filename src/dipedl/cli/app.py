@@ -1,4 +1,4 @@
-"""Commands: each checks what it was given, calls the library, prints."""
+"""Commands of ``dipedl``: each checks its arguments, calls the library, prints."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def version() -> None:
 
 @app.command()
 def info() -> None:
-    """Print versions of everything numbers depend on, and which extras are missing."""
+    """Print the versions of the packages that numbers depend on, and the missing extras."""
     from ..demo.runner import versions
 
     for name, value in versions().items():
@@ -78,7 +78,7 @@ def info() -> None:
 
 @app.command()
 def densities() -> None:
-    """List the densities, with what each is."""
+    """List the densities with their descriptions."""
     from .tables import density_table
 
     Console(highlight=False).print(density_table(_described_densities()))
@@ -99,7 +99,7 @@ def demo(
 ) -> None:
     """Fit classifiers on the bundled images, with and without a density; print a table.
 
-    Writes a report with figures too, one file, and its numbers as JSON beside it. Works offline.
+    Also writes a report with figures, one HTML file, and its numbers as JSON. Works offline.
     """
     from ..demo import run, stages
     from .progress import stage_display
@@ -165,7 +165,7 @@ def _fail(message: str) -> NoReturn:
 
 
 def _check_writable(out: Path) -> None:
-    """Refuse a path that cannot be written to, before anything long has begun."""
+    """Refuse a path that cannot be written to, before the long work starts."""
     folder = out.parent
     if out.suffix == ".json":
         _fail(f"--out must not end in .json, got {str(out)!r}; the numbers are written there")

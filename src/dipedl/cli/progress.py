@@ -1,4 +1,4 @@
-"""Progress: a live list of stages on a terminal, one plain line a stage elsewhere; on stderr."""
+"""Progress: a live list of stages on a terminal, one plain line per stage elsewhere; on stderr."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["stage_display"]
 
 @contextmanager
 def stage_display(names: Sequence[str], quiet: bool) -> Iterator[Progress]:
-    """What `dipedl.demo.run` wants for `progress`, while a display of the stages is open."""
+    """A display of the stages; yields the `progress` argument of `dipedl.demo.run`."""
     console = Console(stderr=True, highlight=False)
     if quiet:
         yield nullcontext

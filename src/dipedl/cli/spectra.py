@@ -1,4 +1,4 @@
-"""``dipedl spectra``: learn classes of spectra, and classify others with an honest unknown."""
+"""``dipedl spectra``: learn classes of spectra, and classify others with a class "unknown"."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["spectra"]
 
 spectra = typer.Typer(
-    help="Classify spectra of SDSS and LAMOST, with an honest unknown.",
+    help="Classify spectra of SDSS and LAMOST, with a class for unknown objects.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -28,7 +28,7 @@ Paths = Annotated[
     list[str] | None,
     typer.Argument(help="FITS files of one spectrum each, folders, or patterns in quotes."),
 ]
-Toy = Annotated[bool, typer.Option("--toy", help="Made-up spectra, for a try-out.")]
+Toy = Annotated[bool, typer.Option("--toy", help="Use made-up spectra, to try the command.")]
 Coverage = Annotated[
     float, typer.Option(help="Share of 3900-9000 Angstrom that must have been measured.")
 ]
@@ -58,7 +58,7 @@ def fit(
     seed: Annotated[int, typer.Option(help="Seed of every random part.", min=0)] = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Learn classes from labelled spectra. What you leave out is for `classify` to call unknown.
+    """Learn classes from labelled spectra. `classify` can call all other classes unknown.
 
     Made-up spectra are learned without their stars.
     """
@@ -68,7 +68,7 @@ def fit(
     wanted = classes or ("GALAXY,QSO" if toy else "")
     note = _silent if quiet else _note
     try:
-        spectra_model.check_estimator(estimator)  # before thousands of files are read
+        spectra_model.check_estimator(estimator)  # before reading thousands of files
         batches = (
             spectra_run.toy_batches(_TOY_FIT, seed=0)
             if _is_toy(toy, paths)
@@ -106,10 +106,10 @@ def classify(
     min_coverage: Coverage = 0.9,
     quiet: Quiet = False,
 ) -> None:
-    """Write a row for each spectrum: probabilities, class, vacuity, unknown; or why it failed.
+    """Write one row per spectrum: probabilities, class, vacuity, unknown; or the reason of failure.
 
-    The try-out asks about made-up galaxies and quasars, stars, which are much like them at such a
-    low S/N, and lamps, which are not.
+    With --toy it classifies made-up galaxies and quasars, stars, which resemble them at this low
+    S/N, and lamps, which do not.
     """
     from . import spectra_model, spectra_run
     from .spectra_table import TableFile, counted
@@ -139,7 +139,7 @@ def classify(
 
 def _is_toy(toy: bool, paths: Sequence[str] | None) -> bool:
     if toy == bool(paths):
-        raise ValueError("give either paths of FITS files or --toy, a try-out on made-up spectra")
+        raise ValueError("give either paths of FITS files or --toy, which uses made-up spectra")
     return toy
 
 
@@ -160,7 +160,7 @@ def _each(recall: dict[str, float]) -> str:
 def _summary(
     rows: Sequence[Row], names: Sequence[str], counts: Sequence[tuple[str, list[int]]]
 ) -> str:
-    """How many got which answer: a line for each class in the headers."""
+    """Counts of predictions: one line per class in the headers."""
     head = ["in the header", *names, "unknown"]
     lines = [[name or "no class", *map(str, line)] for name, line in counts]
     widths = [max(len(cell) for cell in column) for column in zip(head, *lines, strict=True)]

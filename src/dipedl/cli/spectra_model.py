@@ -18,28 +18,28 @@ from ..spectra import spectral_features
 
 __all__ = [
     "ESTIMATORS",
-    "Answers",
-    "answers",
+    "Predictions",
     "check_estimator",
     "fit_model",
     "held_out",
+    "predictions",
     "read_model",
     "write_model",
 ]
 
-#: Classifiers by the name that is typed.
+#: Classifiers by their name on the command line.
 ESTIMATORS = {
     "mlp": lambda seed: MLPClassifier((64,), max_iter=300, random_state=seed),
     "logistic": lambda seed: LogisticRegression(max_iter=2000),
 }
-#: Fewest spectra of a class: five folds, with two in each.
+#: Smallest number of spectra per class: two in each of five folds.
 MIN_PER_CLASS = 10
-#: What a fitted MLPClassifier holds beside arrays; it holds arrays itself.
+#: Types in a fitted MLPClassifier besides arrays.
 _OPTIMIZER = "sklearn.neural_network._stochastic_optimizers.AdamOptimizer"
 
 
-class Answers(NamedTuple):
-    """What a model says of n spectra: probabilities (n, k), vacuity (n,), p-value (n,)."""
+class Predictions(NamedTuple):
+    """Predictions for n spectra: probabilities (n, k), vacuity (n,), p-value (n,)."""
 
     proba: NDArray[np.float64]
     vacuity: NDArray[np.float64]
@@ -77,20 +77,20 @@ def fit_model(
 
 
 def check_estimator(name: str) -> None:
-    """Refuse a name that is none of ESTIMATORS."""
+    """Refuse a name that is not in ESTIMATORS."""
     if name not in ESTIMATORS:
         raise ValueError(f"--estimator must be one of {list(ESTIMATORS)}, got {name!r}")
 
 
-def answers(model: Pipeline, flux: NDArray[np.float32]) -> Answers:
-    """What the model says of spectra (n, p)."""
+def predictions(model: Pipeline, flux: NDArray[np.float32]) -> Predictions:
+    """Predictions for spectra (n, p)."""
     Z = model[:-1].transform(flux)
     dirichlet = model[-1].predict_dirichlet(Z)
-    return Answers(dirichlet.mean, dirichlet.vacuity, model[-1].p_value(Z))
+    return Predictions(dirichlet.mean, dirichlet.vacuity, model[-1].p_value(Z))
 
 
 def held_out(model: Pipeline) -> tuple[float, float, dict[str, float]]:
-    """Accuracy, balanced accuracy and recall of each class on rows that the fit held out."""
+    """Accuracy, balanced accuracy and recall of each class on the held-out rows."""
     classifier = model[-1]
     y, proba = classifier.evidence_.held_out_.labels, classifier.held_out_dirichlet().mean
     names = [str(name) for name in classifier.classes_]
@@ -99,14 +99,14 @@ def held_out(model: Pipeline) -> tuple[float, float, dict[str, float]]:
 
 
 def write_model(model: Pipeline, path: Path) -> None:
-    """One file without pickle."""
+    """Write the model to one file, without pickle."""
     save(model, path)
 
 
 def read_model(path: Path) -> Pipeline:
-    """The model in a file that `write_model` wrote.
+    """Read a model that `write_model` wrote.
 
-    Of types that are not ours, only what an MLPClassifier holds is trusted.
+    Of third-party types, only those in an MLPClassifier are trusted.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What the commands of ``dipedl spectra`` do: spectra come in batches, answers go into a table."""
+"""The commands of ``dipedl spectra``: read spectra in batches, write predictions to a table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 
 from ..spectra import Failure, Spectra, generate_toy_spectra, read_spectra
 from ..spectra.files._fits import fits_files
-from .spectra_model import answers
+from .spectra_model import predictions
 from .spectra_table import Row, TableFile, read_labels, rows_of
 
 __all__ = ["Batch", "classify_all", "file_batches", "labelled", "toy_batches"]
@@ -39,7 +39,7 @@ def file_batches(
 
 
 def toy_batches(n: int, seed: int, lamps: int = 0) -> Iterator[Batch]:
-    """Made-up spectra, and some of a lamp: narrow lines over next to nothing."""
+    """Made-up spectra, and some of a lamp: narrow lines on a faint continuum."""
     toys = generate_toy_spectra(n, random_state=seed)
     spectra = Spectra(
         np.concatenate([toys.flux, _lamps(toys.wavelength, lamps, seed)]),
@@ -62,9 +62,9 @@ def _lamps(wavelength: NDArray[np.float64], n: int, seed: int) -> NDArray[np.flo
 def labelled(
     batches: Iterator[Batch], labels: Path | None, wanted: Sequence[str]
 ) -> tuple[NDArray[np.float32], NDArray[np.str_], list[Failure]]:
-    """Flux and class of the spectra that have one of the wanted classes (none wanted: any).
+    """Flux and class of the spectra with one of the wanted classes (default: all).
 
-    Also what could not be read. Classes are those of the file `labels`, else of the headers.
+    Also the files that could not be read. Classes come from the file `labels`, else from headers.
 
     Raises
     ------
@@ -105,18 +105,18 @@ def _classes(spectra: Spectra, named: dict[str, str] | None) -> NDArray[np.str_]
 def classify_all(
     model: Pipeline, batches: Iterator[Batch], rate: float, table: TableFile
 ) -> tuple[list[Row], list[Failure]]:
-    """Write a line for each file, in order; gives what was classified and what failed."""
+    """Write one line per file, in order; returns what was classified and what failed."""
     names = [str(name) for name in model[-1].classes_]
     rows: list[Row] = []
     failures: list[Failure] = []
     for files, spectra in batches:
         failed = {failure.file: failure for failure in spectra.failures}
         read = [file for file in files if file not in failed]
-        refused = answers_refuse(model, spectra.flux)
+        refused = feature_failures(model, spectra.flux)
         failed |= {read[i]: Failure(read[i], None, reason) for i, reason in refused.items()}
         kept = [i for i in range(len(read)) if i not in refused]
         good = spectra.select(kept)
-        found = answers(model, good.flux) if kept else None
+        found = predictions(model, good.flux) if kept else None
         lines = rows_of(good, [read[i] for i in kept], names, found, rate) if found else ()
         by_file = {row.file: row for row in lines}
         for file in files:
@@ -129,8 +129,8 @@ def classify_all(
     return rows, failures
 
 
-def answers_refuse(model: Pipeline, flux: NDArray[np.float32]) -> dict[int, str]:
-    """Rows of which no features can be made, and why; seldom any."""
+def feature_failures(model: Pipeline, flux: NDArray[np.float32]) -> dict[int, str]:
+    """Rows without valid features, and why; seldom any."""
     refused: dict[int, str] = {}
     first = model[0]
     if len(flux) == 0:

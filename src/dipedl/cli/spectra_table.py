@@ -1,4 +1,4 @@
-"""Tables of ``dipedl spectra``: classes that are read, answers that are written."""
+"""Tables of ``dipedl spectra``: read classes, write predictions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from ..spectra import Failure, Spectra
 from ..spectra.files._fits import stem
-from .spectra_model import Answers
+from .spectra_model import Predictions
 
 __all__ = ["Row", "TableFile", "counted", "read_labels", "rows_of"]
 
@@ -22,7 +22,7 @@ _NAME_COLUMNS = ("name", "file")
 
 
 class Row(NamedTuple):
-    """One spectrum of the table: what it was called, and what the model says of it."""
+    """One spectrum of the table: its class in the headers, and its prediction."""
 
     name: str
     file: str
@@ -36,9 +36,9 @@ class Row(NamedTuple):
 
 
 def rows_of(
-    spectra: Spectra, files: Sequence[str], classes: Sequence[str], found: Answers, rate: float
+    spectra: Spectra, files: Sequence[str], classes: Sequence[str], found: Predictions, rate: float
 ) -> Iterator[Row]:
-    """A row for each spectrum; unknown where the p-value does not exceed the false-alarm rate."""
+    """One row per spectrum; unknown where the p-value does not exceed the false-alarm rate."""
     label = np.full(len(spectra), -1) if spectra.label is None else spectra.label
     snr = np.full(len(spectra), np.nan) if spectra.snr is None else spectra.snr
     for i, file in enumerate(files):
@@ -56,7 +56,7 @@ def rows_of(
 
 
 class TableFile:
-    """A CSV file that is there once all its rows are."""
+    """A CSV file that appears once it is complete."""
 
     def __init__(self, path: Path, classes: Sequence[str]) -> None:
         self.path, self.classes = path, classes
@@ -66,8 +66,8 @@ class TableFile:
         self._stream = open(self._partial, "w", newline="", encoding="utf-8")
         self._writer = csv.writer(self._stream, lineterminator="\n")
         shares = [f"p_{name}" for name in self.classes]
-        said = ["predicted", "vacuity", "p_value", _UNKNOWN, "reason"]
-        self._writer.writerow(["name", "file", "header_class", "snr", *shares, *said])
+        last = ["predicted", "vacuity", "p_value", _UNKNOWN, "reason"]
+        self._writer.writerow(["name", "file", "header_class", "snr", *shares, *last])
         return self
 
     def __exit__(
@@ -93,18 +93,18 @@ class TableFile:
         )
 
     def fail(self, failure: Failure) -> None:
-        """Write a file that could not be used, and why."""
+        """Write the name of an unusable file, and why."""
         empty = [""] * (len(self.classes) + 6)
         self._writer.writerow([Path(failure.file).name, failure.file, *empty, failure.reason])
 
 
 def counted(rows: Sequence[Row], classes: Sequence[str]) -> list[tuple[str, list[int]]]:
-    """How many got each answer, unknown last, by the class in their headers; "" without one."""
-    answers = [*classes, _UNKNOWN]
+    """Counts of predictions, unknown last, by the class in the headers; "" without one."""
+    columns = [*classes, _UNKNOWN]
     counts: dict[str, list[int]] = {}
     for row in rows:
-        line = counts.setdefault(row.header_class, [0] * len(answers))
-        line[answers.index(_UNKNOWN if row.unknown else row.predicted)] += 1
+        line = counts.setdefault(row.header_class, [0] * len(columns))
+        line[columns.index(_UNKNOWN if row.unknown else row.predicted)] += 1
     order = [*classes, *sorted(counts.keys() - {*classes, ""}), ""]
     return [(name, counts[name]) for name in order if name in counts]
 
@@ -115,7 +115,7 @@ def read_labels(path: Path) -> dict[str, str]:
     Raises
     ------
     ValueError
-        If the file or a column is missing, a line is not whole, or a name has two classes.
+        If the file or a column is missing, a line is incomplete, or a name has two classes.
     """
     if not path.is_file():
         raise ValueError(f"--labels must name a CSV file, but {str(path)!r} is none")

@@ -28,7 +28,7 @@ def density_table(described: Mapping[str, str]) -> Table:
 
 
 def print_result(console: Console, result: DemoResult) -> None:
-    """Tables, the conclusion, and what to keep in mind."""
+    """Print tables, conclusion and cautions."""
     counts = result.receipt
     note = "Brier, NLL, ECE: lower is better. flagged: false alarms."
     console.print(_title(f"{counts.n_test:,} new digits", note), _known_table(result.rows))

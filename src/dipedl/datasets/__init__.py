@@ -1,13 +1,13 @@
 """Data sets, one per file: checksummed and offline-capable.
 
-Every loader returns a `Dataset`: immutable arrays, out-of-distribution sets and where it all came
-from. Functions named ``*_spectra`` that do not load give `dipedl.spectra.Spectra`.
+Every loader returns a `Dataset`: immutable arrays, OOD sets and provenance. Functions named
+``*_spectra`` without ``load_`` return `dipedl.spectra.Spectra`.
 """
 
 from .._plugins import attach
 from ._dataset import (
     Dataset as Dataset,
-)  # what every function listed in __all__ returns
+)  # return type of every loader in __all__
 from ._dataset import Provenance as Provenance
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where data came from and what may be done with it.
+    """Source and licence of data.
 
     Parameters
     ----------
     name : str
-        The source as its publishers call it.
+        Name of the source, as its publishers use it.
     urls : tuple of str
         Official addresses; empty for synthetic data.
     checksums : tuple of str
@@ -45,14 +45,14 @@ class Provenance:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
-    """A classification problem with its out-of-distribution sets; nothing in it can be changed.
+    """A classification problem with its OOD sets; immutable.
 
     Parameters
     ----------
     name : str
         Name of the data set.
     X_train, X_test : ndarray (n, d), float32 or float64
-        Inputs, one row each. A data set without a training part has ``n = 0`` rows there. Images
+        Inputs, one row each. Without a training part, X_train has ``n = 0`` rows. Images
         are flattened, in units of full scale: 0 is black, 1 is white.
     y_train, y_test : ndarray (n,), int64
         Classes, as indices into `target_names`.
@@ -113,7 +113,7 @@ class Dataset:
 
     @property
     def n_features(self) -> int:
-        """Number d of inputs in a row."""
+        """Number d of inputs per row."""
         return int(self.X_train.shape[1])
 
     @property
@@ -129,7 +129,7 @@ class Dataset:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # a mappingproxy cannot be pickled, and unpickled arrays come back writable: build it anew
+        # a mappingproxy cannot be pickled, and unpickled arrays are writable again: rebuild it
         state = {f.name: getattr(self, f.name) for f in fields(self)}
         return _rebuild, ({**state, "ood": dict(self.ood)},)
 
@@ -142,7 +142,7 @@ def unit_pixels(images: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 
 def no_rows(n_features: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Make inputs (0, d) and labels (0,): the part of a data set that is not there."""
+    """Make inputs (0, d) and labels (0,): a missing part of a data set."""
     return np.empty((0, n_features), np.float32), np.empty(0, np.int64)
 
 

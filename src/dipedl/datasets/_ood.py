@@ -1,4 +1,4 @@
-"""Out-of-distribution sets that a loader attaches on request, by name."""
+"""OOD sets that a loader attaches on request, by name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Loader = Callable[[DataDir], Dataset]
 
 
 def choose(ood: Iterable[str], known: Mapping[str, Loader]) -> dict[str, Loader]:
-    """Loaders of the sets named; nothing is read yet.
+    """Loaders of the named sets; reads nothing yet.
 
     Raises
     ------
@@ -34,7 +34,7 @@ def choose(ood: Iterable[str], known: Mapping[str, Loader]) -> dict[str, Loader]
 def load(
     chosen: Mapping[str, Loader], data_dir: DataDir
 ) -> tuple[dict[str, NDArray[Any]], tuple[Provenance, ...]]:
-    """Test inputs of every set, and where they came from."""
+    """Test inputs of every set, and their provenance."""
     loaded = {name: loader(data_dir) for name, loader in chosen.items()}
     arrays = {name: data.X_test for name, data in loaded.items()}
     return arrays, tuple(p for data in loaded.values() for p in data.provenance)

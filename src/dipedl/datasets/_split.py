@@ -1,4 +1,4 @@
-"""A test set out of rows that were published in one piece."""
+"""Stratified split of rows published without a test set."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Part = tuple[NDArray[Any], NDArray[np.int64]]
 def stratified(
     X: NDArray[Any], y: NDArray[np.int64], test_size: float, random_state: int
 ) -> tuple[Part, Part]:
-    """Training part (X, y) and test part (X, y); each class gives its share of distinct rows.
+    """Training part (X, y) and test part (X, y); stratified over distinct rows.
 
-    Equal rows land on the same side, so no test row is in the training part.
+    Equal rows are in the same part, so no test row is in the training part.
 
     Raises
     ------
     ValueError
-        If `test_size` is not in (0, 1), or leaves a part without a class.
+        If `test_size` is not in (0, 1), or leaves a part without one of the classes.
     """
     from sklearn.model_selection import train_test_split
 

@@ -1,4 +1,4 @@
-"""Any labelled data with one class left out."""
+"""Leave one class of any labelled data out as the OOD set."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ def leave_class_out(
     random_state: int = 0,
     provenance: tuple[Provenance, ...] = (),
 ) -> Dataset:
-    """One class becomes the ood set; the others are learned.
+    """Make one class the OOD set and keep the others.
 
     Parameters
     ----------
     data : Dataset, Bunch or (X, y)
         A `Dataset`, what a loader of `sklearn.datasets` returns, or inputs (n, d) with labels (n,).
     label : str or int
-        The class to leave out: its name, or as `y` has it.
+        The class to leave out: its name, or its value in `y`.
     name : str or None, default=None
         Name of the result; by default that of the `Dataset`, else "data", with the class.
     test_size : float or None, default=None
-        Share of the other rows that goes into the test set, in (0, 1); None is 0.3. Equal rows land
-        on the same side. A `Dataset` is split already and takes None only.
+        Share of the other rows that goes into the test set, in (0, 1); None is 0.3. Equal rows are
+        in the same part. A `Dataset` is split already and takes None only.
     random_state : int, default=0
         Seed of that split; the same seed gives the same split.
     provenance : tuple of Provenance, default=()
-        Where the data came from, in addition to what a `Dataset` says.
+        Where the data came from, in addition to that of a `Dataset`.
 
     Returns
     -------
     Dataset
-        The k - 1 other classes, numbered anew in their order; one ood set, named after the class
+        The k - 1 other classes, renumbered in order; one ood set, named after the class
         left out, with all its rows. A `Dataset` keeps its parts and loses its other ood sets.
 
     Raises
@@ -90,7 +90,7 @@ def _without(
     if test_size is not None:
         raise ValueError(
             f"test_size must be None for a Dataset, which has a test set, got {test_size!r}; "
-            "pass (X, y) to split anew"
+            "pass (X, y) to split again"
         )
     names = data.target_names
     out = _index(label, range(len(names)), names)
@@ -149,7 +149,7 @@ def _index(label: Any, classes: Sequence[Any], names: Sequence[str]) -> int:
 
 
 def _renumbered(y: NDArray[np.int64], out: int) -> NDArray[np.int64]:
-    """Labels of the rows that stay, the classes above `out` one lower."""
+    """Labels of the remaining rows; classes above `out` move down by one."""
     kept: NDArray[np.int64] = y[y != out]
     kept[kept > out] -= 1
     return kept

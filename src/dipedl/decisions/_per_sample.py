@@ -1,4 +1,4 @@
-"""Decisions on single inputs, as methods of a fitted classifier."""
+"""Uncertainties of single inputs and decisions about them, as methods of a fitted classifier."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _REMEDY = "give it labelled in-distribution rows that fit has not seen: clf.cali
 
 
 class PerSampleDecisions:
-    """OOD p-values, alarms, prediction sets and rejection from the held-out rows of a classifier.
+    """Uncertainties; OOD p-values, alarms, prediction sets and rejection from held-out rows.
 
     Every threshold is computed from ``evidence_.held_out_``, which is saved with the model. The
     guarantees are exact for held-out rows that the model has not used and that are exchangeable
-    with new ones; cross-fitting follows them closely but carries no proof. None holds for OOD
-    inputs or after a shift. See the page "Decisions" of the documentation.
+    with new ones; cross-fitting follows them closely but carries no proof. No guarantee holds for
+    OOD inputs or after a shift. See the page "Decisions" of the documentation.
     """
 
     evidence_: Any
@@ -37,8 +37,30 @@ class PerSampleDecisions:
 
         def score_samples(self, X: Any) -> np.ndarray: ...
         def predict_proba(self, X: Any) -> np.ndarray: ...
+        def predict_dirichlet(self, X: Any) -> Dirichlet: ...
+        def classifier_proba(self, X: Any) -> np.ndarray: ...
         def _proba_and_scores(self, X: Any) -> tuple[np.ndarray, np.ndarray]: ...
         def _dirichlet(self, P: np.ndarray, scores: np.ndarray) -> Dirichlet: ...
+
+    def uncertainty(self, X: Any, kind: str = "vacuity") -> np.ndarray:
+        """Uncertainty of each input, shape (n,); higher is less sure, always.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, d)
+            Inputs.
+        kind : str, default="vacuity"
+            Of the Dirichlet: "vacuity" (share of the prior, in (0, 1]), "total", "aleatoric",
+            "epistemic" and "differential_entropy" (nats), "dissonance". Of the bare classifier:
+            "max_prob" (one minus the largest probability), "entropy" (nats). Of the density:
+            "log_density" (negated, nats), which ranks like vacuity but never ties.
+        """
+        return uncertainty_of(
+            kind,
+            lambda: self.predict_dirichlet(X),
+            lambda: self.classifier_proba(X),
+            lambda: self.score_samples(X),
+        )
 
     def p_value(self, X: Any, random_state: np.random.Generator | int | None = None) -> np.ndarray:
         """Conformal p-value of "this input is like the training data", shape (n,).
@@ -205,7 +227,7 @@ class PerSampleDecisions:
                 f"the held-out inputs of this model ({held.source}) have no class probabilities; "
                 + _REMEDY
             )
-        return held.proba
+        return np.asarray(held.proba)
 
     def _held_out_labels(self, method: str) -> np.ndarray:
         self._held_out_proba()
@@ -216,7 +238,7 @@ class PerSampleDecisions:
                 f"{method} needs held-out inputs with labels of two classes at least, and those of "
                 f"this model ({held.source}) {fault}; {_REMEDY}"
             )
-        return held.labels
+        return np.asarray(held.labels)
 
     def _held_out_uncertainty(self, kind: str) -> np.ndarray:
         scores = self._held_out().scores

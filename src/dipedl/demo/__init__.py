@@ -1,6 +1,6 @@
 """The demo: several classifiers, with and without a density, on the bundled images.
 
-Computing only. `dipedl.cli` prints the result, `dipedl.demo.report` makes a page of it.
+This package computes; `dipedl.cli` prints the result, `dipedl.demo.report` makes an HTML page.
 """
 
 from .models import MODELS, default_models

@@ -1,4 +1,4 @@
-"""The classifiers of the demo, and how each gets its density.
+"""The classifiers of the demo, each with its density.
 
 Every choice here was made before looking at a test or an OOD image: library defaults, and small
 sizes where the defaults are slow.
@@ -46,9 +46,9 @@ class Candidate:
     Attributes
     ----------
     title : str
-        What readers see.
+        Title in the report.
     classifier, density : str
-        What was fitted, in words.
+        Description of what was fitted.
     fit : callable
         ``(X, y, seed)`` to a fitted `DIPClassifier`.
     needs : str
@@ -93,7 +93,7 @@ def _fit_cnn(X: np.ndarray, y: np.ndarray, seed: int) -> DIPClassifier:
         X, y, test_size=_HELD_OUT, stratify=y, random_state=seed
     )
     training = Training(batch_size=64, learning_rate=3e-3, schedule="one-cycle", n_jobs=1)
-    # in float64, as the other classifiers: in float32 the surest answers tie at a probability of 1
+    # in float64, as the other classifiers: in float32 many probabilities round to 1 and tie
     network = TorchClassifier(SmallCNN(), training, random_state=seed, precision="float64")
     cnn = FrozenEstimator(network.fit(X_fit, y_fit))
     clf = DIPClassifier(cnn, GDADensity(shrinkage="oas"), features=cnn)
@@ -121,7 +121,7 @@ def default_models() -> tuple[str, ...]:
 
 
 def checked_models(names: tuple[str, ...] | None) -> tuple[str, ...]:
-    """`names`, once each, or the default ones; raises before anything long has begun.
+    """`names`, once each, or the default ones; raises before the long work starts.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What the demo computes: arrays for figures, rows for tables, a receipt for both."""
+"""Results of the demo: arrays for figures, rows for tables, a receipt for both."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class SetAnswers:
-    """What one classifier says about one set of n inputs.
+    """Predictions of one classifier for one set of n inputs.
 
     Attributes
     ----------
     bare : ndarray, shape (n, k)
         Class probabilities of the classifier alone.
     dirichlet : Dirichlet
-        DIP-EDL's answer; its mean are DIP-EDL's class probabilities.
+        DIP-EDL's posterior; its mean are DIP-EDL's class probabilities.
     scores : mapping of str to ndarray, shape (n,)
         Uncertainty by method, higher is less sure.
     flagged : ndarray of bool, shape (n,)
@@ -52,7 +52,7 @@ class SetAnswers:
 
 @dataclass(frozen=True, eq=False)
 class Explained:
-    """A row of a set, "ID" or one of the OOD sets, and why it got its answer."""
+    """A row of a set, "ID" or one of the OOD sets, with the explanation of its prediction."""
 
     key: str
     row: int
@@ -63,7 +63,7 @@ class Explained:
 class ModelResult:
     """One classifier with its density; `on` has the test set as "ID" and every OOD set.
 
-    `explained` are the digit trusted least and the image of each OOD set trusted most.
+    `explained` holds the digit with the least evidence and the image of each OOD set with the most.
     """
 
     name: str
@@ -78,7 +78,7 @@ class ModelResult:
 
 @dataclass(frozen=True)
 class SetScore:
-    """How one uncertainty does on one OOD set; None where it does not apply."""
+    """Metrics of one uncertainty on one OOD set; None where they do not apply."""
 
     auroc: float
     auroc_low: float
@@ -121,7 +121,7 @@ class MoonMaps:
     maps : mapping of str to ndarray, shape (h, w)
         By kind of uncertainty; row 0 is the bottom.
     classifier, density : str
-        What was fitted.
+        Description of what was fitted.
     """
 
     X: np.ndarray
@@ -134,7 +134,7 @@ class MoonMaps:
 
 @dataclass(frozen=True)
 class Receipt:
-    """Where the numbers came from: everything needed to get them again."""
+    """Everything needed to compute the numbers again."""
 
     seed: int
     models: tuple[str, ...]
@@ -150,7 +150,7 @@ class Receipt:
 
 @dataclass(frozen=True, eq=False)
 class DemoResult:
-    """All of the demo."""
+    """All results of the demo."""
 
     dataset: Dataset
     models: tuple[ModelResult, ...]

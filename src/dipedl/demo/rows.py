@@ -1,4 +1,4 @@
-"""From answers to the rows of the table."""
+"""Rows of the table, from predictions."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _row(model: ModelResult, method: str, y: np.ndarray, n_resamples: int, seed:
 
 
 def trivial_rows(data: Dataset, n_resamples: int, seed: int) -> Iterator[Row]:
-    """Rows of two detectors that look at no shape at all: what an OOD set gives away for free."""
+    """Rows of two trivial detectors, which ignore the shapes in the image."""
     detectors = {
         "border ink": _border_ink,
         "mean intensity": _unusual_intensity,

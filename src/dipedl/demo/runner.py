@@ -26,7 +26,7 @@ from .rows import BARE, DIP, ID, model_rows, trivial_rows
 
 __all__ = ["Progress", "run", "stages", "versions"]
 
-#: Called with the name of a stage; what it returns is open while the stage runs.
+#: Called with the name of a stage; the context manager it returns is open while the stage runs.
 Progress = Callable[[str], AbstractContextManager[object]]
 
 _LOAD, _MOONS, _SCORE = "load images", "two moons", "score"
@@ -48,7 +48,7 @@ def run(
     grid: int = 160,
     progress: Progress = nullcontext,
 ) -> DemoResult:
-    """Fit every classifier with its density, and ask all of them about every set of images.
+    """Fit every classifier with its density, and predict every set of images.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def run(
     seed : int, default=0
         Seed of every random part.
     n_train : int, optional
-        Use only so many training images, balanced over the classes; default: all.
+        Number of training images, balanced over the classes; default: all.
     n_resamples : int, default=500
         Bootstrap resamples behind each interval.
     grid : int, default=160
@@ -73,7 +73,7 @@ def run(
     Raises
     ------
     ValueError, ImportError
-        If a model is unknown or its package is missing; before anything long has begun.
+        If a model is unknown or its package is missing; before the long work starts.
 
     Examples
     --------
@@ -83,8 +83,8 @@ def run(
     ['DIP-EDL vacuity', 'bare max-prob', 'bare entropy', 'border ink', 'mean intensity']
     """
     names = checked_models(models)
-    # Matrices are small: more threads gain little, and where others use the cores they wait for one
-    # another, which made it ten times slower.
+    # Matrices are small, so more threads gain little; on busy cores they waited for one
+    # another and were ten times slower.
     with threadpool_limits(1):
         return _run(names, seed, n_train, n_resamples, grid, progress)
 
@@ -149,7 +149,7 @@ def _images(n_train: int | None, seed: int) -> Dataset:
 
 
 def _in_float64(data: Dataset) -> Dataset:
-    """The same data; in float32 a classifier's surest answers would tie at a probability of 1."""
+    """The same data; in float32 many probabilities would round to 1 and tie."""
     return replace(
         data,
         X_train=data.X_train.astype(np.float64),
@@ -176,7 +176,7 @@ def _answers(name: str, data: Dataset, seed: int) -> ModelResult:
 
 
 def _explained(clf: DIPClassifier, key: str, X: np.ndarray, answers: SetAnswers) -> Explained:
-    """The digit with the least evidence, or the foreign image with the most."""
+    """The digit with the least evidence, or the OOD image with the most."""
     evidence = np.asarray(answers.dirichlet.log_evidence)
     row = int(evidence.argmin() if key == ID else evidence.argmax())
     return Explained(key, row, explain(clf, X[row : row + 1], top=3)[0])
@@ -195,7 +195,7 @@ def _set_answers(clf: DIPClassifier, X: np.ndarray) -> SetAnswers:
 
 
 def _alarm_vacuity(clf: DIPClassifier) -> float:
-    """The vacuity above which `predict_ood` flags an input: its threshold on another scale."""
+    """The vacuity above which `predict_ood` flags an input: its threshold as a vacuity."""
     evidence = clf.evidence_.log_evidence(np.array([clf.offset_]))
     proba = np.full((1, len(clf.classes_)), 1 / len(clf.classes_))
     return float(Dirichlet.from_evidence(evidence, proba, clf.prior_).vacuity[0])

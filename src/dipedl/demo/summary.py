@@ -1,4 +1,4 @@
-"""What the numbers say, in words; every number comes from the rows, every verdict from a number."""
+"""Conclusions of the demo in words; every number comes from the rows."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from .rows import BARE, DIP, NO_MODEL
 
 __all__ = ["SET_TITLES", "SetFinding", "cautions", "findings", "headline"]
 
-#: How readers see the OOD sets: a name, and what they are.
+#: Name and description of each OOD set in the report.
 SET_TITLES = {
     "kmnist": ("K-MNIST", "handwritten Japanese characters, white on black like the digits"),
     "omniglot": ("Omniglot", "characters of many alphabets, dark on white"),
     "omniglot_inverted": ("Omniglot inverted", "the same drawings, white on black"),
 }
 _COUNTS = {1: "One classifier", 2: "Two classifiers", 3: "Three classifiers", 4: "Four classifiers"}
-# A detector that sees no shape and gets this far shows that the set is easy; it is said, not used.
+# An AUROC of a trivial detector that marks an easy set in the text.
 _EASY = 0.95
 
 
@@ -32,9 +32,9 @@ class SetFinding:
     dip, bare : tuple of float
         AUROC of vacuity, and of the better bare score, for each classifier.
     trivial : float
-        Best AUROC of a detector that sees no shape.
+        Best AUROC of a trivial detector.
     trivial_by : str
-        Which detector that is.
+        Name of this detector.
     flagged : tuple of float
         Share flagged by the alarm, for each classifier.
     """
@@ -58,17 +58,17 @@ class SetFinding:
 
     @property
     def wins(self) -> int:
-        """For how many classifiers vacuity is ahead."""
+        """Number of classifiers for which vacuity is ahead."""
         return sum(d > b for d, b in zip(self.dip, self.bare, strict=True))
 
     @property
     def easy(self) -> bool:
-        """Whether a detector that sees no shape does well."""
+        """Whether a trivial detector does well."""
         return self.trivial >= _EASY
 
     @property
     def verdict(self) -> str:
-        """Who is ahead."""
+        """Which score is ahead, in words."""
         if self.wins == len(self.dip):
             return "vacuity is ahead" + (" for every classifier" if len(self.dip) > 1 else "")
         if self.wins == 0:
@@ -105,7 +105,7 @@ def headline(result: DemoResult) -> str:
     counts = result.receipt
     start = (
         f"{_COUNTS[len(result.models)]} learned {counts.n_train:,} digits, then saw new digits and "
-        "images that are none. Which image is no digit? "
+        "OOD images. "
     )
     told = " ".join(
         f"On {f.title} {f.verdict}: AUROC {f.dip_range} for vacuity, {f.bare_range} for the better "
@@ -116,23 +116,23 @@ def headline(result: DemoResult) -> str:
     flagged = ", ".join(f"{_percent(f.flagged)} of {f.title}" for f in found)
     alarm = (
         f" The alarm, set on training digits for at most {_percent([counts.false_alarm_rate])} "
-        f"false alarms, goes off for {_percent(known)} of new digits and {flagged}. "
+        f"false alarms, flags {_percent(known)} of new digits and {flagged}.  "
     )
     return start + told + alarm + f"On new digits, {_accuracy_change(result)}."
 
 
 def cautions(result: DemoResult) -> list[str]:
-    """What to keep in mind, as far as these numbers show it."""
+    """Cautions that these numbers call for."""
     found = findings(result)
     said = [
-        f"{f.title} is an easy set: “{f.trivial_by}”, which sees no shape at all, reaches AUROC "
-        f"{f.trivial:.3f} on it. A high number there proves little."
+        f"{f.title} is an easy set: “{f.trivial_by}”, which ignores all shapes, reaches AUROC "
+        f"{f.trivial:.3f} on it. A high AUROC on it proves little."
         for f in found
         if f.easy
     ]
     said += [
         f"On {f.title} {f.verdict}. The likely reason: its strokes are as white, thin and centred "
-        "as those of digits, so their density is not low; what is odd about them is the shape."
+        "as those of digits, so their density is not low; only the shapes differ."
         for f in found
         if f.wins < len(f.dip)
     ]

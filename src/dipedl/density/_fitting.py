@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
@@ -17,9 +17,9 @@ from .custom import CustomDensity
 
 def as_density(density: Any, random_state: Any = None) -> Any:
     """An unfitted estimator for `density`: a clone, or a wrapper of any object that scores."""
-    if is_estimator(density):
-        return seeded_clone(density, random_state)
-    return CustomDensity(density)
+    if not is_estimator(density):
+        return CustomDensity(density)
+    return clone(density) if random_state is None else seeded_clone(density, random_state)
 
 
 def is_estimator(density: Any) -> bool:

@@ -27,8 +27,7 @@ from ._mixin import LogDensityMixin
 
 __all__ = ["FlowDensity"]
 
-_CHUNK = 512
-_FAR = 1e12
+_CHUNK, _FAR = 512, 1e12
 _DTYPES = {"float64": torch.float64, "float32": torch.float32}
 
 

@@ -14,7 +14,7 @@ _MOST_DOUBLINGS = 200
 def vacuity_at(evidence: EvidenceModel, scores: np.ndarray) -> np.ndarray:
     """Share of the prior in the prediction at these scores, (m,)."""
     log_e = evidence.log_evidence(np.asarray(scores, dtype=float))
-    alpha0 = float(np.sum(evidence.prior))
+    alpha0 = float(np.asarray(evidence.prior).sum())
     return np.asarray(1.0 / (1.0 + np.exp(np.minimum(log_e - np.log(alpha0), 700.0))))
 
 

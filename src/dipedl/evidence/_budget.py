@@ -103,15 +103,15 @@ def spend(
         missing = np.logaddexp(0.0, t - log_odds - x)
         return loss(special.expit(missing - log_ratio))
 
-    bare = loss(special.expit(-log_ratio))
+    counts, bare = rows.counts, loss(special.expit(-log_ratio))
     full_loss = rows.average(bare)
-    per_row = rows.average(loss(1.0)) / max(rows.counts.sum(), 1.0)
+    per_row = rows.average(loss(1.0)) / max(counts.sum(), 1.0)
     unit = max(full_loss, per_row)
     allowed = bare + budget * (bare if full_loss >= per_row else per_row)
 
     def excess(t: float) -> float:
         # Rounding of a mean must not make free what is not, nor costly what is free.
-        return _upper_mean(losses(t) - allowed, rows.counts, confidence) - 1e-12 * unit
+        return float(_upper_mean(losses(t) - allowed, counts, confidence) - 1e-12 * unit)
 
     t, exhausted = highest_within(excess, x, log_odds)
     # At -inf even the lowest half-point costs too much: the caller refuses it.

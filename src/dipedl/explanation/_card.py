@@ -31,7 +31,7 @@ class Card:
         The classes.
     label : str
         The answer.
-    bare : ndarray, shape (k,)
+    classifier_proba : ndarray, shape (k,)
         Probabilities of the classifier alone.
     dirichlet : Dirichlet
         The whole answer, of one input.
@@ -53,7 +53,7 @@ class Card:
 
     class_names: tuple[str, ...]
     label: str
-    bare: np.ndarray
+    classifier_proba: np.ndarray
     dirichlet: Dirichlet
     evidence: float
     n: float
@@ -76,7 +76,7 @@ class Card:
 
     @property
     def flagged(self) -> bool:
-        """Whether the input is called foreign."""
+        """Whether the input is flagged as OOD."""
         return self.p_value <= self.false_alarm_rate
 
     def to_dict(self) -> dict[str, Any]:
@@ -84,7 +84,9 @@ class Card:
         plain = {
             "label": self.label,
             "proba": dict(zip(self.class_names, self.mean.tolist(), strict=True)),
-            "bare_proba": dict(zip(self.class_names, self.bare.tolist(), strict=True)),
+            "classifier_proba": dict(
+                zip(self.class_names, self.classifier_proba.tolist(), strict=True)
+            ),
             "evidence": self.evidence,
             "n": self.n,
             "vacuity": self.vacuity,
@@ -117,7 +119,7 @@ class Card:
             raise explain_missing(error, "Card.plot") from error
         evidence = f"{_count(self.evidence)} of {self.n:,.0f} samples"
         title = f"{self.label}: {evidence}, p = {self.p_value:.2g}"
-        return draw_card(self.dirichlet, self.bare, self.class_names, title, ax)
+        return draw_card(self.dirichlet, self.classifier_proba, self.class_names, title, ax)
 
 
 def _plain(value: Any) -> Any:
@@ -134,12 +136,12 @@ def _plain(value: Any) -> Any:
 
 def _answer(card: Card) -> Iterator[str]:
     # far from all data the mean ties, and the classifier decides
-    order = np.lexsort((-card.bare, -card.mean.round(12)))[:_MOST_CLASSES]
-    bare = int(card.bare.argmax())
+    order = np.lexsort((-card.classifier_proba, -card.mean.round(12)))[:_MOST_CLASSES]
+    first = int(card.classifier_proba.argmax())
     yield f"Answer {card.label!r}: " + ", ".join(
         f"{card.class_names[c]} {card.mean[c]:.1%}" for c in order
     )
-    yield f"  classifier alone: {card.class_names[bare]} {card.bare[bare]:.1%}"
+    yield f"  classifier alone: {card.class_names[first]} {card.classifier_proba[first]:.1%}"
     yield (
         f"  evidence: {_count(card.evidence)} of {card.n:,.0f} equivalent training samples; "
         f"{card.vacuity:.1%} of the answer is the prior"
@@ -147,7 +149,7 @@ def _answer(card: Card) -> Iterator[str]:
 
 
 def _rarity(card: Card) -> Iterator[str]:
-    verdict = "flagged as foreign" if card.flagged else "not flagged"
+    verdict = "flagged as OOD" if card.flagged else "not flagged"
     yield (
         f"  p-value {card.p_value:.3g}: {_rare(card)} ({verdict} at {card.false_alarm_rate:.3g})"
     )

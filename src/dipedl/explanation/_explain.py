@@ -64,9 +64,9 @@ def explain(clf: Any, X: Any, top: int = 5) -> list[Card]:
     known, evidence_side = known_inputs(clf, X), clf.evidence_
     held: HeldOut = evidence_side.held_out_
     Z, proba = evidence_side.transform(known), clf._classifier().proba(known)
-    bare, scores = evidence_side.calibrated(proba), evidence_side.score_features(Z, proba)
-    dirichlet = clf._dirichlet(bare, scores)
-    labels = clf.classes_[most_probable(dirichlet.concentration, bare)]
+    P, scores = evidence_side.calibrated(proba), evidence_side.score_features(Z, proba)
+    dirichlet = clf._dirichlet(P, scores)
+    labels = clf.classes_[most_probable(dirichlet.concentration, P)]
     p_values = conformal_p_values(scores, held.scores, held.weights)
     parts = _parts(clf, Z, proba, top)
     with np.errstate(over="ignore"):
@@ -76,7 +76,7 @@ def explain(clf: Any, X: Any, top: int = 5) -> list[Card]:
         Card(
             class_names=tuple(str(name) for name in np.asarray(clf.classes_).tolist()),
             label=str(labels[i]),
-            bare=bare[i],
+            classifier_proba=P[i],
             dirichlet=dirichlet[i],
             evidence=float(evidence[i]),
             n=float(evidence_side.n_),
@@ -87,7 +87,7 @@ def explain(clf: Any, X: Any, top: int = 5) -> list[Card]:
             typical_score=typical,
             parts=tuple(part[i] for part in parts),
         )
-        for i in range(len(bare))
+        for i in range(len(P))
     ]
 
 

@@ -1,4 +1,4 @@
-"""A graph asked beside the model it was made from."""
+"""Comparison of a graph with its model, in onnxruntime."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 from ._fitted import evidence_owner, is_network
 from ._session import largest_gap, session
 
-#: Largest difference between graph and model; behind a network in float32 what rounding leaves.
+#: Largest difference between graph and model, for float64 and behind a network in float32.
 _TOLERANCE, _NETWORK_TOLERANCE = 1e-5, 1e-3
 _SYNTHETIC = 64
 
 
 def check_rows(model: Any, example: Any, dtype: np.dtype) -> np.ndarray:
-    """Inputs (m, d), as float64 of values that `dtype` has, that the model answers.
+    """Inputs (m, d) that the model accepts, rounded to `dtype`, as float64.
 
     Raises
     ------
@@ -41,12 +41,12 @@ def check_rows(model: Any, example: Any, dtype: np.dtype) -> np.ndarray:
     raise ValueError(
         "the model refuses the synthetic inputs that its graph would be checked on, so give some "
         "real ones, all numbers, as the graph takes no text: export_onnx(model, path, "
-        f"example=X[:100]). It said: {refusals[0]}"
+        f"example=X[:100]). Its error: {refusals[0]}"
     )
 
 
 def check_agreement(proto: Any, model: Any, rows: np.ndarray) -> None:
-    """Raise ValueError unless the graph's answers on rows (m, d) are those of the model."""
+    """Raise ValueError unless graph and model agree on rows (m, d)."""
     run = session(proto)
     kind = np.float64 if "double" in run.get_inputs()[0].type else np.float32
     names = [output.name for output in run.get_outputs()]
@@ -78,7 +78,7 @@ def _numeric(example: Any, width: int) -> np.ndarray:
 
 
 def _synthetic(model: Any) -> list[np.ndarray]:
-    """Sets of inputs, the first that the model takes is used: near its data, or pixels."""
+    """Sets of inputs, near the data or pixels; the first one that the model accepts is used."""
     rng, d = np.random.default_rng(0), evidence_owner(model).n_features_in_
     noise = rng.normal(size=(_SYNTHETIC, d)) * np.repeat([1, 3, 10, 1e3], _SYNTHETIC // 4)[:, None]
     center, spread = _location(model, d)
@@ -86,7 +86,7 @@ def _synthetic(model: Any) -> list[np.ndarray]:
 
 
 def _location(model: Any, d: int) -> tuple[Any, Any]:
-    """Mean and spread of the training inputs, if the features know them; else 0 and 1."""
+    """Mean and spread of the training inputs, if the features store them; else 0 and 1."""
     features = evidence_owner(model).evidence_.features_
     scaler = features[0] if hasattr(features, "steps") else features
     mean, scale = getattr(scaler, "mean_", None), getattr(scaler, "scale_", None)
@@ -95,12 +95,12 @@ def _location(model: Any, d: int) -> tuple[Any, Any]:
 
 
 def _answers(model: Any, rows: np.ndarray) -> dict[str, np.ndarray]:
-    """What the graph is to give for rows (m, d); NaN where it may give either flag."""
+    """Expected outputs of the graph for rows (m, d); NaN where either flag is allowed."""
     X = _as_fitted(model, rows)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         scores, offset = model.score_samples(X), model.offset_
-        # At the threshold, where rows of an in-sample fit may lie, the last bit decides.
+        # At the threshold, where rows of an in-sample fit may be, the last bit decides.
         near = np.abs(scores - offset) <= _TOLERANCE * np.maximum(1.0, np.abs(scores))
         flags = {"ood": np.where(near, np.nan, scores < offset)}
         if not hasattr(model, "predict_dirichlet"):
@@ -118,7 +118,7 @@ def _as_fitted(model: Any, rows: np.ndarray) -> Any:
     try:
         import pandas as pd  # type: ignore[import-untyped]
     except ImportError:
-        # Names are not checked then; a transformer that needs them says so.
+        # Names are not checked then; a transformer that needs them raises an error.
         return rows
     return pd.DataFrame(rows, columns=names)
 

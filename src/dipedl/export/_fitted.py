@@ -21,7 +21,7 @@ def kind_of(model: Any) -> str | None:
 
 
 def _is_a(value: Any, module: str, name: str) -> bool:
-    # There is an instance of a class only where the module of the class is loaded already.
+    # An instance can exist only if the module of its class is already loaded.
     loaded = sys.modules.get(module)
     return loaded is not None and isinstance(value, getattr(loaded, name))
 
@@ -42,7 +42,7 @@ def is_network(estimator: Any) -> bool:
 
 
 def is_shared(classifier: Any, features: Any) -> bool:
-    """Whether the features come from the very network that classifies."""
+    """Whether features and classifier are the same network."""
     mine, theirs = (_network(unfrozen(e)) for e in (classifier, features))
     return mine is not None and theirs is not None and mine.module_ is theirs.module_
 

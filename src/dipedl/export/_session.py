@@ -16,7 +16,7 @@ def session(model: Any) -> Any:
     except ImportError as error:
         raise explain_missing(error, "export_onnx") from error
     options = onnxruntime.SessionOptions()
-    # Errors are raised; its warnings are about what an optimiser left undone.
+    # Errors are raised; its warnings concern the graph optimiser only.
     options.log_severity_level = 4
     providers = ["CPUExecutionProvider"]
     return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=providers)

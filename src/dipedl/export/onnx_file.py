@@ -55,41 +55,40 @@ def export_onnx(
     model : DIPClassifier, OODDetector or DIPModule
         Fitted.
     path : str or path
-        The file to write; it appears whole or not at all.
+        The file to write, completely or not at all.
     example : array-like (m, d), or a batch for the network of a DIPModule, optional
-        Inputs to check the graph on; real ones check more. Needed for a `DIPModule`, and where the
-        model refuses the synthetic inputs that are taken otherwise.
+        Inputs to check the graph on; real ones check more. Needed for a `DIPModule`, and if
+        the model refuses the synthetic inputs used by default.
     opset : int, default=18
         ONNX operator set, 18 or newer.
     dtype : {"float64", "float32"}, optional
         Type of input and outputs, "float64" unless given; the arithmetic between is in float64,
         save for that of networks. A `DIPModule` keeps its own types.
     max_constant_mb : float, default=64.0
-        Most megabytes of training rows in the graph, for densities that keep them.
+        Largest size of training rows in the graph, in megabytes, for densities that keep them.
 
     Raises
     ------
     NotFittedError
         If the model is not fitted.
     TypeError
-        If a part of it cannot be exported: the error names the part and what can take its place.
+        If a part of it cannot be exported: the error names the part and a replacement.
     ValueError
         If a parameter is out of range, training rows take more than `max_constant_mb`, or graph and
         model disagree.
     OSError
-        If the file cannot be written; one that was there stays.
+        If the file cannot be written; an existing file remains.
     ImportError
         If a package is missing; names the extra.
 
     Notes
     -----
-    The graph is checked before it is written: it is asked, by onnxruntime, beside the model, and
-    must agree to 1e-5 (1e-3 behind a network in float32), relative where log-evidence is large.
+    The graph is checked in onnxruntime before it is written: it must agree with the model to 1e-5
+    (1e-3 behind a network in float32), relative where log-evidence is large.
 
-    Inputs are taken as the numbers they are: where the graph's input is float32, its answers are
-    those of the model for the same numbers in float64. The model refuses an input whose features
-    are not finite, with an error; a graph cannot, and gives the prior for it, vacuity 1,
-    log-evidence -inf and ood true.
+    With float32 inputs the graph's outputs are those of the model for the same numbers in float64.
+    The model refuses an input whose features are not finite, with an error; a graph cannot, and
+    gives the prior for it, vacuity 1, log-evidence -inf and ood true.
 
     What exports is listed in the documentation, page "ONNX". Metadata of the file
     (``metadata_props``): ``dipedl_version``, ``format_version``, ``model``, ``classes``, ``n``
@@ -228,7 +227,7 @@ def _module_facts(model: Any) -> dict[str, Any]:
 
 
 def _describe(proto: ModelProto, facts: dict[str, Any]) -> None:
-    """Put facts, and what the outputs mean, into the metadata."""
+    """Write facts and the meaning of the outputs into the metadata."""
     from onnx.helper import set_model_props
 
     names = [output.name for output in proto.graph.output]
@@ -256,7 +255,7 @@ def _check_arguments(opset: int, dtype: str | None, max_constant_mb: float) -> N
 
 
 def _writable(path: str | os.PathLike[str]) -> Path:
-    """The path of a file that can be written, told before the work is done."""
+    """The path of a writable file, checked before the work starts."""
     target = Path(path)
     folder = target.parent
     if not folder.is_dir():
@@ -269,7 +268,7 @@ def _writable(path: str | os.PathLike[str]) -> Path:
 
 
 def _write(proto: ModelProto, target: Path) -> None:
-    """Write to a file beside the target, which takes its place when it is whole."""
+    """Write to a temporary file, which replaces the target when complete."""
     import onnx
 
     data = proto.SerializeToString()
@@ -279,7 +278,7 @@ def _write(proto: ModelProto, target: Path) -> None:
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
         with os.fdopen(handle, "wb") as file:
             file.write(data)
-        # mkstemp keeps others out, which is not for us to decide.
+        # mkstemp allows only the owner; restore the default permissions.
         umask = os.umask(0)
         os.umask(umask)
         os.chmod(name, 0o666 & ~umask)

@@ -41,7 +41,8 @@ class FittedClassifier:
         """Fit a clone of the template to X (n, d), y (n,) and weights; a frozen one stays."""
         estimator = template
         if not isinstance(template, FrozenEstimator):
-            estimator = fitted_classifier(clone(template), X, y, weight_argument(template, w))
+            keywords = {} if w is None else weight_argument(template, w)
+            estimator = fitted_classifier(clone(template), X, y, keywords)
         return cls(estimator, classes, template)
 
     def refitted(self, X: Any, y: np.ndarray, w: np.ndarray | None) -> FittedClassifier:

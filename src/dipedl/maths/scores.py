@@ -7,6 +7,8 @@ from scipy.special import entr
 
 from .special import log_ratio
 
+#: Least share that the other classes have in `confidence`.
+LEAST_DOUBT = 1e-12
 _TINY = np.finfo(np.float64).tiny
 
 
@@ -19,7 +21,7 @@ def max_prob(P: np.ndarray) -> np.ndarray:
 
 def confidence(P: np.ndarray) -> np.ndarray:
     """Minus the logarithm of `max_prob`, in nats, shape (n,): higher is surer, at most 27.6."""
-    return np.asarray(-np.log(np.maximum(max_prob(P), 1e-12)))
+    return np.asarray(-np.log(np.maximum(max_prob(P), LEAST_DOUBT)))
 
 
 def auroc(

@@ -1,4 +1,4 @@
-"""What makes a function a metric: a direction, a kind, and the score of knowing nothing."""
+"""Metrics: functions with a direction, a kind and the value of a constant score."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ P = ParamSpec("P")
 
 
 class Metric(Protocol[P]):
-    """A function of arrays that returns a float, and says how to read it.
+    """A function of arrays that returns a float, with its direction and kind.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Metric(Protocol[P]):
 def metric(
     *, higher_is_better: bool, kind: Kind, baseline: Callable[..., float] | None = None
 ) -> Callable[[Callable[P, float]], Metric[P]]:
-    """Declare a function to be a metric; it stays the same function, with three attributes more."""
+    """Declare a function to be a metric; the function stays the same and gets three attributes."""
 
     def declare(function: Callable[P, float]) -> Metric[P]:
         declared: Any = function

@@ -1,4 +1,4 @@
-"""Checks of arguments: each error names the argument, the need, what came and the remedy."""
+"""Checks of arguments: each error names the argument, expectation, what came and the remedy."""
 
 from __future__ import annotations
 

@@ -91,8 +91,8 @@ def bootstrap_ci(
     between rows. The percentile interval is not corrected for bias, so it is off for metrics that
     are biased in small samples, such as ``ece``: the resamples tend to a higher ECE than the data.
 
-    The ends are values that a resample really took, rounded outwards, never interpolated; so an
-    infinite ``nll`` gives an infinite end and no NaN.
+    The ends are values of resamples, rounded outwards, never interpolated; so an infinite ``nll``
+    gives an infinite end and no NaN.
 
     References
     ----------
@@ -131,7 +131,7 @@ def _resample(
 def _percentiles(values: npt.NDArray[np.float64], level: float) -> tuple[float, float]:
     """Return the innermost pair of order statistics that leaves at most (1-level)/2 on each side.
 
-    Picked, not interpolated: between two infinities there is only NaN.
+    Not interpolated: the mean of two infinities can be NaN.
     """
     # rounded first: 1 - 0.9 is a hair below 0.1, and a whole resample would be lost to that
     beyond = int(round((1 - level) / 2 * (len(values) - 1), 9))

@@ -1,4 +1,4 @@
-"""Checks of settings and tensors; each error names the argument, what came and the remedy."""
+"""Checks of settings and tensors; errors name the argument, what came and the remedy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 
 def check_integer(name: str, value: Any, *, optional: bool = False) -> None:
-    """Raise unless `value` is an integer >= 1 (or None where that is optional)."""
+    """Raise unless `value` is an integer >= 1 (or None if allowed)."""
     if optional and value is None:
         return
     wanted = "an integer >= 1" + (", or None" if optional else "")
@@ -24,7 +24,7 @@ def check_integer(name: str, value: Any, *, optional: bool = False) -> None:
 
 
 def check_seed(seed: Any) -> None:
-    """Raise unless `seed` is an integer >= 0; None would make a run that nobody can repeat."""
+    """Raise unless `seed` is an integer >= 0; None would make the run unrepeatable."""
     if isinstance(seed, bool) or not isinstance(seed, Integral):
         raise TypeError(f"seed must be an integer >= 0, got {seed!r}")
     if seed < 0:
@@ -40,12 +40,12 @@ def check_number(name: str, value: Any, wanted: str, holds: Callable[[Any], bool
 
 
 def check_dropout(dropout: Any) -> None:
-    """Raise unless `dropout` is a share that leaves something."""
+    """Raise unless `dropout` is in [0, 1)."""
     check_number("dropout", dropout, "in [0, 1)", lambda x: 0 <= x < 1)
 
 
 def check_flag(name: str, value: Any) -> None:
-    """Raise TypeError unless `value` is True or False; a text such as "no" would count as true."""
+    """Raise TypeError unless `value` is True or False; the string "no" would be true."""
     if not isinstance(value, bool):
         raise TypeError(f"{name} must be True or False, got {value!r}")
 
@@ -62,7 +62,7 @@ def label_mask(alpha: Tensor, y: Any) -> Tensor:
     if not isinstance(y, Tensor) or y.dtype != torch.int64:
         raise TypeError(f"y must be a tensor of int64, got {getattr(y, 'dtype', type(y))}")
     if y.shape != (n,):
-        raise ValueError(f"y must have one label a row, shape ({n},), got {tuple(y.shape)}")
+        raise ValueError(f"y must have one label per row, shape ({n},), got {tuple(y.shape)}")
     if n and not 0 <= int(y.min()) <= int(y.max()) < k:
         raise ValueError(
             f"y must hold class indices 0..{k - 1}, got {int(y.min())}..{int(y.max())}; number the "

@@ -1,4 +1,4 @@
-"""What every classifier on a network shares."""
+"""Base class of the classifiers on a network."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
     """A scikit-learn classifier on a network.
 
     A subclass has the parameters `backbone`, `training`, `image_shape`, `random_state` and
-    `class_weight` and its own. It gives ``_loss`` (and ``_score``, if the loss cannot choose an
-    epoch) and ``predict_proba``. One that needs more overrides ``fit`` out of the same steps:
-    ``_checked``, ``_build``, ``_train``.
+    `class_weight` and its own. It defines ``_loss`` (and ``_score``, if the loss cannot choose an
+    epoch) and ``predict_proba``. It may override ``fit`` with the same steps: ``_checked``,
+    ``_build``, ``_train``.
     """
 
-    #: What a parameter that is None stands for.
+    #: Defaults of parameters that are None.
     _default_backbone: ClassVar[Backbone] = MLP()
     _default_training: ClassVar[Training] = Training()
 
@@ -82,9 +82,9 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
         Raises
         ------
         ValueError
-            If X, y or `validation` do not fit one another, the image shape or the backbone.
+            If X, y, `validation`, the image shape and the backbone do not match.
         TrainingPaused
-            If the deadline came; the same call with a later one goes on from the checkpoint.
+            If the deadline passed; the same call with a later one resumes from the checkpoint.
         FloatingPointError
             If the loss is not finite. As after a KeyboardInterrupt, ``module_`` is then the network
             of the end of the last whole epoch.
@@ -136,15 +136,15 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
     _score: Callable[[Tensor, Tensor], Any] | None = None
 
     def _mean(self, losses: Tensor, target: Tensor) -> Tensor:
-        """Mean over the rows of their losses (n,), each times the weight of its class."""
+        """Mean of the losses (n,), weighted by class."""
         if self.class_weight is None:
             return losses.mean()
-        # with a blocking copy every step would wait for a GPU
+        # a blocking copy would make every step wait for the GPU
         weights = torch.from_numpy(self.class_weight_).to(losses.dtype)
         return (losses * weights.to(losses.device, non_blocking=True)[target]).mean()
 
     def _dtype(self) -> torch.dtype:
-        """In what the trained network computes its answers."""
+        """Precision in which the trained network predicts."""
         return torch.float32
 
     def _seed(self) -> int:
@@ -166,14 +166,14 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
         return backbone
 
     def _build(self, n_outputs: int, seed: int) -> Network:
-        """An untrained network for the inputs that ``_checked`` has seen."""
+        """An untrained network for the inputs of ``_checked``."""
         generator = torch.Generator().manual_seed(seed)
         return self._backbone().build(self.image_shape_, n_outputs, generator)
 
     def _checked(
         self, X: Any, y: Any, validation: Any
     ) -> tuple[np.ndarray, np.ndarray, Pair | None]:
-        """Inputs in float32 and class numbers; sets what they say about the model."""
+        """Inputs in float32 and class numbers; sets `classes_` and the shapes."""
         X, y = validate_data(self, X, y, dtype=np.float32)
         check_classification_targets(y)
         self.image_shape_ = image_shape(self.image_shape, X.shape[1])
@@ -224,7 +224,7 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
         progress: Callable[[dict[str, Any]], object] | None = None,
         deadline: float | None = None,
     ) -> History:
-        """Train `module` on what ``_checked`` gave; it ends in eval mode with plain weights."""
+        """Train `module` on the data of ``_checked``; it ends in eval mode with plain weights."""
         inputs = as_tensor(X)
         if isinstance(module, Network):
             module.prepare(inputs)
@@ -283,6 +283,6 @@ def _check_finite(answers: np.ndarray, X: np.ndarray) -> None:
 
 
 def _on(device: torch.device, module: nn.Module) -> nn.Module:
-    """The module on `device`: itself if it is there, else a copy, so that the model stays put."""
+    """The module on `device`: itself, or a copy, so that the model is not moved."""
     there = {p.device.type for p in module.parameters()}
     return module if there <= {device.type} else deepcopy(module).to(device)

@@ -26,7 +26,7 @@ _POOLS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 class LayerFeatures(TransformerMixin, BaseEstimator):
-    """Outputs of several layers of a network, maps pooled to one number a channel, concatenated.
+    """Concatenated outputs of several layers of a network, maps pooled to one number per channel.
 
     Early layers see texture and noise that the last one was trained to ignore.
 
@@ -34,8 +34,7 @@ class LayerFeatures(TransformerMixin, BaseEstimator):
     ----------
     estimator : TorchEstimator
         A classifier of `dipedl.nn` or a network baseline. A copy is trained; one in
-        `sklearn.frozen.FrozenEstimator` is used as it is, and is what a `DIPClassifier` should be
-        given.
+        `sklearn.frozen.FrozenEstimator` is used as it is; pass this to a `DIPClassifier`.
     layers : sequence of str
         Names of modules as ``estimator.module_.named_modules()`` gives them, such as ``"body.3"``;
         ``"body"`` is the features of `transform`, ``"head"`` the logits. A name that does not exist
@@ -50,14 +49,14 @@ class LayerFeatures(TransformerMixin, BaseEstimator):
     widths_ : list of int
         Columns of each layer.
     blocks_ : list of slice
-        Where they are, for `dipedl.density.BlockSumDensity`.
+        Their columns, for `dipedl.density.BlockSumDensity`.
     n_features_in_ : int
         Number of inputs d.
 
     Notes
     -----
-    One forward pass for all layers. The network is not changed: layers are listened to while a
-    batch runs, by the thread that asked. A module that runs several times in one pass gives its
+    One forward pass for all layers. The network is not changed: hooks capture the outputs while a
+    batch runs, in the calling thread. A module that runs several times in one pass gives its
     last output.
 
     References
@@ -90,7 +89,7 @@ class LayerFeatures(TransformerMixin, BaseEstimator):
         ValueError
             If a layer does not exist, or none is named; lists names and shapes.
         TypeError
-            If the estimator has no network of ours.
+            If the estimator has no network of `dipedl.nn`.
         """
         check_choice("pool", self.pool, _POOLS)
         self.estimator_ = self._network(X, y)
@@ -108,15 +107,15 @@ class LayerFeatures(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "estimator_")
         pool, layers = _POOLS[self.pool], list(self.layers)
 
-        def outputs(network: nn.Module, chunk: Tensor) -> Tensor:
+        def pooled(network: nn.Module, chunk: Tensor) -> Tensor:
             def keep(output: Tensor) -> Tensor:
                 return pool(output) if output.ndim > 2 else output.clone()
 
-            with _heard(network, layers, keep) as heard:
+            with _captured(network, layers, keep) as captured:
                 network(chunk)
-            return torch.cat([heard[name] for name in layers], dim=1)
+            return torch.cat([captured[name] for name in layers], dim=1)
 
-        return self.estimator_._forward(X, outputs)
+        return self.estimator_._forward(X, pooled)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Layer and number of each column, shape (sum of `widths_`,)."""
@@ -140,17 +139,19 @@ class LayerFeatures(TransformerMixin, BaseEstimator):
         return trained
 
     def _shapes(self, row: np.ndarray) -> dict[str, tuple[int, ...]]:
-        """Shape of what each layer gives for one input."""
+        """Output shape of each layer for one input."""
         found: dict[str, tuple[int, ...]] = {}
 
-        def listen(network: nn.Module, chunk: Tensor) -> Tensor:
+        def shapes(network: nn.Module, chunk: Tensor) -> Tensor:
             names = [name for name, _ in network.named_modules() if name]
-            with _heard(network, names, lambda output: output) as heard:
+            with _captured(network, names, lambda output: output) as captured:
                 answer: Tensor = network(chunk)
-            found.update((name, tuple(heard[name].shape[1:])) for name in names if name in heard)
+            found.update(
+                (name, tuple(captured[name].shape[1:])) for name in names if name in captured
+            )
             return answer
 
-        self.estimator_._forward(row, listen)
+        self.estimator_._forward(row, shapes)
         return {name: shape for name, shape in found.items() if shape}
 
     def _check_layers(self, shapes: dict[str, tuple[int, ...]]) -> None:
@@ -166,24 +167,24 @@ class LayerFeatures(TransformerMixin, BaseEstimator):
 
 
 @contextmanager
-def _heard(
+def _captured(
     network: nn.Module, names: Sequence[str], keep: Callable[[Tensor], Tensor]
 ) -> Iterator[dict[str, Tensor]]:
-    """While it is open, ``keep(output)`` of each named module goes into the dictionary it gives."""
-    heard: dict[str, Tensor] = {}
+    """Context with a dictionary that collects ``keep(output)`` of each named module."""
+    captured: dict[str, Tensor] = {}
     mine = get_ident()
 
     def hook(name: str) -> Callable[[nn.Module, Any, Any], None]:
-        def hear(module: nn.Module, inputs: Any, output: Any) -> None:
+        def store(module: nn.Module, inputs: Any, output: Any) -> None:
             if isinstance(output, Tensor) and get_ident() == mine:
-                heard[name] = keep(output)
+                captured[name] = keep(output)
 
-        return hear
+        return store
 
     modules = dict(network.named_modules())
     handles = [modules[name].register_forward_hook(hook(name)) for name in dict.fromkeys(names)]
     try:
-        yield heard
+        yield captured
     finally:
         for handle in handles:
             handle.remove()

@@ -23,14 +23,14 @@ def spectrally_normalised(
     """Bound the spectral norm of every convolution and linear layer, in place.
 
     The weight of a layer, as a matrix (outputs, inputs of all taps), is divided by its largest
-    singular value sigma, which one power iteration per training step keeps up with.
+    singular value sigma, which one power iteration per training step follows.
 
     Parameters
     ----------
     module : torch.nn.Module
         Its ``Conv2d`` and ``Linear`` layers are changed.
     generator : torch.Generator
-        Where the first guess of the singular vectors comes from.
+        Source of the initial singular vectors.
     coefficient : float, optional
         None divides by sigma always, so that the norm is 1, as in the paper's code; c divides by
         ``max(1, sigma / c)``, so that the norm is at most c, as in DDU.

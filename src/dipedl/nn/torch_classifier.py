@@ -24,32 +24,32 @@ _DTYPES = {"float32": torch.float32, "float64": torch.float64}
 class TorchClassifier(TorchEstimator):
     """A network trained by cross-entropy.
 
-    It gives probabilities, and the features before its head by ``transform``, on which a density
-    sees more than on pixels: pass it as `estimator` and as `features` of a `DIPClassifier`.
+    ``transform`` returns the features before the head, on which a density detects more than on
+    pixels: pass the classifier as `estimator` and as `features` of a `DIPClassifier`.
 
     Parameters
     ----------
     backbone : backbone, optional
         One of `dipedl.nn`: `FastCNN`, `LeNet5`, `ResNet18`, `ConvLin`, `SmallCNN` take pixels in
-        [0, 1] only; `MLP`, and for rows in which neighbours belong together, such as spectra,
+        [0, 1] only; `MLP`, and for rows of ordered numbers, such as spectra,
         `BranchCNN` and `ConvLin1d`, take any numbers. None is ``MLP()``.
     training : Training, optional
-        How it is trained; None is ``Training()``.
+        Settings of the training; None is ``Training()``.
     image_shape : tuple of int, optional
         (height, width) or (channels, height, width) of the rows of X; None is one square grey image
-        where the number of columns is a square, and else one row of numbers.
+        if the number of columns is a square, and otherwise one row of numbers.
     random_state : int, RandomState or None, default=0
         Seed of initial weights, shuffling, augmentation and dropout; PyTorch's global generator is
-        left alone.
+        not used.
     label_smoothing : float, default=0.0
         Share of each label that is spread over all classes, in [0, 1).
     precision : {"float32", "float64"}, default="float32"
-        In what answers are computed; training is in float32. An answer depends on the other rows it
-        is asked with in the last digits of this.
+        Precision of prediction; training is in float32. A prediction depends on the other rows of
+        the call in the last digits of this precision.
     class_weight : None, "balanced" or mapping, default=None
         Weights of the classes in the loss and in the validation score: "balanced" gives every class
-        the same total, as in scikit-learn; or numbers > 0 by label, 1 for a label that is not
-        there. Probabilities then follow the weighted frequencies.
+        the same total, as in scikit-learn; or numbers > 0 by label, 1 for a missing label.
+        Probabilities then follow the weighted frequencies.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class TorchClassifier(TorchEstimator):
 
     See Also
     --------
-    dipedl.DIPClassifier : puts a density beside it.
+    dipedl.DIPClassifier : adds a density.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Where to draw if the caller does not say, and in which colours."""
+"""Default figures and colours."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import FigureBase
 
-#: Okabe and Ito's palette: told apart by colour-blind readers too.
+#: Okabe and Ito's palette, distinct for colour-blind readers too.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 #: A second mark beside the colour.
 LINES = ("-", "--", "-.", ":")

@@ -12,14 +12,14 @@ from ._canvas import COLORS
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Share of the height that belongs to the names, and to the bends that lead to them.
+#: Share of the height for the names, and for the connecting lines.
 _NAMES, _BENDS = 0.21, 0.06
 _SIZE = 7.5
 _INCH = 72.0
 
 
 def name_lines(ax: Axes, lines: Mapping[str, float]) -> None:
-    """Mark the lines that fall into the x-limits; the curve moves down to make room for names."""
+    """Mark the lines that fall into the x-limits; the curve moves down for the names."""
     left, right = ax.get_xlim()
     seen = sorted((x, name) for name, x in lines.items() if left <= x <= right)
     if not seen:
@@ -49,10 +49,10 @@ def name_lines(ax: Axes, lines: Mapping[str, float]) -> None:
 
 
 def apart(x: np.ndarray, gap: float, left: float, right: float) -> np.ndarray:
-    """Places in [left, right] at least `gap` apart that are nearest to `x` (n,) in squares.
+    """Positions in [left, right], at least `gap` apart, nearest to `x` (n,) in squares.
 
-    With ``x`` sorted, ``place[i] - i * gap`` must not fall: that is isotonic regression. Where all
-    of them do not fit, the gap shrinks until they do.
+    With ``x`` sorted, ``place[i] - i * gap`` must not fall: that is isotonic regression. If they do
+    not fit, the gap shrinks.
     """
     from sklearn.isotonic import isotonic_regression
 

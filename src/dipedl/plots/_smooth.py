@@ -1,16 +1,16 @@
-"""A noisy curve as a line to follow, and as an outline with no more points than can be seen."""
+"""Smoothing and thinning of a noisy curve, for plots."""
 
 from __future__ import annotations
 
 import numpy as np
 from scipy.ndimage import gaussian_filter1d
 
-#: Steps across the figure in which the raw curve keeps its smallest and largest value.
+#: Steps across the figure; of each, the raw curve keeps the smallest and largest value.
 _STEPS = 420
 
 
 def smoothed(values: np.ndarray, sigma: float) -> np.ndarray:
-    """Gaussian mean of what is there, (p,); NaN where nothing is there within four sigma."""
+    """Gaussian mean of the finite values, (p,); NaN without one within four sigma."""
     if sigma == 0:
         return values
     there = np.isfinite(values)
@@ -21,7 +21,7 @@ def smoothed(values: np.ndarray, sigma: float) -> np.ndarray:
 
 
 def outline(x: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The curve, or the lowest and highest point of each step where it has more than are seen."""
+    """The curve; with many points, only the lowest and highest of each step."""
     p = len(x)
     if p <= 2 * _STEPS:
         return x, values

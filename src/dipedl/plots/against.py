@@ -1,4 +1,4 @@
-"""Does trust follow what is known of the inputs, such as S/N or redshift."""
+"""Vacuity against a known quantity of the inputs, such as S/N or redshift."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def vacuity_against(
     legend: bool = True,
     ax: Axes | None = None,
 ) -> Axes:
-    """Vacuity against a quantity: median and 16-84 % band of each set over all the points.
+    """Vacuity against a quantity: all points, with median and 16-84 % band of each set.
 
     Parameters
     ----------
@@ -44,10 +44,10 @@ def vacuity_against(
     log : bool, default=False
         Whether x is on a logarithmic axis.
     bins : int, default=12
-        Of each set at most so many with as many inputs each, at least 15; a set with fewer than 15
-        has no line.
+        Largest number of bins per set, of equal counts of at least 15 inputs; a set with fewer
+        than 15 has no line.
     xlabel : str, optional
-        What x is.
+        Label of x.
     legend : bool, default=True
         Whether to name the sets.
     ax : Axes, optional
@@ -56,9 +56,9 @@ def vacuity_against(
     Returns
     -------
     Axes
-        Vacuity is stretched at both ends (log-odds). The axis holds all bands and 99 % of the
-        points; those beyond are drawn at its ends. Points of all sets are single dots up to 800,
-        else hexagons, darker where there are more.
+        The vacuity axis is in log-odds. The axis holds all bands and 99 % of the
+        points; those beyond are drawn at its ends. Up to 800 points are dots, more are hexagons,
+        darker where there are more.
 
     Raises
     ------
@@ -118,7 +118,7 @@ def _points(ax: Axes, sets: Mapping[str, tuple[np.ndarray, np.ndarray]], log: bo
     scale: Literal["log", "linear"] = "log" if log else "linear"
     hexagons = ax.hexbin(x, z, gridsize=(34, 22), xscale=scale, mincnt=1, linewidths=0)
     counts = np.asarray(hexagons.get_array(), dtype=np.float64)
-    # One colour of many strengths, so that it can be that of the text on dark paper too.
+    # One colour of varying strength, so that it can be the text colour of a dark page too.
     shades = np.zeros((len(counts), 4))
     shades[:, 3] = 0.06 + 0.34 * np.log(counts) / max(np.log(counts.max()), 1e-9)
     hexagons.set_array(None)
@@ -127,7 +127,7 @@ def _points(ax: Axes, sets: Mapping[str, tuple[np.ndarray, np.ndarray]], log: bo
 
 
 def _band(pair: tuple[np.ndarray, np.ndarray], bins: int) -> np.ndarray:
-    """x, low end, median and high end, each (n_bins,), of bins with as many inputs each."""
+    """x, low end, median and high end, each (n_bins,), of bins of equal counts."""
     x, z = pair
     groups = np.array_split(np.argsort(x, kind="stable"), min(bins, len(x) // _LEAST))
     at = np.array([np.median(x[rows]) for rows in groups])

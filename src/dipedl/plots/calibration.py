@@ -1,4 +1,4 @@
-"""How well probabilities and uncertainties fit what happened."""
+"""Reliability diagram and risk-coverage curve."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def reliability_diagram(
     Returns
     -------
     Axes
-        Bars are 95 % Wilson intervals of the accuracy: a bin of few inputs says little.
+        Bars are 95 % Wilson intervals of the accuracy: wide for a bin of few inputs.
 
     Examples
     --------
@@ -82,12 +82,12 @@ def risk_coverage(
     color: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Error rate among the most certain inputs, against the share of inputs answered.
+    """Error rate among the most certain inputs, against the share of inputs accepted.
 
     Parameters
     ----------
     correct : array-like of bool, shape (n,)
-        Whether each prediction is right; False for an input that has no right answer.
+        Whether each prediction is right; False for an OOD input.
     uncertainty : array-like, shape (n,)
         Uncertainty of each prediction, higher = less sure.
     label, color : str, optional

@@ -1,4 +1,4 @@
-"""Uncertainty of known and unknown inputs."""
+"""Histogram of uncertainties, one outline per set."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def uncertainty_histogram(
     scores : mapping of str to array-like, shape (n_i,)
         Finite values by name of the set, such as ``{"ID": u_in, "OOD": u_out}``.
     log_odds : bool, default=False
-        For values in [0, 1]: stretch both ends, where vacuity and confidence crowd. What lies
-        beyond 0.0001 or 0.9999 is counted in the outermost bin.
+        For values in [0, 1]: log-odds axis, which stretches both ends. Values beyond 0.0001 or
+        0.9999 are counted in the outermost bins.
     bins : int, default=36
         Number of bins.
     threshold : float, optional
-        Marked by a line.
+        Drawn as a line.
     legend : bool, default=True
         Whether to name the sets.
     ax : Axes, optional

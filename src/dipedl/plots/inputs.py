@@ -1,4 +1,4 @@
-"""Single inputs and their Dirichlets."""
+"""Bars of one Dirichlet, and a gallery of images with theirs."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def image_gallery(
     class_names : sequence of str, length k, optional
         As in `dirichlet_bars`.
     columns : int, default=4
-        Images in a row.
+        Images per row.
     fig : Figure or SubFigure, optional
         Where to draw.
 

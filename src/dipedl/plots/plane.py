@@ -82,7 +82,7 @@ def uncertainty_map(
     clf : DIPClassifier
         Fitted on two inputs; anything with ``uncertainty(X, kind)``.
     X : array-like, shape (n, 2)
-        Points to show; the map reaches as far again beyond them as they spread.
+        Points to show; the map extends beyond them by their range on each side.
     y : array-like, shape (n,)
         Their labels.
     kind : str, default="vacuity"

@@ -1,4 +1,4 @@
-"""What can be promised if uncertain inputs are not answered."""
+"""Observed and guaranteed risk of rejection."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def promised_risk(
     color: str = COLORS[0],
     ax: Axes | None = None,
 ) -> Axes:
-    """Error rate seen and error rate promised, against the share of inputs answered.
+    """Observed and guaranteed error rate against the share of inputs accepted.
 
     Parameters
     ----------
@@ -37,8 +37,8 @@ def promised_risk(
     Returns
     -------
     Axes
-        Steps: the upper bounds, which hold all at once with ``curve.confidence``; the line below:
-        the error rate of the held-out rows themselves, which promises nothing.
+        Steps: upper bounds, which hold together with probability ``curve.confidence``; line:
+        the error rate of the held-out rows, without guarantee.
 
     Examples
     --------

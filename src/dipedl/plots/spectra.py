@@ -39,7 +39,7 @@ def spectrum_plot(
     flux : array-like, shape (p,)
         Flux density in any unit; NaN leaves a gap.
     redshift : float, optional
-        Where the lines are marked; None or NaN: it is not known, and none is.
+        Where the lines are marked; None or NaN marks none.
     mask : array-like of bool, shape (p,), optional
         True where flux was not measured: left out.
     smoothing : float, default=4.0
@@ -54,8 +54,8 @@ def spectrum_plot(
     Returns
     -------
     Axes
-        Its raw line has no more points than can be seen, and the highest and lowest spikes of it
-        are cut; the smoothed line is whole.
+        The raw line is thinned to visible points, and its largest spikes are cut; the smoothed
+        line is complete.
 
     Raises
     ------
@@ -80,7 +80,7 @@ def spectrum_plot(
     if ax is None:
         ax = new_axes()
     low, high = _limits(values, line)
-    # Cut here, a spike does not run through the names above the spectrum.
+    # Cut spikes, so that they do not cross the names above the spectrum.
     raw = outline(pixels, np.clip(values, low, high))
     ax.plot(*raw, color="black", alpha=0.25, linewidth=0.6)
     ax.plot(pixels, line, color=color, linewidth=1.3)
@@ -94,7 +94,7 @@ def spectrum_plot(
 def _checked(
     wavelength: ArrayLike, flux: ArrayLike, mask: ArrayLike | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Pixels, and flux with NaN where there is none."""
+    """Checked pixels, and flux with NaN where it was not measured."""
     pixels = np.asarray(wavelength, dtype=np.float64)
     values = np.array(flux, dtype=np.float64)
     if pixels.ndim != 1 or values.shape != pixels.shape or not np.all(np.diff(pixels) > 0):
@@ -114,7 +114,7 @@ def _checked(
 
 
 def _limits(values: np.ndarray, line: np.ndarray) -> tuple[float, float]:
-    """From below to above the smoothed line and nearly all of the raw flux."""
+    """y-limits that hold the smoothed line and nearly all of the raw flux."""
     raw = np.nanpercentile(values, [0.5, 99.5])
     low, high = min(raw[0], np.nanmin(line)), max(raw[1], np.nanmax(line))
     # A constant spectrum has no height of its own.

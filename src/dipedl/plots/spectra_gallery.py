@@ -1,4 +1,4 @@
-"""Spectra side by side, and what a classifier makes of each."""
+"""Gallery of spectra with predictions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def spectrum_title(
     snr: float = np.nan,
     redshift: float = np.nan,
 ) -> str:
-    """Two lines about one spectrum: its classes; its vacuity, S/N and redshift where known.
+    """Title of one spectrum: its classes; its vacuity, S/N and redshift if known.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def spectrum_title(
     class_names : sequence of str, length k, optional
         Default: 0..k-1.
     truth : str, optional
-        What it is.
+        True class.
     snr, redshift : float
         NaN is left out.
 
@@ -71,7 +71,7 @@ def spectrum_gallery(
     smoothing: float = 4.0,
     fig: FigureBase | None = None,
 ) -> np.ndarray:
-    """Spectra, and above each what the classifier says.
+    """Spectra, each with its prediction as title.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def spectrum_gallery(
     class_names : sequence of str, length k, optional
         Of the Dirichlet's classes; default: the names of `spectra` where there are k.
     columns : int, default=3
-        Spectra in a row.
+        Spectra per row.
     smoothing : float, default=4.0
         As in `spectrum_plot`.
     fig : Figure or SubFigure, optional

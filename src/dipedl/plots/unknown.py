@@ -21,13 +21,12 @@ __all__ = ["UnknownCounts", "unknown_counts", "unknown_matrix"]
 
 @dataclass(frozen=True, eq=False)
 class UnknownCounts:
-    """What became of known and of foreign inputs.
+    """Confusion counts of ID and OOD inputs, with a column "unknown".
 
     Attributes
     ----------
     counts : ndarray of int, shape (r, k + 1)
-        A row for each class, then for each foreign set; a column for each class, the last one is
-        "unknown".
+        One row per class, then one per OOD set; one column per class, then "unknown".
     rows : tuple of str, length r
         Names of the rows.
     classes : tuple of str, length k
@@ -35,9 +34,9 @@ class UnknownCounts:
     threshold : float
         Above this uncertainty an input is called unknown.
     false_alarm_rate : float
-        Asked for.
+        Share of known inputs that may be called unknown.
     n_held_out : int
-        Held-out known inputs behind the threshold.
+        Number of held-out inputs that the threshold comes from.
     """
 
     counts: np.ndarray
@@ -62,10 +61,10 @@ def unknown_counts(
     *,
     held_out: ArrayLike,
     false_alarm_rate: float = 0.05,
-    foreign: Mapping[str, tuple[ArrayLike, ArrayLike]] | None = None,
+    ood: Mapping[str, tuple[ArrayLike, ArrayLike]] | None = None,
     class_names: Sequence[str] | None = None,
 ) -> UnknownCounts:
-    """Count predictions, and "unknown" where known held-out inputs are rarely as uncertain.
+    """Count predictions; an input is "unknown" if held-out inputs are rarely as uncertain.
 
     Parameters
     ----------
@@ -76,12 +75,12 @@ def unknown_counts(
     uncertainty : array-like, shape (n,)
         Higher = less sure.
     held_out : array-like, shape (m,)
-        Uncertainties of known inputs that nothing was fitted on and that are not among the n: the
-        threshold comes from them alone.
+        Uncertainties of held-out known inputs, not among the n; the threshold comes from them
+        alone.
     false_alarm_rate : float in (0, 1), default=0.05
-        Share of known inputs that may be called unknown, at most, on average over held-out rows.
-    foreign : mapping of str to (proba, uncertainty), optional
-        Answers to inputs of no class, by name of the set.
+        Largest share of known inputs called unknown, on average over held-out rows.
+    ood : mapping of str to (proba, uncertainty), optional
+        Predictions for OOD inputs, by name of the set.
     class_names : sequence of str, length k, optional
         Default: 0..k-1.
 
@@ -101,7 +100,7 @@ def unknown_counts(
     >>> P = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]]
     >>> held_out = [0.0, 0.1, 0.2, 0.3]
     >>> found = unknown_counts([0, 1, 1], P, [0.1, 0.2, 0.9], held_out=held_out,
-    ...                        false_alarm_rate=0.2, foreign={"stars": ([[0.5, 0.5]], [0.8])})
+    ...                        false_alarm_rate=0.2, ood={"stars": ([[0.5, 0.5]], [0.8])})
     >>> found.threshold, found.rows
     (0.3, ('0', '1', 'stars'))
     >>> found.counts
@@ -114,7 +113,7 @@ def unknown_counts(
     if P.ndim != 2 or truth.shape != P.shape[:1]:
         raise ValueError(
             f"proba must have shape (n, k) with one label in y each, got {P.shape} and "
-            f"{truth.shape}; pass answers to labelled inputs"
+            f"{truth.shape}; pass predictions for labelled inputs"
         )
     k = P.shape[1]
     names = tuple(map(str, range(k))) if class_names is None else tuple(class_names)
@@ -124,16 +123,18 @@ def unknown_counts(
         raise ValueError(f"y must hold indices 0..{k - 1}, got {np.unique(truth).tolist()}")
     known = np.asarray(held_out, dtype=np.float64)
     threshold = _threshold(known, false_alarm_rate)
-    said = _said(P, uncertainty, known, false_alarm_rate)
-    rows = [np.bincount(said[truth == i], minlength=k + 1) for i in range(k)]
-    for name, (others, unsure) in (foreign or {}).items():
-        answers = np.asarray(others, dtype=np.float64)
-        if answers.ndim != 2 or answers.shape[1] != k:
-            raise ValueError(f"foreign[{name!r}] must have {k} columns, got {answers.shape}")
-        rows.append(np.bincount(_said(answers, unsure, known, false_alarm_rate), minlength=k + 1))
+    column = _columns(P, uncertainty, known, false_alarm_rate)
+    rows = [np.bincount(column[truth == i], minlength=k + 1) for i in range(k)]
+    for name, (others, unsure) in (ood or {}).items():
+        predictions = np.asarray(others, dtype=np.float64)
+        if predictions.ndim != 2 or predictions.shape[1] != k:
+            raise ValueError(f"ood[{name!r}] must have {k} columns, got {predictions.shape}")
+        rows.append(
+            np.bincount(_columns(predictions, unsure, known, false_alarm_rate), minlength=k + 1)
+        )
     return UnknownCounts(
         counts=np.stack(rows),
-        rows=(*names, *(foreign or {})),
+        rows=(*names, *(ood or {})),
         classes=names,
         threshold=threshold,
         false_alarm_rate=false_alarm_rate,
@@ -142,22 +143,22 @@ def unknown_counts(
 
 
 def unknown_matrix(found: UnknownCounts, *, title: bool = True, ax: Axes | None = None) -> Axes:
-    """Confusion matrix with a column "unknown", and a row for each foreign set.
+    """Confusion matrix with a column "unknown", and one row per OOD set.
 
     Parameters
     ----------
     found : UnknownCounts
         From `unknown_counts`.
     title : bool, default=True
-        Whether to say above it where the threshold comes from.
+        Whether the title says where the threshold comes from.
     ax : Axes, optional
         Where to draw.
 
     Returns
     -------
     Axes
-        Each cell has its count and, as its colour and below, its share of the row. Colours are of
-        two kinds: blue where a known class is named, orange for unknown.
+        Each cell has its count and its share of the row, also as colour: blue for a known class,
+        orange for unknown.
 
     Examples
     --------
@@ -212,8 +213,8 @@ def _threshold(held_out: np.ndarray, rate: float) -> float:
     return float(np.sort(held_out)[-may_exceed])
 
 
-def _said(P: np.ndarray, unsure: ArrayLike, held_out: np.ndarray, rate: float) -> np.ndarray:
-    """Column of each input."""
+def _columns(P: np.ndarray, unsure: ArrayLike, held_out: np.ndarray, rate: float) -> np.ndarray:
+    """Column of each input in the confusion matrix."""
     u = np.asarray(unsure, dtype=np.float64)
     if u.shape != P.shape[:1]:
         raise ValueError(

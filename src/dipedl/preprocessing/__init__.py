@@ -1,4 +1,4 @@
-"""Inputs and features to rows that suit a density, one transformer per file."""
+"""Transformers of inputs and features for densities, one per file."""
 
 from .._plugins import attach
 

@@ -1,4 +1,4 @@
-"""Grey images to rows that a density of the real line can take."""
+"""Logits of pixels, for densities on the real line."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _ROUNDING = 1e-6
 
 
 class LogitPixels(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Pixels in [0, 1] to the logit of the middle of their grey level.
+    """Logit of each pixel in [0, 1], at the middle of its grey level.
 
-    ``y = logit(lam + (1 - 2 lam) ((L - 1) x + 1/2) / L)``: what the DIP-EDL paper feeds its flow,
-    with the mean of the dequantisation noise in place of a draw, so that a score is a function of
-    the image. Black and white lie far from grey then, and ink on a pixel that is always black is
-    many standard deviations away.
+    ``y = logit(lam + (1 - 2 lam) ((L - 1) x + 1/2) / L)``: the input of the
+    flow in the DIP-EDL paper, with the mean of the dequantisation noise in place of a draw, so that
+    a score depends on the image only. Black and white are far from grey: ink on a pixel that is
+    always black is many standard deviations away.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Features with long tails to shorter ones, feature by feature."""
+"""Powers of features, which shorten long tails."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ __all__ = ["SignedPower"]
 
 
 class SignedPower(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """A power, or the logarithm, of the size of each feature, with its sign.
+    """A power, or the logarithm, of the magnitude of each feature, with its sign.
 
     ``y = sign(x) |x|^e``, or ``y = sign(x) log(1 + |x|)`` for ``exponent=0``.
 
-    Features after a ReLU are many small numbers and few large ones; a Gaussian fits their square
-    roots better. Nothing is learned, so that zero stays zero and folds agree.
+    After a ReLU most features are small and few are large; a Gaussian fits their square roots
+    better. Nothing is learned, so zero stays zero and all folds have the same transform.
 
     Parameters
     ----------

@@ -18,6 +18,7 @@ from ..evidence import CautionBudget, Identity, log_evidence
 from ..evidence._base import AffineNormalizer
 from ..evidence._logistic import LogisticNormalizer
 from ..evidence_model import EvidenceModel
+from ..maths.evidence import concentration, vacuity
 from .dirichlet_output import DirichletOutput
 
 PASSTHROUGH = "passthrough"
@@ -114,12 +115,9 @@ class EvidenceHead(nn.Module):
         logits, log_density = _wide(logits, log_density)
         evidence = self.log_evidence(log_density)
         proba = torch.softmax(logits / self.temperature, dim=1)
-        # A display limit only, as in Dirichlet.from_evidence: log_evidence stays exact.
-        top = 80.0 if evidence.element_size() < 8 else 300.0
-        alpha = self.prior + torch.exp(torch.clamp(evidence, max=top))[:, None] * proba
-        vacuity = torch.sigmoid(torch.log(self.prior.sum()) - evidence)
+        alpha = concentration(evidence, proba, self.prior)
         mean = alpha / alpha.sum(dim=1, keepdim=True)
-        return DirichletOutput(alpha, evidence, mean, vacuity)
+        return DirichletOutput(alpha, evidence, mean, vacuity(evidence, self.prior))
 
     def log_evidence(self, log_density: Tensor) -> Tensor:
         """``log(n gamma) + z`` of log-densities (n,), in nats."""

@@ -10,13 +10,9 @@ from scipy import special
 from torch import Tensor, nn
 
 from ..density.combined._normal_scores import NormalScores
-from ..maths.log_ndtr import erfc_coefficients
-from ..maths.scores import confidence
+from ..maths.fusion import MARGIN, fused_score
+from ..maths.scores import LEAST_DOUBT, confidence
 
-_SILENCE = 1.0
-_TIE_BREAK = 1e-3
-#: Least share that the other classes have, as in `dipedl.maths.scores.confidence`.
-_LEAST_DOUBT = 1e-12
 #: Beyond so many standard deviations an objection is not told from a larger one in float32.
 _FAR = 1e9
 #: Most knots of a table, and held-out rows a knot: two rows that nearly tie would make a step of
@@ -47,23 +43,20 @@ class ConfidenceFusion(nn.Module):
 
     z_d and z_c are normal scores of the log-density and of the confidence among held-out rows, of
     at most 65 knots each: `dipedl.density.FusedDensity` of one density and the classifier, both of
-    weight 1. Each may object to an input and neither can vouch for it; the density begins to speak
-    one standard deviation below its median.
+    weight 1. Each may object to an input and neither can vouch for it; the density begins to
+    object one standard deviation below its median.
     """
 
     needs_logits = True
     knots: Tensor
     values: Tensor
     scales: Tensor
-    coefficients: Tensor
 
     def __init__(self, dtype: torch.dtype) -> None:
         super().__init__()
         self.register_buffer("knots", torch.empty(2, 0, dtype=dtype))
         self.register_buffer("values", torch.empty(2, 0, dtype=dtype))
         self.register_buffer("scales", torch.full((2,), torch.nan, dtype=dtype))
-        table = torch.as_tensor(erfc_coefficients()[::-1].copy())
-        self.register_buffer("coefficients", table.to(dtype), persistent=False)
 
     def learn(self, log_density: np.ndarray, logits: Any) -> np.ndarray:
         """Learn from held-out log-densities (m,) and logits (m, k), and give their scores (m,)."""
@@ -90,9 +83,10 @@ class ConfidenceFusion(nn.Module):
         """Score (n,) of log-densities (n,) and logits (n, k), in standard deviations."""
         sure = _confidence(logits.to(self.knots.dtype))
         z = self._normal_scores(torch.stack([log_density.to(self.knots.dtype), sure]))
-        shift = torch.tensor([[_SILENCE], [0.0]], dtype=z.dtype, device=z.device)
-        objection = self._log_ndtr(z + shift).sum(0)
-        return -torch.sqrt(-2 * objection) + _TIE_BREAK * z.mean(0)
+        # PyTorch has no log_ndtr on Apple's GPUs.
+        host = z.cpu() if z.device.type == "mps" else z
+        fused: Tensor = fused_score(host, (MARGIN, 0.0), (1.0, 1.0)).to(z.device)
+        return fused
 
     def _normal_scores(self, x: Tensor) -> Tensor:
         """Of x (2, n): linear between the knots and, with the slope of the lower tail, beyond."""
@@ -106,16 +100,6 @@ class ConfidenceFusion(nn.Module):
         share = (inside - x0) / (x1 - x0).clamp(min=torch.finfo(x.dtype).tiny)
         beyond = (x - inside) / self.scales[:, None]
         return y0 + share * (y1 - y0) + beyond.clamp(-_FAR, _FAR)
-
-    def _log_ndtr(self, z: Tensor) -> Tensor:
-        x = z.abs() / 2**0.5
-        t = 2 / (2 + x)
-        v = 2 * t - 1
-        remainder = torch.zeros_like(v)
-        for coefficient in self.coefficients:
-            remainder = remainder * v + coefficient
-        lower = torch.log(t) - x * x + remainder - float(np.log(2))
-        return torch.where(z < 0, lower, torch.log1p(-torch.exp(lower)))
 
     def _load_from_state_dict(self, state: Any, prefix: str, *rest: Any) -> None:
         for name in ("knots", "values"):
@@ -151,7 +135,7 @@ def _confidence(logits: Tensor) -> Tensor:
     classes = torch.arange(proba.shape[1], device=proba.device)
     # Summed over the other classes: 1 - max is 0 for every confident row, and they all tie.
     others = torch.where(classes == proba.argmax(dim=1, keepdim=True), 0.0, proba).sum(1)
-    return -torch.log(others.clamp(min=_LEAST_DOUBT))
+    return -torch.log(others.clamp(min=LEAST_DOUBT))
 
 
 def _filled(table: np.ndarray, size: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Astronomical spectra: read, brought to one grid, turned into features; imported on first use."""
+"""Astronomical spectra: readers, resampling, features; imported on first use."""
 
 from .._plugins import attach
 

@@ -1,4 +1,4 @@
-"""The wavelengths of the paper's spectra, and the lines that astronomers look for."""
+"""The paper's wavelength grid, and spectral lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spectra on one grid: rebinned so that flux is conserved, variances with it."""
+"""Rebinning of spectra that conserves flux and propagates variances."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Floats = NDArray[np.float64]
 
 
 class Resampled(NamedTuple):
-    """What `resample` gives.
+    """Result of `resample`.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ def resample(
               \operatorname{var}_j = \frac{\sum_i w_{ij}^2 \operatorname{var}_i}
                                           {(\sum_i w_{ij})^2},
 
-    over the usable pixels i: finite, not masked, with ivar > 0. Others weigh nothing.
+    over the usable pixels i: finite, not masked, with ivar > 0. Others have weight 0.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def resample(
 
 
 class _Overlap:
-    """How pixels of two grids overlap; sums over them cost one cumulative sum each."""
+    """Overlap of the pixels of two grids; each weighted sum costs one cumulative sum."""
 
     def __init__(self, old: Floats, new: Floats) -> None:
         low, high = np.clip(new[:-1], old[0], old[-1]), np.clip(new[1:], old[0], old[-1])
@@ -119,8 +119,8 @@ class _Overlap:
         self.width = np.diff(old)
         self.first = np.clip(np.searchsorted(old, low, side="right") - 1, 0, last)
         self.last = np.clip(np.searchsorted(old, high, side="right") - 1, 0, last)
-        # A new pixel within one old pixel has one overlap, all others a part of the first, all of
-        # those between, and a part of the last.
+        # A new pixel inside one old pixel has one overlap. All others have a part of the first
+        # old pixel, all pixels between, and a part of the last.
         inside = self.first == self.last
         self.head = np.where(inside, high - low, old[self.first + 1] - low)
         self.tail = np.where(inside, 0.0, high - old[self.last])
@@ -160,7 +160,7 @@ def _filled(flux: Floats, bad: NDArray[np.bool_], grid: Floats) -> Floats:
 
 
 def _edges(grid: Floats) -> Floats:
-    """Edges (p + 1,) of the pixels: half way to the neighbours, the outermost as wide again."""
+    """Edges (p + 1,) of the pixels: half way to the neighbours, symmetric at the ends."""
     middle = (grid[1:] + grid[:-1]) / 2
     return np.concatenate([[2 * grid[0] - middle[0]], middle, [2 * grid[-1] - middle[-1]]])
 

@@ -1,4 +1,4 @@
-"""`Spectra`: many spectra on one grid, with what is known of each."""
+"""`Spectra`: many spectra on one grid, with labels, S/N and redshifts."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Failure(NamedTuple):
     file : str
         Its file.
     row : int or None
-        Its row in the file, from 0; None if the whole file is meant.
+        Its row in the file, from 0; None for the whole file.
     reason : str
-        What is wrong with it.
+        Why it could not be used.
     """
 
     file: str
@@ -53,15 +53,15 @@ class Spectra:
     redshift : ndarray (n,), float64, optional
         NaN where it is not known.
     name : ndarray (n,) of str, optional
-        What each is called.
+        Names of the spectra.
     group : ndarray (n,), int64, optional
-        Number of the object; several spectra may be of one.
+        Number of the object; one object may have several spectra.
     ivar : ndarray (n, p), float32, optional
         Inverse variances of the flux; 0 where nothing was measured.
     mask : ndarray (n, p), bool, optional
         True where flux was not measured but filled in.
     failures : tuple of Failure, default=()
-        What was left out, and why.
+        Files and rows left out, with reasons.
 
     Raises
     ------
@@ -136,7 +136,7 @@ class Spectra:
         return replace(self, **taken)
 
     def of_class(self, names: Iterable[str]) -> Self:
-        """The spectra of some classes, which are numbered anew in the order given."""
+        """The spectra of some classes, renumbered in the given order."""
         wanted = tuple(names)
         unknown = [name for name in wanted if name not in self.target_names]
         if unknown or self.label is None:

@@ -1,4 +1,4 @@
-"""What the evidential baselines share: a trained network, its Dirichlets, and what they answer."""
+"""Base class of the evidential baselines: a trained network and its Dirichlets."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class EvidentialEstimator(TorchEstimator):
     def predict(self, X: Any) -> np.ndarray:
         """Most probable label of each input of X (n, d), shape (n,).
 
-        The network's outputs order the classes as the probabilities do, and still do so where the
-        evidence is lost in the prior and probabilities tie.
+        The network's outputs rank the classes as the probabilities do, also where the evidence
+        rounds away and probabilities tie.
         """
         best = self.logits(X).argmax(axis=1)
         return np.asarray(self.classes_[best])
@@ -52,8 +52,8 @@ class EvidentialEstimator(TorchEstimator):
         X : array-like, shape (n, d)
             Inputs.
         kind : str, default="log_evidence"
-            "log_evidence": the log of the total evidence, negated. It ranks like the vacuity and
-            goes on where the vacuity is 1 to the last bit; no evidence at all gives ``inf``. Or one
+            "log_evidence": the negative log of the total evidence. It ranks like the vacuity, also
+            where the vacuity rounds to 1; no evidence gives ``inf``. Or one
             of the Dirichlet's: "vacuity", "total", "aleatoric", "epistemic", "dissonance",
             "differential_entropy".
         """
@@ -67,7 +67,7 @@ class EvidentialEstimator(TorchEstimator):
         return np.asarray(self.predict_dirichlet(X).log_evidence)
 
     def _error_rate(self, outputs: Tensor, target: Tensor) -> Tensor:
-        """Share of rows whose largest output is not the label's: annealed losses do not compare."""
+        """Share of wrong predictions. Annealed losses cannot be compared between epochs."""
         return self._mean((outputs.argmax(dim=1) != target).double(), target)
 
     @abstractmethod
@@ -80,7 +80,7 @@ class EvidentialEstimator(TorchEstimator):
 
 
 def additive_dirichlet(logits: np.ndarray, evidence: str, prior: float) -> Dirichlet:
-    """Dirichlets of ``prior + evidence(logits)``, with the exact log of the evidence beside it."""
+    """Dirichlets of ``prior + evidence(logits)``, with the exact log-evidence."""
     rows = torch.from_numpy(logits)
     log_evidence = log_evidence_from_logits(rows, evidence).numpy()
     return Dirichlet(prior + evidence_from_logits(rows, evidence).numpy(), log_evidence, prior)

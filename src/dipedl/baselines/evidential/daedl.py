@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, cat
 
 from ...density._fitting import fit_density, log_density
-from ...density.combined.selector import unfitted_density
+from ...density.combined._default import unfitted_density
 from ...density.gda import GDADensity
 from ...dirichlet import Dirichlet
 from ...nn._checks import check_number
@@ -35,7 +35,7 @@ _LEAST = 1e-9
 
 
 class DAEDL(EvidentialEstimator):
-    r"""Density-aware EDL: the logits are scaled by where their features lie in the training data.
+    r"""Density-aware EDL: the logits are scaled by the density of the features.
 
     It is trained as EDL with :math:`\alpha = 10^{-6} + \exp(\mathrm{logits})`. A Gaussian per class
     is then fitted to the features of the training rows, and an input with log-density q gets
@@ -51,7 +51,7 @@ class DAEDL(EvidentialEstimator):
         One of `dipedl.nn`; None is ``MLP()``. For images: ``LeNet5()``, or the authors'
         ``ConvLin(spectral_norm=True, features="conv")``.
     training : Training, optional
-        How it is trained; None is one-cycle Adam over 8 epochs.
+        Settings of the training; None is one-cycle Adam over 8 epochs.
     kl_weight : float, default=0.05
         Weight of the KL on misleading evidence, >= 0; not annealed.
     density : density estimator, optional
@@ -59,13 +59,13 @@ class DAEDL(EvidentialEstimator):
         weights and OAS shrinkage. A copy is fitted.
     image_shape : tuple of int, optional
         (height, width) or (channels, height, width) of the rows of X; None is one square grey image
-        where the number of columns is a square, and else one row of numbers.
+        if the number of columns is a square, and otherwise one row of numbers.
     random_state : int, RandomState or None, default=0
         Seed of initial weights, shuffling, augmentation and dropout.
     class_weight : None, "balanced" or mapping, default=None
         Weights of the classes in the loss and in the validation score: "balanced" gives every class
-        the same total, as in scikit-learn; or numbers > 0 by label, 1 for a label that is not
-        there. Probabilities then follow the weighted frequencies.
+        the same total, as in scikit-learn; or numbers > 0 by label, 1 for a missing label.
+        Probabilities then follow the weighted frequencies.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class DAEDL(EvidentialEstimator):
     module_ : torch.nn.Module
         The trained network, in eval mode.
     density_ : density estimator
-        Fitted on the features of the training rows as they are, without augmentation.
+        Fitted on the features of the training rows, without augmentation.
     density_range_ : tuple of float
         Smallest and largest log-density of the training rows, in nats.
     history_ : History
@@ -88,15 +88,15 @@ class DAEDL(EvidentialEstimator):
 
     Notes
     -----
-    Far from the data the Dirichlet is the uniform one, which is the `prior` of the answers. An
-    input near the data whose logits are negative has a strength below that, and a vacuity of 1 as
-    well; ``uncertainty`` ranks by ``K / S``, as the authors do, and all inputs below the smallest
-    training density tie. Their labels do not: such an input gets concentrations of one but for a
-    billionth, in the order of its logits, so that ``predict`` and ``predict_proba`` agree.
+    Far from the data the Dirichlet is the uniform one, its `prior`. An input near the data with
+    negative logits has a smaller total concentration, and also a vacuity of 1; ``uncertainty``
+    ranks by ``K / S``, as the authors do, and all inputs below the smallest training density tie.
+    Their labels do not: concentrations differ from one by a billionth, in the order of the logits,
+    so that ``predict`` and ``predict_proba`` agree.
 
-    Departures from the released code: the mean over a batch, where it sums; shrinkage, where it
-    adds jitter to a singular covariance; validation in evaluation mode, where it trains batch
-    normalisation on the validation data; features of clean inputs, where it augments them.
+    Differences from the released code: the loss is the mean over a batch, not the sum; a singular
+    covariance is shrunk, not jittered; validation is in evaluation mode and does not train batch
+    normalisation; the density is fitted on clean inputs, not on augmented ones.
 
     References
     ----------
@@ -187,7 +187,7 @@ class DAEDL(EvidentialEstimator):
             As for `dipedl.nn.TorchClassifier.fit`.
         """
         if hasattr(self, "density_range_"):
-            del self.density_range_  # one that is interrupted must not answer with the old density
+            del self.density_range_  # an interrupted fit must not predict with the old density
         super().fit(X, y, validation, checkpoint=checkpoint, progress=progress, deadline=deadline)
         features = self.transform(X)
         self.density_ = fit_density(
@@ -197,7 +197,7 @@ class DAEDL(EvidentialEstimator):
         if np.isinf(scores).any():
             raise ValueError(
                 f"density gave -inf for {int(np.isinf(scores).sum())} of the {len(scores)} rows it "
-                "was fitted on; logits cannot be scaled by that: use another density"
+                "was fitted on; such scores cannot scale logits: use another density"
             )
         self.density_range_ = float(scores.min()), float(scores.max())
         return self
@@ -205,8 +205,8 @@ class DAEDL(EvidentialEstimator):
     def predict_dirichlet(self, X: Any) -> Dirichlet:
         """The Dirichlet ``exp(d * logits)`` of each of the n inputs X (n, d)."""
         d, logits = self._typicality_and_logits(X)
-        # With d = 0 all classes would tie, and argmax would name the first. Their order is kept by
-        # concentrations that differ from one by a billionth.
+        # With d = 0 all classes would tie, and argmax would take the first. Concentrations that
+        # differ from one by a billionth keep their order.
         least = _LEAST / np.maximum(np.abs(logits).max(axis=1, keepdims=True), 1.0)
         return Dirichlet(np.exp(np.clip(np.maximum(d, least) * logits, -_TOP, _TOP)))
 
@@ -224,7 +224,7 @@ class DAEDL(EvidentialEstimator):
     def _typicality(self, features: np.ndarray) -> np.ndarray:
         """How typical features (n, p) are: 0 for the least typical training row, 1 for the most."""
         low, high = self.density_range_
-        # Not clipped above: beyond the most typical training row the evidence goes on growing.
+        # Not clipped above: beyond the most typical training row the evidence still grows.
         scores = np.maximum(log_density(self.density_, features), low)
         return np.asarray((scores - low) / (high - low + 1e-12))
 

@@ -41,25 +41,25 @@ class EDL(EvidentialEstimator):
     backbone : backbone, optional
         One of `dipedl.nn`; None is ``MLP()``. For images: ``LeNet5()``.
     training : Training, optional
-        How it is trained; None is one-cycle Adam over 8 epochs.
+        Settings of the training; None is one-cycle Adam over 8 epochs.
     loss : {"mse", "log", "digamma"}, default="mse"
         Risk: squared error, negative log of the mean probability, or expected cross-entropy.
     evidence : {"exp", "softplus", "relu"}, default="exp"
-        From outputs to evidence. "exp" learns fastest: the risk wants hundreds of counts. "relu" is
-        the published choice, and classes can die of it.
+        From outputs to evidence. "exp" learns fastest, since the risk needs hundreds of
+        counts. "relu" is the published choice; its units, and so whole classes, can die.
     kl_weight : float, default=1.0
-        Weight of the KL on misleading evidence once it is fully there, >= 0.
+        Weight of the KL on misleading evidence after annealing, >= 0.
     annealing_epochs : int, default=10
         Epochs over which that weight grows from 0; 0 for none.
     image_shape : tuple of int, optional
         (height, width) or (channels, height, width) of the rows of X; None is one square grey image
-        where the number of columns is a square, and else one row of numbers.
+        if the number of columns is a square, and otherwise one row of numbers.
     random_state : int, RandomState or None, default=0
         Seed of initial weights, shuffling, augmentation and dropout.
     class_weight : None, "balanced" or mapping, default=None
         Weights of the classes in the loss and in the validation score: "balanced" gives every class
-        the same total, as in scikit-learn; or numbers > 0 by label, 1 for a label that is not
-        there. Probabilities then follow the weighted frequencies.
+        the same total, as in scikit-learn; or numbers > 0 by label, 1 for a missing label.
+        Probabilities then follow the weighted frequencies.
 
     Attributes
     ----------
@@ -128,8 +128,8 @@ class EDL(EvidentialEstimator):
         """The paper's configuration: ReLU evidence, decay on every parameter, 50 epochs.
 
         It reports accuracies of 0.917 with a standard deviation of 0.050 on MNIST, and of 0.50 with
-        0.27 on LAMOST: ReLU units of whole classes die. One departure: the released code computes
-        the loss in half precision on a GPU, here it is in float32.
+        0.27 on LAMOST: ReLU units of whole classes die. One difference: the released code
+        computes the loss in half precision on a GPU, here it is in float32.
 
         Parameters
         ----------

@@ -39,9 +39,9 @@ class PostNet(EvidentialEstimator):
     ----------
     backbone : backbone, optional
         Encoder, one of `dipedl.nn`; None is ``MLP()``. For images: ``LeNet5(dropout=0.0)``; dropout
-        blurs the latent points that the flows are to learn.
+        blurs the latent points that the flows learn.
     training : Training, optional
-        How it is trained; None is one-cycle Adam over 8 epochs.
+        Settings of the training; None is one-cycle Adam over 8 epochs.
     latent_dim : int, default=6
         Dimension of the latent space.
     n_layers : int, default=6
@@ -49,17 +49,17 @@ class PostNet(EvidentialEstimator):
     entropy_weight : float, default=1e-5
         Weight of the Dirichlet's entropy in the loss, >= 0.
     budget : {"counts", "total"} or float, default="counts"
-        N_c, what the evidence for a class integrates to: its number of training rows, the number of
+        N_c, the integral of the evidence for a class: its number of training rows, the number of
         all training rows, or this number > 0.
     image_shape : tuple of int, optional
         (height, width) or (channels, height, width) of the rows of X; None is one square grey image
-        where the number of columns is a square, and else one row of numbers.
+        if the number of columns is a square, and otherwise one row of numbers.
     random_state : int, RandomState or None, default=0
         Seed of initial weights, shuffling, augmentation and dropout.
     class_weight : None, "balanced" or mapping, default=None
         Weights of the classes in the loss and in the validation score: "balanced" gives every class
-        the same total, as in scikit-learn; or numbers > 0 by label, 1 for a label that is not
-        there. Probabilities then follow the weighted frequencies.
+        the same total, as in scikit-learn; or numbers > 0 by label, 1 for a missing label.
+        Probabilities then follow the weighted frequencies.
 
     Attributes
     ----------
@@ -133,9 +133,9 @@ class PostNet(EvidentialEstimator):
     ) -> Self:
         """The paper's configuration: 50 epochs of Adam at 5e-5.
 
-        ``fit`` needs validation data. Two departures: the weights of the best validation check are
-        kept, where the released code overwrites them by the last ones; and training stops after 10
-        checks without a better loss, where the released rule looks back 10 checks.
+        ``fit`` needs validation data. Two differences: the weights of the best validation check are
+        kept, which the released code overwrites by the last ones; and training stops after 10
+        checks without a better loss, while the released rule looks back 10 checks.
 
         Parameters
         ----------
@@ -214,7 +214,7 @@ class _PosteriorNetwork(nn.Module):
 
     def forward(self, X: Tensor) -> Tensor:
         z = self.features(X)
-        # A density is evidential maths: in float32 where the encoder runs in half precision.
+        # The density is computed in float32, also where the encoder runs in half precision.
         with torch.autocast(z.device.type, enabled=False):
             outputs: Tensor = self.log_budget + self.flow(z if z.dtype.itemsize >= 4 else z.float())
         return outputs

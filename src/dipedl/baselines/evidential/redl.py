@@ -36,7 +36,7 @@ class REDL(EvidentialEstimator):
     backbone : backbone, optional
         One of `dipedl.nn`; None is ``MLP()``. For images: ``LeNet5()``.
     training : Training, optional
-        How it is trained; None is one-cycle Adam over 8 epochs.
+        Settings of the training; None is one-cycle Adam over 8 epochs.
     lambda1 : float, default=1.0
         Weight of the other classes' evidence in the loss, >= 0.
     lambda2 : float, default=0.1
@@ -44,18 +44,18 @@ class REDL(EvidentialEstimator):
     evidence : {"softplus", "exp", "relu"}, default="softplus"
         From outputs to evidence.
     kl_weight : float, default=1.0
-        Weight of the KL on misleading evidence once it is fully there, >= 0.
+        Weight of the KL on misleading evidence after annealing, >= 0.
     annealing_epochs : int, default=10
         Epochs over which that weight grows from 0; 0 for none.
     image_shape : tuple of int, optional
         (height, width) or (channels, height, width) of the rows of X; None is one square grey image
-        where the number of columns is a square, and else one row of numbers.
+        if the number of columns is a square, and otherwise one row of numbers.
     random_state : int, RandomState or None, default=0
         Seed of initial weights, shuffling, augmentation and dropout.
     class_weight : None, "balanced" or mapping, default=None
         Weights of the classes in the loss and in the validation score: "balanced" gives every class
-        the same total, as in scikit-learn; or numbers > 0 by label, 1 for a label that is not
-        there. Probabilities then follow the weighted frequencies.
+        the same total, as in scikit-learn; or numbers > 0 by label, 1 for a missing label.
+        Probabilities then follow the weighted frequencies.
 
     Attributes
     ----------
@@ -77,10 +77,10 @@ class REDL(EvidentialEstimator):
     The vacuity is ``K lambda2 / S``, in (0, 1]. The authors' ``K / S`` exceeds 1 for lambda2 < 1;
     both rank alike.
 
-    The KL can win against the squared error: all evidence goes, the network answers with its prior
-    whatever it is asked, and stays there. At the prior the KL is steep: for ten classes its
+    The KL can dominate the squared error: the network then has no evidence, predicts its prior
+    for every input, and stays there. At the prior the KL is steep: for ten classes its
     curvature is 65 times that of `EDL`'s. It happens where the weight grows before the classes are
-    learnt, as with a few steps an epoch, since annealing counts epochs; then ``score`` is that of
+    learned, as with few steps per epoch, since annealing counts epochs; ``score`` is then that of
     guessing. Raise `annealing_epochs`, lower `kl_weight`, or use `ReEDL`.
 
     References
@@ -135,8 +135,8 @@ class REDL(EvidentialEstimator):
     ) -> Self:
         """The released configuration: 60 epochs, the weights of the best validation check.
 
-        ``fit`` needs validation data. One departure: accuracy is checked after epochs 2, 4, ...,
-        60, the released code does so after 1, 3, ..., 59.
+        ``fit`` needs validation data. One difference: accuracy is checked after epochs 2, 4, ...,
+        60, in the released code after 1, 3, ..., 59.
 
         Parameters
         ----------

@@ -31,7 +31,7 @@ class ReEDL(EvidentialEstimator):
     backbone : backbone, optional
         One of `dipedl.nn`; None is ``MLP()``. For images: ``LeNet5()``.
     training : Training, optional
-        How it is trained; None is one-cycle Adam over 8 epochs.
+        Settings of the training; None is one-cycle Adam over 8 epochs.
     lambda2 : float, default=0.1
         Concentration of each class in the prior, > 0. The authors use 0.1 on MNIST and 0.8 on
         CIFAR-10.
@@ -39,13 +39,13 @@ class ReEDL(EvidentialEstimator):
         From outputs to evidence.
     image_shape : tuple of int, optional
         (height, width) or (channels, height, width) of the rows of X; None is one square grey image
-        where the number of columns is a square, and else one row of numbers.
+        if the number of columns is a square, and otherwise one row of numbers.
     random_state : int, RandomState or None, default=0
         Seed of initial weights, shuffling, augmentation and dropout.
     class_weight : None, "balanced" or mapping, default=None
         Weights of the classes in the loss and in the validation score: "balanced" gives every class
-        the same total, as in scikit-learn; or numbers > 0 by label, 1 for a label that is not
-        there. Probabilities then follow the weighted frequencies.
+        the same total, as in scikit-learn; or numbers > 0 by label, 1 for a missing label.
+        Probabilities then follow the weighted frequencies.
 
     Attributes
     ----------

@@ -1,1 +1,1 @@
-"""Scores of a classifier that is trained already."""
+"""Scores of a trained classifier."""

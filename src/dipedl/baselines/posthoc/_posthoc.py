@@ -1,4 +1,4 @@
-"""What the post-hoc methods share: a classifier, fitted or frozen, that a score is added to."""
+"""Base class of the post-hoc methods: a classifier, fitted or frozen, with a score."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class PostHoc(ClassifierMixin, BaseEstimator):
     estimator: Any
 
     def fit(self, X: Any, y: Any, validation: tuple[Any, Any] | None = None) -> Self:
-        """Fit the classifier, unless it is frozen, and what the score needs.
+        """Fit the classifier, unless it is frozen, and the score.
 
         Parameters
         ----------
@@ -35,7 +35,7 @@ class PostHoc(ClassifierMixin, BaseEstimator):
         y : array-like, shape (n,)
             Labels.
         validation : tuple (X, y), optional
-            Handed to ``estimator.fit`` where that takes it; the score has no use for it.
+            Passed to ``estimator.fit`` if it takes the argument; the score does not use it.
         """
         self._fit_estimator(*self._checked(X, y), validation)
         return self
@@ -51,7 +51,7 @@ class PostHoc(ClassifierMixin, BaseEstimator):
         return class_probabilities(self.estimator_, known_inputs(self, X), len(self.classes_))
 
     def __sklearn_tags__(self) -> Tags:
-        """What the classifier takes; what looks at features needs dense ones."""
+        """The tags of the classifier; scores of features need dense inputs."""
         default = LogisticRegression() if self.estimator is None else self.estimator
         tags = take_input_tags(super().__sklearn_tags__(), default)
         tags.input_tags.sparse &= not hasattr(self, "features")

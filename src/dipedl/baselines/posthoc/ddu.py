@@ -23,8 +23,8 @@ class DDU(PostHoc):
     estimator : classifier with ``predict_proba``, default=LogisticRegression(max_iter=1000)
         A copy is fitted; one in `sklearn.frozen.FrozenEstimator` is used as it is.
     features : transformer, "passthrough" or None, default=None
-        None asks the estimator's own ``transform`` (a network's features), or takes X as it is if
-        the estimator has none; a transformer is fitted on X.
+        None uses the estimator's own ``transform`` (a network's features), or X if the estimator
+        has none; a transformer is fitted on X.
     shrinkage : None, float, tuple of float or {"oas", "ledoit-wolf"}, default="oas"
         Of each covariance, see `GDADensity`. The paper adds the smallest jitter that makes the
         covariance factorise instead.
@@ -82,7 +82,7 @@ class DDU(PostHoc):
         y : array-like, shape (n,)
             Labels.
         validation : tuple (X, y), optional
-            Handed to ``estimator.fit`` where that takes it.
+            Passed to ``estimator.fit`` if it takes the argument.
         """
         X, y = self._checked(X, y)
         self._fit_estimator(X, y, validation)

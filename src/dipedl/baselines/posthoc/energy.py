@@ -17,9 +17,8 @@ __all__ = ["Energy"]
 class Energy(PostHoc):
     """Uncertainty is the free energy of the logits, ``E(x) = -T log sum_c exp(f_c(x) / T)``.
 
-    Logits come from ``estimator.logits`` or else from ``estimator.decision_function``. A classifier
-    of two classes that gives one margin f stands for the logits (-f/2, f/2): of all pairs with this
-    margin the one that treats both classes alike.
+    Logits come from ``estimator.logits`` or else from ``estimator.decision_function``. The one
+    margin f of a classifier of two classes stands for the logits (-f/2, f/2), the symmetric pair.
 
     Parameters
     ----------
@@ -44,7 +43,7 @@ class Energy(PostHoc):
 
     Notes
     -----
-    Probabilities do not determine the energy: a number added to all logits of an input moves it.
+    Probabilities do not determine the energy: a constant added to all logits changes it.
 
     References
     ----------
@@ -73,7 +72,7 @@ class Energy(PostHoc):
         y : array-like, shape (n,)
             Labels.
         validation : tuple (X, y), optional
-            Handed to ``estimator.fit`` where that takes it.
+            Passed to ``estimator.fit`` if it takes the argument.
         """
         check_positive_number("temperature", self.temperature)
         if self.estimator is not None:
@@ -105,8 +104,8 @@ def _logits(estimator: Any, X: Any, shape: tuple[int, int]) -> np.ndarray:
         logits = np.column_stack([-logits / 2, logits / 2])
     if logits.shape != shape:
         raise ValueError(
-            f"logits of the estimator must have shape {shape}, one a class, got {logits.shape}; "
-            "of a support vector machine ask decision_function_shape='ovr'"
+            f"logits of the estimator must have shape {shape}, one per class, got {logits.shape}; "
+            "give a support vector machine decision_function_shape='ovr'"
         )
     if not np.isfinite(logits).all():
         raise ValueError(

@@ -25,8 +25,8 @@ class KNNDistance(PostHoc):
     estimator : classifier with ``predict_proba``, default=LogisticRegression(max_iter=1000)
         A copy is fitted; one in `sklearn.frozen.FrozenEstimator` is used as it is.
     features : transformer, "passthrough" or None, default=None
-        None asks the estimator's own ``transform`` (a network's features), or takes X as it is if
-        the estimator has none; a transformer is fitted on X.
+        None uses the estimator's own ``transform`` (a network's features), or X if the estimator
+        has none; a transformer is fitted on X.
     n_neighbors : int, default=50
         Which neighbour, k; at most the number of training rows. The paper takes 50 for CIFAR-10.
     n_jobs : int or None, default=None
@@ -47,7 +47,7 @@ class KNNDistance(PostHoc):
 
     Notes
     -----
-    Features that are all zero have no direction: they stay zero, at distance one from the others. A
+    Features that are all zero stay zero, at distance one from the others. A
     training row counts as its own first neighbour.
 
     References
@@ -86,7 +86,7 @@ class KNNDistance(PostHoc):
         y : array-like, shape (n,)
             Labels.
         validation : tuple (X, y), optional
-            Handed to ``estimator.fit`` where that takes it.
+            Passed to ``estimator.fit`` if it takes the argument.
         """
         X, y = self._checked(X, y)
         if not 1 <= self.n_neighbors <= len(y):

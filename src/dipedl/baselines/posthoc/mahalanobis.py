@@ -24,11 +24,11 @@ class Mahalanobis(PostHoc):
     estimator : classifier with ``predict_proba``, default=LogisticRegression(max_iter=1000)
         A copy is fitted; one in `sklearn.frozen.FrozenEstimator` is used as it is.
     features : transformer, "passthrough" or None, default=None
-        None asks the estimator's own ``transform`` (a network's features), or takes X as it is if
-        the estimator has none; a transformer is fitted on X.
+        None uses the estimator's own ``transform`` (a network's features), or X if the estimator
+        has none; a transformer is fitted on X.
     shrinkage : None, float or {"oas", "ledoit-wolf"}, default="oas"
         Of the covariance, see `GDADensity`. None is the paper's, and is refused where the
-        covariance is singular, as it is with a dead unit among the features.
+        covariance is singular, such as with a dead unit among the features.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class Mahalanobis(PostHoc):
         y : array-like, shape (n,)
             Labels.
         validation : tuple (X, y), optional
-            Handed to ``estimator.fit`` where that takes it.
+            Passed to ``estimator.fit`` if it takes the argument.
         """
         X, y = self._checked(X, y)
         self._fit_estimator(X, y, validation)

@@ -15,8 +15,8 @@ __all__ = ["MaxSoftmax"]
 class MaxSoftmax(PostHoc):
     """Uncertainty is one minus the largest class probability, ``1 - max_c p_c(x)``.
 
-    It is summed as the probabilities of the other classes: the difference would be zero, a tie,
-    for every input of which the classifier is surer than one part in 1e16.
+    It is the sum of the other probabilities: the difference from one would be zero, a tie, for
+    every probability above 1 - 1e-16.
 
     Parameters
     ----------

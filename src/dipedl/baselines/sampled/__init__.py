@@ -1,1 +1,1 @@
-"""Means over several networks, or over several dropout masks."""
+"""Methods that average several networks, or several dropout masks."""

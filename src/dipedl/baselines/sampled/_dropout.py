@@ -1,4 +1,4 @@
-"""Networks with a fixed pattern of dropped units: samples of the weights, in the sense of Gal."""
+"""Monte Carlo dropout with one pattern of dropped units per pass, the same for all rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CHANNELS = (nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
 
 
 class _Pattern(nn.Module):
-    """Dropout whose pattern is the same for every row, drawn from the generator it is given."""
+    """Dropout whose pattern is the same for every row, drawn from a given generator."""
 
     def __init__(self, layer: _DropoutNd, generator: torch.Generator) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class _Pattern(nn.Module):
 
 
 def check_dropout(network: Network) -> None:
-    """Raise ValueError unless some layer drops units, in a way that can be sampled here."""
+    """Raise ValueError unless some layer drops units, by a dropout supported here."""
     layers = [layer for layer in network.modules() if isinstance(layer, _DropoutNd)]
     odd = sorted({type(layer).__name__ for layer in layers if not _is_plain(layer)})
     if odd:
@@ -51,12 +51,12 @@ def check_dropout(network: Network) -> None:
 
 
 def sampled_outputs(network: Network, X: Tensor, seeds: list[int]) -> Tensor:
-    """Outputs (m, n, k) of the m networks that the seeds stand for, on rows X (n, d).
+    """Outputs (m, n, k) for rows X (n, d) of the m networks, one per seed.
 
-    What comes before the first dropout is the same in all of them and is computed once.
+    Layers before the first dropout are computed once.
     """
     generator = torch.Generator()
-    fixed, sampled = _parted(_thinned(network, generator))
+    fixed, sampled = _split_at_dropout(_with_dropout(network, generator))
     shared = fixed(X.reshape(-1, *network.input_shape))
     outputs = []
     for seed in seeds:
@@ -65,8 +65,8 @@ def sampled_outputs(network: Network, X: Tensor, seeds: list[int]) -> Tensor:
     return torch.stack(outputs)
 
 
-def _parted(network: Network) -> tuple[nn.Sequential, nn.Sequential]:
-    """The layers of body and head before the first that drops units, and the others."""
+def _split_at_dropout(network: Network) -> tuple[nn.Sequential, nn.Sequential]:
+    """Layers before the first dropout, and the others."""
     body = network.body if isinstance(network.body, nn.Sequential) else [network.body]
     layers = [*body, network.head]
     first = next(
@@ -75,7 +75,7 @@ def _parted(network: Network) -> tuple[nn.Sequential, nn.Sequential]:
     return nn.Sequential(*layers[:first]), nn.Sequential(*layers[first:])
 
 
-def _thinned(network: Network, generator: torch.Generator) -> Network:
+def _with_dropout(network: Network, generator: torch.Generator) -> Network:
     """A copy that shares the weights; its dropouts draw from `generator`, in eval mode too."""
     shared = {id(t): t for t in chain(network.parameters(), network.buffers())}
     copy = deepcopy(network, shared)

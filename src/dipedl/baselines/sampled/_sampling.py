@@ -1,4 +1,4 @@
-"""How sure a method is that answers with several samples of the class probabilities."""
+"""Uncertainties of several samples of the class probabilities."""
 
 from __future__ import annotations
 

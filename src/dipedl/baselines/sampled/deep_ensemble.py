@@ -30,23 +30,23 @@ Progress = Callable[[dict[str, Any]], object]
 
 
 class DeepEnsemble(ClassifierMixin, BaseEstimator):
-    r"""Copies of a classifier, each trained from its own random start on all the data.
+    r"""Clones of a classifier, each trained on all data from its own random start.
 
     .. math:: p(x) = \frac{1}{m} \sum_i p_i(x), \quad
               u(x) = H\big(p(x)\big) - \frac{1}{m} \sum_i H\big(p_i(x)\big).
 
-    Uncertainty is the mutual information of label and member: where the members disagree.
+    Uncertainty is the mutual information of label and member, large where members disagree.
 
     Parameters
     ----------
     estimator : classifier with ``predict_proba`` and ``random_state``, optional
-        Anything whose fit depends on its ``random_state``; for a pipeline or another composite that
-        of each part. None is a `TorchClassifier`: an MLP, Adam for 8 epochs, one cycle with a peak
-        of 2e-3. For images: ``TorchClassifier(LeNet5(dropout=0.0))``.
+        Any classifier whose fit depends on ``random_state``; in a pipeline or another composite,
+        the one of each step. None is a `TorchClassifier`: an MLP, Adam for 8 epochs, one cycle with
+        a peak of 2e-3. For images: ``TorchClassifier(LeNet5(dropout=0.0))``.
     n_members : int, default=5
         Number of members m, at least 2.
     random_state : int, RandomState or None, default=0
-        Where the seeds of the members come from. What `estimator` has is replaced.
+        Source of the members' seeds, which replace those of `estimator`.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class DeepEnsemble(ClassifierMixin, BaseEstimator):
     network whose layers are reset afterwards keeps, under spectral normalisation by hooks, the
     convolutions of the original: members then start from the same weights.
 
-    No adversarial examples are trained on: the paper's ablation finds little in them for images.
+    No adversarial examples are used: the paper's ablation finds little gain for images.
 
     References
     ----------
@@ -109,7 +109,7 @@ class DeepEnsemble(ClassifierMixin, BaseEstimator):
     ) -> Self:
         """The paper's configuration: 5 networks without dropout, 50 epochs each.
 
-        Members start from weights of their own, which the released code means to do.
+        Members start from different weights, as the released code intends.
 
         Parameters
         ----------
@@ -148,21 +148,21 @@ class DeepEnsemble(ClassifierMixin, BaseEstimator):
         y : array-like, shape (n,)
             Labels.
         validation : tuple (X, y), optional
-            Handed to the ``fit`` of every member where that takes it.
+            Passed to the ``fit`` of every member if it takes the argument.
         checkpoint : path, optional
-            As in `dipedl.nn.train`, for members whose ``fit`` takes it: member i keeps its own in
-            the file of this name with ``.i`` behind it. A member that was finished is only read.
+            As in `dipedl.nn.train`, for members whose ``fit`` takes it: member i uses
+            the file with ``.i`` appended. A finished member is only read.
         progress : callable, optional
             As in `dipedl.nn.train`, for members whose ``fit`` takes it. The dict has the number of
             the "member", from 1, and of "members" too, and "seconds_left" are those of all.
         deadline : float, optional
-            As in `dipedl.nn.train`, for members whose ``fit`` takes it: the member whose turn it is
-            pauses, and the same call with a later deadline goes on with it.
+            As in `dipedl.nn.train`, for members whose ``fit`` takes it: the current
+            member pauses, and the same call with a later deadline resumes it.
 
         Raises
         ------
         TypeError, ValueError
-            If the estimator, its number, X or y is not what it must be.
+            If the estimator, `n_members`, X or y is invalid.
         """
         if not isinstance(self.n_members, int | np.integer) or self.n_members < 2:
             raise ValueError(f"n_members must be an integer >= 2, got {self.n_members!r}")
@@ -179,7 +179,7 @@ class DeepEnsemble(ClassifierMixin, BaseEstimator):
                 "progress": None if progress is None else _report(progress, i, self.n_members),
                 "deadline": deadline,
             }
-            keywords = _taken(template, offered)
+            keywords = _accepted(template, offered)
             members.append(fitted_classifier(_member(template, seed), X, y, keywords))
         self.members_ = members
         self.classes_ = np.unique(y)
@@ -215,7 +215,7 @@ class DeepEnsemble(ClassifierMixin, BaseEstimator):
         return np.stack([class_probabilities(m, X, len(self.classes_)) for m in self.members_])
 
     def __sklearn_tags__(self) -> Tags:
-        """What the members take."""
+        """The tags of the members."""
         tags = super().__sklearn_tags__()
         return tags if self.estimator is None else take_input_tags(tags, self.estimator)
 
@@ -231,7 +231,7 @@ class DeepEnsemble(ClassifierMixin, BaseEstimator):
 
     def _warn_if_alike(self, X: Any) -> None:
         P = self.sample_proba(X)
-        # Trees that are grown out are all certain of the rows they know, whatever their seed.
+        # Fully grown trees are certain of their training rows, for every seed.
         undecided = ((P > 0) & (P < 1)).any()
         if undecided and (P == P[0]).all():
             warnings.warn(
@@ -255,8 +255,8 @@ def _member(template: Any, seed: int) -> Any:
     return clone(template).set_params(**dict.fromkeys(_seed_names(template), seed))
 
 
-def _taken(estimator: Any, offered: dict[str, Any]) -> dict[str, Any]:
-    """Those of the arguments offered that are there and that ``estimator.fit`` takes."""
+def _accepted(estimator: Any, offered: dict[str, Any]) -> dict[str, Any]:
+    """The arguments that are not None and that ``estimator.fit`` takes."""
     return {
         name: value
         for name, value in offered.items()
@@ -265,7 +265,7 @@ def _taken(estimator: Any, offered: dict[str, Any]) -> dict[str, Any]:
 
 
 def _report(progress: Progress, member: int, n_members: int) -> Progress:
-    """What a member calls after every epoch: says which member, and the time all of them need."""
+    """The progress callback of a member, with its number and the time that all members need."""
 
     def report(of_member: dict[str, Any]) -> None:
         later = (n_members - 1 - member) * of_member["epochs"] * of_member["seconds"]
@@ -286,7 +286,7 @@ def _template(estimator: Any) -> Any:
         return _default_member()
     if isinstance(estimator, FrozenEstimator):
         raise TypeError(
-            f"estimator must not be frozen, got {estimator!r}: every member is fitted anew"
+            f"estimator must not be frozen, got {estimator!r}: every member is a newly fitted clone"
         )
     template = unfitted_classifier(estimator)
     if not _seed_names(template):

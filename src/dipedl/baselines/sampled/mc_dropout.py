@@ -27,7 +27,7 @@ __all__ = ["MCDropout"]
 
 
 class MCDropout(TorchClassifier):
-    r"""A network trained with dropout by cross-entropy, and asked with dropout many times.
+    r"""A network trained with dropout by cross-entropy; prediction averages passes with dropout.
 
     .. math:: p(x) = \frac{1}{m} \sum_s p_s(x), \quad
               u(x) = H\big(p(x)\big) - \frac{1}{m} \sum_s H\big(p_s(x)\big),
@@ -41,19 +41,19 @@ class MCDropout(TorchClassifier):
         One of `dipedl.nn` with a dropout strictly between 0 and 1; None is ``MLP(dropout=0.5)``.
         For images: ``LeNet5(dropout=0.5)``.
     training : Training, optional
-        How it is trained; None is Adam for 8 epochs, one cycle with a peak of 2e-3.
+        Settings of the training; None is Adam for 8 epochs, one cycle with a peak of 2e-3.
     n_samples : int, default=50
         Passes m.
     image_shape : tuple of int, optional
         (height, width) or (channels, height, width) of the rows of X; None is one square grey image
-        where the number of columns is a square, and else one row of numbers.
+        if the number of columns is a square, and otherwise one row of numbers.
     random_state : int, RandomState or None, default=0
         Seed of initial weights, shuffling, dropout in training, and of the m passes.
     precision : {"float32", "float64"}, default="float32"
-        In what the network answers; training is in float32.
+        Precision of prediction; training is in float32.
     network : network classifier, optional
-        One that was trained with dropout already, in `sklearn.frozen.FrozenEstimator`, such as a
-        `dipedl.nn.TorchClassifier`. It is asked as it is: nothing is trained, and `backbone`,
+        A network already trained with dropout, in `sklearn.frozen.FrozenEstimator`, such as a
+        `dipedl.nn.TorchClassifier`. It is not trained again, and `backbone`,
         `training`, `image_shape`, `precision` and `class_weight` are its own.
     class_weight : None, "balanced" or mapping, default=None
         Weights of the classes in the loss, as for `dipedl.nn.TorchClassifier`.
@@ -77,11 +77,10 @@ class MCDropout(TorchClassifier):
 
     Notes
     -----
-    Each pass drops the same units for every input: it is one network, one sample of the weights,
-    asked about all of them. That is what the derivation calls for; frameworks draw other units for
-    each row, for speed in training. Per input both give samples of the same distribution, but here
-    the answer for an input never depends on its place among the others, and asking twice gives the
-    same answer. ``logits`` and ``transform`` are those of the whole network, without dropout.
+    Each pass drops the same units for every input: it is one sample of the weights, as in the
+    derivation. Frameworks drop other units per row, for speed in training. Per input both have the
+    same distribution, but here a prediction does not depend on the other rows and is repeatable.
+    ``logits`` and ``transform`` are those of the whole network, without dropout.
 
     References
     ----------
@@ -180,8 +179,7 @@ class MCDropout(TorchClassifier):
         Raises
         ------
         ValueError
-            If the backbone drops nothing, or X, y and `validation` do not fit one another, or a
-            given network.
+            If the backbone has no dropout, or X, y, `validation` and a given network do not match.
         TypeError
             If `network` is no frozen network classifier.
         """
@@ -189,7 +187,7 @@ class MCDropout(TorchClassifier):
         seeds = np.random.SeedSequence(self._seed()).generate_state(self.n_samples)
         self.sample_seeds_ = seeds.tolist()
         if self.network is not None:
-            return self._adopt(X, y)
+            return self._use(X, y)
         return super().fit(
             X, y, validation, checkpoint=checkpoint, progress=progress, deadline=deadline
         )
@@ -216,17 +214,17 @@ class MCDropout(TorchClassifier):
         return self._reduced(X, lambda samples: samples.swapaxes(0, 1)).swapaxes(0, 1)
 
     def _reduced(self, X: Any, reduce: Reduction) -> np.ndarray:
-        """``reduce(samples)`` of samples (m, n, k), chunk by chunk: they need not all fit."""
+        """``reduce(samples)`` of samples (m, n, k), in chunks to save memory."""
 
-        def answer(network: Network, chunk: Tensor) -> Tensor:
+        def reduced(network: Network, chunk: Tensor) -> Tensor:
             outputs = sampled_outputs(network, chunk, self.sample_seeds_)
             samples = outputs.double().softmax(dim=-1).cpu().numpy()
             return torch.from_numpy(np.ascontiguousarray(reduce(samples)))
 
-        return self._forward(X, answer)
+        return self._forward(X, reduced)
 
-    def _adopt(self, X: Any, y: Any) -> Self:
-        """Take the given network as the trained one."""
+    def _use(self, X: Any, y: Any) -> Self:
+        """Use the given trained network."""
         trained = self._given()
         check_is_fitted(trained, "module_")
         check_dropout(trained.module_)  # type: ignore[arg-type]
@@ -234,7 +232,7 @@ class MCDropout(TorchClassifier):
         unknown = np.setdiff1d(y, trained.classes_)
         if X.shape[1] != trained.n_features_in_ or len(unknown):
             raise ValueError(
-                f"X and y must be such as network was trained on: {trained.n_features_in_} columns "
+                f"X and y must match the data of network: {trained.n_features_in_} columns "
                 f"and labels {trained.classes_.tolist()}, got {X.shape[1]} columns and the labels "
                 f"{unknown.tolist()} besides; pass its training rows"
             )

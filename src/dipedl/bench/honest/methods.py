@@ -120,7 +120,7 @@ def _ask(
     dirichlet, scores = None, None
     with _alone(answers, f"predict {split}", memory):
         if hasattr(model, "predict_dirichlet") and not bare:
-            P, scores = model._parts(rows)
+            P, scores = model._proba_and_scores(rows)
             dirichlet = model._dirichlet(P, scores)
             P = dirichlet.mean
         else:

@@ -190,7 +190,7 @@ def set_counts(
                     named["uncertainty"],
                     held_out=held_out,
                     false_alarm_rate=FALSE_ALARMS,
-                    foreign=foreign if split == "test" else None,
+                    ood=foreign if split == "test" else None,
                     class_names=CLASSES,
                 ),
             )

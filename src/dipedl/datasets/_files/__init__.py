@@ -1,1 +1,1 @@
-"""Published files: found, downloaded, checked, read."""
+"""Published files: find, download, verify, read."""

@@ -14,9 +14,9 @@ __all__ = ["unpack"]
 
 
 def unpack(archive: Path, member: str, path: Path) -> None:
-    """Write the file `member` of a .tar.gz archive to `path`, wholly or not at all.
+    """Write the file `member` of a .tar.gz archive to `path`, completely or not at all.
 
-    Only the bytes are taken: no path, link or permission out of the archive is followed.
+    Only the bytes are used; paths, links and permissions in the archive are ignored.
 
     Raises
     ------
@@ -45,5 +45,5 @@ def _copy(archive: Path, member: str, target: IO[bytes]) -> None:
     except (KeyError, EOFError, OSError, zlib.error, tarfile.TarError) as error:
         raise ValueError(
             f"{str(archive)!r} must be an archive that holds the file {member!r}, but: {error}; "
-            "delete it and load again to download it anew"
+            "delete it and load again to download it again"
         ) from error

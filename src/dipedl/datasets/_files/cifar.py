@@ -1,4 +1,4 @@
-"""The pickles in which CIFAR-10 and CIFAR-100 are published, read without running what they say."""
+"""Safe reader of the pickles of CIFAR-10 and CIFAR-100: it runs no code from them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ALLOWED = {
 
 
 class _Unpickler(pickle.Unpickler):
-    """Admits what arrays of numbers are made of, and nothing else."""
+    """Unpickler that allows only the types of numeric arrays."""
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in _ALLOWED:

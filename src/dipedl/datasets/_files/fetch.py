@@ -1,6 +1,6 @@
-"""Find a published file: in a directory the user names, in the cache, or at its official mirrors.
+"""Find a published file: in the user's directory, in the cache, or at its official mirrors.
 
-The file's checksum is verified wherever it comes from. Only a download needs pooch.
+The checksum is always verified. Only a download needs pooch.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from .archive import unpack
 from .remote import RemoteFile
 from .sources import FILES
 
-ROUNDS = 2  # times every mirror is tried
+ROUNDS = 2  # attempts per mirror
 PAUSE = 1.0  # seconds between the rounds
-TIMEOUT = 30.0  # seconds without an answer before a mirror counts as failed
+TIMEOUT = 30.0  # seconds without a response before a mirror counts as failed
 
 
 def fetch(name: str, data_dir: str | os.PathLike[str] | None = None) -> Path:
     """Path of a published file whose checksum was verified.
 
-    Looked for in `data_dir`, else in the directory named by the environment variable
+    It is searched in `data_dir`, else in the directory named by the environment variable
     ``DIPEDL_DATA``; if neither is given, in the cache (``DIPEDL_CACHE``, or the user's cache
     directory), to which it is downloaded once.
 
@@ -67,7 +67,7 @@ def fetch(name: str, data_dir: str | os.PathLike[str] | None = None) -> Path:
 def _cached(name: str) -> Path:
     file, path = FILES[name], cache_folder() / name
     if path.is_file():
-        return _verified(path, file, "delete it and load again to download it anew")
+        return _verified(path, file, "delete it and load again to download it again")
     if file.archive:
         unpack(_cached(file.archive), file.member, path)
         return _verified(path, file, "delete it and the archive beside it, and load again")
@@ -106,7 +106,7 @@ def _find(folder: Path, name: str, origin: str) -> Path:
 
 
 def _origin(file: RemoteFile) -> str:
-    """Where a copy is to be had, in words."""
+    """Where to get a copy, in words."""
     if file.archive:
         return f"{file.member!r} out of {FILES[file.archive].urls[0]}"
     return file.urls[0] if file.urls else "the file (no official mirror has it)"
@@ -213,7 +213,7 @@ def _require_writable(folder: Path) -> None:
 
 
 class TextProgress:
-    """Progress of a download on one line of stderr, in the form that pooch drives."""
+    """Progress of a download on one line of stderr, with the interface that pooch expects."""
 
     def __init__(self, label: str) -> None:
         self.label = label

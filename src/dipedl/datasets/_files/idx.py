@@ -1,4 +1,4 @@
-"""The IDX format of MNIST and its kin: a header of sizes, then the bytes."""
+"""Reader of the IDX format of MNIST: a header of sizes, then the bytes."""
 
 from __future__ import annotations
 

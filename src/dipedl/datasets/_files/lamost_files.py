@@ -1,4 +1,4 @@
-"""The archive of the paper's LAMOST spectra: downloaded, unpacked, and known again by checksums."""
+"""The archive of the paper's LAMOST spectra: download, unpack, verify by recorded checksums."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 from .fetch import cache_folder, download
 from .remote import RemoteFile
 
-#: As the code that the paper builds on names it (superdreamliner/LAMOST-Spectra-Classifier), but
-#: for dl=1, which asks for the file in place of a page about it.
+#: Address in the code that the paper builds on (superdreamliner/LAMOST-Spectra-Classifier), but
+#: for dl=1, which requests the file, not a page about it.
 URL = (
     "https://www.dropbox.com/scl/fi/tp81mfopdqbep50vwhhhb/spectra_training_data.tar"
     "?rlkey=l2v9gr2dswpka2yk6gx9q9e6v&st=opdav8fs&dl=1"
@@ -43,7 +43,7 @@ def downloaded(url: str) -> list[Path]:
         _record(folder, found)
         archive.unlink()
     else:
-        verify(folder, f"delete {str(folder)!r} and load again to download it anew")
+        verify(folder, f"delete {str(folder)!r} and load again to download it again")
     return [folder / name for name in names]
 
 
@@ -54,7 +54,7 @@ def _download(url: str, archive: Path) -> None:
 
 
 def _unpack(archive: Path, folder: Path, url: str) -> list[str]:
-    """Write the FITS files of an archive to a folder; only their bytes and last names are taken."""
+    """Write the FITS files of an archive to a folder; only their bytes and file names are used."""
     with open(archive, "rb") as stream:
         single = stream.read(9) == b"SIMPLE  ="
     if single:
@@ -80,7 +80,7 @@ def _unpack(archive: Path, folder: Path, url: str) -> list[str]:
 
 
 def _write(source: Any, path: Path) -> None:
-    """Copy a stream to a file, wholly or not at all."""
+    """Copy a stream to a file, completely or not at all."""
     descriptor, part = tempfile.mkstemp(dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as target:

@@ -1,4 +1,4 @@
-"""`RemoteFile`: what is known of one published file."""
+"""`RemoteFile`: mirrors, checksums and size of one published file."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class RemoteFile:
     md5 : tuple of str
         Published MD5s of the file; any one is accepted.
     sha256 : str or None, default=None
-        Recorded from the file with the published MD5, and checked in its place.
+        SHA-256 of the file with the published MD5, checked instead of the MD5.
     size : int or None, default=None
         Size in bytes, if known; it only makes messages clearer.
     archive : str, default=""
         Path below a data directory of the published archive that holds the file; it has no `urls`
-        of its own then. A file with neither can only be put there by hand.
+        of its own then. A file with neither must be placed there by hand.
     member : str, default=""
         Path inside that archive.
     """
@@ -35,7 +35,7 @@ class RemoteFile:
 
     @property
     def downloadable(self) -> bool:
-        """Whether a mirror has it, itself or in an archive."""
+        """Whether a mirror has the file, alone or in an archive."""
         return bool(self.urls or self.archive)
 
     @property

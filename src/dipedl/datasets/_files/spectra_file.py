@@ -1,4 +1,4 @@
-"""Arrays out of a file of spectra: rows with full coverage, their edges filled."""
+"""Arrays of a file of spectra: rows with full coverage, edges filled."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .fetch import fetch
 
-FULL_COVERAGE = 0.985  # share of the pixels that were observed, at least
+FULL_COVERAGE = 0.985  # smallest share of observed pixels
 
 
 def arrays(name: str, data_dir: str | os.PathLike[str] | None) -> dict[str, NDArray[Any]]:
@@ -20,9 +20,9 @@ def arrays(name: str, data_dir: str | os.PathLike[str] | None) -> dict[str, NDAr
 
 
 def filled(flux: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    """Flux (n, p) without NaN, and where NaN was.
+    """Flux (n, p) without NaN, and the mask of former NaN.
 
-    Unobserved pixels at an edge get the nearest observed value, those between lie on a line.
+    Unobserved pixels at an edge get the nearest observed value; others are interpolated.
     """
     mask = ~np.isfinite(flux)
     whole = flux.copy()

@@ -1,4 +1,4 @@
-"""Galaxies against quasars as a `Dataset`; stars are out of distribution."""
+"""Galaxies against quasars as a `Dataset`; stars are OOD."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def stars_unknown(
 
 
 def _test_rows(known: Spectra, random_state: int) -> NDArray[np.bool_]:
-    """Rows (n,) of a fifth of the objects; rows without a group are objects of their own."""
+    """Rows (n,) of a fifth of the objects; each row without a group counts as one object."""
     group = np.arange(len(known)) if known.group is None else known.group
     objects = np.unique(group)
     order = np.random.default_rng(random_state).permutation(len(objects))

@@ -1,4 +1,4 @@
-"""Files of spectra: checksums, where they come from, licences. No mirror has them in this form."""
+"""Files of spectra: checksums, sources, licences. No mirror has them in this form."""
 
 from __future__ import annotations
 

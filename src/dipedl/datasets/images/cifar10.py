@@ -47,15 +47,15 @@ def load_cifar10(
 
     The archive is downloaded once (170 MB) and unpacked in the user's cache directory, or in
     ``DIPEDL_CACHE``; with `data_dir`, or the environment variable ``DIPEDL_DATA``, nothing is
-    downloaded. The published pickles are read by an unpickler that knows arrays and numbers only.
+    downloaded. The published pickles are read by an unpickler that allows only arrays and numbers.
 
     Parameters
     ----------
     ood : iterable of {"cifar100", "svhn", "gtsrb"}, default=("cifar100",)
         Sets to attach: CIFAR-100's 10,000 test images, near to CIFAR-10 (another archive of
         169 MB); SVHN's 26,032 test images, house numbers far from it (64 MB), the paper's choice;
-        12,630 traffic signs, a stand-in for those where they are not at hand, no substitute in a
-        table, and no download either (see `load_gtsrb`). ``()`` needs CIFAR-10's own files only.
+        12,630 traffic signs, without a download (see `load_gtsrb`); a stand-in where SVHN is
+        missing, not comparable with it. ``()`` needs CIFAR-10's own files only.
     data_dir : path-like or None, default=None
         Directory that holds ``cifar10/data_batch_1`` to ``data_batch_5`` and
         ``cifar10/test_batch``, the files in the official archive, and the folders of the ood sets.

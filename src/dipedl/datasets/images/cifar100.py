@@ -23,13 +23,13 @@ def load_cifar100(
 
     The archive is downloaded once (169 MB) and unpacked in the user's cache directory, or in
     ``DIPEDL_CACHE``; with `data_dir`, or the environment variable ``DIPEDL_DATA``, nothing is
-    downloaded. The published pickles are read by an unpickler that knows arrays and numbers only.
+    downloaded. The published pickles are read by an unpickler that allows only arrays and numbers.
 
     Parameters
     ----------
     split : {"test", "train", "all"}, default="test"
-        What to load: 10,000 test images, 50,000 training images, or both. The part that is not
-        asked for has no rows.
+        What to load: 10,000 test images, 50,000 training images, or both. The other part has no
+        rows.
     data_dir : path-like or None, default=None
         Directory that holds ``cifar100/meta`` and ``cifar100/test`` or ``cifar100/train``, the
         files in the official archive.

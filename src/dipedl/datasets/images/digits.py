@@ -18,18 +18,17 @@ _CLASSES = range(10)
 def load_digits(
     *, ood_classes: Iterable[int] = (8, 9), test_size: float = 0.3, random_state: int = 0
 ) -> Dataset:
-    """Handwritten digits, 8 x 8 pixels, out of scikit-learn; held-out classes are the ood set.
+    """scikit-learn's handwritten digits, 8 x 8 pixels; held-out classes are the OOD set.
 
-    The default trains on 0 to 7 and holds out 8 and 9: digits all the same, so a near, hard ood
-    set.
+    The default trains on 0 to 7 and holds out 8 and 9, a near and hard OOD set.
 
     Parameters
     ----------
     ood_classes : iterable of int, default=(8, 9)
-        Digits that are neither trained nor tested on. At least two others must remain.
+        Digits held out as OOD. At least two others must remain.
     test_size : float, default=0.3
-        Share of the remaining 1,797 or fewer images that goes into the test set, in (0, 1); each
-        class gives its share.
+        Share of the remaining 1,797 or fewer images that goes into the test set, in (0, 1);
+        stratified.
     random_state : int, default=0
         Seed of the split; the same seed gives the same split.
 

@@ -51,7 +51,7 @@ def load_fashion_mnist(
     data_dir : path-like or None, default=None
         Directory that holds ``fashion_mnist/``, ``mnist/`` and ``kmnist/`` with the official file
         names. The files of Debian's package dataset-fashion-mnist, out of
-        ``/usr/share/datasets/fashion-mnist``, are accepted as well, though compressed anew.
+        ``/usr/share/datasets/fashion-mnist``, are accepted too, although compressed again.
 
     Returns
     -------

@@ -22,8 +22,8 @@ def load_kmnist(*, split: str = "test", data_dir: str | os.PathLike[str] | None 
     Parameters
     ----------
     split : {"test", "train", "all"}, default="test"
-        What to load: 10,000 test images (3.0 MB), 60,000 training images (18 MB), or both. The part
-        that is not asked for has no rows.
+        What to load: 10,000 test images (3.0 MB), 60,000 training images (18 MB), or both. The
+        other part has no rows.
     data_dir : path-like or None, default=None
         Directory that holds ``kmnist/`` with the official file names.
 

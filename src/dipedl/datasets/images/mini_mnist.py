@@ -26,8 +26,8 @@ def load_mini_mnist() -> Dataset:
     """Real images inside the package: 5,000 MNIST digits, and ood images of K-MNIST and Omniglot.
 
     4,000 digits to train and 1,000 to test: a balanced draw from the official sets by a fixed seed
-    (``scripts/make_mini.py``), so that everything can be tried offline in seconds. Numbers from it
-    are not comparable with numbers from full MNIST.
+    (``scripts/make_mini.py``), for quick trials offline. Numbers are not comparable with full
+    MNIST.
 
     Returns
     -------
@@ -92,7 +92,7 @@ def _arrays() -> dict[str, NDArray[Any]]:
 
 
 def _fingerprint(arrays: dict[str, NDArray[Any]]) -> str:
-    """SHA-256 of names, types, shapes and contents; the same however the file is compressed."""
+    """SHA-256 of names, types, shapes and contents; independent of the compression."""
     digest = hashlib.sha256()
     for name in sorted(arrays):
         array = arrays[name]

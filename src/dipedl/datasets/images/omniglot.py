@@ -1,4 +1,4 @@
-"""Omniglot: hand-drawn characters of alphabets nobody trained on."""
+"""Omniglot: hand-drawn characters of many alphabets."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def load_omniglot(
     Parameters
     ----------
     inverted : bool, default=False
-        False gives the drawings as published, dark strokes on white, which almost any density tells
-        from MNIST by its background alone; True gives ``1 - X``, white strokes on black, the harder
-        and fairer test.
+        False gives the drawings as published, dark strokes on white, which almost any density
+        separates from MNIST by the background alone; True gives ``1 - X``, white strokes on black,
+        the harder and fairer test.
     data_dir : path-like or None, default=None
         Directory that holds ``omniglot/images_evaluation.zip``.
 

@@ -29,8 +29,8 @@ def load_svhn(*, split: str = "test", data_dir: str | os.PathLike[str] | None = 
     Parameters
     ----------
     split : {"test", "train", "all"}, default="test"
-        What to load: 26,032 test images, 73,257 training images, or both. The part that is not
-        asked for has no rows.
+        What to load: 26,032 test images, 73,257 training images, or both. The other part has no
+        rows.
     data_dir : path-like or None, default=None
         Directory that holds ``svhn/test_32x32.mat`` or ``svhn/train_32x32.mat``, as published.
 

@@ -35,11 +35,11 @@ def lamost_spectra(
 ) -> Spectra:
     """All of the paper's spectra, in the order of files and rows.
 
-    Looked for in the folder ``lamost`` of `data_dir`, else of ``DIPEDL_DATA``; if neither is given,
-    of the cache (``DIPEDL_CACHE``, or the user's cache directory), to which the archive (2.4 GB) is
-    downloaded once: all of it or nothing, so a download that breaks off begins anew. Nobody has
-    published a checksum: that of the first download is written to ``SHA256SUMS`` beside the files,
-    which are verified by it whenever they are read, wherever such a file lies.
+    They are searched in the folder ``lamost`` of `data_dir`, else of ``DIPEDL_DATA``; if neither is
+    given, of the cache (``DIPEDL_CACHE``, or the user's cache directory), to which the archive (2.4
+    GB) is downloaded once: an interrupted download starts again. No checksum is published: that of
+    the first download is written to ``SHA256SUMS`` beside the files, which are verified by it
+    whenever they are read.
 
     Parameters
     ----------
@@ -47,8 +47,8 @@ def lamost_spectra(
         Directory that holds ``lamost/`` with the FITS files; nothing is downloaded then.
     url : str or None, default=None
         Where to download the archive (.tar, or one FITS file in the same layout). None:
-        ``DIPEDL_LAMOST_URL``, else the address that the paper's authors name. That one cannot be
-        checked from here, and may vanish.
+        ``DIPEDL_LAMOST_URL``, else the address that the paper's authors name. That address could
+        not be tested.
 
     Returns
     -------
@@ -61,7 +61,7 @@ def lamost_spectra(
     FileNotFoundError
         If `data_dir` or ``DIPEDL_DATA`` is given and no FITS file is there.
     ValueError
-        If a file is not the one whose checksum was recorded, or what came is no such archive.
+        If a file does not have the recorded checksum, or the download is no such archive.
     ConnectionError
         If the archive cannot be downloaded.
     ImportError
@@ -124,9 +124,9 @@ def load_lamost(
     Parameters
     ----------
     ood : {"star", "quasar", "galaxy"}, default="star"
-        The class that is out of distribution. All stars are, unsplit; with "quasar" or "galaxy"
-        the larger known class is cut to the size of the smaller one, and the foreign class to
-        that of the test set, as the paper's code does.
+        The OOD class. Stars are all OOD, unsplit; with "quasar" or "galaxy"
+        the larger known class is cut to the size of the smaller one, and the OOD class to that of
+        the test set, as in the paper's code.
     random_state : int, default=10
         Seed of the split; the paper's are 10, 20, 30 and 40.
     data_dir, url
@@ -136,7 +136,7 @@ def load_lamost(
     -------
     Dataset
         Inputs (n, 3000), float32: flux as published, see `dipedl.spectra.spectral_features`; with
-        stars foreign 3,551 + 887 rows, and ``ood["stars"]`` 95,562.
+        stars as OOD 3,551 + 887 rows, and ``ood["stars"]`` 95,562.
 
     Raises
     ------
@@ -161,7 +161,7 @@ def load_lamost(
     label = np.asarray(spectra.label)
     known = tuple(name for name in _CLASSES.values() if name != _CLASSES[ood])
     numbers = [spectra.target_names.index(name) for name in known]
-    foreign = np.flatnonzero(label == spectra.target_names.index(_CLASSES[ood]))
+    out = np.flatnonzero(label == spectra.target_names.index(_CLASSES[ood]))
     rows = np.flatnonzero(np.isin(label, numbers))
     y = (label[rows] == numbers[1]).astype(np.int64)
     counts = np.bincount(y, minlength=2)
@@ -176,23 +176,23 @@ def load_lamost(
     order = np.random.default_rng(random_state).permutation(len(rows))
     n_test = len(rows) // 5
     train, test = np.split(order, [len(rows) - n_test])
-    if ood != "star" and len(foreign) > n_test:
+    if ood != "star" and len(out) > n_test:
         draw = np.random.default_rng(random_state + 1)
-        foreign = foreign[draw.choice(len(foreign), n_test, replace=False)]
+        out = out[draw.choice(len(out), n_test, replace=False)]
     return Dataset(
         "lamost",
         spectra.flux[rows[train]],
         y[train],
         spectra.flux[rows[test]],
         y[test],
-        ood={_PLURAL[ood]: spectra.flux[foreign]},
+        ood={_PLURAL[ood]: spectra.flux[out]},
         target_names=known,
         provenance=(_PROVENANCE,),
     )
 
 
 def _balanced(y: NDArray[np.int64], random_state: int) -> NDArray[np.int64]:
-    """Rows, in order, of as many of the larger class as the smaller one has."""
+    """Rows, in order, with the larger class cut to the size of the smaller one."""
     parts: list[NDArray[Any]] = [np.flatnonzero(y == 0), np.flatnonzero(y == 1)]
     n, larger = min(map(len, parts)), int(len(parts[1]) > len(parts[0]))
     if len(parts[larger]) > n:

@@ -27,7 +27,7 @@ def real_spectra(
 
     Class and instrument are confounded: galaxies and quasars are mostly of SDSS, stars mostly of
     LAMOST and of libraries. 21 quasars of the 640 rows of the default are spectra that
-    `semi_real_spectra` takes parameters from too (`name` ends like theirs). One object (`group`
+    `semi_real_spectra` also takes parameters from (`name` ends like theirs). One object (`group`
     333) is a galaxy in one survey and a quasar in another; of the two the galaxy comes first.
 
     Parameters
@@ -38,7 +38,8 @@ def real_spectra(
     one_per_object : bool, default=True
         Keep the first of the spectra of each object.
     min_snr : float, default=4.0
-        Least S/N; below 3 labels are not safe. Library stars, whose S/N is not known, are kept.
+        Smallest S/N; below 3 labels are unreliable. Library stars, whose S/N is not known, are
+        kept.
 
     Returns
     -------
@@ -103,12 +104,12 @@ def load_real_spectra(
 ) -> Dataset:
     """OBSERVED galaxies and quasars, one spectrum of each object, as a test set; stars are ood.
 
-    They are too few, and too mixed in their instruments, to train on.
+    They are too few, from too many instruments, for training.
 
     Parameters
     ----------
     min_snr : float, default=4.0
-        Least S/N.
+        Smallest S/N.
     data_dir : path-like or None, default=None
         Directory that holds ``spectra/real_spectra.npz``; without it the one named by
         ``DIPEDL_DATA``.

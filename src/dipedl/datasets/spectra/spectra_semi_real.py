@@ -1,4 +1,4 @@
-"""Semi-real spectra in the place of the paper's LAMOST spectra."""
+"""Semi-real spectra, a substitute for the paper's LAMOST spectra."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def semi_real_spectra(
     rows: npt.ArrayLike | None = None,
     data_dir: str | os.PathLike[str] | None = None,
 ) -> Spectra:
-    """SEMI-REAL spectra: parameters of real SDSS objects, models of light, noise as of LAMOST.
+    """SEMI-REAL spectra: parameters of real SDSS objects, flux models, LAMOST's noise.
 
-    They were generated, not observed; never set their numbers beside those of LAMOST spectra as if
-    they were the same data. `dipedl.spectra.generate_semi_real` says how they are made and what
-    makes them easier than observed ones.
+    They are generated, not observed: results are not comparable with those on LAMOST spectra.
+    `dipedl.spectra.generate_semi_real` says how they are made and what makes them easier than
+    observed ones.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def load_semi_real_spectra(
     """SEMI-REAL galaxies and quasars; stars and supernovae are the ood sets.
 
     A fifth of the known rows is the test set. The split goes by object: no galaxy or quasar of SDSS
-    is in both parts, however often it was drawn.
+    is in both parts, however often it is drawn.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Supernovae: spectra of a kind that no model of galaxies and quasars has seen."""
+"""Supernovae: an OOD set for models of galaxies and quasars."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def supernova_spectra(
 ) -> Spectra:
     """Templates of supernovae, with ADDED noise of the shape of LAMOST noise curves.
 
-    The templates are nearly free of noise; left so, that alone would tell them from other spectra.
-    They are 224 spectra of 60 supernovae at several epochs each: intervals that take them for
-    independent are too narrow, `group` tells them apart. 214 go back to observations; ten, whose
-    names begin with "theory99em", are models. Six stand in the file twice.
+    The templates are nearly free of noise, which alone would separate them from other spectra.
+    They are 224 spectra of 60 supernovae at several epochs each: intervals that assume
+    independence are too narrow; `group` holds the supernova. 214 go back to observations; ten,
+    whose names begin with "theory99em", are models. Six stand in the file twice.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Covertype: kinds of forest from maps, one kind left out."""
+"""Covertype: kinds of forest from map data, one kind left out."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def load_covertype(
         Number of the kind that is left out, as published: 1 Spruce/Fir, 2 Lodgepole Pine,
         3 Ponderosa Pine, 4 Cottonwood/Willow, 5 Aspen, 6 Douglas-fir, 7 Krummholz.
     test_size : float, default=0.2
-        Share of the other rows that goes into the test set, in (0, 1); each kind gives its share.
+        Share of the other rows that goes into the test set, in (0, 1); stratified.
     random_state : int, default=0
         Seed of the split; the same seed gives the same split.
     data_dir : path-like or None, default=None

@@ -81,7 +81,7 @@ def _far(n: int, gap: float, rng: np.random.RandomState) -> NDArray[np.float64]:
 
 def _distance(points: NDArray[np.float64]) -> NDArray[np.float64]:
     """Distance (n,) of each point (n, 2) from the nearer noise-free moon."""
-    mirrored = np.array([1, 0.5]) - points  # takes the lower moon onto the upper one
+    mirrored = np.array([1, 0.5]) - points  # maps the lower moon onto the upper one
     return np.minimum(_distance_from_arc(points), _distance_from_arc(mirrored))
 
 

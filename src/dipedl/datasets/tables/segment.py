@@ -1,4 +1,4 @@
-"""UCI Segment: seven kinds of surface outdoors, the sky left out."""
+"""UCI Segment: seven outdoor surfaces, the sky left out."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def load_segment(
     """UCI Segment as PostNet used it: 1,980 patches of six surfaces; 330 of sky are the ood set.
 
     Each input was scaled to [0, 1] by its smallest and largest value over all rows of the six
-    classes, test rows included: so it was published. About a tenth of the rows are copies of
-    others; copies land on the same side of the split.
+    classes, test rows included, as published. About a tenth of the rows are copies of
+    others; copies are in the same part.
 
     Parameters
     ----------

@@ -50,7 +50,7 @@ class Entry:
 
 
 def legends(result: DemoResult) -> dict[str, list[Entry]]:
-    """What the lines of each group of panels stand for."""
+    """Legend of each group of panels."""
     sets = [ID, *result.dataset.ood]
     dashes = list(_DASHES.values())
     return {
@@ -64,7 +64,7 @@ def legends(result: DemoResult) -> dict[str, list[Entry]]:
 
 
 def panel_axes(width: float = 4.2, height: float = 3.0) -> Axes:
-    """Axes for one panel, see-through and without a box."""
+    """Axes for one panel, transparent and without a box."""
     ax = Figure(figsize=(width, height), layout="constrained").add_subplot()
     ax.set_facecolor("none")
     ax.spines[["top", "right"]].set_visible(False)
@@ -73,7 +73,7 @@ def panel_axes(width: float = 4.2, height: float = 3.0) -> Axes:
 
 
 def reliability(result: DemoResult) -> Iterator[Panel]:
-    """Reliability diagrams, before and after, one panel a classifier."""
+    """Reliability diagrams, before and after, one panel per classifier."""
     y = result.dataset.y_test
     for model in result.models:
         known = model.on[ID]
@@ -131,7 +131,7 @@ def moons(result: DemoResult) -> Iterator[Panel]:
 
 def _risk_coverage(model: ModelResult, y: np.ndarray, sets: tuple[str, ...]) -> Axes:
     known = model.on[ID]
-    # Only digits have a right answer; every answer to another image counts as an error.
+    # Only digits have a true class; every prediction for another image counts as an error.
     hits = known.bare.argmax(axis=1) == y
     others = sum(len(model.on[key].flagged) for key in sets if key != ID)
     correct = np.concatenate([hits, np.zeros(others, dtype=bool)])

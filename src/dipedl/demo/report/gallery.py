@@ -1,4 +1,4 @@
-"""Single images with their Dirichlets: the most and the least trusted."""
+"""Gallery of images with their Dirichlets: most and least evidence."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SHOWN = 10
 
 @dataclass(frozen=True)
 class Card:
-    """One image with its Dirichlet, and what to say about it."""
+    """One image with its Dirichlet and a caption."""
 
     image: str
     bars: Markup
@@ -43,7 +43,7 @@ class Shelf:
 
 @dataclass(frozen=True)
 class Reason:
-    """An image, and its card in words."""
+    """An image, and its explanation card as text."""
 
     image: str
     alt: str
@@ -76,7 +76,7 @@ def contact_sheets(result: DemoResult) -> Iterator[tuple[str, str, int, str]]:
 
 
 def shelves(result: DemoResult, model: ModelResult) -> Iterator[Shelf]:
-    """Most and least trusted digits, then of each OOD set the most trusted: the misses."""
+    """Most and least trusted digits, then the most trusted images of each OOD set (the misses)."""
     data = result.dataset
     known = _order(model.on[ID].dirichlet)
     yield _shelf("Digits it trusts most", result, model, ID, data.X_test, known[:_CARDS])

@@ -1,4 +1,4 @@
-"""Figures and images as text that stands inside an HTML page: nothing is loaded from elsewhere."""
+"""Figures and images inside an HTML page, without external files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ...plots._canvas import COLORS
 
 __all__ = ["png_uri", "svg"]
 
-#: Colours that the page decides, as they look on light and on dark paper.
+#: Colours set by the page, in its light and dark themes.
 _PAINT = {
     "#000000": "currentColor",
     **{color.lower(): f"var(--c{i})" for i, color in enumerate(COLORS[:4])},
@@ -24,14 +24,14 @@ _METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 
 
 def svg(figure: Figure, alt: str, name: str) -> Markup:
-    """A figure as inline SVG that takes its width and its ink from the page around it.
+    """A figure as inline SVG, with width and text colour of the page.
 
     Parameters
     ----------
     figure : Figure
-        What is black in it becomes the colour of the page's text.
+        Black in it becomes the text colour of the page.
     alt : str
-        What it shows, for readers who do not see it.
+        Description, for screen readers.
     name : str
         Unique in the page; keeps the figure's ids apart from those of others.
     """
@@ -47,17 +47,17 @@ def svg(figure: Figure, alt: str, name: str) -> Markup:
         text = text.replace(color, paint)
     box = re.search(r'viewBox="[^"]*"', text)
     label = f'role="img" aria-label="{escape(alt)}"'
-    # The old root holds a fixed size and the addresses of namespaces, which HTML does not need.
+    # The original root has a fixed size and namespaces, which HTML does not need.
     return Markup(re.sub(r"<svg[^>]*>", f"<svg {box and box[0]} {label}>", text, count=1))
 
 
 def _rounded(path: re.Match[str]) -> str:
-    """A path with two decimals: a hundredth of a point is less than anyone sees."""
+    """A path with two decimals, hundredths of a point."""
     return re.sub(r"(\.\d\d)\d+", r"\1", path[0])
 
 
 def png_uri(image: np.ndarray) -> str:
-    """A grey image (h, w) in [0, 1] as the address of a PNG that it holds itself."""
+    """A grey image (h, w) in [0, 1] as a data URI of a PNG."""
     buffer = io.BytesIO()
     imsave(buffer, image, cmap="gray", vmin=0, vmax=1, format="png")
     return "data:image/png;base64," + b64encode(buffer.getvalue()).decode("ascii")

@@ -1,4 +1,4 @@
-"""The page: numbers from the rows, figures from the arrays, words from the template."""
+"""The report page: numbers from the rows, figures from the arrays, text from the template."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OOD_HIGHER = {"auroc": True, "aupr": True, "fpr95": False, "brier": False}
 
 @dataclass(frozen=True)
 class KnownLine:
-    """A line of the table of new digits: values, each with whether it is the better one."""
+    """A line of the table of test digits: values, each with a flag for the better one."""
 
     title: str
     of: str
@@ -34,7 +34,7 @@ class KnownLine:
 
 @dataclass(frozen=True)
 class OODLine:
-    """A line of the table of an OOD set; `best` says for each column whether it is the best."""
+    """A line of the table of an OOD set; `best` flags the best value of each column."""
 
     title: str
     method: str
@@ -50,7 +50,7 @@ def write(result: DemoResult, path: str | Path) -> None:
     result : DemoResult
         From `dipedl.demo.run`.
     path : path-like
-        Where to write; what is there is replaced.
+        Where to write; an existing file is replaced.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def _values(result: DemoResult) -> dict[str, Any]:
 
 
 def _recipes(result: DemoResult) -> list[tuple[str, list[ModelResult]]]:
-    """Classifiers by the density they share, in their order."""
+    """Classifiers grouped by density, in order."""
     shared: dict[str, list[ModelResult]] = {}
     for model in result.models:
         shared.setdefault(model.density, []).append(model)
@@ -169,7 +169,7 @@ def _best(values: Sequence[float | None], higher: bool) -> list[bool]:
 
 
 def _limits(result: DemoResult) -> list[str]:
-    """What not to conclude; numbers from the result."""
+    """Limits of the conclusions, with numbers from the result."""
     counts, k = result.receipt, result.dataset.n_classes
     worse = [
         model.title
@@ -179,14 +179,14 @@ def _limits(result: DemoResult) -> list[str]:
     return [
         f"A small data set: {counts.n_train:,} of MNIST's 60,000 training digits. Nothing here can "
         "be compared with numbers on full MNIST, or with those of the paper.",
-        "One training seed. The intervals cover the choice of test images, not that of the seed.",
-        "Caution is bought: the evidence may cost two hundredths of the Brier score on held-out "
-        "training digits, and half of the confidence is lost where that budget ends. The paper's "
+        "One training seed. The intervals cover the choice of test images, not the seed.",
+        "Caution has a cost: the evidence may cost two hundredths of the Brier score on held-out "
+        "training digits, and half of the confidence is lost where the budget ends. The paper's "
         f"scale loses it at z = log({k}/n) = {np.log(k / counts.n_train):.1f} standard deviations "
-        "of the log-density, where no digit lies.",
+        "of the log-density, where no digit is.",
         _brier_line(worse),
-        "Alarm and ranking depend on the density alone. What it does not see, such as shape where "
-        "pixels are usual, it cannot flag; the classifier's own confidence may see it. Use both.",
+        "Alarm and ranking depend on the density alone. They miss what it does not see, such as "
+        "shape where pixels are typical; the classifier's confidence may see it. Use both.",
         _alarm_line(result),
     ]
 
@@ -195,11 +195,11 @@ def _brier_line(worse: Sequence[str]) -> str:
     if not worse:
         return (
             "On digits the Brier score with the density is here never worse than without; the "
-            "differences are small, and other data may turn them round."
+            "differences are small and may be reversed on other data."
         )
     return (
         f"On digits the Brier score is better without the density for: {', '.join(worse)}. Pulling "
-        "answers towards the prior costs a little where they were right or too timid already."
+        "predictions towards the prior costs a little where they were right or underconfident."
     )
 
 
@@ -207,7 +207,7 @@ def _alarm_line(result: DemoResult) -> str:
     rates = ", ".join(f"{m.title} {100 * m.on[ID].flagged.mean():.1f} %" for m in result.models)
     asked = f"{100 * result.receipt.false_alarm_rate:.0f} %"
     return (
-        f"The alarm was set for at most {asked} false alarms; on new digits it goes off for: "
+        f"The alarm was set for at most {asked} false alarms; on new digits it flags:  "
         f"{rates}. With cross-fitting it errs on the safe side: the final density has seen more "
         "rows than those the threshold was taken from."
     )

@@ -16,8 +16,7 @@ from ..custom import CustomDensity
 
 def requires_labels(density: Any) -> bool:
     """Whether an unfitted density cannot be fitted without labels."""
-    tagged = is_estimator(density) and hasattr(density, "__sklearn_tags__")
-    return tagged and get_tags(density).target_tags.required
+    return isinstance(density, BaseEstimator) and get_tags(density).target_tags.required
 
 
 def check_offers(densities: tuple[Any, ...], method: str) -> bool:

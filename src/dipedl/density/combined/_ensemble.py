@@ -9,8 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import Normalizer
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..._validation import check_weights
@@ -21,29 +20,17 @@ from ...maths.scores import confidence
 from ...maths.simplex import check_simplex
 from .._fitting import clone_with_selected, fitted_density, log_density
 from .._mixin import LogDensityMixin
-from ..gda import GDADensity
-from ..knn import KNNDensity
-from .relative import RelativeDensity
+from ._candidates import (
+    CLASSIFIER,
+    Candidates,
+    Rows,
+    blind_to_distance,
+    named_candidates,
+    shift_of,
+)
 
-#: Name of the component that the classifier itself gives.
-CLASSIFIER = "classifier"
-
-Candidates = list[tuple[str, Any]]
-Rows = np.ndarray
 _FOLDS = 5
 _FAILURES = (ValueError, TypeError, FloatingPointError, MemoryError)
-
-
-def default_candidates() -> Candidates:
-    """Densities of each kind that is the best of all on some data and poor on other."""
-    return [
-        ("gaussians", GDADensity()),
-        ("tied-gaussians", GDADensity("tied")),
-        ("unit-gaussians", make_pipeline(Normalizer(), GDADensity())),
-        ("relative", RelativeDensity()),
-        ("neighbours", KNNDensity()),
-        ("unit-neighbours", make_pipeline(Normalizer(), KNNDensity())),
-    ]
 
 
 class DensityEnsemble(LogDensityMixin, BaseEstimator, ABC):
@@ -139,7 +126,7 @@ class DensityEnsemble(LogDensityMixin, BaseEstimator, ABC):
         self.failed_: dict[str, str] = {}
         self.seconds_: dict[str, float] = {}
         self.blind_: set[str] = set()
-        for name, density in self._named():
+        for name, density in named_candidates(self.candidates):
             start = time.perf_counter()
             try:
                 self.estimators_[name] = fitted_density(density, X, y, w, self.random_state)
@@ -153,7 +140,7 @@ class DensityEnsemble(LogDensityMixin, BaseEstimator, ABC):
         """Note the candidates that are blind to distance from the rows X (n, p) of the fit."""
         for name, estimator in list(self.estimators_.items()):
             try:
-                if _blind_to_distance(estimator, X):
+                if blind_to_distance(estimator, X):
                     self.blind_.add(name)
             except _FAILURES as error:
                 self._drop(name, f"{type(error).__name__}: {error}")
@@ -162,7 +149,7 @@ class DensityEnsemble(LogDensityMixin, BaseEstimator, ABC):
 
     def clone_with_selected(self) -> Self:
         """An unfitted copy of the candidates that could be fitted, with the settings selected."""
-        named = dict(self._named())
+        named = dict(named_candidates(self.candidates))
         kept = [(name, _selected(part, named[name])) for name, part in self.estimators_.items()]
         copy: Self = clone(self).set_params(candidates=kept)
         return copy
@@ -194,7 +181,7 @@ class DensityEnsemble(LogDensityMixin, BaseEstimator, ABC):
         What such scores say about one fit does not hold for another fit, nor for the fit on all
         rows: an alarm threshold from them is never reached, or always. If all shift, all are kept.
         """
-        shifts = {name: _shift([fold[name] for fold in folds]) for name in self.estimators_}
+        shifts = {name: shift_of([fold[name] for fold in folds]) for name in self.estimators_}
         unsteady = {name: shift for name, shift in shifts.items() if shift > 1}
         if len(unsteady) == len(self.estimators_):
             return self
@@ -285,21 +272,6 @@ class DensityEnsemble(LogDensityMixin, BaseEstimator, ABC):
             X[rows], y[rows], sample_weight=weights, random_state=random_state
         )
 
-    def _named(self) -> Candidates:
-        if self.candidates is None:
-            return default_candidates()
-        try:
-            named = [(name, density) for name, density in self.candidates]
-            names = {str(name) for name, _ in named if isinstance(name, str)}
-        except (TypeError, ValueError):
-            named, names = [], set()
-        if not named or len(names) < len(named) or CLASSIFIER in names:
-            raise ValueError(
-                "candidates must be (name, density) pairs with a name each, none of them "
-                f"{CLASSIFIER!r}, such as [('gaussians', GDADensity())], got {self.candidates!r}"
-            )
-        return named
-
     def _require_an_estimator(self) -> None:
         if not self.estimators_:
             reasons = "\n".join(f"  {name}: {why}" for name, why in self.failed_.items())
@@ -327,28 +299,3 @@ def _selected(part: Any, template: Any) -> Any:
         return clone_with_selected(part, template)
     name, last = part.steps[-1]
     return clone(template).set_params(**{name: clone_with_selected(last, template.steps[-1][1])})
-
-
-def _shift(folds: Sequence[Rows]) -> float:
-    """Largest distance of the median of a fold from the typical one, in spreads, beyond chance."""
-    low, middle, high = np.transpose(
-        [np.quantile(scores, [0.16, 0.5, 0.84], method="nearest") for scores in folds]
-    )
-    # Where the density is zero scores are -inf, and no shift can be told.
-    with np.errstate(invalid="ignore"):
-        spread = float(np.median(high - low)) / 2
-        far = np.abs(middle - np.median(middle))
-        chance = 4 * spread / np.sqrt([len(scores) for scores in folds])
-        beyond = float((far - chance).max())
-    return beyond / spread if np.isfinite(beyond) and spread > 0 else 0.0
-
-
-def _blind_to_distance(part: Any, X: Rows) -> bool:
-    """Whether rows a hundred times as far from the mean do not all fall below the lowest row."""
-    rows = X[np.linspace(0, len(X) - 1, min(len(X), 200)).astype(int)]
-    mean = rows.mean(axis=0)
-    sizes = np.sqrt(((rows - mean) ** 2).mean(axis=0))
-    aside = np.random.default_rng(0).normal(size=rows.shape) * sizes
-    far = mean + 100 * np.concatenate([rows - mean, aside])
-    lowest = np.quantile(log_density(part, rows), 0.01, method="nearest")
-    return bool((log_density(part, far) < lowest).mean() < 0.95)

@@ -6,15 +6,14 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
-from scipy import special
 
+from ...maths.fusion import MARGIN, fused_score
 from ...maths.scores import auroc
-from ._ensemble import CLASSIFIER, Candidates, DensityEnsemble, Rows
+from ._candidates import CLASSIFIER, Candidates, Rows
+from ._ensemble import DensityEnsemble
 from ._normal_scores import NormalScores
 
 __all__ = ["FusedDensity"]
-
-_TIE_BREAK = 1e-3
 
 
 class FusedDensity(DensityEnsemble):
@@ -85,7 +84,7 @@ class FusedDensity(DensityEnsemble):
     """
 
     def __init__(
-        self, candidates: Candidates | None = None, margin: float = 1.0, random_state: Any = None
+        self, candidates: Candidates | None = None, margin: float = MARGIN, random_state: Any = None
     ) -> None:
         self.candidates = candidates
         self.margin = margin
@@ -127,15 +126,10 @@ class FusedDensity(DensityEnsemble):
 
     def combine(self, scores: Mapping[str, Rows]) -> Rows:
         """The fused score s, shape (n,), in standard deviations."""
-        z = {name: part.transform(scores[name]) for name, part in self.normal_scores_.items()}
-        # Skip zero weights: 0 * inf is NaN.
-        objections = [
-            weight * special.log_ndtr(z[name] + (0.0 if name == CLASSIFIER else self.margin))
-            for name, weight in self.weights_.items()
-            if weight > 0
-        ]
-        mean = np.mean(list(z.values()), axis=0)
-        return np.asarray(-np.sqrt(-2 * np.sum(objections, axis=0)) + _TIE_BREAK * mean)
+        names = list(self.normal_scores_)
+        z = [self.normal_scores_[name].transform(scores[name]) for name in names]
+        margins = [0.0 if name == CLASSIFIER else self.margin for name in names]
+        return np.asarray(fused_score(z, margins, [self.weights_[name] for name in names]))
 
 
 def _weights(auroc: Mapping[str, Mapping[str, float]]) -> dict[str, float]:

@@ -8,8 +8,8 @@ from typing import Any, Self
 import numpy as np
 
 from ...maths.scores import auroc, auroc_variance
-from .._fitting import as_density
-from ._ensemble import Candidates, DensityEnsemble, Rows
+from ._candidates import Candidates, Rows
+from ._ensemble import DensityEnsemble
 from .fused import FusedDensity
 
 __all__ = ["DensitySelector"]
@@ -69,8 +69,9 @@ class DensitySelector(DensityEnsemble):
     ----------
     Hendrycks, Gimpel, "A baseline for detecting misclassified and out-of-distribution examples in
     neural networks", ICLR (2017), on errors; `dipedl.calibration` on pseudo-outliers. Breiman,
-    Friedman, Olshen, Stone, "Classification and regression trees" (1984), section 3.4, on the rule of one
-    standard error; DeLong, DeLong, Clarke-Pearson, Biometrics 44 (1988), on that of an AUROC.
+    Friedman, Olshen, Stone, "Classification and regression trees" (1984), section 3.4, on the rule
+    of one standard error; DeLong, DeLong, Clarke-Pearson, Biometrics 44 (1988), on that of an
+    AUROC.
 
     Examples
     --------
@@ -162,13 +163,6 @@ class DensitySelector(DensityEnsemble):
             **by_kind,
             "seconds": round(sum(self.seconds_[part] for part in parts), 4),
         }
-
-
-def unfitted_density(density: Any, random_state: Any = None) -> Any:
-    """An unfitted estimator for `density`; None stands for a `DensitySelector`."""
-    if density is None:
-        return DensitySelector(random_state=random_state)
-    return as_density(density, random_state)
 
 
 def _error_auroc(scores: Rows, wrong: Rows, weights: Rows | None) -> float:

@@ -1,6 +1,6 @@
 """LightGBM's and XGBoost's classifiers as parts of a graph, read from their own JSON.
 
-Both are recognised by name: neither is imported. LightGBM compares in float64; XGBoost rounds
+Both are recognised by name and not imported. LightGBM compares in float64; XGBoost rounds
 inputs to float32 and goes left where they are strictly below a threshold.
 """
 
@@ -19,7 +19,7 @@ from .trees import Tree, as_compared, summed
 
 
 def booster(model: Any, X: Tensor) -> Tensor | None:
-    """Class probabilities (n, k) of a fitted booster; None where it is none that is known here."""
+    """Class probabilities (n, k) of a fitted booster; None for other classifiers."""
     kind = f"{type(model).__module__.split('.')[0]}.{type(model).__name__}"
     if kind == "lightgbm.LGBMClassifier":
         return _lightgbm(model, X)
@@ -53,7 +53,7 @@ def _numbered(root: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _is_plain(node: dict[str, Any]) -> bool:
-    """Whether a node is a leaf with one value, or asks whether a number is below a threshold."""
+    """Whether a node is a leaf with one value, or compares a number with a threshold."""
     if "leaf_value" in node:
         return "leaf_coeff" not in node
     return bool(node["decision_type"] == "<=" and node["missing_type"] != "Zero")
@@ -62,7 +62,7 @@ def _is_plain(node: dict[str, Any]) -> bool:
 def _lightgbm_tree(nodes: list[dict[str, Any]], column: int) -> Tree:
     thresholds = np.array([node.get("threshold", 0.0) for node in nodes], dtype=np.float64)
     missing = [
-        # Where none was missing in training, a missing value counts as zero.
+        # If no value was missing in training, a missing value counts as zero.
         node.get("default_left", False) if node.get("missing_type") == "NaN" else threshold >= 0
         for node, threshold in zip(nodes, thresholds, strict=True)
     ]
@@ -107,7 +107,7 @@ def _xgboost_tree(tree: dict[str, Any], column: int) -> Tree:
     value = np.array(tree["split_conditions"], dtype=np.float32)
     return Tree(
         feature=np.array(tree["split_indices"]),
-        # Of numbers in float32, those below a threshold are those up to the one before it.
+        # In float32, x < threshold is x <= the largest number below it.
         threshold=np.nextafter(value, np.float32(-np.inf)).astype(np.float64),
         left=np.array(tree["left_children"]),
         right=np.array(tree["right_children"]),

@@ -1,4 +1,4 @@
-"""Networks of `dipedl.nn` as parts of a graph; PyTorch is imported only where there is one."""
+"""Networks of `dipedl.nn` as parts of a graph; PyTorch is imported only if needed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .._nodes.builder import Tensor
 
 
 def answers(X: Tensor, classifier: Any = None, features: Any = None) -> dict[str, Tensor]:
-    """Probabilities of the one and features of the other, by name, for inputs X (n, d)."""
+    """Probabilities of the classifier and features, by name, for inputs X (n, d)."""
     from .._torch.graph import network_graph
 
     model = network_graph(classifier, features, opset=X.graph.opset)

@@ -17,14 +17,14 @@ _PACKAGES = ("xgboost", "lightgbm", "catboost")
 
 
 def converted(estimator: Any, method: str, X: Tensor, rows: np.ndarray) -> Tensor:
-    """Answers (n, c) of ``estimator.predict_proba`` or ``estimator.transform`` on X (n, d).
+    """Output (n, c) of ``estimator.predict_proba`` or ``estimator.transform`` on X (n, d).
 
     Parameters
     ----------
     estimator : scikit-learn estimator
         Fitted.
     method : {"predict_proba", "transform"}
-        Which answers.
+        Method to convert.
     X : Tensor
         Inputs of the estimator.
     rows : ndarray, shape (m, d)
@@ -49,7 +49,7 @@ def converted(estimator: Any, method: str, X: Tensor, rows: np.ndarray) -> Tenso
         if difference <= _TOLERANCE:
             found = X.graph.embed(model, {"X": X.cast(dtype)})[output].cast(np.float64)
             return X.graph.op("Reshape", found, np.array([-1, known.shape[1]]))
-        tried.append(f"{np.dtype(dtype)}: its answers differ by up to {difference:.2g}")
+        tried.append(f"{np.dtype(dtype)}: its output differs by up to {difference:.2g}")
     raise TypeError(_refusal(estimator, method, tried))
 
 
@@ -105,7 +105,7 @@ def _run(model: Any, output: str, rows: np.ndarray) -> np.ndarray:
 
 def _difference(found: np.ndarray, known: np.ndarray) -> float:
     if found.size != known.size:
-        raise ValueError(f"answers of shape {found.shape}, where {known.shape} is right")
+        raise ValueError(f"output of shape {found.shape}, expected {known.shape}")
     scale = np.maximum(np.abs(known).max(axis=0), 1.0)
     gap = np.abs(found.reshape(known.shape) - known) / scale
     return float(np.inf if np.isnan(gap).any() else gap.max())

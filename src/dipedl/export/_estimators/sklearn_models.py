@@ -5,7 +5,8 @@ random forests, extra trees, gradient boosting and histogram gradient boosting (
 soft voting, bagging and `CalibratedClassifierCV` (sigmoid, isotonic) of these, and pipelines;
 `LGBMClassifier` and `XGBClassifier` of trees of numbers.
 Everything else that skl2onnx converts goes through it, in the input type (float64, else float32)
-in which its graph agrees with the classifier; one that agrees in neither is refused by name.
+in which its graph agrees with the classifier; a classifier that agrees in neither is refused by
+name.
 """
 
 from __future__ import annotations
@@ -47,9 +48,9 @@ def probabilities(classifier: Any, X: Data) -> Tensor:
 
 
 def margins(classifier: Any, X: Data) -> Tensor | None:
-    """``decision_function``, (n, k), or (n, 1) of two classes; where there is none, probabilities.
+    """``decision_function``, (n, k), or (n, 1) of two classes; probabilities without one.
 
-    None where it is there and has no graph.
+    None if it has no graph.
     """
     if isinstance(classifier, FrozenEstimator):
         return margins(classifier.estimator, X)
@@ -112,7 +113,7 @@ def _calibrated(model: CalibratedClassifierCV, X: Data) -> Tensor | None:
 
 
 def _calibrated_part(part: Any, classes: np.ndarray, X: Data) -> Tensor | None:
-    """One classifier and its calibrators, one a class (one in all for two classes)."""
+    """One classifier and its calibrators, one per class (a single one for two classes)."""
     if part.method not in _CALIBRATIONS or not np.array_equal(part.estimator.classes_, classes):
         return None
     scores = margins(part.estimator, X)

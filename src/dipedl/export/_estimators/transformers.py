@@ -27,7 +27,7 @@ from .skl2onnx_models import converted
 
 
 class Data(NamedTuple):
-    """A tensor (n, d) of the graph, and what it is for a few rows: (m, d)."""
+    """A tensor (n, d) of the graph, and its values (m, d) for a few rows."""
 
     tensor: Tensor
     rows: np.ndarray
@@ -38,7 +38,7 @@ class Data(NamedTuple):
 
 
 def transformed(transformer: Any, X: Data) -> Data:
-    """What a fitted transformer gives, (n, p); "passthrough" and None change nothing."""
+    """Output of a fitted transformer, (n, p); "passthrough" and None change nothing."""
     if transformer is None or isinstance(transformer, str):
         return X
     if isinstance(transformer, FrozenEstimator):
@@ -50,7 +50,7 @@ def transformed(transformer: Any, X: Data) -> Data:
     if type(transformer) is ColumnTransformer:
         return _of_columns(transformer, X)
     with warnings.catch_warnings():
-        # Names of columns are known to the whole model only.
+        # Only the whole model knows the names of columns.
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         rows = np.asarray(transformer.transform(X.rows), dtype=np.float64)
     if is_network(transformer):
@@ -72,7 +72,7 @@ def _of_columns(model: ColumnTransformer, X: Data) -> Data:
 
 
 def _numbers(columns: Any, names: list[str], width: int) -> np.ndarray:
-    """Numbers of the columns that a `ColumnTransformer` names, of `width` in all."""
+    """Indices, below `width`, of the columns that a `ColumnTransformer` selects."""
     if isinstance(columns, str):
         columns = [columns]
     if isinstance(columns, slice) and not isinstance(columns.start or columns.stop, str):
@@ -97,7 +97,7 @@ def _unit(model: Normalizer, X: Tensor) -> Tensor | None:
     if model.norm != "l2":
         return None
     length = X.reduce("SumSquare", 1, keep=True).apply("Sqrt")
-    # scikit-learn takes a length of rounding size for zero, and leaves the row as it is.
+    # scikit-learn treats a length of rounding size as zero, and leaves the row unchanged.
     return X / (length < 10 * np.finfo(np.float64).eps).where(1.0, length)
 
 
@@ -105,7 +105,7 @@ def _logit(model: LogitPixels, X: Tensor) -> Tensor:
     inside = X.at_least(0.0).at_most(1.0)
     cell = (inside * (model.levels - 1.0) + 0.5) / float(model.levels)
     level = cell * (1 - 2 * model.lam) + model.lam
-    # What the transformer refuses is no number here, and the row is then flagged.
+    # Values that the transformer refuses become NaN here, and the row is flagged.
     outside = (X - 0.5).apply("Abs") > 0.5 + _ROUNDING
     return outside.where(np.nan, level.apply("Log") - log1p(-level))
 

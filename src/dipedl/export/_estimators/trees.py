@@ -37,7 +37,7 @@ class Tree:
     leaf : ndarray of bool, shape (m,)
         Which nodes are leaves.
     values : ndarray, shape (m, t)
-        What a leaf adds to targets from `first` on.
+        Values that a leaf adds to the targets from `first` on.
     first : int
         The first of its targets.
     """
@@ -53,7 +53,7 @@ class Tree:
 
 
 def summed(X: Tensor, trees: list[Tree], targets: int) -> Tensor:
-    """Sum over trees of what the leaves of X (n, d) hold, (n, targets)."""
+    """Sum over trees of the leaf values of X (n, d), (n, targets)."""
     sizes = [len(tree.leaf) for tree in trees]
     leaf = _joined(trees, "leaf").astype(bool)
     nodes: dict[str, Any] = {
@@ -109,7 +109,7 @@ def _nodes(fitted: Any, scale: float = 1.0, first: int = 0) -> Tree:
 
 
 def as_compared(X: Tensor) -> Tensor:
-    """X as scikit-learn's trees see it: rounded to float32."""
+    """X rounded to float32, as scikit-learn's trees compare it."""
     return X.cast(np.float32).cast(np.float64)
 
 

@@ -16,9 +16,9 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from ...density.combined._ensemble import CLASSIFIER
+from ...density.combined._candidates import CLASSIFIER
 from ...density.combined.block_sum import BlockSumDensity
-from ...density.combined.fused import _TIE_BREAK, FusedDensity
+from ...density.combined.fused import FusedDensity
 from ...density.combined.relative import RelativeDensity
 from ...density.combined.selector import DensitySelector
 from ...density.combined.typicality import TypicalityDensity
@@ -28,6 +28,8 @@ from ...density.kde import KernelDensity
 from ...density.knn import KNNDensity
 from ...density.mahalanobis import MahalanobisDensity
 from ...density.mixture import GaussianMixtureDensity
+from ...maths.fusion import TIE_BREAK
+from ...maths.scores import LEAST_DOUBT
 from ...maths.special import LOG_2PI
 from .._estimators.transformers import Data, transformed
 from .._nodes.builder import Tensor, stacked
@@ -36,11 +38,9 @@ from .evidence import normal_scores
 from .gaussians import discriminant, gaussian, mahalanobis, mixture
 from .rows import kernels, neighbours
 
-_LEAST_DOUBT = 1e-12
-
 
 class Seen(NamedTuple):
-    """What a density is given: features (n, p) and, if there is a classifier, probabilities."""
+    """Inputs of a density: features (n, p) and, with a classifier, probabilities."""
 
     features: Data
     proba: Tensor | None = None
@@ -69,7 +69,7 @@ def _pipeline(density: Pipeline, seen: Seen) -> Tensor:
 
 def _relative(density: RelativeDensity, seen: Seen) -> Tensor:
     parts = [log_density(part, seen) for part in (density.density_, density.background_)]
-    # Both are -inf where distances overflow: there a row is far from everything.
+    # Both are -inf where distances overflow: the row is far from all data.
     seen_by_both = parts[0].at_most(parts[1]) > -np.inf
     return seen_by_both.where(parts[0] - parts[1], -np.inf)
 
@@ -101,11 +101,11 @@ def _fused(density: FusedDensity, seen: Seen) -> Tensor:
     z = normal_scores(scores, [density.normal_scores_[name] for name in names])
     weights = np.array([density.weights_[name] for name in names])
     margin = np.array([0.0 if name == CLASSIFIER else density.margin for name in names])
-    # One without a vote is not asked: nothing times an infinite objection is no number.
+    # Skip zero weights: 0 * inf is NaN.
     voting = np.flatnonzero(weights > 0)
     objections = log_ndtr(z.columns(voting) + margin[voting]) * weights[voting]
     total = (objections.reduce("Sum", 1) * -2.0).at_least(0.0)
-    return z.reduce("Mean", 1) * _TIE_BREAK - total.apply("Sqrt")
+    return z.reduce("Mean", 1) * TIE_BREAK - total.apply("Sqrt")
 
 
 def _component(density: FusedDensity, name: str, seen: Seen) -> Tensor:
@@ -125,9 +125,9 @@ def confidence(P: Tensor) -> Tensor:
     largest = graph.op("ArgMax", P, axis=1, keepdims=1)
     k = graph.op("Shape", P, start=1, end=2).squeeze(0)
     columns = graph.op("Range", np.array(0), k, np.array(1))
-    # Summed over the other classes: 1 - max is 0 for every confident row, and they all tie.
+    # Summed over the other classes: 1 - max is 0 for every confident row, a tie.
     others = largest.equals(columns).where(0.0, P).reduce("Sum", 1)
-    return -others.at_least(_LEAST_DOUBT).apply("Log")
+    return -others.at_least(LEAST_DOUBT).apply("Log")
 
 
 def _on_features(convert: Callable[[Any, Tensor], Tensor]) -> Callable[[Any, Seen], Tensor]:

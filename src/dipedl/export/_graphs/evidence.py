@@ -16,15 +16,13 @@ from ...calibration.temperature import Temperature
 from ...evidence import Identity, NatPNBudget, RankNormal
 from ...evidence._base import AffineNormalizer
 from ...evidence._logistic import LogisticNormalizer
+from ...maths.evidence import DISPLAYED
 from .._nodes.builder import Tensor
 from .._nodes.ops import interpolated, sigmoid, soft_plus, softmax
 
-#: Largest exponent of evidence that a concentration shows, as in `Dirichlet.from_evidence`.
-_DISPLAYED = 300.0
-
 
 def calibrated(P: Tensor, calibrator: Any) -> Tensor:
-    """Class probabilities P (n, k) after a fitted calibrator, or none."""
+    """Class probabilities P (n, k) after a fitted calibrator, if there is one."""
     if calibrator is None:
         return P
     if type(calibrator) is not Temperature or calibrator.kind_ != "probabilities":
@@ -79,7 +77,7 @@ def log_evidence(z: Tensor, n: float, gamma: float, max_evidence: float | None) 
 
 def dirichlet(evidence: Tensor, P: Tensor, prior: np.ndarray) -> tuple[Tensor, Tensor]:
     """Posterior mean (n, k) and vacuity (n,) of ``prior + exp(evidence) P``."""
-    counts = evidence.at_most(_DISPLAYED).apply("Exp").unsqueeze(1)
+    counts = evidence.at_most(DISPLAYED).apply("Exp").unsqueeze(1)
     concentration = counts * P + prior
     mean = concentration / concentration.reduce("Sum", 1, keep=True)
     return mean, sigmoid(-evidence + float(np.log(prior.sum())))

@@ -88,5 +88,5 @@ def _squared(
         D = D - rests[:, None, :]
     columnwise = whiteners.ndim == 3 and whiteners.shape[1] == 1 and means.shape[1] > 1
     white = D * whiteners if columnwise else D @ whiteners
-    # inf - inf is an overflow too: the row is that far away.
+    # inf - inf is an overflow too: the row is far away.
     return white.reduce("SumSquare", 2).nan_to(np.inf).swap()

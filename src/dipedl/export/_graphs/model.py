@@ -84,7 +84,7 @@ def _proba_and_features(model: Any, X: Data) -> tuple[Tensor, Data]:
 
 
 def _in_order(P: Tensor, model: Any) -> Tensor:
-    """P with a column for each class of the model; zero where its classifier knows no such."""
+    """P with a column for each class of the model; zero for a class that the classifier lacks."""
     given = list(getattr(model.estimator_, "classes_", model.classes_))
     known = list(model.classes_)
     if given == known:
@@ -93,11 +93,11 @@ def _in_order(P: Tensor, model: Any) -> Tensor:
 
 
 def _scores(evidence: EvidenceModel, Z: Data, P: Tensor | None, refused: Tensor) -> Tensor:
-    """Scores (n,) of features Z; -inf where they are no numbers."""
+    """Scores (n,) of features Z; -inf where they are NaN."""
     seen = Seen(Z, P if takes_proba(evidence.density_) else None)
     return refused.where(-np.inf, log_density(evidence.density_, seen))
 
 
 def _not_finite(Z: Tensor) -> Tensor:
-    """Rows (n,) of Z (n, p) that hold NaN or an infinity: what Python refuses with an error."""
+    """Rows (n,) of Z (n, p) that hold NaN or an infinity: which Python refuses with an error."""
     return (Z - Z).apply("IsNaN").cast(np.float64).reduce("Max", 1) > 0.0

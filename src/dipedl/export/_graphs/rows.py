@@ -1,4 +1,4 @@
-"""Densities that keep their training rows as parts of a graph: every row is searched.
+"""Densities that keep their training rows, as parts of a graph with exact search.
 
 A graph holds these rows as float64 constants, 8 n p bytes for each density, and needs 8 bytes for
 each pair of an input and a row while it runs: give it batches of a few thousand inputs at most.
@@ -16,8 +16,8 @@ from ...density.knn import KNNDensity
 from .._nodes.builder import Tensor
 from .._nodes.ops import log_sum_exp
 
-#: Candidates beyond the k nearest whose distances are taken anew, without the rounding of the fast
-#: search.
+#: Candidates beyond the k nearest whose distances are recomputed, without the rounding of the
+#: fast search.
 _SPARE = 8
 
 
@@ -71,6 +71,6 @@ def _squared_distances(X: Tensor, stored: Tensor, rows: np.ndarray) -> Tensor:
 
 
 def _lowest(x: Tensor, k: int) -> list[Tensor]:
-    """The k lowest entries of each row of x, and where they are."""
+    """The k lowest entries of each row of x, and their positions."""
     options: dict[str, Any] = {"axis": 1, "largest": 0, "sorted": 0}
     return x.graph.ops("TopK", x, np.array([k]), outputs=2, **options)

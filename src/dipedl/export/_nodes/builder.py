@@ -1,4 +1,4 @@
-"""An ONNX graph under construction, with operators that read like the numpy they stand for.
+"""An ONNX graph under construction, with operators that read like numpy.
 
 All arithmetic is in float64: log-densities of far inputs do not fit float32.
 """
@@ -27,7 +27,7 @@ class Graph:
     opset : int
         Version of the standard operators, 18 or newer.
     max_constant_mb : float
-        Most megabytes of training rows that may go into the graph.
+        Largest size of training rows in the graph, in megabytes.
     """
 
     def __init__(self, opset: int, max_constant_mb: float) -> None:
@@ -105,7 +105,7 @@ class Graph:
         for imported in part.opset_import:
             # add_prefix may rename the domain of local functions.
             self.domains.setdefault(imported.domain, imported.version)
-        # An output may be an input handed on, or given twice.
+        # An output may be an input, or occur twice.
         found = {output.name: prefix + output.name for output in model.graph.output}
         return {name: Tensor(self, feeds.get(own, own)) for name, own in found.items()}
 
@@ -122,7 +122,7 @@ class Graph:
         return helper.make_model(
             graph,
             opset_imports=opsets,
-            # The oldest format that has these operators: the one most runtimes can read.
+            # The oldest format with these operators, which most runtimes can read.
             ir_version=max(helper.find_min_ir_version_for(opsets, ignore_unknown=True), 8),
             functions=self.functions,
             producer_name="dipedl",
@@ -136,7 +136,7 @@ class Graph:
 class Tensor:
     """A value inside a `Graph`."""
 
-    #: An array to the left of an operator leaves it to us.
+    #: Lets numpy arrays on the left of an operator use `Tensor`'s operators.
     __array_ufunc__ = None
 
     def __init__(self, graph: Graph, name: str) -> None:
@@ -229,7 +229,7 @@ class Tensor:
         return self.graph.op("Transpose", self, perm=[1, 0])
 
     def nan_to(self, value: float) -> Tensor:
-        """`value` where this is no number."""
+        """Replace NaN by `value`."""
         return self.apply("IsNaN").where(value, self)
 
 
@@ -242,7 +242,7 @@ def stacked(columns: list[Tensor]) -> Tensor:
 
 
 def _rename(node: onnx.NodeProto, names: Mapping[str, str]) -> None:
-    """Feed a node, and the graphs inside it, by other names."""
+    """Rename the inputs of a node and of the graphs inside it."""
     for i, name in enumerate(node.input):
         node.input[i] = names.get(name, name)
     for attribute in node.attribute:

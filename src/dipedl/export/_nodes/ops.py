@@ -1,4 +1,4 @@
-"""Functions that ONNX lacks, or that its runtimes lack in float64, made of those they have."""
+"""Functions missing in ONNX, or in its runtimes in float64, built from available ones."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...maths.log_ndtr import erfc_coefficients
 from .builder import Tensor
+from .log_ndtr import erfc_coefficients
 
 
 def log_sum_exp(x: Tensor) -> Tensor:
@@ -24,7 +24,7 @@ def softmax(x: Tensor) -> Tensor:
 
 
 def log1p(x: Tensor) -> Tensor:
-    """``log(1 + x)`` for -1 <= x < inf, exact for small x: what 1 + x rounds off is divided out."""
+    """``log(1 + x)`` for -1 <= x < inf, exact for small x: the rounding of 1 + x is divided out."""
     one_more = 1.0 + x
     gained = one_more - 1.0
     ratio = x / gained.equals(0.0).where(1.0, gained)
@@ -37,7 +37,7 @@ def soft_plus(x: Tensor) -> Tensor:
 
 
 def sigmoid(x: Tensor) -> Tensor:
-    """``1 / (1 + exp(-x))``, with all its digits where it is small."""
+    """``1 / (1 + exp(-x))``, accurate where it is small."""
     small = (-x.apply("Abs")).apply("Exp")
     return (x < 0.0).where(small, 1.0) / (1.0 + small)
 
@@ -66,8 +66,8 @@ def log_ndtr(z: Tensor) -> Tensor:
 def interpolated(x: Tensor, knots: Sequence[np.ndarray], values: Sequence[np.ndarray]) -> Tensor:
     """``np.interp(x[:, c], knots[c], values[c])`` for each column of x (n, c).
 
-    One bisection for all: the tables lie behind one another, each filled up with infinity to the
-    same length, a power of two, so that a step is one look-up for every entry of x.
+    One bisection for all columns: the tables are concatenated, each padded with infinity to the
+    same power of two, so that a step is one look-up per entry of x.
     """
     graph = x.graph
     steps = int(np.ceil(np.log2(max(len(k) for k in knots))))

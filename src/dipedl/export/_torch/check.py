@@ -11,14 +11,14 @@ from torch import Tensor
 
 from .._session import largest_gap, session
 
-#: Largest difference in float32, where far inputs have lost digits on both sides, and in float64.
+#: Largest difference in float32, where far inputs lose digits on both sides, and in float64.
 _TOLERANCE = {np.dtype(np.float32): 1e-3, np.dtype(np.float64): 1e-5}
 
 
 def check_graph(proto: Any, inputs: Mapping[str, Tensor], known: Sequence[Tensor]) -> None:
     """Raise ValueError unless the first outputs of the graph for these inputs are the known ones.
 
-    Tolerances are 1e-3 in float32 and 1e-5 in float64, relative where an answer is above one.
+    Tolerances are 1e-3 in float32 and 1e-5 in float64, relative where a value is above one.
     """
     try:
         run = session(proto)
@@ -26,7 +26,7 @@ def check_graph(proto: Any, inputs: Mapping[str, Tensor], known: Sequence[Tensor
         found = run.run(None, asked)
     except ImportError:
         raise
-    # onnxruntime's errors share no class but this one.
+    # onnxruntime's errors share only this class.
     except Exception as error:
         raise ValueError(
             "the graph was made, but onnxruntime cannot run it on the CPU, so nothing was written: "
@@ -50,5 +50,5 @@ def _array(tensor: Tensor) -> np.ndarray:
 
 
 def _numbers(answers: np.ndarray) -> np.ndarray:
-    """NaN as one number, for NaN is the right answer to NaN."""
+    """Replace NaN by a number, since NaN is the expected output for NaN."""
     return np.nan_to_num(answers.astype(np.float64), nan=-1.0, posinf=np.inf, neginf=-np.inf)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from ...nn._estimator import TorchEstimator
 from ...nn._loader import device_of
-from ...nn.layer_features import _POOLS, LayerFeatures, _heard
+from ...nn.layer_features import _POOLS, LayerFeatures, _captured
 from ...nn.torch_classifier import TorchClassifier
 from .._fitted import unfrozen
 from .check import check_graph
@@ -47,14 +47,14 @@ def torch_graph(model: Any, example: Any, *, opset: int) -> Any:
     ------
     ValueError
         If the example holds no rows, the model cannot be traced or translated (see `traced`), or
-        onnxruntime cannot run the graph or gives other answers for the example.
+        onnxruntime cannot run the graph or disagrees on the example.
     """
     function = model.source.function
     takes = model.network.forward if function is None else partial(function, model.network)
     call = Call.of(example, takes, device_of(model.network))
-    answers = _Answers(model, call)
+    answers = _Outputs(model, call)
     with torch.no_grad():
-        # what the module itself refuses, it refuses in its own words
+        # errors of the module itself keep their message
         known = answers(call.tensors)
     proto = traced(answers, call.tensors, call.names, OUTPUTS, opset=opset)
     check_graph(proto, dict(zip(call.names, call.tensors, strict=True)), known[:-1])
@@ -90,8 +90,8 @@ def network_graph(classifier: Any = None, features: Any = None, *, opset: int) -
     return traced(module, (rows,), [ROWS], module.outputs, opset=opset)
 
 
-class _Answers(nn.Module):
-    """What a `DIPModule` answers, in the order of `OUTPUTS`."""
+class _Outputs(nn.Module):
+    """The outputs of a `DIPModule`, in the order of `OUTPUTS`."""
 
     def __init__(self, model: Any, call: Call) -> None:
         super().__init__()
@@ -141,14 +141,14 @@ def _probabilities(logits: Tensor) -> Tensor:
 def _logits_and_features(
     network: Any, layers: LayerFeatures | None, X: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Logits, and what ``transform`` of the estimator or of `layers` gives, from one pass."""
+    """Logits, and the ``transform`` of the estimator or of `layers`, from one pass."""
     if layers is None:
         features = network.features(X)
         return network.head(features), features
     pool, names = _POOLS[layers.pool], list(layers.layers)
-    with _heard(network, names, lambda out: pool(out) if out.ndim > 2 else out) as heard:
+    with _captured(network, names, lambda out: pool(out) if out.ndim > 2 else out) as outputs:
         logits = network(X)
-    return logits, torch.cat([heard[name] for name in names], dim=1)
+    return logits, torch.cat([outputs[name] for name in names], dim=1)
 
 
 def _owner(features: Any) -> TorchEstimator:

@@ -15,7 +15,7 @@ from ...nn._loader import as_call, moved
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """What a network is called with; its tensors are the inputs of the graph, the rest is fixed.
+    """Arguments of a network; tensors are the inputs of the graph, other values are fixed.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Call:
         return cls(args, kwargs, [name for name, _ in found], tensors)
 
     def filled(self, tensors: tuple[Tensor, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments with these tensors in the place of the example's."""
+        """The arguments with these tensors in place of the example's."""
         following = iter(tensors)
         args = tuple(_filled(value, following) for value in self.args)
         return args, {key: _filled(value, following) for key, value in self.kwargs.items()}
@@ -85,5 +85,5 @@ def _filled(value: Any, tensors: Iterator[Tensor]) -> Any:
 
 
 def _two_rows(tensor: Tensor) -> Tensor:
-    # PyTorch's tracer takes an axis of length 1 for a constant.
+    # PyTorch's tracer makes an axis of length 1 a constant.
     return torch.cat([tensor, tensor]) if tensor.ndim and len(tensor) == 1 else tensor

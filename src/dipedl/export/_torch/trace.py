@@ -107,9 +107,9 @@ def _program(module: nn.Module, inputs: tuple[Tensor, ...]) -> torch.export.Expo
     shapes = tuple({0: axis} if t.ndim and len(t) == rows else None for t in inputs)
     running: list[str] = []
     try:
-        with _listening(module, running):
+        with _tracking(module, running):
             return torch.export.export(module, (inputs,), dynamic_shapes=(shapes,))
-    # The tracer passes on whatever the traced code or itself raises.
+    # The tracer passes on any exception of the traced code or its own.
     except Exception as error:
         where = f"in module {running[-1]!r}" if running else "outside of the network's modules"
         raise ValueError(
@@ -120,10 +120,10 @@ def _program(module: nn.Module, inputs: tuple[Tensor, ...]) -> torch.export.Expo
 
 
 @contextmanager
-def _listening(module: nn.Module, running: list[str]) -> Iterator[None]:
-    """While it is open, `running` holds the names of the modules being run, innermost last.
+def _tracking(module: nn.Module, running: list[str]) -> Iterator[None]:
+    """Context in which `running` holds the names of the running modules, innermost last.
 
-    What raises never leaves, so its name stays.
+    A module that raises never returns, so its name stays.
     """
     handles = []
     for name, child in module.named_modules():
@@ -168,7 +168,7 @@ def _module_of(operation: str, program: torch.export.ExportedProgram) -> str:
 
 
 def _in_network(path: str) -> str:
-    """Path of a module within the user's network, without what it is wrapped in here."""
+    """Path of a module within the user's network, without our wrappers."""
     return re.sub(r"^(model\b\.?)?(network\b\.?|classifier\b\.?|source\b\.?)?", "", path)
 
 
@@ -186,7 +186,7 @@ def _first_line(error: BaseException) -> str:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the exporter's notes on packages that it could also have used."""
+    """Context that hides the exporter's notes on optional packages."""
     logger = logging.getLogger("torch.onnx._internal.exporter._registration")
     before = logger.level
     logger.setLevel(logging.ERROR)

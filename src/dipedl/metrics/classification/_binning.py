@@ -1,4 +1,4 @@
-"""Gap between confidence and accuracy in bins: what calibration errors are made of."""
+"""Gap between confidence and accuracy in bins, for calibration errors."""
 
 from __future__ import annotations
 

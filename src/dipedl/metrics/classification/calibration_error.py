@@ -59,6 +59,6 @@ def ece(y: npt.ArrayLike, proba: npt.ArrayLike, *, n_bins: int = 15) -> float:
     """
     confidence, hit = top_label(y, proba)
     n_bins = check_count("n_bins", n_bins)
-    # i/n, not linspace: the edge is then the float that a reader writes, and ties with it hold
+    # i/n, not linspace: the edge is the float that a user writes, so equal confidences tie with it
     edges = np.arange(1, n_bins) / n_bins
     return binned_gap(confidence, hit, np.searchsorted(edges, confidence, side="left"))

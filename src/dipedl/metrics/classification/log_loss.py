@@ -38,8 +38,7 @@ def nll(y: npt.ArrayLike, proba: npt.ArrayLike) -> float:
     -----
     A single true class with probability 0 makes the result ``inf``. Nothing is clipped: a clipped
     value would measure the clip (scikit-learn's ``log_loss`` clips at the machine epsilon of the
-    dtype, 36 nats a row in float64). A model that underflows needs log-probabilities or a prior,
-    not a kinder metric.
+    dtype, 36 nats per row in float64). A model that underflows needs log-probabilities or a prior.
 
     Ties: none arise, no ranking is involved.
 
@@ -56,7 +55,7 @@ def nll(y: npt.ArrayLike, proba: npt.ArrayLike) -> float:
     inf
     """
     labels, rows = check_labelled(y, proba)
-    with np.errstate(divide="ignore"):  # log 0 = -inf is the answer here, not an accident
+    with np.errstate(divide="ignore"):  # log 0 = -inf is intended
         log_proba = np.log(rows[np.arange(len(labels)), labels])
     # + 0.0 turns the -0.0 of a perfect prediction into 0.0
     return float(-log_proba.mean() + 0.0)

@@ -1,4 +1,4 @@
-"""Recall of each class, and their mean: accuracy that the largest class cannot buy."""
+"""Recall per class, and balanced accuracy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["balanced_accuracy", "class_recall"]
 
 
 def class_recall(y: npt.ArrayLike, proba: npt.ArrayLike) -> Floats:
-    r"""Of the inputs of each class, the share whose most probable class it is.
+    r"""Recall per class: the share of its inputs for which it is the most probable class.
 
     .. math:: r_k = \frac{1}{n_k} \sum_{i: y_i = k} 1[\arg\max_j p_{ij} = k]
 
@@ -27,7 +27,7 @@ def class_recall(y: npt.ArrayLike, proba: npt.ArrayLike) -> Floats:
     Returns
     -------
     ndarray, shape (k,)
-        In [0, 1]; NaN for a class that ``y`` does not hold: nothing is known of it.
+        In [0, 1]; NaN for a class that ``y`` does not hold.
 
     Raises
     ------
@@ -72,8 +72,8 @@ def balanced_accuracy(y: npt.ArrayLike, proba: npt.ArrayLike) -> float:
     Returns
     -------
     float
-        In [0, 1]. Higher is better. A classifier that always says the same class has 1/K, whatever
-        share of the inputs that class has.
+        In [0, 1]. Higher is better. A classifier that always predicts one class has 1/K, whatever
+        the class frequencies.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """Accuracy of the most probable class."""
 
 # This file is not called accuracy.py: importing such a submodule would put the module, not the
-# function, at `dipedl.metrics.accuracy`. No file of this folder bears the name of something public.
+# function, at `dipedl.metrics.accuracy`. No file of this folder has a public name.
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts on both sides of every threshold: what AUPR and FPR are made of."""
+"""Counts of positives and negatives at every threshold, for AUPR and FPR."""
 
 from __future__ import annotations
 

@@ -86,8 +86,8 @@ def aupr_out(uncertainty_in: npt.ArrayLike, uncertainty_out: npt.ArrayLike) -> f
 
     Notes
     -----
-    Never read it without ``aupr_prevalence(n_in, n_out)``, which is also ``aupr_out.baseline(u_in,
-    u_out)``: with 99 OOD inputs to one, knowing nothing scores 0.99. ``aupr_in`` is the other
+    Read it beside ``aupr_prevalence(n_in, n_out)``, which is also ``aupr_out.baseline(u_in,
+    u_out)``: with 99 OOD inputs to one, a constant score has 0.99. ``aupr_in`` is the other
     convention and another number; papers often do not say which one they print.
 
     Step-wise average precision, as in scikit-learn. OpenOOD joins the points by straight lines
@@ -141,7 +141,7 @@ def aupr_in(uncertainty_in: npt.ArrayLike, uncertainty_out: npt.ArrayLike) -> fl
 
     Notes
     -----
-    Give it the same arguments as ``aupr_out``; the sign is turned inside. Never read it without
+    It takes the same arguments as ``aupr_out``; the sign is turned inside. Read it beside
     ``aupr_prevalence(n_in, n_out, positive="in")``, which is also ``aupr_in.baseline(u_in,
     u_out)``.
 

@@ -1,4 +1,4 @@
-"""Brier score of OOD inputs, whose right answer is "any class, equally"."""
+"""Brier score of OOD inputs, whose target is the uniform distribution."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def ood_brier(proba: npt.ArrayLike) -> float:
 
     Notes
     -----
-    A predictor that always says "uniform" scores a perfect 0 and knows nothing: read this number
-    only beside the in-distribution ``brier_score`` of the same model, which is then (k-1)/k.
+    A predictor that is always uniform scores a perfect 0: read this number only beside the
+    in-distribution ``brier_score`` of the same model, which is then (k-1)/k.
 
     Ties: none arise, no ranking is involved.
 

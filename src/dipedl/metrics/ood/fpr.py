@@ -21,7 +21,7 @@ def fpr_at_tpr(
 ) -> float:
     r"""Share of negatives flagged at the strictest threshold that catches ``tpr`` of positives.
 
-    **The positive class is OOD unless you say otherwise**: by default this is the share of
+    **The positive class is OOD by default**: by default this is the share of
     *in-distribution* inputs that raise a false alarm when 95 % of the OOD inputs are caught,
 
     .. math:: P(u_{in} \ge t), \quad t = \max \{ t : P(u_{out} \ge t) \ge \mathrm{tpr} \}
@@ -58,8 +58,8 @@ def fpr_at_tpr(
 
     Notes
     -----
-    No interpolation between thresholds: the rate is one that a user can really set. So at least
-    ``tpr`` is caught, often a little more.
+    No interpolation between thresholds, so a user can set this rate. At least ``tpr`` is caught,
+    often a little more.
 
     Ties: inputs with equal uncertainty are flagged together.
 

@@ -1,4 +1,4 @@
-"""Errors that are avoided by leaving the least trusted inputs unanswered."""
+"""Share of the errors avoided by rejecting the most uncertain inputs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def errors_avoided(
     .. math:: 1 - \frac{(1 - q)\, r(1 - q)}{r(1)}
 
     where q is the share rejected and r(c) the error rate among the share c of the inputs that is
-    answered, the most certain ones.
+    accepted, the most certain ones.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def errors_avoided(
     uncertainty : array-like, shape (n,)
         Uncertainty of each prediction, higher = less sure. Infinities are allowed.
     rejected : float in (0, 1], default=0.1
-        Share of the inputs that are left unanswered.
+        Share of the inputs rejected.
 
     Returns
     -------
@@ -47,7 +47,7 @@ def errors_avoided(
     Notes
     -----
     It cannot be more than ``rejected`` over the error rate: a classifier with many errors avoids
-    but a small share of them, however well they are ranked. Read it beside the accuracy.
+    only a small share of them, however well they are ranked. Read it beside the accuracy.
 
     Where ``rejected * n`` is not a whole number, the last input counts in part.
 

@@ -15,14 +15,14 @@ __all__ = ["RiskCoverageCurve", "aurc", "eaurc", "risk_coverage_curve"]
 
 @dataclass(frozen=True, eq=False)
 class RiskCoverageCurve:
-    """Expected error rate among the most certain inputs, for every number of inputs answered.
+    """Expected error rate among the most certain inputs, for every number of inputs accepted.
 
     Attributes
     ----------
     coverage : ndarray, shape (n,)
-        Share of inputs answered: 1/n, 2/n, ..., 1.
+        Share of inputs accepted: 1/n, 2/n, ..., 1.
     risk : ndarray, shape (n,)
-        Error rate among the inputs answered; the last value is that of the whole classifier.
+        Error rate among the inputs accepted; the last value is that of the whole classifier.
     """
 
     coverage: Floats
@@ -106,8 +106,8 @@ def aurc(correct: npt.ArrayLike, uncertainty: npt.ArrayLike) -> float:
 
     Notes
     -----
-    It mixes how often the classifier is right with how well the uncertainty orders its errors;
-    ``eaurc`` takes the first part away.
+    It mixes the accuracy of the classifier with how well the uncertainty ranks its errors;
+    ``eaurc`` removes the first part.
 
     Ties: expected value over all random orders of the inputs with equal uncertainty, see
     ``risk_coverage_curve``.

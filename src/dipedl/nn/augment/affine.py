@@ -16,10 +16,9 @@ __all__ = ["AffineAugmentation"]
 
 @dataclass(frozen=True)
 class AffineAugmentation:
-    """Turns, shears, scales and shifts every square grey image by an amount of its own.
+    """Rotates, shears, scales and shifts every square grey image at random.
 
-    What comes into view is black; pixels in between are interpolated linearly, so values stay
-    within [0, 1].
+    New pixels at the border are black; others are interpolated linearly and stay within [0, 1].
 
     Parameters
     ----------
@@ -67,7 +66,7 @@ class AffineAugmentation:
         return grid_sample(images, grid, align_corners=False).reshape(inputs.shape)
 
     def _maps(self, n: int, like: Tensor, generator: torch.Generator) -> Tensor:
-        """From places in the new image to places in the old one, shape (n, 2, 3)."""
+        """Maps from positions in the new image to positions in the old one, shape (n, 2, 3)."""
         draws = torch.rand(n, 5, generator=generator, device=like.device).to(like.dtype) * 2 - 1
         angle = draws[:, 0] * math.radians(self.degrees)
         size = 1 + draws[:, 1] * self.scale

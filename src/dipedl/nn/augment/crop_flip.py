@@ -16,9 +16,9 @@ __all__ = ["CropFlip"]
 
 @dataclass(frozen=True)
 class CropFlip:
-    """Shifts every image by up to `shift` pixels each way and mirrors every other one, at random.
+    """Shifts every image by up to `shift` pixels each way and mirrors half of them, at random.
 
-    What comes into view is the image reflected at its border.
+    New pixels at the border reflect the image.
 
     Parameters
     ----------

@@ -15,11 +15,10 @@ __all__ = ["CropFlipRotate"]
 
 @dataclass(frozen=True)
 class CropFlipRotate:
-    """Shifts every image by up to `shift` pixels each way, mirrors every other one, turns all.
+    """Shifts every image by up to `shift` pixels each way, mirrors half of them, rotates all.
 
-    What comes into view is black. A turned image takes the nearest pixel of the one it came from,
-    about its centre, as torchvision does by default; so every pixel of the result is one of the
-    image, or black.
+    New pixels at the border are black. Rotation is about the centre, by nearest
+    pixels, as in torchvision by default; every pixel of the result is one of the image, or black.
 
     Parameters
     ----------
@@ -32,7 +31,7 @@ class CropFlipRotate:
 
     Notes
     -----
-    Shift, reflection and rotation are one look-up: no pixel is taken twice, and images may be bytes
+    Shift, reflection and rotation are one look-up, without repeated resampling. Images may be bytes
     or floats, on any device.
 
     References
@@ -78,22 +77,22 @@ class CropFlipRotate:
     def _draws(
         self, b: int, device: torch.device, generator: torch.Generator
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Shifts (2, b, 1, 1) down and right, who is mirrored (b, 1, 1), angles (b, 1, 1)."""
+        """Shifts (2, b, 1, 1) down and right, mirrored or not (b, 1, 1), angles (b, 1, 1)."""
         ends = -self.shift, self.shift + 1
         moves = torch.randint(*ends, (2, b, 1, 1), generator=generator, device=device)
         draws = torch.rand(2, b, 1, 1, generator=generator, device=device)
         return moves, draws[0] < 0.5, (2 * draws[1] - 1) * math.radians(self.degrees)
 
     def _sources(self, moves: Tensor, mirrored: Tensor, angles: Tensor) -> tuple[Tensor, Tensor]:
-        """Row and column in the image of each pixel of the result, (b, h, w); maybe outside."""
+        """Row and column in the image of each pixel of the result, (b, h, w); may be outside."""
         _, h, w = self.image_shape
-        # backwards: where in the cropped and mirrored image, by distances from its centre ...
+        # backwards: position in the cropped and mirrored image, relative to its centre ...
         down = torch.arange(h, device=angles.device)[:, None] - (h - 1) / 2
         right = torch.arange(w, device=angles.device) - (w - 1) / 2
         rows = (angles.cos() * down + angles.sin() * right + (h - 1) / 2).round().long()
         columns = (angles.cos() * right - angles.sin() * down + (w - 1) / 2).round().long()
-        # ... what the crop cut off does not come back by turning ...
+        # ... pixels cut off by the crop stay black after rotation ...
         inside = (rows >= 0) & (rows < h) & (columns >= 0) & (columns < w)
-        # ... then where in the cropped one, and then where in the image
+        # ... then position in the cropped image, then in the original
         columns = torch.where(mirrored, w - 1 - columns, columns) + moves[1]
         return torch.where(inside, rows + moves[0], -1), columns

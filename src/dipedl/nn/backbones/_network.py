@@ -1,4 +1,4 @@
-"""Networks that say their features, and the layers they are made of."""
+"""`Network` with features and head, and its layers and initial weights."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class Network(nn.Module):
     ) -> None:
         super().__init__()
         self.input_shape = tuple(input_shape)
-        # channels last: a third less time for a step of FastCNN on a CPU, a sixth for LeNet5
+        # channels last: a step takes a third less time for FastCNN on a CPU, a sixth for LeNet5
         self.body = body.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.head, self.n_features = head, n_features
 
     def prepare(self, X: Tensor) -> None:
-        """Before the first step: compute from training rows X (n, d) what is not learned."""
+        """Compute fixed weights from training rows X (n, d), before the first step."""
 
     def features(self, X: Tensor) -> Tensor:
         """Features (n, n_features) of rows of pixels (n, d)."""
@@ -52,9 +52,9 @@ class Network(nn.Module):
 
 @runtime_checkable
 class Backbone(Protocol):
-    """A frozen dataclass that builds networks; equal ones build alike."""
+    """A frozen dataclass that builds networks; equal ones build equal networks."""
 
-    #: Inputs are pixels, and must lie in [0, 1].
+    #: Whether inputs are pixels, which must lie in [0, 1].
     takes_pixels: ClassVar[bool]
 
     def build(self, input_shape: Shape, n_outputs: int, generator: torch.Generator) -> Network:
@@ -63,13 +63,13 @@ class Backbone(Protocol):
 
 
 def empty(layer: type[nn.Module], *sizes: int | tuple[int, int], **options: Any) -> nn.Module:
-    """A layer whose weights are not set yet: a layer's own draws are from the global generator."""
+    """A layer without initial weights, since PyTorch draws them from the global generator."""
     module: nn.Module = skip_init(layer, *sizes, **options)  # type: ignore[no-untyped-call]
     return module
 
 
 def initialise(module: nn.Module, generator: torch.Generator) -> None:
-    """PyTorch's defaults, uniform within ``1 / sqrt(fan_in)``, drawn from our generator."""
+    """PyTorch's defaults, uniform within ``1 / sqrt(fan_in)``, drawn from `generator`."""
     for layer in module.modules():
         if isinstance(layer, nn.Conv2d | nn.Linear):
             bound = 1 / math.sqrt(layer.weight[0].numel())
@@ -79,7 +79,7 @@ def initialise(module: nn.Module, generator: torch.Generator) -> None:
 
 
 def he_initialise(module: nn.Module, generator: torch.Generator) -> None:
-    """He's uniform weights, made for ReLU, and zero biases, drawn from our generator."""
+    """He's uniform weights, for ReLU, and zero biases, drawn from `generator`."""
     for layer in module.modules():
         if isinstance(layer, nn.Conv2d | nn.Linear):
             nn.init.kaiming_uniform_(layer.weight, nonlinearity="relu", generator=generator)

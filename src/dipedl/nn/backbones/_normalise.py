@@ -1,4 +1,4 @@
-"""Pixels to about zero mean and unit variance: the first layer of a network, in one place."""
+"""Standardisation of pixels, the first layer of a network."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Normalise(nn.Module):
 
     def __init__(self, mean: tuple[float, ...], sd: tuple[float, ...]) -> None:
         super().__init__()
-        # not part of the state: they are settings of the backbone, which builds the layer anew
+        # not part of the state: they are settings of the backbone, which rebuilds the layer
         self.register_buffer("mean", torch.tensor(mean)[:, None, None], persistent=False)
         self.register_buffer("sd", torch.tensor(sd)[:, None, None], persistent=False)
 
     def extra_repr(self) -> str:
-        """Both, so that a checkpoint of a network with others is refused."""
+        """Mean and sd, so that a checkpoint with other values is refused."""
         return f"mean={_numbers(self.mean)}, sd={_numbers(self.sd)}"
 
     def forward(self, images: Tensor) -> Tensor:
@@ -35,7 +35,7 @@ class Normalise(nn.Module):
 
 
 def normaliser(mean: tuple[float, ...], sd: tuple[float, ...], channels: int) -> Normalise:
-    """The layer for images of `channels` channels, which one value or one for each describes."""
+    """The layer for images of `channels` channels, with one value or one per channel."""
     for name, values in (("mean", mean), ("sd", sd)):
         if len(values) not in (1, channels):
             raise ValueError(

@@ -1,4 +1,4 @@
-"""A convolutional network that reads a row of numbers, such as a spectrum, at several widths."""
+"""`BranchCNN`: convolutions of several widths over a row of numbers, such as a spectrum."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DEPTH = 3
 
 @dataclass(frozen=True)
 class BranchCNN:
-    """Branches of three convolutions, one branch for each kernel width, and dense layers.
+    """Branches of three convolutions, one branch per kernel width, and dense layers.
 
     Every convolution is followed by batch normalisation, ReLU and max-pooling by 3; the branches
     are joined and go through dense layers with batch normalisation and ReLU. It is the network of
@@ -30,13 +30,13 @@ class BranchCNN:
     Parameters
     ----------
     kernels : tuple of int, default=(3, 5, 7, 9, 11)
-        Odd kernel widths, one for each branch.
+        Odd kernel widths, one per branch.
     channels : int, default=32
         Channels of every convolution.
     hidden : tuple of int, default=(128, 64, 32)
-        Widths of the dense layers, at least one; the last is that of the features.
+        Widths of the dense layers, at least one; the last gives the features.
     dropout : float, default=0.0
-        Share of the units that are dropped after every dense layer while training.
+        Share of the units dropped after every dense layer in training.
 
     Attributes
     ----------
@@ -45,9 +45,9 @@ class BranchCNN:
 
     Notes
     -----
-    An input is read as one row of numbers, whatever `image_shape` says. The convolutions are
-    two-dimensional of height one: with channels last they take a CPU half the time of PyTorch's
-    one-dimensional ones, and the largest of three commutes with ReLU, so that pooling comes first.
+    An input is read as one row of numbers, for any `image_shape`. The convolutions are
+    two-dimensional of height one: with channels last they take half the CPU time of
+    PyTorch's one-dimensional ones. Max-pooling commutes with ReLU, so pooling comes first.
 
     References
     ----------
@@ -117,7 +117,7 @@ def _branch(kernel: int, channels: int) -> nn.Sequential:
         layers += [
             empty(nn.Conv2d, before, channels, (1, kernel), padding=(0, kernel // 2), bias=False),
             nn.BatchNorm2d(channels),
-            # before ReLU, which then has a third of the work: the same numbers
+            # before ReLU, which then has a third of the work; the result is the same
             nn.MaxPool2d((1, _POOL)),
             nn.ReLU(),
         ]

@@ -1,4 +1,4 @@
-"""The network that DAEDL has on spectra."""
+"""`ConvLin1d`, DAEDL's network for spectra."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _LEAST = _POOL**3
 class ConvLin1d:
     """Three convolutions of width 5 and 64 channels and three hidden layers of 64, for rows.
 
-    What `ConvLin` is for images: every convolution is followed by ReLU and max-pooling by 4. DAEDL
-    uses it on LAMOST.
+    The analogue of `ConvLin` for rows of numbers: every convolution is followed by ReLU and
+    max-pooling by 4. DAEDL uses it on LAMOST.
 
     Parameters
     ----------
     spectral_norm : bool, default=False
         Divide every layer by its spectral norm, as DAEDL does.
     features : {"hidden", "conv"}, default="hidden"
-        What counts as features: the last hidden layer (64), or the flattened output of the
+        The features: the last hidden layer (64), or the flattened output of the
         convolutions (768 for 806 inputs), on which DAEDL has its density.
 
     Attributes
@@ -41,7 +41,7 @@ class ConvLin1d:
 
     Notes
     -----
-    An input is read as one row of numbers, whatever `image_shape` says.
+    An input is read as one row of numbers, for any `image_shape`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The network of the R-EDL family."""
+"""`ConvLin`, the network of R-EDL, Re-EDL, DAEDL and PostNet."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["ConvLin"]
 
 #: Channels of the convolutions and width of the hidden layers.
 WIDTH = 64
-#: What may count as features.
+#: Allowed layers of features.
 LAYERS = ("conv", "hidden")
 
 
@@ -31,7 +31,7 @@ class ConvLin:
     spectral_norm : bool, default=False
         Divide every layer by its spectral norm, as DAEDL does.
     features : {"hidden", "conv"}, default="hidden"
-        What counts as features: the last hidden layer (64), or the flattened output of the
+        The features: the last hidden layer (64), or the flattened output of the
         convolutions (576 for 28 x 28 images), on which DAEDL has its density.
 
     Attributes
@@ -66,7 +66,7 @@ class ConvLin:
 
 
 class ConvLinOptions(Protocol):
-    """What `ConvLin` and its like for rows let a user choose."""
+    """Options of `ConvLin` and `ConvLin1d`."""
 
     @property
     def spectral_norm(self) -> bool:
@@ -74,7 +74,7 @@ class ConvLinOptions(Protocol):
 
     @property
     def features(self) -> str:
-        """Which layer is that of the features, one of `LAYERS`."""
+        """The layer of the features, one of `LAYERS`."""
 
 
 def conv_lin(
@@ -85,7 +85,7 @@ def conv_lin(
     n_outputs: int,
     generator: torch.Generator,
 ) -> Network:
-    """Those convolutions, whose output has `flat` numbers, and three hidden layers."""
+    """The given convolutions, with `flat` outputs, and three hidden layers."""
     body = [*convolutions, nn.Flatten()]
     hidden = [*_linear(flat), *_linear(WIDTH), *_linear(WIDTH)]
     last = empty(nn.Linear, WIDTH, n_outputs)

@@ -26,7 +26,7 @@ class FastCNN:
     width : int, default=24
         Channels of the first two convolutions; there are four times as many features.
     dropout : float, default=0.0
-        Share of the features that are dropped before the last layer while training.
+        Share of the features dropped before the last layer in training.
 
     Attributes
     ----------

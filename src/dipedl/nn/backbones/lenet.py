@@ -21,7 +21,7 @@ class LeNet5:
     Parameters
     ----------
     dropout : float, default=0.5
-        Share of the 500 features that are dropped before the last layer while training.
+        Share of the 500 features dropped before the last layer in training.
 
     Attributes
     ----------

@@ -25,11 +25,11 @@ class MLP:
     Parameters
     ----------
     hidden : tuple of int, default=(64, 64, 64)
-        Widths of the hidden layers, at least one; the last is that of the features.
+        Widths of the hidden layers, at least one; the last gives the features.
     activation : {"relu", "tanh", "silu"}, default="relu"
         Activation.
     dropout : float, default=0.0
-        Share of the units that are dropped after every hidden layer while training.
+        Share of the units dropped after every hidden layer in training.
 
     Attributes
     ----------

@@ -16,11 +16,11 @@ __all__ = ["PoolCNN"]
 
 @dataclass(frozen=True)
 class PoolCNN:
-    """Seven convolutions, each resolution halved before most of its work is done.
+    """Seven convolutions; each block pools before its second convolution.
 
     A 2 x 2 convolution of 24 channels, then three blocks of two 3 x 3 convolutions with batch
     normalisation and GELU; each block pools after its first one. The features are the maxima of the
-    last channels over what is left of the image.
+    last channels over the image.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class PoolCNN:
     features : int, default=192
         Channels of the second and third block: the number of features.
     dropout : float, default=0.0
-        Share of the features that are dropped before the last layer while training.
+        Share of the features dropped before the last layer in training.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ _PATCHES = 24
 
 
 class _Centre(nn.Module):
-    """Pixels in [0, 1] to about zero mean and unit variance."""
+    """Shift and scale pixels in [0, 1] to about zero mean and unit variance."""
 
     def forward(self, images: Tensor) -> Tensor:
         return (images - 0.5) * 4.0

@@ -34,7 +34,7 @@ class ResNet18:
     Notes
     -----
     The paper's text says LeNet-5, its code has this network, spectrally normalised. 11.2 million
-    weights: minutes an epoch on a CPU.
+    weights: minutes per epoch on a CPU.
 
     References
     ----------
@@ -84,7 +84,7 @@ class ResNet18:
 
 
 class _Block(nn.Module):
-    """Two 3 x 3 convolutions beside a shortcut, which is a 1 x 1 one where the shape changes."""
+    """Two 3 x 3 convolutions with a shortcut, a 1 x 1 convolution where the shape changes."""
 
     def __init__(self, before: int, after: int, stride: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A small convolutional network for small images, for a first look in a few seconds."""
+"""`SmallCNN`, a small convolutional network that trains in seconds."""
 
 from __future__ import annotations
 
@@ -66,6 +66,6 @@ class SmallCNN:
         )
         head = empty(nn.Linear, self.n_features, n_outputs)
         network = Network(input_shape, body, head, self.n_features)
-        # He's and not PyTorch's default, whose features told digits from other images less well
+        # He's, not PyTorch's default, whose features separated OOD images less well
         he_initialise(network, generator)
         return network

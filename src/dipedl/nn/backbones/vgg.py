@@ -15,7 +15,7 @@ from ._normalise import CIFAR_MEAN, CIFAR_SD, check_normalisation, normaliser
 
 __all__ = ["VGG16"]
 
-#: Convolutions of a block, and their channels in units of `width`; each block ends in a pooling.
+#: Convolutions of a block, and their channels in units of `width`; each block ends with pooling.
 _BLOCKS = ((2, 1), (2, 2), (3, 4), (3, 8), (3, 8))
 _HIDDEN = 512
 
@@ -32,11 +32,11 @@ class VGG16:
     spectral_norm : bool, default=False
         Divide every layer by its spectral norm, as DAEDL does.
     dropout : float, default=0.5
-        Share of the inputs of each hidden layer of the classifier that are dropped while training.
+        Share of the inputs of each hidden layer of the classifier dropped in training.
     width : int, default=64
         Channels of the first block; the last two have eight times as many.
     mean, sd : tuple of float, default=those of CIFAR-10 in the released code
-        The network subtracts and divides by them first; one value, or one for each channel.
+        Means and deviations that standardise the pixels; one value, or one per channel.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""A convolutional network that learns small colour images in a few passes over the data."""
+"""`WhitenedCNN`, a convolutional network that trains on small colour images in few epochs."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ._network import Network, Shape, check_size, empty, initialise
 __all__ = ["WhitenedCNN"]
 
 _PATCH = 2
-#: Rows of which the patches are whitened; their covariance has few numbers.
+#: Number of rows for the covariance of the patches, which is small.
 _ROWS = 5000
 _RIDGE = 5e-4
 #: Outputs of the last layer are divided by it, so that early gradients are small.
 _COOLING = 9.0
-#: Biases learn by its square faster than weights, at the same decay.
+#: Square root of the factor by which biases learn faster than weights, at the same decay.
 _BIAS_SCALE = 8.0
 
 
@@ -29,8 +29,8 @@ class WhitenedCNN:
     """Seven convolutions, the first of which whitens patches of the training images and is fixed.
 
     Three blocks of two 3 x 3 convolutions follow, with batch normalisation (no scale, a bias that
-    learns faster) and GELU; each block pools after its first one. A convolution begins as the
-    identity on the channels that it is given. The features are the maxima of the last channels.
+    learns faster) and GELU; each block pools after its first one. A convolution starts as the
+    identity on its input channels. The features are the maxima of the last channels.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class WhitenedCNN:
     features : int, default=256
         Channels of the second and third block: the number of features.
     dropout : float, default=0.0
-        Share of the features that are dropped before the last layer while training.
+        Share of the features dropped before the last layer in training.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class WhitenedCNN:
 
 
 class _WhitenedNetwork(Network):
-    """Its first layer is computed from training rows."""
+    """A network whose first layer is computed from training rows."""
 
     def prepare(self, X: Tensor) -> None:
         for layer in self.modules():

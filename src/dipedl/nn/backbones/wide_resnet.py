@@ -20,7 +20,7 @@ _STEM = 16
 
 @dataclass(frozen=True)
 class WideResNet:
-    """WRN-28-10, the paper's network for CIFAR-10; other depths and widths on request.
+    """WRN-28-10, the paper's network for CIFAR-10; other depths and widths are options.
 
     A 3 x 3 stem of 16 channels; three stages of ``(depth - 4) / 6`` pre-activation blocks with
     ``16 width``, ``32 width`` and ``64 width`` channels, the last two at half the resolution of the
@@ -29,16 +29,16 @@ class WideResNet:
     Parameters
     ----------
     depth : int, default=28
-        Convolutions on the longest path, and the last layer: 10, 16, 22, 28, 34, ...
+        Convolutions on the longest path, plus the last layer: 10, 16, 22, 28, 34, ...
     width : int, default=10
         Factor of the channels of 16, 32 and 64.
     dropout : float, default=0.3
-        Share of the units that are dropped between the two convolutions of a block while training.
+        Share of the units dropped between the two convolutions of a block in training.
     spectral_norm : bool, default=False
         Divide every convolution and the last layer by its spectral norm, as the released code does;
         True is the paper's network.
     mean, sd : tuple of float, default=those of CIFAR-10 in the released code
-        The network subtracts and divides by them first; one value, or one for each channel.
+        Means and deviations that standardise the pixels; one value, or one per channel.
 
     Attributes
     ----------
@@ -114,7 +114,7 @@ class WideResNet:
 
 
 class _Block(nn.Module):
-    """Two convolutions, each after its normalisation, beside a shortcut of the raw input."""
+    """Two convolutions, each after its normalisation, with a shortcut from the raw input."""
 
     def __init__(self, before: int, after: int, stride: int, dropout: float) -> None:
         super().__init__()

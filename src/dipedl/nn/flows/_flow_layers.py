@@ -1,4 +1,4 @@
-"""The lazy transformations of a masked autoregressive flow, in zuko's idiom."""
+"""Lazy transformations of a masked autoregressive flow, for zuko."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Autoregressive(LazyTransform):
 
 
 class Order(LazyTransform):
-    """Features in another order."""
+    """Permutation of the features."""
 
     def __init__(self, order: Tensor) -> None:
         super().__init__()
@@ -53,10 +53,10 @@ class Order(LazyTransform):
 
 
 class Normalise(LazyTransform):
-    """Batch normalisation between transformations; the log-determinant counts.
+    """Batch normalisation between transformations; its log-determinant is included.
 
-    ``y = w (x - m) / sqrt(v + eps) + b`` with w > 0, and m, v of the batch while training (one row:
-    the running ones), running statistics else.
+    ``y = w (x - m) / sqrt(v + eps) + b`` with w > 0, and m, v of the batch in training (for one
+    row: running statistics), else running statistics.
     """
 
     def __init__(self, n_features: int, momentum: float = 0.1, eps: float = 1e-5) -> None:

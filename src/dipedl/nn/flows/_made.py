@@ -1,4 +1,4 @@
-"""MADE: a network whose outputs for feature i depend on the features before i only."""
+"""MADE: a network whose outputs for feature i depend only on the features before i."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class MADE(nn.Module):
 
 
 class BatchNorm(nn.BatchNorm1d):
-    """Batch normalisation that takes a batch of one row too, by the running statistics."""
+    """Batch normalisation that uses running statistics for a batch of one row."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Normalised x (n, h)."""

@@ -1,4 +1,4 @@
-"""Masked linear layer whose mask is a staircase: it is stored, and computed, below its steps."""
+"""Masked linear layer with a staircase mask, stored and computed in panels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.amp import custom_bwd, custom_fwd
 from torch.autograd.function import once_differentiable
 
-#: Rows that a panel should have: fewer, and matrix products lose more than the saved zeros gain.
+#: Smallest number of rows per panel; smaller products cost more than the saved zeros gain.
 _PANEL = 128
 _MAX_PANELS = 4
 
@@ -18,8 +18,8 @@ _MAX_PANELS = 4
 def spread_degrees(n_units: int, n_features: int) -> Tensor:
     """Ascending degrees of `n_units` hidden units, spread over ``1 .. n_features - 1``.
 
-    A unit of degree m may see the first m features. Spread, not counted up, so that a layer
-    narrower than the features still sees all of them.
+    A unit of degree m sees the first m features. Degrees are spread, so that a layer narrower than
+    the features still sees all of them.
     """
     return 1 + torch.arange(n_units) * max(n_features - 1, 1) // n_units
 
@@ -29,8 +29,8 @@ class MaskedLinear(nn.Module):
 
     Both degrees ascend, so the mask is a staircase. The rows are stored as panels, each as wide as
     its last row sees: with 4 panels 5/8 of the weights, products and optimiser work of the full
-    matrix. What a panel holds beyond the stairs is zero and stays zero, since its gradient is:
-    no weight is masked in the forward pass.
+    matrix. Entries of a panel beyond the stairs are zero and stay zero, since
+    their gradient is zero: the forward pass applies no mask.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def _panels(rows: int) -> int:
 
 
 class _Staircase(torch.autograd.Function):
-    """The product, panel by panel; gradients are written in place and masked on the stairs only.
+    """The product, panel by panel; gradients are written in place, masked at the stairs only.
 
     Under autocast it computes in float32: log-densities of many features need it.
     """

@@ -1,4 +1,4 @@
-"""What a flow asks of its preprocessing."""
+"""Protocols of the preprocessing of a flow."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Preprocessor(nn.Module, ABC):
 
 
 class NoisyPreprocessor(Preprocessor):
-    """One whose training adds noise that fills cells, so that every batch must be mapped anew."""
+    """A preprocessor that adds new noise to every training batch."""
 
     @abstractmethod
     def noise(self, x: Tensor, generator: torch.Generator) -> Tensor:

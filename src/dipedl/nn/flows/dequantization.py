@@ -1,4 +1,4 @@
-"""Pixels to real numbers, as preprocessing of a flow."""
+"""Dequantisation of pixels, as preprocessing of a flow."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _ROUNDING = 1e-6
 
 @dataclass(frozen=True)
 class Dequantization:
-    """Grey levels in [0, 1] to the real line: noise that fills each level's cell, then a logit.
+    """Grey levels in [0, 1] to the real line: uniform noise in each level's cell, then a logit.
 
-    ``x' = ((L - 1) x + u) / L`` with u ~ U(0, 1), drawn anew for every batch while training, and
-    u = 1/2 at prediction, so that a score is a function of the image; then
+    ``x' = ((L - 1) x + u) / L`` with u ~ U(0, 1), drawn again for every batch in training, and
+    u = 1/2 at prediction, so that a score depends on the image only; then
     ``y = logit(lam + (1 - 2 lam) x')``.
 
     Parameters
@@ -31,7 +31,7 @@ class Dequantization:
     logit : float, optional
         The lam above, default 1e-6, in (0, 1/2); None leaves out the logit.
     jacobian : bool, default=True
-        Whether log-densities count the Jacobian of this map, which makes them densities of pixels.
+        Whether log-densities include the Jacobian of this map, and so are densities of pixels.
         The DIP-EDL paper leaves it out: log-densities of y.
 
     Attributes
@@ -59,7 +59,7 @@ class Dequantization:
     jacobian: bool = True
 
     def __post_init__(self) -> None:
-        """Refuse what is no grey scale or no logit."""
+        """Refuse invalid `levels` or `logit`."""
         check_integer("levels", self.levels)
         if self.levels < 2:
             raise ValueError(f"levels must be at least 2, got {self.levels!r}")
@@ -77,7 +77,7 @@ class Dequantization:
             )
 
     def build(self, X: Tensor) -> NoisyPreprocessor:
-        """The map; rows X (n, d) are checked, there is nothing to fit."""
+        """The map. Rows X (n, d) are checked; nothing is fitted."""
         self.check("X", X)
         return _Dequantize(self.levels, self.logit)
 

@@ -1,4 +1,4 @@
-"""Masked autoregressive flow, stated as a value."""
+"""`MaskedAutoregressive`, the settings of a masked autoregressive flow."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class MaskedAutoregressive:
     """Affine masked autoregressive flow (MAF) over a standard normal.
 
     Each transformation is: another order of the features, ``y_i = exp(a_i) x_i + b_i`` with a_i and
-    b_i from a MADE of the features before i, and batch normalisation if asked for.
+    b_i from a MADE of the features before i, and optional batch normalisation.
 
     Parameters
     ----------
@@ -36,12 +36,12 @@ class MaskedAutoregressive:
     batch_norm : bool, default=False
         Batch normalisation within the MADEs.
     between_batch_norm : bool, default=False
-        Batch normalisation after each transformation; its log-determinant counts.
+        Batch normalisation after each transformation; its log-determinant is included.
     order : {"reversed", "random"}, default="reversed"
         Order of the features in each transformation, relative to the one before.
     panels : int, optional
-        Row panels in which masked matrices are stored: more of them leave out more of the zeros
-        but take more calls. None suits a CPU (up to 4); 1 suits a GPU.
+        Row panels in which masked matrices are stored: more panels skip more zeros
+        but need more calls. None suits a CPU (up to 4); 1 suits a GPU.
 
     Attributes
     ----------
@@ -51,10 +51,10 @@ class MaskedAutoregressive:
     Notes
     -----
     With batch normalisation the training density of a row depends on its batch; the trained flow
-    uses running statistics, and is a density.
+    uses running statistics and is a density.
 
     Hidden degrees are spread over the features, so that a layer narrower than the features still
-    sees them all; counted up one by one (nflows) a layer of 512 sees the first 512 of 784.
+    sees them all; assigned one by one (nflows), a layer of 512 sees only the first 512 of 784.
 
     References
     ----------
@@ -80,7 +80,7 @@ class MaskedAutoregressive:
     panels: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be built."""
+        """Refuse settings that cannot be built."""
         check_integer("transforms", self.transforms)
         if not isinstance(self.hidden, tuple) or not self.hidden:
             raise ValueError(f"hidden must be a tuple of one width or more, got {self.hidden!r}")
@@ -97,7 +97,7 @@ class MaskedAutoregressive:
     def paper(cls) -> Self:
         """The flow of the DIP-EDL paper: 10 transformations of 20 residual blocks of 1024.
 
-        444 million weights on 28 x 28 images. Departures, none of which changes the family: spread
+        444 million weights on 28 x 28 images. Differences, none of which changes the family: spread
         degrees, and a soft-clipped exponential for the scale where nflows has a softplus.
         """
         return cls(10, (1024,) * 20, True, True, True, panels=1)

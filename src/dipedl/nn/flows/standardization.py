@@ -34,7 +34,7 @@ class Standardization:
     jacobian = True
 
     def check(self, name: str, X: Tensor) -> None:
-        """Any finite rows will do."""
+        """Accept any finite rows."""
 
     def build(self, X: Tensor) -> Preprocessor:
         """The map fitted on rows X (n, d) in float64.
@@ -50,7 +50,7 @@ class Standardization:
             raise ValueError(
                 f"the variance of features {overflowing[:5]} overflows; rescale the features"
             )
-        # rounding leaves a constant of 0.1 with a deviation of 1e-17
+        # a constant of 0.1 has a deviation of 1e-17 by rounding
         constant = torch.nonzero(X.amax(0) == X.amin(0)).flatten().tolist()
         if constant:
             raise ValueError(f"features {constant[:5]} are constant and have no density; drop them")

@@ -1,4 +1,4 @@
-"""From a network's outputs to evidence: how much, and the log of the total for exact ranking."""
+"""Evidence from a network's outputs, and the exact log of its total."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from torch.nn import functional as F
 
 __all__ = ["evidence_from_logits", "log_evidence_from_logits"]
 
-# Where exp stops: beyond it a sum over classes leaves float32 (float64). The log of the evidence
-# stays exact, and a network whose logits get there is past help from a gradient.
+# Cap of exp: beyond it a sum over classes overflows float32 (float64). The log of the evidence
+# stays exact.
 _TOP = {torch.float32: 80.0, torch.float64: 300.0}
 # Below this log(softplus(x)) is x to the last bit.
 _SOFTPLUS_LINEAR = -40.0
@@ -47,8 +47,8 @@ def evidence_from_logits(logits: Tensor, function: str = "softplus") -> Tensor:
         Outputs of a network, float32 or float64.
     function : {"relu", "softplus", "exp"}, default="softplus"
         With "relu" an output below zero gets no gradient: a class whose unit is dead for every
-        input is lost, and about a tenth of MNIST's accuracy with it. "exp" is held at exp(80)
-        (float64: exp(300)), so that it never overflows.
+        input is lost, with about a tenth of MNIST's accuracy. "exp" is capped at exp(80) (float64:
+        exp(300)), so it never overflows.
 
     Returns
     -------
@@ -72,7 +72,7 @@ def log_evidence_from_logits(logits: Tensor, function: str = "softplus") -> Tens
     logits : Tensor, shape (n, k)
         Outputs of a network, float32 or float64.
     function : {"relu", "softplus", "exp"}, default="softplus"
-        As for `evidence_from_logits`; with "relu" a row of no evidence gives ``-inf``.
+        As for `evidence_from_logits`; with "relu" a row without evidence gives ``-inf``.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What is added to an evidential loss to keep wrong evidence out, and how it is phased in."""
+"""Regularisers of evidential losses, and their annealing."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def kl_to_prior(alpha: Tensor, prior: Tensor | float = 1.0) -> Tensor:
 
 
 def kl_misleading(alpha: Tensor, y: Tensor, prior: float = 1.0) -> Tensor:
-    """KL to the flat prior of what is left once the evidence for the label is taken away.
+    """KL to the prior, of the Dirichlet without the evidence for the label.
 
     ``KL(Dir(alpha with alpha_y = prior) || Dir(prior, ..., prior))``, in nats: only evidence for
     the wrong classes costs.

@@ -1,10 +1,9 @@
 """Losses of evidential deep learning, one number per row, in PyTorch.
 
-All are functions of concentrations or evidence and of class indices; nothing here knows a network.
-They are arranged so that float32 holds from concentrations of 1e-6 to 1e8: logarithms of ratios in
-place of differences of logarithms (see `dipedl.maths.special`). A NaN that comes in
-goes out: stopping is
-the training loop's business. Labels that are no class indices are a TypeError or a ValueError.
+All are functions of concentrations or evidence and of class indices. They are accurate in float32
+for concentrations from 1e-6 to 1e8: logarithms of ratios in place of differences of logarithms (see
+`dipedl.maths.special`). NaN is passed on; the training loop stops. Labels that are no class indices
+are a TypeError or a ValueError.
 """
 
 from __future__ import annotations
@@ -118,7 +117,7 @@ def expected_cross_entropy(alpha: Tensor, y: Tensor) -> Tensor:
     target, others = _split(alpha, y)
     strength = target + others
     gap = digamma_excess(strength) - digamma_excess(target)
-    # 1/a - 1/S, without the cancellation where the label has nearly everything
+    # 1/a - 1/S, without cancellation where the label has nearly all concentration
     loss: Tensor = torch.log1p(others / target) + gap + others / target / strength
     return loss
 

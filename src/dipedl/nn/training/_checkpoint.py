@@ -1,4 +1,4 @@
-"""Checkpoints: written whole or not at all, and refused where they belong to another run."""
+"""Checkpoints: written completely or not at all, and refused if they belong to another run."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typing import Any
 import torch
 
 _FORMAT = 1
-#: A file of more bytes is written this often at most, in seconds: WRN-28-10 has 290 MB and, on a
-#: GPU, epochs of 7 s, of which it would take a tenth.
+#: A file of more bytes is written at most once per so many seconds: WRN-28-10 has 290 MB and,
+#: on a GPU, epochs of 7 s, of which a write would take a tenth.
 _LARGE = 100_000_000
 _PERIOD = 30.0
 
 
 class Checkpoints:
-    """Where one run leaves its state: a small one after every epoch, a large one now and then."""
+    """Checkpoint of one run: a small one is written every epoch, a large one less often."""
 
     def __init__(self, path: Path | None, identity: dict[str, str]) -> None:
         check_place(path)
@@ -34,7 +34,7 @@ class Checkpoints:
         return load_checkpoint(self.path, self.identity)
 
     def save(self, state: Callable[[], dict[str, Any]]) -> None:
-        """Write the state, unless that takes long and was done a moment ago."""
+        """Write the state, unless the file is large and was just written."""
         recent = time.monotonic() - self.written < _PERIOD
         self.is_newest = False
         if not (self.size > _LARGE and recent):
@@ -56,16 +56,16 @@ def check_place(path: Path | None) -> None:
 
 
 def save_checkpoint(path: Path, state: dict[str, Any], fingerprint: dict[str, str]) -> int:
-    """Replace the file at `path` at once, and give its size in bytes.
+    """Replace the file at `path` at once, and return its size in bytes.
 
-    What was there before survives a failure.
+    After a failure the old file remains.
 
     Raises
     ------
     OSError
         If it cannot be written, with the path and what to do.
     """
-    # Through memory: torch.save straight to a full disk is a RuntimeError that does not say so.
+    # Through memory: torch.save to a full disk raises an unclear RuntimeError.
     buffer = io.BytesIO()
     torch.save({"format": _FORMAT, "fingerprint": fingerprint, "state": state}, buffer)
     temporary = path.with_name(f".{path.name}.part")
@@ -93,7 +93,7 @@ def load_checkpoint(path: Path, expected: dict[str, str]) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        If the file is damaged, or of a run that differs; says in what.
+        If the file is damaged, or belongs to another run; names the difference.
     """
     with path.open("rb") as file:
         try:
@@ -102,7 +102,7 @@ def load_checkpoint(path: Path, expected: dict[str, str]) -> dict[str, Any]:
         except Exception as error:
             what = type(error).__name__
             raise ValueError(
-                f"checkpoint {path} cannot be read ({what}); delete it to start anew"
+                f"checkpoint {path} cannot be read ({what}); delete it to start again"
             ) from error
     if version != _FORMAT:
         raise ValueError(
@@ -119,7 +119,7 @@ def _check_same(path: Path, found: dict[str, str], expected: dict[str, str]) -> 
             there, here = _first_difference(there, here)
             raise ValueError(
                 f"checkpoint {path} is of another run: {name} was {there} there and is {here} "
-                "here; pass another checkpoint path, or delete the file to start anew"
+                "here; pass another checkpoint path, or delete the file to start again"
             )
 
 

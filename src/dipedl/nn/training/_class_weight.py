@@ -1,4 +1,4 @@
-"""Weights of classes in a loss, for data in which some are rare."""
+"""Class weights of a loss, for rare classes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from .._checks import check_number
 
-#: None, "balanced", or a weight for each label.
+#: None, "balanced", or a weight per label.
 ClassWeight = str | Mapping[Any, float] | None
 
 
@@ -19,8 +19,8 @@ def class_weights(given: ClassWeight, classes: np.ndarray, targets: np.ndarray) 
     Parameters
     ----------
     given : None, "balanced" or mapping of labels to numbers > 0
-        None weighs all alike; "balanced" gives every class the same total, ``n / (k n_c)``; a label
-        that a mapping lacks has weight 1.
+        None gives equal weights; "balanced" gives every class the same total, ``n / (k n_c)``; a
+        label that a mapping lacks has weight 1.
     classes : ndarray, shape (k,)
         Labels.
     targets : ndarray, shape (n,)
@@ -29,7 +29,7 @@ def class_weights(given: ClassWeight, classes: np.ndarray, targets: np.ndarray) 
     Raises
     ------
     TypeError, ValueError
-        If `given` is something else, or names a label that is no class.
+        If `given` has another type, or names a label that is no class.
     """
     if given is None:
         return np.ones(len(classes))

@@ -1,4 +1,4 @@
-"""Where PyTorch computes, with how many threads, and the state of its global randomness."""
+"""PyTorch's device, number of threads, and global random state."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DEVICE_TYPES = ("cpu", "cuda", "mps")
 
 
 def device_type(name: Any) -> str:
-    """The part before the colon; raises ValueError for what names no device."""
+    """The part before the colon; raises ValueError for an unknown device."""
     kind, _, index = str(name).partition(":")
     if kind == "auto" and not index:
         return kind
@@ -25,7 +25,7 @@ def device_type(name: Any) -> str:
 
 
 def resolve_device(name: str) -> torch.device:
-    """The device that `name` stands for; "auto" is a CUDA GPU where there is one, else the CPU.
+    """The device called `name`; "auto" is a CUDA GPU if there is one, else the CPU.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def _check_cuda(name: str) -> None:
 
 @contextmanager
 def threads(n_jobs: int | None) -> Iterator[None]:
-    """Let PyTorch use `n_jobs` threads for a while; None leaves its setting alone."""
+    """Context in which PyTorch uses `n_jobs` threads; None keeps its setting."""
     before = torch.get_num_threads()
     torch.set_num_threads(before if n_jobs is None else n_jobs)
     try:
@@ -66,7 +66,7 @@ def threads(n_jobs: int | None) -> Iterator[None]:
 
 @contextmanager
 def tuned(enabled: bool) -> Iterator[None]:
-    """Let cuDNN try its kernels and keep the fastest for each shape, for a while."""
+    """Context in which cuDNN tries its kernels and keeps the fastest for each shape."""
     before = torch.backends.cudnn.benchmark
     torch.backends.cudnn.benchmark = before or enabled
     try:
@@ -86,7 +86,7 @@ def random_states(device: torch.device) -> dict[str, torch.Tensor]:
 
 
 def set_random_states(states: dict[str, torch.Tensor], device: torch.device) -> None:
-    """Put the global generators back into `states`."""
+    """Restore the global generators to `states`."""
     torch.set_rng_state(states["cpu"])
     if device.type == "cuda":
         torch.cuda.set_rng_state(states["cuda"], device)
@@ -96,9 +96,9 @@ def set_random_states(states: dict[str, torch.Tensor], device: torch.device) -> 
 
 @contextmanager
 def seeded(seed: int, device: torch.device) -> Iterator[None]:
-    """Seed the global generators of the CPU and of `device`, and give them back as they were."""
+    """Context that seeds the global generators of the CPU and of `device`, and restores them."""
     before = random_states(device)
-    # not torch.manual_seed: it would seed every other device as well, and nobody restored those
+    # not torch.manual_seed: it would also seed every other device, and those are not restored
     torch.default_generator.manual_seed(seed)
     if device.type == "cuda":
         with torch.cuda.device(device):
@@ -112,5 +112,5 @@ def seeded(seed: int, device: torch.device) -> Iterator[None]:
 
 
 def as_tensor(array: np.ndarray) -> torch.Tensor:
-    """A copy: `torch.from_numpy` wants a writeable array, and data sets of ours are read-only."""
+    """A copy: `torch.from_numpy` needs a writeable array, and a `Dataset` is read-only."""
     return torch.from_numpy(np.array(array, order="C"))

@@ -1,4 +1,4 @@
-"""Training batches on their device, and their losses: nothing here makes a GPU wait."""
+"""Training batches on their device, and their losses, without waiting for a GPU."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ import math
 import torch
 from torch import Tensor
 
-#: What may stay on a GPU of the data, of the memory that is free before training starts: the rest
-#: is for weights, optimiser and activations.
+#: Share of the free GPU memory before training that the data may take; the rest is for weights,
+#: optimiser and activations.
 _SHARE = 0.5
-#: Where reading a number waits for all that was asked of the device before.
+#: Devices on which reading a number waits for all pending work.
 _ASYNCHRONOUS = ("cuda",)
 
 
 class Feed:
-    """Batches of tensors: all of them kept on a GPU if they fit, else sent one by one.
+    """Batches of tensors: kept on a GPU if all fit, else copied one by one.
 
     Parameters
     ----------
     data : tuple of Tensor
         With the same first dimension, on the CPU.
     device : torch.device
-        Where batches are wanted.
+        Device of the batches.
     """
 
     def __init__(self, data: tuple[Tensor, ...], device: torch.device) -> None:
@@ -31,14 +31,14 @@ class Feed:
         self.data = tuple(part.to(device) for part in data) if self.is_resident else data
 
     def batches(self, size: int, generator: torch.Generator) -> list[Tensor]:
-        """All row numbers, shuffled, in batches that `take` takes."""
+        """All row numbers, shuffled, in batches for `take`."""
         return batches(len(self.data[0]), size, generator, self.data[0].device)
 
     def take(self, rows: Tensor) -> list[Tensor]:
-        """Those rows of every tensor, on the device."""
+        """The given rows of every tensor, on the device."""
         parts = [part[rows] for part in self.data]
         if self.device.type == "cuda" and not self.is_resident:
-            # from pinned memory a copy runs beside the computation
+            # a copy from pinned memory runs during the computation
             return [part.pin_memory().to(self.device, non_blocking=True) for part in parts]
         return [part.to(self.device) for part in parts]
 
@@ -46,7 +46,7 @@ class Feed:
 def batches(
     n: int, size: int, generator: torch.Generator, device: torch.device | str = "cpu"
 ) -> list[Tensor]:
-    """Shuffled row numbers in batches, on `device`; a lone last row joins the batch before it."""
+    """Shuffled row numbers in batches, on `device`; a single last row joins the batch before it."""
     order = torch.randperm(n, generator=generator).to(device)
     parts = list(torch.split(order, size))
     if len(parts) > 1 and size > 1 and len(parts[-1]) == 1:
@@ -55,7 +55,7 @@ def batches(
 
 
 class EpochLosses:
-    """Losses of the steps of one epoch: read at once on a CPU, on a GPU when the epoch is over.
+    """Losses of the steps of one epoch: read at once on a CPU, after the epoch on a GPU.
 
     Parameters
     ----------
@@ -71,12 +71,12 @@ class EpochLosses:
         self.deferred = device.type in _ASYNCHRONOUS
 
     def add(self, step: int, loss: Tensor) -> None:
-        """Take the loss of a step, counted from 0.
+        """Add the loss of a step, counted from 0.
 
         Raises
         ------
         NotFiniteLoss
-            If it is known to be NaN or infinite.
+            If it is already known to be NaN or infinite.
         """
         if self.deferred:
             self.waiting.append(loss.detach())
@@ -92,7 +92,7 @@ class EpochLosses:
             If one is NaN or infinite.
         """
         if self.deferred:
-            # one transfer, and the only moment of an epoch in which the GPU is waited for
+            # one transfer, the only wait for the GPU in an epoch
             for step, value in enumerate(torch.stack(self.waiting).tolist()):
                 self._set(step, value)
         total = 0.0

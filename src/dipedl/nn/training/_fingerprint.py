@@ -1,4 +1,4 @@
-"""What must be the same for a run to go on from a checkpoint."""
+"""Settings and data that must be equal to resume a run from a checkpoint."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from torch import Tensor
 
 from ._loop import Run
 
-#: Settings that another machine may set otherwise: they are not what is computed.
+#: Settings that may differ between machines: they do not change the result.
 _FREE = {"n_jobs", "device", "compile"}
 
 
 def fingerprint(run: Run, seed: int) -> dict[str, str]:
-    """What must be the same for a run to go on, as text, by name."""
+    """Settings and data that must be equal to resume a run, as text, by name."""
     settings = {
         f"settings.{f.name}": _described(getattr(run.settings, f.name))
         for f in fields(run.settings)
@@ -40,7 +40,7 @@ def fingerprint(run: Run, seed: int) -> dict[str, str]:
 
 
 def _described(thing: Any) -> str:
-    """Its repr without addresses, which differ between two runs, and without what may differ."""
+    """Its repr without addresses and settings that may differ between two runs."""
     text = re.sub(r" at 0x[0-9a-f]+", "", repr(thing))
     return re.sub(rf"({'|'.join(sorted(_FREE))})='?[\w:]+'?(, )?", "", text)
 

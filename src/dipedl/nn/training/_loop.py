@@ -1,4 +1,4 @@
-"""What happens between the first and the last epoch."""
+"""The training loop over epochs and batches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ._schedule import learning_rate
 from .deadline import TrainingPaused
 from .settings import History, Training
 
-#: Without gradients a chunk so many times as long needs no more memory than a batch.
+#: Factor of the batch size without gradients, which need most of the memory.
 _CHUNK_PER_BATCH = 4
 
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
@@ -28,14 +28,14 @@ OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "adamw": torch.optim.AdamW,
     "sgd": torch.optim.SGD,
 }
-#: Where PyTorch has one kernel for the whole update: half the time of one for each operation.
+#: Devices with a fused optimiser kernel, which takes half the time.
 _FUSED = ("cpu", "cuda")
-#: Where bfloat16 is made in hardware, or at least no slower.
+#: Devices on which bfloat16 is not slower.
 _HALF = ("cpu", "cuda")
 
 
 class Run:
-    """One training run: all that changes while it goes on, and how to save and restore it."""
+    """State of one training run, with save and restore."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Run:
         progress: Callable[[dict[str, Any]], object] | None,
         deadline: float | None = None,
     ) -> None:
-        """All epochs that are left, from the checkpoint if there is one."""
+        """Run the remaining epochs, from the checkpoint if there is one."""
         last_good: dict[str, Tensor] | None = self._weights()
         try:
             self.module.to(self.device)
@@ -100,7 +100,7 @@ class Run:
             raise TrainingPaused(self.history.epochs, self.settings.epochs, left)
 
     def _seconds_per_epoch(self) -> float:
-        """Mean so far, of this process if it has finished any; 0 before the first one."""
+        """Mean so far, of this process if it has finished an epoch; 0 before the first one."""
         done = self.history.epochs - self.epochs_before
         if done:
             return (time.perf_counter() - self.began) / done
@@ -113,8 +113,8 @@ class Run:
         parameters = [p for p in self.module.parameters() if p.requires_grad]
         self.optimizer = _optimizer(parameters, self.settings, self.device)
         self.parameters = parameters
-        # The module itself stays as it is: states, checkpoints and answers never see the other.
-        # A shape is compiled for itself: there are two, of a whole batch and of the last one.
+        # The module itself is unchanged; states, checkpoints and predictions use it.
+        # Each shape is compiled: there are two, of a full batch and of the last one.
         compiled = self.settings.compile
         self.called = torch.compile(self.module, dynamic=False) if compiled else self.module
         self.feed = Feed(self.data, self.device)
@@ -163,7 +163,7 @@ class Run:
         return loss
 
     def _outputs(self, module: Callable[[Tensor], Tensor], inputs: Tensor) -> Tensor:
-        """Outputs of the module, in float32 at least: no loss ever sees half precision."""
+        """Outputs of the module, in float32 at least, since losses need it."""
         amp = self.settings.amp and self.device.type in _HALF
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=amp):
             outputs = module(inputs)
@@ -262,7 +262,7 @@ def _not_finite(what: str, epoch: int, value: float, where: str) -> FloatingPoin
 
 @contextmanager
 def _memory(batch_size: int) -> Iterator[None]:
-    """Say which batch size to try where the memory of the device does not suffice."""
+    """Turn running out of memory into an error with the batch size to try."""
     try:
         yield
     except (torch.OutOfMemoryError, RuntimeError) as error:

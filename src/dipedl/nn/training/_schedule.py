@@ -1,4 +1,4 @@
-"""Learning rate as a function of the step, so that there is no state to save or to restore."""
+"""Learning rate as a function of the step, without state."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _constant(settings: Training, step: int, per_epoch: int, total: int) -> floa
 
 
 def _one_cycle(settings: Training, step: int, per_epoch: int, total: int) -> float:
-    """Up over the first 30 % of the steps, then down to nothing, each by half a cosine."""
+    """Up over the first 30 % of the steps, then down to 0, each by half a cosine."""
     peak = _WARM_UP * total - 1
     if step <= peak:
         return _between(_START, 1.0, step / max(peak, 1))

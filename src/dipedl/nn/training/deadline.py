@@ -1,4 +1,4 @@
-"""Training that stops at an epoch, in time, to go on later."""
+"""Deadline of training: pause before an epoch, resume later."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ __all__ = ["TrainingPaused"]
 
 
 class TrainingPaused(Exception):
-    """Training stopped before its deadline; the checkpoint has all that is needed to go on.
+    """Training stopped before its deadline; the checkpoint has the state to resume.
 
     Parameters
     ----------
     epoch : int
         Epochs done.
     epochs : int
-        Epochs asked for.
+        Total number of epochs.
     seconds_left : float
-        Time that was left; less than an epoch takes.
+        Time that was left, less than the duration of an epoch.
 
     Examples
     --------
@@ -30,7 +30,7 @@ class TrainingPaused(Exception):
     """
 
     def __init__(self, epoch: int, epochs: int, seconds_left: float) -> None:
-        # all three in args: an exception that crosses processes is rebuilt from them
+        # all three in args, from which an exception is rebuilt in another process
         super().__init__(epoch, epochs, seconds_left)
         self.epoch, self.epochs, self.seconds_left = epoch, epochs, seconds_left
 
@@ -42,7 +42,7 @@ class TrainingPaused(Exception):
 
 
 def check_deadline(deadline: Any, checkpoint: str | Path | None) -> None:
-    """Raise unless `deadline` is None, or a number with a checkpoint that keeps what was done."""
+    """Raise unless `deadline` is None, or a number with a checkpoint."""
     if deadline is None:
         return
     check_number("deadline", deadline, "of seconds of time.monotonic(), or None", lambda _: True)

@@ -1,4 +1,4 @@
-"""A line of text for every epoch."""
+"""Progress of training: one line of text per epoch."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ __all__ = ["TextProgress"]
 
 @dataclass(frozen=True)
 class TextProgress:
-    """Prints epoch, loss, score, speed and time left; give it as `progress`.
+    """Prints epoch, loss, score, speed and remaining time; pass it as `progress`.
 
     Parameters
     ----------
     label : str, default=""
-        What the lines begin with.
+        Prefix of the lines.
     stream : file, optional
-        Where they go; None is standard error.
+        Output; None is standard error.
 
     Examples
     --------
@@ -34,7 +34,7 @@ class TextProgress:
     stream: TextIO | None = None
 
     def __call__(self, report: dict[str, Any]) -> None:
-        """Print the line of one epoch; `report` is what `dipedl.nn.train` gives."""
+        """Print the line of one epoch; `report` comes from `dipedl.nn.train`."""
         parts = [
             *([f"member {report['member']}/{report['members']}"] if "member" in report else []),
             f"epoch {report['epoch']:>{len(str(report['epochs']))}}/{report['epochs']}",

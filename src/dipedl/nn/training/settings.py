@@ -1,4 +1,4 @@
-"""How a network is trained, and what happened while it was: `Training` and `History`."""
+"""Settings and history of training: `Training` and `History`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SCHEDULE_NAMES = ("constant", "one-cycle", "cosine", "step", "exponential")
 
 @dataclass(frozen=True)
 class Training:
-    """How a network is optimised.
+    """Settings of the optimisation of a network.
 
     Parameters
     ----------
@@ -37,8 +37,8 @@ class Training:
     weight_decay : float, default=0.0
         L2 penalty on all parameters.
     schedule : {"constant", "one-cycle", "cosine", "step", "exponential"}, default="constant"
-        "one-cycle" rises from a 25th of the peak over the first 30 % of the steps and falls to
-        nothing, changing every step; the others change between epochs: "cosine" falls to 0, "step"
+        "one-cycle" rises from a 25th of the peak over the first 30 % of the steps and falls to 0,
+        changing every step. The others change between epochs: "cosine" falls to 0, "step"
         multiplies by `decay` every `step_size` epochs, "exponential" every epoch.
     step_size : int, default=10
         Epochs between two decays of "step".
@@ -47,9 +47,9 @@ class Training:
     clip_norm : float, optional
         Largest norm of the gradient; longer ones are scaled down.
     patience : int, optional
-        Stop after so many validation checks in a row without a better score.
+        Number of validation checks without a better score after which training stops.
     restore_best : bool, default=False
-        End with the weights of the best validation check, not with the last ones.
+        Whether to end with the weights of the best validation check, not the last.
     validate_every : int, default=1
         Epochs between two validation checks.
     augment : callable, optional
@@ -62,20 +62,20 @@ class Training:
         it changes nothing. On CUDA cuDNN also tries its kernels and keeps the fastest: equal seeds
         then give equal numbers up to rounding only.
     compile : bool, default=False
-        Train a compiled form of the module (``torch.compile``): a minute or so at the beginning,
-        and faster steps. The module that comes back, and every checkpoint, is the plain one.
+        Train a compiled form of the module (``torch.compile``): about a minute at the start, then
+        faster steps. The returned module and every checkpoint are the plain ones.
     n_jobs : int, optional
-        Threads of PyTorch while it trains; None leaves its setting alone.
+        Threads of PyTorch while it trains; None keeps its setting.
 
     Raises
     ------
     TypeError, ValueError
-        If a setting is not what it must be.
+        If a setting is invalid.
 
     Notes
     -----
-    bfloat16 and not float16: it has the range of float32, so no loss needs scaling and there is no
-    scaler whose state a resumed run would depend on.
+    bfloat16, not float16: it has the range of float32, so losses need no scaling and a checkpoint
+    needs no scaler state.
 
     Examples
     --------
@@ -131,7 +131,7 @@ class Training:
 
 @dataclass
 class History:
-    """What happened, one entry per epoch.
+    """Record of a training run, one entry per epoch.
 
     Parameters
     ----------

@@ -36,13 +36,13 @@ def train(
     """Train a module in place.
 
     Everything random (shuffling, augmentation, dropout) comes from `seed`; PyTorch's global
-    generators and its number of threads are given back as they were. On one machine with one
-    thread, equal arguments give equal bits.
+    generators and its number of threads are restored afterwards. On one machine with one thread,
+    equal arguments give equal bits.
 
     Parameters
     ----------
     module : torch.nn.Module
-        Called as ``module(inputs)``. It comes back in eval mode, on the device it came from.
+        Called as ``module(inputs)``. It ends in eval mode, on its original device.
     loss : callable
         ``loss(outputs, *targets, epoch=epoch)``: mean over the batch, a scalar tensor. It never
         runs in half precision. `epoch` counts from 0, for annealing.
@@ -57,18 +57,17 @@ def train(
         As `data`; needed by `patience` and `restore_best`.
     score : callable, optional
         ``score(outputs, *targets)``: mean over the rows of a chunk, lower is better. Default: the
-        loss at the current epoch; give one if your loss is annealed, since such losses of two
-        epochs cannot be compared.
+        loss at the current epoch; needed for an annealed loss, which cannot be compared between
+        epochs.
     checkpoint : path, optional
         File written after every epoch; one of over 100 MB twice a minute, and at the end. If it
-        exists the run goes on from there, and ends with the bits of a run that was never
-        interrupted.
+        exists the run resumes from it, with the same bits as an uninterrupted run.
     progress : callable, optional
         Called after every epoch with a dict; `TextProgress` prints it.
     deadline : float, optional
-        A time of ``time.monotonic()``. An epoch that would probably end after it, going by the mean
-        so far, is not begun: the checkpoint, which must be given, is written and `TrainingPaused`
-        raised. The same call with a later deadline goes on from there.
+        A time of ``time.monotonic()``. An epoch that would probably end after it, by the mean
+        duration so far, is not started: the checkpoint, which must be given, is written and
+        `TrainingPaused` raised. The same call with a later deadline resumes.
 
     Returns
     -------
@@ -78,20 +77,20 @@ def train(
     Raises
     ------
     FloatingPointError
-        If the loss, the score or a weight is NaN or infinite; on CUDA losses are looked at when an
-        epoch is over, so that no step waits for one.
+        If the loss, the score or a weight is NaN or infinite; on CUDA losses are checked after the
+        epoch, so that no step waits.
     ValueError
-        If data, device or checkpoint do not fit; the message says what differs.
+        If data, device or checkpoint do not match; the message says what differs.
     MemoryError
         If the device runs out of memory, with the batch size to try.
     OSError
         If the checkpoint cannot be written.
     TrainingPaused
-        If the deadline came before the last epoch.
+        If the deadline passed before the last epoch.
 
     Notes
     -----
-    Whenever it raises, the module holds the weights of the end of the last whole epoch.
+    After any exception the module holds the weights of the last whole epoch.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Rows of spectra: checked, and taken a few at a time."""
+"""Checks and slices of rows of spectra."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-# Some rows of float64 that stay in the cache: a whole array is never converted.
+# Few rows, so that they fit the cache in float64; a whole array is never converted.
 _VALUES_AT_ONCE = 2**18
 
 
@@ -20,7 +20,7 @@ def row_slices(X: np.ndarray) -> Iterator[slice]:
 
 
 def flux_rows(estimator: Any, X: Any, *, reset: bool, min_pixels: int = 1) -> np.ndarray:
-    """X as finite rows (n, p) of float32 or float64, of the width that `estimator` knows.
+    """X as finite rows (n, p) of float32 or float64, with as many columns as in fit.
 
     Raises
     ------

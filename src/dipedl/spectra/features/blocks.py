@@ -1,4 +1,4 @@
-"""Six statistics of each of many stretches of a spectrum."""
+"""Six statistics of each block of a spectrum."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _STATISTICS = ("mean", "variance", "argmax", "argmin", "max", "min")
 
 
 class BlockStatistics(TransformerMixin, BaseEstimator):
-    """Mean, variance, place of the maximum and of the minimum, maximum and minimum of each block.
+    """Mean, variance, positions of maximum and minimum, maximum and minimum of each block.
 
     The p pixels are cut into blocks of ``ceil(p / n_blocks)``; the last one may be shorter.
 
@@ -37,9 +37,9 @@ class BlockStatistics(TransformerMixin, BaseEstimator):
     Notes
     -----
     As published: grouped by statistic (b means, then b variances, ...), variances divide by the
-    number of pixels, places count from the first pixel of the spectrum, and of equal pixels the
-    first counts. Places go to thousands while variances of normalised flux are about 1e-8: scale
-    the columns before a network sees them.
+    number of pixels, positions count from the first pixel of the spectrum, and of equal pixels the
+    first counts. Positions go to thousands while variances of normalised flux are about 1e-8: scale
+    the columns for a network.
 
     Examples
     --------
@@ -56,7 +56,7 @@ class BlockStatistics(TransformerMixin, BaseEstimator):
         self.n_blocks = n_blocks
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Cut the blocks; of spectra X (n, p) only the width counts.
+        """Set the blocks from the number of columns of spectra X (n, p).
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""The shapes along which training spectra differ most."""
+"""Principal components of spectra."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __all__ = ["PrincipalComponents"]
 
 
 class PrincipalComponents(TransformerMixin, BaseEstimator):
-    """Principal components by scikit-learn's PCA, kept as plain arrays.
+    """Principal components by scikit-learn's PCA, stored as plain arrays.
 
-    Beside :class:`sklearn.decomposition.PCA` itself: ``fit_transform`` gives what ``transform``
-    gives, whatever the solver; the components are in one piece of memory, so that a saved model
-    answers the same to the last bit; too few training spectra are refused with a remedy.
+    Differences from :class:`sklearn.decomposition.PCA`: ``fit_transform`` equals ``transform`` for
+    every solver; the components are contiguous, so that a saved model has the same output to the
+    last bit; too few training spectra are refused with a remedy.
 
     Parameters
     ----------
@@ -28,15 +28,15 @@ class PrincipalComponents(TransformerMixin, BaseEstimator):
         Number of components c.
     svd_solver : {"exact", "randomized"}, default="exact"
         "exact" needs no seed: scikit-learn's "full" for few training spectra (n at most p / 2), its
-        "covariance_eigh" for more. "randomized" is what its "auto" becomes at the paper's sizes;
-        quicker, and rough in the small components.
+        "covariance_eigh" for more. "randomized" is its "auto" at the paper's sizes;
+        faster, and inaccurate in the small components.
     random_state : int, RandomState instance or None, default=0
         Seed of the randomised solver.
 
     Attributes
     ----------
     components_ : ndarray (c, p)
-        Orthonormal, by falling variance.
+        Orthonormal, in order of decreasing variance.
     mean_ : ndarray (p,)
         Mean of the training spectra.
     explained_variance_ : ndarray (c,)
@@ -79,7 +79,7 @@ class PrincipalComponents(TransformerMixin, BaseEstimator):
             raise ValueError(f"svd_solver must be 'exact' or 'randomized', got {self.svd_solver!r}")
         rows = flux_rows(self, X, reset=True)
         n, pixels = rows.shape
-        # n centred spectra span n - 1 directions; another one would be rounding errors.
+        # n centred spectra span n - 1 directions; one more would be rounding error.
         if not 1 <= self.n_components <= min(n - 1, pixels):
             raise ValueError(
                 f"n_components must lie in 1..{min(n - 1, pixels)} for n_samples = {n} training "

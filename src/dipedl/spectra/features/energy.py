@@ -1,4 +1,4 @@
-"""Spectra of equal energy, so that brightness and distance do not count."""
+"""Normalisation of spectra to equal energy, which removes brightness and distance."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["EnergyNormalizer"]
 class EnergyNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Divide each spectrum by its energy: ``x / (|x| + eps)``, with the Euclidean norm.
 
-    Nothing is learned, and a row does not depend on the others.
+    Nothing is learned; each row is normalised on its own.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class EnergyNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Notes
     -----
     A spectrum without information is refused and its row named: zero or constant flux, or a total
-    flux that is not positive (a subtraction of the sky that took too much).
+    flux that is not positive (too much sky subtracted).
 
     Examples
     --------
@@ -58,7 +58,7 @@ class EnergyNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         if not 0 <= self.eps < np.inf:
             raise ValueError(f"eps must be finite and >= 0, got {self.eps!r}")
-        # Of one pixel every spectrum is constant.
+        # A spectrum of one pixel is always constant.
         rows = flux_rows(self, X, reset=True, min_pixels=2)
         for part in row_slices(rows):
             _energy(rows[part].astype(np.float64), self.eps, part.start)
@@ -83,7 +83,7 @@ class EnergyNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
 
 def _energy(flux: np.ndarray, eps: float, first: int) -> np.ndarray:
-    """Euclidean norms (n,) of rows (n, p) that are numbered from `first`; refuses empty ones."""
+    """Euclidean norms (n,) of rows (n, p), numbered from `first`; refuses empty spectra."""
     with np.errstate(over="ignore", invalid="ignore"):
         energy = np.sqrt(np.einsum("ij,ij->i", flux, flux))
         total = flux.sum(axis=1)

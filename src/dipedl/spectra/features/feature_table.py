@@ -1,4 +1,4 @@
-"""From flux to the 806 features of the paper's spectra, as published or healthy."""
+"""The pipeline from flux to the paper's 806 features, standardised or as published."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def spectral_features(
     Parameters
     ----------
     preset : {"standardised", "published"}, default="standardised"
-        "published" is what the paper's code does: an even window, which shifts all but the ends by
-        half a pixel, randomised principal components, and columns as they come, from variances of
-        1e-8 to places up to 3000. "standardised" smooths with a centred window, has exact
+        "published" is the paper's code: an even window, which shifts all but the ends by half a
+        pixel, randomised principal components, and unscaled columns, from variances of 1e-8 to
+        positions up to 3000. "standardised" smooths with a centred window, has exact
         principal components, and gives every column zero mean and unit variance over the training
         spectra; a column that is constant there is only centred.
     wavelength : ndarray (p,), optional
@@ -61,7 +61,7 @@ def spectral_features(
 
     Notes
     -----
-    Beside the input, ``transform`` holds two arrays of its size in float32, whatever its own type.
+    ``transform`` allocates two float32 arrays of the size of the input.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def spectral_features(
         raise ValueError(f"preset must be one of {list(_PRESETS)}, got {preset!r}")
     healthy = preset == "standardised"
     # "randomized" is what scikit-learn's default becomes at the paper's sizes. Its small components
-    # are rough, and columns of unit variance would blow that up.
+    # are inaccurate, and scaling to unit variance would amplify the error.
     solver = "exact" if healthy else "randomized"
     pca = PrincipalComponents(n_components, svd_solver=solver, random_state=random_state)
     union = FeatureUnion(

@@ -1,4 +1,4 @@
-"""Mean flux at lines that astronomers look for."""
+"""Mean flux at spectral lines."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class LineMeans(TransformerMixin, BaseEstimator):
     lines : sequence of str or float, default=PAPER_LINES
         Names out of ``dipedl.spectra.grid.LINES``, or wavelengths in Angstrom.
     half_width : float, default=3.0
-        A pixel counts if it is at most so many Angstrom away.
+        Largest distance of a pixel from its line, in Angstrom.
 
     Attributes
     ----------
@@ -37,8 +37,8 @@ class LineMeans(TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    The windows stay where the lines are at rest, as published: they follow the lines of stars, not
-    those of galaxies and quasars.
+    The windows stay at rest wavelengths, as published: they fit the lines of stars, not those of
+    redshifted galaxies and quasars.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class LineMeans(TransformerMixin, BaseEstimator):
         self.half_width = half_width
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the pixels of each line; of spectra X (n, p) only the width counts.
+        """Find the pixels of each line, for spectra X (n, p).
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Noise of single pixels smoothed away, while lines keep their shape."""
+"""Savitzky-Golay smoothing of spectra."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SavitzkyGolay(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     polyorder : int, default=3
         Degree of the polynomial, below `window`.
     centred : bool, default=False
-        What an even window gives. False is as published: the window of pixel t reaches from
+        Effect of an even window. False is as published: the window of pixel t reaches from
         ``t - w/2 + 1`` to ``t + w/2``, so the value belongs to ``t + 1/2``. True takes a window of
         ``w + 1`` pixels, which is symmetric about its pixel and shifts nothing. An odd window is
         centred either way.
@@ -74,7 +74,7 @@ class SavitzkyGolay(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.centred = centred
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Compute the weights; of spectra X (n, p) only the width counts.
+        """Compute the weights for the number of pixels of spectra X (n, p).
 
         Raises
         ------
@@ -123,7 +123,7 @@ class SavitzkyGolay(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 def _weights(size: int, polyorder: int, at: np.ndarray) -> np.ndarray:
     """Weights (m, size) that give, from `size` pixels, their polynomial at the positions `at`."""
     middle = (size - 1) / 2
-    # In units of the half-window, for powers that are not huge.
+    # In units of the half-window, so that powers stay small.
     unit = max(middle, 1.0)
     powers = np.vander((np.arange(size) - middle) / unit, polyorder + 1)
     return np.vander((at - middle) / unit, polyorder + 1) @ np.linalg.pinv(powers)

@@ -1,1 +1,1 @@
-"""Files of spectra, read."""
+"""Readers of files of spectra."""

@@ -1,4 +1,4 @@
-"""FITS files: found, opened, and what is wrong with them in words."""
+"""Find and open FITS files; unusable ones are errors with a reason."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from ..spectra import Failure
 PathLike = str | os.PathLike[str]
 ENDINGS = (".fits", ".fit", ".fits.gz", ".fit.gz")
 
-#: What astropy warns of when a file breaks off, in its data or in a header.
+#: Warnings of astropy for a truncated file, in its data or in a header.
 _BROKEN_OFF = ".*(truncated|Error validating header)"
-#: Where what is wrong ends, and advice on astropy begins.
+#: Where the reason ends and astropy's advice begins.
 _ADVICE = re.compile(r"[.] |, fix it first")
 
 
@@ -35,7 +35,7 @@ class UnusableError(ValueError):
 
 
 class LayoutError(ValueError):
-    """What a file lacks; `opened` adds which file."""
+    """What a file lacks; `opened` adds the name of the file."""
 
 
 def fits_files(paths: PathLike | Iterable[PathLike]) -> list[Path]:
@@ -72,7 +72,7 @@ def stem(name: str) -> str:
 def _expanded(path: Path) -> list[Path]:
     if path.is_dir():
         inside = (p for p in path.rglob("[!.]*") if p.name.lower().endswith(ENDINGS))
-        # a link to nowhere is no file either, but is to be listed
+        # a broken link is listed as a failure
         return sorted((p for p in inside if not p.is_dir()), key=_natural)
     if not path.exists() and glob.has_magic(str(path)):
         return sorted(map(Path, glob.glob(str(path), recursive=True)), key=_natural)
@@ -82,13 +82,13 @@ def _expanded(path: Path) -> list[Path]:
 
 
 def _natural(path: Path) -> list[Any]:
-    """Order of names in which 2 comes before 10; pieces alternate, so kinds never meet."""
+    """Sort key of names in which 2 comes before 10; text and numbers alternate."""
     return [int(s) if s.isdecimal() else s for s in re.split(r"([0-9]+)", str(path))]
 
 
 @contextmanager
 def opened(path: Path, *, memmap: bool = False) -> Iterator[Any]:
-    """The HDUs of a file; whatever is wrong with it raises an UnusableError that names it."""
+    """The HDUs of a file; any problem raises an UnusableError that names the file."""
     fits = _astropy_fits()
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message=_BROKEN_OFF)
@@ -102,14 +102,14 @@ def opened(path: Path, *, memmap: bool = False) -> Iterator[Any]:
         except FileNotFoundError as error:
             raise unusable(path, "there is no such file") from error
         except Exception as error:
-            # A damaged header makes astropy raise nearly anything, AttributeError included.
+            # For a damaged header astropy raises nearly any exception, AttributeError included.
             said = " ".join(str(error).split()) or type(error).__name__
             reason = _ADVICE.split(said)[0]
             raise unusable(path, f"damaged, or no FITS file: {reason}") from error
 
 
 def _unpacked(path: Path) -> Path | io.BytesIO:
-    """The file, or its bytes: astropy takes a .gz that breaks off for one with fewer HDUs."""
+    """The file, or its bytes: astropy reads a truncated .gz as a file with fewer HDUs."""
     if not path.name.lower().endswith(".gz"):
         return path
     with gzip.open(path) as stream:

@@ -1,4 +1,4 @@
-"""The layouts in which SDSS and LAMOST publish one spectrum a file."""
+"""Layouts of SDSS and LAMOST files with one spectrum each."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from ._fits import LayoutError
 
 #: Bits of SDSS's and_mask that make a pixel unusable: FULLREJECT, NOSKY, BRIGHTSKY, NODATA. The
-#: others inform, and where the pipeline itself rejects a pixel its ivar is 0.
+#: others are information only; pixels rejected by the pipeline have ivar 0.
 SDSS_BAD = 1 << 18 | 1 << 22 | 1 << 23 | 1 << 24
 #: SPEC_CLN of SDSS's first releases.
 _SPEC_CLN = {1: "STAR", 2: "GALAXY", 3: "QSO", 4: "QSO", 6: "STAR"}
 
 
 class OneSpectrum(NamedTuple):
-    """A spectrum as its file has it; arrays (m,)."""
+    """A spectrum on the grid of its file; arrays (m,)."""
 
     wavelength: NDArray[np.float64]
     flux: NDArray[np.float64]
@@ -69,7 +69,7 @@ def _table(hdus: Any, hdu: Any, names: Mapping[str, str]) -> OneSpectrum:
 
 
 def _column(hdu: Any, names: Mapping[str, str], name: str, n: int) -> NDArray[np.int64]:
-    """Bits of a mask; none are set where a file comes without."""
+    """Bits of a mask; zeros for a file without one."""
     if name not in names:
         return np.zeros(n, np.int64)
     bits = np.nan_to_num(np.asarray(hdu.data[names[name]]).ravel())
@@ -141,7 +141,7 @@ def _lamost_facts(header: Any) -> dict[str, Any]:
 
 
 def _sdss_facts(hdus: Any) -> dict[str, Any]:
-    """From the row of the table of redshifts; what is not there stays unknown."""
+    """Redshift, S/N and class from the table of redshifts; a missing entry stays unknown."""
     for hdu in hdus[1:]:
         names = {name.upper() for name in _columns(hdu)}
         if {"Z", "CLASS"} <= names:

@@ -34,8 +34,8 @@ def read_paper_files(
     """Spectra in the layout of the paper's LAMOST files, in the order of files and rows.
 
     Each file holds fluxes, float64 (n, 3000), in its first HDU, and a table with ``objid`` and
-    ``label`` (0 galaxy, 1 quasar, 2 star) in its second; the grid is `paper_grid`. Files are read
-    piece by piece: 100,000 spectra take their 1.2 GB and little more.
+    ``label`` (0 galaxy, 1 quasar, 2 star) in its second; the grid is `paper_grid`. Files are
+    read in chunks: 100,000 spectra take their 1.2 GB and little more.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def read_paper_files(
 
 
 def _rows_in(path: Path) -> int:
-    """Number of spectra in a file whose headers promise the right layout."""
+    """Number of spectra in a file, from its headers; refuses another layout."""
     with opened(path) as hdus:
         shape = tuple(hdus[0].shape)
         pixels = len(paper_grid())
@@ -132,7 +132,7 @@ def _numbers(objid: Any) -> NDArray[np.int64]:
 
 
 class _Table:
-    """Arrays that are filled file by file; rows that cannot be used leave no gap."""
+    """Arrays filled file by file; unusable rows leave no gap."""
 
     def __init__(self, n: int) -> None:
         self.flux = np.empty((n, len(paper_grid())), np.float32)
@@ -142,7 +142,7 @@ class _Table:
         self.n = 0
 
     def take(self, path: Path) -> list[UnusableError]:
-        """Read the spectra of a file; returns what could not be used. All of them, or none."""
+        """Read the spectra of a file, all or none; returns the failures."""
         start, problems = self.n, []
         try:
             with opened(path, memmap=not path.name.endswith(".gz")) as hdus:

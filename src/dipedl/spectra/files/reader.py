@@ -1,4 +1,4 @@
-"""Read spectra of SDSS and LAMOST, one a file, and bring many to one grid."""
+"""Readers of SDSS and LAMOST files with one spectrum each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ._layouts import OneSpectrum, one_spectrum
 
 __all__ = ["read_spectra", "read_spectrum"]
 
-#: What headers call the classes of the labels 0, 1, 2.
+#: Class names in headers, for the labels 0, 1, 2.
 _CLASSES = ("GALAXY", "QSO", "STAR")
 
 
@@ -74,7 +74,7 @@ def read_spectra(
     min_coverage: float = 0.9,
     on_error: Literal["list", "raise"] = "list",
 ) -> Spectra:
-    r"""Spectra of many files of SDSS and LAMOST, mixed as you like, all on one grid.
+    r"""Spectra of many files of SDSS and LAMOST, mixed, on one grid.
 
     Each is rebinned by `resample`; a pixel of the grid of which less than half was measured is
     interpolated and marked. Read the paper's files of thousands with `read_paper_files`.
@@ -93,8 +93,8 @@ def read_spectra(
     Returns
     -------
     Spectra
-        A row for each usable file, in the order of the files (those of a folder sorted by name);
-        see `read_spectrum`. `failures` names the others and says why.
+        One row per usable file, in the order of the files (those of a folder sorted by name);
+        see `read_spectrum`. `failures` lists the others with reasons.
 
     Raises
     ------
@@ -165,7 +165,7 @@ def _on_grid(path: Path, grid: NDArray[np.float64], min_coverage: float) -> _Row
         )
     if not pixels.flux.sum() > 0:
         raise unusable(path, f"its total flux in {span} is not positive: {pixels.flux.sum():g}")
-    # Single precision at once: there may be thousands.
+    # Converted to float32 per spectrum: there may be thousands.
     flux, ivar = (np.asarray(array, dtype=np.float32) for array in pixels[:2])
     return _Row(path, one, flux, ivar, pixels.mask)
 

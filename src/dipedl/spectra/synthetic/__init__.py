@@ -1,1 +1,1 @@
-"""Spectra that are made: semi-real ones and toy ones."""
+"""Synthetic spectra: semi-real and toy."""

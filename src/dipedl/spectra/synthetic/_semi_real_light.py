@@ -1,4 +1,4 @@
-"""Chance and physics of one chunk of semi-real spectra, all rows at once."""
+"""Random draws and flux models of one chunk of semi-real spectra."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ FLUX_CALIBRATION = 0.06  # standard deviation of each coefficient of its error
 _CALIBRATION_TERMS = 4
 _VELOCITY_KM_S = 60.0
 _REDDENING = 0.08  # mean E(B-V) of stars, in magnitudes
-#: Classes in the order in which chance is asked about them.
+#: Classes, in the order of their random draws.
 CLASSES = ("GALAXY", "QSO", "STAR")
 
 
 class Draws(NamedTuple):
-    """What chance decides about m spectra.
+    """Random parameters of m spectra.
 
     `source` is the row of each in the objects or templates of its class; `velocity` (km/s) and
     `reddening` (magnitudes) are those of stars, 0 for others.
@@ -36,7 +36,7 @@ class Draws(NamedTuple):
 
 
 def draw(parts: Parts, label: NDArray[np.int64], rng: np.random.Generator) -> Draws:
-    """Ask chance about m spectra of the classes given, shape (m,)."""
+    """Draw the parameters of m spectra of the given classes, shape (m,)."""
     n = len(label)
     source = np.zeros(n, np.int64)
     snr, velocity, reddening = np.zeros(n), np.zeros(n), np.zeros(n)
@@ -57,7 +57,7 @@ def draw(parts: Parts, label: NDArray[np.int64], rng: np.random.Generator) -> Dr
 
 
 def _models(parts: Parts, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Rows of n stellar templates: first the kind, as often as in LAMOST, then any of that kind."""
+    """Rows of n stellar templates: the kind by LAMOST's frequencies, then one of it."""
     shares = np.array(list(STAR_SHARES.values()))
     kinds = rng.choice(len(shares), n, p=shares / shares.sum())
     counts = np.bincount(parts.stars.kind, minlength=len(shares))
@@ -66,7 +66,7 @@ def _models(parts: Parts, n: int, rng: np.random.Generator) -> NDArray[np.int64]
 
 
 def light(parts: Parts, draws: Draws) -> NDArray[np.float32]:
-    """Flux (m, p) of the spectra that were drawn, in units of its median before all errors."""
+    """Flux (m, p) of the drawn spectra, in units of its median before errors."""
     flux = np.empty((len(draws.label), len(parts.wavelength)), np.float64)
     for number, name in enumerate(CLASSES[:2]):
         mine = draws.label == number
@@ -88,7 +88,7 @@ def scaled_log(wavelength: Array) -> Array:
 
 
 def _extragalactic(wavelength: Array, objects: Objects, rows: NDArray[np.int64]) -> Array:
-    """Continuum of each real object plus its lines: what of its eigenspectra is no continuum."""
+    """Continuum of each real object plus its lines (its eigenspectra less their continuum)."""
     powers = scaled_log(wavelength)[:, None] ** np.arange(3)
     rest = np.log10(wavelength) - np.log10(1 + objects.redshift[rows])[:, None]
     position = (rest - objects.start) / objects.step

@@ -1,4 +1,4 @@
-"""What semi-real spectra are put together from: objects, templates, noise curves."""
+"""Ingredients of semi-real spectra: objects, templates, noise curves."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Templates:
 
 @dataclass(frozen=True)
 class Parts:
-    """All that is needed, on one grid of p wavelengths."""
+    """All ingredients, on one grid of p wavelengths."""
 
     wavelength: Array
     objects: Mapping[str, Objects]
@@ -55,7 +55,7 @@ class Parts:
 
 
 def parts_of(ingredients: Mapping[str, NDArray[np.generic]]) -> Parts:
-    """Sort the arrays of an ingredients file.
+    """Build the ingredients from the arrays of a file.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Semi-real spectra: parameters of real objects, models of light, noise as LAMOST has it."""
+"""Semi-real spectra: parameters of real objects, flux models, LAMOST's noise."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def generate_semi_real(
     numbers and ten coefficients on learned eigenspectra. Stars are model atmospheres, shifted by a
     radial velocity, N(0, 60 km/s), and reddened, exponential with mean E(B-V) = 0.08. All
     get a smooth error of flux calibration and noise of the shape of a real LAMOST noise curve. See
-    Notes for what that leaves out.
+    Notes for the limits.
 
     Parameters
     ----------
@@ -81,9 +81,9 @@ def generate_semi_real(
     - S/N is seldom below 10 and depends on class: that of stars has a median of 30, cut at 10.
     - Stars are models: no binaries, no emission-line stars, no peculiar abundances.
     - Noise is independent between pixels; that of observed spectra, which were resampled, is
-      correlated (0.5 between neighbours). There are no cosmic rays, no missing pixels, no bands of
-      the Earth's air, no lines of the sky that were subtracted badly: at 5577 Angstrom a median
-      observed galaxy or quasar is off by 13 standard deviations.
+      correlated (0.5 between neighbours). There are no cosmic rays, no missing pixels, no
+      atmospheric bands, no residual sky lines: at 5577 Angstrom a median observed galaxy or quasar
+      is off by 13 standard deviations.
 
     References
     ----------
@@ -149,7 +149,7 @@ def _described(
 
 
 def _chance(seed: int, part: int) -> np.random.Generator:
-    """Random numbers of one part: 0 the order of the classes, 1 + i chunk i."""
+    """Random generator of one part: 0 for the order of the classes, 1 + i for chunk i."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(part,)))
 
 
@@ -179,7 +179,7 @@ def _counts(mix: str | Mapping[str, float], n: int) -> NDArray[np.int64]:
 
 def _nearest(exact: NDArray[np.float64], n: int) -> NDArray[np.int64]:
     """Integers that sum to n, by largest remainder."""
-    # 0.3427 * 100,000 is a hair below 34,270: rounding comes before the floor
+    # 0.3427 * 100,000 is slightly below 34,270, so round before the floor
     exact = np.round(exact, 6)
     counts = np.floor(exact).astype(np.int64)
     most = np.argsort(counts - exact, kind="stable")[: n - counts.sum()]

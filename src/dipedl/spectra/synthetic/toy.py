@@ -34,7 +34,7 @@ _H_ALPHA = ((6562.8, 0.4, 11),)
 
 
 def generate_toy_spectra(n: int = 1000, *, random_state: int = 0) -> Spectra:
-    """MADE-UP spectra, for tests and documentation: nothing of them was observed.
+    """MADE-UP spectra, for tests and documentation; not observed.
 
     Galaxies have a break at 4000 Angstrom, absorption, and emission lines of a random strength, at
     redshifts 0 to 0.4; quasars a power law with broad lines at 0.3 to 3; stars a black body of 3500

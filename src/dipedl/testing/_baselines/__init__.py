@@ -1,0 +1,1 @@
+"""Checks of methods with an uncertainty, by what they are about."""

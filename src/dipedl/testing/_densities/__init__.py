@@ -1,0 +1,1 @@
+"""Checks of densities, by what they are about."""
