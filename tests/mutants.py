@@ -492,7 +492,7 @@ MUTANTS = [
         "datasets/_files/lamost_files.py",
         "if sums.get(_ARCHIVE, found[_ARCHIVE]) != found[_ARCHIVE]:",
         "if False:",
-        "datasets/test_lamost.py",
+        "datasets/test_lamost.py::test_downloaded_once_and_known_again",
     ),
     Mutant(
         "chunks of spectra share their random numbers",
