@@ -247,7 +247,7 @@ MUTANTS = [
         "evidence/zscore.py",
         "variance + share * (1 - share) * gap**2",
         "variance",
-        "evidence/test_merge.py::test_the_sum_is_the_fit_of_both",
+        "evidence/test_merged_zscores.py::test_the_sum_is_the_fit_of_both",
     ),
     Mutant(
         "one-sided typicality",
