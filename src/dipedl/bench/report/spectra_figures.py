@@ -167,27 +167,26 @@ def _trend(
 
 def set_counts(
     sets: Arrays, held_out: np.ndarray, titles: Mapping[str, str]
-) -> Iterator[tuple[str, UnknownCounts]]:
+) -> dict[str, UnknownCounts]:
     """Of the test set with the OOD sets, and of each shifted set, by one threshold."""
     unknown = {
         titles[split]: (named["probabilities"], named["uncertainty"])
         for split, named in sets.items()
         if split.startswith(OOD_PREFIX)
     }
-    for split, named in sets.items():
-        if split == "test" or split.startswith(SHIFTED_PREFIX):
-            yield (
-                split,
-                unknown_counts(
-                    named["y"],
-                    named["probabilities"],
-                    named["uncertainty"],
-                    held_out=held_out,
-                    false_alarm_rate=FALSE_ALARMS,
-                    ood=unknown if split == "test" else None,
-                    class_names=CLASSES,
-                ),
-            )
+    return {
+        split: unknown_counts(
+            named["y"],
+            named["probabilities"],
+            named["uncertainty"],
+            held_out=held_out,
+            false_alarm_rate=FALSE_ALARMS,
+            ood=unknown if split == "test" else None,
+            class_names=CLASSES,
+        )
+        for split, named in sets.items()
+        if split == "test" or split.startswith(SHIFTED_PREFIX)
+    }
 
 
 def matrix_panel(title: str, split: str, found: UnknownCounts) -> Panel:

@@ -70,7 +70,7 @@ def spectra_section(store: Store, rows: Sequence[Mapping[str, Any]]) -> SpectraS
     arrays = store.arrays_of(row)
     sets = {split: arrays[split] for split in _order(row) if split in arrays}
     titles = {split: title_of(split, store.suite) for split in sets}
-    counts = dict(set_counts(sets, arrays["validation"]["uncertainty"], titles))
+    counts = set_counts(sets, arrays["validation"]["uncertainty"], titles)
     section = SpectraSection(
         method=row["title"],
         seed=row["seed"],

@@ -38,14 +38,15 @@ _AWAY = 1.0
 class TwoMoons:
     """Everything that the figure shows.
 
-    `maps` are by method and by key of `KINDS`, from the bottom up; `extent` is their left, right,
-    bottom and top. `seconds` are the wall times of the fits.
+    `maps` are by method and by key of `KINDS`, from the bottom up, at the points `plane` (n, 2);
+    `extent` is their left, right, bottom and top. `seconds` are the wall times of the fits.
     """
 
     X_train: np.ndarray
     y_train: np.ndarray
     X_test: np.ndarray
     y_test: np.ndarray
+    plane: np.ndarray
     extent: tuple[float, float, float, float]
     maps: Mapping[str, Mapping[str, np.ndarray]]
     models: Mapping[str, Any]
@@ -85,7 +86,7 @@ def run(
     # each value stands for a cell around its point
     half = step / 2
     extent = (across[0] - half, across[-1] + half, up[0] - half, up[-1] + half)
-    return TwoMoons(X_train, y_train, X_test, y_test, extent, maps, models, seconds, seed)
+    return TwoMoons(X_train, y_train, X_test, y_test, plane, extent, maps, models, seconds, seed)
 
 
 def rows(moons: TwoMoons) -> list[dict[str, Any]]:
@@ -196,16 +197,8 @@ def _timed(model: Any, X: np.ndarray, y: np.ndarray) -> float:
 
 def _away(moons: TwoMoons) -> np.ndarray:
     """Which points of the maps are far from every training point, (h, w)."""
-    h, w = moons.maps[EDL]["vacuity"].shape
-    left, right, bottom, top = moons.extent
-    half = (right - left) / w / 2
-    across, up = (
-        np.linspace(left + half, right - half, w),
-        np.linspace(bottom + half, top - half, h),
-    )
-    plane = np.stack(np.meshgrid(across, up), axis=-1).reshape(-1, 2)
-    gap = NearestNeighbors(n_neighbors=1).fit(moons.X_train).kneighbors(plane)[0]
-    return np.asarray(gap.reshape(h, w) >= _AWAY)
+    gap = NearestNeighbors(n_neighbors=1).fit(moons.X_train).kneighbors(moons.plane)[0]
+    return np.asarray(gap.reshape(moons.maps[EDL]["vacuity"].shape) >= _AWAY)
 
 
 def _dead_classes(model: Any, X: np.ndarray) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .cells import Cell
+from .cost import Cost
 from .crossed.markdown import crossed_blocks
 from .formatting import (
     difference,
@@ -66,19 +67,16 @@ def _cell(cell: Cell | None) -> str:
 
 def _costs(table: BenchTable) -> str:
     heads = ["method", "train", "score", "processor time", "peak memory", "passes", "parameters"]
-    rows = []
-    for line in table.lines:
-        if line.cost is not None:
-            cost = line.cost
-            rows.append(
-                [
-                    line.title,
-                    duration(cost.train_seconds),
-                    duration(cost.score_seconds),
-                    duration(cost.cpu_seconds),
-                    f"{cost.peak_memory_mb:,.0f} MiB",
-                    str(cost.forward_passes),
-                    "" if cost.n_parameters is None else f"{cost.n_parameters:,}",
-                ]
-            )
+    rows = [[line.title, *_cost(line.cost)] for line in table.lines if line.cost is not None]
     return grid(heads, rows)
+
+
+def _cost(cost: Cost) -> list[str]:
+    return [
+        duration(cost.train_seconds),
+        duration(cost.score_seconds),
+        duration(cost.cpu_seconds),
+        f"{cost.peak_memory_mb:,.0f} MiB",
+        str(cost.forward_passes),
+        "" if cost.n_parameters is None else f"{cost.n_parameters:,}",
+    ]
