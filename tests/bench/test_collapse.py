@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from synthetic_store import write_synthetic_store
 
-from dipedl.bench.results.synthetic import write_synthetic_store
 from dipedl.bench.tables.collapse import collapse_grid, collapse_lines, collapse_summary
 from dipedl.bench.tables.diagnosis import diagnosed, features_diagnosed, predictions_diagnosed
 
