@@ -18,6 +18,7 @@ __all__ = [
     "cell_text",
     "column_mean",
     "crossed_blocks",
+    "measure_line",
     "number",
     "selected",
     "signed",
@@ -64,9 +65,14 @@ def measure_list(found: Sequence[Measure]) -> str:
     """Measures as a list, each miss named."""
     lines = []
     for measure in found:
-        lines.append(f"- **{verdict(measure)}**: {measure.statement}. Found: {measure.found}.")
+        lines.append(measure_line(measure))
         lines += [f"  - misses: {miss}" for miss in measure.misses]
     return "\n".join(lines)
+
+
+def measure_line(measure: Measure) -> str:
+    """Verdict, statement and what came out."""
+    return f"- **{verdict(measure)}**: {measure.statement}. Found: {measure.found}."
 
 
 def verdict(measure: Measure) -> str:
