@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ._plugins import late
 from ._validation import (
     calibration_rows,
     check_positive_number,
@@ -289,11 +288,15 @@ class DIPClassifier(PerSampleDecisions, SelfReport, ClassifierMixin, BaseEstimat
 
     def save(self, path: str | Path) -> None:
         """Write the fitted classifier to one file without pickle; see `dipedl.save`."""
-        late("persistence", "save")(self, path)
+        from .persistence import save
+
+        save(self, path)
 
     def export_onnx(self, path: str | Path, **options: Any) -> None:
         """Write the fitted classifier as one ONNX graph; see `dipedl.export_onnx`."""
-        late("export", "export_onnx")(self, path, **options)
+        from .export.onnx_file import export_onnx
+
+        export_onnx(self, path, **options)
 
     @property
     def prior_(self) -> np.ndarray:

@@ -16,7 +16,6 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from ._plugins import late
 from ._validation import indexable
 from .classifier import DIPClassifier
 from .evidence import RankNormal
@@ -94,7 +93,9 @@ class OODDetector(OutlierMixin, BaseEstimator):
 
     def export_onnx(self, path: str | Path, **options: Any) -> None:
         """Write the fitted detector as one ONNX graph; see `dipedl.export_onnx`."""
-        late("export", "export_onnx")(self, path, **options)
+        from .export.onnx_file import export_onnx
+
+        export_onnx(self, path, **options)
 
     @property
     def offset_(self) -> float:
