@@ -20,6 +20,7 @@ from ._validation import indexable
 from .classifier import DIPClassifier
 from .evidence import RankNormal
 from .evidence_model import EvidenceModel
+from .export.onnx_file import export_onnx
 
 __all__ = ["OODDetector"]
 
@@ -93,8 +94,6 @@ class OODDetector(OutlierMixin, BaseEstimator):
 
     def export_onnx(self, path: str | Path, **options: Any) -> None:
         """Write the fitted detector as one ONNX graph; see `dipedl.export_onnx`."""
-        from .export.onnx_file import export_onnx
-
         export_onnx(self, path, **options)
 
     @property
