@@ -16,11 +16,6 @@ def stratified(
     """Training part (X, y) and test part (X, y); stratified over distinct rows.
 
     Equal rows are in the same part, so no test row is in the training part.
-
-    Raises
-    ------
-    ValueError
-        If `test_size` is not in (0, 1), or leaves a part without one of the classes.
     """
     from sklearn.model_selection import train_test_split
 

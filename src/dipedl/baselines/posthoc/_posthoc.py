@@ -37,7 +37,11 @@ class PostHoc(ClassifierMixin, BaseEstimator):
         validation : tuple (X, y), optional
             Passed to ``estimator.fit`` if it takes the argument; the score does not use it.
         """
-        self._fit_estimator(*self._checked(X, y), validation)
+        X, y = labelled_inputs(self, X, y)
+        check_class_counts(y)
+        self._check_parameters(y)
+        self._fit_estimator(X, y, validation)
+        self._fit_score(X, y)
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -57,11 +61,11 @@ class PostHoc(ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse &= not hasattr(self, "features")
         return tags
 
-    def _checked(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
-        """X and y, consistent, with two classes or more."""
-        X, y = labelled_inputs(self, X, y)
-        check_class_counts(y)
-        return X, y
+    def _check_parameters(self, y: np.ndarray) -> None:
+        """Raise ValueError or TypeError for a parameter that does not fit."""
+
+    def _fit_score(self, X: Any, y: np.ndarray) -> None:
+        """Fit what ``uncertainty`` needs besides the classifier."""
 
     def _fit_estimator(self, X: Any, y: np.ndarray, validation: Any) -> None:
         """Set `estimator_` and `classes_`."""

@@ -32,13 +32,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def read_pickle(path: Path) -> dict[bytes, Any]:
-    """Dictionary in a pickle of arrays, lists, strings and numbers; strings come as bytes.
-
-    Raises
-    ------
-    ValueError
-        If the file is damaged, holds no dictionary, or names anything but a NumPy array.
-    """
+    """Dictionary in a pickle of arrays, lists, strings and numbers; strings come as bytes."""
     try:
         content = _Unpickler(io.BytesIO(path.read_bytes()), encoding="bytes").load()
     except Exception as error:  # a damaged pickle may raise anything
