@@ -1,4 +1,4 @@
-"""The published files that loaders need: addresses, checksums, licences; the table is a TOML file."""
+"""The published files that loaders need: addresses, checksums, licences, from a TOML table."""
 
 from __future__ import annotations
 
