@@ -89,27 +89,21 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
             If the loss is not finite. As after a KeyboardInterrupt, ``module_`` is then the network
             of the end of the last whole epoch.
         """
-        X, y, validation = self._checked(X, y, validation)
+        data = self._checked(X, y, validation)
         seed = self._seed()
         module = self._build(len(self.classes_), seed)
+        run = {"checkpoint": checkpoint, "progress": progress, "deadline": deadline}
         try:
-            self.history_ = self._train(
-                module,
-                self._loss,
-                X,
-                y,
-                validation,
-                self._score,
-                seed=seed,
-                checkpoint=checkpoint,
-                progress=progress,
-                deadline=deadline,
-            )
+            self.history_ = self._train(module, *data, seed=seed, **run)
         except (FloatingPointError, KeyboardInterrupt, TrainingPaused):
             self.module_ = module
             raise
         self.module_ = module
+        self._after_training(X, y)
         return self
+
+    def _after_training(self, X: Any, y: Any) -> None:
+        """Fit what predictions need besides the network, on the arguments of ``fit``."""
 
     def predict(self, X: Any) -> np.ndarray:
         """Most probable label of each input of X (n, d), shape (n,)."""
@@ -213,35 +207,27 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
     def _train(
         self,
         module: nn.Module,
-        loss: Callable[..., Tensor],
         X: np.ndarray,
         y: np.ndarray,
-        validation: Pair | None = None,
-        score: Callable[..., Any] | None = None,
-        *,
-        seed: int,
-        checkpoint: str | Path | None = None,
-        progress: Callable[[dict[str, Any]], object] | None = None,
-        deadline: float | None = None,
+        validation: Pair | None,
+        **run: Any,
     ) -> History:
-        """Train `module` on the data of ``_checked``; it ends in eval mode with plain weights."""
+        """Train `module` on the data of ``_checked``; it ends in eval mode with plain weights.
+
+        `run` has the keyword arguments of `train` from `seed` on.
+        """
         inputs = as_tensor(X)
         if isinstance(module, Network):
             module.prepare(inputs)
         try:
             return train(
                 module,
-                loss,
+                self._loss,
                 (inputs, as_tensor(y)),
                 self._settings(),
-                seed=seed,
-                validation=None
-                if validation is None
-                else (as_tensor(validation[0]), as_tensor(validation[1])),
-                score=score,
-                checkpoint=checkpoint,
-                progress=progress,
-                deadline=deadline,
+                validation=None if validation is None else tuple(map(as_tensor, validation)),
+                score=self._score,
+                **run,
             )
         finally:
             baked(module).to(self._dtype())

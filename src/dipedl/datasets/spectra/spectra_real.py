@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...spectra.spectra import Spectra
-from .._dataset import Dataset
+from .._dataset import Dataset, no_rows
 from .._files.sources import REAL
 from .._files.spectra_file import FULL_COVERAGE, arrays, filled
 
@@ -135,8 +135,7 @@ def load_real_spectra(
     known, stars = spectra.of_class(_NAMES[:2]), spectra.of_class(_NAMES[2:])
     return Dataset(
         "real-spectra",
-        np.empty((0, known.flux.shape[1]), np.float32),
-        np.empty(0, np.int64),
+        *no_rows(known.flux.shape[1]),
         known.flux,
         np.asarray(known.label),
         ood={"stars": stars.flux},
