@@ -44,8 +44,8 @@ class Published(ABC):
             As of the class.
         """
         check_choice("data", data, PUBLISHED)
-        settings: Any = cls._published(data)
-        return cls(**settings, image_shape=image_shape, random_state=random_state)
+        same: Any = {"image_shape": image_shape, "random_state": random_state}
+        return cls(**cls._published(data), **same)
 
     @classmethod
     @abstractmethod

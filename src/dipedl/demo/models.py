@@ -23,8 +23,6 @@ from .. import DIPClassifier
 from .._plugins import explain_missing
 from ..density import GDADensity
 
-__all__ = ["MODELS", "Candidate", "checked_models", "default_models"]
-
 _HELD_OUT = 0.2
 _ON_PIXELS = (
     "One Gaussian per class over the 784 pixels, covariance shrunk as the OAS formula says. All "

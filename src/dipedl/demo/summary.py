@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from .result import DemoResult, Row
 from .rows import BARE, DIP, ID, NO_MODEL
 
-__all__ = ["SET_TITLES", "SetFinding", "cautions", "findings", "headline", "set_title"]
-
 #: Name and description of each OOD set in the report.
 SET_TITLES = {
     "kmnist": ("K-MNIST", "handwritten Japanese characters, white on black like the digits"),

@@ -45,16 +45,25 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
     _default_backbone: ClassVar[Backbone] = MLP()
     _default_training: ClassVar[Training] = Training()
 
-    backbone: Backbone | None
-    training: Training | None
-    image_shape: tuple[int, ...] | None
-    random_state: Any
-    class_weight: ClassWeight = None
     classes_: np.ndarray
     class_weight_: np.ndarray
     module_: nn.Module
     history_: History
     image_shape_: Shape
+
+    def __init__(
+        self,
+        backbone: Backbone | None,
+        training: Training | None,
+        image_shape: tuple[int, ...] | None,
+        random_state: Any,
+        class_weight: ClassWeight,
+    ) -> None:
+        self.backbone = backbone
+        self.training = training
+        self.image_shape = image_shape
+        self.random_state = random_state
+        self.class_weight = class_weight
 
     def fit(
         self,
@@ -92,7 +101,7 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
         data = self._checked(X, y, validation)
         seed = self._seed()
         module = self._build(len(self.classes_), seed)
-        run = {"checkpoint": checkpoint, "progress": progress, "deadline": deadline}
+        run: dict[str, Any] = {"checkpoint": checkpoint, "progress": progress, "deadline": deadline}
         try:
             self.history_ = self._train(module, *data, seed=seed, **run)
         except (FloatingPointError, KeyboardInterrupt, TrainingPaused):

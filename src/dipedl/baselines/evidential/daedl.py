@@ -130,13 +130,9 @@ class DAEDL(EvidentialEstimator):
         random_state: Any = 0,
         class_weight: ClassWeight = None,
     ) -> None:
-        self.backbone = backbone
-        self.training = training
+        super().__init__(backbone, training, image_shape, random_state, class_weight)
         self.kl_weight = kl_weight
         self.density = density
-        self.image_shape = image_shape
-        self.random_state = random_state
-        self.class_weight = class_weight
 
     @classmethod
     def _published(cls, data: str) -> dict[str, Any]:

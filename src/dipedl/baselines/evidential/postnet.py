@@ -121,15 +121,11 @@ class PostNet(EvidentialEstimator):
         random_state: Any = 0,
         class_weight: ClassWeight = None,
     ) -> None:
-        self.backbone = backbone
-        self.training = training
+        super().__init__(backbone, training, image_shape, random_state, class_weight)
         self.latent_dim = latent_dim
         self.n_layers = n_layers
         self.entropy_weight = entropy_weight
         self.budget = budget
-        self.image_shape = image_shape
-        self.random_state = random_state
-        self.class_weight = class_weight
 
     @classmethod
     def _published(cls, data: str) -> dict[str, Any]:

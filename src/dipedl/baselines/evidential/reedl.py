@@ -96,13 +96,9 @@ class ReEDL(EvidentialEstimator):
         random_state: Any = 0,
         class_weight: ClassWeight = None,
     ) -> None:
-        self.backbone = backbone
-        self.training = training
+        super().__init__(backbone, training, image_shape, random_state, class_weight)
         self.lambda2 = lambda2
         self.evidence = evidence
-        self.image_shape = image_shape
-        self.random_state = random_state
-        self.class_weight = class_weight
 
     @classmethod
     def _published(cls, data: str) -> dict[str, Any]:

@@ -23,7 +23,8 @@ from ...fitting.features import feature_array, fitted_features
 class PostHoc(ClassifierMixin, BaseEstimator):
     """Labels and probabilities of the wrapped classifier; a subclass adds ``uncertainty``."""
 
-    estimator: Any
+    def __init__(self, estimator: Any = None) -> None:
+        self.estimator = estimator
 
     def fit(self, X: Any, y: Any, validation: tuple[Any, Any] | None = None) -> Self:
         """Fit the classifier, unless it is frozen, and the score.

@@ -12,8 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-__all__ = ["unpack", "whole_file"]
-
 
 def unpack(archive: Path, member: str, path: Path) -> None:
     """Write the file `member` of a .tar.gz archive to `path`, or raise ValueError.

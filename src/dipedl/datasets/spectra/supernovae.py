@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.typing import NDArray
 
-from ...spectra._integer import integer
+from ...spectra._checks import integer
 from ...spectra.spectra import Spectra
 from .._files.sources import INGREDIENTS
 from .._files.spectra_file import FULL_COVERAGE, arrays, filled

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ...spectra._integer import integer
+from ...spectra._checks import integer
 from .._dataset import Dataset, Provenance
 
 __all__ = ["load_moons"]

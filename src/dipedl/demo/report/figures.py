@@ -19,8 +19,6 @@ from ..rows import BARE, DIP, ID
 from ..summary import set_title
 from .inline import svg
 
-__all__ = ["Panel", "histograms", "legends", "moons", "panel_axes", "reliability", "selection"]
-
 _BLUE, _ORANGE, _GREEN = COLORS[:3]
 _RANKINGS = {"bare confidence": _ORANGE, "DIP-EDL confidence": _BLUE, "vacuity": _GREEN}
 _DASHES = dict(zip(LINES, ("", "7 3", "8 2 2 2", "2 3"), strict=True))

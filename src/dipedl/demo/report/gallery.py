@@ -16,8 +16,6 @@ from ..summary import SET_TITLES, set_title
 from .figures import panel_axes
 from .inline import png_uri, svg
 
-__all__ = ["Card", "Reason", "Shelf", "contact_sheets", "reasons", "shelves"]
-
 _CARDS = 6
 _SHOWN = 10
 

@@ -13,8 +13,6 @@ from matplotlib.image import imsave
 
 from ...plots._canvas import COLORS
 
-__all__ = ["png_uri", "svg"]
-
 #: Colours set by the page, in its light and dark themes.
 _PAINT = {
     "#000000": "currentColor",

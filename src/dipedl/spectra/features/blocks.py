@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._integer import integer
+from .._checks import integer
 from ._rows import FluxTransformer, flux_rows, row_slices
 
 __all__ = ["BlockStatistics"]

@@ -9,7 +9,7 @@ from scipy.ndimage import correlate1d
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._integer import integer
+from .._checks import integer
 from ._rows import FluxTransformer, flux_rows, row_slices
 
 __all__ = ["SavitzkyGolay"]
