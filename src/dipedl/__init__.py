@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .persistence.model_file import load, save
     from .pretrained import DIPModule
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "DIPClassifier",
     "DIPModule",

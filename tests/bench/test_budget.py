@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("pydantic")
 
+from tiny_crossed import TINY_CROSSED
 from tiny_suite import TINY
 
 from dipedl.bench import Store
@@ -62,3 +63,21 @@ def test_what_paused_is_left_and_not_failed(tmp_path, monkeypatch):
     )
     assert result.left == [("edl", 1)] and not result.failed and not result.rows
     assert "seed 1  method edl: paused after epoch 1 of 2" in lines
+
+
+def test_the_paused_network_of_a_cell_leaves_its_methods(tmp_path, monkeypatch):
+    jobs = []
+
+    def paused(job, say):
+        jobs.append(job)
+        return Outcome("paused", "paused after epoch 1 of 2")
+
+    monkeypatch.setattr(runner, "run_in_process", paused)
+    path = tmp_path / "tiny.toml"
+    path.write_text(TINY_CROSSED)
+    chosen = ["max-softmax", "default"]
+    result = runner.run(path, profile="net", out=tmp_path, methods=chosen, budget=60)
+    assert result.left == [("digits, net: max-softmax", 3), ("digits, net: default", 3)]
+    assert not result.failed and not result.rows
+    (job,) = jobs
+    assert job.deadline > time.monotonic()  # the training of the network is told

@@ -9,6 +9,7 @@ pytest.importorskip("pydantic")
 from tiny_suite import TINY
 from typer.testing import CliRunner
 
+from dipedl import bench
 from dipedl.bench import load_rows
 from dipedl.bench.results.synthetic import write_synthetic_store
 from dipedl.bench.running import runner as bench_runner
@@ -103,6 +104,12 @@ def test_failures_and_what_the_budget_left_are_told_and_failures_exit_with_1(mon
     assert "The budget left 2 rows: knn (10), knn (20).\nTo go on: " in done.stdout
     result.failed.clear()
     assert dipedl("run", "mnist").exit_code == 0
+    result.left.extend(("edl", seed) for seed in range(20))
+    assert "edl (9), and 10 more.\nTo go on: " in dipedl("run", "mnist").stdout
+
+
+def test_run_is_the_function_also_once_the_runner_is_imported():
+    assert bench.run is bench_runner.run
 
 
 @pytest.mark.parametrize(

@@ -297,7 +297,7 @@ def test_example(capsys, monkeypatch):
     """What was never learned is called unknown, most of the rest by its name; a damaged file stops
     nothing. Of 40 spectra a few more or less are chance.
     """
-    path = Path(__file__).parent.parent / "examples" / "spectra.py"
+    path = Path(__file__).parents[2] / "examples" / "spectra.py"
     monkeypatch.setattr(sys, "argv", [str(path)])
     runpy.run_path(str(path), run_name="__main__")
     shown = capsys.readouterr().out

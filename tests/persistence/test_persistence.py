@@ -32,6 +32,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import dipedl
 from dipedl import DIPClassifier, OODDetector, density, evidence, preprocessing
+from dipedl.density.combined._candidates import default_candidates
 from dipedl.persistence import _types as types
 from dipedl.persistence import codec, container
 from dipedl.persistence import skops_parts as _skops
@@ -227,7 +228,7 @@ def test_the_default_model_needs_no_trust_and_decides_the_same(features, path):
 
 @pytest.mark.parametrize("chosen", ["fused", "unit-neighbours"])
 def test_whatever_is_chosen_round_trips(chosen, path):
-    every = density.DensitySelector()._named()
+    every = default_candidates()
     kept = every if chosen == "fused" else [pair for pair in every if pair[0] == chosen]
     selector = density.DensitySelector(kept, fuse=chosen == "fused")
     clf = fitted(density=density.FusedDensity() if chosen == "fused" else selector)
@@ -327,8 +328,9 @@ def test_a_tree_that_cannot_be_built_again_is_kept_as_it_is(path, monkeypatch):
     same_answers(clf, again(clf, path))
 
 
-def test_partial_fit_goes_on_after_loading(path):
-    whole = density.GDADensity().partial_fit(X[::2], Y[::2], classes=[0, 1, 2])
+@pytest.mark.parametrize("shrinkage", ["oas", "ledoit-wolf"])
+def test_partial_fit_goes_on_after_loading(path, shrinkage):
+    whole = density.GDADensity(shrinkage=shrinkage).partial_fit(X[::2], Y[::2], classes=[0, 1, 2])
     loaded = again(whole, path)
     for model in (whole, loaded):
         model.partial_fit(X[1::2], Y[1::2])
@@ -517,7 +519,7 @@ def test_parts_that_fail_only_together_are_named(path, monkeypatch):
 
     monkeypatch.setattr(_skops, "_checked_archive", fail_together)
     with pytest.raises(TypeError, match=r"features_, .* cannot be saved together: too many"):
-        save(fitted(), path)
+        save(default(), path)
 
 
 def test_foreign_attributes_are_refused(path):

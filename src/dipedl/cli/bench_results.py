@@ -91,7 +91,7 @@ def sweep(
 ) -> None:
     """Print the component ablation, or the sweep over gamma or sigma; trains nothing."""
     if what not in _SWEEPS:
-        from ..bench.spec.names import refuse_unknown
+        from ..bench.names import refuse_unknown
 
         with _explained():
             refuse_unknown("sweep", [what], _SWEEPS)
@@ -150,8 +150,8 @@ def toys(out: Out = None) -> None:
 
 
 def _store(suite: str, profile: str | None, out: Path | None) -> Store:
+    from ..bench.names import refuse_unknown
     from ..bench.results.store import Store, default_root, load_rows
-    from ..bench.spec.names import refuse_unknown
     from ..bench.spec.suite import suite_names
 
     there = (file.parent.parent.name for file in (out or default_root()).glob("*/*/rows.jsonl"))

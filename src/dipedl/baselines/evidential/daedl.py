@@ -9,8 +9,8 @@ from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, cat
 
-from ...density._fitting import fitted_density, log_density
-from ...density.combined.selector import DensitySelector
+from ...density._fitting import fit_density, log_density
+from ...density.combined._default import unfitted_density
 from ...density.gda import GDADensity
 from ...dirichlet import Dirichlet
 from ...nn._checks import check_number
@@ -153,12 +153,8 @@ class DAEDL(EvidentialEstimator):
 
     def _after_training(self, X: Any, y: Any) -> None:
         features = self.transform(X)
-        self.density_ = fitted_density(
-            DensitySelector() if self.density is None else self.density,
-            features,
-            np.asarray(y),
-            None,
-            self.random_state,
+        self.density_ = fit_density(
+            unfitted_density(self.density, self.random_state), features, np.asarray(y), None
         )
         scores = log_density(self.density_, features)
         if np.isinf(scores).any():

@@ -10,7 +10,7 @@ from sklearn import datasets as bunches
 
 from ... import datasets
 from ...datasets import Dataset, leave_class_out, load_cifar10, load_mini_mnist, load_mnist
-from ..spec.names import refuse_unknown
+from ..names import refuse_unknown
 from .colour_digits import load_colour_digits
 
 __all__ = ["LOADERS", "check_loader", "loaded"]

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from ..names import refuse_unknown
 from ..results.scores import OOD_PREFIX
-from ..spec.names import refuse_unknown
 from .loaders import LOADERS, loaded
 from .spectra import SPECTRA, SPECTRA_OOD, SPECTRA_SHIFTED, spectra_splits
 

@@ -45,8 +45,9 @@ class Plan:
 
         All methods, and all data sets, get the first seed before any gets the second.
         """
-        if self.seeds == () or any(seed < 0 for seed in self.seeds or ()):
-            raise ValueError(f"seeds must be integers >= 0, at least one, got {list(self.seeds)}")
+        seeds = self.seeds
+        if seeds is not None and (not seeds or min(seeds) < 0):
+            raise ValueError(f"seeds must be integers >= 0, at least one, got {list(seeds)}")
         chosen = self.suite.chosen_methods(self.profile, methods)
         if self.suite.crossed:
             return self._cells(chosen, datasets, classifiers)

@@ -10,7 +10,7 @@ from typing import Any
 
 from sklearn.pipeline import make_pipeline
 
-from .names import did_you_mean
+from ..names import did_you_mean
 
 __all__ = ["accepts", "build", "class_of", "described", "transformer_of"]
 

@@ -11,10 +11,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ..data.loaders import check_loader
+from ..names import refuse_unknown
 from ..results.receipt import config_hash
 from .build import accepts, build, class_of, described
 from .entries import CrossedClassifier, CrossedData, CrossedMethod, Limit
-from .names import refuse_unknown
 from .plan import completed, plain
 from .suite import Suite
 from .typed_toml import validated

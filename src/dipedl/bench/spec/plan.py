@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..names import refuse_unknown
 from ..results.receipt import config_hash
 from .build import accepts, build, class_of, described, transformer_of
 from .entries import Method, Profile
-from .names import refuse_unknown
 from .suite import Suite, checked_method, chosen_ood, gathered
 
 __all__ = [

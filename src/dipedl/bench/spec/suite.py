@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, Field
 
 from ..data.splits import DATASETS, OOD_SETS, SHIFTED_SETS
+from ..names import refuse_unknown
 from .entries import CrossedClassifier, CrossedData, CrossedMethod, Method, OodNames, Profile
 from .measures import MeasureEntry
-from .names import refuse_unknown
 from .typed_toml import Frozen, read_tables, refuse_unknown_at, validated
 
 __all__ = [

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from .names import refuse_unknown
+from ..names import refuse_unknown
 
 __all__ = ["Frozen", "read_tables", "refuse_unknown_at", "validated"]
 
