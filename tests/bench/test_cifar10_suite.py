@@ -12,6 +12,7 @@ pytest.importorskip("safetensors")
 import torch
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
+from synthetic_store import write_synthetic_store
 from tiny_suite import TINY
 
 from dipedl.baselines import MCDropout
@@ -19,7 +20,6 @@ from dipedl.bench import Store, load_suite
 from dipedl.bench.data.colour_digits import load_colour_digits
 from dipedl.bench.data.splits import make_splits
 from dipedl.bench.results.merge import merge
-from dipedl.bench.results.synthetic import write_synthetic_store
 from dipedl.bench.running.todo import Plan
 from dipedl.bench.running.weights import restored, weights_of
 from dipedl.bench.running.work import PartStep, Place

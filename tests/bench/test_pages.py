@@ -8,9 +8,10 @@ import pytest
 
 pytest.importorskip("pydantic")
 
+from synthetic_store import write_synthetic_store
+
 from dipedl.bench import suite_names
 from dipedl.bench.pages.page import page_of
-from dipedl.bench.results.synthetic import write_synthetic_store
 from dipedl.bench.spec.captions import Captions, captions_of
 
 ROOT = Path(__file__).parent.parent.parent

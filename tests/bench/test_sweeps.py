@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from synthetic_store import write_synthetic_store
 
-from dipedl.bench.results.synthetic import write_synthetic_store
 from dipedl.bench.studies.ablation import ablation
 from dipedl.bench.studies.sweeps import (
     ablation_lines,

@@ -5,10 +5,10 @@ import math
 
 import numpy as np
 import pytest
+from synthetic_store import write_synthetic_store
 
 from dipedl.bench import load_rows
 from dipedl.bench.results.paper import Published
-from dipedl.bench.results.synthetic import write_synthetic_store
 from dipedl.bench.spec.captions import captions_of
 from dipedl.bench.tables import table as tables
 from dipedl.bench.tables.cells import Cell, cell_over_seeds

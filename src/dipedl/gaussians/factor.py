@@ -119,14 +119,7 @@ class GaussianFactor:
 def factorise(moments: Moments, intensity: float, target: float, who: str) -> GaussianFactor:
     """Factor the shrunk covariance, or say what is singular and what to do; never adds jitter.
 
-    Parameters
-    ----------
-    moments : Moments
-        Of the rows of one class (or of all).
-    intensity, target : float
-        Shrinkage intensity and the variance it shrinks towards.
-    who : str
-        Named in the error, such as "class 'a'".
+    `who` is named in the error, such as "class 'a'".
     """
     with np.errstate(over="ignore", invalid="ignore"):
         cov = shrunk_covariance(moments, intensity, target)

@@ -36,24 +36,16 @@ class StoppedError(RuntimeError):
 
 @dataclass(frozen=True)
 class RunResult:
-    """What a run did.
+    """What a run did."""
 
-    Attributes
-    ----------
-    rows : list of dict
-        New rows.
-    present : int
-        Rows that were there before.
-    failed : dict of (str, int) to str
-        Why there is no row of a (method, seed); in a crossed suite a method is named with data set
-        and classifier, "wine-1, forest: knn".
-    left : list of (str, int)
-        Methods and seeds that the budget left for the next run.
-    """
-
+    #: New rows.
     rows: list[dict[str, Any]] = field(default_factory=list)
+    #: How many rows were there before.
     present: int = 0
+    #: Why there is no row of a (method, seed); in a crossed suite a method is named with data set
+    #: and classifier, "wine-1, forest: knn".
     failed: dict[tuple[str, int], str] = field(default_factory=dict)
+    #: Methods and seeds that the budget left for the next run.
     left: list[tuple[str, int]] = field(default_factory=list)
 
 

@@ -20,19 +20,7 @@ Names = Iterable[str] | None
 
 @dataclass(frozen=True)
 class Plan:
-    """What is chosen of a suite, and where it is run.
-
-    Attributes
-    ----------
-    suite, profile : Suite, str
-        What.
-    where : str
-        The suite's file, for errors.
-    place : Place
-        Folder of the results, and of the data sets.
-    seeds : tuple of int, optional
-        For everything; default: those that the method, the profile, the data set or the suite has.
-    """
+    """What is chosen of a suite, and where it is run; `where` is the suite's file, for errors."""
 
     suite: Suite
     profile: str

@@ -33,22 +33,10 @@ Table = dict[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Something that is trained once a seed: a classifier, a density or a method.
+    """Something that is trained once a seed: a classifier, a density or a method (its `role`).
 
-    Attributes
-    ----------
-    role : {"classifier", "density", "method"}
-        What it is.
-    name : str
-        Name of its folder.
-    where : str
-        File and key it comes from, for errors.
-    table : dict
-        "estimator", the name of the class, and its "arguments".
-    config : dict
-        Everything its arrays depend on, data and parts below included.
-    below : dict of str to Part
-        By role, what has to be trained before it.
+    `name` is that of its folder, `table` holds its class and arguments, `config` everything that
+    its arrays depend on, data and the parts `below` included; those have to be trained before it.
     """
 
     role: str
@@ -85,14 +73,8 @@ def plan(
 ) -> list[MethodPart]:
     """The chosen methods with all parts below them, checked: every class exists and takes its keys.
 
-    `ood` says which sets are looked at; default: all of the profile, of alternatives the first.
-
-    Raises
-    ------
-    ValueError
-        If a class or an argument is unknown or a value is refused; the message names file and key.
-    ImportError
-        If the package of a class is missing.
+    `ood` says which sets are looked at; default: all of the profile, of alternatives the first. A
+    ValueError names file and key.
     """
     setting = suite.profile(profile)
     data = data_config(suite, setting, ood)

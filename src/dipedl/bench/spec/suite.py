@@ -12,8 +12,15 @@ from pydantic import BaseModel, Field
 
 from ..data.splits import DATASETS, OOD_SETS, SHIFTED_SETS
 from ..names import refuse_unknown
-from .entries import CrossedClassifier, CrossedData, CrossedMethod, Method, OodNames, Profile
-from .measures import MeasureEntry
+from .entries import (
+    CrossedClassifier,
+    CrossedData,
+    CrossedMethod,
+    MeasureEntry,
+    Method,
+    OodNames,
+    Profile,
+)
 from .typed_toml import Frozen, read_tables, refuse_unknown_at, validated
 
 __all__ = [
@@ -39,42 +46,26 @@ class Suite(Frozen):
 
     A suite with ``[datasets]`` is crossed: every method is given each classifier of each data set.
     Any other has one data set a profile, and its classifiers are parts of its methods.
-
-    Attributes
-    ----------
-    name, title : str
-        Identifier and title.
-    ood : tuple
-        OOD sets; of a tuple of names inside, the first whose files are there. A crossed suite names
-        them with each data set.
-    validation_fraction : float
-        Share of the official training set that is held out for validation, another one each seed.
-    seeds : tuple of int
-        Default seeds.
-    profiles : dict of str to Profile
-        By name.
-    datasets : dict of str to CrossedData
-        The data sets that are crossed with classifiers; none in a suite of one data set.
-    classifiers, densities : dict of str to table
-        ``estimator`` and its arguments. Of a crossed suite, see `CrossedClassifier`; of another,
-        parts that several methods share, a density with ``features``: "pixels", "network", or a
-        table that names a transformer of pixels.
-    methods : dict of str to table
-        See `Method` and `CrossedMethod`; completed by a profile.
-    measures : tuple of MeasureEntry
-        What a crossed suite is to show.
     """
 
     name: str
     title: str
+    #: Of a tuple inside, the first whose files are there; a crossed suite names them with each data
+    #: set.
     ood: OodNames = ()
+    #: Share of the official training set that is held out for validation, another one each seed.
     validation_fraction: float = Field(default=0.2, gt=0, lt=1)
     seeds: tuple[int, ...]
     profiles: dict[Name, Profile]
     datasets: dict[Name, CrossedData] = {}
+    #: ``estimator`` and its arguments. Of a crossed suite, see `CrossedClassifier`; of another,
+    #: parts that several methods share, a density with ``features``: "pixels", "network", or a
+    #: table that names a transformer of pixels.
     classifiers: dict[Name, Table] = {}
     densities: dict[Name, Table] = {}
+    #: See `Method` and `CrossedMethod`; completed by a profile.
     methods: dict[Name, Table]
+    #: What a crossed suite is to show.
     measures: tuple[MeasureEntry, ...] = ()
 
     @property
@@ -126,13 +117,8 @@ def suite_names() -> list[str]:
 def load_suite(name: str | os.PathLike[str]) -> Suite:
     """A suite of the package by name, or one of your own by the path of its TOML file.
 
-    Raises
-    ------
-    ValueError
-        If there is no such suite, or the file is not a suite: an unknown key (with the one that was
-        probably meant), a missing one, a value of the wrong type.
-    FileNotFoundError
-        If a path is given and no file is there.
+    ValueError if there is no such suite, or the file is not a suite: an unknown key (with the one
+    that was probably meant), a missing one, a value of the wrong type.
 
     Examples
     --------

@@ -83,9 +83,9 @@ def plot(rows: Sequence[Mapping[str, Any]], ax: Axes | None = None) -> Axes:
 
     Bars reach from the smallest to the largest vacuity.
     """
-    from ...plots._canvas import COLORS, new_axes
+    from ...plots._canvas import COLORS, axes_or_new
 
-    ax = new_axes() if ax is None else ax
+    ax = axes_or_new(ax)
     nu = np.array([row["nu"] for row in rows])
     line = np.geomspace(nu.min() / 1.5, nu.max() * 1.5, 200)
     ax.plot(line, 2 / (2 + line), color="0.5", linewidth=1, linestyle=":", label="2 / (2 + nu)")

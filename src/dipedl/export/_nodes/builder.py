@@ -20,15 +20,7 @@ _LARGEST_FILE = 2**31 - 2**20
 
 
 class Graph:
-    """Nodes and constants of one graph.
-
-    Parameters
-    ----------
-    opset : int
-        Version of the standard operators, 18 or newer.
-    max_constant_mb : float
-        Largest size of training rows in the graph, in megabytes.
-    """
+    """Nodes and constants of one graph, at most `max_constant_mb` MB of them training rows."""
 
     def __init__(self, opset: int, max_constant_mb: float) -> None:
         self.opset, self.max_constant_mb = opset, max_constant_mb

@@ -26,33 +26,20 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """What the methods of a cell are given.
-
-    Attributes
-    ----------
-    X, y : ndarray, shapes (n, d) and (n,)
-        Rows to fit on.
-    held : (X, y) or None
-        Rows to calibrate on, where the classifier is frozen.
-    recipe : classifier
-        Unfitted, for methods that train it themselves.
-    estimator : classifier
-        For DIPClassifier: the frozen network, or an unfitted classifier, whose predictions it needs
-        on rows that the classifier did not see.
-    fitted : classifier
-        Frozen, fitted on X and y.
-    features : transformer or None
-        The network's features; None where the classifier has none.
-    memory : Memory
-        Of all fits and predictions.
-    """
+    """What the methods of a cell are given, to fit on X (n, d) and y (n,)."""
 
     X: np.ndarray
     y: np.ndarray
+    #: Rows and labels to calibrate on, where the classifier is frozen.
     held: tuple[np.ndarray, np.ndarray] | None
+    #: The classifier, unfitted, for methods that train it themselves.
     recipe: Any
+    #: For DIPClassifier: the frozen network, or an unfitted classifier, whose predictions it needs
+    #: on rows that the classifier did not see.
     estimator: Any
+    #: The classifier, frozen, fitted on X and y.
     fitted: Any
+    #: The network's features; None where the classifier has none.
     features: Any
     memory: Memory
 

@@ -29,18 +29,11 @@ class Refusal(Exception):
 
 @dataclass
 class Predictions:
-    """What a fitted method predicted, and what that cost.
+    """What a fitted method predicted by split, for each row of a table, and what that cost.
 
-    Attributes
-    ----------
-    probabilities : dict of str to ndarray, shape (n, k)
-        By split.
-    uncertainty : dict of str to dict of str to ndarray, shape (n,)
-        By row's name, then by split.
-    spent : dict of str to Spent
-        "train": with all fits of the classifier and all its predictions, as if no method had shared
-        them. "classifier": of that, the fits of the classifier. "predict <split>": probabilities of
-        a split. "score <split> <row>": its uncertainty, beyond that.
+    In `spent`, "train" counts all fits of the classifier and all its predictions, as if no method
+    had shared them, and "classifier", of that, the fits of the classifier; "predict <split>" the
+    probabilities of a split, and "score <split> <row>" its uncertainty, beyond that.
     """
 
     probabilities: dict[str, np.ndarray] = field(default_factory=dict)
@@ -52,23 +45,9 @@ class Predictions:
 def run_method(
     method: CellMethod, cell: Given, X: Mapping[str, np.ndarray], seed: int
 ) -> Predictions:
-    """Fit a method and apply it to the test rows and every OOD set.
+    """Fit a method and apply it to the splits of X: the test rows and every OOD set.
 
-    Parameters
-    ----------
-    method : CellMethod
-        The method.
-    cell : Given
-        Classifier and rows.
-    X : mapping of str to ndarray
-        Splits to predict, "test" among them.
-    seed : int
-        Seed of the method.
-
-    Raises
-    ------
-    Refusal
-        If the method refuses classifier or rows with a ValueError or a TypeError, and may.
+    Refusal if the method refuses classifier or rows with a ValueError or a TypeError, and may.
     """
     found = Predictions()
     try:

@@ -24,16 +24,8 @@ def method_rows(
 ) -> list[dict[str, Any]]:
     """One row for each kind of uncertainty.
 
-    Parameters
-    ----------
-    job, method : CellJob, CellMethod
-        Where, and which method.
-    y : ndarray of int, shape (n,)
-        Labels of the test rows.
-    found : Predictions
-        The method's.
-    n_fit : int
-        Rows it was fitted on.
+    `y` holds the labels of the test rows, `n_fit` is the number of rows that the method was fitted
+    on.
     """
     sizes = {split: len(rows) for split, rows in found.probabilities.items()}
     shared = {"n": {"train": n_fit, **sizes}, **_costs(method, found), **found.about}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...spec.measures import MeasureEntry
+from ...spec.entries import MeasureEntry
 from ...spec.suite import load_suite, suite_names
 from .pairs import Crossed, Pair, share
 

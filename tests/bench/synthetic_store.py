@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 
-from .receipt import config_hash
-from .rows import make_row
-from .store import Arrays, Store
+from dipedl.bench.results.receipt import config_hash
+from dipedl.bench.results.rows import make_row
+from dipedl.bench.results.store import Arrays, Store
 
 __all__ = ["write_synthetic_store"]
 
