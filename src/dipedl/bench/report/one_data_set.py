@@ -173,7 +173,8 @@ def _best(table: BenchTable, name: str) -> float:
 def _sweeps(parts: Sequence[Parts], table: BenchTable, suite: str) -> dict[str, Any]:
     ablated, gamma = ablation_lines(parts, suite), gamma_lines(parts, suite)
     sigma = sigma_lines(parts, suite)
-    ood = [s for s in table.ood if f"auroc/{s}" in _with_paper(gamma)] or list(table.ood)
+    printed = {name for line in gamma for name, cell in line.cells.items() if cell.paper}
+    ood = [split for split in table.ood if f"auroc/{split}" in printed] or list(table.ood)
     columns = ["accuracy", "brier_id", *_each(("auroc", "aupr", "brier_ood"), ood)]
     return {
         "n": f"{parts[0].n:,.0f}",
@@ -194,10 +195,6 @@ def _sweeps(parts: Sequence[Parts], table: BenchTable, suite: str) -> dict[str, 
 
 def _each(kinds: Sequence[str], ood: Sequence[str]) -> list[str]:
     return [f"{kind}/{split}" for split in ood for kind in kinds]
-
-
-def _with_paper(lines: Sequence[Line]) -> set[str]:
-    return {name for line in lines for name, cell in line.cells.items() if cell.paper}
 
 
 def _runs(

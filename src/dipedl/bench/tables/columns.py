@@ -32,7 +32,8 @@ def columns(
     print or that say least, for tables of their own.
     """
     there = set(there)
-    recalls = sorted((n for n in there if n.startswith(_RECALL) and "/" not in n), key=_class_of)
+    recalls = [name for name in there if name.startswith(_RECALL) and "/" not in name]
+    recalls.sort(key=lambda n: int(n.removeprefix(_RECALL)))
     by_class = recalls if len(recalls) <= _FEW else ["worst_recall"]
     labelled = ("accuracy", "balanced_accuracy", *by_class, "brier_id")
     rest = tuple(name for name in _OOD_EXTRA if name not in ood_metrics)
@@ -61,7 +62,3 @@ def worst_recalls(
         if len(mine) > _FEW:
             worst = [min(row["metrics"][name] for name in mine) for row in rows]
             yield f"worst_recall/{split}".removesuffix("/"), cell_over_seeds(worst)
-
-
-def _class_of(recall: str) -> int:
-    return int(recall.removeprefix(_RECALL))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -57,7 +57,8 @@ def crossed_blocks(table: BenchTable) -> list[str]:
         blocks += [f"## {title}", _by_pair(found, main, metric)]
     blocks += ["## Regret of the selection", _regret(found)]
     if refused := [line for line in table.lines if line.refused]:
-        blocks += ["## Refused", _refused(refused)]
+        why = [[f"{ln.dataset}, {ln.classifier}", ln.name, ln.refused] for ln in refused]
+        blocks += ["## Refused", grid(["", "method", "why"], why)]
     return [*blocks, "## Cost, processor seconds", _costs(found)]
 
 
@@ -163,11 +164,6 @@ def _regret(found: Crossed) -> str:
 def selected(line: Line | None) -> str:
     """What a selection chose, each choice once."""
     return "" if line is None else ", ".join(dict.fromkeys(line.selected))
-
-
-def _refused(lines: Iterable[Line]) -> str:
-    rows = [[f"{line.dataset}, {line.classifier}", line.name, line.refused] for line in lines]
-    return grid(["", "method", "why"], rows)
 
 
 def _costs(found: Crossed) -> str:

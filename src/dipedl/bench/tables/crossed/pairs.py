@@ -177,6 +177,7 @@ def summary(found: Crossed, method: str) -> Summary:
     places = {pair.place for pair in pairs}
     known = [pair for pair in found.known() if pair.place in places]
     gap = found.values(method, "auroc", pairs) - found.values(bare, "auroc", pairs)
+    errors = found.values(method, "error_auroc", known)
     return Summary(
         method=method,
         lines=len(pairs),
@@ -186,7 +187,7 @@ def summary(found: Crossed, method: str) -> Summary:
         worst_at=str(pairs[int(gap.argmin())]),
         brier_ratio=_ratio(found, method, "brier_ood", pairs),
         brier_cost=_ratio(found, method, "brier_id", known) - 1,
-        error_auroc=_nanmean(found.values(method, "error_auroc", known)),
+        error_auroc=_mean(errors[np.isfinite(errors)]),
     )
 
 
@@ -205,7 +206,3 @@ def _ratio(found: Crossed, method: str, metric: str, pairs: Sequence[Pair]) -> f
 
 def _mean(values: np.ndarray) -> float:
     return float(values.mean()) if len(values) else np.nan
-
-
-def _nanmean(values: np.ndarray) -> float:
-    return _mean(values[np.isfinite(values)])
