@@ -1,7 +1,6 @@
 """The collapse table out of rows made by hand."""
 
 import pytest
-from synthetic_store import write_synthetic_store
 
 from dipedl.bench.tables.collapse import collapse_grid, collapse_lines, collapse_summary
 

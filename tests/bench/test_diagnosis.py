@@ -5,8 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from dipedl.bench.results.synthetic import write_synthetic_store
+from synthetic_store import write_synthetic_store
 
 FILE = Path(__file__).parent.parent.parent / "benchmarks" / "diagnosis.py"
 
