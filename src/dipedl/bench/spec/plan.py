@@ -45,11 +45,18 @@ class Part:
     table: Table
     config: Table
     below: Mapping[str, Part]
+    spec: Method | None = None
 
     @property
     def can_pause(self) -> bool:
         """Whether its training can stop at a deadline and go on later."""
         return accepts(class_of(self.table["estimator"], self.where).fit, "deadline")
+
+    def built(self, seed: int, **given: Any) -> Any:
+        """The estimator, unfitted; of `given`, what it does not take is left out."""
+        table = self.table
+        made = table["estimator"], table["arguments"]
+        return build(*made, self.where, random_state=seed, **given)
 
     @property
     def digest(self) -> str:
