@@ -26,7 +26,8 @@ from ..spec.build import accepts
 from ..spec.plan import Part
 from .clock import epoch_text
 from .inputs import inputs_of
-from .predictions import Arrays, Costs, classifier_arrays, density_arrays, method_arrays
+from .memo import Spent, rounded
+from .predictions import Arrays, classifier_arrays, density_arrays, method_arrays
 from .weights import weights_of
 from .work import CellWork, DataError, PartStep, Step
 
@@ -74,21 +75,23 @@ def train_part(step: PartStep, say: Say = lambda text: None) -> None:
     start = time.perf_counter()
     part, store = step.unit, step.place.store
     X, y, given = inputs_of(step)
-    costs = Costs()
+    train, scoring = Spent(), Spent()
     model = part.built(step.seed, **given)
     step.checkpoint.parent.mkdir(parents=True, exist_ok=True)
     resumed = any(step.checkpoint.parent.iterdir())
-    with costs.of("train"):
+    with train.counted():
         _fit(model, step, X, y, say)
-    _count_earlier_epochs(model, costs)
-    arrays = _predictions(model, part, X, costs)
+    _count_earlier_epochs(model, train)
+    arrays = _predictions(model, part, X, scoring)
     for split, labels in y.items():
         if split in arrays:
             arrays[split]["y"] = labels
     if part.role == "method":
         score(arrays)  # what cannot be scored must not be stored
     sizes = {split: len(rows) for split, rows in X.items()}
-    receipt = _receipt(model, costs, sizes, time.perf_counter() - start)
+    receipt = _receipt(
+        model, {"train": train, "score": scoring}, sizes, time.perf_counter() - start
+    )
     network = weights_of(model) if part.role == "classifier" else None
     receipt["resumed"] = resumed
     store.save_arrays(part.name, part.digest, step.seed, arrays, receipt, network)
@@ -121,29 +124,30 @@ def _fit(
         model.calibrate(X["validation"], y["validation"])
 
 
-def _predictions(model: Any, part: Part, X: Mapping[str, np.ndarray], costs: Costs) -> Arrays:
+def _predictions(model: Any, part: Part, X: Mapping[str, np.ndarray], cost: Spent) -> Arrays:
     if part.role == "classifier":
-        return classifier_arrays(model, X, costs)
+        return classifier_arrays(model, X, cost)
     if part.role == "density":
-        return density_arrays(model, X, costs)
+        return density_arrays(model, X, cost)
     scored = {split: rows for split, rows in X.items() if split != "train"}
-    return method_arrays(model, scored, costs, part.spec.uncertainty if part.spec else None)
+    return method_arrays(model, scored, cost, part.spec.uncertainty if part.spec else None)
 
 
-def _count_earlier_epochs(model: Any, costs: Costs) -> None:
+def _count_earlier_epochs(model: Any, train: Spent) -> None:
     """A resumed training took as long as all its epochs did, not only those of this process."""
     histories = (getattr(m, "history_", None) for m in getattr(model, "members_", [model]))
     epochs = sum(sum(getattr(history, "seconds", ())) for history in histories)
-    missing = epochs - costs.seconds["train"]
+    missing = epochs - train.wall
     if missing > 0:
-        costs.cpu_seconds["train"] *= 1 + missing / max(costs.seconds["train"], 1e-9)
-        costs.seconds["train"] += missing
+        train.processor *= 1 + missing / max(train.wall, 1e-9)
+        train.wall += missing
 
 
-def _receipt(model: Any, costs: Costs, sizes: Mapping[str, int], elapsed: float) -> dict[str, Any]:
+def _receipt(
+    model: Any, costs: Mapping[str, Spent], sizes: Mapping[str, int], elapsed: float
+) -> dict[str, Any]:
     return {
-        "seconds": {step: round(s, 3) for step, s in costs.seconds.items()},
-        "cpu_seconds": {step: round(s, 3) for step, s in costs.cpu_seconds.items()},
+        **rounded(costs, 3),
         "elapsed": round(elapsed, 3),
         "peak_memory_mb": round(_peak_memory_mb(), 1),
         **_gpu(),

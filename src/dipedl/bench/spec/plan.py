@@ -190,10 +190,7 @@ def _found(
     if isinstance(given, Mapping):
         name, table, over, place = "", dict(given), {}, f"{where}.{section}"
     else:
-        try:
-            refuse_unknown(section, [given], known)
-        except ValueError as error:
-            raise ValueError(f"{where}: {error}") from None
+        refuse_unknown(section, [given], known, where)
         name, table, over = given, known[given], getattr(profile, section).get(given, {})
         place = f"{where.partition(':')[0]}: {section}.{given}"
     found = completed(table, over, own, profile)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from ...results.receipt import receipt
 from ...results.rows import numbers
 from ...results.scores import score
 from ...spec.cells import CellMethod
-from ..memo import Spent
+from ..memo import rounded
 from ..work import CellWork
 from .method import Predictions
 
@@ -73,11 +72,4 @@ def _costs(method: CellMethod, found: Predictions) -> dict[str, Any]:
         "predict": spent["predict test"],
         "score": spent[f"score test {method.name}"],
     }
-    return {
-        "seconds": _rounded(steps, "wall"),
-        "cpu_seconds": _rounded(steps, "processor"),
-    }
-
-
-def _rounded(steps: Mapping[str, Spent], which: str) -> dict[str, float]:
-    return {name: round(getattr(spent, which), 4) for name, spent in steps.items()}
+    return rounded(steps, 4)
