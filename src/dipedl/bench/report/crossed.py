@@ -16,11 +16,10 @@ from ..tables.crossed.markdown import (
     KNOWN_TITLES,
     PAIR_TITLES,
     SUMMARY,
-    cell_text,
-    column_mean,
+    pair_rows,
 )
 from ..tables.crossed.measures import measures
-from ..tables.crossed.pairs import OF_PAIR, Column, Crossed, crossed, summary
+from ..tables.crossed.pairs import Column, Crossed, crossed, summary
 from ..tables.headline import is_higher_better
 from ..tables.provenance import receipts
 from ..tables.table import bench_table, latest
@@ -94,24 +93,16 @@ def _summary(found: Crossed) -> Grid:
 
 def _of_pairs(found: Crossed, columns: Sequence[Column], metric: str) -> Grid:
     """A metric of every pair and method, the best of each pair marked, and the means."""
+    *texts, (mean, *means) = pair_rows(found, columns, metric)
+    best_of = np.fmax if is_higher_better(metric) else np.fmin  # neither looks at NaN
     rows = []
-    for pair in found.of(metric):
-        values = np.array([found.value(pair, column.name, metric) for column in columns])
-        best = _best(values, metric)
-        texts = (cell_text(found.line(pair, c.name), metric, pair.ood) for c in columns)
-        cells = tuple(zip(texts, (bool(v == best) for v in np.round(values, 3)), strict=True))
-        rows.append((str(pair) if metric in OF_PAIR else pair.place, cells))
-    of_column = (found.values(c.name, metric, found.of(metric)) for c in columns)
-    rows.append(("mean", tuple((column_mean(values), False) for values in of_column)))
+    for pair, (title, *cells) in zip(found.of(metric), texts, strict=True):
+        values = np.round([found.value(pair, column.name, metric) for column in columns], 3)
+        best = (values == best_of.reduce(values, initial=np.nan)).tolist()
+        rows.append((title, tuple(zip(cells, best, strict=True))))
+    rows.append((mean, tuple((text, False) for text in means)))
     heading = {**PAIR_TITLES, **KNOWN_TITLES}[metric]
     return Grid(heading, tuple(column.title for column in columns), tuple(rows))
-
-
-def _best(values: np.ndarray, metric: str) -> float:
-    there = np.round(values[~np.isnan(values)], 3)
-    if not len(there):
-        return np.nan
-    return float(there.max() if is_higher_better(metric) else there.min())
 
 
 def _figure(found: Crossed) -> Markup:
