@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-__all__ = ["Memoised", "Memory", "Spent"]
+__all__ = ["Memoised", "Memory", "Spent", "rounded"]
 
 
 @dataclass
@@ -41,6 +41,14 @@ class Spent:
 
     def __sub__(self, other: Spent) -> Spent:
         return Spent(self.wall - other.wall, self.processor - other.processor)
+
+
+def rounded(steps: Mapping[str, Spent], digits: int) -> dict[str, dict[str, float]]:
+    """Seconds and processor seconds of steps, as rows and receipts have them."""
+    return {
+        "seconds": {name: round(spent.wall, digits) for name, spent in steps.items()},
+        "cpu_seconds": {name: round(spent.processor, digits) for name, spent in steps.items()},
+    }
 
 
 @dataclass(repr=False)

@@ -45,11 +45,18 @@ class Part:
     table: Table
     config: Table
     below: Mapping[str, Part]
+    spec: Method | None = None
 
     @property
     def can_pause(self) -> bool:
         """Whether its training can stop at a deadline and go on later."""
         return accepts(class_of(self.table["estimator"], self.where).fit, "deadline")
+
+    def built(self, seed: int, **given: Any) -> Any:
+        """The estimator, unfitted; of `given`, what it does not take is left out."""
+        table = self.table
+        made = table["estimator"], table["arguments"]
+        return build(*made, self.where, random_state=seed, **given)
 
     @property
     def digest(self) -> str:
@@ -183,10 +190,7 @@ def _found(
     if isinstance(given, Mapping):
         name, table, over, place = "", dict(given), {}, f"{where}.{section}"
     else:
-        try:
-            refuse_unknown(section, [given], known)
-        except ValueError as error:
-            raise ValueError(f"{where}: {error}") from None
+        refuse_unknown(section, [given], known, where)
         name, table, over = given, known[given], getattr(profile, section).get(given, {})
         place = f"{where.partition(':')[0]}: {section}.{given}"
     found = completed(table, over, own, profile)

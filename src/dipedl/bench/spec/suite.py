@@ -21,7 +21,7 @@ from .entries import (
     OodNames,
     Profile,
 )
-from .typed_toml import Frozen, read_tables, refuse_unknown_at, validated
+from .typed_toml import Frozen, read_tables, validated
 
 __all__ = [
     "Suite",
@@ -178,7 +178,7 @@ def every_ood(suite: Suite, profile: Profile) -> list[str]:
 
 def _extended(base: str, own: Table, where: str) -> Table:
     """Parts and methods of another suite of the package, and the profiles that say they extend."""
-    refuse_unknown_at(f"{where}: extends", "suite", [base], suite_names())
+    refuse_unknown("suite", [base], suite_names(), f"{where}: extends")
     resource = files(__package__) / "suites" / f"{base}.toml"
     tables = read_tables(resource.read_text(encoding="utf-8"), f"{base}.toml")
     shared = {key: tables.get(key, {}) for key in ("classifiers", "densities", "methods")}
@@ -187,7 +187,7 @@ def _extended(base: str, own: Table, where: str) -> Table:
         extends = profile.get("extends")
         if extends is not None:
             place = f"{where}: profiles.{name}.extends"
-            refuse_unknown_at(place, "profile", [extends], tables["profiles"])
+            refuse_unknown("profile", [extends], tables["profiles"], place)
         rest = {key: value for key, value in profile.items() if key != "extends"}
         profiles[name] = {**tables["profiles"].get(extends, {}), **rest}
     return {**shared, **own, "profiles": profiles}
@@ -197,12 +197,12 @@ def _check_names(suite: Suite, where: str) -> None:
     for name, profile in suite.profiles.items():
         place = f"{where}: profiles.{name}"
         for section in ("classifiers", "densities", "methods"):
-            refuse_unknown_at(
-                f"{place}.{section}", "name", getattr(profile, section), getattr(suite, section)
+            refuse_unknown(
+                "name", getattr(profile, section), getattr(suite, section), f"{place}.{section}"
             )
-        refuse_unknown_at(f"{place}.without", "method", profile.without, suite.methods)
+        refuse_unknown("method", profile.without, suite.methods, f"{place}.without")
         if suite.crossed:
-            refuse_unknown_at(f"{place}.datasets", "data set", profile.datasets, suite.datasets)
+            refuse_unknown("data set", profile.datasets, suite.datasets, f"{place}.datasets")
         else:
             _check_data(suite, profile, where, place)
     if suite.crossed:
@@ -211,34 +211,32 @@ def _check_names(suite: Suite, where: str) -> None:
 
 def _check_data(suite: Suite, profile: Profile, where: str, place: str) -> None:
     """The data set of a profile, its OOD sets and its shifted sets."""
-    refuse_unknown_at(f"{place}.dataset", "data set", [profile.dataset], DATASETS)
+    refuse_unknown("data set", [profile.dataset], DATASETS, f"{place}.dataset")
     at = f"{where}: ood" if profile.ood is None else f"{place}.ood"
     known = OOD_SETS[profile.dataset]
-    refuse_unknown_at(at, "OOD set", every_ood(suite, profile), known)
+    refuse_unknown("OOD set", every_ood(suite, profile), known, at)
     shifted = SHIFTED_SETS.get(profile.dataset, ())
-    refuse_unknown_at(f"{place}.shifted", "shifted set", profile.shifted, shifted)
+    refuse_unknown("shifted set", profile.shifted, shifted, f"{place}.shifted")
 
 
 def _check_crossed(suite: Suite, where: str) -> None:
     """Every classifier and method of a crossed suite, and the classifiers that are named."""
     for name, data in suite.datasets.items():
         place = f"{where}: datasets.{name}"
-        refuse_unknown_at(place, "classifier", data.classifiers, suite.classifiers)
+        refuse_unknown("classifier", data.classifiers, suite.classifiers, place)
     for name, table in suite.classifiers.items():
         _entry(CrossedClassifier, table, f"{where}: classifiers.{name}")
     groups = []
     for name, table in suite.methods.items():
         place = f"{where}: methods.{name}"
         method = _entry(CrossedMethod, table, place)
-        refuse_unknown_at(place, "classifier", method.classifiers or (), suite.classifiers)
+        refuse_unknown("classifier", method.classifiers or (), suite.classifiers, place)
         groups.append(method.group)
     if groups.count("bare") != 1:
         raise ValueError(f"{where}: one method must be of the group 'bare', got {groups}")
     known = [*suite.methods, *groups]
     for number, measure in enumerate(suite.measures):
-        refuse_unknown_at(
-            f"{where}: measures[{number}].against", "method", [measure.against], known
-        )
+        refuse_unknown("method", [measure.against], known, f"{where}: measures[{number}].against")
 
 
 def _entry(model: type[Entry], table: Table, where: str) -> Entry:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -119,25 +120,14 @@ def _uncertainty(
     )
 
 
-class _alone:
-    """Counts what passes inside, as if no fit and no prediction of the classifier were shared."""
-
-    def __init__(self, found: Predictions, step: str, memory: Memory) -> None:
-        self.found, self.step, self.memory = found, step, memory
-
-    def __enter__(self) -> None:
-        self.alone, self.here = self.memory.alone, self.memory.here
-        # A copy: the memory adds to its own in place.
-        self.here = Spent(self.here.wall, self.here.processor)
-        self.spent = Spent()
-        self.counting = self.spent.counted()
-        self.counting.__enter__()
-
-    def __exit__(self, *error: Any) -> None:
-        self.counting.__exit__(*error)
-        looked_up = self.memory.here - self.here
-        alone = self.memory.alone - self.alone
-        self.found.spent[self.step] = self.spent - looked_up + alone
+@contextmanager
+def _alone(found: Predictions, step: str, memory: Memory) -> Iterator[None]:
+    """Count what passes inside, as if no fit and no prediction of the classifier were shared."""
+    # A copy of `here`: the memory adds to its own in place.
+    alone, here, spent = memory.alone, replace(memory.here), Spent()
+    with spent.counted():
+        yield
+    found.spent[step] = spent - (memory.here - here) + (memory.alone - alone)
 
 
 def _about(model: Any) -> dict[str, Any]:
