@@ -350,8 +350,8 @@ MUTANTS = [
     Mutant(
         "risk bounds without Bonferroni",
         "decisions/rejection.py",
-        '1 - (1 - check_share("confidence", confidence)) / len(ranks)',
-        'check_share("confidence", confidence)',
+        '1 - (1 - rate_in_range(confidence, "confidence")) / len(ranks)',
+        'rate_in_range(confidence, "confidence")',
         "decisions/test_rejection.py::test_all_bounds_hold_together_so_the_risk_may_be_chosen_after_looking",
     ),
     Mutant(

@@ -22,7 +22,6 @@ from .._validation import check_weights
 from ..gaussians.contributions import nearest_rows
 from ..gaussians.factor import (
     GaussianFactor,
-    blank_union,
     condition_number,
     factorise,
     rank,
@@ -130,7 +129,7 @@ class GDADensity(LogDensityMixin, BaseEstimator):
         """The density fitted on the rows of both; a class may be missing from either."""
         if not isinstance(other, GDADensity):
             return NotImplemented
-        merged = blank_union(self, other)
+        merged = self._blank_union(other, "moments_")
         parts = [dict(zip(d.classes_.tolist(), d.moments_, strict=True)) for d in (self, other)]
         classes = unique_labels(self.classes_, other.classes_)
         moments = [reduce(add, (p[c] for p in parts if c in p)) for c in classes.tolist()]
