@@ -98,6 +98,8 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
             If the loss is not finite. As after a KeyboardInterrupt, ``module_`` is then the network
             of the end of the last whole epoch.
         """
+        if self._take_trained(X, y):
+            return self
         data = self._checked(X, y, validation)
         seed = self._seed()
         module = self._build(len(self.classes_), seed)
@@ -110,6 +112,10 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
         self.module_ = module
         self._after_training(X, y)
         return self
+
+    def _take_trained(self, X: Any, y: Any) -> bool:
+        """Whether a network that is already trained was taken, so that there is none to train."""
+        return False
 
     def _after_training(self, X: Any, y: Any) -> None:
         """Fit what predictions need besides the network, on the arguments of ``fit``."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -75,6 +73,13 @@ class MCDropout(Published, TorchClassifier):
     n_features_in_ : int
         Number of columns d.
 
+    Raises
+    ------
+    ValueError
+        From ``fit``: the backbone has no dropout, or the data and a given network do not match.
+    TypeError
+        From ``fit``: `network` is no frozen network classifier.
+
     Notes
     -----
     Each pass drops the same units for every input: it is one sample of the weights, as in the
@@ -136,44 +141,14 @@ class MCDropout(Published, TorchClassifier):
         network = published_network(data, dropout=0.5)
         return {"backbone": network, "training": STEPS, "n_samples": 50}
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        validation: tuple[Any, Any] | None = None,
-        *,
-        checkpoint: str | Path | None = None,
-        progress: Callable[[dict[str, Any]], object] | None = None,
-        deadline: float | None = None,
-    ) -> Self:
-        """Train on inputs X (n, d) and labels y (n,), and draw the seeds of the passes.
-
-        Parameters
-        ----------
-        X : array-like, shape (n, d)
-            Finite inputs; images as rows of pixels in [0, 1], channel by channel.
-        y : array-like, shape (n,)
-            Labels of at least two classes.
-        validation : tuple, optional
-            Inputs and labels, for ``Training.patience`` and ``restore_best``.
-        checkpoint, progress, deadline : optional
-            As in `dipedl.nn.train`.
-
-        Raises
-        ------
-        ValueError
-            If the backbone has no dropout, or X, y, `validation` and a given network do not match.
-        TypeError
-            If `network` is no frozen network classifier.
-        """
+    def _take_trained(self, X: Any, y: Any) -> bool:
         check_integer("n_samples", self.n_samples)
         seeds = np.random.SeedSequence(self._seed()).generate_state(self.n_samples)
         self.sample_seeds_ = seeds.tolist()
-        if self.network is not None:
-            return self._use(X, y)
-        return super().fit(
-            X, y, validation, checkpoint=checkpoint, progress=progress, deadline=deadline
-        )
+        if self.network is None:
+            return False
+        self._use(X, y)
+        return True
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Mean class probabilities of inputs X (n, d) over the passes, shape (n, k)."""
@@ -206,7 +181,7 @@ class MCDropout(Published, TorchClassifier):
 
         return self._forward(X, reduced)
 
-    def _use(self, X: Any, y: Any) -> Self:
+    def _use(self, X: Any, y: Any) -> None:
         """Use the given trained network."""
         trained = self._given()
         check_is_fitted(trained, "module_")
@@ -221,7 +196,6 @@ class MCDropout(Published, TorchClassifier):
             )
         self.classes_, self.image_shape_ = trained.classes_, trained.image_shape_
         self.module_ = trained.module_
-        return self
 
     def _given(self) -> TorchEstimator:
         inner = self.network.estimator if isinstance(self.network, FrozenEstimator) else None

@@ -28,10 +28,8 @@ OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "adamw": torch.optim.AdamW,
     "sgd": torch.optim.SGD,
 }
-#: Devices with a fused optimiser kernel, which takes half the time.
-_FUSED = ("cpu", "cuda")
-#: Devices on which bfloat16 is not slower.
-_HALF = ("cpu", "cuda")
+#: Devices with a fused optimiser kernel, which takes half the time, and a bfloat16 not slower.
+_FAST = ("cpu", "cuda")
 
 
 class Run:
@@ -164,7 +162,7 @@ class Run:
 
     def _outputs(self, module: Callable[[Tensor], Tensor], inputs: Tensor) -> Tensor:
         """Outputs of the module, in float32 at least, since losses need it."""
-        amp = self.settings.amp and self.device.type in _HALF
+        amp = self.settings.amp and self.device.type in _FAST
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=amp):
             outputs = module(inputs)
         return outputs.float() if outputs.dtype in (torch.bfloat16, torch.float16) else outputs
@@ -249,8 +247,7 @@ def _optimizer(
     options: dict[str, Any] = {"lr": settings.learning_rate, "weight_decay": settings.weight_decay}
     if settings.optimizer == "sgd":
         options |= {"momentum": settings.momentum, "nesterov": settings.momentum > 0}
-    fused = device.type in _FUSED
-    return OPTIMIZERS[settings.optimizer](parameters, fused=fused, **options)
+    return OPTIMIZERS[settings.optimizer](parameters, fused=device.type in _FAST, **options)
 
 
 def _not_finite(what: str, epoch: int, value: float, where: str) -> FloatingPointError:
