@@ -247,7 +247,7 @@ MUTANTS = [
         "evidence/zscore.py",
         "variance + share * (1 - share) * gap**2",
         "variance",
-        "evidence/test_merge.py::test_the_sum_is_the_fit_of_both",
+        "evidence/test_merged_zscores.py::test_the_sum_is_the_fit_of_both",
     ),
     Mutant(
         "one-sided typicality",
@@ -492,7 +492,7 @@ MUTANTS = [
         "datasets/_files/lamost_files.py",
         "if sums.get(_ARCHIVE, found[_ARCHIVE]) != found[_ARCHIVE]:",
         "if False:",
-        "datasets/test_lamost.py",
+        "datasets/test_lamost.py::test_downloaded_once_and_known_again",
     ),
     Mutant(
         "chunks of spectra share their random numbers",

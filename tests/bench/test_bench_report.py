@@ -11,11 +11,12 @@ pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 pytest.importorskip("pydantic")
 
+from synthetic_store import write_synthetic_store
+
 from dipedl.bench import load_rows
 from dipedl.bench.report.page import render
 from dipedl.bench.results.paper import Published
 from dipedl.bench.results.store import Store
-from dipedl.bench.results.synthetic import write_synthetic_store
 from dipedl.bench.studies.toys import FOLDER, load_toys
 from dipedl.bench.tables.cells import Cell
 from dipedl.bench.tables.headline import headline, met

@@ -11,11 +11,11 @@ from sklearn.metrics import (
     recall_score,
     roc_auc_score,
 )
+from synthetic_store import write_synthetic_store
 
 from dipedl.bench import load_arrays
 from dipedl.bench.results import scores
 from dipedl.bench.results.scores import score
-from dipedl.bench.results.synthetic import write_synthetic_store
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,7 @@ def job_of(root):
     suite = parse_suite(TINY, "tiny.toml")
     (edl,) = plan(suite, "smoke", ["edl"], "tiny.toml")
     store = Store(root, "tiny", "smoke")
-    return PartStep(Place(store, None), edl, 1).job(None), store, edl
+    return PartStep(Place(store, None), edl, 1), store, edl
 
 
 def test_a_paused_training_goes_on_and_ends_with_the_same_answers(tmp_path, monkeypatch):

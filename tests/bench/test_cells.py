@@ -19,9 +19,10 @@ from tiny_crossed import TINY_CROSSED
 
 from dipedl.bench import load_rows, load_suite, run
 from dipedl.bench.data.splits import make_splits
+from dipedl.bench.results.store import Store
 from dipedl.bench.running.cells.cell import run_cell
-from dipedl.bench.running.job import CellJob
 from dipedl.bench.running.runner import StoppedError
+from dipedl.bench.running.work import CellWork, Place, rows_of
 from dipedl.bench.spec.cells import plan_cell_methods, plan_cells
 
 
@@ -37,9 +38,8 @@ def job(path, out, profile="smoke", methods=None, index=0, **options):
     cell = plan_cells(suite, profile, None, None, None, path.name)[index]
     chosen = suite.chosen_methods(profile, methods)
     planned = tuple(plan_cell_methods(suite, profile, chosen, path.name))
-    return CellJob(
-        root=str(out), suite=suite.name, profile=profile, cell=cell, methods=planned, **options
-    )
+    place = Place(Store(out, suite.name, profile), None)
+    return CellWork(place, cell, planned, rows_of(cell, planned), **options)
 
 
 def test_a_run_writes_rows_and_the_same_call_adds_none(path, tmp_path):
@@ -58,7 +58,7 @@ def test_a_run_writes_rows_and_the_same_call_adds_none(path, tmp_path):
 
 
 def test_the_bare_classifier_is_the_one_scikit_learn_fits(path, tmp_path):
-    cell = job(path, tmp_path, methods=["max-softmax"]).cell
+    cell = job(path, tmp_path, methods=["max-softmax"]).unit
     assert run_cell(job(path, tmp_path, methods=["max-softmax"])) == {}
     (row,) = load_rows("tiny-crossed", out=tmp_path)
     splits = make_splits(cell.data, cell.seed)
@@ -100,7 +100,7 @@ def test_a_row_has_its_receipt(path, tmp_path):
 
 def test_a_refusal_is_a_row_and_an_error_is_not(path, tmp_path):
     forest = job(path, tmp_path, index=2)
-    assert forest.cell.classifier == "trees"
+    assert forest.unit.classifier == "trees"
     assert run_cell(forest) == {}
     rows = {row["method"]: row for row in load_rows("tiny-crossed", out=tmp_path)}
     assert "probabilities do not determine an energy" in rows["energy"]["refused"]
@@ -121,7 +121,7 @@ def test_a_network_is_trained_once_and_restored_to_the_bit(path, tmp_path):
     assert run_cell(job(path, out, "net", ["max-softmax", "default"]), said.append) == {}
     assert not any("epoch" in line for line in said)
     kept = load_rows("tiny-crossed", out=out)
-    folder = first.store.arrays_folder("digits/net", first.cell.digest, 3)
+    folder = first.place.store.arrays_folder("digits/net", first.unit.digest, 3)
     assert not folder.with_name(".3.training").exists()
     (out / "tiny-crossed" / "net" / "rows.jsonl").unlink()
     run_cell(job(path, out, "net", ["max-softmax", "default"]))

@@ -12,6 +12,7 @@ pytest.importorskip("safetensors")
 import torch
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
+from synthetic_store import write_synthetic_store
 from tiny_suite import TINY
 
 from dipedl.baselines import MCDropout
@@ -19,8 +20,7 @@ from dipedl.bench import Store, load_suite
 from dipedl.bench.data.colour_digits import load_colour_digits
 from dipedl.bench.data.splits import make_splits
 from dipedl.bench.results.merge import merge
-from dipedl.bench.results.synthetic import write_synthetic_store
-from dipedl.bench.running.todo import Plan
+from dipedl.bench.running.todo import planned_work
 from dipedl.bench.running.weights import restored, weights_of
 from dipedl.bench.running.work import PartStep, Place
 from dipedl.bench.running.worker import train_part
@@ -98,8 +98,8 @@ def test_seeds_are_those_asked_for_or_of_the_method_or_the_profile(tmp_path):
     suite = parse_suite(METHODS, "tiny.toml")
 
     def pairs(seeds, suite=suite):
-        planned = Plan(suite, "smoke", "tiny.toml", Place(Store(tmp_path, "t", "p"), None), seeds)
-        works = planned.works(["edl", "mc-dropout"], None, None, print)
+        place = Place(Store(tmp_path, "t", "smoke"), None)
+        works = planned_work(suite, "tiny.toml", place, seeds, methods=["edl", "mc-dropout"])
         return [(work.method.name, work.seed) for work in works]
 
     assert pairs(None) == [("edl", 1), ("edl", 2), ("mc-dropout", 7)]
@@ -172,7 +172,7 @@ def shared(tmp_path_factory):
     for method in plan(suite, "smoke", ["layers", "mc-dropout", "module"], "tiny.toml"):
         for part in trained_parts(method):
             if not store.has_arrays(part.name, part.digest, 1):
-                train_part(PartStep(place, part, 1).job(None))
+                train_part(PartStep(place, part, 1))
         found[method.name] = store.load(method.name, method.digest, 1)
     net = method.below["classifier"]
     splits = make_splits(net.config["data"], 1)

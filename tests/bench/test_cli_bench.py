@@ -6,12 +6,12 @@ pytest.importorskip("typer")
 pytest.importorskip("rich")
 pytest.importorskip("pydantic")
 
+from synthetic_store import write_synthetic_store
 from tiny_suite import TINY
 from typer.testing import CliRunner
 
 from dipedl import bench
 from dipedl.bench import load_rows
-from dipedl.bench.results.synthetic import write_synthetic_store
 from dipedl.bench.running import runner as bench_runner
 from dipedl.bench.running.runner import RunResult, StoppedError
 from dipedl.cli.app import app

@@ -6,7 +6,8 @@ import pytest
 
 pytest.importorskip("pydantic")
 
-from dipedl.bench.results.synthetic import write_synthetic_store
+from synthetic_store import write_synthetic_store
+
 from dipedl.bench.tables.cells import cell_over_seeds
 from dipedl.bench.tables.findings import findings, share_interval, shortfalls
 from dipedl.bench.tables.headline import headline

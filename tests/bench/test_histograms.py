@@ -3,6 +3,8 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
+from synthetic_store import write_synthetic_store
+
 from dipedl import Dirichlet
 from dipedl.bench.report.histograms import (
     confidence,
@@ -10,7 +12,6 @@ from dipedl.bench.report.histograms import (
     vacuity,
     vacuity_histogram,
 )
-from dipedl.bench.results.synthetic import write_synthetic_store
 
 
 @pytest.fixture(scope="module")

@@ -13,10 +13,10 @@ import warnings
 import numpy as np
 import pytest
 from filelock import FileLock, Timeout
+from synthetic_store import write_synthetic_store
 
 from dipedl.bench import load_arrays, load_rows
 from dipedl.bench.results.store import Store
-from dipedl.bench.results.synthetic import write_synthetic_store
 
 
 @pytest.fixture

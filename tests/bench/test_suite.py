@@ -6,7 +6,7 @@ import pytest
 from tiny_suite import TINY
 
 from dipedl.bench import Store, load_suite, suite_names
-from dipedl.bench.running.todo import Plan
+from dipedl.bench.running.todo import planned_work
 from dipedl.bench.running.work import Place
 from dipedl.bench.spec.plan import plan
 from dipedl.bench.spec.suite import parse_suite
@@ -165,7 +165,7 @@ def test_every_suite_of_the_package_can_be_planned_with_every_profile(name, tmp_
     suite = load_suite(name)
     for profile in suite.profiles:
         place = Place(Store(tmp_path, name, profile), None)
-        works = Plan(suite, profile, name, place, (10,)).works(None, None, None, print)
+        works = planned_work(suite, name, place, (10,))
         methods = [method for work in works for method in work.missing().values()]
         assert {method.split(": ")[-1] for method in methods} == set(suite.method_names(profile))
 

@@ -7,8 +7,8 @@ pytest.importorskip("typer")
 pytest.importorskip("pydantic")
 
 from rich.console import Console
+from synthetic_store import write_synthetic_store
 
-from dipedl.bench.results.synthetic import write_synthetic_store
 from dipedl.bench.spec.captions import captions_of
 from dipedl.bench.spec.suite import suite_names
 from dipedl.bench.tables.columns import columns

@@ -12,10 +12,10 @@ pytest.importorskip("typer")
 pytest.importorskip("pydantic")
 
 from rich.console import Console
+from synthetic_store import write_synthetic_store
 from typer.testing import CliRunner
 
 from dipedl.bench.results.store import Store
-from dipedl.bench.results.synthetic import write_synthetic_store
 from dipedl.bench.spec.captions import captions_of
 from dipedl.bench.tables import table as tables
 from dipedl.bench.tables.formatting import difference, metric_list, metric_title, printed, set_title
@@ -161,7 +161,7 @@ def test_command_sweep(root, what):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["table", "cifar"], "no results of suite 'cifar'"),
+        (["table", "cifar"], "unknown suite 'cifar', did you mean 'cifar10'?"),
         (["table", "mnist", "--profile", "cpu"], "no results of suite 'mnist', profile 'cpu'"),
         (["table", "mnist", "--json", "--markdown"], "exclude each other"),
         (["sweep", "mnist", "nu"], "unknown sweep 'nu'; known: "),

@@ -53,7 +53,7 @@ def trained(tmp_path_factory):
     for method in methods:
         for part in trained_parts(method):
             if not store.has_arrays(part.name, part.digest, SEED):
-                train_part(PartStep(place, part, SEED).job(None), said.append)
+                train_part(PartStep(place, part, SEED), said.append)
             found = store.load(part.name, part.digest, SEED)
             arrays[method.name, part.role] = found
     return make_splits(methods[0].config["data"], SEED), arrays, said

@@ -8,12 +8,16 @@ from collections.abc import Iterable
 __all__ = ["did_you_mean", "refuse_unknown"]
 
 
-def refuse_unknown(what: str, found: Iterable[str], known: Iterable[str]) -> None:
-    """Raise ValueError on the first of `found` that is not known, with what was probably meant."""
-    known = list(known)
+def refuse_unknown(what: str, found: Iterable[str], known: Iterable[str], where: str = "") -> None:
+    """Raise ValueError on the first of `found` that is not known, with what was probably meant.
+
+    `where`, such as a file and key, stands in front.
+    """
+    known, place = list(known), f"{where}: " if where else ""
     for name in found:
         if name not in known:
-            raise ValueError(f"unknown {what} {name!r}{did_you_mean(name, known)}; known: {known}")
+            meant = did_you_mean(name, known)
+            raise ValueError(f"{place}unknown {what} {name!r}{meant}; known: {known}")
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +19,7 @@ _NEGLIGIBLE = 1e-13  # standard deviations
 def shrunk_covariance(moments: Moments, intensity: float, target: float) -> np.ndarray:
     """``(1 - intensity) * covariance + intensity * target * identity``, (p, p) or (p,)."""
     cov = (1 - intensity) * moments.covariance
-    if moments.diagonal:
+    if cov.ndim == 1:
         return np.asarray(cov + intensity * target)
     cov[np.diag_indices_from(cov)] += intensity * target
     return np.asarray(cov)
@@ -143,6 +144,18 @@ def factorise(moments: Moments, intensity: float, target: float, who: str) -> Ga
     log_det = float(2 * (np.log(np.diag(lower)).sum() + np.log(scale).sum()))
     whitener = np.asfortranarray(inverse / scale)
     return GaussianFactor.about(moments, whitener, log_det)
+
+
+def factorise_each(
+    moments: Sequence[Moments], intensities: np.ndarray, targets: np.ndarray, who: Sequence[str]
+) -> list[GaussianFactor]:
+    """`factorise` of each class."""
+    return [factorise(*part) for part in zip(moments, intensities, targets, who, strict=True)]
+
+
+def log_densities(factors: Sequence[GaussianFactor], X: np.ndarray) -> np.ndarray:
+    """Log-density in nats of each row of X (n, p) under each of k Gaussians, shape (n, k)."""
+    return np.column_stack([factor.log_density(X) for factor in factors])
 
 
 def _constant_message(moments: Moments, constant: np.ndarray, intensity: float, who: str) -> str:

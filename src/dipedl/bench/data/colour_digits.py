@@ -14,20 +14,9 @@ _SIDE, _MARGIN = 32, 2
 def load_colour_digits() -> Dataset:
     """Digits in one random colour on another, 3 x 32 x 32; nothing is downloaded.
 
-    The images of `dipedl.datasets.load_mini_mnist`, with two pixels of margin on every side.
-    Colours are drawn once, from a fixed seed, so every image keeps its own.
-
-    Returns
-    -------
-    Dataset
-        Inputs (n, 3072), float32 in [0, 1], channel by channel, as those of `load_cifar10`; 4,000
-        and 1,000 digits, and 500 images each of "kmnist", "omniglot" and "omniglot_inverted".
-
-    Examples
-    --------
-    >>> from dipedl.bench.data.colour_digits import load_colour_digits
-    >>> load_colour_digits().X_test.shape
-    (1000, 3072)
+    The images of `dipedl.datasets.load_mini_mnist`, with two pixels of margin on every side,
+    channel by channel, as those of `load_cifar10`. Colours are drawn once, from a fixed seed, so
+    every image keeps its own.
     """
     grey = load_mini_mnist()
     rng = np.random.default_rng(0)

@@ -51,10 +51,7 @@ def loaded(config: Mapping[str, Any], seed: int) -> Dataset:
 def check_loader(name: str, where: str) -> None:
     """ValueError with the name that was probably meant if there is no such loader."""
     known = [*datasets.__all__, *(f"{_BUNCH}{bunch}" for bunch in _BUNCHES)]
-    try:
-        refuse_unknown("loader", [name], known)
-    except ValueError as error:
-        raise ValueError(f"{where}: {error}") from None
+    refuse_unknown("loader", [name], known, where)
 
 
 def _arguments(config: Mapping[str, Any], seed: int) -> dict[str, Any]:

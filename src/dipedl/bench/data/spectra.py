@@ -112,22 +112,15 @@ class Looked(NamedTuple):
 def spectra_splits(
     config: Mapping[str, Any], seed: int, keep: Path | None = None
 ) -> tuple[Rows, Rows]:
-    """Features (n, d) and labels (n,) by split.
+    """Features (n, d) and labels (n,) by split; `config` as for `make_splits`.
 
     Rows of the known classes are drawn by ``default_rng(seed).permutation``: the first three fifths
     train, then as many validate as test, ``int(n / 5)``: the paper's protocol. Where several
     spectra are of one object, objects are drawn, so that no object is on two sides. All stars are
-    foreign.
+    OOD.
 
-    Parameters
-    ----------
-    config : mapping
-        As for `dipedl.bench.data.splits.make_splits`.
-    seed : int
-        Seed of the split, and of the noise of supernovae.
-    keep : path, optional
-        Folder in which features are kept, and looked for first, by the configuration and the seed:
-        empty it when the code that makes spectra or features has changed.
+    Features are kept in the folder `keep`, and looked for there first, by the configuration and the
+    seed: empty it when the code that makes spectra or features has changed.
     """
     with _kept(config, seed, keep) as folder:
         plan = _read(folder)

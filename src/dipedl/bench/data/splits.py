@@ -41,15 +41,10 @@ DATASETS = (*LOADERS, *SPECTRA)
 
 @dataclass(frozen=True, eq=False)
 class Splits:
-    """Inputs and labels by split.
+    """Inputs X (n, d) by split, and labels y (n,) of all but the OOD sets.
 
-    Attributes
-    ----------
-    X : mapping of str to ndarray, shape (n, d)
-        "train", "validation", "test", "ood/<name>" for each OOD set, and "shifted/<name>" for each
-        labelled test set from elsewhere.
-    y : mapping of str to ndarray, shape (n,)
-        Labels of all but the OOD sets.
+    Splits are "train", "validation", "test", "ood/<name>" for each OOD set, and "shifted/<name>"
+    for each labelled test set from elsewhere.
     """
 
     X: Mapping[str, np.ndarray]
@@ -62,22 +57,10 @@ def make_splits(config: Mapping[str, Any], seed: int, keep: Path | None = None) 
     Validation is the first share of ``default_rng(seed).permutation`` of the official training set,
     training the rest of it: another split each seed, the same for every method. Test and OOD sets
     are the official ones; where a data set has none of its own, they are drawn with the seed. Of
-    spectra, see `dipedl.bench.data.spectra.spectra_splits`.
+    spectra, see `dipedl.bench.data.spectra.spectra_splits`; `keep` is a folder for their features.
 
-    Parameters
-    ----------
-    config : mapping
-        "dataset" (or "loader", "arguments" and "leave_out"), "ood", "shifted" (if any),
-        "validation_fraction", and "limit": rows of each split, or None.
-    seed : int
-        Seed of the permutation.
-    keep : path, optional
-        Folder for features that take long to compute; None computes them each time.
-
-    Raises
-    ------
-    FileNotFoundError, ConnectionError, ValueError
-        If the data is missing, cannot be downloaded, or is damaged; if an OOD set is unknown.
+    `config` holds "dataset" (or "loader", "arguments" and "leave_out"), "ood", "shifted" (if any),
+    "validation_fraction", and "limit": rows of each split, or None.
     """
     if config.get("dataset") in SPECTRA:
         return Splits(*spectra_splits(config, seed, keep))

@@ -17,23 +17,10 @@ __all__ = ["merge"]
 def merge(
     files: Iterable[str | os.PathLike[str]], out: str | os.PathLike[str] | None = None
 ) -> tuple[int, int]:
-    """Append rows to the results; returns how many were new, and how many were there before.
+    """Append the rows of ``rows.jsonl`` files; returns how many were new, and how many were there.
 
-    Rows without their arrays are enough for every table, but for no sweep.
-
-    Parameters
-    ----------
-    files : iterable of path-like
-        ``rows.jsonl`` files; each row says which suite and profile it is of.
-    out : path-like, optional
-        Folder of all results; default: ``DIPEDL_BENCH``, else ``./bench-results``.
-
-    Raises
-    ------
-    FileNotFoundError
-        If a file is missing.
-    ValueError
-        If a line is no row.
+    Rows without their arrays are enough for every table, but for no sweep. FileNotFoundError if a
+    file is missing, ValueError if a line is no row.
     """
     new = present = 0
     for file in map(Path, files):

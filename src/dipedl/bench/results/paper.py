@@ -17,17 +17,10 @@ _DECIMALS = (3, 4)
 
 @dataclass(frozen=True)
 class Published:
-    """A cell of a table of the paper.
+    """A cell of a table of the paper: mean and population standard deviation, as printed.
 
-    Attributes
-    ----------
-    mean : float
-        As printed.
-    sd : float or None
-        Population standard deviation over four seeds (five noise draws in the corruption tables),
-        as printed; None where the paper ran once.
-    decimals : int
-        How many decimals the row was printed with.
+    The deviation is over four seeds (five noise draws in the corruption tables), None where the
+    paper ran once; `decimals` says how many decimals the row was printed with.
     """
 
     mean: float
@@ -43,30 +36,15 @@ class Published:
 def published(table: str, row: str) -> dict[str, Published]:
     """Cells of one row of a table of the paper, by metric; empty where the paper has none.
 
-    Parameters
-    ----------
-    table : str
-        Such as ``"mnist"``, ``"ablation_mnist"``, ``"gamma_mnist"``, ``"sigma_mnist"``.
-    row : str
-        A method (``"R-EDL"``), a configuration of the ablation (``"2b"``), a gamma (``"0.5"``) or a
-        sigma (``"inf"``).
-
-    Returns
-    -------
-    dict of str to Published
-        Keys such as ``"accuracy"``, ``"brier_id"``, ``"auroc/kmnist"``, ``"brier_ood/omniglot"``.
-
-    References
-    ----------
-    Carlotti, Gligić, Farahi, tables of section 4 and of the appendix.
+    Tables are such as ``"mnist"``, ``"ablation_mnist"``, ``"gamma_mnist"``, ``"sigma_mnist"``; a
+    row is a method (``"R-EDL"``), a configuration (``"2b"``), a gamma (``"0.5"``) or a sigma
+    (``"inf"``).
 
     Examples
     --------
     >>> from dipedl.bench.results.paper import published
     >>> published("mnist", "DIP-EDL")["accuracy"]
     Published(mean=0.9953, sd=0.0003, decimals=4)
-    >>> published("mnist", "energy")
-    {}
     """
     return published_rows(table).get(row, {})
 
@@ -82,14 +60,7 @@ def published_rows(table: str) -> dict[str, dict[str, Published]]:
 
 
 def published_toy() -> dict[float, Published]:
-    """The paper's in-sample vacuity under interpolation, by nu; its sd is over training points.
-
-    Examples
-    --------
-    >>> from dipedl.bench.results.paper import published_toy
-    >>> published_toy()[5.0]
-    Published(mean=0.287, sd=0.0021, decimals=3)
-    """
+    """The paper's in-sample vacuity under interpolation, by nu; its sd is over training points."""
     rows = _tables()["toy_vacuity"]
     return {row["nu"]: Published(row["mean"], row["sd"], decimals=3) for row in rows}
 

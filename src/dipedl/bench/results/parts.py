@@ -15,25 +15,11 @@ __all__ = ["Parts", "score_dirichlets"]
 
 @dataclass(frozen=True)
 class Parts:
-    """Answers of classifier and density on the test split and on every OOD split.
+    """Predictions of classifier and density on the test split and on every OOD split.
 
-    Parameters
-    ----------
-    n : float
-        Number of training images behind the evidence.
-    y : ndarray of int, shape (m,)
-        True class indices of the known split.
-    proba : mapping of str to ndarray, shape (m_split, k)
-        Class probabilities of the classifier.
-    z : mapping of str to ndarray, shape (m_split,)
-        Normalised log-density; ``-inf`` where the density is zero.
-    known : str
-        Name of the labelled, in-distribution split; all others count as OOD.
-
-    Raises
-    ------
-    ValueError
-        If the two mappings hold other splits, or rows do not match.
+    `n` training images are behind the evidence; `y` holds the classes of the split `known`, all
+    others count as OOD; `proba` the classifier's probabilities (m, k), and `z` the normalised
+    log-density (m,), ``-inf`` where the density is zero. ValueError if splits or rows do not match.
     """
 
     n: float
@@ -68,23 +54,11 @@ class Parts:
 
 
 def score_dirichlets(parts: Parts, answers: Mapping[str, Dirichlet]) -> dict[str, float]:
-    """The paper's eight columns for one Dirichlet per image.
+    """The paper's eight columns for one Dirichlet per image, given by name of the split.
 
     Images are ranked by log-evidence, which orders them as vacuity does in exact arithmetic and
-    does not tie where vacuity has rounded to 1.
-
-    Parameters
-    ----------
-    parts : Parts
-        For the labels, and for the name of the known split.
-    answers : mapping of str to Dirichlet
-        By name of the split.
-
-    Returns
-    -------
-    dict of str to float
-        ``accuracy``, ``brier_id``, and for each OOD split s ``auroc/s``, ``aupr/s`` (OOD positive)
-        and ``brier_ood/s``.
+    does not tie where vacuity has rounded to 1. ``accuracy``, ``brier_id``, and for each OOD split
+    s ``auroc/s``, ``aupr/s`` (OOD positive) and ``brier_ood/s``.
     """
     at_home = answers[parts.known]
     u_in = -at_home.log_evidence

@@ -21,13 +21,7 @@ _KEY = ("suite", "profile", "method", "config_hash", "seed")
 
 
 class RowFile:
-    """The rows of one suite and profile.
-
-    Parameters
-    ----------
-    path : Path
-        The file; it need not exist.
-    """
+    """The rows of one suite and profile; the file need not exist."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

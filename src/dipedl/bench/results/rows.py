@@ -32,21 +32,11 @@ def make_row(
     parts: Mapping[str, Mapping[str, Any]],
     n_resamples: int,
 ) -> dict[str, Any]:
-    """The row of a method and a seed.
+    """The row of a method and a seed; `digest` is the hash of the config.
 
-    Parameters
-    ----------
-    suite, profile, method, title, seed, config, digest
-        What was run; `digest` is the hash of the config.
-    arrays : mapping
-        The method's predictions, see `dipedl.bench.load_arrays`.
-    own : mapping
-        What the method itself cost: "seconds" and "cpu_seconds" ({"train", "score"}),
-        "peak_memory_mb", "forward_passes", "n_parameters", and "n", the rows of each split.
-    parts : mapping of str to mapping
-        By role, the name, hash and cost of each trained part below the method.
-    n_resamples : int
-        Bootstrap resamples behind each interval; 0 for none.
+    `own` is what the method itself cost: "seconds" and "cpu_seconds" ({"train", "score"}),
+    "peak_memory_mb", "forward_passes", "n_parameters", and "n", the rows of each split; `parts`
+    holds by role the name, hash and cost of each trained part below it.
     """
     return {
         "suite": suite,

@@ -54,26 +54,16 @@ Call = tuple[str, Callable[..., float], tuple[np.ndarray, ...]]
 
 @dataclass(frozen=True)
 class Scores:
-    """Metrics of one (method, seed).
+    """Metrics of one (method, seed), their intervals, and the AUPR of guessing for both AUPRs.
 
-    Attributes
-    ----------
-    metrics : dict of str to float
-        "accuracy", "balanced_accuracy", "brier_id", "nll", "ece", "adaptive_ece"; "recall_<i>" of
-        each class i that has test rows; "errors_avoided_10", the share of the errors among the
-        10 % of rows with the largest uncertainty (1 where there are none); "error_auroc", AUROC of
-        spotting the errors by the uncertainty, where there are right and wrong rows. For each OOD
-        set s
-        "auroc/s", "aupr/s" (OOD positive, as the paper), "aupr_in/s" (ID positive), "fpr95/s" (ID
-        inputs flagged where 95 % of the OOD inputs are), "brier_ood/s". For each set s of labelled
-        rows from elsewhere "accuracy/s", "balanced_accuracy/s", "brier_id/s", "ece/s",
-        "recall_<i>/s", "errors_avoided_10/s".
-    intervals : dict of str to (low, high)
-        95 % bootstrap intervals over the rows of the sets; they do not cover the seeds of training.
-        Those of recall, and of accuracy and balanced accuracy on rows from elsewhere, are Wilson's:
-        wide where there are few rows, also where all of them are right.
-    baselines : dict of str to float
-        AUPR of guessing, for the two kinds of AUPR.
+    "errors_avoided_10" is the share of the errors among the 10 % of rows with the largest
+    uncertainty (1 where there are none), "error_auroc" the AUROC of spotting the errors by the
+    uncertainty. For an OOD set s "aupr/s" has OOD positive, as the paper, "aupr_in/s" ID, and
+    "fpr95/s" is the share of ID inputs flagged where 95 % of the OOD inputs are.
+
+    Intervals are 95 % bootstrap intervals over the rows of the sets; they do not cover the seeds of
+    training. Those of recall, and of accuracy and balanced accuracy on rows from elsewhere, are
+    Wilson's: wide where there are few rows, also where all of them are right.
     """
 
     metrics: dict[str, float]
@@ -84,15 +74,9 @@ class Scores:
 def score(arrays: Mapping[str, Named], n_resamples: int = 0, seed: int = 0) -> Scores:
     """Metrics of a method from its predictions on the test set, the OOD sets and the shifted sets.
 
-    Parameters
-    ----------
-    arrays : mapping of str to mapping of str to ndarray
-        Split -> name -> array, see `dipedl.bench.load_arrays`. Shifted sets, ``shifted/<name>``,
-        hold "y", "probabilities" and "uncertainty" as the test set does.
-    n_resamples : int, default=0
-        Bootstrap resamples behind each interval; 0 leaves the intervals out.
-    seed : int, default=0
-        Seed of the resamples.
+    `arrays` are as of `dipedl.bench.load_arrays`; shifted sets, ``shifted/<name>``, hold "y",
+    "probabilities" and "uncertainty" as the test set does. `n_resamples` bootstrap resamples are
+    behind each interval; 0 leaves the intervals out.
     """
     metrics, intervals = {}, {}
     for name, metric, data in _calls(arrays):

@@ -138,15 +138,7 @@ def load_arrays(
 
 
 class Store:
-    """Results of one suite with one profile.
-
-    Parameters
-    ----------
-    root : path-like
-        Folder of all results.
-    suite, profile : str
-        Names.
-    """
+    """Results of one suite with one profile, in the folder `root` of all results."""
 
     def __init__(self, root: str | os.PathLike[str], suite: str, profile: str) -> None:
         self.root, self.suite, self.profile = Path(root), suite, profile

@@ -42,12 +42,8 @@ def stacked(
 class CachedClassifier(ClassifierMixin, BaseEstimator):
     """A fitted network's stored predictions.
 
-    Parameters
-    ----------
-    classes : ndarray, shape (k,)
-        Class labels.
-    stored : mapping of str to ndarray or None
-        "probabilities" (n, k); "logits" (n, k) and "features" (n, p) if the classifier has them.
+    Of `stored`, "probabilities" are (n, k); "logits" (n, k) and "features" (n, p) are there if the
+    classifier has them.
     """
 
     def __init__(self, classes: np.ndarray, stored: Mapping[str, np.ndarray | None]) -> None:

@@ -14,15 +14,7 @@ __all__ = ["Clock", "duration", "epoch_text", "seldom"]
 
 
 class Clock:
-    """The budget of a run, and estimates from the receipts of its store.
-
-    Parameters
-    ----------
-    store : Store
-        Whose receipts say how long each part took.
-    budget : float or None
-        Seconds from now; None is no limit.
-    """
+    """The budget of a run, in seconds from now, and estimates from the receipts of its store."""
 
     def __init__(self, store: Store, budget: float | None) -> None:
         if budget is not None and budget <= 0:

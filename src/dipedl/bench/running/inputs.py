@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
 from ..data.splits import LABELLED, Splits, make_splits
-from ..spec.build import build, transformer_of
+from ..spec.build import transformer_of
+from ..spec.plan import Part
 from .cached import CachedClassifier, CachedDensity, RowNumbers, stacked
-from .job import DataError, PartJob
 from .memo import Memoised, Memory
 from .predictions import Arrays
 from .weights import restored
+from .work import DataError, PartStep
 
 __all__ = ["inputs_of"]
 
@@ -24,34 +24,39 @@ Rows = Mapping[str, np.ndarray]
 Inputs = tuple[Rows, Rows, dict[str, Any]]
 
 
-def inputs_of(job: PartJob) -> Inputs:
+def inputs_of(step: PartStep) -> Inputs:
     """Inputs and labels by split, and the trained parts for the constructor."""
-    if not job.below:
-        splits = _splits(job)
-        return _transformed(splits.X, job)[0], splits.y, {}
-    if job.sees == "pixels" or (job.role == "density" and "features" in job.table):
-        return _with_network(job)
-    return _with_predictions(job)
+    part = step.unit
+    if not part.below:
+        splits = _splits(step)
+        return _transformed(splits.X, part)[0], splits.y, {}
+    pixels = part.spec is not None and part.spec.sees == "pixels"
+    if pixels or (part.role == "density" and "features" in part.table):
+        return _with_network(step)
+    return _with_predictions(step)
 
 
-def _with_predictions(job: PartJob) -> Inputs:
+def _with_predictions(step: PartStep) -> Inputs:
     """The stored predictions of the parts below stand for them, and row numbers for the pixels."""
-    below = {role: job.store.load(*key, job.seed) for role, key in job.below.items()}
+    below = {
+        role: step.place.store.load(part.name, part.digest, step.seed)
+        for role, part in step.unit.below.items()
+    }
     arrays = below["classifier"]
     order = [*LABELLED, *(split for split in arrays if split not in LABELLED)]
     y = {split: arrays[split]["y"] for split in order if "y" in arrays[split]}
-    if job.role == "density":
+    if step.unit.role == "density":
         return {split: arrays[split]["features"] for split in order}, y, {}
     X = RowNumbers({split: len(arrays[split]["probabilities"]) for split in order})
     return X, y, _cached(below, order, y["train"])
 
 
-def _with_network(job: PartJob) -> Inputs:
+def _with_network(step: PartStep) -> Inputs:
     """The trained network itself, and pixels."""
-    splits = _splits(job)
-    network = _network(job, splits)
-    if job.role == "density":
-        X, transformer = _transformed(splits.X, job, estimator=FrozenEstimator(network))
+    splits = _splits(step)
+    network = _network(step, splits)
+    if step.unit.role == "density":
+        X, transformer = _transformed(splits.X, step.unit, estimator=FrozenEstimator(network))
         return X, splits.y, {"blocks": getattr(transformer, "widths_", None)}
     # it predicts for the same rows several times
     memoised = FrozenEstimator(Memoised.of(network, Memory()))
@@ -59,26 +64,25 @@ def _with_network(job: PartJob) -> Inputs:
     return splits.X, splits.y, given
 
 
-def _splits(job: PartJob) -> Splits:
+def _splits(step: PartStep) -> Splits:
     try:
-        return make_splits(job.data, job.seed, Path(job.root) / "features")
+        return make_splits(step.unit.config["data"], step.seed, step.place.store.root / "features")
     except Exception as error:
         raise DataError(str(error)) from error
 
 
-def _network(job: PartJob, splits: Splits) -> Any:
+def _network(step: PartStep, splits: Splits) -> Any:
     """The network below, made of its kept weights."""
-    table, place = job.tables["classifier"], f"{job.where}.classifier"
-    untrained = build(table["estimator"], table["arguments"], place, random_state=job.seed)
-    weights = job.store.network(*job.below["classifier"], job.seed)
-    return restored(untrained, splits.X["train"], splits.y["train"], weights)
+    part = step.unit.below["classifier"]
+    weights = step.place.store.network(part.name, part.digest, step.seed)
+    return restored(part.built(step.seed), splits.X["train"], splits.y["train"], weights)
 
 
-def _transformed(X: Rows, job: PartJob, **given: Any) -> tuple[Rows, Any]:
+def _transformed(X: Rows, part: Part, **given: Any) -> tuple[Rows, Any]:
     """Inputs as the part sees them: through its transformer, if it has one."""
-    if "features" not in job.table:
+    if "features" not in part.table:
         return X, None
-    transformer = transformer_of(job.table["features"], job.where, **given).fit(X["train"])
+    transformer = transformer_of(part.table["features"], part.where, **given).fit(X["train"])
     return {split: transformer.transform(rows) for split, rows in X.items()}, transformer
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-__all__ = ["Memoised", "Memory", "Spent"]
+__all__ = ["Memoised", "Memory", "Spent", "rounded"]
 
 
 @dataclass
@@ -43,21 +43,23 @@ class Spent:
         return Spent(self.wall - other.wall, self.processor - other.processor)
 
 
+def rounded(steps: Mapping[str, Spent], digits: int) -> dict[str, dict[str, float]]:
+    """Seconds and processor seconds of steps, as rows and receipts have them."""
+    return {
+        "seconds": {name: round(spent.wall, digits) for name, spent in steps.items()},
+        "cpu_seconds": {name: round(spent.processor, digits) for name, spent in steps.items()},
+    }
+
+
 @dataclass(repr=False)
 class Memory:
-    """Fits and predictions of classifiers, by the rows that they were fitted on and applied to.
-
-    Attributes
-    ----------
-    alone : Spent
-        What everything would have taken, had nothing been shared: of that, `fitting` for fits.
-    here : Spent
-        What it took in truth.
-    """
+    """Fits and predictions of classifiers, by the rows that they were fitted on and applied to."""
 
     known: dict[str, tuple[Any, Spent]] = field(default_factory=dict)
+    #: What everything would have taken, had nothing been shared: of that, `fitting` for fits.
     alone: Spent = field(default_factory=Spent)
     fitting: Spent = field(default_factory=Spent)
+    #: What it took in truth.
     here: Spent = field(default_factory=Spent)
 
     def __repr__(self) -> str:
@@ -99,18 +101,11 @@ def _memoised(name: str) -> Any:
 
 
 class Memoised(ClassifierMixin, BaseEstimator):
-    """A classifier whose fits and predictions are looked up in a memory.
+    """A classifier whose fits and predictions are looked up in a memory, shared by all copies.
 
-    Ablations of a method fit the same classifier on the same rows and folds, and apply it to the
-    same inputs. All of them are given the same fitted objects, so they are compared on equal terms,
-    and it costs time only once.
-
-    Parameters
-    ----------
-    estimator : classifier
-        With a seed: a fit must be determined by rows and labels.
-    memory : Memory
-        Shared by all copies.
+    Ablations of a method fit the same classifier, with a seed, on the same rows and folds, and
+    apply it to the same inputs. All of them are given the same fitted objects, so they are compared
+    on equal terms, and it costs time only once.
     """
 
     def __init__(self, estimator: Any, memory: Memory) -> None:

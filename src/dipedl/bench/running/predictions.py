@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -12,36 +11,21 @@ import numpy as np
 from scipy.special import softmax
 
 from ..results.scores import OOD_PREFIX
+from .memo import Spent
 
-__all__ = ["Costs", "classifier_arrays", "density_arrays", "method_arrays"]
+__all__ = ["classifier_arrays", "density_arrays", "method_arrays"]
 
 Arrays = dict[str, dict[str, np.ndarray]]
 Splits = Mapping[str, np.ndarray]
 
 
-class Costs:
-    """Wall and CPU seconds by step, "train" and "score"."""
-
-    def __init__(self) -> None:
-        self.seconds = {"train": 0.0, "score": 0.0}
-        self.cpu_seconds = {"train": 0.0, "score": 0.0}
-
-    @contextmanager
-    def of(self, step: str) -> Iterator[None]:
-        """Add what passes inside to a step."""
-        wall, cpu = time.perf_counter(), time.process_time()
-        yield
-        self.seconds[step] += time.perf_counter() - wall
-        self.cpu_seconds[step] += time.process_time() - cpu
-
-
-def classifier_arrays(model: Any, X: Splits, costs: Costs) -> Arrays:
+def classifier_arrays(model: Any, X: Splits, cost: Spent) -> Arrays:
     """Probabilities of every split, and logits and features if the classifier gives them."""
     found: Arrays = {}
     from_logits = _softmax_of_logits(model, next(iter(X.values()))[:64])
     for split, rows in X.items():
         predict = model.logits if from_logits else model.predict_proba
-        predicted = _timed(predict, rows, costs, split)
+        predicted = _timed(predict, rows, cost, split)
         found[split] = (
             {"logits": predicted, "probabilities": softmax(predicted, axis=1)}
             if from_logits
@@ -53,15 +37,15 @@ def classifier_arrays(model: Any, X: Splits, costs: Costs) -> Arrays:
     return found
 
 
-def density_arrays(model: Any, X: Splits, costs: Costs) -> Arrays:
+def density_arrays(model: Any, X: Splits, cost: Spent) -> Arrays:
     """Log-density of every split, in nats."""
     return {
-        split: {"log_density": _timed(model.score_samples, rows, costs, split)}
+        split: {"log_density": _timed(model.score_samples, rows, cost, split)}
         for split, rows in X.items()
     }
 
 
-def method_arrays(model: Any, X: Splits, costs: Costs, kind: str | None = None) -> Arrays:
+def method_arrays(model: Any, X: Splits, cost: Spent, kind: str | None = None) -> Arrays:
     """Probabilities and uncertainty of every split; of evidential methods the concentration too."""
     options = {} if kind is None else {"kind": kind}
     found: Arrays = {}
@@ -69,7 +53,7 @@ def method_arrays(model: Any, X: Splits, costs: Costs, kind: str | None = None) 
         # Not counted: where a method needs the whole network for its uncertainty, its
         # probabilities come out of the same pass.
         named = _probabilities(model, rows)
-        named["uncertainty"] = _timed(partial(model.uncertainty, **options), rows, costs, split)
+        named["uncertainty"] = _timed(partial(model.uncertainty, **options), rows, cost, split)
         found[split] = named
     return found
 
@@ -95,17 +79,9 @@ def _softmax_of_logits(model: Any, few: np.ndarray) -> bool:
 
 
 def _timed(
-    predict: Callable[[np.ndarray], Any], rows: np.ndarray, costs: Costs, split: str
+    predict: Callable[[np.ndarray], Any], rows: np.ndarray, cost: Spent, split: str
 ) -> np.ndarray:
-    with _counted(costs, split):
+    # the cost of scoring is that of the test set and the OOD sets
+    counts = split == "test" or split.startswith(OOD_PREFIX)
+    with cost.counted() if counts else nullcontext():
         return np.asarray(predict(rows), dtype=np.float64)
-
-
-@contextmanager
-def _counted(costs: Costs, split: str) -> Iterator[None]:
-    """Seconds to score are those of the test set and the OOD sets."""
-    if split == "test" or split.startswith(OOD_PREFIX):
-        with costs.of("score"):
-            yield
-    else:
-        yield

@@ -1,4 +1,4 @@
-"""Runs a job in a process of its own and reports how it ended."""
+"""Runs a step in a process of its own and reports how it ended."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
-from .job import Job
+from .work import Step
 from .worker import run_job
 
 __all__ = ["Outcome", "run_in_process"]
@@ -19,21 +19,21 @@ _PRELOADED = ("dipedl.bench.running.preload",)
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a job ended: "done"; or "paused", "data", "space", "failed", "killed", with a message."""
+    """How a step ended: "done", "paused", "data", "space", "failed" or "killed"; and a message."""
 
     kind: str
     message: str = ""
 
 
-def run_in_process(job: Job, say: Callable[[str], None]) -> Outcome:
-    """Run the job in a new process; `say` gets its progress.
+def run_in_process(step: Step, say: Callable[[str], None]) -> Outcome:
+    """Run a step in a new process; `say` gets its progress.
 
     The process dies with this one, however that ends. In a script of your own, the call that leads
     here must stand below ``if __name__ == "__main__":``, as with every use of `multiprocessing`.
     """
     context = _context()
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=run_job, args=(job, theirs))
+    process = context.Process(target=run_job, args=(step, theirs))
     process.start()
     theirs.close()
     try:
@@ -44,7 +44,7 @@ def run_in_process(job: Job, say: Callable[[str], None]) -> Outcome:
             process.kill()
             process.join()
         ours.close()
-    return last or _killed(process.exitcode, job)
+    return last or _killed(process.exitcode, step)
 
 
 def _context() -> Any:
@@ -67,11 +67,11 @@ def _followed(pipe: Connection, say: Callable[[str], None]) -> Outcome | None:
         say(message)
 
 
-def _killed(exitcode: int | None, job: Job) -> Outcome:
+def _killed(exitcode: int | None, step: Step) -> Outcome:
     if exitcode == -signal.SIGKILL:
         return Outcome(
             "killed",
             "its process was killed, most likely because the machine ran out of memory; lower "
-            f"training.batch_size of {job.where}, or the rows by the profile's limit",
+            f"training.batch_size of {step.unit.where}, or the rows by the profile's limit",
         )
     return Outcome("killed", f"its process ended without a word, exit code {exitcode}")

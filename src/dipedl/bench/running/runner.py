@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,8 @@ from ..results.rows import rescored
 from ..results.store import Store, default_root, load_rows
 from ..spec.suite import load_suite
 from .clock import Clock, duration, seldom
-from .devices import check_devices
 from .process import Outcome, run_in_process
-from .todo import Plan
+from .todo import check_devices, planned_work
 from .work import Place, Step, Work
 from .worker import FATAL, PAUSED
 
@@ -36,24 +35,16 @@ class StoppedError(RuntimeError):
 
 @dataclass(frozen=True)
 class RunResult:
-    """What a run did.
+    """What a run did."""
 
-    Attributes
-    ----------
-    rows : list of dict
-        New rows.
-    present : int
-        Rows that were there before.
-    failed : dict of (str, int) to str
-        Why there is no row of a (method, seed); in a crossed suite a method is named with data set
-        and classifier, "wine-1, forest: knn".
-    left : list of (str, int)
-        Methods and seeds that the budget left for the next run.
-    """
-
+    #: New rows.
     rows: list[dict[str, Any]] = field(default_factory=list)
+    #: How many rows were there before.
     present: int = 0
+    #: Why there is no row of a (method, seed); in a crossed suite a method is named with data set
+    #: and classifier, "wine-1, forest: knn".
     failed: dict[tuple[str, int], str] = field(default_factory=dict)
+    #: Methods and seeds that the budget left for the next run.
     left: list[tuple[str, int]] = field(default_factory=list)
 
 
@@ -123,8 +114,9 @@ def run(
     clock = Clock(store, budget)
     data = os.environ.get("DIPEDL_DATA") if data_dir is None else str(data_dir)
     chosen = None if seeds is None else tuple(dict.fromkeys(seeds))
-    todo = Plan(loaded, profile, where, Place(store, data), chosen)
-    return _Run(store, clock, say).go(todo.works(methods, datasets, classifiers, say))
+    axes = {"methods": methods, "datasets": datasets, "classifiers": classifiers}
+    todo = planned_work(loaded, where, Place(store, data), chosen, **axes, say=say)
+    return _Run(store, clock, say).go(todo)
 
 
 def rescore(
@@ -230,7 +222,7 @@ class _Run:
         expected = self.clock.expected(step.unit)
         self.say(f"{step}" + (f", about {duration(expected)}" if expected else ""))
         start = time.perf_counter()
-        outcome = run_in_process(step.job(self.clock.end), self._progress(step))
+        outcome = run_in_process(replace(step, deadline=self.clock.end), self._progress(step))
         if outcome.kind in FATAL:
             raise StoppedError(outcome.message)
         if outcome.kind == "done":

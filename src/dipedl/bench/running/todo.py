@@ -1,89 +1,83 @@
-"""Everything that a run has to do, in order."""
+"""Everything that a run has to do, in order, and whether this machine has the devices for it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from ..spec.cells import plan_cell_methods, plan_cells
 from ..spec.plan import plan
 from ..spec.stand_in import first_there
 from ..spec.suite import Suite, chosen_ood
-from .cells.cell import rows_of
-from .work import CellWork, MethodWork, Place, Work
+from .work import CellWork, MethodWork, Place, Work, rows_of
 
-__all__ = ["Plan"]
+__all__ = ["check_devices", "planned_work"]
 
 Say = Callable[[str], None]
 Names = Iterable[str] | None
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What is chosen of a suite, and where it is run.
+def planned_work(
+    suite: Suite,
+    where: str,
+    place: Place,
+    seeds: tuple[int, ...] | None = None,
+    *,
+    methods: Names = None,
+    datasets: Names = None,
+    classifiers: Names = None,
+    say: Say = lambda text: None,
+) -> list[Work]:
+    """What is to be done of the profile of a place, checked; None is all of it.
 
-    Attributes
-    ----------
-    suite, profile : Suite, str
-        What.
-    where : str
-        The suite's file, for errors.
-    place : Place
-        Folder of the results, and of the data sets.
-    seeds : tuple of int, optional
-        For everything; default: those that the method, the profile, the data set or the suite has.
+    All methods, and all data sets, get the first seed before any gets the second. `where` is the
+    suite's file, for errors.
     """
+    if seeds is not None and (not seeds or min(seeds) < 0):
+        raise ValueError(f"seeds must be integers >= 0, at least one, got {list(seeds)}")
+    chosen = suite.chosen_methods(place.store.profile, methods)
+    if suite.crossed:
+        return _cells(suite, where, place, seeds, chosen, datasets, classifiers)
+    _refuse_axes(suite, datasets=datasets, classifiers=classifiers)
+    return _methods(suite, where, place, seeds, chosen, say)
 
-    suite: Suite
-    profile: str
-    where: str
-    place: Place
-    seeds: tuple[int, ...] | None
 
-    def works(self, methods: Names, datasets: Names, classifiers: Names, say: Say) -> list[Work]:
-        """What is to be done, checked; None is all of the profile.
+def _methods(
+    suite: Suite,
+    where: str,
+    place: Place,
+    seeds: tuple[int, ...] | None,
+    chosen: Sequence[str],
+    say: Say,
+) -> list[Work]:
+    profile = place.store.profile
+    setting = suite.profile(profile)
+    ood = chosen_ood(suite, setting, lambda names: first_there(names, place.data_dir, say))
+    parts = plan(suite, profile, chosen, where, ood)
+    own = [seeds or m.spec.seeds or setting.seeds or suite.seeds for m in parts]
+    return [
+        MethodWork(place, method, seed, setting.resamples)
+        for seed in dict.fromkeys(seed for of_method in own for seed in of_method)
+        for method, of_method in zip(parts, own, strict=True)
+        if seed in of_method
+    ]
 
-        All methods, and all data sets, get the first seed before any gets the second.
-        """
-        seeds = self.seeds
-        if seeds is not None and (not seeds or min(seeds) < 0):
-            raise ValueError(f"seeds must be integers >= 0, at least one, got {list(seeds)}")
-        chosen = self.suite.chosen_methods(self.profile, methods)
-        if self.suite.crossed:
-            return self._cells(chosen, datasets, classifiers)
-        _refuse_axes(self.suite, datasets=datasets, classifiers=classifiers)
-        return self._methods(chosen, say)
 
-    def _methods(self, chosen: Sequence[str], say: Say) -> list[Work]:
-        """Methods with their seeds: all that have the first seed before any has the second."""
-        setting = self.suite.profile(self.profile)
-        ood = chosen_ood(
-            self.suite, setting, lambda names: first_there(names, self.place.data_dir, say)
-        )
-        parts = plan(self.suite, self.profile, chosen, self.where, ood)
-        own = [self.seeds or m.spec.seeds or setting.seeds or self.suite.seeds for m in parts]
-        every = list(dict.fromkeys(seed for seeds in own for seed in seeds))
-        pairs = list(zip(parts, own, strict=True))
-        return [
-            MethodWork(self.place, method, seed, setting.resamples)
-            for seed in every
-            for method, seeds in pairs
-            if seed in seeds
-        ]
-
-    def _cells(
-        self,
-        chosen: Sequence[str],
-        datasets: Names,
-        classifiers: Names,
-    ) -> list[Work]:
-        """Cells: all data sets with the first seed before any gets the second."""
-        suite, profile, where = self.suite, self.profile, self.where
-        methods = tuple(plan_cell_methods(suite, profile, chosen, where))
-        cells = plan_cells(suite, profile, datasets, classifiers, self.seeds, where)
-        first = {cell.name: cell for cell in cells}  # cells of all seeds have the same configs
-        rows = {name: rows_of(cell, methods) for name, cell in first.items()}
-        return [CellWork(self.place, cell, methods, rows[cell.name]) for cell in cells]
+def _cells(
+    suite: Suite,
+    where: str,
+    place: Place,
+    seeds: tuple[int, ...] | None,
+    chosen: Sequence[str],
+    datasets: Names,
+    classifiers: Names,
+) -> list[Work]:
+    profile = place.store.profile
+    methods = tuple(plan_cell_methods(suite, profile, chosen, where))
+    cells = plan_cells(suite, profile, datasets, classifiers, seeds, where)
+    first = {cell.name: cell for cell in cells}  # cells of all seeds have the same configs
+    rows = {name: rows_of(cell, methods) for name, cell in first.items()}
+    return [CellWork(place, cell, methods, rows[cell.name]) for cell in cells]
 
 
 def _refuse_axes(suite: Suite, **given: Names) -> None:
@@ -95,3 +89,35 @@ def _refuse_axes(suite: Suite, **given: Names) -> None:
                 "its classifiers are parts of its methods; a suite with [datasets], such as "
                 "defaults, crosses them"
             )
+
+
+def check_devices(todo: Iterable[Work]) -> None:
+    """Where nothing can have the device it asks for, say so once and before anything begins."""
+    missing = [_missing_device(work) for work in todo]
+    if missing and all(missing):
+        raise ValueError(missing[0])
+
+
+def _missing_device(work: Work) -> str:
+    """Why a step cannot have its device, or nothing."""
+    for unit, name in [(s.unit, name) for s in work.steps for name in _devices(s.unit.table)]:
+        from ...nn.training._device import resolve_device
+
+        try:
+            resolve_device(name)
+        except ValueError as error:
+            return f"{unit.where}: {error}"
+    return ""
+
+
+def _devices(value: Any) -> Iterator[str]:
+    """Every device that a table names."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            if key == "device" and item not in ("auto", "cpu"):
+                yield str(item)
+            else:
+                yield from _devices(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _devices(item)

@@ -23,16 +23,9 @@ def weights_of(model: Any) -> dict[str, np.ndarray] | None:
 
 
 def restored(network: Any, X: np.ndarray, y: np.ndarray, weights: Mapping[str, np.ndarray]) -> Any:
-    """A network classifier, fitted: with these weights in place of a training.
+    """A network classifier with its settings, fitted: with these weights in place of a training.
 
-    Parameters
-    ----------
-    network : classifier of `dipedl.nn`
-        Unfitted, with the settings it was trained with.
-    X, y : ndarray, shape (n, d) and (n,)
-        The training rows; shapes and classes are taken from them.
-    weights : mapping of str to ndarray
-        See `weights_of`.
+    Shapes and classes are those of the training rows X (n, d) and y (n,).
     """
     import torch
 

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from ..results.rows import make_row
 from ..results.store import Store
 from ..spec.cells import Cell, CellMethod
 from ..spec.plan import MethodPart, Part, trained_parts
-from .cells.cell import missing_rows
-from .job import CellJob, PartJob
 
-__all__ = ["CellWork", "MethodWork", "PartStep", "Place", "Step", "Work"]
+__all__ = ["CellWork", "DataError", "MethodWork", "PartStep", "Place", "Step", "Work", "rows_of"]
 
 Row = dict[str, Any]
+
+
+class DataError(Exception):
+    """The data of a suite cannot be had: nothing can be trained."""
 
 
 @dataclass(frozen=True)
@@ -26,24 +30,18 @@ class Place:
     store: Store
     data_dir: str | None
 
-    def of_job(self, deadline: float | None) -> dict[str, Any]:
-        """What every job is told."""
-        return {
-            "root": str(self.store.root),
-            "suite": self.store.suite,
-            "profile": self.store.profile,
-            "data_dir": self.data_dir,
-            "deadline": deadline,
-        }
-
 
 @dataclass(frozen=True, eq=False)
 class PartStep:
-    """Training of one part with one seed."""
+    """Training of one part with one seed.
+
+    `deadline` is a time of ``time.monotonic()``, which processes share.
+    """
 
     place: Place
     unit: Part
     seed: int
+    deadline: float | None = None
 
     @property
     def title(self) -> str:
@@ -53,32 +51,21 @@ class PartStep:
     def __str__(self) -> str:
         return f"seed {self.seed}  {self.title}"
 
+    @property
+    def checkpoint(self) -> Path:
+        """Where a training leaves its state, so that it goes on after a kill."""
+        return self.place.store.checkpoint(self.unit.name, self.unit.digest, self.seed)
+
+    def forget(self) -> None:
+        """Remove the state of the training."""
+        shutil.rmtree(self.checkpoint.parent, ignore_errors=True)
+
     def is_done(self, alone: bool) -> bool:
         """Whether its arrays are stored; `alone` says that no other run is at work on it."""
         done = self.place.store.has_arrays(self.unit.name, self.unit.digest, self.seed)
         if done and alone:  # killed between its last two steps
-            self.job(None).forget()
+            self.forget()
         return done
-
-    def job(self, deadline: float | None) -> PartJob:
-        """What its process is told."""
-        part = self.unit
-        spec = part.spec if isinstance(part, MethodPart) else None
-        return PartJob(
-            **self.place.of_job(deadline),
-            role=part.role,
-            name=part.name,
-            digest=part.digest,
-            seed=self.seed,
-            table=part.table,
-            place=part.where,
-            data=part.config["data"],
-            below={role: (below.name, below.digest) for role, below in part.below.items()},
-            tables={role: below.table for role, below in part.below.items()},
-            sees="predictions" if spec is None else spec.sees,
-            statistics="train" if spec is None else spec.statistics,
-            uncertainty=None if spec is None else spec.uncertainty,
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,13 +126,15 @@ class MethodWork:
 class CellWork:
     """The rows of all methods of a cell; its only step, itself, writes them method by method.
 
-    `rows` holds, by name of a row, its method and the hash of its config.
+    `rows` holds, by name of a row, its method and the hash of its config. No method is begun after
+    the deadline.
     """
 
     place: Place
     unit: Cell
     methods: tuple[CellMethod, ...]
     rows: Mapping[str, tuple[str, str]]
+    deadline: float | None = None
 
     @property
     def seed(self) -> int:
@@ -160,7 +149,7 @@ class CellWork:
     @cached_property
     def wanted(self) -> dict[str, str]:
         """The rows that were missing at first."""
-        return self._lacking()
+        return self.lacking()
 
     @property
     def steps(self) -> Sequence[CellWork]:
@@ -177,16 +166,11 @@ class CellWork:
 
     def missing(self) -> dict[str, str]:
         """Place and name of each row that is not there -> those of its method."""
-        at = self.unit.place
-        return {f"{at}: {row}": f"{at}: {method}" for row, method in self._lacking().items()}
+        return {f"{self.title}: {r}": f"{self.title}: {m}" for r, m in self.lacking().items()}
 
     def is_done(self, alone: bool) -> bool:
         """Whether every row is there."""
-        return not self.wanted or not self._lacking()
-
-    def job(self, deadline: float | None) -> CellJob:
-        """What its process is told."""
-        return CellJob(**self.place.of_job(deadline), cell=self.unit, methods=self.methods)
+        return not self.wanted or not self.lacking()
 
     def finish(self) -> list[Row]:
         """The rows that were missing at first and are there now."""
@@ -194,8 +178,23 @@ class CellWork:
         rows = self.place.store.rows()
         return [row for row in rows if (row["method"], row["config_hash"], row["seed"]) in keys]
 
-    def _lacking(self) -> dict[str, str]:
-        return missing_rows(self.place.store, self.unit, self.rows)
+    def lacking(self) -> dict[str, str]:
+        """Name of each row that is not in the store -> name of its method."""
+        return {
+            row: method
+            for row, (method, digest) in self.rows.items()
+            if not self.place.store.has_row(row, digest, self.seed)
+        }
+
+
+def rows_of(cell: Cell, methods: Sequence[CellMethod]) -> dict[str, tuple[str, str]]:
+    """Name of each row of a cell -> name of its method, and hash of its config."""
+    return {
+        row: (method.name, digest)
+        for method in methods
+        if method.runs_in(cell)
+        for row, digest in method.digests(cell).items()
+    }
 
 
 #: What runs in a process of its own, one process at a time for each unit and seed.

@@ -1,6 +1,6 @@
-"""The process of a job: trains one part and stores its arrays, or runs the methods of one cell.
+"""The process of a step: trains one part and stores its arrays, or runs the methods of one cell.
 
-A process for each: its peak memory is that of the job, and running out of memory ends the job,
+A process for each: its peak memory is that of the step, and running out of memory ends the step,
 not the run.
 """
 
@@ -22,12 +22,14 @@ import numpy as np
 
 from ..results.receipt import receipt
 from ..results.scores import score
-from ..spec.build import accepts, build
+from ..spec.build import accepts
+from ..spec.plan import Part
 from .clock import epoch_text
 from .inputs import inputs_of
-from .job import CellJob, DataError, Job, PartJob
-from .predictions import Arrays, Costs, classifier_arrays, density_arrays, method_arrays
+from .memo import Spent, rounded
+from .predictions import Arrays, classifier_arrays, density_arrays, method_arrays
 from .weights import weights_of
+from .work import CellWork, DataError, PartStep, Step
 
 __all__ = ["FATAL", "PAUSED", "run_job", "train_part"]
 
@@ -39,15 +41,15 @@ PAUSED = "paused"
 Say = Callable[[str], None]
 
 
-def run_job(job: Job, pipe: Connection) -> None:
-    """Entry of the process: do the job, and say "done", or what went wrong.
+def run_job(step: Step, pipe: Connection) -> None:
+    """Entry of the process: do the step, and say "done", or what went wrong.
 
     The message of a cell that is done is why methods have no row, as JSON.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_die_with_parent, daemon=True).start()
     try:
-        last = _done(job, lambda text: pipe.send(("progress", text)))
+        last = _done(step, lambda text: pipe.send(("progress", text)))
     except BaseException as error:
         pipe.send((_kind(error), _message(error)))
     else:
@@ -56,60 +58,62 @@ def run_job(job: Job, pipe: Connection) -> None:
         pipe.close()
 
 
-def _done(job: Job, say: Say) -> str:
-    if job.data_dir is not None:
-        os.environ["DIPEDL_DATA"] = job.data_dir
-    if isinstance(job, CellJob):
+def _done(step: Step, say: Say) -> str:
+    if step.place.data_dir is not None:
+        os.environ["DIPEDL_DATA"] = step.place.data_dir
+    if isinstance(step, CellWork):
         from .cells.cell import run_cell
 
-        failed = run_cell(job, say)
-        return json.dumps({f"{job.cell.place}: {name}": why for name, why in failed.items()})
-    assert isinstance(job, PartJob)
-    train_part(job, say)
+        failed = run_cell(step, say)
+        return json.dumps({f"{step.title}: {name}": why for name, why in failed.items()})
+    train_part(step, say)
     return ""
 
 
-def train_part(job: PartJob, say: Say = lambda text: None) -> None:
-    """Train the part of a job, apply it to every split, and store its arrays and its receipt."""
+def train_part(step: PartStep, say: Say = lambda text: None) -> None:
+    """Train a part, apply it to every split, and store its arrays and its receipt."""
     start = time.perf_counter()
-    X, y, given = inputs_of(job)
-    costs = Costs()
-    table = job.table
-    model = build(table["estimator"], table["arguments"], job.where, random_state=job.seed, **given)
-    job.checkpoint.parent.mkdir(parents=True, exist_ok=True)
-    resumed = any(job.checkpoint.parent.iterdir())
-    with costs.of("train"):
-        _fit(model, job, X, y, say)
-    _count_earlier_epochs(model, costs)
-    arrays = _predictions(model, job, X, costs)
+    part, store = step.unit, step.place.store
+    X, y, given = inputs_of(step)
+    train, scoring = Spent(), Spent()
+    model = part.built(step.seed, **given)
+    step.checkpoint.parent.mkdir(parents=True, exist_ok=True)
+    resumed = any(step.checkpoint.parent.iterdir())
+    with train.counted():
+        _fit(model, step, X, y, say)
+    _count_earlier_epochs(model, train)
+    arrays = _predictions(model, part, X, scoring)
     for split, labels in y.items():
         if split in arrays:
             arrays[split]["y"] = labels
-    if job.role == "method":
+    if part.role == "method":
         score(arrays)  # what cannot be scored must not be stored
     sizes = {split: len(rows) for split, rows in X.items()}
-    receipt = _receipt(model, costs, sizes, time.perf_counter() - start)
-    network = weights_of(model) if job.role == "classifier" else None
+    receipt = _receipt(
+        model, {"train": train, "score": scoring}, sizes, time.perf_counter() - start
+    )
+    network = weights_of(model) if part.role == "classifier" else None
     receipt["resumed"] = resumed
-    job.store.save_arrays(job.name, job.digest, job.seed, arrays, receipt, network)
-    job.forget()
+    store.save_arrays(part.name, part.digest, step.seed, arrays, receipt, network)
+    step.forget()
 
 
 def _fit(
     model: Any,
-    job: PartJob,
+    step: PartStep,
     X: Mapping[str, np.ndarray],
     y: Mapping[str, np.ndarray],
     say: Say,
 ) -> None:
     held = (X["validation"], y["validation"])
-    learned = job.statistics == "validation"
-    whole = learned and job.sees == "pixels"
+    spec = step.unit.spec
+    learned = spec is not None and spec.statistics == "validation"
+    whole = learned and spec is not None and spec.sees == "pixels"
     options = {
         # a density has no labels to validate with
-        "validation": X["validation"] if job.role == "density" else held,
-        "checkpoint": job.checkpoint,
-        "deadline": job.deadline,
+        "validation": X["validation"] if step.unit.role == "density" else held,
+        "checkpoint": step.checkpoint,
+        "deadline": step.deadline,
         "progress": lambda report: say(epoch_text(report)),
     }
     # the density is fitted too: held-out rows say which
@@ -120,29 +124,30 @@ def _fit(
         model.calibrate(X["validation"], y["validation"])
 
 
-def _predictions(model: Any, job: PartJob, X: Mapping[str, np.ndarray], costs: Costs) -> Arrays:
-    if job.role == "classifier":
-        return classifier_arrays(model, X, costs)
-    if job.role == "density":
-        return density_arrays(model, X, costs)
+def _predictions(model: Any, part: Part, X: Mapping[str, np.ndarray], cost: Spent) -> Arrays:
+    if part.role == "classifier":
+        return classifier_arrays(model, X, cost)
+    if part.role == "density":
+        return density_arrays(model, X, cost)
     scored = {split: rows for split, rows in X.items() if split != "train"}
-    return method_arrays(model, scored, costs, job.uncertainty)
+    return method_arrays(model, scored, cost, part.spec.uncertainty if part.spec else None)
 
 
-def _count_earlier_epochs(model: Any, costs: Costs) -> None:
+def _count_earlier_epochs(model: Any, train: Spent) -> None:
     """A resumed training took as long as all its epochs did, not only those of this process."""
     histories = (getattr(m, "history_", None) for m in getattr(model, "members_", [model]))
     epochs = sum(sum(getattr(history, "seconds", ())) for history in histories)
-    missing = epochs - costs.seconds["train"]
+    missing = epochs - train.wall
     if missing > 0:
-        costs.cpu_seconds["train"] *= 1 + missing / max(costs.seconds["train"], 1e-9)
-        costs.seconds["train"] += missing
+        train.processor *= 1 + missing / max(train.wall, 1e-9)
+        train.wall += missing
 
 
-def _receipt(model: Any, costs: Costs, sizes: Mapping[str, int], elapsed: float) -> dict[str, Any]:
+def _receipt(
+    model: Any, costs: Mapping[str, Spent], sizes: Mapping[str, int], elapsed: float
+) -> dict[str, Any]:
     return {
-        "seconds": {step: round(s, 3) for step, s in costs.seconds.items()},
-        "cpu_seconds": {step: round(s, 3) for step, s in costs.cpu_seconds.items()},
+        **rounded(costs, 3),
         "elapsed": round(elapsed, 3),
         "peak_memory_mb": round(_peak_memory_mb(), 1),
         **_gpu(),

@@ -55,22 +55,11 @@ def class_of(name: str, where: str) -> Any:
 def build(
     name: str, arguments: Mapping[str, Any], where: str, *, preset: str = "", **given: Any
 ) -> Any:
-    """An object of the class `name`.
+    """An object of the class `name`; `where` says file and key, for errors.
 
-    Parameters
-    ----------
-    name : str
-        A public class of dipedl.baselines, dipedl.density, dipedl.nn or dipedl.evidence,
-        DIPClassifier, LogitPixels, Temperature, DIPModuleMethod, or one of a few of scikit-learn.
-    arguments : mapping
-        Its arguments; tables inside become objects of the class that their key ``name`` says, or a
-        pipeline of the objects in the list under their key ``pipeline``.
-    where : str
-        File and key, for errors.
-    preset : str, default=""
-        Name of a class method that makes it, such as ``paper`` of DIPClassifier; "" is the class.
-    **given
-        More arguments; those that the class does not take are left out.
+    Tables in `arguments` become objects of the class that their key ``name`` says, or a pipeline of
+    the objects in the list under their key ``pipeline``. `preset` is a class method that makes it,
+    such as ``paper`` of DIPClassifier. Of `given`, what the class does not take is left out.
     """
     cls = class_of(name, where)
     make = getattr(cls, preset) if preset else cls

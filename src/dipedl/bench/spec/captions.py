@@ -40,29 +40,18 @@ class Collapse(Frozen):
 
 
 class Section(Frozen):
-    """A section of a page of results.
-
-    Attributes
-    ----------
-    kind : str
-        What is computed from the rows; "text" for nothing.
-    title, text : str
-        Heading, and prose below it.
-    profiles : tuple of str
-        Whose rows; () for those of the page.
-    columns : tuple of str
-        Metrics of a summary, such as "auroc/kmnist".
-    methods : tuple of str
-        Methods of a summary, in order; () for all.
-    """
+    """A section of a page of results: heading, prose, and what is computed from the rows."""
 
     kind: Literal[
         "text", "summary", "findings", "ablation", "collapse", "time", "shortfalls", "measures"
     ]
     title: str
     text: str = ""
+    #: Whose rows; () for those of the page.
     profiles: tuple[str, ...] = ()
+    #: Metrics of a summary, such as "auroc/kmnist".
     columns: tuple[str, ...] = ()
+    #: Methods of a summary, in order; () for all.
     methods: tuple[str, ...] = ()
 
 
@@ -76,60 +65,39 @@ class Page(Frozen):
 
 
 class Captions(Frozen):
-    """What tables, pages and reports say of a suite.
+    """What tables, pages and reports say of a suite."""
 
-    Attributes
-    ----------
-    rows, row : str
-        What its inputs are called: plural, and singular with the article.
-    classes : tuple of str
-        Names of the classes by number; empty where tables do not name them.
-    ood_metrics : tuple of str
-        Metrics of the main tables of OOD sets.
-    methods_of : str
-        The suite whose table in the paper names the methods, if that is another one.
-    sets : dict of str to str
-        Titles of OOD sets and of shifted sets.
-    heading, lead : str
-        Title of the report, and the paragraph below it.
-    split, scores : str
-        How rows are split, and how they are scored; they may hold {rows}, {test}, {ood}, {shifted}.
-    trivial, protocol, limit : str
-        What detectors without a model are, how the paper's protocol differs, and a limit.
-    dataset : str
-        The data set of rows that do not name theirs.
-    own_data : dict of str to str
-        Data that the paper has no numbers of: how its name begins, and what tables say of it.
-    paper_rows : dict of str to int
-        Rows of the paper's splits; rows of other sizes are of other data.
-    differences : dict
-        Why a number is not the paper's: profile, method, metric (or "*"), one sentence.
-    released : dict of str to Released
-        The released training of a method of the paper.
-    collapse : dict of str to Collapse
-        Why a method of the paper predicts a single class.
-    page : Page or None
-        The page of results.
-    """
-
+    #: What its inputs are called: plural, and singular with the article.
     rows: str
     row: str
+    #: By number; empty where tables do not name them.
     classes: tuple[str, ...] = ()
+    #: Metrics of the main tables of OOD sets.
     ood_metrics: tuple[str, ...]
+    #: The suite whose table in the paper names the methods, if that is another one.
     methods_of: str = ""
+    #: Titles of OOD sets and of shifted sets.
     sets: dict[str, str]
     heading: str
     lead: str
+    #: How rows are split, and how they are scored; they may hold {rows}, {test}, {ood}, {shifted}.
     split: str
     scores: str
+    #: What detectors without a model are, how the paper's protocol differs, and a limit.
     trivial: str
     protocol: str
     limit: str
+    #: The data set of rows that do not name theirs.
     dataset: str = ""
+    #: Data that the paper has no numbers of: how its name begins, and what tables say of it.
     own_data: dict[str, str]
+    #: Rows of the paper's splits; rows of other sizes are of other data.
     paper_rows: dict[str, int] = {}
+    #: Why a number is not the paper's: profile, method, metric (or "*"), one sentence.
     differences: dict[str, dict[str, dict[str, str]]] = {}
+    #: The released training of a method of the paper.
     released: dict[str, Released] = {}
+    #: Why a method of the paper predicts a single class.
     collapse: dict[str, Collapse] = {}
     page: Page | None = None
 
@@ -141,14 +109,7 @@ class Captions(Frozen):
 
 @cache
 def captions_of(suite: str, otherwise: str = _BASE) -> Captions:
-    """Captions of a suite by its name; those named `otherwise` where it has none of its own.
-
-    Examples
-    --------
-    >>> from dipedl.bench.spec.captions import captions_of
-    >>> captions_of("spectra").classes, captions_of("a suite of your own").rows
-    (('Galaxy', 'Quasar'), 'images')
-    """
+    """Captions of a suite by its name; those named `otherwise` where it has none of its own."""
     tables = _tables(suite if _file(suite).is_file() else otherwise)
     page = tables.pop("page", None)
     whole = {**_unwrapped(tables), "page": page}

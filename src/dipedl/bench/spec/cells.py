@@ -31,20 +31,8 @@ Table = dict[str, Any]
 class Cell:
     """A classifier on a data set with a seed; all methods are compared within one.
 
-    Attributes
-    ----------
-    dataset, classifier : str
-        Names.
-    seed : int
-        Of the split, of the classifier and of every method.
-    data : dict
-        What `dipedl.bench.data.splits.make_splits` is given.
-    entry : CrossedClassifier
-        The classifier, completed by the profile.
-    resamples : int
-        Bootstrap resamples behind each interval.
-    where : str
-        File and key of the classifier, for errors.
+    `data` is what `dipedl.bench.data.splits.make_splits` is given, `entry` the classifier,
+    completed by the profile, and `where` its file and key, for errors.
     """
 
     dataset: str
@@ -92,17 +80,7 @@ class Cell:
 
 @dataclass(frozen=True, eq=False)
 class CellMethod:
-    """A method, and the rows it gives: one for each kind of uncertainty.
-
-    Attributes
-    ----------
-    name : str
-        Name of the method.
-    entry : CrossedMethod
-        Its entry in the suite.
-    where : str
-        File and key, for errors.
-    """
+    """A method, and the rows it gives: one for each kind of uncertainty."""
 
     name: str
     entry: CrossedMethod

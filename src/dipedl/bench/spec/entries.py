@@ -14,6 +14,7 @@ __all__ = [
     "CrossedData",
     "CrossedMethod",
     "Limit",
+    "MeasureEntry",
     "Method",
     "OodNames",
     "Profile",
@@ -67,84 +68,48 @@ class Profile(Frozen):
 
 
 class Method(Frozen):
-    """One method: an uncertainty classifier, and the trained parts that it is given.
-
-    Attributes
-    ----------
-    title : str
-        What the tables say.
-    estimator : str
-        Class of the method.
-    arguments : table
-        Its arguments. They may stand beside the other keys too, unless they share a name with one.
-    classifier, density : str, table or None
-        Parts that are trained once a seed and shared: a name out of the suite's ``[classifiers]``
-        or ``[densities]``, or such a table.
-    sees : {"predictions", "pixels"}
-        What a method with a classifier is given: row numbers, and a classifier that looks its
-        stored predictions up; or the pixels, and the trained network itself, frozen.
-    statistics : {"train", "validation"}
-        Rows from which DIPClassifier takes the statistics of its normaliser.
-    uncertainty : str, optional
-        Passed to the method's ``uncertainty`` as `kind`.
-    seeds : tuple of int, optional
-        Default seeds of this method, where they differ from those of the others.
-    note : str
-        A sentence for readers.
-    """
+    """One method: an uncertainty classifier, and the trained parts that it is given."""
 
     title: str
     estimator: str
+    #: Parts that are trained once a seed and shared: a name out of the suite's ``[classifiers]``
+    #: or ``[densities]``, or such a table.
     classifier: str | Table | None = None
     density: str | Table | None = None
+    #: What a method with a classifier is given: row numbers, and a classifier that looks its stored
+    #: predictions up; or the pixels, and the trained network itself, frozen.
     sees: Literal["predictions", "pixels"] = "predictions"
+    #: Rows from which DIPClassifier takes the statistics of its normaliser.
     statistics: Literal["train", "validation"] = "train"
+    #: Passed to the method's ``uncertainty`` as `kind`.
     uncertainty: str | None = None
+    #: Default seeds of this method, where they differ from those of the others.
     seeds: tuple[int, ...] | None = None
     note: str = ""
+    #: They may stand beside the other keys too, unless they share a name with one.
     arguments: Table = {}
 
 
 class CrossedData(Frozen):
-    """A data set of a suite that crosses several with classifiers.
-
-    Attributes
-    ----------
-    title : str
-        What the tables say.
-    loader : str
-        A loader of `dipedl.datasets`, or a data set of scikit-learn such as ``sklearn:wine``.
-    arguments : table
-        Arguments of the loader; ``ood`` and the seed are added where it takes them.
-    leave_out : int, optional
-        A class that is taken out and becomes the OOD set of its name; data sets of scikit-learn
-        need one.
-    ood : tuple of str
-        OOD sets.
-    classifiers : tuple of str
-        Names of classifiers.
-    validation_fraction : float
-        Share of the training rows that a network is not trained on.
-    limit : Limit
-        Most rows of each split.
-    seeds : tuple of int, optional
-        Default: those of the suite.
-    designed_on : bool
-        Whether the default was designed with a look at its OOD sets.
-    resamples : int
-        Bootstrap resamples of the test rows behind each interval, 40 or more; 0 for none.
-    """
+    """A data set of a suite that crosses several with classifiers."""
 
     title: str
+    #: A loader of `dipedl.datasets`, or a data set of scikit-learn such as ``sklearn:wine``.
     loader: str
+    #: Of the loader; ``ood`` and the seed are added where it takes them.
     arguments: Table = {}
+    #: A class that is taken out and becomes the OOD set of its name; data sets of scikit-learn need
+    #: one.
     leave_out: int | None = Field(default=None, ge=0)
     ood: tuple[str, ...]
     classifiers: tuple[str, ...]
+    #: Share of the training rows that a network is not trained on.
     validation_fraction: float = Field(default=0.2, gt=0, lt=1)
     limit: Limit = Limit()
     seeds: tuple[int, ...] | None = None
+    #: Whether the default was designed with a look at its OOD sets.
     designed_on: bool = False
+    #: Bootstrap resamples of the test rows behind each interval; 0 for none.
     resamples: int = Field(default=0, ge=0)
 
     @field_validator("resamples")
@@ -156,62 +121,80 @@ class CrossedData(Frozen):
 
 
 class CrossedClassifier(Frozen):
-    """A classifier that every method is given: its class and arguments.
-
-    Attributes
-    ----------
-    frozen : bool
-        A network: trained on the training rows alone and its weights stored; methods get it frozen,
-        its features for the density, and the validation rows to calibrate with. Otherwise methods
-        get it unfitted, with training and validation rows together.
-    standardise : bool
-        Whether it sees standardised inputs.
-    limit : Limit
-        Most rows of each split, where the data set allows more.
-    """
+    """A classifier that every method is given: its class and arguments."""
 
     title: str
     estimator: str
     arguments: Table = {}
+    #: A network: trained on the training rows alone and its weights stored; methods get it frozen,
+    #: its features for the density, and the validation rows to calibrate with. Otherwise methods
+    #: get it unfitted, with training and validation rows together.
     frozen: bool = False
     standardise: bool = False
+    #: Most rows of each split, where the data set allows more.
     limit: Limit = Limit()
 
 
 class CrossedMethod(Frozen):
-    """A method that is given each of the classifiers.
-
-    Attributes
-    ----------
-    group : str
-        "bare": what all are compared with. "ours", "baseline", "ablation", or "candidate": a single
-        density that a selection could have chosen.
-    preset : {"", "paper"}
-        "paper" makes it with ``DIPClassifier.paper``.
-    kinds : tuple of str
-        Kinds of uncertainty; the first ranks, each other one becomes a row ``method:kind``.
-    answers : {"predict_proba", "classifier_proba"}
-        Where its probabilities come from; with "classifier_proba" one minus the largest ranks.
-    calibrate : bool
-        Whether it is given the validation rows to calibrate on, where it takes some and the
-        classifier is frozen.
-    trains : bool
-        Whether it trains the classifier anew, as an ensemble does, also where that is frozen.
-    may_refuse : bool
-        Whether a ValueError or a TypeError is an answer, kept as a row.
-    classifiers : tuple of str, optional
-        Run with these only.
-    """
+    """A method that is given each of the classifiers."""
 
     title: str
+    #: "bare": what all are compared with. "candidate": a single density that a selection could have
+    #: chosen.
     group: Literal[GROUPS]  # type: ignore[valid-type]
     estimator: str
     arguments: Table = {}
+    #: "paper" makes it with ``DIPClassifier.paper``.
     preset: Literal["", "paper"] = ""
+    #: Kinds of uncertainty; the first ranks, each other one becomes a row ``method:kind``.
     kinds: tuple[str, ...] = ()
+    #: Where its probabilities come from; with "classifier_proba" one minus the largest ranks.
     answers: Literal["predict_proba", "classifier_proba"] = "predict_proba"
+    #: Whether it is given the validation rows to calibrate on, where it takes some and the
+    #: classifier is frozen.
     calibrate: bool = True
+    #: Whether it trains the classifier anew, as an ensemble does, also where that is frozen.
     trains: bool = False
+    #: Whether a ValueError or a TypeError is an answer, kept as a row.
     may_refuse: bool = False
+    #: Run with these only.
     classifiers: tuple[str, ...] | None = None
     note: str = ""
+
+
+class MeasureEntry(Frozen):
+    """One statement on the method of the group "ours", evaluated by `bench.tables.crossed`."""
+
+    statement: str
+    #: "compare": a metric with that of another method, where both have one. "value": the metric
+    #: itself. "regret": AUROC of the best candidate, chosen with OOD labels, less ours.
+    #: "baselines": mean metric with that of every baseline. "fit_cost": processor time of the fit
+    #: over `times` that of `against` and one pass of scoring by each candidate. "prediction_cost":
+    #: processor time of prediction over that of `against`, less one.
+    what: Literal["compare", "value", "regret", "baselines", "fit_cost", "prediction_cost"]
+    #: One of an OOD set, such as "auroc", is looked at for every OOD set.
+    metric: str = "auroc"
+    against: str = "bare"
+    #: Another method, for the number ``{beside}``.
+    beside: str = ""
+    #: Ours less theirs, ours over theirs, or that less one.
+    by: Literal["difference", "share", "excess"] = "difference"
+    #: Bounds of what is good.
+    least: float | None = None
+    most: float | None = None
+    #: Met if every line is good, or if the mean is: of shares, mean over mean.
+    judged: Literal["each", "mean"] = "each"
+    times: float = 1.0
+    #: Only this data set, only this OOD set.
+    dataset: str = ""
+    ood: str = ""
+    #: What is said of all numbers, by ``{min}``, ``{max}``, ``{mean}``, ``{median}``, ``{ratio}``
+    #: (mean over mean), ``{beside}`` and ``{density}`` (of the cost, without the classifier's own
+    #: fits), and of one, by ``{value}``.
+    found: str
+    miss: str = "{value:+.3f}"
+
+    def good(self, value: float) -> bool:
+        """Whether a number is within the bounds."""
+        low = self.least is None or value >= self.least
+        return low and (self.most is None or value <= self.most)

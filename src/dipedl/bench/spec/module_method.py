@@ -18,23 +18,10 @@ _CHUNK = 500
 
 
 class DIPModuleMethod(ClassifierMixin, BaseEstimator):
-    """A `DIPModule` around a trained network classifier of `dipedl.nn`.
+    """A `DIPModule` around a trained network classifier of `dipedl.nn`, which is not changed.
 
-    Parameters
-    ----------
-    covariance, shrinkage
-        As of `dipedl.pretrained.ClassGaussians`.
-    score, normalizer, calibrator, gamma
-        As of `dipedl.pretrained.DIPModule`.
-    network : network classifier in FrozenEstimator
-        The trained network; not changed.
-
-    Attributes
-    ----------
-    module_ : DIPModule
-        The fitted module, on the device that the network was trained on.
-    classes_ : ndarray, shape (k,)
-        Class labels.
+    Arguments are those of `dipedl.pretrained.ClassGaussians` and `DIPModule`, and the trained
+    network in FrozenEstimator.
     """
 
     def __init__(

@@ -33,22 +33,10 @@ Table = dict[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Something that is trained once a seed: a classifier, a density or a method.
+    """Something that is trained once a seed: a classifier, a density or a method (its `role`).
 
-    Attributes
-    ----------
-    role : {"classifier", "density", "method"}
-        What it is.
-    name : str
-        Name of its folder.
-    where : str
-        File and key it comes from, for errors.
-    table : dict
-        "estimator", the name of the class, and its "arguments".
-    config : dict
-        Everything its arrays depend on, data and parts below included.
-    below : dict of str to Part
-        By role, what has to be trained before it.
+    `name` is that of its folder, `table` holds its class and arguments, `config` everything that
+    its arrays depend on, data and the parts `below` included; those have to be trained before it.
     """
 
     role: str
@@ -57,11 +45,18 @@ class Part:
     table: Table
     config: Table
     below: Mapping[str, Part]
+    spec: Method | None = None
 
     @property
     def can_pause(self) -> bool:
         """Whether its training can stop at a deadline and go on later."""
         return accepts(class_of(self.table["estimator"], self.where).fit, "deadline")
+
+    def built(self, seed: int, **given: Any) -> Any:
+        """The estimator, unfitted; of `given`, what it does not take is left out."""
+        table = self.table
+        made = table["estimator"], table["arguments"]
+        return build(*made, self.where, random_state=seed, **given)
 
     @property
     def digest(self) -> str:
@@ -85,14 +80,8 @@ def plan(
 ) -> list[MethodPart]:
     """The chosen methods with all parts below them, checked: every class exists and takes its keys.
 
-    `ood` says which sets are looked at; default: all of the profile, of alternatives the first.
-
-    Raises
-    ------
-    ValueError
-        If a class or an argument is unknown or a value is refused; the message names file and key.
-    ImportError
-        If the package of a class is missing.
+    `ood` says which sets are looked at; default: all of the profile, of alternatives the first. A
+    ValueError names file and key.
     """
     setting = suite.profile(profile)
     data = data_config(suite, setting, ood)
@@ -201,10 +190,7 @@ def _found(
     if isinstance(given, Mapping):
         name, table, over, place = "", dict(given), {}, f"{where}.{section}"
     else:
-        try:
-            refuse_unknown(section, [given], known)
-        except ValueError as error:
-            raise ValueError(f"{where}: {error}") from None
+        refuse_unknown(section, [given], known, where)
         name, table, over = given, known[given], getattr(profile, section).get(given, {})
         place = f"{where.partition(':')[0]}: {section}.{given}"
     found = completed(table, over, own, profile)

@@ -21,25 +21,8 @@ def first_there(
 ) -> str:
     """The first of the sets that can be had, and a word on those that stand in for another.
 
-    Parameters
-    ----------
-    names : tuple of str
-        Alternatives, the wanted one first.
-    data_dir : path-like or None
-        Folder of the data sets; None if they are downloaded.
-    say : callable
-        Gets a line of text where it is not the first.
-
-    Returns
-    -------
-    str
-        The first of all if none can be had: its loader says what is missing.
-
-    Examples
-    --------
-    >>> from dipedl.bench.spec.stand_in import first_there
-    >>> first_there(("svhn", "gtsrb"), None, print)
-    'svhn'
+    The first of all if none can be had: its loader says what is missing. `data_dir` is None where
+    sets are downloaded.
     """
     for name in names:
         if _there(name, data_dir):

@@ -12,9 +12,16 @@ from pydantic import BaseModel, Field
 
 from ..data.splits import DATASETS, OOD_SETS, SHIFTED_SETS
 from ..names import refuse_unknown
-from .entries import CrossedClassifier, CrossedData, CrossedMethod, Method, OodNames, Profile
-from .measures import MeasureEntry
-from .typed_toml import Frozen, read_tables, refuse_unknown_at, validated
+from .entries import (
+    CrossedClassifier,
+    CrossedData,
+    CrossedMethod,
+    MeasureEntry,
+    Method,
+    OodNames,
+    Profile,
+)
+from .typed_toml import Frozen, read_tables, validated
 
 __all__ = [
     "Suite",
@@ -39,42 +46,26 @@ class Suite(Frozen):
 
     A suite with ``[datasets]`` is crossed: every method is given each classifier of each data set.
     Any other has one data set a profile, and its classifiers are parts of its methods.
-
-    Attributes
-    ----------
-    name, title : str
-        Identifier and title.
-    ood : tuple
-        OOD sets; of a tuple of names inside, the first whose files are there. A crossed suite names
-        them with each data set.
-    validation_fraction : float
-        Share of the official training set that is held out for validation, another one each seed.
-    seeds : tuple of int
-        Default seeds.
-    profiles : dict of str to Profile
-        By name.
-    datasets : dict of str to CrossedData
-        The data sets that are crossed with classifiers; none in a suite of one data set.
-    classifiers, densities : dict of str to table
-        ``estimator`` and its arguments. Of a crossed suite, see `CrossedClassifier`; of another,
-        parts that several methods share, a density with ``features``: "pixels", "network", or a
-        table that names a transformer of pixels.
-    methods : dict of str to table
-        See `Method` and `CrossedMethod`; completed by a profile.
-    measures : tuple of MeasureEntry
-        What a crossed suite is to show.
     """
 
     name: str
     title: str
+    #: Of a tuple inside, the first whose files are there; a crossed suite names them with each data
+    #: set.
     ood: OodNames = ()
+    #: Share of the official training set that is held out for validation, another one each seed.
     validation_fraction: float = Field(default=0.2, gt=0, lt=1)
     seeds: tuple[int, ...]
     profiles: dict[Name, Profile]
     datasets: dict[Name, CrossedData] = {}
+    #: ``estimator`` and its arguments. Of a crossed suite, see `CrossedClassifier`; of another,
+    #: parts that several methods share, a density with ``features``: "pixels", "network", or a
+    #: table that names a transformer of pixels.
     classifiers: dict[Name, Table] = {}
     densities: dict[Name, Table] = {}
+    #: See `Method` and `CrossedMethod`; completed by a profile.
     methods: dict[Name, Table]
+    #: What a crossed suite is to show.
     measures: tuple[MeasureEntry, ...] = ()
 
     @property
@@ -126,13 +117,8 @@ def suite_names() -> list[str]:
 def load_suite(name: str | os.PathLike[str]) -> Suite:
     """A suite of the package by name, or one of your own by the path of its TOML file.
 
-    Raises
-    ------
-    ValueError
-        If there is no such suite, or the file is not a suite: an unknown key (with the one that was
-        probably meant), a missing one, a value of the wrong type.
-    FileNotFoundError
-        If a path is given and no file is there.
+    ValueError if there is no such suite, or the file is not a suite: an unknown key (with the one
+    that was probably meant), a missing one, a value of the wrong type.
 
     Examples
     --------
@@ -192,7 +178,7 @@ def every_ood(suite: Suite, profile: Profile) -> list[str]:
 
 def _extended(base: str, own: Table, where: str) -> Table:
     """Parts and methods of another suite of the package, and the profiles that say they extend."""
-    refuse_unknown_at(f"{where}: extends", "suite", [base], suite_names())
+    refuse_unknown("suite", [base], suite_names(), f"{where}: extends")
     resource = files(__package__) / "suites" / f"{base}.toml"
     tables = read_tables(resource.read_text(encoding="utf-8"), f"{base}.toml")
     shared = {key: tables.get(key, {}) for key in ("classifiers", "densities", "methods")}
@@ -201,7 +187,7 @@ def _extended(base: str, own: Table, where: str) -> Table:
         extends = profile.get("extends")
         if extends is not None:
             place = f"{where}: profiles.{name}.extends"
-            refuse_unknown_at(place, "profile", [extends], tables["profiles"])
+            refuse_unknown("profile", [extends], tables["profiles"], place)
         rest = {key: value for key, value in profile.items() if key != "extends"}
         profiles[name] = {**tables["profiles"].get(extends, {}), **rest}
     return {**shared, **own, "profiles": profiles}
@@ -211,12 +197,12 @@ def _check_names(suite: Suite, where: str) -> None:
     for name, profile in suite.profiles.items():
         place = f"{where}: profiles.{name}"
         for section in ("classifiers", "densities", "methods"):
-            refuse_unknown_at(
-                f"{place}.{section}", "name", getattr(profile, section), getattr(suite, section)
+            refuse_unknown(
+                "name", getattr(profile, section), getattr(suite, section), f"{place}.{section}"
             )
-        refuse_unknown_at(f"{place}.without", "method", profile.without, suite.methods)
+        refuse_unknown("method", profile.without, suite.methods, f"{place}.without")
         if suite.crossed:
-            refuse_unknown_at(f"{place}.datasets", "data set", profile.datasets, suite.datasets)
+            refuse_unknown("data set", profile.datasets, suite.datasets, f"{place}.datasets")
         else:
             _check_data(suite, profile, where, place)
     if suite.crossed:
@@ -225,34 +211,32 @@ def _check_names(suite: Suite, where: str) -> None:
 
 def _check_data(suite: Suite, profile: Profile, where: str, place: str) -> None:
     """The data set of a profile, its OOD sets and its shifted sets."""
-    refuse_unknown_at(f"{place}.dataset", "data set", [profile.dataset], DATASETS)
+    refuse_unknown("data set", [profile.dataset], DATASETS, f"{place}.dataset")
     at = f"{where}: ood" if profile.ood is None else f"{place}.ood"
     known = OOD_SETS[profile.dataset]
-    refuse_unknown_at(at, "OOD set", every_ood(suite, profile), known)
+    refuse_unknown("OOD set", every_ood(suite, profile), known, at)
     shifted = SHIFTED_SETS.get(profile.dataset, ())
-    refuse_unknown_at(f"{place}.shifted", "shifted set", profile.shifted, shifted)
+    refuse_unknown("shifted set", profile.shifted, shifted, f"{place}.shifted")
 
 
 def _check_crossed(suite: Suite, where: str) -> None:
     """Every classifier and method of a crossed suite, and the classifiers that are named."""
     for name, data in suite.datasets.items():
         place = f"{where}: datasets.{name}"
-        refuse_unknown_at(place, "classifier", data.classifiers, suite.classifiers)
+        refuse_unknown("classifier", data.classifiers, suite.classifiers, place)
     for name, table in suite.classifiers.items():
         _entry(CrossedClassifier, table, f"{where}: classifiers.{name}")
     groups = []
     for name, table in suite.methods.items():
         place = f"{where}: methods.{name}"
         method = _entry(CrossedMethod, table, place)
-        refuse_unknown_at(place, "classifier", method.classifiers or (), suite.classifiers)
+        refuse_unknown("classifier", method.classifiers or (), suite.classifiers, place)
         groups.append(method.group)
     if groups.count("bare") != 1:
         raise ValueError(f"{where}: one method must be of the group 'bare', got {groups}")
     known = [*suite.methods, *groups]
     for number, measure in enumerate(suite.measures):
-        refuse_unknown_at(
-            f"{where}: measures[{number}].against", "method", [measure.against], known
-        )
+        refuse_unknown("method", [measure.against], known, f"{where}: measures[{number}].against")
 
 
 def _entry(model: type[Entry], table: Table, where: str) -> Entry:

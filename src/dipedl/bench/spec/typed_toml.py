@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from ..names import refuse_unknown
 
-__all__ = ["Frozen", "read_tables", "refuse_unknown_at", "validated"]
+__all__ = ["Frozen", "read_tables", "validated"]
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -43,14 +43,6 @@ def validated(model: type[Model], table: Mapping[str, Any], where: str, whole: s
         return model.model_validate(_tuples(table))
     except ValidationError as error:
         raise ValueError(f"{where}: {_first(error, whole)}") from None
-
-
-def refuse_unknown_at(where: str, what: str, found: Iterable[str], known: Iterable[str]) -> None:
-    """As `refuse_unknown`, with the place in front."""
-    try:
-        refuse_unknown(what, found, known)
-    except ValueError as error:
-        raise ValueError(f"{where}: {error}") from None
 
 
 def _first(error: ValidationError, whole: str) -> str:

@@ -15,9 +15,9 @@ from ...data.splits import Splits
 from ...results.receipt import receipt
 from ...spec.cells import unfitted
 from ..clock import epoch_text
-from ..job import CellJob
 from ..memo import Memoised, Memory
 from ..weights import restored, weights_of
+from ..work import CellWork
 
 __all__ = ["Given", "given"]
 
@@ -26,44 +26,31 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """What the methods of a cell are given.
-
-    Attributes
-    ----------
-    X, y : ndarray, shapes (n, d) and (n,)
-        Rows to fit on.
-    held : (X, y) or None
-        Rows to calibrate on, where the classifier is frozen.
-    recipe : classifier
-        Unfitted, for methods that train it themselves.
-    estimator : classifier
-        For DIPClassifier: the frozen network, or an unfitted classifier, whose predictions it needs
-        on rows that the classifier did not see.
-    fitted : classifier
-        Frozen, fitted on X and y.
-    features : transformer or None
-        The network's features; None where the classifier has none.
-    memory : Memory
-        Of all fits and predictions.
-    """
+    """What the methods of a cell are given, to fit on X (n, d) and y (n,)."""
 
     X: np.ndarray
     y: np.ndarray
+    #: Rows and labels to calibrate on, where the classifier is frozen.
     held: tuple[np.ndarray, np.ndarray] | None
+    #: The classifier, unfitted, for methods that train it themselves.
     recipe: Any
+    #: For DIPClassifier: the frozen network, or an unfitted classifier, whose predictions it needs
+    #: on rows that the classifier did not see.
     estimator: Any
+    #: The classifier, frozen, fitted on X and y.
     fitted: Any
+    #: The network's features; None where the classifier has none.
     features: Any
     memory: Memory
 
 
-def given(job: CellJob, splits: Splits, say: Say) -> Given:
+def given(work: CellWork, splits: Splits, say: Say) -> Given:
     """Train the classifier of a cell, or restore it."""
-    X, y, cell = splits.X, splits.y, job.cell
+    X, y, cell = splits.X, splits.y, work.unit
     recipe = unfitted(cell.entry, cell.where, cell.seed)
     memory = Memory()
     if cell.entry.frozen:
-        network = _network(job, splits, say)
+        network = _network(work, splits, say)
         frozen = FrozenEstimator(Memoised.of(network, memory))
         held = X["validation"], y["validation"]
         return Given(X["train"], y["train"], held, recipe, frozen, frozen, frozen, memory)
@@ -74,20 +61,20 @@ def given(job: CellJob, splits: Splits, say: Say) -> Given:
     return Given(rows, labels, None, recipe, estimator, fitted, None, memory)
 
 
-def _network(job: CellJob, splits: Splits, say: Say) -> Any:
-    cell, store = job.cell, job.store
+def _network(work: CellWork, splits: Splits, say: Say) -> Any:
+    cell, store = work.unit, work.place.store
     key = cell.name, cell.digest, cell.seed
     if not store.has_arrays(*key):
-        _train(job, splits, say)
+        _train(work, splits, say)
     # also after training: a run that goes on later sees the same object
     weights = store.load(*key)["weights"]
     untrained = unfitted(cell.entry, cell.where, cell.seed)
     return restored(untrained, splits.X["train"], splits.y["train"], weights)
 
 
-def _train(job: CellJob, splits: Splits, say: Say) -> None:
+def _train(work: CellWork, splits: Splits, say: Say) -> None:
     """Train the network of a cell, and store its weights, whole or not at all."""
-    cell, store = job.cell, job.store
+    cell, store = work.unit, work.place.store
     key = cell.name, cell.digest, cell.seed
     checkpoint = store.checkpoint(*key)
     checkpoint.parent.mkdir(parents=True, exist_ok=True)
@@ -98,7 +85,7 @@ def _train(job: CellJob, splits: Splits, say: Say) -> None:
         splits.y["train"],
         validation=(splits.X["validation"], splits.y["validation"]),
         checkpoint=checkpoint,
-        deadline=job.deadline,
+        deadline=work.deadline,
         progress=lambda report: say(epoch_text(report)),
     )
     note = {"seconds": round(time.perf_counter() - start, 3), **receipt()}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -29,18 +30,11 @@ class Refusal(Exception):
 
 @dataclass
 class Predictions:
-    """What a fitted method predicted, and what that cost.
+    """What a fitted method predicted by split, for each row of a table, and what that cost.
 
-    Attributes
-    ----------
-    probabilities : dict of str to ndarray, shape (n, k)
-        By split.
-    uncertainty : dict of str to dict of str to ndarray, shape (n,)
-        By row's name, then by split.
-    spent : dict of str to Spent
-        "train": with all fits of the classifier and all its predictions, as if no method had shared
-        them. "classifier": of that, the fits of the classifier. "predict <split>": probabilities of
-        a split. "score <split> <row>": its uncertainty, beyond that.
+    In `spent`, "train" counts all fits of the classifier and all its predictions, as if no method
+    had shared them, and "classifier", of that, the fits of the classifier; "predict <split>" the
+    probabilities of a split, and "score <split> <row>" its uncertainty, beyond that.
     """
 
     probabilities: dict[str, np.ndarray] = field(default_factory=dict)
@@ -52,23 +46,9 @@ class Predictions:
 def run_method(
     method: CellMethod, cell: Given, X: Mapping[str, np.ndarray], seed: int
 ) -> Predictions:
-    """Fit a method and apply it to the test rows and every OOD set.
+    """Fit a method and apply it to the splits of X: the test rows and every OOD set.
 
-    Parameters
-    ----------
-    method : CellMethod
-        The method.
-    cell : Given
-        Classifier and rows.
-    X : mapping of str to ndarray
-        Splits to predict, "test" among them.
-    seed : int
-        Seed of the method.
-
-    Raises
-    ------
-    Refusal
-        If the method refuses classifier or rows with a ValueError or a TypeError, and may.
+    Refusal if the method refuses classifier or rows with a ValueError or a TypeError, and may.
     """
     found = Predictions()
     try:
@@ -140,25 +120,14 @@ def _uncertainty(
     )
 
 
-class _alone:
-    """Counts what passes inside, as if no fit and no prediction of the classifier were shared."""
-
-    def __init__(self, found: Predictions, step: str, memory: Memory) -> None:
-        self.found, self.step, self.memory = found, step, memory
-
-    def __enter__(self) -> None:
-        self.alone, self.here = self.memory.alone, self.memory.here
-        # A copy: the memory adds to its own in place.
-        self.here = Spent(self.here.wall, self.here.processor)
-        self.spent = Spent()
-        self.counting = self.spent.counted()
-        self.counting.__enter__()
-
-    def __exit__(self, *error: Any) -> None:
-        self.counting.__exit__(*error)
-        looked_up = self.memory.here - self.here
-        alone = self.memory.alone - self.alone
-        self.found.spent[self.step] = self.spent - looked_up + alone
+@contextmanager
+def _alone(found: Predictions, step: str, memory: Memory) -> Iterator[None]:
+    """Count what passes inside, as if no fit and no prediction of the classifier were shared."""
+    # A copy of `here`: the memory adds to its own in place.
+    alone, here, spent = memory.alone, replace(memory.here), Spent()
+    with spent.counted():
+        yield
+    found.spent[step] = spent - (memory.here - here) + (memory.alone - alone)
 
 
 def _about(model: Any) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,28 +11,20 @@ from ...results.receipt import receipt
 from ...results.rows import numbers
 from ...results.scores import score
 from ...spec.cells import CellMethod
-from ..job import CellJob
-from ..memo import Spent
+from ..memo import rounded
+from ..work import CellWork
 from .method import Predictions
 
 __all__ = ["method_rows", "refusal_rows"]
 
 
 def method_rows(
-    job: CellJob, method: CellMethod, y: np.ndarray, found: Predictions, n_fit: int
+    work: CellWork, method: CellMethod, y: np.ndarray, found: Predictions, n_fit: int
 ) -> list[dict[str, Any]]:
     """One row for each kind of uncertainty.
 
-    Parameters
-    ----------
-    job, method : CellJob, CellMethod
-        Where, and which method.
-    y : ndarray of int, shape (n,)
-        Labels of the test rows.
-    found : Predictions
-        The method's.
-    n_fit : int
-        Rows it was fitted on.
+    `y` holds the labels of the test rows, `n_fit` is the number of rows that the method was fitted
+    on.
     """
     sizes = {split: len(rows) for split, rows in found.probabilities.items()}
     shared = {"n": {"train": n_fit, **sizes}, **_costs(method, found), **found.about}
@@ -44,22 +35,22 @@ def method_rows(
             for split, u in uncertainty.items()
         }
         arrays["test"]["y"] = y
-        measured = numbers(score(arrays, job.cell.resamples))
-        rows.append(_row(job, method, name) | measured | shared)
+        measured = numbers(score(arrays, work.unit.resamples))
+        rows.append(_row(work, method, name) | measured | shared)
     return rows
 
 
-def refusal_rows(job: CellJob, method: CellMethod, reason: str) -> list[dict[str, Any]]:
+def refusal_rows(work: CellWork, method: CellMethod, reason: str) -> list[dict[str, Any]]:
     """Rows without numbers that say why."""
     empty: dict[str, Any] = {"metrics": {}, "intervals": {}, "refused": reason}
-    return [_row(job, method, name) | empty for name in method.kinds]
+    return [_row(work, method, name) | empty for name in method.kinds]
 
 
-def _row(job: CellJob, method: CellMethod, name: str) -> dict[str, Any]:
-    kind, cell = method.kinds[name], job.cell
+def _row(work: CellWork, method: CellMethod, name: str) -> dict[str, Any]:
+    kind, cell, store = method.kinds[name], work.unit, work.place.store
     return {
-        "suite": job.suite,
-        "profile": job.profile,
+        "suite": store.suite,
+        "profile": store.profile,
         "dataset": cell.dataset,
         "classifier": cell.classifier,
         "method": name,
@@ -81,11 +72,4 @@ def _costs(method: CellMethod, found: Predictions) -> dict[str, Any]:
         "predict": spent["predict test"],
         "score": spent[f"score test {method.name}"],
     }
-    return {
-        "seconds": _rounded(steps, "wall"),
-        "cpu_seconds": _rounded(steps, "processor"),
-    }
-
-
-def _rounded(steps: Mapping[str, Spent], which: str) -> dict[str, float]:
-    return {name: round(getattr(spent, which), 4) for name, spent in steps.items()}
+    return rounded(steps, 4)

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 
-from .receipt import config_hash
-from .rows import make_row
-from .store import Arrays, Store
+from dipedl.bench.results.receipt import config_hash
+from dipedl.bench.results.rows import make_row
+from dipedl.bench.results.store import Arrays, Store
 
 __all__ = ["write_synthetic_store"]
 
@@ -34,38 +34,10 @@ def write_synthetic_store(
 ) -> Store:
     """Rows and arrays as `dipedl.bench.run` would leave them, out of random numbers.
 
-    Parameters
-    ----------
-    root : path-like
-        Folder of results.
-    suite, profile : str
-        Names.
-    methods : iterable of str
-        "dip-edl" gets parts "classifier" and "density", names that start with "max-" a part
-        "classifier"; all others are trained methods with "concentration".
-    seeds : iterable of int
-        Seeds.
-    ood : iterable of str
-        Names of the OOD sets, 40 rows each.
-    n_resamples : int
-        Bootstrap resamples behind the intervals; 0 for none.
-    shifted : iterable of str
-        Names of labelled sets from elsewhere, 30 rows each.
-    classes : int
-        Number of classes; rows of each in turn.
-    dataset : str, optional
-        What the rows say they are of.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from dipedl.bench import load_arrays
-    >>> from dipedl.bench.results.synthetic import write_synthetic_store
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     store = write_synthetic_store(folder, methods=["edl"], seeds=[10])
-    ...     rows, arrays = store.rows(), load_arrays("mnist", "smoke", "edl", 10, out=folder)
-    >>> rows[0]["method"], arrays["test"]["probabilities"].shape
-    ('edl', (50, 10))
+    "dip-edl" gets parts "classifier" and "density", methods that start with "max-" a part
+    "classifier"; all others are trained methods with "concentration". OOD sets have 40 rows each,
+    `shifted` ones, which are labelled, 30; each class has a row in turn. `n_resamples` bootstrap
+    resamples are behind the intervals; 0 for none. `dataset` is what the rows say they are of.
     """
     store = Store(root, suite, profile)
     sizes = _SIZES | {f"ood/{name}": 40 for name in ood}
