@@ -164,11 +164,13 @@ class CautionBudget(LogisticNormalizer):
         return self._learned(rows.counts, source)
 
     def _check_parameters(self) -> None:
-        check_share("budget", self.budget)
+        _check_number("budget", self.budget)
+        if not 0 <= self.budget <= 1:
+            raise ValueError(f"budget must lie in [0, 1], a share of the loss, got {self.budget!r}")
         if self.measure not in _MEASURES:
             raise ValueError(f"measure must be one of {_MEASURES}, got {self.measure!r}")
         check_positive_number("slope", self.slope)
-        check_number("confidence", self.confidence)
+        _check_number("confidence", self.confidence)
         if not 0.5 <= self.confidence < 1:
             raise ValueError(f"confidence must lie in [0.5, 1), got {self.confidence!r}")
         if self.measure == "accuracy" and self.confidence != 0.5:
@@ -219,14 +221,6 @@ class CautionBudget(LogisticNormalizer):
         self.location_ = location
 
 
-def check_number(name: str, value: Any) -> None:
-    """Raise TypeError unless `value` is a number."""
+def _check_number(name: str, value: Any) -> None:
     if not isinstance(value, int | float | np.number) or isinstance(value, bool):
         raise TypeError(f"{name} must be a number from 0 to 1, got {value!r}")
-
-
-def check_share(name: str, value: Any) -> None:
-    """Raise unless `value` is a number from 0 to 1."""
-    check_number(name, value)
-    if not 0 <= value <= 1:
-        raise ValueError(f"{name} must lie in [0, 1], a share of the loss, got {value!r}")

@@ -15,20 +15,11 @@ Reading = dict[str, Any]
 
 
 def read_rows(density: Any, Z: np.ndarray, names: list[str] | None, top: int) -> list[Reading]:
-    """A reading for each row of Z (n, p).
+    """A reading for each row of features Z (n, p) with these names; `top` features or neighbours.
 
-    Parameters
-    ----------
-    density : density
-        Fitted. A pipeline is followed to its last step, a ratio to both of its parts, a sum to its
-        lowest blocks; one with ``explain_rows(Z, top)`` speaks for itself, one with
-        ``neighbors(Z)`` through training rows; of any other there is only the score.
-    Z : ndarray, shape (n, p)
-        Features that the density sees.
-    names : list of str, length p, or None
-        Names of the features.
-    top : int
-        Features or neighbours to name.
+    A pipeline is followed to its last step, a ratio to both of its parts, a sum to its lowest
+    blocks; a density with ``explain_rows(Z, top)`` speaks for itself, one with ``neighbors(Z)``
+    through training rows; of any other there is only the score.
     """
     if isinstance(density, FrozenEstimator):
         return read_rows(density.estimator, Z, names, top)

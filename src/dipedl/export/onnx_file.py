@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import tempfile
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._plugins import explain_missing
+from ..persistence.container import replace_file
 from ._fitted import evidence_owner, kind_of, unfrozen
 
 if TYPE_CHECKING:
@@ -268,23 +268,8 @@ def _writable(path: str | os.PathLike[str]) -> Path:
 
 
 def _write(proto: ModelProto, target: Path) -> None:
-    """Write to a temporary file, which replaces the target when complete."""
     import onnx
 
     data = proto.SerializeToString()
     onnx.checker.check_model(data, full_check=False)
-    name = None
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        # mkstemp allows only the owner; restore the default permissions.
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(name, 0o666 & ~umask)
-        os.replace(name, target)
-    except OSError as error:
-        raise OSError(f"path {target} could not be written: {error}") from error
-    finally:
-        if name is not None:
-            Path(name).unlink(missing_ok=True)
+    replace_file(target, data)

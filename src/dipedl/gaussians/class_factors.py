@@ -9,7 +9,6 @@ import torch
 from .class_moments import ClassMoments
 from .factor import GaussianFactor, factorise
 from .moments import Moments
-from .scatter import DiagonalScatter, FullScatter
 from .shrinkage import Shrinkage, class_shrinkage
 
 
@@ -38,9 +37,6 @@ def _factor(moments: Moments, intensity: float, target: float, who: str) -> Gaus
 
 
 def _pooled_variance(moments: ClassMoments) -> float:
-    scatter = moments.scatter
-    if not isinstance(scatter, FullScatter | DiagonalScatter):
-        raise TypeError(f"no scatter per class in {type(scatter).__name__}")
     everyone = torch.arange(len(moments.weight), device=moments.weight.device)
-    trace = scatter.spread(everyone).sum()
+    trace = moments.scatter_per_class().spread(everyone).sum()
     return float(trace / moments.weight.sum() / moments.origin.shape[1])

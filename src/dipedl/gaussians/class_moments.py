@@ -31,7 +31,7 @@ class ClassMoments:
         self.offset = torch.zeros_like(origin)
         self.higher: HigherMoments | None = None
         if higher:
-            quartic = torch.zeros_like(self._own().spread(_classes(origin)))
+            quartic = torch.zeros_like(self.scatter_per_class().spread(_classes(origin)))
             self.higher = HigherMoments(torch.zeros_like(origin), quartic)
 
     def add(self, X: Tensor, y: Tensor) -> None:
@@ -70,7 +70,7 @@ class ClassMoments:
         """Higher moments of classes (q,) of weight (q, 1) about the points mean - e, (q, p)."""
         if self.higher is None:
             raise TypeError("both need the higher moments, and one was made without them")
-        own = self._own()
+        own = self.scatter_per_class()
         return self.higher[classes].about(e, weight, own.times(classes, e), own.spread(classes))
 
     def _set_origin(self, X: Tensor, classes: Tensor, index: Tensor, counts: Tensor) -> None:
@@ -130,11 +130,12 @@ class ClassMoments:
 
     def per_class(self) -> Iterator[Moments]:
         """Of each class in turn, as numpy; of a full or diagonal scatter."""
-        sums = self._own().sums
+        sums = self.scatter_per_class().sums
         for c in range(len(self.weight)):
             yield self._as_numpy(sums[c], c)
 
-    def _own(self) -> FullScatter | DiagonalScatter:
+    def scatter_per_class(self) -> FullScatter | DiagonalScatter:
+        """The scatter; TypeError if it is not held per class."""
         if isinstance(self.scatter, FullScatter | DiagonalScatter):
             return self.scatter
         raise TypeError(f"{type(self.scatter).__name__} holds no scatter per class")

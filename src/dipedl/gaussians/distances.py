@@ -16,19 +16,24 @@ _BLOCKS = 5
 _SMALLEST_BLOCK = 64
 
 
-class FullDistance(nn.Module):
+class BufferedDistance(nn.Module):
+    """A module whose annotated tensors are buffers, empty until they are filled."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        for name in type(self).__annotations__:
+            self.register_buffer(name, None)
+
+
+class FullDistance(BufferedDistance):
     """A covariance per class: ``|W_c (x - m_c)|^2`` with W_c the inverse Cholesky factor.
 
     The factors are triangular: of each block of their rows only the columns up to the diagonal are
     held, those of all classes side by side, so that a block costs one matrix product.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.register_buffer("whiteners", None)
-        self.register_buffer("whitened_means", None)
-        self.whiteners: Tensor
-        self.whitened_means: Tensor
+    whiteners: Tensor
+    whitened_means: Tensor
 
     def fill(self, factors: Iterator[GaussianFactor], means: Tensor, to: Tensor) -> list[float]:
         """Take the factors of k classes, `means` (k, p) in float64; buffers are like `to`.
@@ -65,17 +70,12 @@ class FullDistance(nn.Module):
         return torch.stack(parts).sum(0)
 
 
-class TiedDistance(nn.Module):
+class TiedDistance(BufferedDistance):
     """One covariance for all classes: distances between whitened rows and whitened means."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.register_buffer("whitener", None)
-        self.register_buffer("tied_means", None)
-        self.register_buffer("between", None)
-        self.whitener: Tensor
-        self.tied_means: Tensor
-        self.between: Tensor
+    whitener: Tensor
+    tied_means: Tensor
+    between: Tensor
 
     def fill(self, factor: GaussianFactor, means: Tensor, to: Tensor) -> list[float]:
         """Take the shared factor, `means` (k, p) in float64; buffers are like `to`."""
@@ -90,17 +90,12 @@ class TiedDistance(nn.Module):
         return squared_distances(X @ self.whitener.mT, self.tied_means, self.between)
 
 
-class DiagonalDistance(nn.Module):
+class DiagonalDistance(BufferedDistance):
     """A variance per class and feature."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.register_buffer("precision", None)
-        self.register_buffer("diagonal_means", None)
-        self.register_buffer("between", None)
-        self.precision: Tensor
-        self.diagonal_means: Tensor
-        self.between: Tensor
+    precision: Tensor
+    diagonal_means: Tensor
+    between: Tensor
 
     def fill(self, factors: Iterator[GaussianFactor], means: Tensor, to: Tensor) -> list[float]:
         """Take the factors of k classes, `means` (k, p) in float64; buffers are like `to`."""

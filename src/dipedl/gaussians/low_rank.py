@@ -8,12 +8,12 @@ from typing import NamedTuple, Self
 
 import torch
 import torch.distributed as dist
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from ..maths.special import EPS
 from .class_moments import ClassMoments
-from .distances import squared_distances, squared_gaps
+from .distances import BufferedDistance, squared_distances, squared_gaps
 from .scatter import Group, by_class
 from .shrinkage import Shrinkage, oas_intensity
 
@@ -185,23 +185,19 @@ def _check_regular(parts: PrincipalParts, c: int, n: float, p: int, intensity: f
         )
 
 
-class LowRankDistance(nn.Module):
+class LowRankDistance(BufferedDistance):
     """A subspace per class, with one variance across it.
 
     With ``y = x - m``, ``d^2 = (|y|^2 - |U^T y|^2) / psi + sum_i (u_i y)^2 / l_i``, by Woodbury's
     identity: two matrix products, for which the rows need no copy per class.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
-        for name in ("basis", "projected_means", "inner", "outer", "low_rank_means", "between"):
-            self.register_buffer(name, None)
-        self.basis: Tensor
-        self.projected_means: Tensor
-        self.inner: Tensor
-        self.outer: Tensor
-        self.low_rank_means: Tensor
-        self.between: Tensor
+    basis: Tensor
+    projected_means: Tensor
+    inner: Tensor
+    outer: Tensor
+    low_rank_means: Tensor
+    between: Tensor
 
     def fill(self, parts: Iterator[PrincipalParts], means: Tensor, to: Tensor) -> list[float]:
         """Take the parts of k classes, `means` (k, p) in float64; buffers are like `to`.

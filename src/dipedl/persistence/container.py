@@ -44,7 +44,7 @@ def write(path: Path, manifest: dict[str, Any], tensors: dict[str, np.ndarray]) 
     # As it will be read: a tuple is a list by then.
     full = json.loads(json.dumps(full, allow_nan=False))
     text = json.dumps(full | {"sha256": _checksum(full)}, sort_keys=True)
-    _replace(path, optional("safetensors.numpy").save(tensors, metadata={_KEY: text}))
+    replace_file(path, optional("safetensors.numpy").save(tensors, metadata={_KEY: text}))
 
 
 def read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -113,7 +113,7 @@ def _checksum(manifest: dict[str, Any]) -> str:
     return sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
 
 
-def _replace(path: Path, data: bytes) -> None:
+def replace_file(path: Path, data: bytes) -> None:
     """Write next to the file, then take its place in one step."""
     # A link is followed: what it points to is replaced.
     target = Path(os.path.realpath(path))
