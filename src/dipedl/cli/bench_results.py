@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -184,12 +184,8 @@ def _table(store: Store, trivial: bool) -> BenchTable:
 def _lines(what: str, parts: Sequence[Parts], suite: str) -> list[Line]:
     from ..bench.studies import sweeps
 
-    makers: dict[str, Callable[..., list[Line]]] = {
-        "ablation": sweeps.ablation_lines,
-        "gamma": sweeps.gamma_lines,
-        "sigma": sweeps.sigma_lines,
-    }
-    return makers[what](parts, suite)
+    lines: list[Line] = getattr(sweeps, f"{what}_lines")(parts, suite)
+    return lines
 
 
 def _print_sweep(what: str, lines: Sequence[Line], parts: Sequence[Parts], suite: str) -> None:
