@@ -14,12 +14,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from diagnosis import diagnosed
+
 from dipedl.bench import Store, suite_names
 from dipedl.bench.pages.page import page_of
 from dipedl.bench.results.row_file import as_line, write_whole
 from dipedl.bench.spec.captions import captions_of
 from dipedl.bench.studies import sweeps, toys
-from dipedl.bench.tables.diagnosis import diagnosed
 from dipedl.bench.tables.table import latest, paper_suite
 from dipedl.bench.tables.trivial import stored_trivial_lines
 

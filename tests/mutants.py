@@ -247,7 +247,7 @@ MUTANTS = [
         "evidence/zscore.py",
         "variance + share * (1 - share) * gap**2",
         "variance",
-        "evidence/test_merge.py::test_the_sum_is_the_fit_of_both",
+        "evidence/test_merged_zscores.py::test_the_sum_is_the_fit_of_both",
     ),
     Mutant(
         "one-sided typicality",
@@ -350,8 +350,8 @@ MUTANTS = [
     Mutant(
         "risk bounds without Bonferroni",
         "decisions/rejection.py",
-        '1 - (1 - check_share("confidence", confidence)) / len(ranks)',
-        'check_share("confidence", confidence)',
+        '1 - (1 - rate_in_range(confidence, "confidence")) / len(ranks)',
+        'rate_in_range(confidence, "confidence")',
         "decisions/test_rejection.py::test_all_bounds_hold_together_so_the_risk_may_be_chosen_after_looking",
     ),
     Mutant(
@@ -492,7 +492,7 @@ MUTANTS = [
         "datasets/_files/lamost_files.py",
         "if sums.get(_ARCHIVE, found[_ARCHIVE]) != found[_ARCHIVE]:",
         "if False:",
-        "datasets/test_lamost.py",
+        "datasets/test_lamost.py::test_downloaded_once_and_known_again",
     ),
     Mutant(
         "chunks of spectra share their random numbers",

@@ -22,7 +22,7 @@ from dipedl.calibration import crossfit
 from dipedl.calibration.pseudo_outliers import KINDS
 from dipedl.calibration.temperature import Temperature
 from dipedl.density import DensitySelector, GaussianDensity, GDADensity, RelativeDensity
-from dipedl.density.combined._candidates import named_candidates
+from dipedl.density.combined._candidates import default_candidates
 from dipedl.evidence import CautionBudget, QuantileEvidence, ZScore
 
 X, Y = load_iris(return_X_y=True)
@@ -288,7 +288,7 @@ def test_five_thousand_rows_are_enough():
 
 @pytest.mark.parametrize("choice", ["fused", "neighbours", "unit-gaussians"])
 def test_an_answer_does_not_depend_on_other_rows(choice, fitted):
-    named = named_candidates(fitted.density_.candidates)
+    named = default_candidates()
     kept = named if choice == "fused" else [pair for pair in named if pair[0] == choice]
     clf = DIPClassifier(density=DensitySelector(kept, fuse=choice == "fused")).fit(X, Y)
     some = np.concatenate([X[::7], X[:3] * 9])

@@ -45,15 +45,6 @@ def explain_missing(error: ImportError, what: str) -> ImportError:
     )
 
 
-def late(module: str, name: str) -> Any:
-    """A public function of a layer above, such as ``late("export", "export_onnx")``.
-
-    For methods of a model that the layer above knows: a name is looked up when the method is
-    called, where an import would be a circle.
-    """
-    return getattr(import_module(f"{__package__}.{module}"), name)
-
-
 def _literal_all(path: Path) -> list[str]:
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":

@@ -85,12 +85,13 @@ def known_inputs(model: Any, X: Any) -> Any:
     return validate_data(model, indexable(X), reset=False, skip_check_array=True)
 
 
-def rate_in_range(rate: float, name: str = "false_alarm_rate") -> None:
-    """Raise ValueError unless 0 < rate < 1."""
-    if not isinstance(rate, int | float | np.number):
+def rate_in_range(rate: Any, name: str = "false_alarm_rate") -> float:
+    """`rate` as a float, strictly between 0 and 1."""
+    if isinstance(rate, bool) or not isinstance(rate, int | float | np.number):
         raise TypeError(f"{name} must be a number strictly between 0 and 1, got {rate!r}")
     if not 0 < rate < 1:
         raise ValueError(f"{name} must lie strictly between 0 and 1, got {rate!r}")
+    return float(rate)
 
 
 def known_classes(estimator: Any, y: np.ndarray) -> np.ndarray:

@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ._plugins import late
 from ._validation import (
     calibration_rows,
     check_positive_number,
@@ -27,8 +26,10 @@ from .diagnostics.self_report import SelfReport
 from .dirichlet import Dirichlet
 from .evidence import ZScore
 from .evidence_model import EvidenceModel
+from .export.onnx_file import export_onnx
 from .fitting.classifiers import FittedClassifier, unfitted_classifier
 from .maths.kinds import most_probable
+from .persistence import save
 
 __all__ = ["DIPClassifier"]
 
@@ -54,8 +55,7 @@ class DIPClassifier(PerSampleDecisions, SelfReport, ClassifierMixin, BaseEstimat
         ``log_prob``. None tries several, and all of them together with the classifier's own
         confidence, and takes what serves this classifier best by ID data alone.
     prior : float or array-like, shape (k,), default=1.0
-        Concentration of the prior, > 0: what the prediction returns to. A number stands for every
-        class.
+        Concentration of the prior, > 0: what predictions return to. A number is that of each class.
     gamma : float, default=1.0
         Scale of the evidence, > 0. The prediction has lost half of its confidence where
         ``z = log(alpha0 / (n * gamma))``.
@@ -289,11 +289,11 @@ class DIPClassifier(PerSampleDecisions, SelfReport, ClassifierMixin, BaseEstimat
 
     def save(self, path: str | Path) -> None:
         """Write the fitted classifier to one file without pickle; see `dipedl.save`."""
-        late("persistence", "save")(self, path)
+        save(self, path)
 
     def export_onnx(self, path: str | Path, **options: Any) -> None:
         """Write the fitted classifier as one ONNX graph; see `dipedl.export_onnx`."""
-        late("export", "export_onnx")(self, path, **options)
+        export_onnx(self, path, **options)
 
     @property
     def prior_(self) -> np.ndarray:

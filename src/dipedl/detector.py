@@ -16,11 +16,11 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from ._plugins import late
 from ._validation import indexable
 from .classifier import DIPClassifier
 from .evidence import RankNormal
 from .evidence_model import EvidenceModel
+from .export.onnx_file import export_onnx
 
 __all__ = ["OODDetector"]
 
@@ -94,7 +94,7 @@ class OODDetector(OutlierMixin, BaseEstimator):
 
     def export_onnx(self, path: str | Path, **options: Any) -> None:
         """Write the fitted detector as one ONNX graph; see `dipedl.export_onnx`."""
-        late("export", "export_onnx")(self, path, **options)
+        export_onnx(self, path, **options)
 
     @property
     def offset_(self) -> float:

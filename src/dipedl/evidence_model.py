@@ -18,16 +18,9 @@ from ._validation import rate_in_range
 from .calibration.crossfit import AUTO, IN_SAMPLE, enough, splits
 from .calibration.held_out import HeldOut
 from .calibration.temperature import Temperature
-from .density._fitting import (
-    as_density,
-    clone_with_selected,
-    fit_density,
-    is_frozen,
-    log_density,
-    takes_proba,
-)
+from .density._fitting import clone_with_selected, fit_density, is_frozen, log_density, takes_proba
+from .density.combined._default import unfitted_density
 from .density.combined._ensemble import DensityEnsemble
-from .density.combined.selector import DensitySelector
 from .evidence import CautionBudget, alarm_threshold, check_increasing, log_evidence
 from .fitting.classifiers import FittedClassifier
 from .fitting.features import feature_array, fitted_features
@@ -291,10 +284,7 @@ class EvidenceModel(BaseEstimator):
         classifier: FittedClassifier | None,
         X: Any,
     ) -> Any:
-        if density is None:
-            model: Any = DensitySelector(random_state=self.random_state)
-        else:
-            model = as_density(density, self.random_state)
+        model = unfitted_density(density, self.random_state)
         if isinstance(model, DensityEnsemble):
             # Its combiner is learned from the held-out rows of the folds.
             return model.fit_estimators(Z, y, w)

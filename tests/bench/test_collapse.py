@@ -1,11 +1,8 @@
-"""The collapse table out of rows made by hand, and diagnoses of answers and features."""
+"""The collapse table out of rows made by hand."""
 
-import numpy as np
 import pytest
-from synthetic_store import write_synthetic_store
 
 from dipedl.bench.tables.collapse import collapse_grid, collapse_lines, collapse_summary
-from dipedl.bench.tables.diagnosis import diagnosed, features_diagnosed, predictions_diagnosed
 
 SHARE = 0.772  # of galaxies
 
@@ -108,53 +105,3 @@ def test_the_grid_shows_both_sides_of_every_number():
     by_title = {c[0]: c for c in cells}
     assert by_title["EDL"][2:5] == ["1.0000 → 0.9900", "0.0000 → 0.9300", "1 of 1 → 0 of 1"]
     assert by_title["R-EDL"][5] == "– → 0.9700"
-
-
-def test_a_dead_unit_is_seen_in_the_answers():
-    rng = np.random.default_rng(0)
-    evidence = np.maximum(rng.normal(size=(200, 2)), 0)
-    alive = 1 + evidence
-    dead = alive.copy()
-    dead[:, 1] = 1.0
-    found = answers(alive), answers(dead)
-    assert [of["silent_classes"] for of in found] == [0, 1]
-    assert found[0]["no_evidence"] == pytest.approx((evidence == 0).all(axis=1).mean())
-    assert found[1]["no_evidence"] == pytest.approx((evidence[:, 0] == 0).mean())
-    assert sum(found[0]["said"]) == 200 and found[1]["said"] == [200, 0]
-    relaxed = answers(0.8 + (dead - 1), prior=0.8)
-    assert relaxed["silent_classes"] == 1
-    assert predictions_diagnosed({"probabilities": np.eye(2)}) == {"said": [1, 1]}
-
-
-def answers(alpha, **options):
-    proba = alpha / alpha.sum(axis=1, keepdims=True)
-    return predictions_diagnosed({"probabilities": proba, "concentration": alpha}, **options)
-
-
-def test_features_that_allow_no_gaussian():
-    rng = np.random.default_rng(1)
-    y = np.repeat([0, 1], [300, 40])
-    features = rng.normal(size=(340, 5)) * [1, 1, 1, 1, 100]
-    found = features_diagnosed(features, y)
-    assert (found["n_features"], found["dead"], found["fewest_rows"]) == (5, 0, 40)
-    expected = max(np.linalg.cond(np.cov(features[y == k].T)) for k in (0, 1))
-    assert found["condition"] == pytest.approx(expected)
-    features[:, 2] = 3.0
-    features[y == 1, 0] = 0.0
-    found = features_diagnosed(features, y)
-    assert (found["dead"], found["dead_in_class"], found["condition"]) == (1, 2, None)
-    few = features_diagnosed(rng.normal(size=(340, 45)), y)  # fewer quasars than features
-    assert few["condition"] is None and few["dead"] == 0
-
-
-def test_diagnoses_of_a_store_are_those_of_its_arrays(tmp_path):
-    options = {"suite": "spectra", "ood": ["stars"], "classes": 2, "n_resamples": 0}
-    store = write_synthetic_store(tmp_path, methods=["dip-edl", "edl"], **options)
-    found = diagnosed([store])
-    assert found.keys() == {"dip-edl", "edl"} and found["edl"].keys() == {"10", "20"}
-    assert found["dip-edl"]["10"]["features"]["n_features"] == 4
-    assert "features" not in found["edl"]["10"] and sum(found["edl"]["10"]["said"]) == 50
-    empty = write_synthetic_store(tmp_path / "rows", methods=["edl"], **options)
-    for file in empty.folder.rglob("*.npz"):
-        file.unlink()
-    assert diagnosed([empty]) == {}

@@ -15,7 +15,7 @@ from tiny_crossed import TINY_CROSSED
 from typer.testing import CliRunner
 
 from dipedl.bench import Store
-from dipedl.bench.pages.crossed import measures_and_summary
+from dipedl.bench.pages.sections import measures_and_summary
 from dipedl.bench.report.page import render
 from dipedl.bench.tables.crossed.pairs import crossed
 from dipedl.bench.tables.table import bench_table

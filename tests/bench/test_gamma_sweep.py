@@ -3,7 +3,7 @@ import pytest
 from scipy.special import expit
 from small_parts import small_parts
 
-from dipedl.bench.studies.gamma_sweep import GAMMAS, gamma_sweep
+from dipedl.bench.studies.sweeps import GAMMAS, gamma_sweep
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,9 @@ PUBLISHED = [name for name in suite_names() if captions_of(name).page is not Non
 def script():
     spec = importlib.util.spec_from_file_location("publish", ROOT / "benchmarks" / "publish.py")
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / "benchmarks"))
+        spec.loader.exec_module(module)
     return module
 
 

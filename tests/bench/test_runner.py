@@ -249,6 +249,7 @@ def kill(process):
     process.wait()
 
 
+@pytest.mark.slow
 def test_a_run_killed_again_and_again_loses_nothing_and_runs_nothing_twice(tmp_path, suite):
     out, kept, methods = tmp_path / "out", {}, ["energy", "edl"]
     for count in (1, 3):

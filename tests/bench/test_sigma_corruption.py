@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 from small_parts import small_parts
 
-from dipedl.bench.studies.gamma_sweep import gamma_sweep
-from dipedl.bench.studies.sigma_corruption import DRAWS, SIGMAS, sigma_corruption
+from dipedl.bench.studies.sweeps import DRAWS, SIGMAS, gamma_sweep, sigma_corruption
 
 
 @pytest.fixture(scope="module")

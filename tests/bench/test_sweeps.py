@@ -5,12 +5,12 @@ import pytest
 from synthetic_store import write_synthetic_store
 
 from dipedl.bench.studies.ablation import ablation
-from dipedl.bench.studies.sigma_corruption import sigma_corruption
 from dipedl.bench.studies.sweeps import (
     ablation_lines,
     float32_lines,
     gamma_lines,
     parts_from_arrays,
+    sigma_corruption,
     sigma_lines,
     stored_parts,
 )

@@ -161,7 +161,7 @@ def test_command_sweep(root, what):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["table", "cifar"], "no results of suite 'cifar'"),
+        (["table", "cifar"], "unknown suite 'cifar', did you mean 'cifar10'?"),
         (["table", "mnist", "--profile", "cpu"], "no results of suite 'mnist', profile 'cpu'"),
         (["table", "mnist", "--json", "--markdown"], "exclude each other"),
         (["sweep", "mnist", "nu"], "unknown sweep 'nu'; known: "),

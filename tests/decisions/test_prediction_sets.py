@@ -116,7 +116,7 @@ def test_too_few_rows_give_full_sets(rng):
     [
         ({"coverage": 1.0}, "coverage must lie strictly between 0 and 1, got 1.0"),
         ({"method": "raps"}, r"method must be one of \['lac', 'aps'\], got 'raps'"),
-        ({"held_out_labels": [0, 1, 2]}, r"y must lie in 0\.\.1, got 0\.\.2"),
+        ({"held_out_labels": [0, 1, 2]}, r"y must hold class indices 0\.\.1, got 0\.\.2"),
         ({"held_out_labels": [0, 1]}, "y must hold 3 integer class indices"),
         ({"held_out_labels": [0.0, 1.0, 1.0]}, "y must hold 3 integer class indices"),
         ({"proba": [[0.2, 0.3, 0.5]]}, "must have the same classes, got 3 and 2 columns"),

@@ -244,10 +244,10 @@ GOOD = {"proba": np.array([[0.9, 0.1], [0.2, 0.8]]), "y": np.array([0, 1]), "n":
         ({"proba": np.ones((3, 2)) / 2}, r"shape \(2, k\)"),
         ({"proba": np.array([[3.0, -1.0], [0.0, 1.0]])}, "probabilities >= 0"),
         ({"proba": np.array([[3.0, 1.0], [0.0, 1.0]])}, "sum to 1.*apply a softmax"),
-        ({"y": np.array([0, 2])}, r"indices 0\.\.1, got 0\.\.2: labels that"),
+        ({"y": np.array([0, 2])}, r"indices 0\.\.1, got 0\.\.2: labels of no known"),
         ({"y": np.array([-1, 1])}, r"indices 0\.\.1, got -1"),
-        ({"y": np.array([0.0, 1.0])}, "2 class indices"),
-        ({"y": np.array([0, 1, 1])}, "2 class indices"),
+        ({"y": np.array([0.0, 1.0])}, "2 integer class indices"),
+        ({"y": np.array([0, 1, 1])}, "2 integer class indices"),
     ],
 )
 def test_what_a_budget_cannot_be_taken_from(change, message):

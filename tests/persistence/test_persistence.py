@@ -519,7 +519,7 @@ def test_parts_that_fail_only_together_are_named(path, monkeypatch):
 
     monkeypatch.setattr(_skops, "_checked_archive", fail_together)
     with pytest.raises(TypeError, match=r"features_, .* cannot be saved together: too many"):
-        save(fitted(), path)
+        save(default(), path)
 
 
 def test_foreign_attributes_are_refused(path):

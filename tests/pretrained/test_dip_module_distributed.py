@@ -7,6 +7,8 @@ from torch import distributed, multiprocessing, nn
 
 from dipedl.pretrained import ClassGaussians, DIPModule
 
+pytestmark = pytest.mark.slow  # two processes that import PyTorch
+
 
 def blobs(n, seed):
     rng = np.random.default_rng(seed)

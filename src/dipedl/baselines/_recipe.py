@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from typing import Any, Self
+
 from ..nn._checks import check_choice
 from ..nn.backbones._network import Backbone
 from ..nn.backbones.branch_cnn import BranchCNN
@@ -20,12 +23,37 @@ STEPS = Training(
 PUBLISHED = ("mnist", "spectra")
 
 
-def check_published(data: str) -> None:
-    """Raise ValueError unless `data` names a published configuration."""
-    check_choice("data", data, PUBLISHED)
+class Published(ABC):
+    """A network baseline with published configurations, which ``_published`` gives."""
+
+    @classmethod
+    def as_published(
+        cls,
+        *,
+        data: str = "mnist",
+        image_shape: tuple[int, ...] | None = None,
+        random_state: Any = 0,
+    ) -> Self:
+        """The configuration of the paper or of the released code; see the notes of the class.
+
+        Parameters
+        ----------
+        data : {"mnist", "spectra"}, default="mnist"
+            The configuration for images of MNIST, or that for spectra of LAMOST.
+        image_shape, random_state
+            As of the class.
+        """
+        check_choice("data", data, PUBLISHED)
+        same: Any = {"image_shape": image_shape, "random_state": random_state}
+        return cls(**cls._published(data), **same)
+
+    @classmethod
+    @abstractmethod
+    def _published(cls, data: str) -> dict[str, Any]:
+        """Arguments of the class, without `image_shape` and `random_state`."""
 
 
 def published_network(data: str, dropout: float) -> Backbone:
     """The network that EDL, MC dropout and the deep ensemble have in the paper."""
-    check_published(data)
+    check_choice("data", data, PUBLISHED)
     return LeNet5(dropout=dropout) if data == "mnist" else BranchCNN(dropout=dropout)

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .._validation import check_positive_number, check_weights
+from ..maths.simplex import class_indices
 
 __all__ = ["Temperature"]
 
@@ -95,7 +96,7 @@ class Temperature(BaseEstimator):
                 "scores are probabilities (rows sum to one), and kind='logits' was said; "
                 "give kind='probabilities'"
             )
-        labels = _labels(y, log_p.shape)
+        labels = class_indices(y, *log_p.shape)
         weights = check_weights(sample_weight, log_p)
         total = float(len(labels) if weights is None else weights.sum())
         rows = total if n is None else n
@@ -172,17 +173,3 @@ def _log_probabilities(scores: np.ndarray, kind: str) -> np.ndarray:
 
 def _on_simplex(S: np.ndarray) -> bool:
     return bool((S >= 0).all() and (np.abs(S.sum(axis=1) - 1) < 1e-3).all())
-
-
-def _labels(y: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    labels = np.asarray(y)
-    if labels.shape != shape[:1] or labels.dtype.kind not in "iu":
-        raise ValueError(
-            f"y must hold {shape[0]} class indices (int), got {labels.dtype} of shape "
-            f"{labels.shape}"
-        )
-    if labels.min() < 0 or labels.max() >= shape[1]:
-        raise ValueError(
-            f"y must hold class indices 0..{shape[1] - 1}, got {labels.min()}..{labels.max()}"
-        )
-    return labels

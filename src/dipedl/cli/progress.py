@@ -13,8 +13,6 @@ from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from ..demo.runner import Progress
 
-__all__ = ["stage_display"]
-
 
 @contextmanager
 def stage_display(names: Sequence[str], quiet: bool) -> Iterator[Progress]:

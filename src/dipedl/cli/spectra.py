@@ -62,6 +62,7 @@ def fit(
 
     Made-up spectra are learned without their stars.
     """
+    from ..persistence.model_file import save
     from . import spectra_model, spectra_run
 
     _check_output(out)
@@ -80,14 +81,13 @@ def fit(
         model = spectra_model.fit_model(
             flux, kinds, estimator=estimator, components=components, seed=seed
         )
-        spectra_model.write_model(model, out)
+        save(model, out)
     except (ValueError, OSError, ImportError) as error:
         _fail(error)
     accuracy, balanced, recall = spectra_model.held_out(model)
+    each = ", ".join(f"{name} {share:.3f}" for name, share in recall.items())
     typer.echo(f"Learned:  {_counts(kinds)}" + " (made-up spectra)" * toy)
-    typer.echo(
-        f"Held out: accuracy {accuracy:.3f}, balanced {balanced:.3f}; recall {_each(recall)}"
-    )
+    typer.echo(f"Held out: accuracy {accuracy:.3f}, balanced {balanced:.3f}; recall {each}")
     if len(kinds) < _FEW:
         typer.echo(f"Few:      below {_FEW} spectra expect rough probabilities, and little unknown")
     typer.echo(f"Model:    {out}")
@@ -151,10 +151,6 @@ def _counts(kinds: Iterable[Any]) -> str:
     from collections import Counter
 
     return ", ".join(f"{kind} {count}" for kind, count in sorted(Counter(kinds).items()))
-
-
-def _each(recall: dict[str, float]) -> str:
-    return ", ".join(f"{name} {share:.3f}" for name, share in recall.items())
 
 
 def _summary(

@@ -13,19 +13,8 @@ from sklearn.pipeline import Pipeline
 
 from ..classifier import DIPClassifier
 from ..metrics import accuracy, balanced_accuracy, class_recall
-from ..persistence.model_file import describe, load, save
+from ..persistence.model_file import describe, load
 from ..spectra import spectral_features
-
-__all__ = [
-    "ESTIMATORS",
-    "Predictions",
-    "check_estimator",
-    "fit_model",
-    "held_out",
-    "predictions",
-    "read_model",
-    "write_model",
-]
 
 #: Classifiers by their name on the command line.
 ESTIMATORS = {
@@ -54,13 +43,7 @@ def fit_model(
     components: int | None = None,
     seed: int = 0,
 ) -> Pipeline:
-    """Steps of `spectral_features` and a DIPClassifier with its defaults, fitted.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two classes, or a class has fewer than ten spectra.
-    """
+    """Steps of `spectral_features` and a DIPClassifier with its defaults, fitted."""
     check_estimator(estimator)
     names, counts = np.unique(classes, return_counts=True)
     if len(names) < 2 or counts.min() < MIN_PER_CLASS:
@@ -98,21 +81,8 @@ def held_out(model: Pipeline) -> tuple[float, float, dict[str, float]]:
     return float(accuracy(y, proba)), float(balanced_accuracy(y, proba)), recall
 
 
-def write_model(model: Pipeline, path: Path) -> None:
-    """Write the model to one file, without pickle."""
-    save(model, path)
-
-
 def read_model(path: Path) -> Pipeline:
-    """Read a model that `write_model` wrote.
-
-    Of third-party types, only those in an MLPClassifier are trusted.
-
-    Raises
-    ------
-    ValueError
-        If the file holds something else, or types beyond these.
-    """
+    """Read a model of `fit_model`; of other packages' types, only MLPClassifier is trusted."""
     wanted = f"{str(path)!r} must be a model of spectra; make one with: dipedl spectra fit"
     if not path.is_file():
         raise ValueError(f"{wanted}, but there is no such file")

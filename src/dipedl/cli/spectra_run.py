@@ -15,8 +15,6 @@ from ..spectra.files._fits import fits_files
 from .spectra_model import predictions
 from .spectra_table import Row, TableFile, read_labels, rows_of
 
-__all__ = ["Batch", "classify_all", "file_batches", "labelled", "toy_batches"]
-
 _AT_ONCE = 500
 
 
@@ -65,11 +63,6 @@ def labelled(
     """Flux and class of the spectra with one of the wanted classes (default: all).
 
     Also the files that could not be read. Classes come from the file `labels`, else from headers.
-
-    Raises
-    ------
-    ValueError
-        If a class is wanted that no spectrum has, or no spectrum has a class at all.
     """
     named = None if labels is None else read_labels(labels)
     flux, classes, failures = [], [], []

@@ -15,8 +15,6 @@ from ..spectra import Failure, Spectra
 from ..spectra.files._fits import stem
 from .spectra_model import Predictions
 
-__all__ = ["Row", "TableFile", "counted", "read_labels", "rows_of"]
-
 _UNKNOWN = "unknown"
 _NAME_COLUMNS = ("name", "file")
 
@@ -110,13 +108,7 @@ def counted(rows: Sequence[Row], classes: Sequence[str]) -> list[tuple[str, list
 
 
 def read_labels(path: Path) -> dict[str, str]:
-    """Class of each spectrum by its name, out of a CSV file with the columns name and class.
-
-    Raises
-    ------
-    ValueError
-        If the file or a column is missing, a line is incomplete, or a name has two classes.
-    """
+    """Class of each spectrum by its name, out of a CSV file with the columns name and class."""
     if not path.is_file():
         raise ValueError(f"--labels must name a CSV file, but {str(path)!r} is none")
     with open(path, newline="", encoding="utf-8-sig") as stream:

@@ -14,8 +14,6 @@ from ..demo import DemoResult, Row, SetScore
 from ..demo.rows import BARE, DIP, NO_MODEL
 from ..demo.summary import SET_TITLES, cautions, headline
 
-__all__ = ["density_table", "print_result"]
-
 
 def density_table(described: Mapping[str, str]) -> Table:
     """Names of densities and their first line."""

@@ -15,13 +15,7 @@ Loader = Callable[[DataDir], Dataset]
 
 
 def choose(ood: Iterable[str], known: Mapping[str, Loader]) -> dict[str, Loader]:
-    """Loaders of the named sets; reads nothing yet.
-
-    Raises
-    ------
-    ValueError
-        If a name is not among `known`.
-    """
+    """Loaders of the named sets; reads nothing yet."""
     names = (ood,) if isinstance(ood, str) else tuple(ood)
     unknown = [name for name in names if name not in known]
     if unknown:

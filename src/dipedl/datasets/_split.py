@@ -1,13 +1,30 @@
-"""Stratified split of rows published without a test set."""
+"""Training and test part: as published, or by a stratified split."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ._dataset import no_rows
+
 Part = tuple[NDArray[Any], NDArray[np.int64]]
+
+
+_PARTS = {"test": ("test",), "train": ("train",), "all": ("train", "test")}
+
+
+def published_parts(split: str, read: Callable[[str], Part], n_features: int) -> tuple[Part, Part]:
+    """Training and test part that `split` asks for, by ``read(part)``; else without rows."""
+    if split not in _PARTS:
+        raise ValueError(
+            f"split must be one of {sorted(_PARTS)}, got {split!r}; 'all' loads both parts"
+        )
+    parts = {part: read(part) for part in _PARTS[split]}
+    nothing = no_rows(n_features)
+    return parts.get("train", nothing), parts.get("test", nothing)
 
 
 def stratified(
@@ -16,11 +33,6 @@ def stratified(
     """Training part (X, y) and test part (X, y); stratified over distinct rows.
 
     Equal rows are in the same part, so no test row is in the training part.
-
-    Raises
-    ------
-    ValueError
-        If `test_size` is not in (0, 1), or leaves a part without one of the classes.
     """
     from sklearn.model_selection import train_test_split
 

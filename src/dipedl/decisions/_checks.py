@@ -10,15 +10,6 @@ from .._validation import check_weights
 from ..maths.simplex import check_simplex
 
 
-def check_share(name: str, value: Any) -> float:
-    """`value` as a float, strictly between 0 and 1."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-        raise TypeError(f"{name} must be a number strictly between 0 and 1, got {value!r}")
-    if not 0 < value < 1:
-        raise ValueError(f"{name} must lie strictly between 0 and 1, got {value!r}")
-    return float(value)
-
-
 def score_array(name: str, values: Any) -> np.ndarray:
     """One number a row, shape (n,), float64; infinities allowed."""
     array = np.asarray(values, dtype=np.float64)

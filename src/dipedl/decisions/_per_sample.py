@@ -16,8 +16,6 @@ from .p_values import conformal_p_values
 from .rejection import RejectCurve, Rejection, reject_curve
 from .sets import conformal_quantile, prediction_sets
 
-__all__ = ["PerSampleDecisions"]
-
 _REMEDY = "give it labelled in-distribution rows that fit has not seen: clf.calibrate(X, y)"
 
 

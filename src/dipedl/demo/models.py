@@ -23,8 +23,6 @@ from .. import DIPClassifier
 from .._plugins import explain_missing
 from ..density import GDADensity
 
-__all__ = ["MODELS", "Candidate", "checked_models", "default_models"]
-
 _HELD_OUT = 0.2
 _ON_PIXELS = (
     "One Gaussian per class over the 784 pixels, covariance shrunk as the OAS formula says. All "
@@ -41,19 +39,7 @@ _ON_FEATURES = (
 
 @dataclass(frozen=True)
 class Candidate:
-    """A classifier of the demo.
-
-    Attributes
-    ----------
-    title : str
-        Title in the report.
-    classifier, density : str
-        Description of what was fitted.
-    fit : callable
-        ``(X, y, seed)`` to a fitted `DIPClassifier`.
-    needs : str
-        Import name of the optional package it needs, or "".
-    """
+    """A classifier of the demo: what was fitted, how, and the optional package it `needs`."""
 
     title: str
     classifier: str
@@ -69,14 +55,6 @@ def _on_pixels(make: Callable[[int], Any]) -> Callable[[np.ndarray, np.ndarray, 
         return clf.fit(X, y)
 
     return fit
-
-
-def _linear(seed: int) -> Any:
-    return LogisticRegression(max_iter=300)
-
-
-def _forest(seed: int) -> Any:
-    return RandomForestClassifier(200, n_jobs=-1, random_state=seed)
 
 
 def _boosted(seed: int) -> Any:
@@ -101,8 +79,18 @@ def _fit_cnn(X: np.ndarray, y: np.ndarray, seed: int) -> DIPClassifier:
 
 
 MODELS: dict[str, Candidate] = {
-    "linear": Candidate("Linear", "Logistic regression on pixels", _ON_PIXELS, _on_pixels(_linear)),
-    "forest": Candidate("Forest", "Random forest, 200 trees", _ON_PIXELS, _on_pixels(_forest)),
+    "linear": Candidate(
+        "Linear",
+        "Logistic regression on pixels",
+        _ON_PIXELS,
+        _on_pixels(lambda seed: LogisticRegression(max_iter=300)),
+    ),
+    "forest": Candidate(
+        "Forest",
+        "Random forest, 200 trees",
+        _ON_PIXELS,
+        _on_pixels(lambda seed: RandomForestClassifier(200, n_jobs=-1, random_state=seed)),
+    ),
     "boosted": Candidate(
         "Boosted",
         "Histogram gradient boosting, 60 rounds, on 50 principal components",
@@ -121,15 +109,7 @@ def default_models() -> tuple[str, ...]:
 
 
 def checked_models(names: tuple[str, ...] | None) -> tuple[str, ...]:
-    """`names`, once each, or the default ones; raises before the long work starts.
-
-    Raises
-    ------
-    ValueError
-        If a name is unknown, or none is given.
-    ImportError
-        If a model needs a package that is not installed.
-    """
+    """`names`, once each, or the default ones; raises before the long work starts."""
     if names is None:
         return default_models()
     unknown = [name for name in names if name not in MODELS]

@@ -16,17 +16,6 @@ from ..diagnostics import Diagnosis
 from ..dirichlet import Dirichlet
 from ..explanation import Card
 
-__all__ = [
-    "DemoResult",
-    "Explained",
-    "ModelResult",
-    "MoonMaps",
-    "Receipt",
-    "Row",
-    "SetPredictions",
-    "SetScore",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class SetPredictions:

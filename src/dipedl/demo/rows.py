@@ -20,8 +20,6 @@ from ..metrics import (
 )
 from .result import ModelResult, Row, SetScore
 
-__all__ = ["BARE", "DIP", "ID", "NO_MODEL", "model_rows", "trivial_rows"]
-
 ID = "ID"
 DIP = "DIP-EDL vacuity"
 BARE = ("bare max-prob", "bare entropy")

@@ -24,8 +24,6 @@ from .models import MODELS, checked_models
 from .result import DemoResult, Explained, ModelResult, MoonMaps, Receipt, SetPredictions
 from .rows import BARE, DIP, ID, model_rows, trivial_rows
 
-__all__ = ["Progress", "run", "stages", "versions"]
-
 #: Called with the name of a stage; the context manager it returns is open while the stage runs.
 Progress = Callable[[str], AbstractContextManager[object]]
 

@@ -6,9 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from .result import DemoResult, Row
-from .rows import BARE, DIP, NO_MODEL
-
-__all__ = ["SET_TITLES", "SetFinding", "cautions", "findings", "headline"]
+from .rows import BARE, DIP, ID, NO_MODEL
 
 #: Name and description of each OOD set in the report.
 SET_TITLES = {
@@ -16,6 +14,13 @@ SET_TITLES = {
     "omniglot": ("Omniglot", "characters of many alphabets, dark on white"),
     "omniglot_inverted": ("Omniglot inverted", "the same drawings, white on black"),
 }
+
+
+def set_title(key: str) -> str:
+    """Name of the test set or of an OOD set in the report."""
+    return "digits" if key == ID else SET_TITLES[key][0]
+
+
 _COUNTS = {1: "One classifier", 2: "Two classifiers", 3: "Three classifiers", 4: "Four classifiers"}
 # An AUROC of a trivial detector that marks an easy set in the text.
 _EASY = 0.95
@@ -23,20 +28,9 @@ _EASY = 0.95
 
 @dataclass(frozen=True)
 class SetFinding:
-    """One OOD set over all classifiers.
+    """One OOD set: AUROC of vacuity (`dip`) and of the better bare score for each classifier.
 
-    Attributes
-    ----------
-    title : str
-        Its name.
-    dip, bare : tuple of float
-        AUROC of vacuity, and of the better bare score, for each classifier.
-    trivial : float
-        Best AUROC of a trivial detector.
-    trivial_by : str
-        Name of this detector.
-    flagged : tuple of float
-        Share flagged by the alarm, for each classifier.
+    `trivial` is the best AUROC of a trivial detector, `flagged` the share flagged by the alarm.
     """
 
     title: str

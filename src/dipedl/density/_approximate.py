@@ -19,18 +19,10 @@ _ROWS_PER_CELL = 40
 def approximate_neighbors(
     fitted: NearestNeighbors, X: np.ndarray, k: int, share: float
 ) -> np.ndarray:
-    """Indices, shape (n, k), of about the k nearest of the rows that `fitted` holds, nearest first.
+    """Indices (n, k) of about the k nearest of the rows that `fitted` holds, nearest first.
 
-    Parameters
-    ----------
-    fitted : NearestNeighbors
-        Holds the rows; the index of them is built once, and again after loading.
-    X : ndarray, shape (n, p)
-        Queries, centred as the rows are.
-    k : int
-        How many, at most the number of rows.
-    share : float
-        Share of the cells to search, in (0, 1]; with 1 only float32 rounding is left.
+    X (n, p) is centred as the rows are. The index is built once, and again after loading; `share`
+    of its cells is searched, and with 1 only float32 rounding is left.
     """
     index, scale = _index(fitted)
     # A query far away keeps its direction: in float32 its square would be infinite.

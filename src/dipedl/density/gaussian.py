@@ -12,7 +12,6 @@ from .._validation import check_weights
 from ..gaussians.contributions import gaussian_rows
 from ..gaussians.factor import (
     GaussianFactor,
-    blank_union,
     condition_number,
     factorise,
     rank,
@@ -90,7 +89,7 @@ class GaussianDensity(LogDensityMixin, BaseEstimator):
         """The density fitted on the rows of both."""
         if not isinstance(other, GaussianDensity):
             return NotImplemented
-        merged = blank_union(self, other)
+        merged = self._blank_union(other, "moments_")
         merged._set_moments(self.moments_ + other.moments_)
         return merged
 

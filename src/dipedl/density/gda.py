@@ -22,14 +22,15 @@ from .._validation import check_weights
 from ..gaussians.contributions import nearest_rows
 from ..gaussians.factor import (
     GaussianFactor,
-    blank_union,
     condition_number,
     factorise,
+    factorise_each,
+    log_densities,
     rank,
     shrunk_covariance,
 )
-from ..gaussians.moments import Moments, pooled
-from ..gaussians.shrinkage import LEDOIT_WOLF, Shrinkage, class_shrinkage
+from ..gaussians.moments import Moments, moments_by_class, pooled
+from ..gaussians.shrinkage import LEDOIT_WOLF, Shrinkage, class_shrinkage, class_shrinkages
 from ._mixin import LogDensityMixin
 
 __all__ = ["GDADensity"]
@@ -130,7 +131,7 @@ class GDADensity(LogDensityMixin, BaseEstimator):
         """The density fitted on the rows of both; a class may be missing from either."""
         if not isinstance(other, GDADensity):
             return NotImplemented
-        merged = blank_union(self, other)
+        merged = self._blank_union(other, "moments_")
         parts = [dict(zip(d.classes_.tolist(), d.moments_, strict=True)) for d in (self, other)]
         classes = unique_labels(self.classes_, other.classes_)
         moments = [reduce(add, (p[c] for p in parts if c in p)) for c in classes.tolist()]
@@ -145,7 +146,7 @@ class GDADensity(LogDensityMixin, BaseEstimator):
         """Log-density in nats of each row of X (n, p) under each class's Gaussian, shape (n, k)."""
         check_is_fitted(self, "moments_")
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        return np.column_stack([factor.log_density(X) for factor in self._factors()])
+        return log_densities(self._factors(), X)
 
     def explain_rows(self, X: Any, top: int = 5) -> list[dict[str, Any]]:
         """For each row of X (n, p), its nearest class and the `top` features that make it far."""
@@ -202,13 +203,7 @@ class GDADensity(LogDensityMixin, BaseEstimator):
         self, X: np.ndarray, y: np.ndarray, weights: np.ndarray | None, classes: np.ndarray
     ) -> list[Moments]:
         diagonal, higher = self.covariance_type == "diag", self.shrinkage == LEDOIT_WOLF
-        found = []
-        for c in classes:
-            rows, w = np.flatnonzero(y == c), weights
-            if not len(rows):
-                rows, w = np.zeros(1, dtype=int), np.zeros(len(X))
-            found.append(Moments.of(X, w, rows=rows, diagonal=diagonal, higher=higher))
-        return found
+        return moments_by_class(X, y, weights, classes, diagonal=diagonal, higher=higher)
 
     def _set_moments(self, classes: np.ndarray, moments: list[Moments]) -> None:
         self.classes_ = classes
@@ -225,8 +220,7 @@ class GDADensity(LogDensityMixin, BaseEstimator):
             both = class_shrinkage(pooled(self.moments_), asked[0], None)
             return np.full(len(asked), both[0]), np.full(len(asked), both[1])
         common = None if self.shrinkage in (None, 0) else self._pooled_variance()
-        pairs = zip(self.moments_, asked, strict=True)
-        found = np.array([class_shrinkage(m, s, common) for m, s in pairs])
+        found = class_shrinkages(self.moments_, asked, common)
         return found[:, 0], found[:, 1]
 
     def _pooled_variance(self) -> float:
@@ -286,6 +280,5 @@ class GDADensity(LogDensityMixin, BaseEstimator):
             intensity, target = self.shrinkage_[0], self.target_[0]
             shared = factorise(pooled(self.moments_), intensity, target, "the tied covariance")
             return [GaussianFactor.about(m, shared.whitener, shared.log_det) for m in self.moments_]
-        known = self.classes_.tolist()
-        parts = zip(known, self.moments_, self.shrinkage_, self.target_, strict=True)
-        return [factorise(m, s, t, f"class {c!r}") for c, m, s, t in parts]
+        who = [f"class {c!r}" for c in self.classes_.tolist()]
+        return factorise_each(self.moments_, self.shrinkage_, self.target_, who)

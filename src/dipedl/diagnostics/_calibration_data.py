@@ -12,8 +12,6 @@ from ..calibration.crossfit import IN_SAMPLE
 from ..calibration.held_out import HeldOut
 from ._finding import Finding
 
-__all__ = ["calibration_findings"]
-
 _COVERAGE = 0.9
 #: Realised rates are to lie within this share of the rate asked for, at one standard deviation.
 _RELATIVE = 0.5

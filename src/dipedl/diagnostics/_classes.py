@@ -12,8 +12,6 @@ from ..calibration.held_out import HeldOut
 from ..evidence import alarm_threshold
 from ._finding import Finding, Number
 
-__all__ = ["class_findings"]
-
 _LEVEL = 0.01
 _FEW_ROWS = 5
 _TAKES_ALL = 0.9

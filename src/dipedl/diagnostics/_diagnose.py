@@ -16,8 +16,6 @@ from ._information import information_findings
 from ._probabilities import probability_findings
 from ._selection import selection_findings
 
-__all__ = ["diagnose"]
-
 _CHECKS: tuple[Callable[[HeldOut, Any], Iterator[Finding]], ...] = (
     calibration_findings,
     information_findings,

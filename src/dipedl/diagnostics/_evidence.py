@@ -13,8 +13,6 @@ from ..evidence_model import EvidenceModel
 from ._finding import Finding, Number
 from ._vacuity import half_point, lowest, posterior_mean, score_quantile, vacuity_at
 
-__all__ = ["evidence_findings"]
-
 _LOW = 0.01
 #: Vacuity of the rarest 1 % below which the evidence cannot be said to move anything there.
 _UNMOVED = 0.05

@@ -6,8 +6,6 @@ import textwrap
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-__all__ = ["Diagnosis", "Finding", "Number"]
-
 Number = float | int | str
 #: In the order in which a reader wants them.
 _SEVERITIES = ("warning", "note", "ok")

@@ -15,8 +15,6 @@ from ..maths.scores import max_prob
 from ._finding import Finding
 from ._vacuity import lowest, spread
 
-__all__ = ["information_findings"]
-
 _SAME_RANKING = 0.95
 #: Errors below which an AUROC is mostly noise.
 _FEW_ERRORS = 20

@@ -11,8 +11,6 @@ from ..calibration.held_out import HeldOut
 from ..metrics import ece
 from ._finding import Finding, Number
 
-__all__ = ["probability_findings"]
-
 #: Temperatures outside of this range say that the classifier's confidence was far off.
 _USUAL = (0.5, 2.0)
 _AT_BOUND = 1e-3

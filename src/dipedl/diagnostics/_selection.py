@@ -10,8 +10,6 @@ import numpy as np
 from ..calibration.held_out import HeldOut
 from ._finding import Finding, Number
 
-__all__ = ["selection_findings"]
-
 
 def selection_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
     """The ranking of a density that chooses among candidates; nothing for others."""

@@ -16,12 +16,7 @@ SOURCE = "the log-densities given to fit"
 class BaseNormalizer(BaseEstimator):
     """A strictly increasing map from log-density to z, learned from ID log-densities.
 
-    Attributes
-    ----------
-    source_ : str
-        Which data the statistics came from.
-    n_ : float
-        How many log-densities (sum of weights) they came from.
+    ``source_`` says which data the statistics came from, ``n_`` how many (sum of weights).
     """
 
     def fit(

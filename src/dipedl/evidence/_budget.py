@@ -84,18 +84,8 @@ def spend(
 ) -> Spent:
     """The highest half-point within the budget, with what it costs.
 
-    Parameters
-    ----------
-    rows : HeldOut
-        The m rows that the loss is measured on.
-    loss : BrierLoss or LogLoss
-        Of these rows.
-    x : ndarray, shape (m,)
-        Their scores in log-odds (slope and scale divided out).
-    log_odds, log_ratio : float
-        Log-odds of full evidence at the half-point; log of full evidence over alpha0.
-    budget, confidence : float
-        See `CautionBudget`.
+    `x` (m,) are the scores of the rows in log-odds, `log_odds` those of full evidence at the
+    half-point, `log_ratio` the log of full evidence over alpha0; the rest as in `CautionBudget`.
     """
 
     def losses(t: float) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..calibration.held_out import HeldOut
-from ..maths.simplex import check_simplex
+from ..maths.simplex import check_simplex, class_indices
 from ._base import weighted_scores
 
 
@@ -43,20 +43,7 @@ def _classified(
             "for one class use normalizer=QuantileEvidence()"
         )
     check_simplex("proba", P)
-    return P, _indices(np.asarray(y), m, P.shape[1])
-
-
-def _indices(labels: np.ndarray, m: int, k: int) -> np.ndarray:
-    if labels.shape != (m,) or labels.dtype.kind not in "iu":
-        raise ValueError(
-            f"y must hold {m} class indices (int), got {labels.dtype} of shape {labels.shape}"
-        )
-    if labels.min() < 0 or labels.max() >= k:
-        raise ValueError(
-            f"y must hold class indices 0..{k - 1}, got {labels.min()}..{labels.max()}: "
-            "labels that the classifier does not know"
-        )
-    return labels
+    return P, class_indices(y, m, P.shape[1])
 
 
 def _require_scores(scores: np.ndarray, source: str) -> None:

@@ -18,18 +18,9 @@ _TAIL = 0.01
 class LogisticNormalizer(BaseNormalizer):
     """``z = log sigmoid(log_odds_ + slope * (score - location_) / scale_)``, so exp(z) in (0, 1).
 
-    With ``log_odds_ = logit(alpha0 / (n gamma))`` the vacuity is 1/2 at `location_`, and
-    ``log((1 - u) / u)`` rises by `slope` per `scale_` there and below.
-
-    Attributes
-    ----------
-    location_ : float
-        Score of the half-point, in the unit of the scores.
-    scale_ : float
-        Lower-tail unit of the ID scores: how far a normal of the same lower tail falls per
-        standard deviation.
-    log_odds_ : float
-        Log-odds of full evidence at the half-point.
+    With ``log_odds_ = logit(alpha0 / (n gamma))`` the vacuity is 1/2 at `location_`, and ``log((1 -
+    u) / u)`` rises by `slope` per `scale_` there and below. `scale_` is the lower-tail unit: how
+    far a normal of the same lower tail falls per standard deviation.
     """
 
     slope: float

@@ -15,8 +15,6 @@ from ..dirichlet import Dirichlet
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Card"]
-
 _MOST_CLASSES = 3
 _WIDTH = 88
 

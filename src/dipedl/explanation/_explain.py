@@ -17,8 +17,6 @@ from ..maths.scores import placements
 from ._card import Card
 from ._readings import names_after, read_rows
 
-__all__ = ["explain"]
-
 _MEDIAN = 0.5
 
 

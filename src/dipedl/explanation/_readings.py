@@ -8,8 +8,6 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-__all__ = ["Reading", "names_after", "read_rows"]
-
 _PROBES = 200
 
 #: One row as one density sees it; "kind" says which entries there are.

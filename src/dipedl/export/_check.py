@@ -16,14 +16,7 @@ _SYNTHETIC = 64
 
 
 def check_rows(model: Any, example: Any, dtype: np.dtype) -> np.ndarray:
-    """Inputs (m, d) that the model accepts, rounded to `dtype`, as float64.
-
-    Raises
-    ------
-    ValueError
-        If the example has another width, or the model refuses it; without one, if it refuses the
-        synthetic inputs.
-    """
+    """Inputs (m, d) that the model accepts, rounded to `dtype`, as float64; else a ValueError."""
     if example is not None:
         rows = _numeric(example, evidence_owner(model).n_features_in_)
         rows = rows.astype(dtype).astype(np.float64)

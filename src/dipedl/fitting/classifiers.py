@@ -20,14 +20,8 @@ from .seeds import seeded_clone
 class FittedClassifier:
     """A fitted classifier whose probabilities have a column for every class of the model.
 
-    Attributes
-    ----------
-    estimator : classifier
-        Fitted; it may know a part of the classes only, as in a fold that lacks one.
-    classes : ndarray, shape (k,)
-        Labels of the columns.
-    template : classifier or None
-        Unfitted, for the folds; frozen or None if the classifier is never fitted again.
+    `estimator` may know a part of the `classes` only, as in a fold that lacks one; `template` is
+    unfitted, for the folds: frozen or None if the classifier is never fitted again.
     """
 
     estimator: Any

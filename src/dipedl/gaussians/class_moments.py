@@ -16,25 +16,13 @@ from .scatter import DiagonalScatter, FullScatter, Group, Scatter, TiedScatter
 
 
 class ClassMoments:
-    """Moments of k classes in float64, in one pass; ``+`` merges those of two sets of rows.
+    """Moments of k classes in float64, in one pass; ``+=`` merges those of two sets of rows.
 
-    Means are held as the first row of the class (`origin`) plus an offset, and a batch is centred
-    before its squares are summed: no digit is lost where features lie far from zero, and rows that
-    are all the same have no scatter at all.
-
-    Parameters
-    ----------
-    scatter : Scatter
-        Takes the sums of outer products; in place.
-    origin : Tensor, shape (k, p)
-        In float64 on the device of the sums; the rows of classes that are yet to come are ignored.
-    higher : bool, default=False
-        Also hold what Ledoit-Wolf shrinkage needs; of a full or diagonal scatter.
-
-    References
-    ----------
-    Chan, Golub, LeVeque, "Algorithms for computing the sample variance", The American Statistician
-    37 (1983).
+    Means are held as the first row of the class (`origin` (k, p), on the device of the sums) plus
+    an offset, and a batch is centred before its squares are summed: no digit is lost where features
+    lie far from zero, and rows that are all the same have no scatter at all. The sums of outer
+    products are in `scatter`; `higher` also holds what Ledoit-Wolf shrinkage needs. Chan, Golub,
+    LeVeque, "Algorithms for computing the sample variance", The American Statistician 37 (1983).
     """
 
     def __init__(self, scatter: Scatter, origin: Tensor, higher: bool = False) -> None:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 from scipy import linalg
 from scipy.linalg import blas, lapack
-from sklearn.base import BaseEstimator, clone
-from sklearn.utils.validation import check_is_fitted
 
 from ..maths.special import EPS, LOG_2PI
 from .moments import Moments
-
-Mergeable = TypeVar("Mergeable", bound=BaseEstimator)
 
 _CHUNK_BYTES = 1 << 22
 _NEGLIGIBLE = 1e-13  # standard deviations
@@ -23,7 +19,7 @@ _NEGLIGIBLE = 1e-13  # standard deviations
 def shrunk_covariance(moments: Moments, intensity: float, target: float) -> np.ndarray:
     """``(1 - intensity) * covariance + intensity * target * identity``, (p, p) or (p,)."""
     cov = (1 - intensity) * moments.covariance
-    if moments.diagonal:
+    if cov.ndim == 1:
         return np.asarray(cov + intensity * target)
     cov[np.diag_indices_from(cov)] += intensity * target
     return np.asarray(cov)
@@ -119,14 +115,7 @@ class GaussianFactor:
 def factorise(moments: Moments, intensity: float, target: float, who: str) -> GaussianFactor:
     """Factor the shrunk covariance, or say what is singular and what to do; never adds jitter.
 
-    Parameters
-    ----------
-    moments : Moments
-        Of the rows of one class (or of all).
-    intensity, target : float
-        Shrinkage intensity and the variance it shrinks towards.
-    who : str
-        Named in the error, such as "class 'a'".
+    `who` is named in the error, such as "class 'a'".
     """
     with np.errstate(over="ignore", invalid="ignore"):
         cov = shrunk_covariance(moments, intensity, target)
@@ -157,20 +146,16 @@ def factorise(moments: Moments, intensity: float, target: float, who: str) -> Ga
     return GaussianFactor.about(moments, whitener, log_det)
 
 
-def blank_union(a: Mergeable, b: Mergeable) -> Mergeable:
-    """A copy of `a` that knows its features but nothing else, if `a` and `b` can be merged."""
-    check_is_fitted(a, "moments_")
-    check_is_fitted(b, "moments_")
-    if a.get_params() != b.get_params():
-        raise ValueError(f"cannot merge densities with different parameters: {a} and {b}")
-    blank: Mergeable = clone(a)
-    for name in ("n_features_in_", "feature_names_in_"):
-        mine, other = getattr(a, name, None), getattr(b, name, None)
-        if np.asarray(mine).tolist() != np.asarray(other).tolist():
-            raise ValueError(f"cannot merge densities of different features: {mine} and {other}")
-        if mine is not None:
-            setattr(blank, name, mine)
-    return blank
+def factorise_each(
+    moments: Sequence[Moments], intensities: np.ndarray, targets: np.ndarray, who: Sequence[str]
+) -> list[GaussianFactor]:
+    """`factorise` of each class."""
+    return [factorise(*part) for part in zip(moments, intensities, targets, who, strict=True)]
+
+
+def log_densities(factors: Sequence[GaussianFactor], X: np.ndarray) -> np.ndarray:
+    """Log-density in nats of each row of X (n, p) under each of k Gaussians, shape (n, k)."""
+    return np.column_stack([factor.log_density(X) for factor in factors])
 
 
 def _constant_message(moments: Moments, constant: np.ndarray, intensity: float, who: str) -> str:

@@ -14,12 +14,8 @@ from ..maths.array_namespace import Array
 class HigherMoments:
     """Sums over centred rows d of weight w: of one class (p,), or of several (q, p).
 
-    Attributes
-    ----------
-    cubic : array or tensor, shape (..., p)
-        Sum of ``w |d|^2 d`` (or ``w d**3`` if the scatter is diagonal).
-    quartic : array or tensor, shape (..., 1), or (..., p) if the scatter is diagonal
-        Sum of ``w |d|^4`` (or ``w d**4``).
+    `cubic` sums ``w |d|^2 d`` and `quartic` (..., 1) ``w |d|^4``; if the scatter is diagonal ``w
+    d**3`` and, (..., p), ``w d**4``.
     """
 
     cubic: Array

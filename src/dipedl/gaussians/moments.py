@@ -139,6 +139,25 @@ class Moments:
         return self.higher.about(e, self.weight, times, spread)
 
 
+def moments_by_class(
+    X: np.ndarray,
+    y: np.ndarray,
+    weights: np.ndarray | None,
+    classes: np.ndarray,
+    *,
+    diagonal: bool,
+    higher: bool,
+) -> list[Moments]:
+    """Moments of the rows of X (n, p) of each class; of weight 0 for a class without rows."""
+    found = []
+    for c in classes:
+        rows, w = np.flatnonzero(y == c), weights
+        if not len(rows):
+            rows, w = np.zeros(1, dtype=int), np.zeros(len(X))
+        found.append(Moments.of(X, w, rows=rows, diagonal=diagonal, higher=higher))
+    return found
+
+
 def pooled(moments: Iterable[Moments]) -> Moments:
     """Moments of the residuals from the mean of each."""
     return reduce(add, (replace(m, origin=0 * m.origin, offset=0 * m.offset) for m in moments))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -108,3 +108,11 @@ def class_shrinkage(
     if target == 0 and pooled_variance is not None:
         return 1.0, pooled_variance
     return intensity, target
+
+
+def class_shrinkages(
+    moments: Sequence[Moments], shrinkage: Sequence[Shrinkage], pooled_variance: float | None
+) -> np.ndarray:
+    """`class_shrinkage` of each of k classes, shape (k, 2)."""
+    pairs = zip(moments, shrinkage, strict=True)
+    return np.array([class_shrinkage(m, s, pooled_variance) for m, s in pairs])

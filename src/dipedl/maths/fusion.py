@@ -20,8 +20,9 @@ def fused_score(
     Of the normal scores z (c, n) of c components, their margins t and their weights w.
     """
     # Skip zero weights: 0 * inf is NaN.
+    log_ndtr = special_functions(z[0]).log_ndtr
     objections = [
-        weight * special_functions(scores).log_ndtr(scores + margin)
+        weight * log_ndtr(scores + margin)
         for scores, margin, weight in zip(z, margins, weights, strict=True)
         if weight > 0
     ]

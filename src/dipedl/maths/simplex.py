@@ -35,7 +35,10 @@ def class_indices(y: Array, n: int, k: int) -> np.ndarray:
             "map labels with np.searchsorted(classes, labels)"
         )
     if n and (y.min() < 0 or y.max() >= k):
-        raise ValueError(f"y must lie in 0..{k - 1}, got {y.min()}..{y.max()}")
+        raise ValueError(
+            f"y must hold class indices 0..{k - 1}, got {y.min()}..{y.max()}: labels of no known "
+            "class; number the classes from 0"
+        )
     return np.asarray(y)
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal, ParamSpec, Protocol, cast
 
-__all__ = ["Kind", "Metric", "metric"]
-
 #: The kind says how a metric is called: ``id`` with ``(y, proba)``, ``ood`` with
 #: ``(uncertainty_in, uncertainty_out)``, ``ood_proba`` with the ``(proba,)`` of OOD inputs,
 #: ``risk`` with ``(correct, uncertainty)``.
@@ -18,15 +16,8 @@ P = ParamSpec("P")
 class Metric(Protocol[P]):
     """A function of arrays that returns a float, with its direction and kind.
 
-    Attributes
-    ----------
-    higher_is_better : bool
-        Direction of the metric.
-    kind : {"id", "ood", "ood_proba", "risk"}
-        How the metric is called, see ``Kind``.
-    baseline : callable or None
-        Same arguments as the metric; gives the value that a constant score reaches on these data.
-        Only for metrics whose value cannot be read without it, such as AUPR.
+    `baseline` takes the same arguments and gives the value that a constant score reaches on these
+    data, for metrics whose value cannot be read without it, such as AUPR.
     """
 
     __name__: str

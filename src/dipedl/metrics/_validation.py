@@ -7,19 +7,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "Bools",
-    "Floats",
-    "Ints",
-    "check_correct",
-    "check_count",
-    "check_labelled",
-    "check_positive_class",
-    "check_proba",
-    "check_scores",
-    "check_share",
-]
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]
 Bools = npt.NDArray[np.bool_]

@@ -12,23 +12,15 @@ from torch import Tensor
 from torch.nn import functional as F
 
 
-def check_integer(name: str, value: Any, *, optional: bool = False) -> None:
-    """Raise unless `value` is an integer >= 1 (or None if allowed)."""
+def check_integer(name: str, value: Any, least: int = 1, *, optional: bool = False) -> None:
+    """Raise unless `value` is an integer >= `least` (or None if allowed)."""
     if optional and value is None:
         return
-    wanted = "an integer >= 1" + (", or None" if optional else "")
+    wanted = f"an integer >= {least}" + (", or None" if optional else "")
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name} must be {wanted}, got {value!r}")
-    if value < 1:
+    if value < least:
         raise ValueError(f"{name} must be {wanted}, got {value!r}")
-
-
-def check_seed(seed: Any) -> None:
-    """Raise unless `seed` is an integer >= 0; None would make the run unrepeatable."""
-    if isinstance(seed, bool) or not isinstance(seed, Integral):
-        raise TypeError(f"seed must be an integer >= 0, got {seed!r}")
-    if seed < 0:
-        raise ValueError(f"seed must be an integer >= 0, got {seed!r}")
 
 
 def check_number(name: str, value: Any, wanted: str, holds: Callable[[Any], bool]) -> None:

@@ -45,16 +45,25 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
     _default_backbone: ClassVar[Backbone] = MLP()
     _default_training: ClassVar[Training] = Training()
 
-    backbone: Backbone | None
-    training: Training | None
-    image_shape: tuple[int, ...] | None
-    random_state: Any
-    class_weight: ClassWeight = None
     classes_: np.ndarray
     class_weight_: np.ndarray
     module_: nn.Module
     history_: History
     image_shape_: Shape
+
+    def __init__(
+        self,
+        backbone: Backbone | None,
+        training: Training | None,
+        image_shape: tuple[int, ...] | None,
+        random_state: Any,
+        class_weight: ClassWeight,
+    ) -> None:
+        self.backbone = backbone
+        self.training = training
+        self.image_shape = image_shape
+        self.random_state = random_state
+        self.class_weight = class_weight
 
     def fit(
         self,
@@ -89,27 +98,21 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
             If the loss is not finite. As after a KeyboardInterrupt, ``module_`` is then the network
             of the end of the last whole epoch.
         """
-        X, y, validation = self._checked(X, y, validation)
+        data = self._checked(X, y, validation)
         seed = self._seed()
         module = self._build(len(self.classes_), seed)
+        run: dict[str, Any] = {"checkpoint": checkpoint, "progress": progress, "deadline": deadline}
         try:
-            self.history_ = self._train(
-                module,
-                self._loss,
-                X,
-                y,
-                validation,
-                self._score,
-                seed=seed,
-                checkpoint=checkpoint,
-                progress=progress,
-                deadline=deadline,
-            )
+            self.history_ = self._train(module, *data, seed=seed, **run)
         except (FloatingPointError, KeyboardInterrupt, TrainingPaused):
             self.module_ = module
             raise
         self.module_ = module
+        self._after_training(X, y)
         return self
+
+    def _after_training(self, X: Any, y: Any) -> None:
+        """Fit what predictions need besides the network, on the arguments of ``fit``."""
 
     def predict(self, X: Any) -> np.ndarray:
         """Most probable label of each input of X (n, d), shape (n,)."""
@@ -213,35 +216,27 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
     def _train(
         self,
         module: nn.Module,
-        loss: Callable[..., Tensor],
         X: np.ndarray,
         y: np.ndarray,
-        validation: Pair | None = None,
-        score: Callable[..., Any] | None = None,
-        *,
-        seed: int,
-        checkpoint: str | Path | None = None,
-        progress: Callable[[dict[str, Any]], object] | None = None,
-        deadline: float | None = None,
+        validation: Pair | None,
+        **run: Any,
     ) -> History:
-        """Train `module` on the data of ``_checked``; it ends in eval mode with plain weights."""
+        """Train `module` on the data of ``_checked``; it ends in eval mode with plain weights.
+
+        `run` has the keyword arguments of `train` from `seed` on.
+        """
         inputs = as_tensor(X)
         if isinstance(module, Network):
             module.prepare(inputs)
         try:
             return train(
                 module,
-                loss,
+                self._loss,
                 (inputs, as_tensor(y)),
                 self._settings(),
-                seed=seed,
-                validation=None
-                if validation is None
-                else (as_tensor(validation[0]), as_tensor(validation[1])),
-                score=score,
-                checkpoint=checkpoint,
-                progress=progress,
-                deadline=deadline,
+                validation=None if validation is None else tuple(map(as_tensor, validation)),
+                score=self._score,
+                **run,
             )
         finally:
             baked(module).to(self._dtype())

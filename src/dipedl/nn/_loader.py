@@ -20,17 +20,7 @@ Unpack = Callable[[Any], tuple[Any, Any]]
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """One batch on the device of the network.
-
-    Attributes
-    ----------
-    args, kwargs : tuple and dict
-        Arguments of the network.
-    labels : Tensor of int64, shape (b,)
-        Class indices.
-    number : int
-        Its index in the loader, from 0.
-    """
+    """One batch on the device of the network: arguments, class indices (b,), number from 0."""
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]

@@ -93,13 +93,9 @@ class TorchClassifier(TorchEstimator):
         precision: str = "float32",
         class_weight: ClassWeight = None,
     ) -> None:
-        self.backbone = backbone
-        self.training = training
-        self.image_shape = image_shape
-        self.random_state = random_state
+        super().__init__(backbone, training, image_shape, random_state, class_weight)
         self.label_smoothing = label_smoothing
         self.precision = precision
-        self.class_weight = class_weight
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities of inputs X (n, d), shape (n, k)."""

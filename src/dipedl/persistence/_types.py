@@ -78,13 +78,7 @@ def type_name(cls: type) -> str | None:
 
 
 def lookup(name: Any) -> type:
-    """The type that a file names.
-
-    Raises
-    ------
-    ValueError
-        If the table has no such name.
-    """
+    """The type that a file names; ValueError if the table has no such name."""
     if not isinstance(name, str) or name not in _homes():
         raise ValueError(f"the type {name!r} is not one that a model may hold")
     found: type = getattr(import_module(_homes()[name]), _class_of(name))

@@ -47,16 +47,9 @@ def _check_state(cls: type, given: Iterable[str]) -> None:
 class Encoder:
     """Turns a model into JSON values, arrays and parts for skops.
 
-    Attributes
-    ----------
-    objects : list of dict
-        Type and state of every object of ours; each once, however often it is used.
-    tensors : dict of str to ndarray
-        Arrays by the path of the attribute that held them first.
-    parts : list of object
-        What is neither ours nor plain data, in the order of their numbers.
-    paths : list of str
-        Where the parts were found.
+    `objects` are type and state of each object of ours, once however often it is used; `tensors`
+    the arrays by the path of the attribute that held them first; `parts` what is neither ours nor
+    plain data, and `paths` where those were found.
     """
 
     def __init__(self) -> None:

@@ -22,10 +22,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 def dump_parts(parts: Sequence[Any], paths: Sequence[str]) -> bytes:
     """One skops archive of a list of objects; what several of them share is stored once.
 
-    Raises
-    ------
-    TypeError
-        If a part does not survive the round trip; names its path, the cause and the remedy.
+    TypeError with path, cause and remedy if a part does not survive the round trip.
     """
     optional("skops.io")
     try:

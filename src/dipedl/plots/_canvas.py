@@ -14,9 +14,9 @@ COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 LINES = ("-", "--", "-.", ":")
 
 
-def new_axes() -> Axes:
-    """Axes of a new figure."""
-    return figure_or_new(None, (4.5, 3.4)).add_subplot()
+def axes_or_new(ax: Axes | None, size: tuple[float, float] = (4.5, 3.4)) -> Axes:
+    """`ax`, or the axes of a new figure of this size in inches."""
+    return figure_or_new(None, size).add_subplot() if ax is None else ax
 
 
 def figure_or_new(fig: FigureBase | None, size: tuple[float, float]) -> FigureBase:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logit
 
-from ._canvas import COLORS, LINES, new_axes
+from ._canvas import COLORS, LINES, axes_or_new
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -84,8 +84,7 @@ def vacuity_against(
     if not any(len(x) for x, _ in kept.values()):
         needed = "finite and positive" if log else "finite"
         raise ValueError(f"sets must hold at least one x that is {needed}, got none")
-    if ax is None:
-        ax = new_axes()
+    ax = axes_or_new(ax)
     bands = {name: _band(pair, bins) for name, pair in kept.items() if len(pair[0]) >= _LEAST}
     low, high = _limits(kept, bands)
     _points(ax, {name: (x, np.clip(z, low, high)) for name, (x, z) in kept.items()}, log)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from ..metrics import risk_coverage_curve
 from ..metrics.classification._binning import top_label
-from ._canvas import LINES, new_axes
+from ._canvas import LINES, axes_or_new
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -63,8 +63,7 @@ def reliability_diagram(
         for values in (confidence, hit)
     )
     low, high = _wilson(accuracy, size[used])
-    if ax is None:
-        ax = new_axes()
+    ax = axes_or_new(ax)
     if not ax.lines:
         ax.plot([0, 1], [0, 1], color="0.5", linewidth=1, linestyle=":")
     errors = np.abs(np.stack([accuracy - low, high - accuracy]))
@@ -111,8 +110,7 @@ def risk_coverage(
     'error rate'
     """
     curve = risk_coverage_curve(correct, uncertainty)
-    if ax is None:
-        ax = new_axes()
+    ax = axes_or_new(ax)
     style = LINES[len(ax.lines) % len(LINES)]
     ax.plot(curve.coverage, curve.risk, label=label, color=color, linestyle=style, linewidth=1.8)
     ax.set(xlabel="coverage: share of inputs answered", ylabel="error rate", xlim=(0, 1))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._canvas import COLORS, LINES, new_axes
+from ._canvas import COLORS, LINES, axes_or_new
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,8 +66,7 @@ def uncertainty_histogram(
     sets = {name: _finite(name, values) for name, values in scores.items()}
     if not sets:
         raise ValueError("scores must hold at least one set, got none; pass {'ID': u_in}")
-    if ax is None:
-        ax = new_axes()
+    ax = axes_or_new(ax)
     scale = _log_odds if log_odds else np.asarray
     if log_odds:
         ax.set_xticks(_log_odds(np.array(_ODDS_TICKS)), [f"{t:g}" for t in _ODDS_TICKS])

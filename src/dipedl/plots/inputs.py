@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..dirichlet import Dirichlet
-from ._canvas import COLORS, figure_or_new, new_axes
+from ._canvas import COLORS, axes_or_new, figure_or_new
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -65,8 +65,7 @@ def dirichlet_bars(
     if len(names) != len(mean):
         raise ValueError(f"class_names must hold {len(mean)} names, got {len(names)}")
     low, high = (np.asarray(end)[0] for end in dirichlet.credible_interval(level))
-    if ax is None:
-        ax = new_axes()
+    ax = axes_or_new(ax)
     ax.bar(names, mean, color=color, alpha=0.55, width=0.8)
     ax.vlines(names, low, high, color=color, linewidth=1.6)
     ax.set_ylim(0, 1)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._canvas import COLORS, new_axes
+from ._canvas import COLORS, axes_or_new
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,8 +52,7 @@ def plane_map(
     >>> len(ax.images)
     1
     """
-    if ax is None:
-        ax = new_axes()
+    ax = axes_or_new(ax)
     image = ax.imshow(
         values, extent=extent, origin="lower", aspect="auto", cmap="cividis", vmin=0, vmax=top
     )

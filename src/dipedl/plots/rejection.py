@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..decisions.rejection import RejectCurve
-from ._canvas import COLORS, new_axes
+from ._canvas import COLORS, axes_or_new
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,8 +49,7 @@ def promised_risk(
     >>> promised_risk(reject_curve(u, u > 0.8), risk=0.1).get_ylabel()
     'error rate of answered inputs'
     """
-    if ax is None:
-        ax = new_axes()
+    ax = axes_or_new(ax)
     ax.step(curve.coverage, curve.upper, where="pre", color=color, linewidth=1.8, label=label)
     ax.plot(curve.coverage, curve.risk, color=color, linewidth=1, linestyle="--")
     if risk is not None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..spectra.grid import LINES as REST
-from ._canvas import COLORS, new_axes
+from ._canvas import COLORS, axes_or_new
 from ._line_names import name_lines
 from ._smooth import outline, smoothed
 
@@ -77,8 +77,7 @@ def spectrum_plot(
     if not (np.isfinite(smoothing) and smoothing >= 0):
         raise ValueError(f"smoothing must be finite and >= 0 pixels, got {smoothing!r}")
     line = smoothed(values, smoothing)
-    if ax is None:
-        ax = new_axes()
+    ax = axes_or_new(ax)
     low, high = _limits(values, line)
     # Cut spikes, so that they do not cross the names above the spectrum.
     raw = outline(pixels, np.clip(values, low, high))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..decisions.p_values import conformal_p_values
-from ._canvas import COLORS, figure_or_new
+from ._canvas import COLORS, axes_or_new
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -172,9 +172,7 @@ def unknown_matrix(found: UnknownCounts, *, title: bool = True, ax: Axes | None 
     from matplotlib.patches import Rectangle
 
     n_rows, n_columns = found.counts.shape
-    if ax is None:
-        size = (1.6 + 1.1 * n_columns, 1.3 + 0.55 * n_rows)
-        ax = figure_or_new(None, size).add_subplot()
+    ax = axes_or_new(ax, (1.6 + 1.1 * n_columns, 1.3 + 0.55 * n_rows))
     for i, j in np.ndindex(n_rows, n_columns):
         share = float(found.shares[i, j])
         color = COLORS[1] if j == n_columns - 1 else COLORS[0]

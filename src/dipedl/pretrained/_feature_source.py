@@ -30,23 +30,9 @@ class FeatureSource(nn.Module):
     Activations are captured by hooks that stay on their layers for as long as the source lives: a
     hook that comes and goes within a pass does not survive ``torch.compile``. They keep something
     only while a pass of this source is under way in their thread, and the network gets no
-    attribute.
-
-    Parameters
-    ----------
-    network : nn.Module
-        The classifier.
-    features : "penultimate", str, sequence of str, or callable
-        See `dipedl.pretrained.DIPModule`.
-    pool : {"average", "max"} or None
-        How maps (n, channels, ...) and sequences (n, tokens, channels) become one row an input.
-
-    Attributes
-    ----------
-    layer : Tensor of int64
-        Place of the penultimate layer among the modules of the network, -1 if it is not known yet.
-    shapes : dict of str to tuple
-        Shape of one input's output of each module, once a batch was looked at.
+    attribute. `features` and `pool` are those of `dipedl.pretrained.DIPModule`; `layer` is the
+    place of the penultimate layer among the modules, -1 if it is not known yet, and `shapes` the
+    shape of one input's output of each module, once a batch was looked at.
     """
 
     layer: Tensor
@@ -178,13 +164,7 @@ class FeatureSource(nn.Module):
 
 
 def logits_of(output: Any) -> Tensor:
-    """Logits (n, k) in what a network gives.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If there are none, or not of shape (n, k) with k >= 2.
-    """
+    """Logits (n, k) in what a network gives, k >= 2; TypeError or ValueError if there are none."""
     found = output
     if isinstance(output, Mapping):
         found = output.get("logits")

@@ -9,8 +9,8 @@ from typing import Any, Self
 import torch
 from torch import nn
 
-from .._plugins import late
 from ..evidence import ZScore
+from ..export.onnx_file import export_onnx
 from ..nn._loader import Unpack, device_of
 from ._evidence_head import PASSTHROUGH, EvidenceHead
 from ._feature_source import PENULTIMATE, FeatureSource
@@ -308,7 +308,7 @@ class DIPModule(FittedModule):
         **options
             Of `dipedl.export.export_onnx`.
         """
-        late("export", "export_onnx")(self, path, example=example, **options)
+        export_onnx(self, path, example=example, **options)
 
 
 def _checked_network(network: Any) -> nn.Module:

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ._checks import increasing_grid
+
 __all__ = ["Resampled", "resample"]
 
 Floats = NDArray[np.float64]
@@ -91,7 +93,7 @@ def resample(
     >>> flux, ivar, mask
     (array([1. , 5. , 5.5, 6. ]), array([2., 2., 0., 2.]), array([False, False,  True, False]))
     """
-    old, new = _grid("wavelength", wavelength), _grid("grid", grid)
+    old, new = increasing_grid("wavelength", wavelength), increasing_grid("grid", grid)
     flux = _per_pixel("flux", flux, old, np.float64)
     if not 0 < min_coverage <= 1:
         raise ValueError(f"min_coverage must be in (0, 1], got {min_coverage!r}; 0.5 is usual")
@@ -163,16 +165,6 @@ def _edges(grid: Floats) -> Floats:
     """Edges (p + 1,) of the pixels: half way to the neighbours, symmetric at the ends."""
     middle = (grid[1:] + grid[:-1]) / 2
     return np.concatenate([[2 * grid[0] - middle[0]], middle, [2 * grid[-1] - middle[-1]]])
-
-
-def _grid(name: str, values: Any) -> Floats:
-    grid = np.asarray(values, dtype=np.float64)
-    if grid.ndim != 1 or len(grid) < 2 or not np.all(np.diff(grid) > 0):
-        raise ValueError(
-            f"{name} must be an increasing array of at least 2 wavelengths, got shape "
-            f"{grid.shape}; sort the pixels"
-        )
-    return grid
 
 
 def _per_pixel(

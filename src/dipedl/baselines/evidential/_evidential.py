@@ -13,16 +13,16 @@ from ...dirichlet import Dirichlet
 from ...nn._estimator import TorchEstimator
 from ...nn.losses.evidence_functions import evidence_from_logits, log_evidence_from_logits
 from ...nn.training.settings import Training
-from .._recipe import TRAINING
+from .._recipe import TRAINING, Published
 
 EVIDENCE_NAMES = ("exp", "relu", "softplus")
 _KINDS = ("vacuity", "total", "aleatoric", "epistemic", "dissonance", "differential_entropy")
 
 
-class EvidentialEstimator(TorchEstimator):
+class EvidentialEstimator(Published, TorchEstimator):
     """A network with one Dirichlet per input: the network in float32, the Dirichlet in float64.
 
-    A subclass gives ``_loss``, ``predict_dirichlet`` and ``_check_parameters``.
+    A subclass gives ``_loss``, ``predict_dirichlet``, ``_published`` and ``_check_parameters``.
     """
 
     _default_training: ClassVar[Training] = TRAINING

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, cat
 
-from ...density._fitting import fitted_density, log_density
-from ...density.combined.selector import DensitySelector
+from ...density._fitting import fit_density, log_density
+from ...density.combined._default import unfitted_density
 from ...density.gda import GDADensity
 from ...dirichlet import Dirichlet
 from ...nn._checks import check_number
@@ -24,7 +22,6 @@ from ...nn.losses.evidence_regularizers import kl_misleading
 from ...nn.losses.evidential import mse_bayes_risk
 from ...nn.training._class_weight import ClassWeight
 from ...nn.training.settings import Training
-from .._recipe import check_published
 from ._evidential import EvidentialEstimator
 
 __all__ = ["DAEDL"]
@@ -98,6 +95,11 @@ class DAEDL(EvidentialEstimator):
     covariance is shrunk, not jittered; validation is in evaluation mode and does not train batch
     normalisation; the density is fitted on clean inputs, not on augmented ones.
 
+    ``as_published`` is the released configuration: spectral normalisation, 50 epochs, the last
+    weights; `ConvLin` on MNIST, `ConvLin1d` on LAMOST, whose 768 features are more than the
+    quasars. A shrinkage of 1e-6 stands for the released jitter, which grows until the covariances
+    are positive definite.
+
     References
     ----------
     Yoon, Kim, "Uncertainty estimation by density aware evidential deep learning", ICML 2024.
@@ -128,74 +130,31 @@ class DAEDL(EvidentialEstimator):
         random_state: Any = 0,
         class_weight: ClassWeight = None,
     ) -> None:
-        self.backbone = backbone
-        self.training = training
+        super().__init__(backbone, training, image_shape, random_state, class_weight)
         self.kl_weight = kl_weight
         self.density = density
-        self.image_shape = image_shape
-        self.random_state = random_state
-        self.class_weight = class_weight
 
     @classmethod
-    def as_published(
-        cls,
-        *,
-        data: str = "mnist",
-        image_shape: tuple[int, ...] | None = None,
-        random_state: Any = 0,
-    ) -> Self:
-        """The released configuration: spectral normalisation, 50 epochs, the last weights.
-
-        A shrinkage of 1e-6 stands for the released jitter, which grows until the covariances are
-        positive definite.
-
-        Parameters
-        ----------
-        data : {"mnist", "spectra"}, default="mnist"
-            `ConvLin`, or on LAMOST `ConvLin1d`, whose 768 features are more than the quasars.
-        image_shape, random_state
-            As of the class.
-        """
-        check_published(data)
+    def _published(cls, data: str) -> dict[str, Any]:
         network = ConvLin if data == "mnist" else ConvLin1d
-        return cls(
-            network(spectral_norm=True, features="conv"),
-            Training(
+        return {
+            "backbone": network(spectral_norm=True, features="conv"),
+            "training": Training(
                 epochs=50, batch_size=64, learning_rate=1e-3, schedule="exponential", decay=0.95
             ),
-            kl_weight=0.05,
-            density=GDADensity(shrinkage=1e-6),
-            image_shape=image_shape,
-            random_state=random_state,
-        )
+            "kl_weight": 0.05,
+            "density": GDADensity(shrinkage=1e-6),
+        }
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        validation: tuple[Any, Any] | None = None,
-        *,
-        checkpoint: str | Path | None = None,
-        progress: Callable[[dict[str, Any]], object] | None = None,
-        deadline: float | None = None,
-    ) -> Self:
-        """Train on inputs X (n, d) and labels y (n,), then fit the density to the features.
-
-        Parameters
-        ----------
-        X, y, validation, checkpoint, progress, deadline
-            As for `dipedl.nn.TorchClassifier.fit`.
-        """
+    def _checked(self, X: Any, y: Any, validation: Any) -> Any:
         if hasattr(self, "density_range_"):
             del self.density_range_  # an interrupted fit must not predict with the old density
-        super().fit(X, y, validation, checkpoint=checkpoint, progress=progress, deadline=deadline)
+        return super()._checked(X, y, validation)
+
+    def _after_training(self, X: Any, y: Any) -> None:
         features = self.transform(X)
-        self.density_ = fitted_density(
-            DensitySelector() if self.density is None else self.density,
-            features,
-            np.asarray(y),
-            None,
-            self.random_state,
+        self.density_ = fit_density(
+            unfitted_density(self.density, self.random_state), features, np.asarray(y), None
         )
         scores = log_density(self.density_, features)
         if np.isinf(scores).any():
@@ -204,7 +163,6 @@ class DAEDL(EvidentialEstimator):
                 "was fitted on; such scores cannot scale logits: use another density"
             )
         self.density_range_ = float(scores.min()), float(scores.max())
-        return self
 
     def predict_dirichlet(self, X: Any) -> Dirichlet:
         """The Dirichlet ``exp(d * logits)`` of each of the n inputs X (n, d)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 from torch import Tensor
 
@@ -62,6 +62,12 @@ class ReEDL(EvidentialEstimator):
     n_features_in_ : int
         Number of columns d.
 
+    Notes
+    -----
+    ``as_published`` is the released configuration: that of `REDL`, without the KL; ``fit`` needs
+    validation data, for the choice of the epoch. On LAMOST `lambda2` is 0.8, as in the released
+    code; the paper's table has 0.1.
+
     References
     ----------
     Chen, Gao, Xu, "Revisiting essential and nonessential settings of evidential deep learning",
@@ -90,41 +96,14 @@ class ReEDL(EvidentialEstimator):
         random_state: Any = 0,
         class_weight: ClassWeight = None,
     ) -> None:
-        self.backbone = backbone
-        self.training = training
+        super().__init__(backbone, training, image_shape, random_state, class_weight)
         self.lambda2 = lambda2
         self.evidence = evidence
-        self.image_shape = image_shape
-        self.random_state = random_state
-        self.class_weight = class_weight
 
     @classmethod
-    def as_published(
-        cls,
-        *,
-        data: str = "mnist",
-        image_shape: tuple[int, ...] | None = None,
-        random_state: Any = 0,
-    ) -> Self:
-        """The released configuration: that of `REDL.as_published`, without the KL.
-
-        ``fit`` needs validation data, for the choice of the epoch.
-
-        Parameters
-        ----------
-        data : {"mnist", "spectra"}, default="mnist"
-            On LAMOST `lambda2` is 0.8, as in the released code; the paper's table has 0.1.
-        image_shape, random_state
-            As of the class.
-        """
-        published = REDL.as_published(data=data)
-        return cls(
-            published.backbone,
-            published.training,
-            lambda2=published.lambda2 if data == "mnist" else 0.8,
-            image_shape=image_shape,
-            random_state=random_state,
-        )
+    def _published(cls, data: str) -> dict[str, Any]:
+        network = {name: REDL._published(data)[name] for name in ("backbone", "training")}
+        return {**network, "lambda2": 0.1 if data == "mnist" else 0.8}
 
     def predict_dirichlet(self, X: Any) -> Dirichlet:
         """The Dirichlet ``lambda2 + evidence`` of each of the n inputs X (n, d)."""

@@ -23,7 +23,8 @@ from ...fitting.features import feature_array, fitted_features
 class PostHoc(ClassifierMixin, BaseEstimator):
     """Labels and probabilities of the wrapped classifier; a subclass adds ``uncertainty``."""
 
-    estimator: Any
+    def __init__(self, estimator: Any = None) -> None:
+        self.estimator = estimator
 
     def fit(self, X: Any, y: Any, validation: tuple[Any, Any] | None = None) -> Self:
         """Fit the classifier, unless it is frozen, and the score.
@@ -37,7 +38,11 @@ class PostHoc(ClassifierMixin, BaseEstimator):
         validation : tuple (X, y), optional
             Passed to ``estimator.fit`` if it takes the argument; the score does not use it.
         """
-        self._fit_estimator(*self._checked(X, y), validation)
+        X, y = labelled_inputs(self, X, y)
+        check_class_counts(y)
+        self._check_parameters(y)
+        self._fit_estimator(X, y, validation)
+        self._fit_score(X, y)
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -57,11 +62,11 @@ class PostHoc(ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse &= not hasattr(self, "features")
         return tags
 
-    def _checked(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
-        """X and y, consistent, with two classes or more."""
-        X, y = labelled_inputs(self, X, y)
-        check_class_counts(y)
-        return X, y
+    def _check_parameters(self, y: np.ndarray) -> None:
+        """Raise ValueError or TypeError for a parameter that does not fit."""
+
+    def _fit_score(self, X: Any, y: np.ndarray) -> None:
+        """Fit what ``uncertainty`` needs besides the classifier."""
 
     def _fit_estimator(self, X: Any, y: np.ndarray, validation: Any) -> None:
         """Set `estimator_` and `classes_`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -72,23 +72,9 @@ class DDU(PostHoc):
         self.features = features
         self.shrinkage = shrinkage
 
-    def fit(self, X: Any, y: Any, validation: tuple[Any, Any] | None = None) -> Self:
-        """Fit the classifier, unless it is frozen, then one Gaussian per class.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame, shape (n, d)
-            Inputs.
-        y : array-like, shape (n,)
-            Labels.
-        validation : tuple (X, y), optional
-            Passed to ``estimator.fit`` if it takes the argument.
-        """
-        X, y = self._checked(X, y)
-        self._fit_estimator(X, y, validation)
+    def _fit_score(self, X: Any, y: np.ndarray) -> None:
         Z = self._fit_features(self.features, X, y)
         self.density_ = GDADensity("full", self.shrinkage, "empirical").fit(Z, y)
-        return self
 
     def uncertainty(self, X: Any) -> np.ndarray:
         """Negative log-density in nats of the features of each input X (n, d), shape (n,)."""

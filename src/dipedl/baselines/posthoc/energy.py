@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
@@ -62,22 +62,10 @@ class Energy(PostHoc):
         self.estimator = estimator
         self.temperature = temperature
 
-    def fit(self, X: Any, y: Any, validation: tuple[Any, Any] | None = None) -> Self:
-        """Fit the classifier, unless it is frozen.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame, shape (n, d)
-            Inputs.
-        y : array-like, shape (n,)
-            Labels.
-        validation : tuple (X, y), optional
-            Passed to ``estimator.fit`` if it takes the argument.
-        """
+    def _check_parameters(self, y: np.ndarray) -> None:
         check_positive_number("temperature", self.temperature)
         if self.estimator is not None:
             _check_has_logits(self.estimator)
-        return super().fit(X, y, validation)
 
     def uncertainty(self, X: Any) -> np.ndarray:
         """Free energy of each input X (n, d), in units of the logits, shape (n,)."""

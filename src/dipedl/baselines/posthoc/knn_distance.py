@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
@@ -76,28 +76,16 @@ class KNNDistance(PostHoc):
         self.n_neighbors = n_neighbors
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any, validation: tuple[Any, Any] | None = None) -> Self:
-        """Fit the classifier, unless it is frozen, then the index of n >= n_neighbors rows.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame, shape (n, d)
-            Inputs.
-        y : array-like, shape (n,)
-            Labels.
-        validation : tuple (X, y), optional
-            Passed to ``estimator.fit`` if it takes the argument.
-        """
-        X, y = self._checked(X, y)
+    def _check_parameters(self, y: np.ndarray) -> None:
         if not 1 <= self.n_neighbors <= len(y):
             raise ValueError(
                 f"n_neighbors must lie in 1..n_samples = {len(y)}, got {self.n_neighbors!r}"
             )
-        self._fit_estimator(X, y, validation)
+
+    def _fit_score(self, X: Any, y: np.ndarray) -> None:
         Z = normalize(self._fit_features(self.features, X, y))
         index = NearestNeighbors(n_neighbors=self.n_neighbors, n_jobs=self.n_jobs)
         self.neighbors_ = index.fit(Z)
-        return self
 
     def uncertainty(self, X: Any) -> np.ndarray:
         """Distance of each input X (n, d) to its k-th neighbour, in [0, 2], shape (n,)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -69,23 +69,9 @@ class Mahalanobis(PostHoc):
         self.features = features
         self.shrinkage = shrinkage
 
-    def fit(self, X: Any, y: Any, validation: tuple[Any, Any] | None = None) -> Self:
-        """Fit the classifier, unless it is frozen, then class means and covariance.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame, shape (n, d)
-            Inputs.
-        y : array-like, shape (n,)
-            Labels.
-        validation : tuple (X, y), optional
-            Passed to ``estimator.fit`` if it takes the argument.
-        """
-        X, y = self._checked(X, y)
-        self._fit_estimator(X, y, validation)
+    def _fit_score(self, X: Any, y: np.ndarray) -> None:
         Z = self._fit_features(self.features, X, y)
         self.density_ = MahalanobisDensity("tied", self.shrinkage).fit(Z, y)
-        return self
 
     def uncertainty(self, X: Any) -> np.ndarray:
         """Squared distance of each input X (n, d) to the nearest class mean, >= 0, shape (n,)."""

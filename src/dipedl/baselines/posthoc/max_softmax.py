@@ -46,9 +46,6 @@ class MaxSoftmax(PostHoc):
     array([0.02, 0.44])
     """
 
-    def __init__(self, estimator: Any = None) -> None:
-        self.estimator = estimator
-
     def uncertainty(self, X: Any) -> np.ndarray:
         """``1 - max_c p_c(x)`` of each input X (n, d), in [0, 1 - 1/k], shape (n,)."""
         return max_prob(self.predict_proba(X))

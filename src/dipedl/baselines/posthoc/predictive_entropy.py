@@ -43,9 +43,6 @@ class PredictiveEntropy(PostHoc):
     array([0.09, 0.7 ])
     """
 
-    def __init__(self, estimator: Any = None) -> None:
-        self.estimator = estimator
-
     def uncertainty(self, X: Any) -> np.ndarray:
         """Entropy in nats of the prediction for each input X (n, d), in [0, log k], shape (n,)."""
         return entropy(self.predict_proba(X))

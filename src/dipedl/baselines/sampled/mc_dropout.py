@@ -19,14 +19,14 @@ from ...nn.backbones.mlp import MLP
 from ...nn.torch_classifier import TorchClassifier
 from ...nn.training._class_weight import ClassWeight
 from ...nn.training.settings import Training
-from .._recipe import STEPS, TRAINING, published_network
+from .._recipe import STEPS, TRAINING, Published, published_network
 from ._dropout import check_dropout, sampled_outputs
 from ._sampling import Reduction, mean_proba, uncertainty_of
 
 __all__ = ["MCDropout"]
 
 
-class MCDropout(TorchClassifier):
+class MCDropout(Published, TorchClassifier):
     r"""A network trained with dropout by cross-entropy; prediction averages passes with dropout.
 
     .. math:: p(x) = \frac{1}{m} \sum_s p_s(x), \quad
@@ -82,6 +82,9 @@ class MCDropout(TorchClassifier):
     same distribution, but here a prediction does not depend on the other rows and is repeatable.
     ``logits`` and ``transform`` are those of the whole network, without dropout.
 
+    ``as_published`` is the paper's configuration: 50 epochs with a rate that is halved every 10, 50
+    passes; `LeNet5` on MNIST, `BranchCNN` with dropout after every dense layer on LAMOST.
+
     References
     ----------
     Gal, Ghahramani, "Dropout as a Bayesian approximation", ICML (2016), equation 6; one pattern for
@@ -129,29 +132,9 @@ class MCDropout(TorchClassifier):
         self.network = network
 
     @classmethod
-    def as_published(
-        cls,
-        *,
-        data: str = "mnist",
-        image_shape: tuple[int, ...] | None = None,
-        random_state: Any = 0,
-    ) -> Self:
-        """The paper's configuration: 50 epochs with a rate that is halved every 10, 50 passes.
-
-        Parameters
-        ----------
-        data : {"mnist", "spectra"}, default="mnist"
-            `LeNet5`, or on LAMOST `BranchCNN` with dropout after every dense layer.
-        image_shape, random_state
-            As of the class.
-        """
-        return cls(
-            published_network(data, dropout=0.5),
-            STEPS,
-            n_samples=50,
-            image_shape=image_shape,
-            random_state=random_state,
-        )
+    def _published(cls, data: str) -> dict[str, Any]:
+        network = published_network(data, dropout=0.5)
+        return {"backbone": network, "training": STEPS, "n_samples": 50}
 
     def fit(
         self,

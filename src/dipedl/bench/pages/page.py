@@ -17,19 +17,7 @@ def page_of(suite: str, root: Path) -> str:
     """The page as Markdown; a profile without rows is said to be not yet run.
 
     Which sections a page has, its columns and its prose are the table ``page`` of the captions of
-    the suite, see `dipedl.bench.spec.captions`.
-
-    Parameters
-    ----------
-    suite : str
-        Name of a suite whose captions have a page.
-    root : Path
-        Folder of published results.
-
-    Raises
-    ------
-    ValueError
-        If the captions of the suite have no page.
+    the suite, see `dipedl.bench.spec.captions`. `root` is the folder of published results.
     """
     page = captions_of(suite).page
     if page is None:

@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from ..spec.captions import Section, captions_of
 from ..spec.suite import load_suite
 from ..tables.cells import Cell
 from ..tables.collapse import CollapseLine, collapse_grid, collapse_lines, collapse_summary
+from ..tables.crossed.markdown import SUMMARY, measure_line
+from ..tables.crossed.markdown import number as three_decimals
+from ..tables.crossed.measures import measures
+from ..tables.crossed.pairs import Crossed, crossed, summary
 from ..tables.findings import shortfalls
 from ..tables.formatting import grid, metric_title, number, printed
 from ..tables.headline import headline, trivial_sentences
 from ..tables.provenance import machines, not_yet_run
 from ..tables.released_cost import time_to_result
 from ..tables.table import BenchTable, Line
-from .crossed import measures_and_summary
 from .source import Source
 
-__all__ = ["KINDS"]
+__all__ = ["KINDS", "measures_and_summary"]
 
 Blocks = Iterator[str]
+#: Columns of the summary of a crossed suite, and those by whether a pair is of the design.
+_SHOWN = ("lines", "AUROC", "worst line", "OOD Brier, share of the bare", "ID Brier, cost")
+_DESIGN = {True: "AUROC, pairs of the design", False: "AUROC, other pairs"}
 
 
 def _text(source: Source, section: Section, profiles: Sequence[str]) -> Blocks:
@@ -134,6 +143,44 @@ def _shortfalls(source: Source, section: Section, profiles: Sequence[str]) -> Bl
 def _measures(source: Source, section: Section, profiles: Sequence[str]) -> Blocks:
     for profile in profiles:
         yield from measures_and_summary(source.tables[profile])
+
+
+def measures_and_summary(table: BenchTable) -> Blocks:
+    """What was asked and what came out, and one table of all methods, of a crossed suite."""
+    found = crossed(table)
+    yield "\n".join(map(measure_line, measures(found)))
+    yield _counted(found)
+    yield _all_methods(found)
+
+
+def _counted(found: Crossed) -> str:
+    sets = {pair.dataset for pair in found.pairs}
+    seeds = sorted({len(line.seeds) for line in found.table.lines if line.seeds})
+    few = f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else str(seeds[0])
+    return (
+        f"All methods over {len(found.pairs)} lines: {len(sets)} known data sets, "
+        f"{len(found.known())} classifiers on them, {few} seeds:"
+    )
+
+
+def _all_methods(found: Crossed) -> str:
+    datasets = load_suite(found.table.suite).datasets
+    apart = [_with(found, {n for n, d in datasets.items() if d.designed_on is s}) for s in _DESIGN]
+    rows = []
+    for column in found.columns:
+        if column.group in ("bare", "ours", "baseline"):
+            of = summary(found, column.name)
+            cells = [SUMMARY[name](of) for name in _SHOWN]
+            rows.append([column.title, *cells, *(_auroc(part, column.name) for part in apart)])
+    return grid(["method", *_SHOWN, *_DESIGN.values()], rows)
+
+
+def _with(found: Crossed, datasets: set[str]) -> Crossed:
+    return replace(found, pairs=tuple(pair for pair in found.pairs if pair.dataset in datasets))
+
+
+def _auroc(found: Crossed, method: str) -> str:
+    return three_decimals(summary(found, method).auroc if found.pairs else np.nan)
 
 
 def _bullets(said: Sequence[str]) -> Blocks:

@@ -7,23 +7,26 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
+from matplotlib.figure import Figure
 
+from ...demo.report.inline import svg
+from ...plots._canvas import COLORS
 from ..tables.crossed.markdown import (
     KNOWN_TITLES,
     PAIR_TITLES,
     SUMMARY,
-    cell_text,
-    column_mean,
+    pair_rows,
 )
 from ..tables.crossed.measures import measures
-from ..tables.crossed.pairs import OF_PAIR, Column, Crossed, crossed, summary
+from ..tables.crossed.pairs import Column, Crossed, crossed, summary
+from ..tables.headline import is_higher_better
 from ..tables.provenance import receipts
 from ..tables.table import bench_table, latest
-from .crossed_figure import figure_of_pairs
 
 __all__ = ["SECTIONS", "values"]
 
-_HIGHER = ("auroc", "aupr", "accuracy", "error_auroc")
+_INCHES = 0.19
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,7 @@ def values(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         "receipts": receipts(kept),
         "seeds": sorted({seed for line in found.table.lines for seed in line.seeds}),
         "measures": measures(found),
-        "figure": figure_of_pairs(found),
+        "figure": _figure(found),
         "summary": _summary(found),
         "of_pairs": [_of_pairs(found, main, name) for name in PAIR_TITLES],
         "of_known": [_of_pairs(found, main, name) for name in KNOWN_TITLES],
@@ -90,21 +93,39 @@ def _summary(found: Crossed) -> Grid:
 
 def _of_pairs(found: Crossed, columns: Sequence[Column], metric: str) -> Grid:
     """A metric of every pair and method, the best of each pair marked, and the means."""
+    *texts, (mean, *means) = pair_rows(found, columns, metric)
+    best_of = np.fmax if is_higher_better(metric) else np.fmin  # neither looks at NaN
     rows = []
-    for pair in found.of(metric):
-        values = np.array([found.value(pair, column.name, metric) for column in columns])
-        best = _best(values, metric)
-        texts = (cell_text(found.line(pair, c.name), metric, pair.ood) for c in columns)
-        cells = tuple(zip(texts, (bool(v == best) for v in np.round(values, 3)), strict=True))
-        rows.append((str(pair) if metric in OF_PAIR else pair.place, cells))
-    of_column = (found.values(c.name, metric, found.of(metric)) for c in columns)
-    rows.append(("mean", tuple((column_mean(values), False) for values in of_column)))
+    for pair, (title, *cells) in zip(found.of(metric), texts, strict=True):
+        values = np.round([found.value(pair, column.name, metric) for column in columns], 3)
+        best = (values == best_of.reduce(values, initial=np.nan)).tolist()
+        rows.append((title, tuple(zip(cells, best, strict=True))))
+    rows.append((mean, tuple((text, False) for text in means)))
     heading = {**PAIR_TITLES, **KNOWN_TITLES}[metric]
     return Grid(heading, tuple(column.title for column in columns), tuple(rows))
 
 
-def _best(values: np.ndarray, metric: str) -> float:
-    there = np.round(values[~np.isnan(values)], 3)
-    if not len(there):
-        return np.nan
-    return float(there.max() if metric in _HIGHER else there.min())
+def _figure(found: Crossed) -> Markup:
+    """AUROC of every pair as SVG: bare classifier, our default, and the best single candidate."""
+    lines = found.pairs
+    bare, ours = (found.values(method, "auroc") for method in (found.bare, found.ours))
+    figure = Figure(figsize=(7.4, 0.9 + _INCHES * len(lines)), layout="constrained")
+    ax = figure.subplots()
+    y = -np.arange(len(lines))
+    ax.hlines(y, np.fmin(bare, ours), np.fmax(bare, ours), color=COLORS[0], lw=1, alpha=0.5)
+    best = _best_candidate(found)
+    ax.plot(best, y, "|", color=COLORS[1], ms=9, mew=1.5)
+    ax.plot(bare, y, "o", mfc="none", mec="black", ms=4.5)
+    ax.plot(ours, y, "o", color=COLORS[0], ms=5)
+    ax.set_yticks(y, [str(line) for line in lines], fontsize=7)
+    ax.set(xlabel="AUROC", ylim=(-len(lines) + 0.3, 0.7))
+    ax.axvline(0.5, color="black", lw=0.6, ls=":")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.tick_params(axis="x", labelsize=8)
+    return svg(figure, "AUROC of every line: bare classifier and our default", "lines")
+
+
+def _best_candidate(found: Crossed) -> np.ndarray:
+    """Best AUROC of a single candidate by pair; NaN where none was run."""
+    values = [found.values(column.name, "auroc") for column in found.named("candidate")]
+    return np.fmax.reduce(values) if values else np.full(len(found.pairs), np.nan)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 
-from ...demo.report.figures import Panel, panel_axes
+from ...demo.report.figures import Entry, Panel, panel_axes
 from ...demo.report.inline import svg
 from ...plots._canvas import COLORS, LINES
 from ..results.store import Arrays
@@ -19,33 +18,24 @@ from ..tables.table import Line
 from .histograms import confidence_histogram, vacuity_histogram
 
 __all__ = [
-    "Entry",
     "gamma_panels",
     "histogram_panels",
     "legend_entries",
+    "panel",
     "set_legend",
     "sigma_panels",
     "toy_panel",
 ]
 
-_DASHES = dict(zip(LINES, ("", "7 3", "8 2 2 2", "2 3"), strict=True))
+#: Of SVG, as those of `LINES`.
+_DASHES = ("", "7 3", "8 2 2 2", "2 3")
 _MARKS = ("o", "s", "^", "D")
 _SIGMA_METRICS = ("auroc", "brier_id", "brier_ood")
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A line of a legend: `color` counts the page's colours, `dashes` is for SVG."""
-
-    label: str
-    color: int
-    dashes: str
-
-
 def legend_entries(labels: Sequence[str]) -> list[Entry]:
     """Labels with the colours and dashes in which lines are drawn one after the other."""
-    dashes = list(_DASHES.values())
-    return [Entry(label, i % 4, dashes[i % 4]) for i, label in enumerate(labels)]
+    return [Entry(label, i % 4, _DASHES[i % 4]) for i, label in enumerate(labels)]
 
 
 def set_legend(suite: str, ood: Sequence[str]) -> list[Entry]:
@@ -62,7 +52,7 @@ def gamma_panels(lines: Sequence[Line], ood: Sequence[str]) -> Iterator[Panel]:
         ax.set(xscale="log", xlabel="gamma", ylabel=metric_title(kind))
         ax.set_xticks(x, [line.name for line in lines])
         ax.minorticks_off()
-        yield _panel(_TITLES[kind], ax, f"{metric_title(kind)} against gamma", f"gamma-{kind}")
+        yield panel(_TITLES[kind], ax, f"{metric_title(kind)} against gamma", f"gamma-{kind}")
 
 
 def sigma_panels(lines: Sequence[Line], ood: Sequence[str]) -> Iterator[Panel]:
@@ -73,7 +63,7 @@ def sigma_panels(lines: Sequence[Line], ood: Sequence[str]) -> Iterator[Panel]:
         _curves(ax, x, lines, kind, ood)
         ax.set(xlabel="sigma, standard deviations of the log-density", ylabel=metric_title(kind))
         ax.set_xticks(x, ["∞" if line.name == "inf" else line.name for line in lines])
-        yield _panel(_TITLES[kind], ax, f"{metric_title(kind)} against sigma", f"sigma-{kind}")
+        yield panel(_TITLES[kind], ax, f"{metric_title(kind)} against sigma", f"sigma-{kind}")
 
 
 def histogram_panels(runs: Mapping[str, list[Arrays]]) -> Iterator[Panel]:
@@ -81,15 +71,15 @@ def histogram_panels(runs: Mapping[str, list[Arrays]]) -> Iterator[Panel]:
     for i, (title, of_method) in enumerate(runs.items()):
         if i == 0 and "log_evidence" in of_method[0]["test"]:
             ax = vacuity_histogram(of_method, panel_axes())
-            yield _panel(f"{title}: vacuity", ax, f"{title}: histogram of vacuity", f"vac-{i}")
+            yield panel(f"{title}: vacuity", ax, f"{title}: histogram of vacuity", f"vac-{i}")
         ax = confidence_histogram(of_method, panel_axes())
-        yield _panel(f"{title}: confidence", ax, f"{title}: histogram of confidence", f"con-{i}")
+        yield panel(f"{title}: confidence", ax, f"{title}: histogram of confidence", f"con-{i}")
 
 
 def toy_panel(rows: Sequence[Mapping[str, Any]]) -> Panel:
     """Vacuity of training points against nu."""
     ax = toy_vacuity.plot(rows, panel_axes())
-    return _panel("Vacuity against nu", ax, "Vacuity at training points against nu", "toy")
+    return panel("Vacuity against nu", ax, "Vacuity at training points against nu", "toy")
 
 
 _TITLES = {"auroc": "AUROC", "brier_id": "Brier, known classes", "brier_ood": "Brier, OOD sets"}
@@ -113,5 +103,6 @@ def _curves(ax: Axes, x: np.ndarray, lines: Sequence[Line], kind: str, ood: Sequ
             ax.plot(*zip(*there, strict=True), "x", color=COLORS[i % 4], markersize=8)
 
 
-def _panel(title: str, ax: Axes, alt: str, name: str) -> Panel:
+def panel(title: str, ax: Axes, alt: str, name: str) -> Panel:
+    """Axes as a panel; `alt` describes them, `name` is unique in the page."""
     return Panel(title, svg(ax.figure.get_figure(root=True), alt, name))

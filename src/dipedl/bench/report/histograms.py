@@ -17,26 +17,7 @@ __all__ = ["confidence", "confidence_histogram", "vacuity", "vacuity_histogram"]
 
 
 def confidence(runs: Iterable[Arrays]) -> dict[str, np.ndarray]:
-    """Largest mean class probability by set, of all runs together.
-
-    Parameters
-    ----------
-    runs : iterable of dict
-        Arrays of a method for each seed, see `dipedl.bench.load_arrays`.
-
-    Returns
-    -------
-    dict of str to ndarray
-        "test", then each OOD set by its name; all seeds after one another.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dipedl.bench.report.histograms import confidence
-    >>> run = {"test": {"probabilities": np.array([[0.9, 0.1], [0.5, 0.5]])}}
-    >>> confidence([run, run])
-    {'test': array([0.9, 0.5, 0.9, 0.5])}
-    """
+    """Largest mean class probability by set, of all runs together: "test", then each OOD set."""
     return _pooled(runs, lambda named: np.asarray(named["probabilities"].max(axis=1)))
 
 
@@ -44,11 +25,6 @@ def vacuity(runs: Iterable[Arrays]) -> dict[str, np.ndarray]:
     """Vacuity by set, of all runs together, for methods that keep their log-evidence.
 
     With the prior of ones it is ``k / (k + c) = sigmoid(log k - log c)``, c the evidence.
-
-    Raises
-    ------
-    LookupError
-        If a run holds no log-evidence.
     """
     return _pooled(runs, _vacuity)
 

@@ -17,14 +17,13 @@ from ..spec.suite import Suite, load_suite
 from ..studies.ablation import CONFIGURATIONS
 from ..studies.sweeps import ablation_lines, float32_lines, gamma_lines, sigma_lines, stored_parts
 from ..studies.toys import load_toys
-from ..tables.cells import Cell
 from ..tables.formatting import differences, metric_title, set_heading, set_title
 from ..tables.headline import headline, is_higher_better, trivial_sentences
 from ..tables.provenance import receipts
 from ..tables.table import BenchTable, Line, bench_table, latest, paper_suite
 from ..tables.trivial import stored_trivial_lines
 from .figures import gamma_panels, histogram_panels, set_legend, sigma_panels, toy_panel
-from .spectra_section import SpectraSection, shows_spectra, spectra_section
+from .spectra_section import SpectraSection, reason, shows_spectra, spectra_section
 
 __all__ = ["sections", "values"]
 
@@ -96,14 +95,13 @@ def values(store: Store) -> dict[str, Any]:
         "no_trivial": no_trivial,
         "views": [_view(table, split) for split in table.columns()],
         "differences": list(differences(table)),
-        "about": _about(store, table),
         "entries": set_legend(store.suite, table.ood),
         "sweeps": _sweeps(parts, table, paper_suite(rows)) if parts else None,
         "histograms": list(histogram_panels(_runs(store, rows, table))),
         "toys": _toys(store),
         "receipts": receipts(rows),
-        "methods": _methods(store, table),
         "sizes": _sizes(table),
+        **_about(store, table),
         **_spectra(store, rows),
     }
 
@@ -133,7 +131,7 @@ def _spectra(store: Store, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         try:
             found = spectra_section(store, rows)
         except (LookupError, OSError, ImportError, ValueError) as error:
-            missing = str(error.args[0] if isinstance(error, LookupError) else error)
+            missing = reason(error)
     return {"spectra": found, "no_spectra": missing}
 
 
@@ -142,7 +140,7 @@ def _with_trivial(table: BenchTable, store: Store) -> tuple[BenchTable, str]:
     try:
         return replace(table, trivial=stored_trivial_lines(store)), ""
     except (LookupError, OSError, ImportError) as error:
-        return table, str(error.args[0] if isinstance(error, LookupError) else error)
+        return table, reason(error)
 
 
 def _parts(store: Store) -> list[Parts]:
@@ -162,18 +160,14 @@ def _view(table: BenchTable, split: str) -> View:
         titles=tuple(metric_title(name, classes=table.classes) for name in names),
         names=names,
         groups=tuple((title, lines) for title, lines in groups.items() if lines),
-        best={name: _best(name, _cells(table, name)) for name in names},
+        best={name: _best(table, name) for name in names},
     )
 
 
-def _cells(table: BenchTable, name: str) -> list[Cell]:
-    """Cells of a column; rows that were written before a metric was there have none."""
-    return [line.cells[name] for line in table.lines if name in line.cells]
-
-
-def _best(name: str, cells: Sequence[Cell]) -> float:
-    values = [round(cell.mean, 4) for cell in cells]
-    return max(values) if is_higher_better(name) else min(values)
+def _best(table: BenchTable, name: str) -> float:
+    """Best of a column; rows that were written before a metric was there have no cell."""
+    cells = (line.cells[name] for line in table.lines if name in line.cells)
+    return (max if is_higher_better(name) else min)(round(cell.mean, 4) for cell in cells)
 
 
 def _sweeps(parts: Sequence[Parts], table: BenchTable, suite: str) -> dict[str, Any]:
@@ -219,24 +213,17 @@ def _runs(
 
 
 def _about(store: Store, table: BenchTable) -> dict[str, Any]:
-    """What the file of the suite says of the profile and the methods; nothing without a file."""
+    """What the file of the suite says of profile and methods, and what to write after --methods."""
+    names = [line.name for line in table.lines]
     try:
         suite = load_suite(store.suite)
         profile = suite.profile(store.profile)
     except (ValueError, OSError):
-        return {"profile": "", "methods": []}
-    notes = [(line.title, _note(suite, profile, line.name)) for line in table.lines]
-    return {"profile": profile.title, "methods": [(title, note) for title, note in notes if note]}
-
-
-def _methods(store: Store, table: BenchTable) -> str:
-    """What to write after ``--methods`` to get the same lines."""
-    names = [line.name for line in table.lines]
-    try:
-        every = load_suite(store.suite).method_names(store.profile)
-    except (ValueError, OSError):
-        every = ()
-    return "all" if set(names) == set(every) else ",".join(names)
+        return {"about": {"profile": "", "methods": []}, "methods": ",".join(names)}
+    told = [(line.title, _note(suite, profile, line.name)) for line in table.lines]
+    every = set(names) == set(suite.method_names(store.profile))
+    about = {"profile": profile.title, "methods": [(title, note) for title, note in told if note]}
+    return {"about": about, "methods": "all" if every else ",".join(names)}
 
 
 def _note(suite: Suite, profile: Profile, method: str) -> str:

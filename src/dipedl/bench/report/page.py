@@ -39,17 +39,7 @@ _ABSENT: dict[str, Any] = {
 def render(store: Store) -> str:
     """The page as HTML text, made of the rows and arrays of a store; nothing is trained.
 
-    Parameters
-    ----------
-    store : Store
-        Results of one suite and one profile.
-
-    Raises
-    ------
-    ValueError
-        If the store has no rows.
-    ImportError
-        If matplotlib or jinja2 is missing: ``pip install 'dipedl[report]'``.
+    Needs matplotlib and jinja2: ``pip install 'dipedl[report]'``.
     """
     rows = store.rows()
     is_crossed = any("classifier" in row for row in rows)

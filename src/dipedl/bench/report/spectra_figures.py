@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 from markupsafe import Markup
-from matplotlib.axes import Axes
 
-from ...demo.report.figures import Panel, panel_axes
-from ...demo.report.inline import svg
+from ...demo.report.figures import Entry, Panel, panel_axes
 from ...plots._canvas import COLORS, LINES
 from ...plots.against import vacuity_against
 from ...plots.calibration import risk_coverage
@@ -23,7 +21,7 @@ from ..data.spectra import CLASSES, Looked
 from ..results.scores import OOD_PREFIX, SHIFTED_PREFIX
 from ..results.store import Arrays
 from ..tables.formatting import set_title
-from .figures import Entry, legend_entries
+from .figures import legend_entries, panel
 
 __all__ = [
     "FALSE_ALARMS",
@@ -117,7 +115,7 @@ def _spectrum(
     mask = None if flux.mask is None else flux.mask[i]
     spectrum_plot(flux.wavelength, flux.flux[i], redshift=redshift, mask=mask, ax=ax)
     alt = f"spectrum, flux against wavelength, with lines marked; {title}; {facts}"
-    return Shown(title, facts, _svg(ax, alt, name))
+    return Shown(title, facts, panel(title, ax, alt, name).svg)
 
 
 def trends(
@@ -132,7 +130,8 @@ def trends(
         labelled = [split for split in group if "y" in sets[split]]
         if not labelled:
             continue
-        parts = dict(_by_class(sets, labelled[0]))
+        of = labelled[0]
+        parts = {name: (of, sets[of]["y"] == i) for i, name in enumerate(CLASSES)}
         unknown = {titles[s]: (s, slice(None)) for s in group if s not in labelled}
         title = titles[labelled[0]]
         panels = [
@@ -141,11 +140,6 @@ def trends(
         ]
         if panels:
             yield Trends(title, tuple(legend_entries([*parts, *unknown])), tuple(panels))
-
-
-def _by_class(sets: Arrays, split: str) -> Iterator[tuple[str, tuple[str, Any]]]:
-    for i, name in enumerate(CLASSES):
-        yield name, (split, sets[split]["y"] == i)
 
 
 def _trend(
@@ -168,32 +162,31 @@ def _trend(
     medians = [f"{name} {np.median(u):.2g}" for name, (_, u) in pairs.items() if len(u)]
     alt = f"vacuity against {label}; median vacuity: {', '.join(medians)}"
     name = f"trend-{what}-{next(iter(parts.values()))[0].replace('/', '-')}"
-    yield Panel(title, _svg(ax, alt, name))
+    yield panel(title, ax, alt, name)
 
 
 def set_counts(
     sets: Arrays, held_out: np.ndarray, titles: Mapping[str, str]
-) -> Iterator[tuple[str, UnknownCounts]]:
+) -> dict[str, UnknownCounts]:
     """Of the test set with the OOD sets, and of each shifted set, by one threshold."""
     unknown = {
         titles[split]: (named["probabilities"], named["uncertainty"])
         for split, named in sets.items()
         if split.startswith(OOD_PREFIX)
     }
-    for split, named in sets.items():
-        if split == "test" or split.startswith(SHIFTED_PREFIX):
-            yield (
-                split,
-                unknown_counts(
-                    named["y"],
-                    named["probabilities"],
-                    named["uncertainty"],
-                    held_out=held_out,
-                    false_alarm_rate=FALSE_ALARMS,
-                    ood=unknown if split == "test" else None,
-                    class_names=CLASSES,
-                ),
-            )
+    return {
+        split: unknown_counts(
+            named["y"],
+            named["probabilities"],
+            named["uncertainty"],
+            held_out=held_out,
+            false_alarm_rate=FALSE_ALARMS,
+            ood=unknown if split == "test" else None,
+            class_names=CLASSES,
+        )
+        for split, named in sets.items()
+        if split == "test" or split.startswith(SHIFTED_PREFIX)
+    }
 
 
 def matrix_panel(title: str, split: str, found: UnknownCounts) -> Panel:
@@ -207,7 +200,7 @@ def matrix_panel(title: str, split: str, found: UnknownCounts) -> Panel:
         )
         for name, counts in zip(found.rows, found.counts, strict=True)
     ]
-    return Panel(title, _svg(ax, "; ".join(lines), f"unknown-{split.replace('/', '-')}"))
+    return panel(title, ax, "; ".join(lines), f"unknown-{split.replace('/', '-')}")
 
 
 def rejection_panels(sets: Arrays, titles: Mapping[str, str]) -> Trends:
@@ -224,9 +217,5 @@ def rejection_panels(sets: Arrays, titles: Mapping[str, str]) -> Trends:
         ax.set_xlabel("share of spectra kept")
         title, wrong = titles[split], 1 - hit.mean()
         alt = f"{title}: error rate against the share kept; {wrong:.4f} of all"
-        panels.append(Panel(title, _svg(ax, alt, f"reject-{split.replace('/', '-')}")))
+        panels.append(panel(title, ax, alt, f"reject-{split.replace('/', '-')}"))
     return Trends("", tuple(legend_entries([f"ranked by {kind}" for kind in kinds])), tuple(panels))
-
-
-def _svg(ax: Axes, alt: str, name: str) -> Markup:
-    return svg(ax.figure.get_figure(root=True), alt, name)

@@ -27,7 +27,7 @@ from .spectra_figures import (
     trends,
 )
 
-__all__ = ["METHODS", "SHOWN", "SpectraSection", "shows_spectra", "spectra_section"]
+__all__ = ["METHODS", "SHOWN", "SpectraSection", "reason", "shows_spectra", "spectra_section"]
 
 #: Whose predictions are shown: the first of these that was run.
 METHODS = ("dip-edl-default", "dip-edl")
@@ -38,24 +38,11 @@ _NOT_THERE = (LookupError, OSError, ImportError)
 
 @dataclass(frozen=True)
 class SpectraSection:
-    """All of the section.
+    """All of the section, of the predictions of one method and seed.
 
-    Attributes
-    ----------
-    method, seed : str, int
-        Method and seed of the predictions shown.
-    matrices : tuple of Panel
-        Confusion with "unknown": of the test and the OOD sets, then of each shifted set.
-    threshold : UnknownCounts
-        Of the test set, for its threshold.
-    rejection : Trends
-        Error rate against the share answered.
-    shelves : tuple of Shelf
-        One per set; none where the data is missing.
-    trends : tuple of Trends
-        Vacuity against S/N and redshift; likewise.
-    left_out : tuple of str
-        What could not be drawn, and why.
+    `matrices` are the confusion with "unknown" of the test and the OOD sets, then of each shifted
+    set, and `threshold` that of the test set. `shelves` and `trends` need the spectra themselves;
+    `left_out` says what could not be drawn, and why.
     """
 
     method: str
@@ -76,27 +63,14 @@ def shows_spectra(rows: Sequence[Mapping[str, Any]]) -> bool:
 def spectra_section(store: Store, rows: Sequence[Mapping[str, Any]]) -> SpectraSection:
     """Everything to show of the spectra of a store, for one method and its first seed.
 
-    Parameters
-    ----------
-    store : Store
-        With the arrays of one of `METHODS`.
-    rows : sequence of mapping
-        The rows of the page.
-
-    Raises
-    ------
-    LookupError
-        If none of `METHODS` was run.
-    FileNotFoundError
-        If its arrays are not there.
-    ValueError
-        If there are too few validation rows for a threshold.
+    A LookupError says that none of `METHODS` was run, a FileNotFoundError that its arrays are gone,
+    a ValueError that there are too few validation rows for a threshold.
     """
     row = _chosen(rows)
     arrays = store.arrays_of(row)
     sets = {split: arrays[split] for split in _order(row) if split in arrays}
     titles = {split: title_of(split, store.suite) for split in sets}
-    counts = dict(set_counts(sets, arrays["validation"]["uncertainty"], titles))
+    counts = set_counts(sets, arrays["validation"]["uncertainty"], titles)
     section = SpectraSection(
         method=row["title"],
         seed=row["seed"],
@@ -109,7 +83,7 @@ def spectra_section(store: Store, rows: Sequence[Mapping[str, Any]]) -> SpectraS
     try:
         return _with_spectra(section, row, sets, titles, store.root / "features")
     except _NOT_THERE as error:
-        return replace(section, left_out=(f"The spectra themselves: {_reason(error)}",))
+        return replace(section, left_out=(f"The spectra themselves: {reason(error)}",))
 
 
 def _chosen(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
@@ -140,7 +114,7 @@ def _with_spectra(
         try:
             flux = spectra_data.flux_of(config, split, shown.tolist(), seed, keep)
         except _NOT_THERE as error:
-            left_out.append(f"{titles[split]}: {_reason(error)}")
+            left_out.append(f"{titles[split]}: {reason(error)}")
         else:
             shelves.append(shelf(titles[split], split, flux, shown, named, vacuity[split]))
     return replace(
@@ -170,5 +144,6 @@ def _check_rows(sets: Arrays, looked: Mapping[str, Looked]) -> None:
         raise LookupError(f"the predictions are of {sizes} rows, but the data has {there}")
 
 
-def _reason(error: Exception) -> str:
+def reason(error: Exception) -> str:
+    """The message of an error; a LookupError would print it in quotes."""
     return str(error.args[0] if isinstance(error, LookupError) and error.args else error)

@@ -55,34 +55,10 @@ CONFIGURATIONS = (
 
 
 def ablation(parts: Parts) -> dict[str, dict[str, float]]:
-    """The paper's columns for each of the seven configurations.
+    """The paper's columns for each of the seven configurations, by name of the configuration.
 
-    Parameters
-    ----------
-    parts : Parts
-        Predictions of one trained classifier and one trained density.
-
-    Returns
-    -------
-    dict of str to dict of str to float
-        By name of the configuration; columns as in `score_dirichlets`. Where the classifier is kept
-        also ``auroc_confidence/s``: images ranked by the largest mean probability, which says
-        something about the classifier even where the evidence is constant.
-
-    References
-    ----------
-    Carlotti, Gligić, Farahi, table of the component ablation.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dipedl.bench.studies.ablation import ablation
-    >>> from dipedl.bench.results.parts import Parts
-    >>> proba = {"test": np.eye(10), "noise": np.full((5, 10), 0.1)}
-    >>> z = {"test": np.zeros(10), "noise": np.full(5, -40.0)}
-    >>> rows = ablation(Parts(48_000, np.arange(10), proba, z))
-    >>> round(rows["1c"]["brier_id"], 4), rows["2b"]["auroc/noise"], rows["3"]["auroc/noise"]
-    (0.7438, 0.5, 1.0)
+    Where the classifier is kept also ``auroc_confidence/s``: images ranked by the largest mean
+    probability, which says something about the classifier even where the evidence is constant.
     """
     return {c.name: _scores(parts, c) for c in CONFIGURATIONS}
 
@@ -119,19 +95,7 @@ def float32_ranking(parts: Parts, *, n: bool = True) -> dict[str, float]:
     """AUROC and AUPR of the configuration without density if vacuity is computed in float32.
 
     In exact arithmetic all images tie: AUROC 0.5, AUPR the share of OOD images. What differs from
-    that is rounding noise.
-
-    Parameters
-    ----------
-    parts : Parts
-        As for `ablation`; only the class probabilities are used.
-    n : bool, default=True
-        Whether the number of training images is kept: configuration 2b, or 1c without.
-
-    Returns
-    -------
-    dict of str to float
-        ``auroc/s`` and ``aupr/s`` for each OOD split s.
+    that is rounding noise. With `n` it is configuration 2b, without 1c.
     """
     evidence = np.float32(parts.n if n else 1.0)
     vacuity = {split: _vacuity32(proba, evidence) for split, proba in parts.proba.items()}

@@ -42,47 +42,15 @@ def run(
 
     Half of the points are N((0, 0), I), half N((7, 7), I). A 2-64-64-64-2 network with ReLU
     evidence and prior ones is trained on all points at once, by Adam at 5e-3, with
-    ``mean[psi(S) - psi(alpha_y) + KL(Dir(alpha) || Dir(1)) / nu]``.
+    ``mean[psi(S) - psi(alpha_y) + KL(Dir(alpha) || Dir(1)) / nu]``. The paper has 100,000 points;
+    the optimum does not depend on it (Propositions 2.10 and 2.12).
 
-    Parameters
-    ----------
-    nus : iterable of float
-        Each > 0.
-    n_points : int, default=2000
-        Even. The paper has 100,000; the optimum does not depend on it.
-    steps : int, default=3000
-        Steps of Adam.
-    seed : int, default=12
-        Seed of points and weights. With some (5 of 0 to 15, at 200 points and nu = 10) the output
-        unit of a class dies and its points never get evidence; no other seed is tried then, the
-        row says so.
-    progress : callable, optional
-        Called with each row once it is there.
-
-    Returns
-    -------
-    list of dict
-        One row for each nu, of numbers, strings, lists and dicts only. ``mean``, ``median``,
-        ``sd`` (population), ``min`` and ``max`` of the vacuity; ``theory``, ``2 / (2 + nu)``;
-        ``paper``, the printed mean and sd or None; ``far``, the median vacuity on a circle of
-        radius 50 around the clouds, where no data are; ``loss`` and the smallest one possible,
-        ``loss_optimum``; ``dead_classes``, those for which no point gets evidence; and the receipt.
-
-    Raises
-    ------
-    ValueError
-        If a nu is not > 0, or `n_points` is odd or less than 2.
-
-    References
-    ----------
-    Carlotti, Gligić, Farahi, Propositions 2.10 and 2.12, and the appendix on the toy example.
-
-    Examples
-    --------
-    >>> from dipedl.bench.studies import toy_vacuity
-    >>> (row,) = toy_vacuity.run([10], n_points=200, steps=150)
-    >>> round(row["theory"], 4), abs(row["mean"] - row["theory"]) < 0.02
-    (0.1667, True)
+    With some seeds (5 of 0 to 15, at 200 points and nu = 10) the output unit of a class dies and
+    its points never get evidence; no other seed is tried then, `dead_classes` of the row says so.
+    A row has the vacuity's ``mean``, ``median``, ``sd`` (population), ``min`` and ``max``;
+    ``theory``, ``2 / (2 + nu)``; ``paper``, the printed mean and sd or None; ``far``, the median
+    vacuity on a circle of radius 50 around the clouds, where no data are; ``loss`` and the smallest
+    one possible, ``loss_optimum``; and the receipt. `progress` is called with each row.
     """
     values = [float(nu) for nu in nus]
     if not all(0 < nu < math.inf for nu in values):
@@ -99,19 +67,7 @@ def run(
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The rows as plain text, one line each, the paper's numbers beside ours.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-        From `run`.
-
-    Examples
-    --------
-    >>> from dipedl.bench.studies import toy_vacuity
-    >>> print(toy_vacuity.table([]))
-        nu   theory     mean   median       sd      min      max      far  paper: mean, sd
-    """
+    """The rows of `run` as plain text, one line each, the paper's numbers beside ours."""
     heads = ("nu", "theory", *_COLUMNS, "far")
     lines = ["".join(f"{h:>{6 if h == 'nu' else 9}}" for h in heads) + "  paper: mean, sd"]
     for row in rows:
@@ -125,28 +81,11 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
 def plot(rows: Sequence[Mapping[str, Any]], ax: Axes | None = None) -> Axes:
     """Vacuity of the training points against nu, and the theory's line.
 
-    Parameters
-    ----------
-    rows : sequence of dict
-        From `run`.
-    ax : Axes, optional
-        Where to draw.
-
-    Returns
-    -------
-    Axes
-        Bars reach from the smallest to the largest vacuity.
-
-    Examples
-    --------
-    >>> from dipedl.bench.studies import toy_vacuity
-    >>> rows = toy_vacuity.run([1, 10], n_points=20, steps=2)
-    >>> toy_vacuity.plot(rows).get_xlabel()
-    'nu'
+    Bars reach from the smallest to the largest vacuity.
     """
-    from ...plots._canvas import COLORS, new_axes
+    from ...plots._canvas import COLORS, axes_or_new
 
-    ax = new_axes() if ax is None else ax
+    ax = axes_or_new(ax)
     nu = np.array([row["nu"] for row in rows])
     line = np.geomspace(nu.min() / 1.5, nu.max() * 1.5, 200)
     ax.plot(line, 2 / (2 + line), color="0.5", linewidth=1, linestyle=":", label="2 / (2 + nu)")
@@ -179,7 +118,7 @@ def _far_points() -> np.ndarray:
 def _row(nu: float, X: np.ndarray, y: np.ndarray, steps: int, seed: int) -> dict[str, Any]:
     start = time.perf_counter()
     alpha, far, loss = _trained(nu, X, y, steps, seed)
-    u = 2 / alpha.sum(axis=1)
+    u, paper = 2 / alpha.sum(axis=1), published_toy().get(nu)
     return {
         "experiment": "toy_vacuity",
         "nu": nu,
@@ -189,7 +128,7 @@ def _row(nu: float, X: np.ndarray, y: np.ndarray, steps: int, seed: int) -> dict
         "min": float(u.min()),
         "max": float(u.max()),
         "theory": 2 / (2 + nu),
-        "paper": _printed(nu),
+        "paper": None if paper is None else {"mean": paper.mean, "sd": paper.sd},
         "far": float(np.median(2 / far.sum(axis=1))),
         "loss": loss,
         # what is left at the optimum: -log E_prior[p_y^nu] / nu, and E[p^nu] = 1 / (1 + nu)
@@ -231,12 +170,6 @@ def _trained(
         away = network(torch.tensor(_far_points(), dtype=torch.float32))
         last = float(loss(outputs, data[1], epoch=steps))
         return alpha_of(outputs).double().numpy(), alpha_of(away).double().numpy(), last
-
-
-def _printed(nu: float) -> dict[str, float | None] | None:
-    """The paper's mean and sd, where it has them."""
-    cell = published_toy().get(nu)
-    return None if cell is None else {"mean": cell.mean, "sd": cell.sd}
 
 
 def _warning(row: Mapping[str, Any]) -> str:

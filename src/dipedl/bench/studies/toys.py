@@ -20,17 +20,7 @@ Rows = list[dict[str, Any]]
 
 @dataclass(frozen=True)
 class Toys:
-    """What is there; empty where an experiment was not run.
-
-    Attributes
-    ----------
-    vacuity : list of dict
-        Rows of `dipedl.bench.studies.toy_vacuity.run`.
-    moons : list of dict
-        Rows of `dipedl.bench.studies.two_moons.rows`.
-    drawing : str
-        Its figure, inline SVG.
-    """
+    """Rows of `toy_vacuity.run` and `two_moons.rows`, and its figure as SVG; empty if not run."""
 
     vacuity: Rows
     moons: Rows
@@ -50,14 +40,8 @@ def run_toys(
 ) -> Toys:
     """Run both experiments and keep their rows and the figure.
 
-    Parameters
-    ----------
-    root : path-like
-        Folder of all results.
-    progress : callable
-        Called with a line of text after each step.
-    **sizes
-        ``n_points`` and ``steps`` of the vacuity experiment, for tests; default: its own.
+    `progress` is called with a line of text after each step; `sizes` are ``n_points`` and ``steps``
+    of the vacuity experiment.
     """
     from . import toy_vacuity, two_moons
 

@@ -11,34 +11,21 @@ from scipy import stats
 
 from ..results.paper import Published
 
-__all__ = ["Cell", "cell_over_seeds"]
+__all__ = ["Cell", "cell_over_seeds", "plain"]
 
 Interval = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One number of a table.
+    """One number of a table: mean and population sd (ddof 0, as the paper's) of `values`.
 
-    Attributes
-    ----------
-    mean, sd : float
-        Mean and population standard deviation (ddof 0, as the paper's) of `values`.
-    values : tuple of float
-        One per seed (in the corruption table: one per seed and draw).
-    over_seeds : (low, high) or None
-        95 % t-interval of the mean over seeds; None with a single one. It covers the choice of the
-        seed, which here also chooses the split, and not that of the test images.
-    over_images : (low, high) or None
-        95 % bootstrap interval over the test images, its ends averaged over seeds. All seeds share
-        the test images, so their errors go together and averaging does not narrow them. It covers
-        the choice of the images, and not that of the seed.
-    baseline : float or None
-        The value of guessing, where that depends on the data (AUPR).
-    paper : Published or None
-        The paper's cell.
-    why : str or None
-        Why ours differs from the paper's, where somebody wrote that down.
+    `values` has one per seed, in the corruption table one per seed and draw. `over_seeds` is the
+    95 % t-interval of the mean, None with a single seed; it covers the choice of the seed, which
+    also chooses the split, and not that of the test images. `over_images` is the 95 % bootstrap
+    interval over the test images, its ends averaged over seeds: all seeds share the test images, so
+    their errors go together and averaging does not narrow them. `baseline` is the value of
+    guessing, where that depends on the data (AUPR). `why` says why ours differs from the paper's.
     """
 
     mean: float
@@ -70,19 +57,19 @@ class Cell:
         return bool(abs(self.mean - self.paper.mean) > allowed)
 
     def as_json(self) -> dict[str, Any]:
-        """Everything, as plain values; what is not finite as text, for JSON has no such numbers."""
+        """Everything, as plain values."""
         paper = self.paper and {
             "mean": self.paper.mean,
             "sd": self.paper.sd,
             "decimals": self.paper.decimals,
         }
         return {
-            "mean": _plain(self.mean),
-            "sd": _plain(self.sd),
+            "mean": plain(self.mean),
+            "sd": plain(self.sd),
             "n": len(self.values),
-            "values": [_plain(value) for value in self.values],
-            "ci95_seeds": self.over_seeds and [_plain(end) for end in self.over_seeds],
-            "ci95_images": self.over_images and [_plain(end) for end in self.over_images],
+            "values": [plain(value) for value in self.values],
+            "ci95_seeds": self.over_seeds and [plain(end) for end in self.over_seeds],
+            "ci95_images": self.over_images and [plain(end) for end in self.over_images],
             "baseline": self.baseline,
             "paper": paper,
             "difference": self.difference,
@@ -99,27 +86,7 @@ def cell_over_seeds(
     paper: Published | None = None,
     why: str | None = None,
 ) -> Cell:
-    """A cell from one value per seed, with its intervals.
-
-    Parameters
-    ----------
-    values : sequence of float
-        One per seed, at least one.
-    intervals : sequence of (low, high)
-        Bootstrap interval of each seed, if there are any.
-    baseline, paper, why
-        See `Cell`.
-
-    Examples
-    --------
-    >>> from dipedl.bench.tables.cells import cell_over_seeds
-    >>> from dipedl.bench.results.paper import Published
-    >>> cell = cell_over_seeds([0.994, 0.996], paper=Published(0.9917, 0.0005))
-    >>> round(cell.mean, 4), round(cell.sd, 4), [round(end, 4) for end in cell.over_seeds]
-    (0.995, 0.001, [0.9823, 1.0077])
-    >>> round(cell.difference, 4), cell.differs
-    (0.0033, True)
-    """
+    """A cell from one value per seed, with the bootstrap interval of each seed if any."""
     data = np.asarray(values, dtype=np.float64)
     return Cell(
         mean=float(data.mean()),
@@ -148,5 +115,6 @@ def _t_interval(data: np.ndarray) -> Interval | None:
     return float(data.mean() - half), float(data.mean() + half)
 
 
-def _plain(value: float) -> float | str:
+def plain(value: float) -> float | str:
+    """What is not finite as text, for JSON has no such numbers."""
     return value if np.isfinite(value) else str(value)

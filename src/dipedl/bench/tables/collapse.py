@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..spec.captions import Collapse, captions_of
+from ..spec.captions import captions_of
 from .cells import Cell
 from .formatting import number
 from .table import Line, bench_table
@@ -23,16 +23,9 @@ _RANKED = "auroc/stars"
 
 @dataclass(frozen=True)
 class Regime:
-    """What a method does in one configuration.
+    """What a method does in one configuration, over seeds.
 
-    Attributes
-    ----------
-    accuracy : Cell
-        Over seeds.
-    recalls : tuple of Cell
-        Of each class, over seeds.
-    auroc : Cell or None
-        On stars, where they were scored.
+    `recalls` has one cell per class; `auroc` is that on stars, where they were scored.
     """
 
     accuracy: Cell
@@ -67,16 +60,8 @@ class Regime:
 class CollapseLine:
     """A method as published and healthy; None where there are no rows.
 
-    Attributes
-    ----------
-    method : str
-        The paper's name of it.
-    name, title : str
-        Those of the rows.
-    published, healthy : Regime or None
-        What it does in either configuration.
-    reason : Collapse or None
-        What is weak in it as published, by its settings, and what cures it.
+    `method` is the paper's name of it, `name` and `title` those of the rows; `cause` says what is
+    weak in its settings as published, `cure` what the healthy configuration does otherwise.
     """
 
     method: str
@@ -84,22 +69,13 @@ class CollapseLine:
     title: str
     published: Regime | None
     healthy: Regime | None
-    reason: Collapse | None = None
+    cause: str = ""
+    cure: str = ""
 
     @property
     def collapsed(self) -> bool:
         """Whether it loses a class in any seed as published."""
         return self.published is not None and self.published.lost > 0
-
-    @property
-    def cause(self) -> str:
-        """What is weak in it as published, by its settings; "" if nothing is known."""
-        return self.reason.cause if self.reason else ""
-
-    @property
-    def cure(self) -> str:
-        """What the healthy configuration does otherwise."""
-        return self.reason.cure if self.reason else ""
 
     @property
     def says(self) -> str:
@@ -112,23 +88,8 @@ def collapse_lines(
 ) -> tuple[CollapseLine, ...]:
     """One line for each method of the paper that either set of rows holds.
 
-    Parameters
-    ----------
-    published, healthy : iterable of mapping
-        Rows of one profile each, on the same spectra: with features, networks and schedules as
-        published, and healthy ones. Either may be empty.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from dipedl.bench.tables.collapse import collapse_lines
-    >>> from dipedl.bench.results.synthetic import write_synthetic_store
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     options = {"suite": "spectra", "ood": ["stars"], "methods": ["edl"], "classes": 2}
-    ...     rows = write_synthetic_store(folder, **options).rows()
-    >>> [line] = collapse_lines(rows, [])
-    >>> line.title, line.collapsed, line.healthy
-    ('EDL', False, None)
+    Rows of one profile each, on the same spectra: with features, networks and schedules as
+    published, and healthy ones. Either may be empty.
     """
     published, healthy = list(published), list(healthy)
     broken, sound = _lines(published), _lines(healthy)
@@ -141,7 +102,7 @@ def collapse_lines(
             line.title,
             _regime(broken.get(method)),
             _regime(sound.get(method)),
-            reasons.get(method),
+            **reasons[method].model_dump() if method in reasons else {},
         )
         for method, line in (sound | broken).items()
     )
@@ -221,15 +182,14 @@ def _floored(share: float) -> str:
 
 
 def _cells(line: CollapseLine, n_classes: int) -> list[str]:
-    sides = [line.published, line.healthy]
-    columns = [[None if side is None else side.accuracy for side in sides]]
-    columns += [
-        [None if side is None else side.recalls[i] for side in sides] for i in range(n_classes)
-    ]
-    ranked = [None if side is None else side.auroc for side in sides]
-    only = ["–" if side is None else f"{side.one_class} of {side.n_seeds}" for side in sides]
-    return [*map(_pair, columns), " → ".join(only), _pair(ranked)]
+    sides = (_side(regime, n_classes) for regime in (line.published, line.healthy))
+    return [" → ".join(pair) for pair in zip(*sides, strict=True)]
 
 
-def _pair(cells: Sequence[Cell | None]) -> str:
-    return " → ".join("–" if cell is None else number(cell.mean) for cell in cells)
+def _side(regime: Regime | None, n_classes: int) -> list[str]:
+    if regime is None:
+        return ["–"] * (n_classes + 3)
+    cells = [regime.accuracy, *regime.recalls[:n_classes]]
+    ranked = "–" if regime.auroc is None else number(regime.auroc.mean)
+    only = f"{regime.one_class} of {regime.n_seeds}"
+    return [*(number(cell.mean) for cell in cells), only, ranked]

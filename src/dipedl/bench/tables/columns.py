@@ -25,24 +25,11 @@ def columns(
     *,
     extra: bool = False,
 ) -> dict[str, tuple[str, ...]]:
-    """Metrics by the set they are measured on.
+    """Metrics by the set they are measured on; `there` are those that any line has.
 
-    Parameters
-    ----------
-    ood_metrics : sequence of str
-        Metrics of the main tables of OOD sets.
-    ood, shifted : iterable of str
-        Names of the OOD sets, and of the shifted sets.
-    there : iterable of str
-        Metrics that any line has; others get no column.
-    extra : bool, default=False
-        The metrics that stand in tables of their own: which the paper does not print, or which say
-        least.
-
-    Returns
-    -------
-    dict of str to tuple of str
-        "" for the known rows, each OOD set by its name, ``shifted/<name>`` for the others.
+    The key is "" for the known rows, the name of each OOD set, ``shifted/<name>`` for the others.
+    `ood_metrics` stand in the main tables of OOD sets; with `extra`, those that the paper does not
+    print or that say least, for tables of their own.
     """
     there = set(there)
     recalls = sorted((n for n in there if n.startswith(_RECALL) and "/" not in n), key=_class_of)

@@ -15,18 +15,9 @@ __all__ = ["Cost", "cost_of", "spent"]
 class Cost:
     """What a method costs per seed with all its parts, as if it shared none; means over seeds.
 
-    Attributes
-    ----------
-    train_seconds, score_seconds : float
-        Wall time to train, and to predict all splits.
-    cpu_seconds : float
-        Processor time of both, over all cores.
-    peak_memory_mb : float
-        Largest memory of the process, in MiB; the largest over seeds.
-    forward_passes : int
-        Passes of a network per prediction.
-    n_parameters : int or None
-        Trained numbers.
+    Wall seconds to train and to predict all splits, processor seconds of both over all cores, the
+    largest memory of the process over seeds (MiB), passes of a network per prediction, and the
+    number of trained parameters.
     """
 
     train_seconds: float

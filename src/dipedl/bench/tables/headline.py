@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from .cells import Cell
 from .findings import findings, ranked_above, with_number
@@ -21,6 +21,7 @@ HIGHER = (
     "aupr",
     "aupr_in",
     "auroc_confidence",
+    "error_auroc",
 )
 _METHOD = "dip-edl"
 
@@ -95,13 +96,10 @@ def _better_ranked(line: Line, table: BenchTable) -> Iterator[str]:
 
 def trivial_sentences(table: BenchTable) -> list[str]:
     """What the best detector without a model reaches on each set."""
-    if not table.trivial:
-        return []
-    return [_best_trivial(table.trivial, ood, table.suite) for ood in table.ood]
-
-
-def _best_trivial(lines: Sequence[Line], ood: str, suite: str) -> str:
-    name = f"auroc/{ood}"
-    best = max(lines, key=lambda line: line.cells[name].mean)
-    value = best.cells[name].mean
-    return f"{set_title(ood, suite)}: “{best.title}” has an AUROC of {number(value)}."
+    said = []
+    for ood in table.ood if table.trivial else ():
+        name = f"auroc/{ood}"
+        best = max(table.trivial, key=lambda line: line.cells[name].mean)
+        value, title = number(best.cells[name].mean), set_title(ood, table.suite)
+        said.append(f"{title}: “{best.title}” has an AUROC of {value}.")
+    return said

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from .cells import Cell
+from .cost import Cost
 from .crossed.markdown import crossed_blocks
 from .formatting import (
     difference,
@@ -17,7 +18,7 @@ from .formatting import (
     printed,
     set_heading,
 )
-from .table import BenchTable, Line
+from .table import BenchTable
 
 __all__ = ["markdown"]
 
@@ -30,14 +31,16 @@ def markdown(table: BenchTable) -> str:
     if table.crossed:
         return "\n\n".join(crossed_blocks(table)) + "\n"
     blocks = [f"## {table.suite}, profile {table.profile}"]
-    blocks += [table.note, _seeds(table)] if table.note else [_seeds(table)]
+    blocks += [table.note] if table.note else []
+    seeds = sorted({seed for line in table.lines for seed in line.seeds})
+    blocks.append(f"Seeds {', '.join(map(str, seeds))}.")
     for extra in (False, True):
         for split, names in table.columns(extra).items():
             if names:
                 heading = f"### {_heading(table, split, extra)}"
                 blocks += [heading, _by_method(table, split, names)]
     blocks += ["### Cost of one seed", _costs(table)]
-    why = list(_why(table))
+    why = [f"- {one.method}, {one.where}: {one.sentence}" for one in differences(table)]
     if why:
         blocks += ["### Where ours differs from the paper", "\n".join(why)]
     return "\n\n".join([*blocks, escaped(table.rule)]) + "\n"
@@ -48,18 +51,12 @@ def _heading(table: BenchTable, split: str, extra: bool) -> str:
     return set_heading(table, split) + (more if extra else "")
 
 
-def _seeds(table: BenchTable) -> str:
-    seeds = sorted({seed for line in table.lines for seed in line.seeds})
-    return f"Seeds {', '.join(map(str, seeds))}."
-
-
 def _by_method(table: BenchTable, split: str, names: Sequence[str]) -> str:
     heads = ["method", *(metric_title(name, classes=table.classes) for name in names)]
-    return grid(heads, [_line(line, names) for line in table.lines_on(split)])
-
-
-def _line(line: Line, names: Sequence[str]) -> list[str]:
-    return [line.title, *(_cell(line.cells.get(name)) for name in names)]
+    rows = [
+        [line.title, *(_cell(line.cells.get(n)) for n in names)] for line in table.lines_on(split)
+    ]
+    return grid(heads, rows)
 
 
 def _cell(cell: Cell | None) -> str:
@@ -70,24 +67,16 @@ def _cell(cell: Cell | None) -> str:
 
 def _costs(table: BenchTable) -> str:
     heads = ["method", "train", "score", "processor time", "peak memory", "passes", "parameters"]
-    rows = []
-    for line in table.lines:
-        if line.cost is not None:
-            cost = line.cost
-            rows.append(
-                [
-                    line.title,
-                    duration(cost.train_seconds),
-                    duration(cost.score_seconds),
-                    duration(cost.cpu_seconds),
-                    f"{cost.peak_memory_mb:,.0f} MiB",
-                    str(cost.forward_passes),
-                    "" if cost.n_parameters is None else f"{cost.n_parameters:,}",
-                ]
-            )
+    rows = [[line.title, *_cost(line.cost)] for line in table.lines if line.cost is not None]
     return grid(heads, rows)
 
 
-def _why(table: BenchTable) -> Iterator[str]:
-    for entry in differences(table):
-        yield f"- {entry.method}, {entry.where}: {entry.sentence}"
+def _cost(cost: Cost) -> list[str]:
+    return [
+        duration(cost.train_seconds),
+        duration(cost.score_seconds),
+        duration(cost.cpu_seconds),
+        f"{cost.peak_memory_mb:,.0f} MiB",
+        str(cost.forward_passes),
+        "" if cost.n_parameters is None else f"{cost.n_parameters:,}",
+    ]

@@ -13,37 +13,13 @@ from collections.abc import Iterable
 from ..spec.captions import Released, captions_of
 from .table import Line
 
-__all__ = ["cpu_hours", "flop", "gpu_hours", "time_to_result"]
+__all__ = ["time_to_result"]
 
 _N = 40_000
 _CPU_FLOPS = 150e9
 _GPU_FLOPS = 100e12
 #: Seconds in which one process turns, shifts and mirrors the images of an epoch.
 _AUGMENT = 10.0
-
-
-def flop(of: Released) -> float:
-    """Operations of the training of one seed.
-
-    Examples
-    --------
-    >>> from dipedl.bench.spec.captions import captions_of
-    >>> from dipedl.bench.tables.released_cost import cpu_hours, flop, gpu_hours
-    >>> wide = captions_of("cifar10").released["DIP-EDL"]
-    >>> f"{flop(wide) / 1e15:.0f} PFLOP", f"{cpu_hours(wide):.0f} h", f"{gpu_hours(wide):.1f} h"
-    ('143 PFLOP', '264 h', '0.7 h')
-    """
-    return 2 * 3 * of.multiplications * _N * of.epochs * of.members
-
-
-def cpu_hours(of: Released) -> float:
-    """Hours on two CPU cores."""
-    return flop(of) / _CPU_FLOPS / 3600
-
-
-def gpu_hours(of: Released) -> float:
-    """Hours on an H200."""
-    return (flop(of) / _GPU_FLOPS + _AUGMENT * of.epochs * of.members) / 3600
 
 
 def time_to_result(suite: str, lines: Iterable[Line]) -> list[list[str]]:
@@ -61,10 +37,12 @@ def time_to_result(suite: str, lines: Iterable[Line]) -> list[list[str]]:
 
 
 def _released(of: Released) -> list[str]:
+    flop = 2 * 3 * of.multiplications * _N * of.epochs * of.members
+    gpu = flop / _GPU_FLOPS + _AUGMENT * of.epochs * of.members
     members = f"{of.members} x " if of.members > 1 else ""
     return [
         f"{members}{of.network}, {of.epochs} epochs",
-        f"{flop(of) / 1e15:.1f}",
-        f"{cpu_hours(of):.0f} h",
-        f"{gpu_hours(of):.1f} h",
+        f"{flop / 1e15:.1f}",
+        f"{flop / _CPU_FLOPS / 3600:.0f} h",
+        f"{gpu / 3600:.1f} h",
     ]

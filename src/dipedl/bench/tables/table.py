@@ -65,23 +65,10 @@ class Line:
 class BenchTable:
     """All numbers of a suite and a profile.
 
-    Attributes
-    ----------
-    suite, profile : str
-        Names.
-    ood : tuple of str
-        OOD sets.
-    n : mapping of str to int
-        Rows of each split, by name: "validation", "test", "ood/<name>", "shifted/<name>"; of a
-        crossed suite, those of its first row.
-    lines : tuple of Line
-        The paper's methods in its order, then the others in the order in which they were run.
-    trivial : tuple of Line
-        Detectors that need no model, see `dipedl.bench.tables.trivial`.
-    shifted : tuple of str
-        Sets of labelled rows from elsewhere.
-    note : str
-        What the data are, where they could be taken for others.
+    `n` is the number of rows of each split: "validation", "test", "ood/<name>", "shifted/<name>";
+    of a crossed suite, those of its first row. `lines` are the paper's methods in its order, then
+    the others as they were run; `trivial` the detectors that need no model. `shifted` are sets of
+    labelled rows from elsewhere. `note` says what the data are, if they resemble other data.
     """
 
     suite: str
@@ -129,15 +116,6 @@ class BenchTable:
         ood_metrics = captions_of(self.suite).ood_metrics
         return columns(ood_metrics, self.ood, self.shifted, there, extra=extra)
 
-    def unexplained(self) -> list[tuple[Line, str]]:
-        """Cells that differ from the paper's and say not why."""
-        return [
-            (line, name)
-            for line in self.lines
-            for name, cell in line.cells.items()
-            if cell.differs and cell.why is None
-        ]
-
     def as_json(self) -> dict[str, Any]:
         """Every cell, as plain values."""
         return {
@@ -156,30 +134,6 @@ def bench_table(rows: Iterable[Mapping[str, Any]]) -> BenchTable:
     """The table out of rows of one suite and one profile.
 
     Of every method only rows of its latest configuration count.
-
-    Parameters
-    ----------
-    rows : iterable of mapping
-        See `dipedl.bench.load_rows`.
-
-    Returns
-    -------
-    BenchTable
-
-    Raises
-    ------
-    ValueError
-        If there is no row, or rows of several suites or profiles.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from dipedl.bench.results.synthetic import write_synthetic_store
-    >>> from dipedl.bench.tables.table import bench_table
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     table = bench_table(write_synthetic_store(folder).rows())
-    >>> [(line.title, line.paper, line.seeds) for line in table.lines]
-    [('EDL', 'EDL', (10, 20)), ('DIP-EDL', 'DIP-EDL', (10, 20)), ('MAX-SOFTMAX', None, (10, 20))]
     """
     rows = list(rows)
     kinds = sorted({(row["suite"], row["profile"]) for row in rows})

@@ -1,7 +1,9 @@
 """Detectors that look at no shape: how far an OOD set can be told without any model.
 
 An OOD image whose border is not black, or which holds more ink than a digit, is recognised without
-a model. Where these detectors do well, a high AUROC says little about a method.
+a model. A photograph has neither a black frame nor ink; what can tell it is how bright, coloured,
+smooth or rich in contrast it is. Where these detectors do well, a high AUROC says little about a
+method.
 """
 
 from __future__ import annotations
@@ -18,7 +20,6 @@ from ..data.splits import make_splits
 from ..results.store import Store
 from .cells import Cell, cell_over_seeds
 from .table import Line
-from .trivial_colour import COLOUR_DETECTORS
 
 __all__ = [
     "DETECTORS",
@@ -29,31 +30,17 @@ __all__ = [
     "unusual_ink",
 ]
 
-
 Detector = Callable[[np.ndarray, np.ndarray], np.ndarray]
 _RGB = 3
+#: Training images that the means of photographs are taken over; the first ones.
+_ROWS = 5000
 
 
 def border_ink(images: np.ndarray, reference: np.ndarray | None = None) -> np.ndarray:
-    """Mean of the outermost pixels, shape (n,).
+    """Mean of the outermost pixels, shape (n,), of images (n, channels, height, width) in [0, 1].
 
     MNIST digits stand in the middle of a black frame, so ink there is taken to mean "no digit".
-
-    Parameters
-    ----------
-    images : ndarray, shape (n, channels, height, width)
-        In [0, 1].
-    reference : ndarray, optional
-        Not looked at; detectors are called alike.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dipedl.bench.tables.trivial import border_ink
-    >>> image = np.zeros((1, 1, 4, 4))
-    >>> image[..., 0, :3] = 1  # 3 of 12 border pixels
-    >>> border_ink(image)
-    array([0.25])
+    `reference` is not looked at; detectors are called alike.
     """
     border = np.ones(_checked(images).shape[1:], dtype=bool)
     border[:, 1:-1, 1:-1] = False
@@ -66,15 +53,7 @@ def ink(images: np.ndarray, reference: np.ndarray | None = None) -> np.ndarray:
 
 
 def unusual_ink(images: np.ndarray, reference: np.ndarray) -> np.ndarray:
-    """Distance of the mean of all pixels from that of the training images, shape (n,).
-
-    Parameters
-    ----------
-    images : ndarray, shape (n, channels, height, width)
-        In [0, 1].
-    reference : ndarray, shape (m, ...)
-        Training images; their mean is all that is used.
-    """
+    """Distance of the mean of all pixels from that of the training images, shape (n,)."""
     return np.abs(ink(images) - float(np.mean(reference, dtype=np.float64)))
 
 
@@ -87,55 +66,61 @@ DETECTORS: dict[str, Detector] = {
 }
 
 
+def _contrast(images: np.ndarray) -> np.ndarray:
+    return np.asarray(images.std(axis=(1, 2, 3), dtype=np.float64))
+
+
+def _roughness(images: np.ndarray) -> np.ndarray:
+    """Mean difference between neighbours."""
+    down = np.abs(np.diff(images, axis=2)).mean(axis=(1, 2, 3), dtype=np.float64)
+    right = np.abs(np.diff(images, axis=3)).mean(axis=(1, 2, 3), dtype=np.float64)
+    return np.asarray((down + right) / 2)
+
+
+def _colour(images: np.ndarray) -> np.ndarray:
+    """Mean of each channel less that of all, shape (n, channels)."""
+    channels = images.mean(axis=(2, 3), dtype=np.float64)
+    return np.asarray(channels - channels.mean(axis=1, keepdims=True))
+
+
+def _unusual(measure: Callable[[np.ndarray], np.ndarray]) -> Detector:
+    """Distance from the mean over the training images: no direction is chosen."""
+
+    def detect(images: np.ndarray, reference: np.ndarray) -> np.ndarray:
+        away = measure(images) - measure(reference[:_ROWS]).mean(axis=0)
+        return np.asarray(np.abs(away) if away.ndim == 1 else np.linalg.norm(away, axis=1))
+
+    return detect
+
+
+#: Those for photographs; training images have the shape of images.
+_COLOUR_DETECTORS: dict[str, Detector] = {
+    "unusual brightness": _unusual(ink),
+    "unusual contrast": _unusual(_contrast),
+    "unusual roughness": _unusual(_roughness),
+    "unusual colour": _unusual(_colour),
+}
+
 _METRICS = {"auroc": ood_auroc, "aupr": aupr_out, "aupr_in": aupr_in, "fpr95": fpr_at_tpr}
 
 
-def trivial_lines(
-    images: Mapping[str, np.ndarray], reference: np.ndarray, known: str = "test"
-) -> tuple[Line, ...]:
+def trivial_lines(images: Mapping[str, np.ndarray], reference: np.ndarray) -> tuple[Line, ...]:
     """A line of the table for each detector.
 
-    Parameters
-    ----------
-    images : mapping of str to ndarray, shape (n, channels, height, width)
-        By split: the known one and every OOD set ``ood/<name>``.
-    reference : ndarray, shape (m, ...)
-        Training images.
-    known : str, default="test"
-        The known split.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dipedl.bench.tables.trivial import trivial_lines
-    >>> dark, light = np.zeros((3, 1, 4, 4)), np.ones((3, 1, 4, 4))
-    >>> line = trivial_lines({"test": dark, "ood/white": light}, dark)[0]
-    >>> line.title, line.cells["auroc/white"].mean
-    ('border ink', 1.0)
+    `images` are (n, channels, height, width) by split: "test" and every OOD set
+    ``ood/<name>``; `reference` are training images.
     """
-    return tuple(
-        Line(title.replace(" ", "-"), title, dict(_cells(detect, images, reference, known)))
-        for title, detect in _detectors_of(reference).items()
-    )
-
-
-def _detectors_of(reference: np.ndarray) -> dict[str, Detector]:
-    """Those for photographs, if the images have three channels."""
     coloured = np.ndim(reference) == 4 and reference.shape[1] == _RGB
-    return COLOUR_DETECTORS if coloured else DETECTORS
+    return tuple(
+        Line(title.replace(" ", "-"), title, dict(_cells(detect, images, reference)))
+        for title, detect in (_COLOUR_DETECTORS if coloured else DETECTORS).items()
+    )
 
 
 def stored_trivial_lines(store: Store) -> tuple[Line, ...]:
     """Lines of the trivial detectors on the images that the rows of a store were scored on.
 
     Images are loaded once; the numbers are kept in ``trivial.json`` beside the rows.
-
-    Raises
-    ------
-    LookupError
-        If there is no row, or none says which data it saw.
-    FileNotFoundError, ConnectionError, ImportError
-        If the data cannot be loaded.
     """
     seen = next((row for row in store.rows() if "data" in row["config"]), None)
     if seen is None:
@@ -178,14 +163,11 @@ def _read(title: str, cells: Mapping[str, tuple[float, float | None]]) -> Line:
 
 
 def _cells(
-    detect: Callable[[np.ndarray, np.ndarray], np.ndarray],
-    images: Mapping[str, np.ndarray],
-    reference: np.ndarray,
-    known: str,
+    detect: Detector, images: Mapping[str, np.ndarray], reference: np.ndarray
 ) -> Iterator[tuple[str, Cell]]:
-    u_in = detect(images[known], reference)
+    u_in = detect(images["test"], reference)
     for split, X in images.items():
-        if split != known:
+        if split != "test":
             name, u_out = split.removeprefix("ood/"), detect(X, reference)
             for kind, metric in _METRICS.items():
                 value, guessing = metric(u_in, u_out), metric.baseline

@@ -7,27 +7,29 @@ import shutil
 import tarfile
 import tempfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-__all__ = ["unpack"]
-
 
 def unpack(archive: Path, member: str, path: Path) -> None:
-    """Write the file `member` of a .tar.gz archive to `path`, completely or not at all.
+    """Write the file `member` of a .tar.gz archive to `path`, or raise ValueError.
 
     Only the bytes are used; paths, links and permissions in the archive are ignored.
-
-    Raises
-    ------
-    ValueError
-        If the archive cannot be read or has no such file.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(path) as target:
+        _copy(archive, member, target)
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[IO[bytes]]:
+    """A file open for writing that appears at `path` completely or not at all."""
     descriptor, part = tempfile.mkstemp(dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as target:
-            _copy(archive, member, target)
+            yield target
         os.replace(part, path)
     except BaseException:
         os.unlink(part)

@@ -32,19 +32,13 @@ class _Unpickler(pickle.Unpickler):
 
 
 def read_pickle(path: Path) -> dict[bytes, Any]:
-    """Dictionary in a pickle of arrays, lists, strings and numbers; strings come as bytes.
-
-    Raises
-    ------
-    ValueError
-        If the file is damaged, holds no dictionary, or names anything but a NumPy array.
-    """
+    """Dictionary in a pickle of arrays, lists, strings and numbers; strings come as bytes."""
     try:
         content = _Unpickler(io.BytesIO(path.read_bytes()), encoding="bytes").load()
     except Exception as error:  # a damaged pickle may raise anything
-        raise _bad(path, "a pickle of plain NumPy arrays, lists and strings", error) from error
+        raise bad(path, "a pickle of plain NumPy arrays, lists and strings", error) from error
     if not isinstance(content, dict):
-        raise _bad(path, "a dictionary", type(content).__name__)
+        raise bad(path, "a dictionary", type(content).__name__)
     return content
 
 
@@ -55,23 +49,24 @@ def read_batch(
     content = read_pickle(path)
     images, labels = content.get(b"data"), content.get(label_key)
     if not isinstance(images, np.ndarray) or images.dtype != np.uint8:
-        raise _bad(path, "an array of bytes under b'data'", getattr(images, "dtype", type(images)))
+        raise bad(path, "an array of bytes under b'data'", getattr(images, "dtype", type(images)))
     if images.ndim != 2 or images.shape[1] != N_PIXELS:
-        raise _bad(path, f"images of shape (n, {N_PIXELS})", images.shape)
+        raise bad(path, f"images of shape (n, {N_PIXELS})", images.shape)
     return images, _labels(path, labels, len(images), n_classes)
 
 
 def _labels(path: Path, labels: object, n: int, n_classes: int) -> NDArray[np.int64]:
     if not isinstance(labels, list) or len(labels) != n:
         got = len(labels) if isinstance(labels, list) else type(labels).__name__
-        raise _bad(path, f"a list of one label per image, {n}", got)
+        raise bad(path, f"a list of one label per image, {n}", got)
     wrong = [x for x in labels if not isinstance(x, int) or not 0 <= x < n_classes]
     if wrong:
-        raise _bad(path, f"labels 0 to {n_classes - 1}", wrong[:3])
+        raise bad(path, f"labels 0 to {n_classes - 1}", wrong[:3])
     return np.array(labels, np.int64)
 
 
-def _bad(path: Path, expected: str, got: object) -> ValueError:
+def bad(path: Path, expected: str, got: object) -> ValueError:
+    """The error for a file with another content than the official one."""
     return ValueError(
         f"{str(path)!r} must hold {expected}, got: {got}; replace it by the official file"
     )

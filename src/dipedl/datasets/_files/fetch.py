@@ -17,8 +17,7 @@ from typing import Any
 
 from ..._plugins import explain_missing
 from .archive import unpack
-from .remote import RemoteFile
-from .sources import FILES
+from .sources import FILES, RemoteFile
 
 ROUNDS = 2  # attempts per mirror
 PAUSE = 1.0  # seconds between the rounds
@@ -26,36 +25,11 @@ TIMEOUT = 30.0  # seconds without a response before a mirror counts as failed
 
 
 def fetch(name: str, data_dir: str | os.PathLike[str] | None = None) -> Path:
-    """Path of a published file whose checksum was verified.
+    """Path of the published file `name`, whose checksum was verified.
 
     It is searched in `data_dir`, else in the directory named by the environment variable
     ``DIPEDL_DATA``; if neither is given, in the cache (``DIPEDL_CACHE``, or the user's cache
     directory), to which it is downloaded once.
-
-    Parameters
-    ----------
-    name : str
-        Path below the directory, such as ``"mnist/train-images-idx3-ubyte.gz"``.
-    data_dir : path-like or None, default=None
-        Directory that holds the files already; nothing is downloaded then.
-
-    Returns
-    -------
-    pathlib.Path
-        The verified file.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the directory, or the file in it, does not exist, or no mirror has the file.
-    ValueError
-        If the file does not have a published checksum.
-    PermissionError
-        If the cache cannot be written to.
-    ConnectionError
-        If no mirror could be reached.
-    ImportError
-        If a download is needed and pooch is not installed.
     """
     folder, origin = offline_folder(data_dir)
     if folder is not None:

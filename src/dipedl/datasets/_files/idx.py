@@ -26,12 +26,6 @@ def read_idx(path: str | os.PathLike[str]) -> NDArray[np.uint8]:
 
     The format: two zero bytes, the type of number (0x08: unsigned byte), the rank r, r sizes as
     big-endian 32-bit integers, then the numbers in C order.
-
-    Raises
-    ------
-    ValueError
-        If the file is no IDX file, holds another type of number, or is shorter or longer than its
-        header says.
     """
     path = Path(path)
     content = _unpacked(path)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import tarfile
-import tempfile
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import IO, cast
 from urllib.parse import urlsplit
 
+from .archive import whole_file
 from .fetch import cache_folder, download
-from .remote import RemoteFile
+from .sources import RemoteFile
 
 #: Address in the code that the paper builds on (superdreamliner/LAMOST-Spectra-Classifier), but
 #: for dl=1, which requests the file, not a page about it.
@@ -66,7 +65,8 @@ def _unpack(archive: Path, folder: Path, url: str) -> list[str]:
             for member in tar:
                 name = member.name.replace("\\", "/").rpartition("/")[2]
                 if member.isreg() and name.endswith(".fits") and not name.startswith("."):
-                    _write(tar.extractfile(member), folder / name)
+                    with whole_file(folder / name) as target:
+                        shutil.copyfileobj(cast("IO[bytes]", tar.extractfile(member)), target)
                     names.append(name)
     except (tarfile.TarError, EOFError, zlib.error):
         names = []
@@ -77,18 +77,6 @@ def _unpack(archive: Path, folder: Path, url: str) -> list[str]:
             f"{URL_VARIABLE}, or put the files into the folder lamost of DIPEDL_DATA"
         )
     return sorted(set(names))
-
-
-def _write(source: Any, path: Path) -> None:
-    """Copy a stream to a file, completely or not at all."""
-    descriptor, part = tempfile.mkstemp(dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as target:
-            shutil.copyfileobj(source, target)
-        os.replace(part, path)
-    except BaseException:
-        os.unlink(part)
-        raise
 
 
 def _recorded(folder: Path) -> dict[str, str]:
@@ -102,9 +90,8 @@ def _recorded(folder: Path) -> dict[str, str]:
 
 def _record(folder: Path, sums: dict[str, str]) -> None:
     text = "".join(f"{digest}  {name}\n" for name, digest in sums.items())
-    partial_file = folder / f"{_SUMS}.part"
-    partial_file.write_text(text, encoding="utf-8")
-    os.replace(partial_file, folder / _SUMS)
+    with whole_file(folder / _SUMS) as target:
+        target.write(text.encode())
 
 
 def verify(folder: Path, remedy: str) -> None:

@@ -22,13 +22,7 @@ def stars_unknown(
     provenance: tuple[Provenance, ...],
     ood: Mapping[str, NDArray[Any]] | None = None,
 ) -> Dataset:
-    """Data set of the known classes; a fifth of their objects is the test set.
-
-    Raises
-    ------
-    ValueError
-        If a part lacks one of the classes.
-    """
+    """Data set of the known classes; a fifth of their objects is the test set."""
     known, stars = spectra.of_class(KNOWN), spectra.of_class(("STAR",))
     y = np.asarray(known.label)
     test = _test_rows(known, random_state)

@@ -7,13 +7,12 @@ import os
 import numpy as np
 from numpy.typing import NDArray
 
-from .._dataset import Dataset, no_rows, unit_pixels
+from .._dataset import Dataset, unit_pixels
 from .._files import cifar, sources
 from .._files.fetch import fetch
+from .._split import published_parts
 
 __all__ = ["load_cifar100"]
-
-_PARTS = {"test": ("test",), "train": ("train",), "all": ("train", "test")}
 
 
 def load_cifar100(
@@ -62,26 +61,25 @@ def load_cifar100(
     >>> load_cifar100()  # doctest: +SKIP
     Dataset('cifar100', X_train=(0, 3072), X_test=(10000, 3072), n_classes=100, ood={})
     """
-    if split not in _PARTS:
-        raise ValueError(
-            f"split must be one of {sorted(_PARTS)}, got {split!r}; 'all' loads both parts"
-        )
-    names = cifar.read_pickle(fetch("cifar100/meta", data_dir))[b"fine_label_names"]
-    parts = {part: _part(part, len(names), data_dir) for part in _PARTS[split]}
-    nothing = no_rows(cifar.N_PIXELS)
+    train, test = published_parts(split, lambda part: _part(part, data_dir), cifar.N_PIXELS)
     return Dataset(
         "cifar100",
-        *parts.get("train", nothing),
-        *parts.get("test", nothing),
-        target_names=tuple(name.decode("ascii") for name in names),
+        *train,
+        *test,
+        target_names=tuple(name.decode("ascii") for name in _names(data_dir)),
         image_shape=cifar.IMAGE_SHAPE,
         provenance=(sources.CIFAR100,),
     )
 
 
+def _names(data_dir: str | os.PathLike[str] | None) -> list[bytes]:
+    names: list[bytes] = cifar.read_pickle(fetch("cifar100/meta", data_dir))[b"fine_label_names"]
+    return names
+
+
 def _part(
-    part: str, n_classes: int, data_dir: str | os.PathLike[str] | None
+    part: str, data_dir: str | os.PathLike[str] | None
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     path = fetch(f"cifar100/{part}", data_dir)
-    images, labels = cifar.read_batch(path, b"fine_labels", n_classes)
+    images, labels = cifar.read_batch(path, b"fine_labels", len(_names(data_dir)))
     return unit_pixels(images), labels

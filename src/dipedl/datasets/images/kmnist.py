@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from math import prod
 
-from .._dataset import Dataset, no_rows
+from .._dataset import Dataset
 from .._files import idx, sources
+from .._split import published_parts
 
 __all__ = ["load_kmnist"]
 
-_PARTS = {"test": ("test",), "train": ("train",), "all": ("train", "test")}
 _NAMES = ("o", "ki", "su", "tsu", "na", "ha", "ma", "ya", "re", "wo")
 
 
@@ -54,16 +55,13 @@ def load_kmnist(*, split: str = "test", data_dir: str | os.PathLike[str] | None 
     >>> load_kmnist()  # doctest: +SKIP
     Dataset('kmnist', X_train=(0, 784), X_test=(10000, 784), n_classes=10, ood={})
     """
-    if split not in _PARTS:
-        raise ValueError(
-            f"split must be one of {sorted(_PARTS)}, got {split!r}; 'all' loads both parts"
-        )
-    parts = {part: idx.load_part("kmnist", part, data_dir) for part in _PARTS[split]}
-    nothing = no_rows(idx.IMAGE_SHAPE[0] * idx.IMAGE_SHAPE[1])
+    train, test = published_parts(
+        split, lambda part: idx.load_part("kmnist", part, data_dir), prod(idx.IMAGE_SHAPE)
+    )
     return Dataset(
         "kmnist",
-        *parts.get("train", nothing),
-        *parts.get("test", nothing),
+        *train,
+        *test,
         target_names=_NAMES,
         image_shape=idx.IMAGE_SHAPE,
         provenance=(sources.KMNIST,),

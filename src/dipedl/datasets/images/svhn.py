@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._dataset import Dataset, no_rows, unit_pixels
+from .._dataset import Dataset, unit_pixels
 from .._files import sources
+from .._files.cifar import N_PIXELS, bad
 from .._files.fetch import fetch
+from .._split import published_parts
 
 __all__ = ["load_svhn"]
 
-_PARTS = {"test": ("test",), "train": ("train",), "all": ("train", "test")}
 _SHAPE = (32, 32, 3)
 
 
@@ -63,16 +64,13 @@ def load_svhn(*, split: str = "test", data_dir: str | os.PathLike[str] | None = 
     >>> load_svhn()  # doctest: +SKIP
     Dataset('svhn', X_train=(0, 3072), X_test=(26032, 3072), n_classes=10, ood={})
     """
-    if split not in _PARTS:
-        raise ValueError(
-            f"split must be one of {sorted(_PARTS)}, got {split!r}; 'all' loads both parts"
-        )
-    parts = {part: _read(fetch(f"svhn/{part}_32x32.mat", data_dir)) for part in _PARTS[split]}
-    nothing = no_rows(int(np.prod(_SHAPE)))
+    train, test = published_parts(
+        split, lambda part: _read(fetch(f"svhn/{part}_32x32.mat", data_dir)), N_PIXELS
+    )
     return Dataset(
         "svhn",
-        *parts.get("train", nothing),
-        *parts.get("test", nothing),
+        *train,
+        *test,
         target_names=tuple(str(digit) for digit in range(10)),
         image_shape=(3, 32, 32),
         provenance=(sources.SVHN,),
@@ -83,13 +81,13 @@ def _read(path: Path) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Inputs and labels of one file: X (32, 32, 3, n) in bytes, y (n, 1) from 1 to 10."""
     images, labels = _variables(path)
     if images.dtype != np.uint8 or images.ndim != 4 or images.shape[:3] != _SHAPE:
-        raise _bad(path, "bytes X of shape (32, 32, 3, n)", f"{images.dtype} {images.shape}")
+        raise bad(path, "bytes X of shape (32, 32, 3, n)", f"{images.dtype} {images.shape}")
     n = images.shape[3]
     if labels.shape != (n, 1):
-        raise _bad(path, f"labels y of shape ({n}, 1)", labels.shape)
+        raise bad(path, f"labels y of shape ({n}, 1)", labels.shape)
     wrong = labels[~np.isin(labels, range(1, 11))]
     if wrong.size:
-        raise _bad(path, "labels 1 to 10 (10 is the digit 0)", wrong[:3].tolist())
+        raise bad(path, "labels 1 to 10 (10 is the digit 0)", wrong[:3].tolist())
     # rows, columns, channels, images -> images, channels, rows, columns
     return unit_pixels(images.transpose(3, 2, 0, 1)), labels[:, 0].astype(np.int64) % 10
 
@@ -101,15 +99,9 @@ def _variables(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
     try:
         content = loadmat(path, variable_names=["X", "y"])
     except Exception as error:  # a damaged file may raise anything
-        raise _bad(path, "variables of MATLAB 5", f"{type(error).__name__}: {error}") from error
+        raise bad(path, "variables of MATLAB 5", f"{type(error).__name__}: {error}") from error
     missing = {"X", "y"} - set(content)
     if missing:
         found = sorted(name for name in content if not name.startswith("__"))
-        raise _bad(path, "the variables X and y", found)
+        raise bad(path, "the variables X and y", found)
     return np.asarray(content["X"]), np.asarray(content["y"])
-
-
-def _bad(path: Path, expected: str, got: object) -> ValueError:
-    return ValueError(
-        f"{str(path)!r} must hold {expected}, got: {got}; replace it by the official file"
-    )

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...spectra.spectra import Spectra
-from .._dataset import Dataset
+from .._dataset import Dataset, no_rows
+from .._files.sources import REAL
 from .._files.spectra_file import FULL_COVERAGE, arrays, filled
-from .._files.spectra_sources import OBSERVED, REAL
 
 __all__ = ["load_real_spectra", "real_spectra"]
 
@@ -67,7 +67,7 @@ def real_spectra(
         raise TypeError(f"min_snr must be a number, got {min_snr!r}; pass 0 to keep all")
     if not min_snr < np.inf:
         raise ValueError(f"min_snr must be finite, got {min_snr!r}; pass 0 to keep all")
-    content = arrays(OBSERVED, data_dir)
+    content = arrays("spectra/real_spectra.npz", data_dir)
     rows = np.flatnonzero((content["coverage"] > FULL_COVERAGE) & ~(content["snr"] < min_snr))
     if one_per_object:
         rows = _first_of_each(rows, content["group"])
@@ -135,8 +135,7 @@ def load_real_spectra(
     known, stars = spectra.of_class(_NAMES[:2]), spectra.of_class(_NAMES[2:])
     return Dataset(
         "real-spectra",
-        np.empty((0, known.flux.shape[1]), np.float32),
-        np.empty(0, np.int64),
+        *no_rows(known.flux.shape[1]),
         known.flux,
         np.asarray(known.label),
         ood={"stars": stars.flux},

@@ -12,9 +12,9 @@ import numpy.typing as npt
 from ...spectra.spectra import Spectra
 from ...spectra.synthetic.semi_real import generate_semi_real
 from .._dataset import Dataset
+from .._files.sources import INGREDIENTS, SEMI_REAL, SUPERNOVAE
 from .._files.spectra_file import arrays
 from .._files.spectra_problem import KNOWN, stars_unknown
-from .._files.spectra_sources import INGREDIENTS, SEMI_REAL, SUPERNOVAE
 from .supernovae import supernova_spectra
 
 __all__ = ["load_semi_real_spectra", "semi_real_spectra"]

@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 from numpy.typing import NDArray
 
-from ...spectra._integer import integer
+from ...spectra._checks import integer
 from ...spectra.spectra import Spectra
+from .._files.sources import INGREDIENTS
 from .._files.spectra_file import FULL_COVERAGE, arrays, filled
-from .._files.spectra_sources import INGREDIENTS, SUPERNOVAE_FILE
 
 __all__ = ["supernova_spectra"]
 
@@ -70,7 +70,7 @@ def supernova_spectra(
     """
     levels = _levels(snr)
     rng = np.random.default_rng(integer("random_state", random_state, 0))
-    content = arrays(SUPERNOVAE_FILE, data_dir)
+    content = arrays("spectra/ood_supernovae.npz", data_dir)
     curves = arrays(INGREDIENTS, data_dir)["noise_shape"]
     rows = content["coverage"] > FULL_COVERAGE
     flux, mask = filled(content["flux"][rows].astype(np.float32))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ...spectra._checks import integer
 from .._dataset import Dataset, Provenance
 
 __all__ = ["load_moons"]
@@ -45,8 +46,8 @@ def load_moons(n_samples: int = 1000, *, noise: float = 0.1, random_state: int =
     """
     from sklearn.datasets import make_moons
 
-    _check_integer("n_samples", n_samples, 2)
-    _check_integer("random_state", random_state, 0)
+    integer("n_samples", n_samples, 2)
+    integer("random_state", random_state, 0)
     _check_noise(noise)
     rng = np.random.RandomState(random_state)  # make_moons takes no Generator
     X_train, y_train = make_moons(n_samples, noise=noise, random_state=rng)
@@ -91,13 +92,6 @@ def _distance_from_arc(points: NDArray[np.float64]) -> NDArray[np.float64]:
     to_ends = np.hypot(np.abs(x) - 1, y)
     distance: NDArray[np.float64] = np.where(y >= 0, to_circle, to_ends)
     return distance
-
-
-def _check_integer(name: str, value: object, least: int) -> None:
-    if not isinstance(value, int | np.integer):
-        raise TypeError(f"{name} must be an integer >= {least}, got {value!r}; pass int(...)")
-    if value < least:
-        raise ValueError(f"{name} must be an integer >= {least}, got {value!r}; raise it")
 
 
 def _check_noise(noise: object) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,12 +14,10 @@ from ...plots._canvas import COLORS, LINES
 from ...plots.calibration import reliability_diagram, risk_coverage
 from ...plots.histogram import uncertainty_histogram
 from ...plots.plane import plane_map
-from .. import DemoResult, ModelResult
+from .. import DemoResult, ModelResult, SetPredictions
 from ..rows import BARE, DIP, ID
-from ..summary import SET_TITLES
+from ..summary import set_title
 from .inline import svg
-
-__all__ = ["Panel", "histograms", "legends", "moons", "panel_axes", "reliability", "selection"]
 
 _BLUE, _ORANGE, _GREEN = COLORS[:3]
 _RANKINGS = {"bare confidence": _ORANGE, "DIP-EDL confidence": _BLUE, "vacuity": _GREEN}
@@ -55,7 +53,7 @@ def legends(result: DemoResult) -> dict[str, list[Entry]]:
     dashes = list(_DASHES.values())
     return {
         "pair": [Entry("bare classifier", 1, ""), Entry("with DIP-EDL", 0, "")],
-        "sets": [Entry(_title(key), i, dashes[i % 4]) for i, key in enumerate(sets)],
+        "sets": [Entry(set_title(key), i, dashes[i % 4]) for i, key in enumerate(sets)],
         "rankings": [
             Entry(label, COLORS.index(color), dashes[i])
             for i, (label, color) in enumerate(_RANKINGS.items())
@@ -86,21 +84,13 @@ def reliability(result: DemoResult) -> Iterator[Panel]:
 def histograms(result: DemoResult) -> Iterator[Panel]:
     """For each classifier: vacuity, and the confidence before and after."""
     for model in result.models:
-        vacuity = {_title(key): np.asarray(a.dirichlet.vacuity) for key, a in model.on.items()}
-        ax = uncertainty_histogram(
-            vacuity,
-            log_odds=True,
-            threshold=model.alarm_vacuity,
-            legend=False,
-            ax=panel_axes(),
+        yield _histogram(
+            model, "vacuity", "vac", lambda a: np.asarray(a.dirichlet.vacuity), model.alarm_vacuity
         )
-        yield _histogram(model, ax, "vacuity", "vac")
-        bare = {_title(key): a.bare.max(axis=1) for key, a in model.on.items()}
-        ax = uncertainty_histogram(bare, log_odds=True, legend=False, ax=panel_axes())
-        yield _histogram(model, ax, "confidence, bare", "bare")
-        after = {_title(key): a.dirichlet.mean.max(axis=1) for key, a in model.on.items()}
-        ax = uncertainty_histogram(after, log_odds=True, legend=False, ax=panel_axes())
-        yield _histogram(model, ax, "confidence, DIP-EDL", "dip")
+        yield _histogram(model, "confidence, bare", "bare", lambda a: a.bare.max(axis=1))
+        yield _histogram(
+            model, "confidence, DIP-EDL", "dip", lambda a: a.dirichlet.mean.max(axis=1)
+        )
 
 
 def selection(result: DemoResult) -> Iterator[Panel]:
@@ -144,7 +134,17 @@ def _risk_coverage(model: ModelResult, y: np.ndarray, sets: tuple[str, ...]) -> 
     return ax
 
 
-def _histogram(model: ModelResult, ax: Axes, what: str, name: str) -> Panel:
+def _histogram(
+    model: ModelResult,
+    what: str,
+    name: str,
+    values: Callable[[SetPredictions], np.ndarray],
+    threshold: float | None = None,
+) -> Panel:
+    sets = {set_title(key): values(predictions) for key, predictions in model.on.items()}
+    ax = uncertainty_histogram(
+        sets, log_odds=True, threshold=threshold, legend=False, ax=panel_axes()
+    )
     ax.set_xlabel(f"{what} (both ends stretched)")
     alt = f"{model.title}: histogram of {what}, for digits and the other images"
     return _panel(f"{model.title}: {what}", ax, alt, f"{name}-{model.name}")
@@ -155,7 +155,3 @@ def _panel(title: str, ax: Axes, alt: str, name: str) -> Panel:
     if not isinstance(figure, Figure):
         raise TypeError(f"ax must lie directly on a Figure, got {type(figure).__name__}")
     return Panel(title, svg(figure, alt, name))
-
-
-def _title(key: str) -> str:
-    return "digits" if key == ID else SET_TITLES[key][0]

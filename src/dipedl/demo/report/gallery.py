@@ -12,11 +12,9 @@ from ...dirichlet import Dirichlet
 from ...plots.inputs import dirichlet_bars
 from .. import DemoResult, ModelResult
 from ..rows import ID
-from ..summary import SET_TITLES
+from ..summary import SET_TITLES, set_title
 from .figures import panel_axes
 from .inline import png_uri, svg
-
-__all__ = ["Card", "Reason", "Shelf", "contact_sheets", "reasons", "shelves"]
 
 _CARDS = 6
 _SHOWN = 10
@@ -54,9 +52,8 @@ def reasons(result: DemoResult, model: ModelResult) -> Iterator[Reason]:
     """The images that the demo explained."""
     sets = {ID: result.dataset.X_test, **result.dataset.ood}
     for one in model.explained:
-        title = "digits" if one.key == ID else SET_TITLES[one.key][0]
         image = sets[one.key][one.row].reshape(result.dataset.image_shape or (1, -1))
-        yield Reason(png_uri(image), f"an image of {title}", str(one.card))
+        yield Reason(png_uri(image), f"an image of {set_title(one.key)}", str(one.card))
 
 
 def contact_sheets(result: DemoResult) -> Iterator[tuple[str, str, int, str]]:

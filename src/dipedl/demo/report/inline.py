@@ -13,8 +13,6 @@ from matplotlib.image import imsave
 
 from ...plots._canvas import COLORS
 
-__all__ = ["png_uri", "svg"]
-
 #: Colours set by the page, in its light and dark themes.
 _PAINT = {
     "#000000": "currentColor",
@@ -24,16 +22,10 @@ _METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 
 
 def svg(figure: Figure, alt: str, name: str) -> Markup:
-    """A figure as inline SVG, with width and text colour of the page.
+    """A figure as inline SVG, with width and text colour of the page in place of black.
 
-    Parameters
-    ----------
-    figure : Figure
-        Black in it becomes the text colour of the page.
-    alt : str
-        Description, for screen readers.
-    name : str
-        Unique in the page; keeps the figure's ids apart from those of others.
+    `alt` is its description for screen readers; `name` is unique in the page and keeps the ids
+    of figures apart.
     """
     buffer = io.StringIO()
     figure.savefig(

@@ -54,7 +54,8 @@ def write(result: DemoResult, path: str | Path) -> None:
 
     Examples
     --------
-    >>> from dipedl import demo, report
+    >>> from dipedl import demo
+    >>> from dipedl.demo import report
     >>> report.write(demo.run(), "report.html")  # doctest: +SKIP
     """
     Path(path).write_text(render(result), encoding="utf-8")

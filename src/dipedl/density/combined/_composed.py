@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import has_fit_parameter
 
 from .._fitting import is_estimator
 from ..custom import CustomDensity
@@ -51,20 +51,6 @@ def merged_part(a: Any, b: Any) -> Any:
     if not isinstance(b, FrozenEstimator) or a.estimator is not b.estimator:
         raise ValueError(f"cannot merge densities with different frozen parts: {a} and {b}")
     return a
-
-
-def blank_union_of(a: BaseEstimator, b: BaseEstimator, fitted: str) -> Any:
-    """A copy of `a` that knows its features but nothing else, if `b` has the same."""
-    check_is_fitted(a, fitted)
-    check_is_fitted(b, fitted)
-    blank = clone(a)
-    for name in ("n_features_in_", "feature_names_in_"):
-        mine, other = getattr(a, name, None), getattr(b, name, None)
-        if np.asarray(mine).tolist() != np.asarray(other).tolist():
-            raise ValueError(f"cannot merge densities of different features: {mine} and {other}")
-        if mine is not None:
-            setattr(blank, name, mine)
-    return blank
 
 
 def _takes(model: Any, argument: str) -> bool:

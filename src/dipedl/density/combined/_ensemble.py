@@ -34,27 +34,12 @@ _FAILURES = (ValueError, TypeError, FloatingPointError, MemoryError)
 
 
 class DensityEnsemble(LogDensityMixin, BaseEstimator, ABC):
-    """What densities made of several share.
+    """What densities made of several share; `FusedDensity` names the attributes.
 
     They are fitted in two steps: ``fit_estimators`` on rows, once for all rows and once for each
     fold; then ``fit_combiner`` on the scores of held-out rows. `EvidenceModel` takes the two steps
-    itself; ``fit`` alone does both, with folds of its own.
-
-    Attributes
-    ----------
-    estimators_ : dict of str to density
-        The fitted candidates.
-    failed_ : dict of str to str
-        Candidates that could not be fitted, and why.
-    seconds_ : dict of str to float
-        Wall time of fitting each candidate on all rows.
-    component_names_ : tuple of str
-        The components that a score needs: estimators, and "classifier" if probabilities were given.
-    blind_ : set of str
-        Candidates whose score does not fall far from all data, such as those of rows of unit
-        length.
-    with_classifier_ : bool
-        Whether it was fitted with the probabilities of a classifier.
+    itself; ``fit`` alone does both, with folds of its own. ``seconds_`` is the wall time of fitting
+    each candidate on all rows, ``blind_`` holds those whose score does not fall far from all data.
     """
 
     normalized = False
@@ -238,20 +223,10 @@ class DensityEnsemble(LogDensityMixin, BaseEstimator, ABC):
         sample_weight: np.ndarray | None = None,
         pseudo_outliers: Mapping[str, Mapping[str, Rows]],
     ) -> Self:
-        """Learn how to use the components from those of held-out rows.
+        """Learn how to use the components from those of m held-out rows, with class indices y.
 
-        Parameters
-        ----------
-        scores : mapping of str to ndarray, shape (m,)
-            Components of held-out ID rows.
-        y : ndarray, shape (m,)
-            Class indices.
-        proba : ndarray, shape (m, k), optional
-            Class probabilities.
-        sample_weight : ndarray, shape (m,), optional
-            Counts each row that often.
-        pseudo_outliers : mapping of str to components
-            Components of pseudo-outliers made of those rows, by kind.
+        `proba` (m, k) are the classifier's; `pseudo_outliers` are the components of pseudo-outliers
+        made of those rows, by kind.
         """
 
     @abstractmethod

@@ -15,7 +15,7 @@ from .._fitting import as_density, clone_with_selected, fitted_density, log_dens
 from .._mixin import LogDensityMixin
 from ..gaussian import GaussianDensity
 from ..gda import GDADensity
-from ._composed import add_rows, blank_union_of, check_offers, merged_part, requires_labels
+from ._composed import add_rows, check_offers, merged_part, requires_labels
 
 __all__ = ["RelativeDensity"]
 
@@ -115,7 +115,7 @@ class RelativeDensity(LogDensityMixin, BaseEstimator):
         """The density fitted on the rows of both."""
         if not isinstance(other, RelativeDensity):
             return NotImplemented
-        merged: RelativeDensity = blank_union_of(self, other, "density_")
+        merged = self._blank_union(other, "density_", same_parameters=False)
         merged.density_ = merged_part(self.density_, other.density_)
         merged.background_ = merged_part(self.background_, other.background_)
         return merged

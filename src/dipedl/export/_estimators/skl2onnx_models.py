@@ -19,21 +19,8 @@ _PACKAGES = ("xgboost", "lightgbm", "catboost")
 def converted(estimator: Any, method: str, X: Tensor, rows: np.ndarray) -> Tensor:
     """Output (n, c) of ``estimator.predict_proba`` or ``estimator.transform`` on X (n, d).
 
-    Parameters
-    ----------
-    estimator : scikit-learn estimator
-        Fitted.
-    method : {"predict_proba", "transform"}
-        Method to convert.
-    X : Tensor
-        Inputs of the estimator.
-    rows : ndarray, shape (m, d)
-        Inputs on which graph and estimator are compared.
-
-    Raises
-    ------
-    TypeError
-        If skl2onnx has no converter for it, or none that agrees with it.
+    Graph and fitted estimator are compared on `rows` (m, d). TypeError if skl2onnx has no
+    converter, or none that agrees.
     """
     known = _answers(estimator, method, rows)
     tried = []

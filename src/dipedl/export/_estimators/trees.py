@@ -30,16 +30,8 @@ from .._nodes.ops import softmax, two_classes
 class Tree:
     """Arrays (m,) of the nodes of one tree; the root comes first.
 
-    Attributes
-    ----------
-    feature, threshold, left, right, missing_left : ndarray, shape (m,)
-        Left where ``x[feature] <= threshold``, or x is missing and `missing_left`.
-    leaf : ndarray of bool, shape (m,)
-        Which nodes are leaves.
-    values : ndarray, shape (m, t)
-        Values that a leaf adds to the targets from `first` on.
-    first : int
-        The first of its targets.
+    Left where ``x[feature] <= threshold``, or x is missing and `missing_left`. A leaf adds its
+    `values` (m, t) to the targets from `first` on.
     """
 
     feature: np.ndarray

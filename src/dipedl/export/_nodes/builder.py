@@ -5,7 +5,7 @@ All arithmetic is in float64: log-densities of far inputs do not fit float32.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,15 +20,7 @@ _LARGEST_FILE = 2**31 - 2**20
 
 
 class Graph:
-    """Nodes and constants of one graph.
-
-    Parameters
-    ----------
-    opset : int
-        Version of the standard operators, 18 or newer.
-    max_constant_mb : float
-        Largest size of training rows in the graph, in megabytes.
-    """
+    """Nodes and constants of one graph, at most `max_constant_mb` MB of them training rows."""
 
     def __init__(self, opset: int, max_constant_mb: float) -> None:
         self.opset, self.max_constant_mb = opset, max_constant_mb
@@ -133,6 +125,14 @@ class Graph:
         return f"{stem}_{self._named}"
 
 
+def _operator(kind: str) -> tuple[Callable[[Tensor, Any], Tensor], ...]:
+    """A node of two inputs as an operator, and the same with its inputs the other way round."""
+    return (
+        lambda self, other: self.graph.op(kind, self, other),
+        lambda self, other: self.graph.op(kind, other, self),
+    )
+
+
 class Tensor:
     """A value inside a `Graph`."""
 
@@ -142,44 +142,16 @@ class Tensor:
     def __init__(self, graph: Graph, name: str) -> None:
         self.graph, self.name = graph, name
 
-    def __add__(self, other: Operand) -> Tensor:
-        return self.graph.op("Add", self, other)
-
-    def __radd__(self, other: Constant) -> Tensor:
-        return self.graph.op("Add", other, self)
-
-    def __sub__(self, other: Operand) -> Tensor:
-        return self.graph.op("Sub", self, other)
-
-    def __rsub__(self, other: Constant) -> Tensor:
-        return self.graph.op("Sub", other, self)
-
-    def __mul__(self, other: Operand) -> Tensor:
-        return self.graph.op("Mul", self, other)
-
-    def __rmul__(self, other: Constant) -> Tensor:
-        return self.graph.op("Mul", other, self)
-
-    def __truediv__(self, other: Operand) -> Tensor:
-        return self.graph.op("Div", self, other)
-
-    def __rtruediv__(self, other: Constant) -> Tensor:
-        return self.graph.op("Div", other, self)
-
-    def __matmul__(self, other: Operand) -> Tensor:
-        return self.graph.op("MatMul", self, other)
+    __add__, __radd__ = _operator("Add")
+    __sub__, __rsub__ = _operator("Sub")
+    __mul__, __rmul__ = _operator("Mul")
+    __truediv__, __rtruediv__ = _operator("Div")
+    __matmul__ = _operator("MatMul")[0]
+    __lt__, __gt__ = _operator("Less")[0], _operator("Greater")[0]
+    __ge__ = _operator("GreaterOrEqual")[0]
 
     def __neg__(self) -> Tensor:
         return self.graph.op("Neg", self)
-
-    def __lt__(self, other: Any) -> Tensor:
-        return self.graph.op("Less", self, other)
-
-    def __gt__(self, other: Any) -> Tensor:
-        return self.graph.op("Greater", self, other)
-
-    def __ge__(self, other: Any) -> Tensor:
-        return self.graph.op("GreaterOrEqual", self, other)
 
     def equals(self, other: Operand) -> Tensor:
         """Entry by entry."""

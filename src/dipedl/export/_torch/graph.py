@@ -24,30 +24,12 @@ ROWS = "X"
 
 
 def torch_graph(model: Any, example: Any, *, opset: int) -> Any:
-    """The ``onnx.ModelProto`` of a fitted `DIPModule`.
+    """The ``onnx.ModelProto`` of a fitted `DIPModule`, traced on an example batch of its network.
 
-    Parameters
-    ----------
-    model : DIPModule
-        Fitted.
-    example : Tensor, sequence or mapping
-        One batch as the network takes it: a tensor, positional arguments, or keyword arguments.
-        Its types and shapes, save for the number of rows, are those of the graph's inputs.
-    opset : int
-        ONNX operator set, at least 18.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Inputs named as the arguments of the network's ``forward``, or of a function that gives the
-        features; outputs "probabilities" (n, k), "vacuity" (n,), "log_evidence" (n,) and "ood"
-        (n,), true where `predict_ood` gives -1.
-
-    Raises
-    ------
-    ValueError
-        If the example holds no rows, the model cannot be traced or translated (see `traced`), or
-        onnxruntime cannot run the graph or disagrees on the example.
+    Types and shapes of the inputs are those of the example, save for the number of rows, and their
+    names those of the arguments of ``forward``, or of the function that gives the features.
+    Outputs: "probabilities" (n, k), "vacuity" (n,), "log_evidence" (n,) and "ood" (n,), true where
+    `predict_ood` gives -1. ValueError if onnxruntime disagrees on the example.
     """
     function = model.source.function
     takes = model.network.forward if function is None else partial(function, model.network)
@@ -62,24 +44,11 @@ def torch_graph(model: Any, example: Any, *, opset: int) -> Any:
 
 
 def network_graph(classifier: Any = None, features: Any = None, *, opset: int) -> Any:
-    """The ``onnx.ModelProto`` of the networks behind a `DIPClassifier`.
+    """The ``onnx.ModelProto`` of the networks behind a `DIPClassifier`, one at least.
 
-    Parameters
-    ----------
-    classifier : TorchClassifier, optional
-        Gives the output "probabilities" (n, k).
-    features : TorchEstimator or LayerFeatures, optional
-        Gives the output "features" (n, p), its ``transform``. Where its network is the classifier's
-        own, the graph runs it once. Either may be in `sklearn.frozen.FrozenEstimator`; at least one
-        is needed.
-    opset : int
-        ONNX operator set, at least 18.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Input "X" (n, d), in the wider of the types the networks compute in (float32, or float64
-        with ``precision="float64"``); outputs in float64, as the estimators give them.
+    A TorchClassifier gives "probabilities" (n, k); a TorchEstimator or LayerFeatures gives
+    "features" (n, p), its ``transform``. A network that both share runs once. The input "X" (n, d)
+    is in the wider of the types that the networks compute in, the outputs are in float64.
     """
     classifier, features = unfrozen(classifier), unfrozen(features)
     _check_estimators(classifier, features)

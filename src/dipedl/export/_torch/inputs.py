@@ -17,14 +17,8 @@ from ...nn._loader import as_call, moved
 class Call:
     """Arguments of a network; tensors are the inputs of the graph, other values are fixed.
 
-    Attributes
-    ----------
-    args, kwargs : tuple and dict
-        Arguments of the example.
-    names : list of str
-        Of the tensors among them, in order: argument, or "argument.key" in a nesting.
-    tensors : tuple of Tensor
-        Those tensors, of two rows or more.
+    `names` are those of the `tensors` among the arguments, in order: the argument, or
+    "argument.key" in a nesting. Each tensor has two rows or more.
     """
 
     args: tuple[Any, ...]

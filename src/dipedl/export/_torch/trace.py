@@ -30,26 +30,11 @@ def traced(
     *,
     opset: int,
 ) -> Any:
-    """The ``onnx.ModelProto`` of ``module(inputs)``.
+    """The ``onnx.ModelProto`` of ``module(inputs)``; `module` takes and gives a tuple of tensors.
 
-    Parameters
-    ----------
-    module : torch.nn.Module
-        Takes a tuple of tensors and gives one.
-    inputs : tuple of Tensor
-        Two rows or more: every tensor as long as the first has a variable number of rows.
-    names, outputs : sequence of str
-        Of the inputs and of the outputs.
-    opset : int
-        At least 18.
-
-    Raises
-    ------
-    ValueError
-        If the module cannot be traced with a variable number of rows, or an operation has no
-        counterpart in ONNX: names module and operation.
-    ImportError
-        If onnx or onnxscript is missing.
+    Inputs have two rows or more: each as long as the first has a variable number of rows.
+    ValueError that names module and operation if it cannot be traced so, or has no counterpart in
+    ONNX.
     """
     _check_opset(opset)
     _check_size(module)

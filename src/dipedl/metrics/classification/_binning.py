@@ -7,8 +7,6 @@ import numpy.typing as npt
 
 from .._validation import Bools, Floats, Ints, check_labelled
 
-__all__ = ["binned_gap", "top_label"]
-
 
 def top_label(y: npt.ArrayLike, proba: npt.ArrayLike) -> tuple[Floats, Bools]:
     """Return the highest probability (n,) and whether that class is the true one (n,).

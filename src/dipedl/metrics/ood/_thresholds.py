@@ -9,8 +9,6 @@ import numpy.typing as npt
 
 from .._validation import Floats, Ints, check_positive_class, check_scores
 
-__all__ = ["PositiveClass", "counts_at_thresholds", "positive_and_negative"]
-
 PositiveClass = Literal["out", "in"]
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import torch
@@ -15,16 +17,7 @@ Shape = tuple[int, int, int]
 class Network(nn.Module):
     """Rows of pixels (n, d) to outputs (n, k): ``forward(X) = head(features(X))``.
 
-    Parameters
-    ----------
-    input_shape : tuple of int
-        Channels, height and width of an input.
-    body : torch.nn.Module
-        Images (n, channels, height, width) to features (n, n_features).
-    head : torch.nn.Module
-        Features to outputs (n, k).
-    n_features : int
-        Width p of the features.
+    `body` maps images of `input_shape` (channels, height, width) to features (n, n_features).
     """
 
     def __init__(
@@ -66,6 +59,20 @@ def empty(layer: type[nn.Module], *sizes: int | tuple[int, int], **options: Any)
     """A layer without initial weights, since PyTorch draws them from the global generator."""
     module: nn.Module = skip_init(layer, *sizes, **options)  # type: ignore[no-untyped-call]
     return module
+
+
+def convolution(before: int, after: int, size: int, stride: int = 1) -> nn.Module:
+    """A square convolution without bias that keeps the size of the image if the stride is 1."""
+    padding = size // 2
+    return empty(nn.Conv2d, before, after, size, stride=stride, padding=padding, bias=False)
+
+
+def pooled_blocks(widths: Sequence[int], norm: Callable[[int], nn.Module]) -> Iterator[nn.Module]:
+    """Blocks of two convolutions, pooled after the first one, then the maxima over the image."""
+    for before, after in pairwise(widths):
+        yield from (convolution(before, after, 3), nn.MaxPool2d(2), norm(after), nn.GELU())
+        yield from (convolution(after, after, 3), norm(after), nn.GELU())
+    yield from (nn.AdaptiveMaxPool2d(1), nn.Flatten())
 
 
 def initialise(module: nn.Module, generator: torch.Generator) -> None:

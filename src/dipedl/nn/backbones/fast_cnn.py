@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from .._checks import check_dropout, check_integer
-from ._network import Network, Shape, check_size, empty, initialise
+from ._network import Network, Shape, check_size, convolution, empty, initialise
 
 __all__ = ["FastCNN"]
 
@@ -74,5 +74,4 @@ class FastCNN:
 
 
 def _convolution(before: int, after: int) -> list[nn.Module]:
-    convolution = empty(nn.Conv2d, before, after, 3, padding=1, bias=False)
-    return [convolution, nn.BatchNorm2d(after), nn.ReLU(inplace=True)]
+    return [convolution(before, after, 3), nn.BatchNorm2d(after), nn.ReLU(inplace=True)]

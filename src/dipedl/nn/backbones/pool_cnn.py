@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from .._checks import check_dropout, check_integer
-from ._network import Network, Shape, check_size, empty, he_initialise
+from ._network import Network, Shape, check_size, empty, he_initialise, pooled_blocks
 
 __all__ = ["PoolCNN"]
 
@@ -73,11 +73,7 @@ class PoolCNN:
             _Centre(),
             empty(nn.Conv2d, input_shape[0], _PATCHES, 2),
             nn.GELU(),
-            *_block(_PATCHES, self.width),
-            *_block(self.width, self.features),
-            *_block(self.features, self.features),
-            nn.AdaptiveMaxPool2d(1),
-            nn.Flatten(),
+            *pooled_blocks((_PATCHES, self.width, self.features, self.features), nn.BatchNorm2d),
         )
         last = empty(nn.Linear, self.features, n_outputs)
         network = Network(
@@ -95,15 +91,3 @@ class _Centre(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         return (images - 0.5) * 4.0
-
-
-def _block(before: int, after: int) -> list[nn.Module]:
-    return [
-        empty(nn.Conv2d, before, after, 3, padding=1, bias=False),
-        nn.MaxPool2d(2),
-        nn.BatchNorm2d(after),
-        nn.GELU(),
-        empty(nn.Conv2d, after, after, 3, padding=1, bias=False),
-        nn.BatchNorm2d(after),
-        nn.GELU(),
-    ]

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from .._checks import check_integer
 from ..spectral_norm import spectrally_normalised
-from ._network import Network, Shape, empty, initialise
+from ._network import Network, Shape, convolution, empty, initialise
 
 __all__ = ["ResNet18"]
 
@@ -61,7 +61,7 @@ class ResNet18:
         """An untrained network; the features are the pooled channels of the last stage."""
         w = self.width
         body = nn.Sequential(
-            _convolution(input_shape[0], w, 3, 1),
+            convolution(input_shape[0], w, 3, 1),
             nn.BatchNorm2d(w),
             nn.ReLU(),
             _Block(w, w, 1),
@@ -89,20 +89,15 @@ class _Block(nn.Module):
     def __init__(self, before: int, after: int, stride: int) -> None:
         super().__init__()
         self.residual = nn.Sequential(
-            _convolution(before, after, 3, stride),
+            convolution(before, after, 3, stride),
             nn.BatchNorm2d(after),
             nn.ReLU(),
-            _convolution(after, after, 3, 1),
+            convolution(after, after, 3, 1),
             nn.BatchNorm2d(after),
         )
         same = before == after and stride == 1
-        projection = (_convolution(before, after, 1, stride), nn.BatchNorm2d(after))
+        projection = (convolution(before, after, 1, stride), nn.BatchNorm2d(after))
         self.shortcut = nn.Identity() if same else nn.Sequential(*projection)
 
     def forward(self, X: Tensor) -> Tensor:
         return torch.relu(self.residual(X) + self.shortcut(X))
-
-
-def _convolution(before: int, after: int, size: int, stride: int) -> nn.Module:
-    padding = size // 2
-    return empty(nn.Conv2d, before, after, size, stride=stride, padding=padding, bias=False)

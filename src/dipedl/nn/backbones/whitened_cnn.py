@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import batch_norm
 
 from .._checks import check_dropout, check_integer
-from ._network import Network, Shape, check_size, empty, initialise
+from ._network import Network, Shape, check_size, empty, initialise, pooled_blocks
 
 __all__ = ["WhitenedCNN"]
 
@@ -82,14 +82,11 @@ class WhitenedCNN:
         """An untrained network; its patches are whitened when training begins."""
         check_size("WhitenedCNN", input_shape, 9)
         whitening = _Whitening(input_shape[0])
+        channels = whitening.out_channels
         body = nn.Sequential(
             whitening,
             nn.GELU(),
-            *_block(whitening.out_channels, self.width),
-            *_block(self.width, self.features),
-            *_block(self.features, self.features),
-            nn.AdaptiveMaxPool2d(1),
-            nn.Flatten(),
+            *pooled_blocks((channels, self.width, self.features, self.features), _Norm),
         )
         last = empty(nn.Linear, self.features, n_outputs, bias=False)
         head = nn.Sequential(nn.Dropout(self.dropout), last, _Divided(_COOLING))
@@ -160,18 +157,6 @@ class _Divided(nn.Module):
 
     def forward(self, outputs: Tensor) -> Tensor:
         return outputs / self.by
-
-
-def _block(before: int, after: int) -> list[nn.Module]:
-    return [
-        empty(nn.Conv2d, before, after, 3, padding=1, bias=False),
-        nn.MaxPool2d(2),
-        _Norm(after),
-        nn.GELU(),
-        empty(nn.Conv2d, after, after, 3, padding=1, bias=False),
-        _Norm(after),
-        nn.GELU(),
-    ]
 
 
 def _begin_as_identity(network: nn.Module) -> None:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from .._checks import check_dropout, check_integer
 from ..spectral_norm import spectrally_normalised
-from ._network import Network, Shape, check_size, empty, initialise
+from ._network import Network, Shape, check_size, convolution, empty, initialise
 from ._normalise import CIFAR_MEAN, CIFAR_SD, check_normalisation, normaliser
 
 __all__ = ["WideResNet"]
@@ -91,7 +91,7 @@ class WideResNet:
         channels = [_STEM * self.width * factor for factor in (1, 2, 4)]
         body = nn.Sequential(
             normaliser(self.mean, self.sd, input_shape[0]),
-            _convolution(input_shape[0], _STEM, 3, 1),
+            convolution(input_shape[0], _STEM, 3, 1),
             *self._stage(_STEM, channels[0], 1),
             *self._stage(channels[0], channels[1], 2),
             *self._stage(channels[1], channels[2], 2),
@@ -122,20 +122,15 @@ class _Block(nn.Module):
             nn.BatchNorm2d(before),
             nn.ReLU(),
             # the stride is in the second one, as released: 14 % more work than in the first
-            _convolution(before, after, 3, 1),
+            convolution(before, after, 3, 1),
             nn.Dropout(dropout),
             nn.BatchNorm2d(after),
             nn.ReLU(),
-            _convolution(after, after, 3, stride),
+            convolution(after, after, 3, stride),
         )
         same = before == after and stride == 1
-        self.shortcut = nn.Identity() if same else _convolution(before, after, 1, stride)
+        self.shortcut = nn.Identity() if same else convolution(before, after, 1, stride)
 
     def forward(self, X: Tensor) -> Tensor:
         outputs: Tensor = self.residual(X) + self.shortcut(X)
         return outputs
-
-
-def _convolution(before: int, after: int, size: int, stride: int) -> nn.Module:
-    padding = size // 2
-    return empty(nn.Conv2d, before, after, size, stride=stride, padding=padding, bias=False)

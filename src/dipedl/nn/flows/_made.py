@@ -18,18 +18,8 @@ class MADE(nn.Module):
     """Shift and unconstrained log-scale of each feature, from the features before it.
 
     Plain: ``[linear, batch norm, ReLU]`` for each width. Residual: one linear layer, then for each
-    width a block ``h + linear(ReLU(BN(linear(ReLU(BN(h))))))``. Batch norm is optional.
-
-    Parameters
-    ----------
-    n_features : int
-        Number of features d.
-    hidden : sequence of int
-        Widths; for residual blocks all the same.
-    residual, batch_norm : bool
-        Form of the hidden layers.
-    panels : int, optional
-        Of `MaskedLinear`.
+    width a block ``h + linear(ReLU(BN(linear(ReLU(BN(h))))))``. Batch norm is optional. The widths
+    `hidden` of residual blocks are all the same.
 
     References
     ----------

@@ -32,17 +32,9 @@ class MaskedLinear(nn.Module):
     matrix. Entries of a panel beyond the stairs are zero and stay zero, since
     their gradient is zero: the forward pass applies no mask.
 
-    Parameters
-    ----------
-    in_degrees, out_degrees : Tensor of int, shapes (n_in,), (n_out,)
-        Ascending.
-    strict : bool
-        Whether a unit sees inputs of degree below its own, or up to its own.
-    panels : int, optional
-        Number of panels; None: 4, or fewer where they would have less than 128 rows.
-    bound : float, optional
-        Weights and biases start in ``U(-bound, bound)``; None: ``1 / sqrt(n_in)``. They are zero
-        until `reset_parameters` is called.
+    A unit sees inputs of degree below its own (`strict`), or up to its own. `panels` None: 4, or
+    fewer where they would have less than 128 rows. Weights and biases are zero until
+    `reset_parameters` draws them from ``U(-bound, bound)``; `bound` None: ``1 / sqrt(n_in)``.
     """
 
     def __init__(

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from .._checks import check_choice
+
 __all__ = ["evidence_from_logits", "log_evidence_from_logits"]
 
 # Cap of exp: beyond it a sum over classes overflows float32 (float64). The log of the evidence
@@ -61,7 +63,8 @@ def evidence_from_logits(logits: Tensor, function: str = "softplus") -> Tensor:
     >>> evidence_from_logits(torch.tensor([[-1.0, 2.0]]), "relu")
     tensor([[0., 2.]])
     """
-    return _known(_FUNCTIONS, function)(logits)
+    check_choice("evidence", function, _FUNCTIONS)
+    return _FUNCTIONS[function](logits)
 
 
 def log_evidence_from_logits(logits: Tensor, function: str = "softplus") -> Tensor:
@@ -85,12 +88,5 @@ def log_evidence_from_logits(logits: Tensor, function: str = "softplus") -> Tens
     >>> log_evidence_from_logits(torch.tensor([[-900.0, -900.0]]), "exp")
     tensor([-899.3068])
     """
-    return torch.logsumexp(_known(_LOG, function)(logits), dim=1)
-
-
-def _known(
-    functions: dict[str, Callable[[Tensor], Tensor]], name: str
-) -> Callable[[Tensor], Tensor]:
-    if name not in functions:
-        raise ValueError(f"evidence must be one of {sorted(functions)}, got {name!r}")
-    return functions[name]
+    check_choice("evidence", function, _LOG)
+    return torch.logsumexp(_LOG[function](logits), dim=1)

@@ -59,11 +59,6 @@ def save_checkpoint(path: Path, state: dict[str, Any], fingerprint: dict[str, st
     """Replace the file at `path` at once, and return its size in bytes.
 
     After a failure the old file remains.
-
-    Raises
-    ------
-    OSError
-        If it cannot be written, with the path and what to do.
     """
     # Through memory: torch.save to a full disk raises an unclear RuntimeError.
     buffer = io.BytesIO()
@@ -88,13 +83,7 @@ def save_checkpoint(path: Path, state: dict[str, Any], fingerprint: dict[str, st
 
 
 def load_checkpoint(path: Path, expected: dict[str, str]) -> dict[str, Any]:
-    """The state in the file at `path`.
-
-    Raises
-    ------
-    ValueError
-        If the file is damaged, or belongs to another run; names the difference.
-    """
+    """The state in the file at `path`, unless it is damaged or belongs to another run."""
     with path.open("rb") as file:
         try:
             content = torch.load(file, map_location="cpu", weights_only=True)

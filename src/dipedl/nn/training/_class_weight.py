@@ -14,22 +14,10 @@ ClassWeight = str | Mapping[Any, float] | None
 
 
 def class_weights(given: ClassWeight, classes: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Weight of each class, shape (k,).
+    """Weight of each of the classes (k,), for the class numbers `targets` (n,) of training rows.
 
-    Parameters
-    ----------
-    given : None, "balanced" or mapping of labels to numbers > 0
-        None gives equal weights; "balanced" gives every class the same total, ``n / (k n_c)``; a
-        label that a mapping lacks has weight 1.
-    classes : ndarray, shape (k,)
-        Labels.
-    targets : ndarray, shape (n,)
-        Class numbers of the training rows, every class at least once.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `given` has another type, or names a label that is no class.
+    "balanced" gives every class the same total, ``n / (k n_c)``; a label that a mapping lacks has
+    weight 1.
     """
     if given is None:
         return np.ones(len(classes))

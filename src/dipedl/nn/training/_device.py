@@ -25,13 +25,7 @@ def device_type(name: Any) -> str:
 
 
 def resolve_device(name: str) -> torch.device:
-    """The device called `name`; "auto" is a CUDA GPU if there is one, else the CPU.
-
-    Raises
-    ------
-    ValueError
-        If the device is not there.
-    """
+    """The device called `name`; "auto" is a CUDA GPU if there is one, else the CPU."""
     kind = device_type(name)
     if kind == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")

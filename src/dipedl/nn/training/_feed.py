@@ -15,15 +15,7 @@ _ASYNCHRONOUS = ("cuda",)
 
 
 class Feed:
-    """Batches of tensors: kept on a GPU if all fit, else copied one by one.
-
-    Parameters
-    ----------
-    data : tuple of Tensor
-        With the same first dimension, on the CPU.
-    device : torch.device
-        Device of the batches.
-    """
+    """Batches of tensors from the CPU: kept on a GPU if all fit, else copied one by one."""
 
     def __init__(self, data: tuple[Tensor, ...], device: torch.device) -> None:
         self.device = device
@@ -57,12 +49,7 @@ def batches(
 class EpochLosses:
     """Losses of the steps of one epoch: read at once on a CPU, after the epoch on a GPU.
 
-    Parameters
-    ----------
-    lengths : list of int
-        Rows of each batch.
-    device : torch.device
-        Where the losses are computed.
+    `lengths` are the rows of each batch. NaN or an infinite loss raises NotFiniteLoss.
     """
 
     def __init__(self, lengths: list[int], device: torch.device) -> None:
@@ -71,26 +58,14 @@ class EpochLosses:
         self.deferred = device.type in _ASYNCHRONOUS
 
     def add(self, step: int, loss: Tensor) -> None:
-        """Add the loss of a step, counted from 0.
-
-        Raises
-        ------
-        NotFiniteLoss
-            If it is already known to be NaN or infinite.
-        """
+        """Add the loss of a step, counted from 0."""
         if self.deferred:
             self.waiting.append(loss.detach())
         else:
             self._set(step, loss.item())
 
     def mean(self) -> float:
-        """Mean over the rows.
-
-        Raises
-        ------
-        NotFiniteLoss
-            If one is NaN or infinite.
-        """
+        """Mean over the rows."""
         if self.deferred:
             # one transfer, the only wait for the GPU in an epoch
             for step, value in enumerate(torch.stack(self.waiting).tolist()):

@@ -15,15 +15,11 @@ _END = 1 / 25e4
 def learning_rate(settings: Training, step: int, steps_per_epoch: int) -> float:
     """The rate of gradient step `step`, counted from 0 over all epochs."""
     total = settings.epochs * steps_per_epoch
-    factor = SCHEDULES[settings.schedule](settings, step, steps_per_epoch, total)
-    return settings.learning_rate * factor
+    factor = SCHEDULES[settings.schedule](settings, step // steps_per_epoch, step, total)
+    return settings.learning_rate * float(factor)
 
 
-def _constant(settings: Training, step: int, per_epoch: int, total: int) -> float:
-    return 1.0
-
-
-def _one_cycle(settings: Training, step: int, per_epoch: int, total: int) -> float:
+def _one_cycle(step: int, total: int) -> float:
     """Up over the first 30 % of the steps, then down to 0, each by half a cosine."""
     peak = _WARM_UP * total - 1
     if step <= peak:
@@ -35,23 +31,11 @@ def _between(start: float, end: float, share: float) -> float:
     return end + (start - end) * (1 + math.cos(math.pi * share)) / 2
 
 
-def _cosine(settings: Training, step: int, per_epoch: int, total: int) -> float:
-    # by whole epochs, as in the recipes of the paper
-    return (1 + math.cos(math.pi * (step // per_epoch) / settings.epochs)) / 2
-
-
-def _step(settings: Training, step: int, per_epoch: int, total: int) -> float:
-    return float(settings.decay ** (step // per_epoch // settings.step_size))
-
-
-def _exponential(settings: Training, step: int, per_epoch: int, total: int) -> float:
-    return float(settings.decay ** (step // per_epoch))
-
-
+#: Factor of the rate in a step of an epoch; "one-cycle" alone changes within an epoch.
 SCHEDULES: dict[str, Callable[[Training, int, int, int], float]] = {
-    "constant": _constant,
-    "one-cycle": _one_cycle,
-    "cosine": _cosine,
-    "step": _step,
-    "exponential": _exponential,
+    "constant": lambda settings, epoch, step, total: 1.0,
+    "one-cycle": lambda settings, epoch, step, total: _one_cycle(step, total),
+    "cosine": lambda s, epoch, step, total: (1 + math.cos(math.pi * epoch / s.epochs)) / 2,
+    "step": lambda settings, epoch, step, total: settings.decay ** (epoch // settings.step_size),
+    "exponential": lambda settings, epoch, step, total: settings.decay**epoch,
 }

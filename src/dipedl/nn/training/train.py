@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor, nn
 
-from .._checks import check_data, check_seed
+from .._checks import check_data, check_integer
 from ._checkpoint import Checkpoints
 from ._device import resolve_device, seeded, threads, tuned
 from ._fingerprint import fingerprint
@@ -105,7 +105,7 @@ def train(
     >>> round(module.weight.item(), 2), history.epochs
     (3.0, 20)
     """
-    check_seed(seed)
+    check_integer("seed", seed, 0)  # None would make the run unrepeatable
     check_deadline(deadline, checkpoint)
     check_data("data", data)
     if validation is not None:

@@ -6,10 +6,21 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
 # Few rows, so that they fit the cache in float64; a whole array is never converted.
 _VALUES_AT_ONCE = 2**18
+
+
+class FluxTransformer(TransformerMixin, BaseEstimator):
+    """A transformer of flux that keeps its type."""
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
 
 
 def row_slices(X: np.ndarray) -> Iterator[slice]:
@@ -20,14 +31,7 @@ def row_slices(X: np.ndarray) -> Iterator[slice]:
 
 
 def flux_rows(estimator: Any, X: Any, *, reset: bool, min_pixels: int = 1) -> np.ndarray:
-    """X as finite rows (n, p) of float32 or float64, with as many columns as in fit.
-
-    Raises
-    ------
-    ValueError
-        If X is not two-dimensional, has fewer than `min_pixels` columns, another width than in
-        fit, or holds NaN or infinity; the first such pixel is named.
-    """
+    """X as finite rows (n, p) of float32 or float64, with as many columns as in fit."""
     rows = validate_data(
         estimator,
         X,

@@ -5,19 +5,17 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from .._integer import integer
-from ._rows import flux_rows, row_slices
+from .._checks import integer
+from ._rows import FluxTransformer, flux_rows, row_slices
 
 __all__ = ["BlockStatistics"]
 
 _STATISTICS = ("mean", "variance", "argmax", "argmin", "max", "min")
 
 
-class BlockStatistics(TransformerMixin, BaseEstimator):
+class BlockStatistics(FluxTransformer):
     """Mean, variance, positions of maximum and minimum, maximum and minimum of each block.
 
     The p pixels are cut into blocks of ``ceil(p / n_blocks)``; the last one may be shorter.
@@ -90,11 +88,6 @@ class BlockStatistics(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         names = [f"block_{name}_{i}" for name in _STATISTICS for i in range(self.n_blocks)]
         return np.array(names, dtype=object)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
 
 def _describe(flux: np.ndarray, size: int, out: np.ndarray) -> None:

@@ -5,17 +5,15 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.decomposition import PCA
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from ._rows import flux_rows
+from ._rows import FluxTransformer, flux_rows
 
 __all__ = ["PrincipalComponents"]
 
 
-class PrincipalComponents(TransformerMixin, BaseEstimator):
+class PrincipalComponents(FluxTransformer):
     """Principal components by scikit-learn's PCA, stored as plain arrays.
 
     Differences from :class:`sklearn.decomposition.PCA`: ``fit_transform`` equals ``transform`` for
@@ -108,8 +106,3 @@ class PrincipalComponents(TransformerMixin, BaseEstimator):
         """``pca`` and the number of each component."""
         check_is_fitted(self)
         return np.array([f"pca{i}" for i in range(len(self.components_))], dtype=object)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags

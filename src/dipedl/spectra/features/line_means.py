@@ -6,17 +6,15 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ..grid import LINES, PAPER_LINES, paper_grid
-from ._rows import flux_rows
+from ._rows import FluxTransformer, flux_rows
 
 __all__ = ["LineMeans"]
 
 
-class LineMeans(TransformerMixin, BaseEstimator):
+class LineMeans(FluxTransformer):
     """Mean flux of the pixels within a few Angstrom of each line.
 
     Parameters
@@ -101,11 +99,6 @@ class LineMeans(TransformerMixin, BaseEstimator):
         """``line_`` and the name or the wavelength of each line."""
         check_is_fitted(self)
         return np.array([f"line_{line}" for line in self.lines], dtype=object)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
 
 def _grid(wavelength: Any, pixels: int) -> np.ndarray:

@@ -6,17 +6,16 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.ndimage import correlate1d
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils import Tags
+from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._integer import integer
-from ._rows import flux_rows, row_slices
+from .._checks import integer
+from ._rows import FluxTransformer, flux_rows, row_slices
 
 __all__ = ["SavitzkyGolay"]
 
 
-class SavitzkyGolay(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class SavitzkyGolay(OneToOneFeatureMixin, FluxTransformer):
     """Savitzky-Golay filter of each spectrum: a polynomial fitted to the pixels of a window.
 
     Parameters
@@ -113,11 +112,6 @@ class SavitzkyGolay(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 out[:, :half] = flux[:, :size] @ self.edges_[0].T
                 out[:, -half:] = flux[:, -size:] @ self.edges_[1].T
         return smooth
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
 
 def _weights(size: int, polyorder: int, at: np.ndarray) -> np.ndarray:

@@ -39,15 +39,7 @@ class LayoutError(ValueError):
 
 
 def fits_files(paths: PathLike | Iterable[PathLike]) -> list[Path]:
-    """Files named by a folder (and the folders in it), a pattern, a file, or several of these.
-
-    Raises
-    ------
-    TypeError
-        If `paths` names nothing.
-    FileNotFoundError
-        If a folder is not there, or no file is found at all.
-    """
+    """Files named by a folder (and the folders in it), a pattern, a file, or several of these."""
     given = [paths] if isinstance(paths, str | os.PathLike) else paths
     if not isinstance(given, Iterable):
         raise TypeError(

@@ -64,8 +64,9 @@ def _table(hdus: Any, hdu: Any, names: Mapping[str, str]) -> OneSpectrum:
     bits = _column(hdu, names, "and_mask" if sdss else "andmask", len(flux))
     if sdss:
         about = _sdss_facts(hdus)
-        return _checked(10**wavelength, flux, ivar, bits & SDSS_BAD != 0, **about)
-    return _checked(wavelength, flux, ivar, bits != 0, **_lamost_facts(hdus[0].header))
+        return _checked(OneSpectrum(10**wavelength, flux, ivar, bits & SDSS_BAD != 0, **about))
+    facts = _lamost_facts(hdus[0].header)
+    return _checked(OneSpectrum(wavelength, flux, ivar, bits != 0, **facts))
 
 
 def _column(hdu: Any, names: Mapping[str, str], name: str, n: int) -> NDArray[np.int64]:
@@ -93,28 +94,16 @@ def _image(hdus: Any) -> OneSpectrum:
     if "SDSS" in str(header.get("TELESCOP", "")):
         error = np.where(rows[2] > 0, rows[2], np.inf)
         kind = _SPEC_CLN.get(header.get("SPEC_CLN"), "")
-        return _checked(
-            wavelength,
-            rows[0],
-            error**-2.0,
-            np.zeros(len(error), np.bool_),
-            snr=_number(header.get("SN_R")),
-            redshift=_number(header.get("Z")),
-            kind=kind,
-        )
-    return _checked(wavelength, rows[0], rows[1], rows[3] != 0, **_lamost_facts(header))
+        snr, redshift = _number(header.get("SN_R")), _number(header.get("Z"))
+        good = np.zeros(len(error), np.bool_)
+        return _checked(OneSpectrum(wavelength, rows[0], error**-2.0, good, snr, redshift, kind))
+    facts = _lamost_facts(header)
+    return _checked(OneSpectrum(wavelength, rows[0], rows[1], rows[3] != 0, **facts))
 
 
-def _checked(
-    wavelength: NDArray[np.float64],
-    flux: NDArray[np.float64],
-    ivar: NDArray[np.float64],
-    bad: NDArray[np.bool_],
-    *,
-    snr: float,
-    redshift: float,
-    kind: str,
-) -> OneSpectrum:
+def _checked(one: OneSpectrum) -> OneSpectrum:
+    """The spectrum with unusable pixels marked, and an S/N where the headers have none."""
+    wavelength, flux, ivar, bad, snr, *_ = one
     if not len(flux) == len(ivar) == len(wavelength) == len(bad) or len(flux) < 2:
         raise LayoutError(
             "flux, ivar, wavelength and mask must have as many pixels, got "
@@ -129,7 +118,7 @@ def _checked(
         raise LayoutError(f"it is constant: every usable pixel is {flux[~bad][0]:g}")
     if not snr > 0:
         snr = float(np.median(flux[~bad] * np.sqrt(ivar[~bad])))
-    return OneSpectrum(wavelength, flux, np.where(bad, 0.0, ivar), bad, snr, redshift, kind)
+    return one._replace(ivar=np.where(bad, 0.0, ivar), bad=bad, snr=snr)
 
 
 def _lamost_facts(header: Any) -> dict[str, Any]:

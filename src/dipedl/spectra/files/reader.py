@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._checks import increasing_grid
 from ..grid import paper_grid
 from ..resampling import resample
 from ..spectra import Failure, Spectra
@@ -119,7 +120,7 @@ def read_spectra(
         raise ValueError(f"on_error must be 'list' or 'raise', got {on_error!r}")
     if not 0 < min_coverage <= 1:
         raise ValueError(f"min_coverage must be in (0, 1], got {min_coverage!r}; 0.9 is usual")
-    grid = paper_grid() if wavelength is None else _grid(wavelength)
+    grid = paper_grid() if wavelength is None else increasing_grid("wavelength", wavelength)
     rows: list[_Row] = []
     failures: list[Failure] = []
     for path in fits_files(paths):
@@ -189,13 +190,3 @@ def _spectra(rows: list[_Row], grid: NDArray[np.float64], failures: tuple[Failur
         mask=mask,
         failures=failures,
     )
-
-
-def _grid(wavelength: Any) -> NDArray[np.float64]:
-    grid = np.asarray(wavelength, dtype=np.float64)
-    if grid.ndim != 1 or len(grid) < 2 or not np.all(np.diff(grid) > 0):
-        raise ValueError(
-            "wavelength must be an increasing array of at least 2 wavelengths in Angstrom, got "
-            f"shape {grid.shape}; see paper_grid()"
-        )
-    return grid

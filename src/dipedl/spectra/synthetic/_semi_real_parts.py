@@ -55,13 +55,7 @@ class Parts:
 
 
 def parts_of(ingredients: Mapping[str, NDArray[np.generic]]) -> Parts:
-    """Build the ingredients from the arrays of a file.
-
-    Raises
-    ------
-    ValueError
-        If an array is missing, or a grid of eigenspectra has uneven steps.
-    """
+    """Build the ingredients from the arrays of a file."""
     needed = [f"{name}_{key}" for name in ("GALAXY", "QSO") for key in _OBJECT_KEYS]
     needed += [f"STAR_{kind}_{key}" for kind in STAR_SHARES for key in "BC"]
     missing = [key for key in ("wavelength", "noise_shape", *needed) if key not in ingredients]

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.typing import NDArray
 
-from .._integer import integer
+from .._checks import integer
 from ..spectra import Spectra
 from ._semi_real_light import CLASSES, draw, light
 from ._semi_real_parts import Parts, parts_of

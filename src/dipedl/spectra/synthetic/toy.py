@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .._integer import integer
+from .._checks import integer
 from ..grid import paper_grid
 from ..spectra import Spectra
 

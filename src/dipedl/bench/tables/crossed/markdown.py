@@ -16,9 +16,10 @@ __all__ = [
     "PAIR_TITLES",
     "SUMMARY",
     "cell_text",
-    "column_mean",
     "crossed_blocks",
+    "measure_line",
     "number",
+    "pair_rows",
     "selected",
     "signed",
     "verdict",
@@ -64,9 +65,14 @@ def measure_list(found: Sequence[Measure]) -> str:
     """Measures as a list, each miss named."""
     lines = []
     for measure in found:
-        lines.append(f"- **{verdict(measure)}**: {measure.statement}. Found: {measure.found}.")
+        lines.append(measure_line(measure))
         lines += [f"  - misses: {miss}" for miss in measure.misses]
     return "\n".join(lines)
+
+
+def measure_line(measure: Measure) -> str:
+    """Verdict, statement and what came out."""
+    return f"- **{verdict(measure)}**: {measure.statement}. Found: {measure.found}."
 
 
 def verdict(measure: Measure) -> str:
@@ -109,16 +115,21 @@ def _summaries(found: Crossed) -> str:
 
 
 def _by_pair(found: Crossed, columns: Sequence[Column], metric: str) -> str:
+    return grid(["", *(column.title for column in columns)], pair_rows(found, columns, metric))
+
+
+def pair_rows(found: Crossed, columns: Sequence[Column], metric: str) -> list[list[str]]:
+    """A metric of every pair and method as text, titles in front, and the means."""
     rows = []
     for pair in found.of(metric):
         title = str(pair) if metric in OF_PAIR else pair.place
         cells = (cell_text(found.line(pair, c.name), metric, pair.ood) for c in columns)
         rows.append([title, *cells])
-    means = [column_mean(found.values(c.name, metric, found.of(metric))) for c in columns]
-    return grid(["", *(column.title for column in columns)], [*rows, ["mean", *means]])
+    means = (found.values(c.name, metric, found.of(metric)) for c in columns)
+    return [*rows, ["mean", *map(_column_mean, means)]]
 
 
-def column_mean(values: np.ndarray) -> str:
+def _column_mean(values: np.ndarray) -> str:
     """Mean of the numbers that are there, and how many these are if not all."""
     there = values[~np.isnan(values)]
     few = f" ({len(there)} of {len(values)})" if len(there) < len(values) else ""

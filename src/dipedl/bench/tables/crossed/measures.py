@@ -16,18 +16,9 @@ __all__ = ["Measure", "evaluated", "measures"]
 
 @dataclass(frozen=True)
 class Measure:
-    """A statement and what became of it.
+    """A statement, what came out in numbers, and each miss with its number.
 
-    Attributes
-    ----------
-    statement : str
-        What was asked.
-    found : str
-        What came out, in numbers.
-    met : bool or None
-        None where the rows for it are missing.
-    misses : tuple of str
-        Where it fails, each with its number.
+    `met` is None where the rows for it are missing.
     """
 
     statement: str

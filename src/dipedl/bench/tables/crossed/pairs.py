@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...spec.entries import GROUPS
-from ..cells import Cell
+from ..cells import Cell, plain
 from ..table import BenchTable, Line
 
 __all__ = ["OF_PAIR", "Column", "Crossed", "Pair", "Summary", "crossed", "share", "summary"]
@@ -53,14 +53,8 @@ class Column:
 class Crossed:
     """The numbers of a crossed suite by pair and method.
 
-    Attributes
-    ----------
-    table : BenchTable
-        Where they are from.
-    pairs : tuple of Pair
-        In order of the rows.
-    columns : tuple of Column
-        Methods by group, other kinds of uncertainty behind their method.
+    `pairs` are in order of the rows; `columns` are the methods by group, other kinds of uncertainty
+    behind their method.
     """
 
     table: BenchTable
@@ -132,7 +126,11 @@ class Crossed:
 
     def as_json(self) -> list[dict[str, Any]]:
         """The summary of every method, as plain values."""
-        return [_plain(summary(self, column.name)) for column in self.columns]
+        every = (vars(summary(self, column.name)) for column in self.columns)
+        return [
+            {name: plain(v) if isinstance(v, float) else v for name, v in of.items()}
+            for of in every
+        ]
 
 
 def crossed(table: BenchTable) -> Crossed:
@@ -150,24 +148,11 @@ def crossed(table: BenchTable) -> Crossed:
 
 @dataclass(frozen=True)
 class Summary:
-    """A method over all pairs that both it and the bare classifier have.
+    """A method over the pairs that both it and the bare classifier have; `lines` is their number.
 
-    Attributes
-    ----------
-    method : str
-        Name.
-    lines : int
-        How many pairs.
-    auroc, auroc_bare : float
-        Mean AUROC, and that of the bare classifier on the same pairs.
-    worst, worst_at : float, str
-        Lowest difference to the bare classifier's AUROC, and where.
-    brier_ratio : float
-        Mean OOD Brier over that of the bare classifier.
-    brier_cost : float
-        Mean ID Brier over that of the bare classifier, less one.
-    error_auroc : float
-        Mean AUROC of spotting the classifier's own errors.
+    `worst` is the lowest difference to the bare classifier's AUROC, at `worst_at`; `brier_ratio`
+    the mean OOD Brier over the bare classifier's, `brier_cost` the same of the ID Brier, less one;
+    `error_auroc` the mean AUROC of spotting the classifier's own errors.
     """
 
     method: str
@@ -210,14 +195,6 @@ def share(ours: float, theirs: float) -> float:
     if theirs == 0:
         return 1.0 if ours == 0 else np.inf
     return ours / theirs
-
-
-def _plain(found: Summary) -> dict[str, Any]:
-    """Plain values; what is not finite as text, for JSON has no such numbers."""
-    return {
-        name: str(value) if isinstance(value, float) and not np.isfinite(value) else value
-        for name, value in vars(found).items()
-    }
 
 
 def _ratio(found: Crossed, method: str, metric: str, pairs: Sequence[Pair]) -> float:

@@ -1,13 +1,11 @@
 """What is wrong with a collapsed method, measured on its predictions; nothing is trained."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..results.store import Store
+from dipedl.bench import Store
 
 __all__ = ["diagnosed", "features_diagnosed", "predictions_diagnosed"]
 
@@ -20,28 +18,9 @@ def predictions_diagnosed(
 ) -> dict[str, Any]:
     """What the predictions on the test set show.
 
-    Parameters
-    ----------
-    test : mapping of str to ndarray
-        "probabilities" (n, k), and of evidential methods "concentration" (n, k).
-    prior : float or sequence of float, default=1.0
-        Concentration of a class without evidence, for all or for each.
-
-    Returns
-    -------
-    dict
-        "said": how often each class is the most probable one. With concentrations also
-        "silent_classes", the number of classes that no row gives any evidence, as a ReLU leaves
-        them whose unit is dead; and "no_evidence", the share of rows that give none to any class.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dipedl.bench.tables.diagnosis import predictions_diagnosed
-    >>> alpha = np.array([[5.0, 1.0], [9.0, 1.0], [1.0, 1.0]])  # the second unit is dead
-    >>> predictions_diagnosed({"probabilities": alpha / alpha.sum(1, keepdims=True),
-    ...                    "concentration": alpha})["silent_classes"]
-    1
+    "said": how often each class is the most probable one. With "concentration" (n, k) also
+    "silent_classes", the number of classes that no row gives any evidence beyond the prior, as a
+    ReLU leaves them whose unit is dead; and "no_evidence", the share of rows that give none.
     """
     proba = test["probabilities"]
     said = np.bincount(proba.argmax(axis=1), minlength=proba.shape[1])
@@ -54,22 +33,11 @@ def predictions_diagnosed(
 
 
 def features_diagnosed(features: np.ndarray, y: np.ndarray) -> dict[str, Any]:
-    """What the features of the training rows allow a Gaussian for each class to be.
+    """What the features (n, p) of the training rows allow a Gaussian for each class to be.
 
-    Parameters
-    ----------
-    features : ndarray, shape (n, p)
-        Of a network.
-    y : ndarray of int, shape (n,)
-        Classes.
-
-    Returns
-    -------
-    dict
-        "n_features"; "dead", the features that are the same for all rows, and "dead_in_class",
-        those that are so within some class; "fewest_rows", of the rarest class; "condition", the
-        largest ratio of the eigenvalues of a class's covariance, None where one is singular in
-        double precision.
+    "dead" features are the same for all rows, "dead_in_class" those that are so within some class;
+    "fewest_rows" are of the rarest class; "condition" is the largest ratio of the eigenvalues of a
+    class's covariance, None where one is singular in double precision.
     """
     values = np.asarray(features, dtype=np.float64)
     classes, counts = np.unique(y, return_counts=True)
@@ -85,13 +53,7 @@ def features_diagnosed(features: np.ndarray, y: np.ndarray) -> dict[str, Any]:
 
 
 def diagnosed(stores: Sequence[Store]) -> dict[str, dict[str, dict[str, Any]]]:
-    """Diagnoses by method and seed, of every row whose arrays are there.
-
-    Parameters
-    ----------
-    stores : sequence of Store
-        Of one suite and profile.
-    """
+    """Diagnoses by method and seed, of every row whose arrays are there."""
     found: dict[str, dict[str, dict[str, Any]]] = {}
     for store in stores:
         for row in store.rows():

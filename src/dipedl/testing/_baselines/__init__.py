@@ -1,1 +1,0 @@
-"""Checks of methods with an uncertainty, by what they are about."""

@@ -1,1 +1,0 @@
-"""Checks of densities, by what they are about."""
