@@ -35,10 +35,11 @@ Json = Annotated[bool, typer.Option("--json", help="Every cell, for machines.")]
 
 _SWEEPS = ("ablation", "gamma", "sigma")
 
+_OVER_SEEDS = "± is the population standard deviation over seeds; the paper ran once."
 #: What ± and the paper's numbers are, below each sweep.
 _READ = {
-    "ablation": "± is the population standard deviation over seeds; the paper ran once.",
-    "gamma": "± is the population standard deviation over seeds; the paper ran once.",
+    "ablation": _OVER_SEEDS,
+    "gamma": _OVER_SEEDS,
     "sigma": "± is the standard deviation over the draws of noise, as in the paper. * marks a mean "
     "more than two standard deviations, of ours and the paper's together, from the paper's.",
 }

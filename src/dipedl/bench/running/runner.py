@@ -94,11 +94,6 @@ def run(
     progress : callable, optional
         Gets a line of text now and then.
 
-    Returns
-    -------
-    RunResult
-        New rows, and what failed or was left.
-
     Raises
     ------
     ValueError

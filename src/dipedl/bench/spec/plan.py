@@ -10,7 +10,8 @@ from ..names import refuse_unknown
 from ..results.receipt import config_hash
 from .build import accepts, build, class_of, described, transformer_of
 from .entries import Method, Profile
-from .suite import Suite, checked_method, chosen_ood, gathered
+from .suite import Suite, chosen_ood, gathered
+from .typed_toml import validated
 
 __all__ = [
     "MethodPart",
@@ -110,7 +111,8 @@ class _Planner:
     def method(self, name: str, where: str) -> MethodPart:
         place = f"{where}: methods.{name}"
         own, over = tuple(Method.model_fields), self.profile.methods.get(name, {})
-        spec = checked_method(completed(self.suite.methods[name], over, own, self.profile), place)
+        table = completed(self.suite.methods[name], over, own, self.profile)
+        spec = validated(Method, table, place, "suite")
         below: dict[str, Part] = {}
         if spec.classifier is not None:
             below["classifier"] = self._classifier(spec.classifier, place)

@@ -17,7 +17,6 @@ from .entries import (
     CrossedData,
     CrossedMethod,
     MeasureEntry,
-    Method,
     OodNames,
     Profile,
 )
@@ -25,7 +24,6 @@ from .typed_toml import Frozen, read_tables, validated
 
 __all__ = [
     "Suite",
-    "checked_method",
     "chosen",
     "chosen_ood",
     "every_ood",
@@ -153,11 +151,6 @@ def parse_suite(text: str, where: str) -> Suite:
     suite = validated(Suite, _extended(base, whole, where) if base else whole, where, "suite")
     _check_names(suite, where)
     return suite
-
-
-def checked_method(table: Table, where: str) -> Method:
-    """A method from its completed table; `where` names file and key in errors."""
-    return validated(Method, table, where, "suite")
 
 
 def gathered(table: Table, own: Iterable[str]) -> Table:
