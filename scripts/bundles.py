@@ -28,8 +28,7 @@ from pixel_codec import decoded, encoded
 
 from dipedl.bench.names import refuse_unknown
 from dipedl.bench.results.row_file import write_whole
-from dipedl.bench.spec.stand_in import first_there
-from dipedl.bench.spec.suite import chosen_ood, load_suite
+from dipedl.bench.spec.suite import chosen_ood, first_there, load_suite
 from dipedl.datasets._files.fetch import fetch
 
 #: Files of each data set and OOD set, as their loaders ask for them.

@@ -81,21 +81,16 @@ def _write(store: Store, made: _Made, seed: int, n_resamples: int) -> None:
         below[kind] = {"name": name, "config_hash": digest, **receipt}
     digest = config_hash({"name": method})
     store.save_arrays(method, digest, seed, own, receipt)
-    store.append(
-        make_row(
-            suite=store.suite,
-            profile=store.profile,
-            method=method,
-            title=method.upper(),
-            seed=seed,
-            config=made.config,
-            digest=digest,
-            arrays=own,
-            own=receipt,
-            parts=below,
-            n_resamples=n_resamples,
-        )
-    )
+    head = {
+        "suite": store.suite,
+        "profile": store.profile,
+        "method": method,
+        "title": method.upper(),
+        "seed": seed,
+        "config": made.config,
+        "config_hash": digest,
+    }
+    store.append(make_row(head, arrays=own, own=receipt, parts=below, n_resamples=n_resamples))
 
 
 def _labels(n: int, k: int) -> np.ndarray:

@@ -7,7 +7,7 @@ from sklearn.frozen import FrozenEstimator
 
 from dipedl import DIPClassifier
 from dipedl.baselines import DDU, Energy, MaxSoftmax
-from dipedl.bench.running.cached import CachedClassifier, CachedDensity, RowNumbers, stacked
+from dipedl.bench.running.cached import CachedClassifier, CachedDensity, row_numbers, stacked
 from dipedl.bench.spec.build import accepts, build, class_of
 from dipedl.density import GDADensity
 from dipedl.evidence import ZScore
@@ -85,7 +85,7 @@ def trained():
     stored = {name: stacked(arrays, order, name) for name in names}
     cached = CachedClassifier(np.arange(3), stored)
     table = CachedDensity(stacked(arrays, order, "log_density"))
-    rows = RowNumbers({s: len(v) for s, v in X.items()})
+    rows = row_numbers({s: len(v) for s, v in X.items()})
     return net, density, X, y["train"], cached, table, rows
 
 
@@ -116,7 +116,7 @@ def test_dip_edl_on_stored_answers_is_the_paper_s_on_network_and_density(trained
 
 
 def test_row_numbers_survive_float32():
-    rows = RowNumbers({"train": 60_000, "test": 50_000})
+    rows = row_numbers({"train": 60_000, "test": 50_000})
     assert rows["test"][0, 0] == 60_000
     assert (rows["test"].astype(np.float32).astype(int) == rows["test"]).all()
 

@@ -25,8 +25,7 @@ from dipedl.bench.running.weights import restored, weights_of
 from dipedl.bench.running.work import PartStep, Place
 from dipedl.bench.running.worker import train_part
 from dipedl.bench.spec.plan import plan, trained_parts
-from dipedl.bench.spec.stand_in import first_there
-from dipedl.bench.spec.suite import parse_suite
+from dipedl.bench.spec.suite import first_there, parse_suite
 from dipedl.bench.tables.table import bench_table
 from dipedl.bench.tables.trivial import trivial_lines
 from dipedl.datasets import load_mini_mnist

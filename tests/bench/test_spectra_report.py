@@ -54,8 +54,8 @@ def write(root, methods=("dip-edl-default", "edl"), seeds=(20, 10), suite="spect
             digest = config_hash(config)
             store.save_arrays(method, digest, seed, arrays, COST)
             row = {"suite": suite, "profile": "scarce", "method": method, "title": method.upper()}
-            row |= {"seed": seed, "config": config, "digest": digest, "arrays": arrays}
-            store.append(make_row(**row, own=COST, parts={}, n_resamples=0))
+            row |= {"seed": seed, "config": config, "config_hash": digest}
+            store.append(make_row(row, arrays=arrays, own=COST, parts={}, n_resamples=0))
     return store
 
 

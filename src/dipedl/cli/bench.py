@@ -6,12 +6,11 @@ import shlex
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .._plugins import explain_missing
-from .bench_results import merge, report, sweep, table, toys
+from .bench_results import Out, explained, fail, merge, report, sweep, table, toys
 
 if TYPE_CHECKING:
     from ..bench.running.runner import RunResult
@@ -25,10 +24,6 @@ bench = typer.Typer(
 )
 
 SuiteName = Annotated[str, typer.Argument(help="Name of a suite, or the path of a TOML file.")]
-Out = Annotated[
-    Path | None,
-    typer.Option(help="Folder of all results; default: $DIPEDL_BENCH, else ./bench-results."),
-]
 #: So many of what a budget left are named.
 _NAMED = 12
 ProfileName = Annotated[str, typer.Option(help="How much of everything: smoke, cpu, paper, ...")]
@@ -64,11 +59,12 @@ def run(
     May be killed at any time: the same command goes on.
     """
     if data is not None and not data.is_dir():
-        _fail(
+        fail(
             "--data must be the folder that holds mnist/, kmnist/, cifar10/ and so on, "
             f"but {str(data)!r} is no folder"
         )
-    runner = _runner()
+    with explained():
+        from ..bench.running import runner
     try:
         result = runner.run(
             suite,
@@ -83,7 +79,7 @@ def run(
             progress=None if quiet else _Progress(),
         )
     except (ValueError, ImportError, OSError, runner.StoppedError) as error:
-        _fail(str(error))
+        fail(str(error))
     except KeyboardInterrupt:
         typer.echo(f"\nStopped. What is finished is kept; to go on: {_command()}", err=True)
         raise typer.Exit(130) from None
@@ -112,31 +108,23 @@ def _names(typed: str) -> list[str] | None:
 @bench.command()
 def rescore(suite: SuiteName, profile: ProfileName = "smoke", out: Out = None) -> None:
     """Compute the metrics of all rows again from the stored arrays; trains nothing."""
-    runner = _runner()
-    try:
+    with explained():
+        from ..bench.running import runner
+
         count = runner.rescore(suite, profile=profile, out=out)
-    except (ValueError, ImportError, OSError) as error:
-        _fail(str(error))
     typer.echo(f"{count} rows computed again.")
 
 
 @bench.command()
 def methods(suite: SuiteName, profile: ProfileName = "smoke") -> None:
     """List the methods of a suite that a profile runs."""
-    try:
-        titles = _titles(suite, profile)
-    except (ValueError, OSError) as error:
-        _fail(str(error))
-    for name, title in titles.items():
-        typer.echo(f"{name:<22}{title}")
+    with explained():
+        from ..bench import load_suite
 
-
-def _titles(suite: str, profile: str) -> dict[str, str]:
-    from ..bench import load_suite
-
-    loaded = load_suite(suite)
-    names = loaded.method_names(profile)
-    return {name: loaded.methods[name].get("title", "") for name in names}
+        loaded = load_suite(suite)
+        names = loaded.method_names(profile)
+    for name in names:
+        typer.echo(f"{name:<22}{loaded.methods[name].get('title', '')}")
 
 
 for _command_of in (table, sweep, toys, report, merge):
@@ -164,19 +152,6 @@ class _Progress:
         typer.echo(f"[{minutes:3d}:{seconds:02d}] {text}", err=True)
 
 
-def _runner() -> Any:
-    try:
-        from ..bench.running import runner
-    except ImportError as error:
-        _fail(str(explain_missing(error, "dipedl bench")))
-    return runner
-
-
 def _command() -> str:
     """What was typed, to type it again."""
     return shlex.join(["dipedl", *sys.argv[1:]])
-
-
-def _fail(message: str) -> NoReturn:
-    typer.echo(f"dipedl: {message}", err=True)
-    raise typer.Exit(2)

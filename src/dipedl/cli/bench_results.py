@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..bench.results.store import Store
     from ..bench.tables.table import BenchTable, Line
 
-__all__ = ["merge", "report", "sweep", "table", "toys"]
+__all__ = ["Out", "explained", "fail", "merge", "report", "sweep", "table", "toys"]
 
 SuiteName = Annotated[str, typer.Argument(help="Name of a suite, such as mnist.")]
 ProfileName = Annotated[
@@ -35,10 +35,11 @@ Json = Annotated[bool, typer.Option("--json", help="Every cell, for machines.")]
 
 _SWEEPS = ("ablation", "gamma", "sigma")
 
+_OVER_SEEDS = "± is the population standard deviation over seeds; the paper ran once."
 #: What ± and the paper's numbers are, below each sweep.
 _READ = {
-    "ablation": "± is the population standard deviation over seeds; the paper ran once.",
-    "gamma": "± is the population standard deviation over seeds; the paper ran once.",
+    "ablation": _OVER_SEEDS,
+    "gamma": _OVER_SEEDS,
     "sigma": "± is the standard deviation over the draws of noise, as in the paper. * marks a mean "
     "more than two standard deviations, of ours and the paper's together, from the paper's.",
 }
@@ -59,8 +60,8 @@ def table(
 ) -> None:
     """Print methods by metrics, ours beside the paper's, and what each method cost."""
     if as_json and markdown:
-        _fail("--json and --markdown exclude each other")
-    with _explained():
+        fail("--json and --markdown exclude each other")
+    with explained():
         made = _table(_store(suite, profile, out), trivial)
     if as_json:
         typer.echo(json.dumps(_as_json(made), indent=1, allow_nan=False))
@@ -93,9 +94,9 @@ def sweep(
     if what not in _SWEEPS:
         from ..bench.names import refuse_unknown
 
-        with _explained():
+        with explained():
             refuse_unknown("sweep", [what], _SWEEPS)
-    with _explained():
+    with explained():
         from ..bench.studies.sweeps import stored_parts
         from ..bench.tables.table import paper_suite
 
@@ -118,8 +119,8 @@ def report(
 ) -> None:
     """Write one HTML page with all tables and figures; it loads nothing."""
     if not file.parent.is_dir():
-        _fail(f"--file: the folder {str(file.parent)!r} does not exist; make it first")
-    with _explained():
+        fail(f"--file: the folder {str(file.parent)!r} does not exist; make it first")
+    with explained():
         from ..bench.report.page import render
 
         file.write_text(render(_store(suite, profile, out)), encoding="utf-8")
@@ -131,7 +132,7 @@ def merge(
     out: Out = None,
 ) -> None:
     """Merge rows of another machine into the results of this one."""
-    with _explained():
+    with explained():
         from ..bench.results.merge import merge as merged
 
         new, present = merged(files, out)
@@ -140,7 +141,7 @@ def merge(
 
 def toys(out: Out = None) -> None:
     """Run the two toy experiments, vacuity under interpolation and two moons, for the report."""
-    with _explained():
+    with explained():
         from ..bench.results.store import default_root
         from ..bench.studies.toy_vacuity import table as as_text
         from ..bench.studies.toys import run_toys
@@ -184,12 +185,8 @@ def _table(store: Store, trivial: bool) -> BenchTable:
 def _lines(what: str, parts: Sequence[Parts], suite: str) -> list[Line]:
     from ..bench.studies import sweeps
 
-    makers: dict[str, Callable[..., list[Line]]] = {
-        "ablation": sweeps.ablation_lines,
-        "gamma": sweeps.gamma_lines,
-        "sigma": sweeps.sigma_lines,
-    }
-    return makers[what](parts, suite)
+    lines: list[Line] = getattr(sweeps, f"{what}_lines")(parts, suite)
+    return lines
 
 
 def _print_sweep(what: str, lines: Sequence[Line], parts: Sequence[Parts], suite: str) -> None:
@@ -225,19 +222,20 @@ def _by_set(lines: Sequence[Line]) -> dict[str, list[str]]:
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
+def explained() -> Iterator[None]:
     """Turn what users can mend into one line and exit code 2."""
     try:
         with warnings.catch_warnings(record=True) as seen:
             yield
     except ImportError as error:
-        _fail(str(explain_missing(error, "dipedl bench")))
+        fail(str(explain_missing(error, "dipedl bench")))
     except (ValueError, LookupError, OSError) as error:
-        _fail(str(error.args[0]) if isinstance(error, LookupError) else str(error))
+        fail(str(error.args[0]) if isinstance(error, LookupError) else str(error))
     for text in dict.fromkeys(str(warning.message) for warning in seen):
         typer.echo(f"dipedl: {text}", err=True)
 
 
-def _fail(message: Any) -> NoReturn:
+def fail(message: Any) -> NoReturn:
+    """One line on stderr, and exit code 2."""
     typer.echo(f"dipedl: {message}", err=True)
     raise typer.Exit(2)

@@ -54,12 +54,8 @@ class Recipe:
     n_components: int = 500
 
 
-def _toy(rows: np.ndarray | None) -> Spectra:
-    return _selected(datasets.toy_spectra(1500), rows)
-
-
-def _semi_real(rows: np.ndarray | None) -> Spectra:
-    return datasets.semi_real_spectra(rows=rows)
+def _selected(every: Spectra, rows: np.ndarray | None) -> Spectra:
+    return every if rows is None else every.select(rows)
 
 
 def _scarce(rows: np.ndarray | None) -> Spectra:
@@ -71,21 +67,19 @@ def _lamost(rows: np.ndarray | None) -> Spectra:
     return _selected(datasets.lamost_spectra(), rows)
 
 
-def _selected(every: Spectra, rows: np.ndarray | None) -> Spectra:
-    return every if rows is None else every.select(rows)
-
-
 #: Data sets of spectra by name.
 SPECTRA: dict[str, Recipe] = {
-    "toy-spectra": Recipe(_toy, n_components=40),
-    "semi-real": Recipe(_semi_real),
+    "toy-spectra": Recipe(
+        lambda rows: _selected(datasets.toy_spectra(1500), rows), n_components=40
+    ),
+    "semi-real": Recipe(lambda rows: datasets.semi_real_spectra(rows=rows)),
     "semi-real-scarce": Recipe(_scarce),
     "semi-real-scarce-published": Recipe(_scarce, "published"),
     "lamost": Recipe(_lamost),
     "lamost-published": Recipe(_lamost, "published"),
 }
 _OTHERS = ("supernovae", "real_stars")
-#: Foreign sets of each; "stars" are those of the data set itself.
+#: OOD sets of each; "stars" are those of the data set itself.
 SPECTRA_OOD: dict[str, tuple[str, ...]] = {
     name: ("stars",) if name.startswith(("toy", "lamost")) else ("stars", *_OTHERS)
     for name in SPECTRA

@@ -13,39 +13,27 @@ import numpy as np
 from .receipt import receipt
 from .scores import Scores, score
 
-__all__ = ["make_row", "numbers", "rescored"]
+__all__ = ["make_row", "numbers"]
 
 _COST = ("seconds", "cpu_seconds")
 
 
 def make_row(
+    head: Mapping[str, Any],
     *,
-    suite: str,
-    profile: str,
-    method: str,
-    title: str,
-    seed: int,
-    config: Mapping[str, Any],
-    digest: str,
     arrays: Mapping[str, Mapping[str, np.ndarray]],
     own: Mapping[str, Any],
     parts: Mapping[str, Mapping[str, Any]],
     n_resamples: int,
 ) -> dict[str, Any]:
-    """The row of a method and a seed; `digest` is the hash of the config.
+    """The row of a method and a seed; `head` says which, with the config and its hash.
 
     `own` is what the method itself cost: "seconds" and "cpu_seconds" ({"train", "score"}),
     "peak_memory_mb", "forward_passes", "n_parameters", and "n", the rows of each split; `parts`
     holds by role the name, hash and cost of each trained part below it.
     """
     return {
-        "suite": suite,
-        "profile": profile,
-        "method": method,
-        "title": title,
-        "seed": seed,
-        "config": dict(config),
-        "config_hash": digest,
+        **head,
         **numbers(score(arrays, n_resamples)),
         "n": dict(own["n"]),
         **_total_cost(own, parts),
@@ -53,13 +41,6 @@ def make_row(
         "parts": {role: dict(part) for role, part in parts.items()},
         **receipt(),
     }
-
-
-def rescored(
-    row: Mapping[str, Any], arrays: Mapping[str, Mapping[str, np.ndarray]], n_resamples: int
-) -> dict[str, Any]:
-    """The same row with its metrics computed again from the arrays."""
-    return {**row, **numbers(score(arrays, n_resamples))}
 
 
 def numbers(scores: Scores) -> dict[str, Any]:

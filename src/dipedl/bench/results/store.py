@@ -45,35 +45,20 @@ def load_rows(
 ) -> list[dict[str, Any]]:
     """Rows of a suite, in the order in which they were written.
 
-    Parameters
-    ----------
-    suite : str
-        Name of the suite, such as ``"mnist"``.
-    profile : str, optional
-        Only rows of this profile; None gives those of all profiles.
-    out : path-like, optional
-        Root of the results; default: ``DIPEDL_BENCH``, else ``./bench-results``.
+    `profile` None gives those of all profiles; `out` is the root of the results, by default
+    ``DIPEDL_BENCH``, else ``./bench-results``. FileNotFoundError if there are none of this suite
+    (or profile); a UserWarning if the last line is torn, which is left out.
 
     Returns
     -------
     list of dict
-        One dict a row: "suite", "profile", "method", "title", "seed", "config", "config_hash",
+        One dict per row: "suite", "profile", "method", "title", "seed", "config", "config_hash",
         "metrics" (name to float), "intervals" (name to [low, high], bootstrap over the test rows),
         "baselines" (name to the AUPR of guessing), "n" (rows of each split), "seconds" ({"train",
         "score"}, with all parts below the method), "cpu_seconds", "peak_memory_mb",
         "forward_passes", "n_parameters", "parts" (name, hash and cost of each trained part), and
         the receipt: "versions", "commit", "device", "time". The latest config of a (method, seed)
         comes last.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there are no results of this suite (or profile) below `out`.
-
-    Warns
-    -----
-    UserWarning
-        If the last line is torn; it is left out.
     """
     folder = Path(out or default_root()) / suite
     pattern = "*" if profile is None else profile
@@ -99,14 +84,9 @@ def load_arrays(
 ) -> Arrays:
     """Per-sample arrays of a row: split -> name -> array.
 
-    Parameters
-    ----------
-    suite, profile, method, seed : str, str, str, int
-        Which row; of several configs of the method, the latest.
-    out : path-like, optional
-        Root of the results; default: ``DIPEDL_BENCH``, else ``./bench-results``.
-    part : {"method", "classifier", "density"}, default="method"
-        The method's own predictions, or the arrays of the trained part below it.
+    Of several configs of the method, the latest. `part` is "method" for its own predictions, or
+    "classifier" or "density" for the arrays of the trained part below it; `out` as of `load_rows`.
+    LookupError if there is no such row or part; FileNotFoundError if the arrays have been deleted.
 
     Returns
     -------
@@ -117,13 +97,6 @@ def load_arrays(
         "log_evidence" (n,). Of a classifier: "probabilities" (n, k), "logits" (n, k) and "features"
         (n, p), where it has them. Of a density: "log_density" (n,). Every split with labels has
         "y" (n,).
-
-    Raises
-    ------
-    LookupError
-        If there is no such row, or the method has no such part.
-    FileNotFoundError
-        If the arrays have been deleted.
     """
     if part not in PARTS:
         raise ValueError(f"part must be one of {list(PARTS)}, got {part!r}")

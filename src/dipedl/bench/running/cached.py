@@ -1,7 +1,7 @@
 """Trained parts that answer from stored arrays, so that what builds on them trains nothing again.
 
 A method on top of a classifier or a density is fitted and applied through its public interface, but
-its inputs are row numbers: `RowNumbers` lays the splits one after the other, and a cached part
+its inputs are row numbers: `row_numbers` lays the splits one after the other, and a cached part
 looks up what it answered to that row when it was trained.
 """
 
@@ -13,21 +13,19 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-__all__ = ["CachedClassifier", "CachedDensity", "RowNumbers", "stacked"]
+__all__ = ["CachedClassifier", "CachedDensity", "row_numbers", "stacked"]
 
 
-class RowNumbers(dict[str, np.ndarray]):
+def row_numbers(sizes: Mapping[str, int]) -> dict[str, np.ndarray]:
     """Split -> inputs (n, 1) for cached parts: the numbers of its rows among all rows.
 
     Numbers below 2**24 are exact in float32 too, should a method convert its inputs.
     """
-
-    def __init__(self, sizes: Mapping[str, int]) -> None:
-        ends = np.cumsum([0, *sizes.values()])
-        super().__init__(
-            (split, np.arange(start, end, dtype=np.float64)[:, None])
-            for split, start, end in zip(sizes, ends[:-1], ends[1:], strict=True)
-        )
+    ends = np.cumsum([0, *sizes.values()])
+    return {
+        split: np.arange(end - n, end, dtype=np.float64)[:, None]
+        for (split, n), end in zip(sizes.items(), ends[1:], strict=True)
+    }
 
 
 def stacked(

@@ -11,7 +11,7 @@ from sklearn.frozen import FrozenEstimator
 from ..data.splits import LABELLED, Splits, make_splits
 from ..spec.build import transformer_of
 from ..spec.plan import Part
-from .cached import CachedClassifier, CachedDensity, RowNumbers, stacked
+from .cached import CachedClassifier, CachedDensity, row_numbers, stacked
 from .memo import Memoised, Memory
 from .predictions import Arrays
 from .weights import restored
@@ -47,7 +47,7 @@ def _with_predictions(step: PartStep) -> Inputs:
     y = {split: arrays[split]["y"] for split in order if "y" in arrays[split]}
     if step.unit.role == "density":
         return {split: arrays[split]["features"] for split in order}, y, {}
-    X = RowNumbers({split: len(arrays[split]["probabilities"]) for split in order})
+    X = row_numbers({split: len(arrays[split]["probabilities"]) for split in order})
     return X, y, _cached(below, order, y["train"])
 
 

@@ -14,7 +14,8 @@ from .worker import run_job
 
 __all__ = ["Outcome", "run_in_process"]
 
-_PRELOADED = ("dipedl.bench.running.preload",)
+#: Imported once by the server that processes are forked from; those not installed are left out.
+_PRELOADED = ("sklearn.ensemble", "sklearn.mixture", "sklearn.neighbors", __name__, "torch")
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from ..results.rows import rescored
+from ..results.rows import numbers
+from ..results.scores import score
 from ..results.store import Store, default_root, load_rows
 from ..spec.suite import load_suite
 from .clock import Clock, duration, seldom
@@ -93,11 +94,6 @@ def run(
     progress : callable, optional
         Gets a line of text now and then.
 
-    Returns
-    -------
-    RunResult
-        New rows, and what failed or was left.
-
     Raises
     ------
     ValueError
@@ -135,7 +131,7 @@ def rescore(
     load_rows(loaded.name, profile, out)  # says so if there are none
     return store.change_rows(
         lambda row: (
-            rescored(row, store.arrays_of(row), resamples)
+            {**row, **numbers(score(store.arrays_of(row), resamples))}
             if store.has_arrays(row["method"], row["config_hash"], row["seed"])
             else row
         )

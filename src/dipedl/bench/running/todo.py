@@ -7,8 +7,7 @@ from typing import Any
 
 from ..spec.cells import plan_cell_methods, plan_cells
 from ..spec.plan import plan
-from ..spec.stand_in import first_there
-from ..spec.suite import Suite, chosen_ood
+from ..spec.suite import Suite, chosen_ood, first_there
 from .work import CellWork, MethodWork, Place, Work, rows_of
 
 __all__ = ["check_devices", "planned_work"]

@@ -107,19 +107,17 @@ class MethodWork:
             for part in trained_parts(method)
         }
         own = receipts.pop("method")
-        return make_row(
-            suite=store.suite,
-            profile=store.profile,
-            method=method.name,
-            title=method.spec.title,
-            seed=self.seed,
-            config=method.config,
-            digest=method.digest,
-            arrays=store.load(method.name, method.digest, self.seed),
-            own=own,
-            parts=receipts,
-            n_resamples=self.resamples,
-        )
+        head = {
+            "suite": store.suite,
+            "profile": store.profile,
+            "method": method.name,
+            "title": method.spec.title,
+            "seed": self.seed,
+            "config": method.config,
+            "config_hash": method.digest,
+        }
+        arrays = store.load(method.name, method.digest, self.seed)
+        return make_row(head, arrays=arrays, own=own, parts=receipts, n_resamples=self.resamples)
 
 
 @dataclass(frozen=True, eq=False)

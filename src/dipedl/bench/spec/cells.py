@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ..data.loaders import check_loader
-from ..names import refuse_unknown
 from ..results.receipt import config_hash
 from .build import accepts, build, class_of, described
 from .entries import CrossedClassifier, CrossedData, CrossedMethod, Limit
 from .plan import completed, plain
-from .suite import Suite
+from .suite import Suite, chosen
 from .typed_toml import validated
 
 __all__ = ["Cell", "CellMethod", "plan_cell_methods", "plan_cells", "unfitted"]
@@ -42,6 +41,8 @@ class Cell:
     entry: CrossedClassifier
     resamples: int
     where: str
+    #: It stops between two methods, and the training of a network at an epoch.
+    can_pause: ClassVar[bool] = True
 
     @property
     def name(self) -> str:
@@ -68,11 +69,6 @@ class Cell:
     def digest(self) -> str:
         """Hash of the config."""
         return config_hash(self.config)
-
-    @property
-    def can_pause(self) -> bool:
-        """True: it stops between two methods, and the training of a network at an epoch."""
-        return True
 
     def __str__(self) -> str:
         return f"{self.place}, seed {self.seed}"
@@ -127,16 +123,14 @@ def plan_cells(
 ) -> list[Cell]:
     """The cells, all data sets with the first seed before any gets the second; all checked."""
     setting = suite.profile(profile)
-    if classifiers is not None:
-        classifiers = tuple(classifiers)
-        refuse_unknown("classifier", classifiers, suite.classifiers)
+    wanted = chosen("classifier", classifiers, suite.classifiers)
     found = []
     for name in suite.chosen_datasets(profile, datasets):
         data = suite.datasets[name]
         check_loader(data.loader, f"{where}: datasets.{name}")
         of_data = tuple(seeds or setting.seeds or data.seeds or suite.seeds)
         for classifier in data.classifiers:
-            if classifiers is None or classifier in classifiers:
+            if classifier in wanted:
                 cells = _cells(suite, profile, name, classifier, of_data, where)
                 found += list(enumerate(cells))
     return [cell for _, cell in sorted(found, key=lambda pair: pair[0])]

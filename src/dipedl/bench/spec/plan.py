@@ -10,7 +10,8 @@ from ..names import refuse_unknown
 from ..results.receipt import config_hash
 from .build import accepts, build, class_of, described, transformer_of
 from .entries import Method, Profile
-from .suite import Suite, checked_method, chosen_ood, gathered
+from .suite import Suite, chosen_ood, gathered
+from .typed_toml import validated
 
 __all__ = [
     "MethodPart",
@@ -84,8 +85,8 @@ def plan(
     ValueError names file and key.
     """
     setting = suite.profile(profile)
-    data = data_config(suite, setting, ood)
-    return [_method(suite, setting, name, data, where) for name in methods]
+    planner = _Planner(suite, setting, data_config(suite, setting, ood))
+    return [planner.method(name, where) for name in methods]
 
 
 def data_config(suite: Suite, profile: Profile, ood: Sequence[str] | None = None) -> Table:
@@ -99,20 +100,73 @@ def data_config(suite: Suite, profile: Profile, ood: Sequence[str] | None = None
     }
 
 
-def _method(suite: Suite, profile: Profile, name: str, data: Table, where: str) -> MethodPart:
-    place = f"{where}: methods.{name}"
-    own = tuple(Method.model_fields)
-    table = completed(suite.methods[name], profile.methods.get(name, {}), own, profile)
-    spec = checked_method(table, place)
-    below: dict[str, Part] = {}
-    if spec.classifier is not None:
-        below["classifier"] = _classifier(suite, profile, spec.classifier, data, place)
-    if spec.density is not None:
-        below["density"] = _density(suite, profile, spec.density, below, data, place)
-    _check_method(spec, below, place)
-    made = {"estimator": spec.estimator, "arguments": spec.arguments}
-    config = _config(made, data, below, place) | _choices(spec)
-    return MethodPart("method", name, place, made, config, below, spec)
+@dataclass(frozen=True)
+class _Planner:
+    """Makes methods and parts of a suite with a profile, on its data."""
+
+    suite: Suite
+    profile: Profile
+    data: Table
+
+    def method(self, name: str, where: str) -> MethodPart:
+        place = f"{where}: methods.{name}"
+        own, over = tuple(Method.model_fields), self.profile.methods.get(name, {})
+        table = completed(self.suite.methods[name], over, own, self.profile)
+        spec = validated(Method, table, place, "suite")
+        below: dict[str, Part] = {}
+        if spec.classifier is not None:
+            below["classifier"] = self._classifier(spec.classifier, place)
+        if spec.density is not None:
+            below["density"] = self._density(spec.density, below, place)
+        _check_method(spec, below, place)
+        made = {"estimator": spec.estimator, "arguments": spec.arguments}
+        config = _config(made, self.data, below, place) | _choices(spec)
+        return MethodPart("method", name, place, made, config, below, spec)
+
+    def _classifier(self, given: str | Table, where: str) -> Part:
+        name, table, place = self._found(given, "classifiers", ("estimator",), where)
+        return Part("classifier", name, place, table, _config(table, self.data, {}, place), {})
+
+    def _density(self, given: str | Table, below: Mapping[str, Part], where: str) -> Part:
+        name, table, place = self._found(given, "densities", ("estimator", "features"), where)
+        sees = table.pop("features", "pixels")
+        if isinstance(sees, Mapping):
+            transformer = transformer_of(sees, f"{place}.features", estimator=None)
+            of_network = accepts(type(transformer), "estimator")
+            table["features"] = dict(sees)
+            sees = "network" if of_network else "pixels"
+        elif sees not in _SEES:
+            raise ValueError(
+                f"{place}.features: must be one of {list(_SEES)}, or a table that names a "
+                'transformer of pixels, such as { name = "LogitPixels" }; '
+                f"got {sees!r}"
+            )
+        if sees == "network" and "classifier" not in below:
+            raise ValueError(
+                f"{place}.features: 'network' needs a classifier; give {where} one, or write "
+                "'pixels'"
+            )
+        network = {"classifier": below["classifier"]} if sees == "network" else {}
+        config = _config(table, self.data, network, place)
+        return Part("density", name, place, table, config, network)
+
+    def _found(
+        self, given: str | Table, section: str, own: tuple[str, ...], where: str
+    ) -> tuple[str, Table, str]:
+        """Name, completed table and place of a part that is given by name or in place."""
+        known: dict[str, Table] = getattr(self.suite, section)
+        if isinstance(given, Mapping):
+            name, table, over, place = "", dict(given), {}, f"{where}.{section}"
+        else:
+            refuse_unknown(section, [given], known, where)
+            name, table, over = given, known[given], getattr(self.profile, section).get(given, {})
+            place = f"{where.partition(':')[0]}: {section}.{given}"
+        found = completed(table, over, own, self.profile)
+        if not isinstance(found.get("estimator"), str):
+            raise ValueError(
+                f'{place}: a table must say its class, such as estimator = "GDADensity"'
+            )
+        return name or found["estimator"], found, place
 
 
 def _check_method(spec: Method, below: Mapping[str, Part], where: str) -> None:
@@ -139,64 +193,6 @@ def _choices(spec: Method) -> Table:
     names = ("sees", "statistics", "uncertainty")
     chosen = {name: getattr(spec, name) for name in names}
     return {k: v for k, v in chosen.items() if v != Method.model_fields[k].default}
-
-
-def _classifier(
-    suite: Suite, profile: Profile, given: str | Table, data: Table, where: str
-) -> Part:
-    name, table, place = _found(given, "classifiers", ("estimator",), suite, profile, where)
-    return Part("classifier", name, place, table, _config(table, data, {}, place), {})
-
-
-def _density(
-    suite: Suite,
-    profile: Profile,
-    given: str | Table,
-    below: Mapping[str, Part],
-    data: Table,
-    where: str,
-) -> Part:
-    own = ("estimator", "features")
-    name, table, place = _found(given, "densities", own, suite, profile, where)
-    sees = table.pop("features", "pixels")
-    if isinstance(sees, Mapping):
-        transformer = transformer_of(sees, f"{place}.features", estimator=None)
-        of_network = accepts(type(transformer), "estimator")
-        table["features"] = dict(sees)
-        sees = "network" if of_network else "pixels"
-    elif sees not in _SEES:
-        raise ValueError(
-            f"{place}.features: must be one of {list(_SEES)}, or a table that names a transformer "
-            f'of pixels, such as {{ name = "LogitPixels" }}; got {sees!r}'
-        )
-    if sees == "network" and "classifier" not in below:
-        raise ValueError(
-            f"{place}.features: 'network' needs a classifier; give {where} one, or write 'pixels'"
-        )
-    network = {"classifier": below["classifier"]} if sees == "network" else {}
-    return Part("density", name, place, table, _config(table, data, network, place), network)
-
-
-def _found(
-    given: str | Table,
-    section: str,
-    own: tuple[str, ...],
-    suite: Suite,
-    profile: Profile,
-    where: str,
-) -> tuple[str, Table, str]:
-    """Name, completed table and place of a part that is given by name or in place."""
-    known: dict[str, Table] = getattr(suite, section)
-    if isinstance(given, Mapping):
-        name, table, over, place = "", dict(given), {}, f"{where}.{section}"
-    else:
-        refuse_unknown(section, [given], known, where)
-        name, table, over = given, known[given], getattr(profile, section).get(given, {})
-        place = f"{where.partition(':')[0]}: {section}.{given}"
-    found = completed(table, over, own, profile)
-    if not isinstance(found.get("estimator"), str):
-        raise ValueError(f'{place}: a table must say its class, such as estimator = "GDADensity"')
-    return name or found["estimator"], found, place
 
 
 def _config(table: Table, data: Table, below: Mapping[str, Part], where: str) -> Table:

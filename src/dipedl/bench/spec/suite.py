@@ -17,7 +17,6 @@ from .entries import (
     CrossedData,
     CrossedMethod,
     MeasureEntry,
-    Method,
     OodNames,
     Profile,
 )
@@ -25,10 +24,10 @@ from .typed_toml import Frozen, read_tables, validated
 
 __all__ = [
     "Suite",
-    "checked_method",
     "chosen",
     "chosen_ood",
     "every_ood",
+    "first_there",
     "gathered",
     "load_suite",
     "parse_suite",
@@ -39,6 +38,10 @@ Table = dict[str, Any]
 Name = str
 Entry = TypeVar("Entry", bound=BaseModel)
 Choice = Callable[[tuple[str, ...]], str]
+#: A file of each set that may have a stand-in, or be one.
+_FILES = {"svhn": "svhn/test_32x32.mat", "gtsrb": "gtsrb/gtsrb_test_32x32.webp"}
+#: Sets that are downloaded where no folder of data is named.
+_DOWNLOADED = ("svhn",)
 
 
 class Suite(Frozen):
@@ -150,11 +153,6 @@ def parse_suite(text: str, where: str) -> Suite:
     return suite
 
 
-def checked_method(table: Table, where: str) -> Method:
-    """A method from its completed table; `where` names file and key in errors."""
-    return validated(Method, table, where, "suite")
-
-
 def gathered(table: Table, own: Iterable[str]) -> Table:
     """The same with all keys but `own` under "arguments", where they may stand already."""
     own = set(own) - {"arguments"}
@@ -174,6 +172,31 @@ def every_ood(suite: Suite, profile: Profile) -> list[str]:
     """All OOD sets that a profile names, those that may stand in for others too."""
     entries = suite.ood if profile.ood is None else profile.ood
     return [name for entry in entries for name in ([entry] if isinstance(entry, str) else entry)]
+
+
+def first_there(
+    names: tuple[str, ...],
+    data_dir: str | os.PathLike[str] | None,
+    say: Callable[[str], None],
+) -> str:
+    """The first of the sets that can be had, and a word on those that stand in for another.
+
+    The first of all if none can be had: its loader says what is missing. `data_dir` is None where
+    sets are downloaded.
+    """
+    for name in names:
+        if _there(name, data_dir):
+            if name != names[0]:
+                missing = ", ".join(_FILES[other] for other in names[: names.index(name)])
+                say(f"{missing} is not in {str(data_dir)!r}: {name} stands in, under its own name")
+            return name
+    return names[0]
+
+
+def _there(name: str, data_dir: str | os.PathLike[str] | None) -> bool:
+    if data_dir is None:
+        return name in _DOWNLOADED
+    return (Path(data_dir).expanduser() / _FILES[name]).is_file()
 
 
 def _extended(base: str, own: Table, where: str) -> Table:

@@ -65,11 +65,6 @@ def _row(work: CellWork, method: CellMethod, name: str) -> dict[str, Any]:
 
 
 def _costs(method: CellMethod, found: Predictions) -> dict[str, Any]:
-    spent = found.spent
-    steps = {
-        "train": spent["train"],
-        "classifier": spent["classifier"],
-        "predict": spent["predict test"],
-        "score": spent[f"score test {method.name}"],
-    }
-    return rounded(steps, 4)
+    steps = {"predict": "predict test", "score": f"score test {method.name}"}
+    steps = {"train": "train", "classifier": "classifier", **steps}
+    return rounded({name: found.spent[step] for name, step in steps.items()}, 4)
