@@ -23,7 +23,7 @@ def main() -> None:
     data = datasets.load_fashion_mnist(ood=("mnist", "kmnist"))
     order = np.random.default_rng(SEED).permutation(len(data.X_train))
     train, held = order[:N_TRAIN], order[N_TRAIN : N_TRAIN + N_HELD]
-    foreign = {name: X[:N_ASKED] for name, X in data.ood.items()}
+    ood = {name: X[:N_ASKED] for name, X in data.ood.items()}
     values = {}
     for name, jacobian in (("density of pixels", True), ("without the Jacobian", False)):
         flow = FlowDensity(
@@ -31,11 +31,11 @@ def main() -> None:
         ).fit(data.X_train[train])
         normal = RankNormal().fit(flow.score_samples(data.X_train[held]))
         inside = flow.score_samples(data.X_test[:N_ASKED])
-        asked = {foreign_name: flow.score_samples(X) for foreign_name, X in foreign.items()}
+        scored = {name: flow.score_samples(X) for name, X in ood.items()}
         values[name] = {
             "test_nats": round(float(inside.mean()), 1),
-            **{f"{k}_nats": round(float(s.mean()), 1) for k, s in asked.items()},
-            "auroc": {k: round(metrics.ood_auroc(-inside, -s), 4) for k, s in asked.items()},
+            **{f"{k}_nats": round(float(s.mean()), 1) for k, s in scored.items()},
+            "auroc": {k: round(metrics.ood_auroc(-inside, -s), 4) for k, s in scored.items()},
             "auroc_two_sided": {
                 k: round(
                     metrics.ood_auroc(
@@ -43,12 +43,12 @@ def main() -> None:
                     ),
                     4,
                 )
-                for k, s in asked.items()
+                for k, s in scored.items()
             },
         }
     config = {
         "data": f"Fashion-MNIST, {N_TRAIN} training, {N_HELD} held-out, {N_ASKED} test images; "
-        f"the first {N_ASKED} test images of each foreign set",
+        f"the first {N_ASKED} test images of each OOD set",
         "flow": repr(FLOW),
         "training": repr(TRAINING),
         "seed": SEED,

@@ -36,14 +36,14 @@ def corrupted(X: np.ndarray, kind: str, train: np.ndarray, rng: np.random.Genera
     return np.where(rng.random(X.shape) < 1 / 3, train.mean(axis=0), X)
 
 
-def asked(clf: DIPClassifier, X: np.ndarray, y: np.ndarray, foreign: dict) -> dict:
+def aurocs(clf: DIPClassifier, X: np.ndarray, y: np.ndarray, ood: dict) -> dict:
     """AUROC by question and kind."""
     wrong = clf.predict(X) != y
     found = {}
     for kind in KINDS:
         u = clf.uncertainty(X, kind)
         found[kind] = {"own errors": ood_auroc(u[~wrong], u[wrong])} if wrong.any() else {}
-        found[kind] |= {q: ood_auroc(u, clf.uncertainty(Z, kind)) for q, Z in foreign.items()}
+        found[kind] |= {q: ood_auroc(u, clf.uncertainty(Z, kind)) for q, Z in ood.items()}
     return found
 
 
@@ -54,12 +54,12 @@ def main() -> None:
         for seed in SEEDS:
             data = leave_class_out(load_digits(), label, random_state=seed)
             rng = np.random.default_rng(seed)
-            foreign = {"unknown class": next(iter(data.ood.values()))}
+            ood = {"unknown class": next(iter(data.ood.values()))}
             for kind in CORRUPTIONS:
-                foreign[kind] = corrupted(data.X_test, kind, data.X_train, rng)
+                ood[kind] = corrupted(data.X_test, kind, data.X_train, rng)
             for model in classifiers(seed).values():
                 clf = DIPClassifier(model, random_state=seed).fit(data.X_train, data.y_train)
-                rows.append(asked(clf, data.X_test, data.y_test, foreign))
+                rows.append(aurocs(clf, data.X_test, data.y_test, ood))
     questions = ("own errors", "unknown class", *CORRUPTIONS)
     values = {
         q: {k: round(float(np.mean([r[k][q] for r in rows if q in r[k]])), 3) for k in KINDS}

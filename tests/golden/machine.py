@@ -11,8 +11,8 @@ PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "onnxruntime")
 
 
 def versions():
-    """Versions of the numerical packages."""
-    return [f"{name} {version(name)}" for name in PACKAGES]
+    """Versions of the numerical packages; a build, such as torch's ``+cpu``, is no version."""
+    return [f"{name} {version(name).partition('+')[0]}" for name in PACKAGES]
 
 
 def kernels():

@@ -15,7 +15,8 @@ from toys import PUBLISHED, moons_rows, one_vacuity_row, published, small_rows
 HERE = Path(__file__).parent
 FROZEN = json.loads((HERE / "toys.json").read_text(encoding="utf-8"))
 with np.load(HERE / "behaviour.npz") as arrays:
-    VERSIONS, KERNELS = arrays["versions"].tolist(), arrays["kernels"].tolist()
+    VERSIONS = [entry.partition("+")[0] for entry in arrays["versions"].tolist()]
+    KERNELS = arrays["kernels"].tolist()
 
 #: Networks are trained in float32: other kernels end a little elsewhere.
 CLOSE = 1e-6 if kernels() == KERNELS else 2e-2

@@ -22,5 +22,5 @@ def refuse_unknown(what: str, found: Iterable[str], known: Iterable[str], where:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """``", did you mean 'x'?"``, or nothing if no known name is close."""
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.55)
     return f", did you mean {close[0]!r}?" if close else ""

@@ -153,10 +153,12 @@ def toys(out: Out = None) -> None:
 def _store(suite: str, profile: str | None, out: Path | None) -> Store:
     from ..bench.names import refuse_unknown
     from ..bench.results.store import Store, default_root, load_rows
-    from ..bench.spec.suite import suite_names
+    from ..bench.spec.suite import load_suite, suite_names
 
     there = (file.parent.parent.name for file in (out or default_root()).glob("*/*/rows.jsonl"))
     refuse_unknown("suite", [suite], sorted({*suite_names(), *there}))
+    if profile is not None and suite in suite_names():
+        load_suite(suite).profile(profile)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a torn line is told once, when the rows are used
         found = sorted({row["profile"] for row in load_rows(suite, profile, out)})

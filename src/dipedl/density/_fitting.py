@@ -1,4 +1,4 @@
-"""How a density is cloned, fitted and asked for log-densities, with checks."""
+"""Densities: cloned, fitted, called for log-densities, with checks."""
 
 from __future__ import annotations
 

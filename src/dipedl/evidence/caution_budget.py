@@ -34,10 +34,9 @@ class CautionBudget(LogisticNormalizer):
 
         ``full + budget * max(full, prior_loss / m)``,
 
-    with `full` the loss at full evidence (the bare classifier but for the weight of the prior
-    itself, ``u = alpha0 / (alpha0 + n gamma)``) and ``prior_loss / m`` what one of the m held-out
-    rows costs when only the prior answers it: the loss of a perfect classifier is known no better
-    than that.
+    where `full` is the loss at full evidence, ``u = alpha0 / (alpha0 + n gamma)``: that of the bare
+    classifier but for the weight of the prior. ``prior_loss / m`` is what one of the m held-out
+    rows costs when only the prior predicts it. The loss of a perfect classifier is known no better.
 
     Parameters
     ----------

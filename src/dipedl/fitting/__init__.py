@@ -1,1 +1,1 @@
-"""How estimators, features and densities are cloned, fitted and asked, with checks."""
+"""Estimators, features and densities: cloned, fitted and called, with checks."""

@@ -1,4 +1,4 @@
-"""Classifiers: cloned, fitted, asked for probabilities, with checks."""
+"""Classifiers: cloned, fitted, called for probabilities, with checks."""
 
 from __future__ import annotations
 

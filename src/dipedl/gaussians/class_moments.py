@@ -74,7 +74,7 @@ class ClassMoments:
         return self.higher[classes].about(e, weight, own.times(classes, e), own.spread(classes))
 
     def _set_origin(self, X: Tensor, classes: Tensor, index: Tensor, counts: Tensor) -> None:
-        """Of classes that are new: their first row."""
+        """The first row of each class that is new."""
         first = index.argsort(stable=True)[counts.cumsum(0) - counts]
         new = self.weight[classes] == 0
         self.origin[classes[new]] = X[first[new]]

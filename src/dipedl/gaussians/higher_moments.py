@@ -23,7 +23,7 @@ class HigherMoments:
 
     @classmethod
     def of(cls, D: np.ndarray, w: np.ndarray, diagonal: bool) -> Self:
-        """Of centred rows D (n, p) with weights w (n,)."""
+        """Higher moments of centred rows D (n, p) with weights w (n,)."""
         square = dot(D, D, diagonal)
         return cls(w @ (square * D), w @ (square * square))
 
@@ -39,11 +39,11 @@ class HigherMoments:
         return HigherMoments(cubic, self.quartic + tail)
 
     def __add__(self, other: HigherMoments) -> HigherMoments:
-        """Of both sets of rows, about the same point."""
+        """Higher moments of both sets of rows, about the same point."""
         return HigherMoments(self.cubic + other.cubic, self.quartic + other.quartic)
 
     def __getitem__(self, classes: Any) -> HigherMoments:
-        """Of some of the classes."""
+        """Higher moments of some of the classes."""
         return HigherMoments(self.cubic[classes], self.quartic[classes])
 
     def __setitem__(self, classes: Any, found: HigherMoments) -> None:

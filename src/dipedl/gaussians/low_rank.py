@@ -59,11 +59,11 @@ class SketchScatter:
         self._classes.append(classes[some])
         self._waiting += self._rows[-1].nbytes
         if self._waiting >= _PENDING_BYTES:
-            self.settle()
+            self.absorb()
 
     def merge(self, other: Self) -> None:
         """Add the sums of others."""
-        other.settle()
+        other.absorb()
         energy = self.energy + other.energy
         classes = torch.arange(len(energy), device=energy.device)
         for part in torch.split(classes, _CLASSES_AT_ONCE):
@@ -73,7 +73,7 @@ class SketchScatter:
 
     def all_reduce(self, group: Group) -> None:
         """Replace the sums by those of all processes: the same in each, merged in their order."""
-        self.settle()
+        self.absorb()
         dist.all_reduce(self.energy, group=group)
         world = dist.get_world_size(group)
         for mine in torch.split(self.sketch, _CLASSES_AT_ONCE):
@@ -82,7 +82,7 @@ class SketchScatter:
             for sketch, rows in zip(mine, torch.cat(everyone, dim=1), strict=True):
                 sketch.copy_(leading(rows, len(sketch), self.rank))
 
-    def settle(self) -> None:
+    def absorb(self) -> None:
         """Take the waiting rows into the sketches."""
         if not self._rows:
             return
@@ -112,7 +112,7 @@ def leading(rows: Tensor, size: int, rank: int) -> Tensor:
 
 
 class PrincipalParts(NamedTuple):
-    """Of one class: directions (r, p), variances along them (r,), variance across them."""
+    """One class: directions (r, p), variances along them (r,), variance across them."""
 
     basis: Tensor
     inner: Tensor
@@ -129,7 +129,7 @@ def principal_parts(moments: ClassMoments, shrinkage: Shrinkage) -> Iterator[Pri
     scatter = moments.scatter
     if not isinstance(scatter, SketchScatter):
         raise TypeError(f"principal parts need a sketch, got {type(scatter).__name__}")
-    scatter.settle()
+    scatter.absorb()
     p = moments.origin.shape[1]
     pooled = float(scatter.energy.sum() / moments.weight.sum()) / p
     for c, n in enumerate(moments.weight.tolist()):

@@ -17,7 +17,7 @@ def fused_score(
 ) -> Array:
     """``-sqrt(-2 sum_c w_c log Phi(z_c + t_c)) + 1e-3 mean_c z_c``, shape (n,).
 
-    Of the normal scores z (c, n) of c components, their margins t and their weights w.
+    z: normal scores (c, n) of c components; t: margins (c,); w: weights (c,).
     """
     # Skip zero weights: 0 * inf is NaN.
     log_ndtr = special_functions(z[0]).log_ndtr

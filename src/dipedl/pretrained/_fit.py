@@ -12,6 +12,7 @@ import torch
 from scipy import special
 from torch import Tensor, distributed
 
+from ..calibration.crossfit import ENOUGH, IN_SAMPLE
 from ..calibration.held_out import HeldOut
 from ..nn._loader import Unpack, check_rereadable
 from ._evidence_head import EvidenceHead
@@ -20,10 +21,7 @@ from ._fusion import Score
 from ._stream import HeldOutRows, Rows, passes
 from .class_gaussians import ClassGaussians
 
-IN_SAMPLE = "in-sample"
 _WORLD = "world"
-#: Most rows that a share of the loader holds out.
-_MOST = 5000
 _T = TypeVar("_T")
 
 
@@ -46,7 +44,7 @@ class Data:
 
     @property
     def in_sample(self) -> bool:
-        """Whether the rows of the density are asked about themselves."""
+        """Whether the training rows also calibrate."""
         return self.calibration is None and isinstance(self.held_out, str)
 
     def split(self) -> HeldOutRows | None:
@@ -66,7 +64,7 @@ class Data:
             )
         if self.calibration is not None:
             return None
-        return HeldOutRows(0.5, int(number)) if integer else HeldOutRows(number, _MOST)
+        return HeldOutRows(0.5, int(number)) if integer else HeldOutRows(number, ENOUGH)
 
     def rows(self, source: FeatureSource, name: str) -> Any:
         """Checked rows of the loader or of the calibration data, batch by batch."""

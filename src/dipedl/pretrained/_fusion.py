@@ -13,7 +13,7 @@ from ..density.combined._normal_scores import NormalScores
 from ..maths.fusion import MARGIN, fused_score
 from ..maths.scores import LEAST_DOUBT, confidence
 
-#: Beyond so many standard deviations an objection is not told from a larger one in float32.
+#: Standard deviations are clipped here: float32 cannot tell larger ones apart.
 _FAR = 1e9
 #: Most knots of a table, and held-out rows a knot: two rows that nearly tie would make a step of
 #: the noise of float32.

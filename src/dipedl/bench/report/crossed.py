@@ -40,7 +40,7 @@ class Grid:
 
 #: Sections of the report, and their titles.
 SECTIONS = {
-    "short": "What was asked, and what came out",
+    "short": "Targets and results",
     "lines": "Every line",
     "methods": "All methods",
     "protocol": "Protocol",

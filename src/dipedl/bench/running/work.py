@@ -136,7 +136,7 @@ class CellWork:
 
     @property
     def seed(self) -> int:
-        """That of the cell."""
+        """Seed of the cell."""
         return self.unit.seed
 
     @property

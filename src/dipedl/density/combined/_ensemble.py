@@ -163,8 +163,8 @@ class DensityEnsemble(LogDensityMixin, BaseEstimator, ABC):
     def drop_unsteady(self, folds: Sequence[Mapping[str, Rows]]) -> Self:
         """Drop the candidates whose held-out scores shift from fold to fold by their own spread.
 
-        What such scores say about one fit does not hold for another fit, nor for the fit on all
-        rows: an alarm threshold from them is never reached, or always. If all shift, all are kept.
+        An alarm threshold from the scores of one fold means nothing for another fold, nor for the
+        fit on all rows. If all candidates shift, all are kept.
         """
         shifts = {name: shift_of([fold[name] for fold in folds]) for name in self.estimators_}
         unsteady = {name: shift for name, shift in shifts.items() if shift > 1}
