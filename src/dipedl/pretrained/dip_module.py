@@ -9,13 +9,14 @@ from typing import Any, Self
 import torch
 from torch import nn
 
+from ..calibration.crossfit import IN_SAMPLE
 from ..evidence import ZScore
 from ..export.onnx_file import export_onnx
 from ..nn._loader import Unpack, device_of
 from ._evidence_head import PASSTHROUGH, EvidenceHead
 from ._feature_source import PENULTIMATE, FeatureSource
 from ._file import read_module, write_module
-from ._fit import IN_SAMPLE, Data, fit_parts
+from ._fit import Data, fit_parts
 from ._fitted_module import FittedModule
 from ._fusion import ConfidenceFusion, DensityAlone
 from ._training_mode import check_eval, modal_modules
