@@ -28,12 +28,12 @@ def problem(rng, n=400, p=12, spread=(4, 3, 2), noise=0.5, offset=0.0):
     return X + offset, y
 
 
-def fitted(X, y, *, cuts=(), settle=True, **settings):
+def fitted(X, y, *, cuts=(), absorb=True, **settings):
     density = ClassGaussians("low-rank", **{"dtype": torch.float64} | settings)
     for rows in np.split(np.arange(len(y)), cuts):
         density.update(torch.as_tensor(X[rows]), torch.as_tensor(y[rows]), K)
-        if settle and density._local is not None:
-            density._local.scatter.settle()
+        if absorb and density._local is not None:
+            density._local.scatter.absorb()
     return density.finish()
 
 
@@ -117,13 +117,13 @@ def test_the_sketch_keeps_its_bound(seed, a, rank, guards):
 
 def test_batches_wait_for_each_other(rng, monkeypatch):
     X, y = problem(rng, n=300, p=40)
-    waiting = fitted(X, y, cuts=range(30, 300, 30), settle=False, rank=4)
-    at_once = fitted(X, y, settle=False, rank=4)
+    waiting = fitted(X, y, cuts=range(30, 300, 30), absorb=False, rank=4)
+    at_once = fitted(X, y, absorb=False, rank=4)
     torch.testing.assert_close(
         waiting(torch.as_tensor(X)), at_once(torch.as_tensor(X)), rtol=1e-10, atol=0
     )
     monkeypatch.setattr(low_rank, "_PENDING_BYTES", 1)
-    never = fitted(X, y, cuts=range(30, 300, 30), settle=False, rank=4)
+    never = fitted(X, y, cuts=range(30, 300, 30), absorb=False, rank=4)
     eager = fitted(X, y, cuts=range(30, 300, 30), rank=4)
     assert torch.equal(never(torch.as_tensor(X)), eager(torch.as_tensor(X)))
 
