@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from diagnosis import diagnosed
+from pages.page import page_of
 
 from dipedl.bench import Store, suite_names
-from dipedl.bench.pages.page import page_of
 from dipedl.bench.results.row_file import as_line, write_whole
 from dipedl.bench.spec.captions import captions_of
 from dipedl.bench.studies import sweeps, toys

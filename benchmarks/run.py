@@ -10,6 +10,8 @@ NAMES = (
     "startup",
     "gda_speed",
     "flow_speed",
+    "default_speed",
+    "neighbour_rows",
     "head_speed",
     "install_size",
     "mnist_pixels",

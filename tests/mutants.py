@@ -28,15 +28,15 @@ MUTANTS = [
     Mutant(
         "scatter never divided by n",
         "gaussians/moments.py",
-        "self.scatter / self.weight)",
-        "self.scatter)",
+        "_dense(self.scatter) / self.weight)",
+        "_dense(self.scatter))",
         "gaussians/test_moments.py::test_against_naive_loops",
     ),
     Mutant(
         "n - 1 instead of n",
         "gaussians/moments.py",
-        "self.scatter / self.weight)",
-        "self.scatter / (self.weight - 1))",
+        "_dense(self.scatter) / self.weight)",
+        "_dense(self.scatter) / (self.weight - 1))",
         "density/test_gda.py::test_against_scipy",
     ),
     Mutant(
@@ -105,8 +105,8 @@ MUTANTS = [
     Mutant(
         "kernel density without its Jacobian",
         "density/kde.py",
-        "score - np.log(self.scaler_.scale_).sum()",
-        "score",
+        " + np.log(self.scaler_.scale_).sum()",
+        "",
         "density/test_conformance.py::test_density[KernelDensity-check_integrates_to_one]",
     ),
     Mutant(
@@ -117,24 +117,24 @@ MUTANTS = [
         "density/test_mixture.py::test_against_scipy_in_the_units_of_the_features",
     ),
     Mutant(
-        "neighbours not centred",
-        "density/knn.py",
-        "self.center_ = X.mean(axis=0)",
-        "self.center_ = 0 * X.mean(axis=0)",
-        "density/test_knn.py::test_against_naive_loops",
+        "neighbours decided by float32",
+        "density/_neighbors.py",
+        "limit = kth + 2 * (error + p * _SMALLEST)",
+        "limit = kth",
+        "density/test_neighbors.py::test_distances_are_those_of_all_pairs",
     ),
     Mutant(
         "neighbour distance as the fast search gives it",
         "density/knn.py",
-        "return self._distances(X, self._nearest(X)[:, -1:])[:, 0]",
+        "return self._nearest(X)[0][:, -1]",
         "return self.neighbors_.kneighbors(X)[0][:, -1]",
         "density/test_knn.py::test_copies_of_training_rows_get_the_smallest_positive_radius",
     ),
     Mutant(
         "copies of k - 1 others refused too",
         "density/knn.py",
-        "counts[counts > self.n_neighbors]",
-        "counts[counts >= self.n_neighbors]",
+        "counts[counts > self.n_neighbors_]",
+        "counts[counts >= self.n_neighbors_]",
         "density/test_knn.py::test_against_naive_loops",
     ),
     Mutant(
@@ -216,9 +216,9 @@ MUTANTS = [
     ),
     Mutant(
         "z that overflows instead of its logarithm",
-        "evidence/_logistic.py",
-        "np.asarray(-np.logaddexp(0.0, -(self.log_odds_ + self.slope * distance)))",
-        "np.log(special.expit(self.log_odds_ + self.slope * distance) + 1e-300)",
+        "maths/evidence.py",
+        "-xp.logaddexp(xp.zeros_like(x), -x)",
+        "xp.log(special_functions(x).expit(x) + 1e-300)",
         "evidence/test_caution_budget.py::test_no_ties_far_below_and_none_above_until_evidence_is_full",
     ),
     Mutant(
@@ -238,8 +238,8 @@ MUTANTS = [
     Mutant(
         "temperature at any gain",
         "calibration/temperature.py",
-        "total * (self.bare_nll_ - found) > 1",
-        "self.bare_nll_ - found > 0",
+        "if nll(0.0) <= allowed:",
+        "if nll(0.0) <= nll(best):",
         "calibration/test_temperature.py::test_calibrated_probabilities_are_given_back_bit_for_bit",
     ),
     Mutant(
@@ -266,8 +266,8 @@ MUTANTS = [
     Mutant(
         "decisions turned round",
         "decisions/_per_sample.py",
-        "np.where(self.score_samples(X) < threshold, -1, 1)",
-        "np.where(self.score_samples(X) < threshold, 1, -1)",
+        "np.where(self._scores(X) < threshold, -1, 1)",
+        "np.where(self._scores(X) < threshold, 1, -1)",
         "test_classifier.py::test_far_from_the_data_it_knows_nothing_and_predict_follows_the_classifier",
     ),
     Mutant(
@@ -279,9 +279,9 @@ MUTANTS = [
     ),
     Mutant(
         "KL without the strength",
-        "nn/losses/evidence_regularizers.py",
-        "leading = t * (q",
-        "leading = (q",
+        "maths/dirichlet.py",
+        "leading = t * xp.sum(q",
+        "leading = xp.sum(q",
         "nn/test_losses.py::test_kl_against_monte_carlo_and_torch",
     ),
     Mutant(
@@ -371,8 +371,8 @@ MUTANTS = [
     Mutant(
         "the best candidate always",
         "density/combined/selector.py",
-        'not row["score"] < best)',
-        "False)",
+        'row["name"] != FUSED or',
+        "True or",
         "density/test_fused.py::test_the_fusion_is_left_only_for_more_than_a_standard_error",
     ),
     Mutant(
@@ -381,6 +381,35 @@ MUTANTS = [
         '(row["blind"], -row["score"])',
         '-row["score"]',
         "density/test_fused.py::test_the_best_by_score_ranks_last_if_it_is_blind_to_distance",
+    ),
+    Mutant(
+        "the last density that sees distance dropped",
+        "density/combined/_ensemble.py",
+        "        unsteady.pop(steadiest, None)\n",
+        "",
+        "test_far_from_everything.py::"
+        "test_of_unsteady_densities_the_steadiest_that_sees_distance_stays",
+    ),
+    Mutant(
+        "inputs outside of the reach keep their score",
+        "density/combined/_reach.py",
+        "np.minimum(scores, ceiling)",
+        "scores",
+        "test_far_from_everything.py::test_reach_is_as_defined",
+    ),
+    Mutant(
+        "far values have a part in the scale",
+        "fitting/scaling.py",
+        "if outside.any():",
+        "if False:",
+        "test_far_from_everything.py::test_a_few_rows_have_no_part_in_the_scale",
+    ),
+    Mutant(
+        "thin log-determinant without what lies across",
+        "gaussians/thin.py",
+        " + across * np.log(self.outer)",
+        "",
+        "gaussians/test_thin.py::test_distances_against_a_plain_inverse",
     ),
     Mutant(
         "pseudo-outliers from rows of one class",
@@ -399,7 +428,7 @@ MUTANTS = [
     Mutant(
         "temperature dropped",
         "pretrained/_evidence_head.py",
-        "logits / self.temperature",
+        "logits * steepness[:, None]",
         "logits",
         "pretrained/test_dip_module.py::test_equal_to_the_numpy_path_in_float64",
     ),
@@ -434,15 +463,15 @@ MUTANTS = [
     Mutant(
         "exported flag forgets what was refused",
         "export/_graphs/model.py",
-        'flagged = graph.op("Or", scores < evidence.offset_, refused)',
-        "flagged = scores < evidence.offset_",
+        'flagged = graph.op("Or", scores < model.offset_, refused)',
+        "flagged = scores < model.offset_",
         "export/test_onnx_file.py::test_refused_rows_are_flagged_where_nothing_else_is",
     ),
     Mutant(
         "exported mixture with equal weights",
         "export/_graphs/rows.py",
-        "np.log(weights / weights.sum())",
-        "np.log(1 / len(weights))",
+        "+ density.log_weights_",
+        "- np.log(len(rows))",
         "export/test_onnx_densities.py::test_weights_of_kernels_and_of_classes_are_kept",
     ),
     Mutant(
@@ -524,7 +553,7 @@ MUTANTS = [
     ),
     Mutant(
         "errors avoided among the most trusted",
-        "metrics/selective/rejection.py",
+        "metrics/selective/risk_coverage.py",
         "np.interp(1 - share,",
         "np.interp(share,",
         "metrics/test_errors_avoided.py::test_agrees_with_every_order_of_ties",
@@ -626,6 +655,34 @@ MUTANTS = [
         "if (total <= 0).any():",
         "if (total < -np.inf).any():",
         "spectra/test_energy.py::test_scikit_learn",
+    ),
+    Mutant(
+        "sharpened on flagged inputs",
+        "maths/evidence.py",
+        "(high - low), 0.0, 1.0)",
+        "(high - low), 0.1, 1.0)",
+        "calibration/test_never_surer.py::test_no_flagged_input_is_surer_than_the_bare_classifier",
+    ),
+    Mutant(
+        "sharpened as far as it is most likely",
+        "calibration/temperature.py",
+        "if best > 0 or nll(best) >= allowed:",
+        "if True:",
+        "calibration/test_temperature.py::test_below_one_it_is_the_end_of_the_confidence_interval",
+    ),
+    Mutant(
+        "rows take part in their own normal scores",
+        "density/combined/fused.py",
+        "t.leave_one_out(scores[name], sample_weight)",
+        "t.transform(scores[name])",
+        "density/test_fused.py::test_the_lowest_held_out_row_scores_as_if_it_were_new",
+    ),
+    Mutant(
+        "rows held out of a fit on their copies",
+        "evidence_model.py",
+        "together=together",
+        "together=False",
+        "calibration/test_copies.py",
     ),
 ]
 

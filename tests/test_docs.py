@@ -59,12 +59,17 @@ def test_first_block_of_the_readme_gives_the_table_beside_it(monkeypatch):
     flagged = np.mean(entropy(alone.predict_proba(unknown), axis=1) > limit)
     ours = np.mean(clf.predict_ood(unknown) == -1)
     table = README.read_text(encoding="utf-8")
-    assert f"{len(unknown)} unknown digits" in table
-    assert f"known ones ({rate:.0%})".replace("%", " %") in table
+    stated = re.search(r"\| (\d+) unknown digits.*?(\d+) % of the known ones", table)
+    assert int(stated[1]) == len(unknown)
+    assert int(stated[2]) == pytest.approx(100 * rate, abs=1)
+    assert ours > flagged + 0.1, "the example must show a clear gain"
     for who, share, model in (("its entropy", flagged, alone), ("`DIPClassifier`", ours, clf)):
         row = re.search(rf"{who} \| (\d+) % \| \.(\d+) \|", table)
         confidence = model.predict_proba(unknown).max(axis=1).mean()
-        assert row.groups() == (f"{100 * share:.0f}", f"{100 * confidence:.0f}")
+        # the last digits of the density depend on machine and versions
+        assert [int(cell) for cell in row.groups()] == pytest.approx(
+            [100 * share, 100 * confidence], abs=2
+        )
 
 
 def test_the_other_blocks_of_the_readme_run(tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import ShuffleSplit
 from sklearn.preprocessing import FunctionTransformer
@@ -20,6 +21,17 @@ def test_equal_rows_have_equal_hashes_whatever_their_place(rng):
     np.testing.assert_array_equal(row_hash(X[order]), h[order])
     np.testing.assert_array_equal(row_hash(np.array([[0.0]])), row_hash(np.array([[-0.0]])))
     assert (row_hash(X, 1) != h).any()
+
+
+def test_rows_of_text_and_sparse_rows_are_hashed_by_content():
+    rows = np.array([["a", 1.5], ["b", None], ["a", np.nan], ["a", 1.5]], dtype=object)
+    h = row_hash(rows)
+    assert h[0] == h[3] and len({*h.tolist()}) == 3
+    np.testing.assert_array_equal(row_hash(rows[::-1])[::-1], h)
+    np.testing.assert_array_equal(row_hash(rows[:, 0]), row_hash(rows[:, :1]))
+    np.testing.assert_array_equal(row_hash(np.array([["1.0"]], object)), row_hash(np.array([[1]])))
+    dense = np.random.default_rng(0).integers(-1, 2, (20, 5)).astype(float)
+    np.testing.assert_array_equal(row_hash(sparse.csr_matrix(dense)), row_hash(dense))
 
 
 def test_folds_are_balanced_stratified_and_spread_copies(rng):

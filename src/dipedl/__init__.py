@@ -9,17 +9,27 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ._plugins import explain_missing
+from ._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from . import baselines, datasets, density, metrics, nn, plots, pretrained
     from .classifier import DIPClassifier
     from .detector import OODDetector
+    from .diagnostics import diagnose
     from .dirichlet import Dirichlet
+    from .explanation import explain
     from .export import export_onnx
     from .persistence.model_file import load, save
     from .pretrained import DIPModule
+    from .through_pipelines import (
+        p_value,
+        predict_dirichlet,
+        predict_ood,
+        predict_set,
+        predict_with_reject,
+        uncertainty,
+    )
 
-__version__ = "0.2.0"
 __all__ = [
     "DIPClassifier",
     "DIPModule",
@@ -28,13 +38,21 @@ __all__ = [
     "baselines",
     "datasets",
     "density",
+    "diagnose",
+    "explain",
     "export_onnx",
     "load",
     "metrics",
     "nn",
+    "p_value",
     "plots",
+    "predict_dirichlet",
+    "predict_ood",
+    "predict_set",
+    "predict_with_reject",
     "pretrained",
     "save",
+    "uncertainty",
 ]
 
 _HOME = {
@@ -42,9 +60,17 @@ _HOME = {
     "DIPModule": "pretrained",
     "Dirichlet": "dirichlet",
     "OODDetector": "detector",
+    "diagnose": "diagnostics",
+    "explain": "explanation",
     "export_onnx": "export",
     "load": "persistence",
+    "p_value": "through_pipelines",
+    "predict_dirichlet": "through_pipelines",
+    "predict_ood": "through_pipelines",
+    "predict_set": "through_pipelines",
+    "predict_with_reject": "through_pipelines",
     "save": "persistence",
+    "uncertainty": "through_pipelines",
 }
 _MODULES = {
     "baselines",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from .calibration.pseudo_outliers import make_pseudo_outliers
 from .density._fitting import log_density
 from .density.combined._ensemble import DensityEnsemble
 from .fitting.classifiers import FittedClassifier
+from .fitting.columns import is_table
 from .fitting.features import feature_array
 
 
@@ -56,8 +57,13 @@ class Fold:
         labels = np.zeros(self.X.shape[0]) if self.y is None else self.y
         rows = _numbers(self.X)
         made = make_pseudo_outliers(rows, labels, sample_weight=self.w, random_state=random_state)
-        seen = {kind: self._seen(kind, _like(self.X, rows)) for kind, rows in made.items()}
-        return {k: self.density.component_scores(*given) for k, given in seen.items() if given}
+        found = {}
+        for kind in list(made):
+            # One kind at a time: of wide data the features of all take more memory than the models.
+            seen = self._seen(kind, _like(self.X, made.pop(kind)))
+            if seen is not None:
+                found[kind] = self.density.component_scores(*seen)
+        return found
 
     def _seen(self, kind: str, X: Any) -> tuple[np.ndarray, np.ndarray | None] | None:
         """Features and class probabilities of X; None if features or classifier refuse X."""
@@ -74,30 +80,60 @@ class Fold:
             return None
 
 
-def held_out_by(folds: Sequence[Fold], density: Any, source: str, random_state: int) -> HeldOut:
-    """Predictions of all folds on their rows; a `DensityEnsemble` learns its combiner from them."""
-    probas = [fold.proba(fold.X) for fold in folds]
-    proba, labels = _joined(probas), _joined([fold.y for fold in folds])
-    weights = _joined([fold.w for fold in folds])
-    pairs = list(zip(folds, probas, strict=True))
-    if not isinstance(folds[0].density, DensityEnsemble):
-        scores = np.concatenate([log_density(fold.density, fold.Z, P) for fold, P in pairs])
+def held_out_by(folds: Iterable[Fold], density: Any, source: str, random_state: int) -> HeldOut:
+    """Predictions of all folds on their rows; a `DensityEnsemble` learns its combiner from them.
+
+    The folds are asked one after the other, and none is kept.
+    """
+    ensemble = isinstance(density, DensityEnsemble)
+    asked = [
+        _Predictions.of(fold, random_state if ensemble and not i else None)
+        for i, fold in enumerate(folds)
+    ]
+    proba, labels = _joined([part.proba for part in asked]), _joined([part.y for part in asked])
+    weights = _joined([part.w for part in asked])
+    if not ensemble:
+        scores = np.concatenate([part.scores for part in asked])
         return HeldOut(scores, source, weights, proba, labels)
-    components = density.merge_folds(
-        [fold.density for fold in folds],
-        [fold.density.component_scores(fold.Z, P) for fold, P in pairs],
-    )
+    components = density.merge_folds([part.failed for part in asked], [p.scores for p in asked])
+    m = sum(part.rows for part in asked)
     density.fit_combiner(
         components,
-        np.zeros(sum(len(fold.Z) for fold in folds), int) if labels is None else labels,
+        np.zeros(m, int) if labels is None else labels,
         # Errors of the classifier are known only where labels are.
         proba=None if labels is None else proba,
         sample_weight=weights,
-        pseudo_outliers=folds[0].pseudo_outlier_scores(random_state),
-    )
+        pseudo_outliers=asked[0].pseudo_outliers,
+    ).warn_if_blind()
     columns = np.column_stack(list(components.values()))
     names = tuple(components)
-    return HeldOut(density.combine(components), source, weights, proba, labels, columns, names)
+    scores = density.combine_held_out(components, weights)
+    return HeldOut(scores, source, weights, proba, labels, columns, names)
+
+
+@dataclass(frozen=True, eq=False)
+class _Predictions:
+    """What is kept of a fold: of an ensemble the components, by name, and what failed."""
+
+    rows: int
+    scores: Any
+    proba: np.ndarray | None
+    y: np.ndarray | None
+    w: np.ndarray | None
+    failed: dict[str, str]
+    pseudo_outliers: dict[str, dict[str, np.ndarray]]
+
+    @classmethod
+    def of(cls, fold: Fold, random_state: int | None) -> Self:
+        """Predictions on the rows of the fold, and on pseudo-outliers of them if seeded."""
+        P, density = fold.proba(fold.X), fold.density
+        made = {} if random_state is None else fold.pseudo_outlier_scores(random_state)
+        if isinstance(density, DensityEnsemble):
+            scores: Any = density.component_scores(fold.Z, P)
+        else:
+            scores = log_density(density, fold.Z, P)
+        failed = getattr(density, "failed_", {})
+        return cls(len(fold.Z), scores, P, fold.y, fold.w, failed, made)
 
 
 def _joined(parts: Sequence[np.ndarray | None]) -> np.ndarray | None:
@@ -106,9 +142,9 @@ def _joined(parts: Sequence[np.ndarray | None]) -> np.ndarray | None:
 
 def _numbers(X: Any) -> Any:
     """The numbers in a DataFrame or an array of objects; anything else as it is."""
-    if hasattr(X, "iloc") and any(_is_category_or_text(dtype) for dtype in X.dtypes):
+    if is_table(X) and any(_is_category_or_text(dtype) for dtype in X.dtypes):
         return X
-    values = X.to_numpy() if hasattr(X, "iloc") else X
+    values = X.to_numpy() if is_table(X) else X
     if getattr(getattr(values, "dtype", None), "kind", None) != "O":
         return values
     try:
@@ -120,9 +156,15 @@ def _numbers(X: Any) -> Any:
 
 
 def _is_category_or_text(dtype: Any) -> bool:
+    if hasattr(dtype, "is_numeric"):  # of polars
+        return not dtype.is_numeric() and str(dtype) != "Boolean"
     return not isinstance(dtype, np.dtype) and getattr(dtype, "kind", "O") == "O"
 
 
 def _like(X: Any, rows: np.ndarray) -> Any:
     """The rows in the form of X."""
-    return type(X)(rows, columns=X.columns) if hasattr(X, "iloc") else rows
+    if not is_table(X):
+        return rows
+    # polars names columns "schema"
+    names = "columns" if hasattr(X, "iloc") else "schema"
+    return type(X)(rows, **{names: list(X.columns)})

@@ -45,6 +45,14 @@ def explain_missing(error: ImportError, what: str) -> ImportError:
     )
 
 
+def optional(module: str, what: str) -> Any:
+    """A module of an optional package; `what` needs it, says the error if it is missing."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise explain_missing(error, what) from error
+
+
 def _literal_all(path: Path) -> list[str]:
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":

@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
     check_consistent_length,
+    check_is_fitted,
     column_or_1d,
     has_fit_parameter,
     validate_data,
@@ -33,9 +34,11 @@ def check_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
 
 
 def indexable(X: Any) -> Any:
-    """X with rows that can be taken (array, DataFrame, sparse matrix), at least two-dimensional."""
+    """X with rows that can be taken: array, DataFrame, sparse matrix, array of texts (n,)."""
     if sparse.issparse(X):
         return X.tocsr()
+    if _are_texts(X):
+        return np.asarray(X, dtype=object)
     X = X if hasattr(X, "shape") and hasattr(X, "__getitem__") else np.asarray(X)
     if len(X.shape) < 2:
         raise ValueError(
@@ -47,6 +50,13 @@ def indexable(X: Any) -> Any:
             f"X is empty, shape {X.shape}: 0 sample(s) while a minimum of 1 is required"
         )
     return X
+
+
+def _are_texts(X: Any) -> bool:
+    """Whether X is a list, an array or a series of texts."""
+    if hasattr(X, "shape") and len(X.shape) != 1:
+        return False
+    return hasattr(X, "__len__") and len(X) > 0 and all(isinstance(text, str) for text in X)
 
 
 def labelled_inputs(model: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
@@ -82,7 +92,33 @@ def training_rows(
 
 def known_inputs(model: Any, X: Any) -> Any:
     """X with its width and column names checked against those that `model` was fitted with."""
+    if _of_known_width(model, X):
+        return X
     return validate_data(model, indexable(X), reset=False, skip_check_array=True)
+
+
+def require_fitted(model: Any, attribute: str) -> None:
+    """``check_is_fitted(model, attribute)``, at no cost where the attribute is there."""
+    if not hasattr(model, attribute):
+        check_is_fitted(model, attribute)
+
+
+def known_rows(model: Any, X: Any) -> np.ndarray:
+    """Features X (n, p) as finite float64, checked against those that `model` was fitted with.
+
+    An array that is so already is spared scikit-learn's checks: they take longer than the score of
+    one row.
+    """
+    if _of_known_width(model, X) and X.dtype == np.float64 and np.isfinite(X).all():
+        return np.asarray(X)
+    return np.asarray(validate_data(model, X, dtype=np.float64, reset=False))
+
+
+def _of_known_width(model: Any, X: Any) -> bool:
+    """Whether X is an array with rows of the fitted width, and names of columns play no part."""
+    table = type(X) is np.ndarray and X.ndim == 2 and len(X) > 0
+    known = getattr(model, "n_features_in_", None)
+    return table and X.shape[1] == known and not hasattr(model, "feature_names_in_")
 
 
 def rate_in_range(rate: Any, name: str = "false_alarm_rate") -> float:

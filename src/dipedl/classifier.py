@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._validation import (
     calibration_rows,
-    check_positive_number,
     check_weights,
     known_classes,
     known_inputs,
@@ -20,21 +19,25 @@ from ._validation import (
     training_rows,
 )
 from .calibration.crossfit import AUTO, IN_SAMPLE
-from .decisions._per_sample import PerSampleDecisions
+from .decisions._dirichlet import DirichletDecisions
 from .density.gda import GDADensity
+from .diagnostics._calibration_data import warn_of_rows
 from .diagnostics.self_report import SelfReport
 from .dirichlet import Dirichlet
 from .evidence import ZScore
 from .evidence_model import EvidenceModel
 from .export.onnx_file import export_onnx
 from .fitting.classifiers import FittedClassifier, unfitted_classifier
-from .maths.kinds import most_probable
+from .fitting.nested_parameters import NestedParameters
+from .fitting.progress import Stopwatch
 from .persistence import save
 
 __all__ = ["DIPClassifier"]
 
 
-class DIPClassifier(PerSampleDecisions, SelfReport, ClassifierMixin, BaseEstimator):
+class DIPClassifier(
+    DirichletDecisions, SelfReport, NestedParameters, ClassifierMixin, BaseEstimator
+):
     r"""A classifier that knows where it has seen data: density-informed pseudo-counts (DIP-EDL).
 
     A classifier gives p(x), a density gives log p(x) of the features, and together they give a
@@ -67,10 +70,11 @@ class DIPClassifier(PerSampleDecisions, SelfReport, ClassifierMixin, BaseEstimat
     calibrator : calibrator, "passthrough" or None, default=None
         How the classifier's probabilities are calibrated first: an object with ``fit(P, y)`` and
         ``transform(P)``. None is `dipedl.calibration.Temperature()`; "passthrough" leaves them as
-        they are.
+        they are. One that sharpens does so in full on typical inputs and never on flagged ones.
     features : transformer, "passthrough" or None, default=None
-        What the density sees of X. None standardises the inputs; a transformer (PCA, a frozen
-        network's features) is fitted on X; "passthrough" takes X as it is.
+        What the density sees of X. None: what a pipeline's own steps before its classifier give, or
+        an encoding of a table with text or gaps (docs/tables.md), or the inputs; standardised. A
+        transformer (PCA, a frozen network's features) is fitted on X; "passthrough" takes X as is.
     cv : "auto", int, splitter, iterable of index pairs or "in-sample", default="auto"
         Rows that calibrator, normaliser, thresholds and the choice of the density learn from. An
         int: rows held out in that many folds (density and classifier are fitted again for each,
@@ -84,6 +88,10 @@ class DIPClassifier(PerSampleDecisions, SelfReport, ClassifierMixin, BaseEstimat
         Seed of the folds, and of every part of estimator, density and features whose own
         ``random_state`` is None. Folds depend on the content of the rows, not on their order; None
         means fold seed 0 and unseeded parts.
+    n_jobs : int or None, default=None
+        Processes that fit folds, as in joblib; results do not depend on it. None is 1.
+    verbose : int, default=0
+        1 prints a line, with seconds, for the classifier, each candidate density and each fold.
 
     Attributes
     ----------
@@ -104,11 +112,7 @@ class DIPClassifier(PerSampleDecisions, SelfReport, ClassifierMixin, BaseEstimat
         From ``fit``: a parameter out of range; NaN or inf in the features; fewer than two classes;
         a class with one sample; a density that gives NaN.
     TypeError
-        From ``fit``: an estimator without ``predict_proba``; X or its features are sparse.
-
-    See Also
-    --------
-    OODDetector : the same model as a scikit-learn outlier detector.
+        From ``fit``: an estimator without ``predict_proba``.
 
     Notes
     -----
@@ -148,6 +152,8 @@ class DIPClassifier(PerSampleDecisions, SelfReport, ClassifierMixin, BaseEstimat
         cv: Any = AUTO,
         false_alarm_rate: float = 0.05,
         random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.estimator = estimator
         self.density = density
@@ -160,6 +166,7 @@ class DIPClassifier(PerSampleDecisions, SelfReport, ClassifierMixin, BaseEstimat
         self.cv = cv
         self.false_alarm_rate = false_alarm_rate
         self.random_state = random_state
+        self.n_jobs, self.verbose = n_jobs, verbose
 
     @classmethod
     def paper(
@@ -210,17 +217,16 @@ class DIPClassifier(PerSampleDecisions, SelfReport, ClassifierMixin, BaseEstimat
             Held-out ID inputs (m, d) and their labels, for all that is learned from held-out rows;
             nothing is cross-fitted then. Needed for networks that were trained on X.
         """
-        check_positive_number("gamma", self.gamma)
-        if self.max_evidence is not None:
-            check_positive_number("max_evidence", self.max_evidence)
         X, y, weights, kept = training_rows(self, X, y, sample_weight)
         template = unfitted_classifier(self.estimator, self.random_state)
         classes = known_classes(template, y)
         evidence = self.evidence_model(prior_vector(self.prior, len(classes)))
         held_out = None if calibration is None else calibration_rows(self, calibration, classes)
         # Features first: where an entry is not finite, their error names its row and column.
-        Z = evidence.fit_features(X, y, weights)
+        Z = evidence.fit_features(X, y, weights, estimator=template)
+        watch = Stopwatch(self.verbose)
         classifier = FittedClassifier.fit(template, classes, X, y, weights)
+        watch.say(f"classifier fitted on {len(y)} rows")
         evidence.fit_density(Z, y, weights, X=X, classifier=classifier)
         if held_out is None:
             evidence.cross_fit(Z, y, weights, X=X, classifier=classifier, kept=kept)
@@ -228,6 +234,7 @@ class DIPClassifier(PerSampleDecisions, SelfReport, ClassifierMixin, BaseEstimat
             evidence.calibrate(*held_out, classifier=classifier)
         # Only now: a fit that fails leaves the model as it was.
         self.estimator_, self.evidence_, self.classes_ = classifier.estimator, evidence, classes
+        warn_of_rows(evidence.held_out_, self)
         return self
 
     def calibrate(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -259,8 +266,8 @@ class DIPClassifier(PerSampleDecisions, SelfReport, ClassifierMixin, BaseEstimat
 
         Far from the data the mean is the prior to the last bit; the classifier breaks such ties.
         """
-        P, scores = self._proba_and_scores(X)
-        return np.asarray(self.classes_[most_probable(self._dirichlet(P, scores).concentration, P)])
+        found = self._proba_and_scores(X)
+        return np.asarray(self.classes_[self._most_probable(*found)])
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities (n, k): the posterior mean ``(1 - u) p + u prior / alpha0``."""
@@ -282,10 +289,13 @@ class DIPClassifier(PerSampleDecisions, SelfReport, ClassifierMixin, BaseEstimat
         return self._proba_and_scores(X)[1]
 
     def classifier_proba(self, X: Any) -> np.ndarray:
-        """Class probabilities (n, k) of the classifier and its calibrator, without the density."""
+        """Class probabilities (n, k) of the classifier and its calibrator, without the density.
+
+        A calibrator that sharpens does so everywhere here; in predictions, only on typical inputs.
+        """
         check_is_fitted(self, "estimator_")
-        P = self._classifier().proba(known_inputs(self, X))
-        return np.asarray(self.evidence_.calibrated(P))
+        P, calibrator = self._classifier().proba(known_inputs(self, X)), self.evidence_.calibrator_
+        return P if calibrator is None else np.asarray(calibrator.transform(P))
 
     def save(self, path: str | Path) -> None:
         """Write the fitted classifier to one file without pickle; see `dipedl.save`."""
@@ -319,32 +329,21 @@ class DIPClassifier(PerSampleDecisions, SelfReport, ClassifierMixin, BaseEstimat
         check_is_fitted(self, "evidence_")
         return float(self.evidence_.offset_)
 
-    def _proba_and_scores(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Calibrated class probabilities (n, k) and scores (n,) of X (n, d)."""
+    def _seen(self, X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Features (n, p), the classifier's probabilities (n, k) and scores (n,) of X (n, d)."""
         check_is_fitted(self, "estimator_")
         X = known_inputs(self, X)
         # Features first: where an entry is not finite, their error names its row and column.
         Z = self.evidence_.transform(X)
         P = self._classifier().proba(X)
-        return self.evidence_.calibrated(P), self.evidence_.score_features(Z, P)
-
-    def _dirichlet(self, P: np.ndarray, scores: np.ndarray) -> Dirichlet:
-        return Dirichlet.from_evidence(self.evidence_.log_evidence(scores), P, self.prior_)
+        return Z, P, self.evidence_.score_features(Z, P)
 
     def _classifier(self) -> FittedClassifier:
-        return FittedClassifier(self.estimator_, self.classes_)
+        columns = self.evidence_.columns_
+        categories = {} if columns is None else columns.categories
+        return FittedClassifier(self.estimator_, self.classes_, categories=categories)
 
     def evidence_model(self, prior: np.ndarray | None = None) -> EvidenceModel:
         """The unfitted evidence side with this classifier's parameters and a prior (k,)."""
-        return EvidenceModel(
-            density=self.density,
-            features=self.features,
-            normalizer=self.normalizer,
-            calibrator=self.calibrator,
-            cv=self.cv,
-            false_alarm_rate=self.false_alarm_rate,
-            random_state=self.random_state,
-            prior=prior,
-            gamma=float(self.gamma),
-            max_evidence=self.max_evidence,
-        )
+        names = set(EvidenceModel._get_param_names()) - {"prior"}
+        return EvidenceModel(prior=prior, **{name: getattr(self, name) for name in names})

@@ -72,7 +72,7 @@ class OODDetector(OutlierMixin, BaseEstimator):
         check_consistent_length(X, labels)
         # No classifier stands behind it: z is not asked for, only the score and its threshold.
         model = template.evidence_model().set_params(normalizer=RankNormal())
-        self.evidence_: EvidenceModel = model.fit(X, labels)
+        self.evidence_: EvidenceModel = model.fit(X, labels, estimator=template.estimator)
         return self
 
     def score_samples(self, X: Any) -> np.ndarray:

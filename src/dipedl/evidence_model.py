@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import check_is_fitted
 
 from ._fold import Fold, held_out_by
-from ._validation import rate_in_range
+from ._validation import check_positive_number, rate_in_range, require_fitted
+from .calibration._copies import warn_of_copies
+from .calibration._sharpening import calibrated_in_share, sharpening_range
 from .calibration.crossfit import AUTO, IN_SAMPLE, enough, splits
 from .calibration.held_out import HeldOut
-from .calibration.temperature import Temperature
 from .density._fitting import clone_with_selected, fit_density, is_frozen, log_density, takes_proba
 from .density.combined._default import unfitted_density
 from .density.combined._ensemble import DensityEnsemble
-from .evidence import CautionBudget, alarm_threshold, check_increasing, log_evidence
+from .evidence import log_evidence
+from .evidence._learned import fitted_calibrator, fitted_normalizer, threshold
 from .fitting.classifiers import FittedClassifier
-from .fitting.features import feature_array, fitted_features
+from .fitting.columns import input_columns
+from .fitting.features import feature_array, fitted_again, fitted_features
+from .fitting.progress import Stopwatch
+from .fitting.scaling import warn_of_gross_outliers
 from .fitting.seeds import check_seed, seed
+from .fitting.threads import one_blas_thread
+from .maths.evidence import sharpening_share
 
 __all__ = ["EvidenceModel"]
 
@@ -42,17 +51,22 @@ class EvidenceModel(BaseEstimator):
         See `dipedl.DIPClassifier`.
     prior : ndarray, shape (k,), optional
         Concentration of the prior; None where there are no classes.
-    gamma, max_evidence
+    gamma, max_evidence, n_jobs, verbose
         See `dipedl.DIPClassifier`.
 
     Attributes
     ----------
     density_, features_, normalizer_, calibrator_
         Fitted; the last two on `held_out_`. The calibrator is None without a classifier.
+    columns_ : InputColumns or None
+        What is usual in the columns of the inputs, in their units.
     held_out_ : HeldOut
         Predictions on held-out rows, by ascending score.
     offset_ : float
         Score below which an input is flagged.
+    sharpening_ : (float, float)
+        Scores from which a calibrator that sharpens begins to, and from which it does so in full:
+        `offset_` and the 95 % quantile of held-out scores.
     n_ : float
         Number of fitted samples (sum of their weights).
     """
@@ -69,6 +83,8 @@ class EvidenceModel(BaseEstimator):
         prior: np.ndarray | None = None,
         gamma: float = 1.0,
         max_evidence: float | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.density = density
         self.features = features
@@ -80,17 +96,35 @@ class EvidenceModel(BaseEstimator):
         self.prior = prior
         self.gamma = gamma
         self.max_evidence = max_evidence
+        self.n_jobs = n_jobs
+        self.verbose = verbose
 
-    def fit(self, X: Any, y: np.ndarray) -> Self:
-        """Fit features, density and threshold on X (n, d) with labels y (n,), no classifier."""
-        Z = self.fit_features(X, y)
+    def fit(self, X: Any, y: np.ndarray, *, estimator: Any = None) -> Self:
+        """Fit features, density and threshold on X (n, d) with labels y (n,), no classifier.
+
+        `estimator` as for `fit_features`.
+        """
+        Z = self.fit_features(X, y, estimator=estimator)
         return self.fit_density(Z, y, X=X).cross_fit(Z, y, X=X)
 
-    def fit_features(self, X: Any, y: np.ndarray, w: np.ndarray | None = None) -> np.ndarray:
-        """Fit the features on X (n, d), labels and weights; features of X, shape (n, p)."""
+    def fit_features(
+        self, X: Any, y: np.ndarray, w: np.ndarray | None = None, *, estimator: Any = None
+    ) -> np.ndarray:
+        """Fit the features on X (n, d), labels and weights; features of X, shape (n, p).
+
+        Without `features`, the preprocessing of the unfitted or frozen `estimator` is a part.
+        """
         rate_in_range(self.false_alarm_rate)
+        check_positive_number("gamma", self.gamma)
+        if self.max_evidence is not None:
+            check_positive_number("max_evidence", self.max_evidence)
         check_seed(self.random_state)
-        self.features_ = self._fitted_features(X, y, w)
+        self.columns_ = input_columns(X)
+        self.features_ = fitted_features(
+            self._given_features(), X, y, w, self.random_state, estimator
+        )
+        if self.features is None and isinstance(self.features_, StandardScaler):
+            warn_of_gross_outliers(np.asarray(X, dtype=np.float64), w, getattr(X, "columns", None))
         return self.transform(X)
 
     def fit_density(
@@ -106,9 +140,11 @@ class EvidenceModel(BaseEstimator):
 
         A density that takes class probabilities gets those of the classifier for X (n, d).
         """
-        self.density_ = self._fitted_density(self.density, Z, y, w, classifier, X)
-        if isinstance(self.density_, DensityEnsemble):
-            self.density_.find_blind(Z)
+        watch = Stopwatch(self.verbose)
+        with one_blas_thread(Z.shape[1]):
+            self.density_ = self._fitted_density(self.density, Z, y, w, classifier, X, watch)
+            if isinstance(self.density_, DensityEnsemble):
+                self.density_.find_blind(Z)
         self.n_ = float(len(y) if w is None else w.sum())
         return self
 
@@ -163,12 +199,20 @@ class EvidenceModel(BaseEstimator):
         """
         self.n_ = self.n_ if n is None else n
         held = held.sorted()
-        self.calibrator_ = self._fitted_calibrator(held)
+        self.offset_ = threshold(held, self.false_alarm_rate)
+        self.sharpening_ = sharpening_range(held, self.offset_)
+        # Without labels the calibrator of an earlier fit stays.
+        self.calibrator_ = (
+            fitted_calibrator(self.calibrator, held, self.n_)
+            if held.labelled
+            else getattr(self, "calibrator_", None)
+        )
         if held.proba is not None:
-            held = replace(held, proba=self.calibrated(held.proba))
-        self.normalizer_ = self._fitted_normalizer(held)
+            held = replace(held, proba=self.calibrated(held.proba, held.scores))
+        self.normalizer_ = fitted_normalizer(
+            self.normalizer, held, n=self.n_, gamma=self.gamma, prior=self.prior
+        )
         self.held_out_ = held
-        self.offset_ = _threshold(held, self.false_alarm_rate)
         return self
 
     def transform(self, X: Any) -> np.ndarray:
@@ -180,16 +224,23 @@ class EvidenceModel(BaseEstimator):
 
         `proba` (n, k), before the calibrator, is for densities that use the classifier.
         """
-        check_is_fitted(self, "density_")
+        require_fitted(self, "density_")
         return log_density(self.density_, Z, proba)
 
-    def calibrated(self, proba: np.ndarray) -> np.ndarray:
-        """Class probabilities (n, k) after the calibrator."""
-        return proba if self.calibrator_ is None else np.asarray(self.calibrator_.transform(proba))
+    def calibrated(self, proba: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        """Class probabilities (n, k) after the calibrator, for inputs of `scores` (n,).
+
+        Where the calibrator makes them surer it does so in the share that the score allows: not at
+        all up to the alarm threshold.
+        """
+        if self.calibrator_ is None:
+            return proba
+        share = sharpening_share(scores, *self.sharpening_)
+        return calibrated_in_share(self.calibrator_, proba, share)
 
     def log_evidence(self, scores: np.ndarray) -> np.ndarray:
         """``log(n gamma) + z`` of scores (n,), in nats, shape (n,)."""
-        check_is_fitted(self, "normalizer_")
+        require_fitted(self, "normalizer_")
         z = np.asarray(self.normalizer_.transform(scores), dtype=np.float64)
         return log_evidence(z, self.n_, self.gamma, self.max_evidence)
 
@@ -199,80 +250,68 @@ class EvidenceModel(BaseEstimator):
         if alpha is None:
             return float(self.offset_)
         rate_in_range(alpha, "alpha")
-        return _threshold(self.held_out_, alpha, "alpha")
+        return threshold(self.held_out_, alpha, "alpha")
 
-    def _fitted_calibrator(self, held: HeldOut) -> Any:
-        if held.proba is None or held.labels is None:
-            # A calibrator is learned from labels; without labels the old one stays.
-            return getattr(self, "calibrator_", None)
-        if isinstance(self.calibrator, str) and self.calibrator == "passthrough":
-            return None
-        if self.calibrator is not None and not hasattr(self.calibrator, "transform"):
-            raise TypeError(
-                "calibrator must be None, 'passthrough' or an object with fit and transform, such "
-                f"as Temperature(), got {self.calibrator!r}"
-            )
-        calibrator = Temperature() if self.calibrator is None else clone(self.calibrator)
-        extra: dict[str, Any] = {"n": self.n_} if has_fit_parameter(calibrator, "n") else {}
-        return calibrator.fit(held.proba, held.labels, held.weights, **extra)
+    def _folds(
+        self, whole: Fold, y: np.ndarray, kept: np.ndarray | None
+    ) -> tuple[Iterable[Fold], str]:
+        """Models with the rows that they have not seen, and where these rows came from.
 
-    def _fitted_normalizer(self, held: HeldOut) -> Any:
-        normalizer = CautionBudget() if self.normalizer is None else self._cloned_normalizer()
-        unlabelled = held.labels is None and held.proba is not None
-        if unlabelled and has_fit_parameter(normalizer, "y"):
-            raise ValueError(
-                f"y is needed: normalizer {type(normalizer).__name__} learns from labels, and "
-                f"{held.source} have none; give calibrate(X, y), or fit with a normalizer that "
-                "needs no labels, such as dipedl.evidence.QuantileEvidence()"
-            )
-        offered = {"proba": held.proba, "y": held.labels, "n": self.n_, "gamma": self.gamma}
-        if self.prior is not None:
-            offered["prior"] = self.prior
-        wanted = {k: v for k, v in offered.items() if has_fit_parameter(normalizer, k)}
-        normalizer.fit(held.scores, held.weights, source=held.source, **wanted)
-        check_increasing(normalizer, held.scores)
-        return normalizer
-
-    def _cloned_normalizer(self) -> Any:
-        if not hasattr(self.normalizer, "fit") or not hasattr(self.normalizer, "transform"):
-            raise TypeError(
-                "normalizer must have methods fit and transform, such as dipedl.evidence.ZScore(), "
-                f"got {self.normalizer!r}"
-            )
-        return clone(self.normalizer, safe=False)
-
-    def _folds(self, whole: Fold, y: np.ndarray, kept: np.ndarray | None) -> tuple[list[Fold], str]:
-        """Models with the rows that they have not seen, and where these rows came from."""
+        Each is fitted when it is asked for: two of them never need memory at once.
+        """
         if isinstance(self.cv, str) and self.cv == IN_SAMPLE:
             return [whole], f"the {len(y)} inputs the density was fitted on (in-sample)"
         if is_frozen(self.density):
             return [whole], f"the {len(y)} inputs given to fit, by a density that was fitted before"
-        pairs: Iterable[tuple[np.ndarray, np.ndarray]]
-        pairs, how = splits(self.cv, whole.X, y, kept, seed(self.random_state))
-        if isinstance(self.cv, str):
-            pairs = enough(pairs)
+        together = warn_of_copies(whole.Z) > 0
+        given, how = splits(self.cv, whole.X, y, kept, seed(self.random_state), together=together)
+        pairs = enough(given) if isinstance(self.cv, str) else list(given)
         selected = clone_with_selected(self.density_, self.density)
-        folds = [self._fold(whole, y, train, held, selected) for train, held in pairs]
-        return folds, f"{how} of {sum(len(fold.Z) for fold in folds)} inputs"
+        # With seeds drawn beforehand they are the same in one process and in many.
+        seeded = [self._seeded() for _ in pairs]
+        steps = [(part, train, held) for part, (train, held) in zip(seeded, pairs, strict=True)]
+        size = sum(_size(held) for _, held in pairs)
+        return self._fitted_folds(steps, whole, y, selected), f"{how} of {size} inputs"
+
+    def _fitted_folds(
+        self, steps: list[Any], whole: Fold, y: np.ndarray, selected: Any
+    ) -> Iterable[Fold]:
+        """One fold after the other, each freed once its rows are scored; or all in processes."""
+        if self.n_jobs in (None, 1):
+            return (part._fold(whole, y, train, held, selected) for part, train, held in steps)
+        fits = (delayed(part._fold)(whole, y, train, held, selected) for part, train, held in steps)
+        folds: Iterable[Fold] = Parallel(n_jobs=self.n_jobs)(fits)
+        return folds
+
+    def _seeded(self) -> Self:
+        """A copy with a seed drawn, if need be."""
+        part = copy(self)
+        part.random_state = None if self.random_state is None else seed(self.random_state)
+        return part
 
     def _fold(
         self, whole: Fold, y: np.ndarray, train: np.ndarray, held: np.ndarray, selected: Any
     ) -> Fold:
         """Models fitted on the rows `train`, with the rows `held`."""
-        labels, w = np.asarray(whole.y), whole.w
-        w_train, w_held = (None, None) if w is None else (w[train], w[held])
+        watch = Stopwatch(self.verbose)
+        labels = np.asarray(whole.y)
+        w_train, w_held = (None if whole.w is None else whole.w[rows] for rows in (train, held))
         X, X_held = _safe_indexing(whole.X, train), _safe_indexing(whole.X, held)
         features, Z, Z_held = self.features_, whole.Z[train], whole.Z[held]
         if features is not None and not isinstance(features, FrozenEstimator):
-            features = self._fitted_features(X, y[train], w_train)
+            given = self._given_features()
+            features = fitted_again(features, given, X, y[train], w_train, self.random_state)
             Z, Z_held = feature_array(features, X), feature_array(features, X_held)
         classifier = whole.classifier
         if classifier is not None:
             classifier = classifier.refitted(X, y[train], w_train)
+            watch.say(f"fold: classifier fitted on {len(train)} rows")
         # Settings that were selected on all classes fit a fold only if it has all classes.
         complete = len(np.unique(y[train])) == len(np.unique(y))
         template = selected if complete else self.density
-        density = self._fitted_density(template, Z, y[train], w_train, classifier, X)
+        with one_blas_thread(Z.shape[1]):
+            density = self._fitted_density(template, Z, y[train], w_train, classifier, X)
+        watch.say(f"fold: density fitted, {len(held)} rows held out")
         return Fold(density, features, classifier, X_held, labels[held], w_held, Z_held)
 
     def _fitted_density(
@@ -283,30 +322,22 @@ class EvidenceModel(BaseEstimator):
         w: np.ndarray | None,
         classifier: FittedClassifier | None,
         X: Any,
+        watch: Stopwatch | None = None,
     ) -> Any:
         model = unfitted_density(density, self.random_state)
         if isinstance(model, DensityEnsemble):
             # Its combiner is learned from the held-out rows of the folds.
-            return model.fit_estimators(Z, y, w)
+            return model.fit_estimators(Z, y, w, watch)
         proba = None if classifier is None or not takes_proba(model) else classifier.proba(X)
         return fit_density(model, Z, y, w, proba)
 
-    def _fitted_features(self, X: Any, y: np.ndarray, w: np.ndarray | None) -> Any:
+    def _given_features(self) -> Any:
         # A density that was fitted before knows its own features.
         given = self.features is None and is_frozen(self.density)
-        features = "passthrough" if given else self.features
-        return fitted_features(features, X, y, w, self.random_state)
+        return "passthrough" if given else self.features
 
 
-def _threshold(held: HeldOut, rate: float, name: str = "false_alarm_rate") -> float:
-    """The alarm threshold, with a warning if it can never be crossed."""
-    threshold = alarm_threshold(held.scores, rate, held.weights)
-    if threshold == -np.inf and np.isfinite(held.scores).all():
-        warnings.warn(
-            f"{name}={rate:g} needs at least {int(np.ceil(1 / rate)) - 1} held-out "
-            f"inputs, got {held.total:g}: predict_ood will flag nothing; hold out more "
-            "(sample_weight counts rows: its sum is their number) or ask for a higher rate",
-            UserWarning,
-            stacklevel=5,
-        )
-    return threshold
+def _size(rows: np.ndarray) -> int:
+    """Number of rows, given by their indices or by a mask."""
+    rows = np.asarray(rows)
+    return int(rows.sum() if rows.dtype == bool else len(rows))

@@ -1,6 +1,8 @@
 """The report of a crossed suite and its commands: they say what the rows say."""
 
 import re
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -15,11 +17,14 @@ from tiny_crossed import TINY_CROSSED
 from typer.testing import CliRunner
 
 from dipedl.bench import Store
-from dipedl.bench.pages.sections import measures_and_summary
 from dipedl.bench.report.page import render
 from dipedl.bench.tables.crossed.pairs import crossed
 from dipedl.bench.tables.table import bench_table
 from dipedl.cli.app import app
+
+sys.path.append(str(Path(__file__).parent.parent.parent / "benchmarks"))
+
+from pages.sections import measures_and_summary
 
 
 def dipedl(*arguments):

@@ -6,12 +6,7 @@ pytest.importorskip("matplotlib")
 from synthetic_store import write_synthetic_store
 
 from dipedl import Dirichlet
-from dipedl.bench.report.histograms import (
-    confidence,
-    confidence_histogram,
-    vacuity,
-    vacuity_histogram,
-)
+from dipedl.bench.report.histograms import confidence, histogram, vacuity
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +36,7 @@ def test_vacuity_of_huge_and_of_no_evidence():
 
 
 def test_heights_are_shares(runs):
-    ax = vacuity_histogram(runs)
+    ax = histogram(vacuity(runs), "vacuity")
     outlines = [patch for patch in ax.patches if not patch.get_fill()]
     assert len(outlines) == 4
     assert all(patch.get_data().values.sum() == pytest.approx(1) for patch in outlines)
@@ -49,9 +44,9 @@ def test_heights_are_shares(runs):
 
 
 def test_given_axes_are_drawn_on(runs):
-    ax = confidence_histogram(runs)
+    ax = histogram(confidence(runs), "confidence")
     ax.clear()
-    assert confidence_histogram(runs, ax) is ax and ax.get_legend() is None
+    assert histogram(confidence(runs), "confidence", ax) is ax and ax.get_legend() is None
     assert ax.get_xlabel().startswith("confidence")
 
 

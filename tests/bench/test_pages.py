@@ -1,7 +1,7 @@
 """Pages of results: what the rows say, computed, for every suite by one maker."""
 
-import importlib.util
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,24 +11,18 @@ pytest.importorskip("pydantic")
 from synthetic_store import write_synthetic_store
 
 from dipedl.bench import suite_names
-from dipedl.bench.pages.page import page_of
 from dipedl.bench.spec.captions import Captions, captions_of
 
 ROOT = Path(__file__).parent.parent.parent
+sys.path.append(str(ROOT / "benchmarks"))
+
+import publish  # noqa: E402
+from pages.page import page_of  # noqa: E402
+
 SPECTRA = {"suite": "spectra", "ood": ["stars", "supernovae", "real_stars"], "shifted": ["real"]}
 SPECTRA |= {"classes": 2, "n_resamples": 0}
 CIFAR10 = {"suite": "cifar10", "profile": "cpu", "seeds": [10], "ood": ["cifar100", "gtsrb"]}
 PUBLISHED = [name for name in suite_names() if captions_of(name).page is not None]
-
-
-@pytest.fixture(scope="module")
-def script():
-    spec = importlib.util.spec_from_file_location("publish", ROOT / "benchmarks" / "publish.py")
-    module = importlib.util.module_from_spec(spec)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(ROOT / "benchmarks"))
-        spec.loader.exec_module(module)
-    return module
 
 
 def spectra(root, profile="scarce", methods=("dip-edl", "dip-edl-default", "edl", "max-softmax")):
@@ -82,12 +76,12 @@ def test_numbers_of_the_paper_stand_in_brackets(tmp_path):
     assert ", EDL" not in left  # EDL has seed 10 only
 
 
-def test_published_rows_and_diagnoses_make_the_page(script, tmp_path):
+def test_published_rows_and_diagnoses_make_the_page(tmp_path):
     store = spectra(tmp_path / "run", "published", ("edl", "dip-edl"))
     last = store.rows()[-1]
     store.append({**last, "metrics": {**last["metrics"], "recall_1": 0.0}, "config_hash": "new"})
     root = tmp_path / "published"
-    found = script.publish([tmp_path / "run", tmp_path / "none"], "spectra", root)
+    found = publish.publish([tmp_path / "run", tmp_path / "none"], "spectra", root)
     assert found == {"scarce": 0, "cpu": 0, "published": 3}
     target = root / "spectra" / "published"
     diagnosed = json.loads((target / "diagnosis.json").read_text())
@@ -98,16 +92,16 @@ def test_published_rows_and_diagnoses_make_the_page(script, tmp_path):
     # rows of a run whose arrays are gone: the diagnosis stays
     for file in store.folder.rglob("*.npz"):
         file.unlink()
-    script.publish([tmp_path / "run"], "spectra", root)
+    publish.publish([tmp_path / "run"], "spectra", root)
     assert json.loads((target / "diagnosis.json").read_text()) == dead
 
 
-def test_sweeps_are_published_and_shown(script, tmp_path, monkeypatch):
-    monkeypatch.setattr(script, "keep_trivial", lambda *_: None)  # needs the images
+def test_sweeps_are_published_and_shown(tmp_path, monkeypatch):
+    monkeypatch.setattr(publish, "keep_trivial", lambda *_: None)  # needs the images
     write_synthetic_store(tmp_path / "run", profile="cpu")
-    assert script.publish([tmp_path / "run"], "mnist", tmp_path / "to")["cpu"] == 6
+    assert publish.publish([tmp_path / "run"], "mnist", tmp_path / "to")["cpu"] == 6
     kept = json.loads((tmp_path / "to/mnist/cpu/sweeps.json").read_text())
-    assert kept["seeds"] == [10, 20] and set(kept["sweeps"]) == set(script.MAKERS)
+    assert kept["seeds"] == [10, 20] and set(kept["sweeps"]) == set(publish.MAKERS)
     page = page_of("mnist", tmp_path / "to")
     assert "| 3: n × density × classifier |" in page and "(0.5138)" in page
 

@@ -357,13 +357,14 @@ def test_registry_is_well_formed():
 
 
 def test_provenance_lists_every_file():
-    counts = {"MNIST": 4, "KMNIST": 4, "OMNIGLOT": 2, "FASHION_MNIST": 8, "CIFAR10": 7}
+    counts = {"mnist": 4, "kmnist": 4, "omniglot": 2, "fashion_mnist": 8, "cifar10": 7}
     for name, n in counts.items():
-        source = getattr(sources, name)
+        source = sources.PROVENANCE[name]
         assert len(source.checksums) == n and source.urls and source.licence
-    for source, n in ((sources.GTSRB, 2), (sources.SEGMENT, 2), (sources.COVERTYPE, 1)):
+    for name, n in {"gtsrb": 2, "segment": 2, "covertype": 1}.items():
+        source = sources.PROVENANCE[name]
         assert len(source.checksums) == n and source.urls == ()
-    assert "md5:6b91aef0f799c5bb55b94e3f2daec811" in sources.OMNIGLOT.checksums[0]
+    assert "md5:6b91aef0f799c5bb55b94e3f2daec811" in sources.PROVENANCE["omniglot"].checksums[0]
 
 
 @pytest.mark.data

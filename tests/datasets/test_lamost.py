@@ -285,6 +285,6 @@ def test_spectra_that_are_left_out_are_said(files, tmp_path):
 def test_without_astropy_it_says_how_to_get_it(files, tmp_path, monkeypatch):
     (tmp_path / "lamost").symlink_to(files)
     monkeypatch.setitem(sys.modules, "astropy", None)
-    monkeypatch.setitem(sys.modules, "astropy.io", None)
+    monkeypatch.setitem(sys.modules, "astropy.io.fits", None)
     with pytest.raises(ImportError, match=r"pip install 'dipedl\[spectra\]'"):
         load_lamost(data_dir=tmp_path)

@@ -53,7 +53,7 @@ def test_other_content_is_refused(tiny, monkeypatch):
 
 def test_without_pillow(tiny, monkeypatch):
     folder, _ = tiny
-    monkeypatch.setitem(sys.modules, "PIL", None)
+    monkeypatch.setitem(sys.modules, "PIL.Image", None)
     with pytest.raises(ImportError, match=r"load_omniglot needs the package 'PIL'.*dipedl\[data\]"):
         load_omniglot(data_dir=folder)
 

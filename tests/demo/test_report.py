@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from dipedl.demo import report
 from dipedl.demo.report import figures, gallery
 from dipedl.demo.report.inline import png_uri, svg
+from dipedl.demo.rows import BARE, DIP, flagged
 from dipedl.demo.summary import headline
 from headless import Page, chromium
 from small_demo import linear_only
@@ -81,7 +82,7 @@ def test_every_figure_has_words(parsed):
     drawings = [a for t, a in parsed.tags if t == "svg"]
     assert drawings and all(a.get("aria-label") or a.get("aria-hidden") for a in drawings)
     names = [t for t, _ in parsed.tags]
-    assert names.count("figure") == names.count("figcaption") == 5
+    assert names.count("figure") == names.count("figcaption") == 7
     assert names.count("h1") == 1
 
 
@@ -105,9 +106,34 @@ def test_every_finding_and_every_card_is_on_the_page(result, page):
     for model in result.models:
         assert len(model.diagnosis.findings) >= 8
         assert all(finding.text in text for finding in model.diagnosis.findings)
-    explained = result.models[-1].explained
+    explained = result.models[0].explained
     assert [one.key for one in explained] == ["ID", *result.receipt.n_ood]
-    assert all(str(one.card) in text for one in explained)
+    for one in explained:
+        answer = str(replace(one.card, parts=()))
+        parts = str(one.card).removeprefix(answer).strip("\n")
+        assert answer in text and parts and parts in text
+
+
+def test_images_come_before_tables(page):
+    order = re.findall(r'<section id="(\w+)"', page)
+    assert order[:3] == ["short", "look", "alarms"]
+    assert order.index("gallery") < order.index("moons") < order.index("table")
+    assert page.index("<img") < page.index("<table")
+
+
+def test_marks_are_the_flags_of_the_images_shown(result, page):
+    model, marks = result.models[-1], re.findall(r'<i class="mark c([01])( on)?"></i>', page)
+    shown = marks[3:]  # after the legend
+    expected = []
+    for key, predictions in model.on.items():
+        for i in np.linspace(0, len(predictions.flagged) - 1, 10).astype(int):
+            for colour, method in (("1", BARE[1]), ("0", DIP)):
+                expected.append((colour, " on" if flagged(model, method, key)[i] else ""))
+    assert shown == expected
+
+
+def test_tables_say_that_they_go_on(page):
+    assert page.count('class="swipe"') == page.count('class="scroll"') == 4
 
 
 @pytest.fixture
@@ -128,7 +154,7 @@ def test_one_classifier_is_enough(result, undrawn, tmp_path):
     path = tmp_path / "one.html"
     report.write(linear_only(result), path)
     text = path.read_text(encoding="utf-8")
-    assert "One classifier learned 400 digits" in text
+    assert "The classifier alone, flagging the drawings it is least sure of" in text
     assert text.rstrip().endswith("</html>")
 
 
@@ -170,8 +196,17 @@ def test_renders_in_a_browser(page, tmp_path):
             assert browser.evaluate("document.documentElement.scrollWidth") <= width
             empty = "[...document.querySelectorAll('svg')].filter(s => !s.clientHeight).length"
             assert browser.evaluate(empty) == 0
+            cues = "[...document.querySelectorAll('.swipe')].filter(s => s.clientHeight).length"
+            assert browser.evaluate(cues) == (4 if width < 600 else 0)
+            wide = "[...document.querySelectorAll('.scroll')]"
+            wide += ".filter(s => s.scrollWidth > s.clientWidth).length"
+            assert browser.evaluate(wide) == browser.evaluate(cues)
             browser.screenshot(tmp_path / f"{width}.png")
             assert (tmp_path / f"{width}.png").stat().st_size > 100_000
+        ink = "getComputedStyle(document.querySelector('.moons svg image')).filter"
+        assert browser.evaluate(ink) == "none"
+        browser.open(path.as_uri(), 1280, dark=True)
+        assert browser.evaluate(ink) == "invert(1)"
         outside = [url for url in browser.requests if not url.startswith(("data:", "file:"))]
         assert (browser.problems, outside) == ([], [])
 

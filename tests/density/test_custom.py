@@ -6,6 +6,7 @@ from scipy import stats
 from sklearn.mixture import GaussianMixture
 
 from dipedl.density import CustomDensity, GDADensity
+from dipedl.density._fitting import as_density
 
 
 class Normal:
@@ -107,3 +108,8 @@ def test_numbers_in_a_list_become_float64(X):
 
     score = CustomDensity(Lists()).fit(X).score_samples(X)
     assert score.dtype == np.float64 and score.shape == (20,)
+
+
+def test_a_name_for_a_density_is_refused_with_what_there_is():
+    with pytest.raises(TypeError, match=r"density must be an object, got 'knn'.*KNNDensity\(\)"):
+        as_density("knn")

@@ -12,6 +12,8 @@ from sklearn.preprocessing import Normalizer
 
 from dipedl import DIPClassifier
 from dipedl.density import DensitySelector, FusedDensity, GaussianDensity, GDADensity, KNNDensity
+from dipedl.density.combined._normal_scores import NormalScores
+from dipedl.density.combined._reach import Reach
 from dipedl.maths.scores import auroc
 
 
@@ -19,6 +21,7 @@ def settled(density, held, pseudo_outliers, blind=(), **more):
     """A bank whose parts are named and never asked."""
     density.estimators_, density.failed_ = dict.fromkeys(n for n in held if n != "classifier"), {}
     density.seconds_, density.blind_ = dict.fromkeys(density.estimators_, 0.0), set(blind)
+    density.reach_ = Reach.of(np.zeros((2, 1)))
     m = len(next(iter(held.values())))
     return density.fit_combiner(held, np.zeros(m, int), pseudo_outliers=pseudo_outliers, **more)
 
@@ -233,7 +236,8 @@ def test_candidates_may_be_pipelines_and_failures_are_kept():
 def test_the_choice_is_the_same_for_shuffled_rows(rng):
     X, y = load_iris(return_X_y=True)
     order = rng.permutation(len(X))
-    a = DIPClassifier(LogisticRegression(max_iter=2000), random_state=0).fit(X, y)
+    converged = LogisticRegression(solver="newton-cholesky", tol=1e-12)
+    a = DIPClassifier(converged, random_state=0).fit(X, y)
     b = clone(a).fit(X[order], y[order])
     assert a.density_.choice_ == b.density_.choice_
     np.testing.assert_allclose(a.score_samples(X), b.score_samples(X), atol=1e-3)
@@ -257,3 +261,39 @@ def test_a_candidate_that_gives_nan_is_dropped_with_its_reason():
     assert list(density.estimators_) == ["own"] and "gave nan" in density.failed_["nan"]
     with pytest.raises(ValueError, match=r"every candidate density failed:\n  nan: .*gave nan"):
         FusedDensity([("nan", Nowhere())]).fit(X, y)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_row_left_out_is_scored_by_the_ranks_of_all_others(weighted, rng):
+    scores = np.r_[rng.normal(size=30), [-1.0, -1.0, 2.5, 2.5, 2.5]]
+    weights = rng.integers(1, 4, len(scores)).astype(float) if weighted else None
+    table = NormalScores().fit(scores, weights)
+    found = table.leave_one_out(scores, weights)
+    for i in range(len(scores)):
+        count = np.ones(len(scores)) if weights is None else weights.copy()
+        count[i] -= 1
+        rest = NormalScores().fit(scores, count)
+        rest.scale_ = table.scale_
+        assert found[i] == pytest.approx(rest.transform(scores[i : i + 1])[0], abs=1e-6), i
+    # Inside it is the score with the row but for one step of rank; at the ends, further out.
+    every = table.transform(scores)
+    assert np.abs(found - every)[np.argsort(scores)[2:-4]].max() < 0.2
+    assert found.min() < every.min()
+
+
+def test_the_lowest_held_out_row_scores_as_if_it_were_new(rng):
+    columns = {name: np.r_[-8.0, np.sort(rng.normal(size=199))] for name in ("a", "b")}
+    density, reach = FusedDensity(), Reach.of(np.zeros((2, 1)))
+    density.estimators_, density.failed_, density.reach_ = dict.fromkeys(columns), {}, reach
+    made = {"noised": {name: column - 2 for name, column in columns.items()}}
+    density.fit_combiner(columns, np.zeros(200, int), pseudo_outliers=made)
+    found = density.combine_held_out(columns)
+    for i in (0, 100):
+        rest = {name: np.delete(column, i) for name, column in columns.items()}
+        other = FusedDensity()
+        other.estimators_, other.failed_, other.reach_ = dict.fromkeys(columns), {}, reach
+        other.fit_combiner(rest, np.zeros(199, int), pseudo_outliers=made)
+        row = {name: column[i : i + 1] for name, column in columns.items()}
+        # The unit of the tail is that of all rows.
+        assert found[i] == pytest.approx(other.combine(row)[0], rel=0.02)
+    assert found[0] < density.combine(columns)[0] - 3

@@ -1,5 +1,7 @@
 """KernelDensity against scipy's gaussian_kde and a naive double loop."""
 
+import math
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -47,6 +49,23 @@ def test_against_naive_loops(rng, weighted):
     expected = naive(X, queries, 0.5, w)
     np.testing.assert_allclose(density.score_samples(queries), expected, rtol=1e-10)
     assert density.score(queries) == pytest.approx(expected.mean(), rel=1e-10)
+
+
+@pytest.mark.parametrize("p", [1, 2, 4, 8])
+@pytest.mark.parametrize("away", [0.0, 2.0, 10.0, 1e3])
+def test_it_is_the_naive_sum_far_from_all_rows_too(rng, p, away):
+    """A tree that bounds far contributions is 20 nats off at two deviations in 4 features."""
+    X = rng.normal(size=(400, p))
+    density = KernelDensity().fit(X)
+    Z, h = (X - X.mean(axis=0)) / X.std(axis=0), density.bandwidth_
+    queries = X[:20] + away
+    for x, got in zip(
+        (queries - X.mean(axis=0)) / X.std(axis=0), density.score_samples(queries), strict=True
+    ):
+        logs = [-0.5 * ((x - z) ** 2).sum() / h**2 for z in Z]
+        total = max(logs) + math.log(math.fsum(math.exp(one - max(logs)) for one in logs))
+        scale = p * math.log(h) + p / 2 * math.log(2 * math.pi) + np.log(X.std(axis=0)).sum()
+        assert got == pytest.approx(total - math.log(400) - scale, rel=1e-9, abs=1e-9)
 
 
 @pytest.mark.parametrize("rule", ["scott", "silverman", 0.4])

@@ -2,6 +2,7 @@
 
 import json
 import re
+import warnings
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -21,7 +22,7 @@ from dipedl.density import GDADensity
 from dipedl.diagnostics import Diagnosis, Finding, diagnose
 from dipedl.diagnostics._classes import _holm
 from dipedl.diagnostics._information import _auroc_sd
-from dipedl.diagnostics._probabilities import _before_and_after
+from dipedl.diagnostics._probabilities import uncalibrated
 from dipedl.diagnostics._vacuity import half_point, vacuity_at
 from dipedl.evidence import CautionBudget, NatPNBudget
 from dipedl.evidence_model import EvidenceModel
@@ -55,6 +56,7 @@ def model(held_out, normalizer=None, *, prior=None, density=None, estimator=None
     clf.evidence_ = EvidenceModel(prior=np.ones(K) if prior is None else np.asarray(prior, float))
     clf.evidence_.held_out_ = held_out
     clf.evidence_.normalizer_, clf.evidence_.calibrator_ = normalizer, calibrator
+    clf.evidence_.sharpening_ = (-1e3, -1e3 + 1e-3)
     clf.evidence_.n_, clf.evidence_.density_ = N, density
     clf.classes_ = np.array(["ant", "bee", "cat"])
     clf.false_alarm_rate = 0.05
@@ -378,7 +380,11 @@ def test_a_classifier_that_hardly_errs_may_spend_what_a_row_costs():
     budget = CautionBudget().fit(c.scores, proba=P, y=c.labels, n=N, prior=np.ones(K))
     held = replace(c, proba=P)
     cost = found(model(held, budget))["evidence_cost"].numbers
-    assert cost["brier_cost_relative"] > 1 and cost["budget"] > 1
+    assert cost["brier_cost_relative"] == pytest.approx(0.02, rel=0.05)
+    # The unit is what one of the rows costs when only the prior predicts it.
+    assert cost["brier_unit"] == pytest.approx((1 - 1 / K) / len(c))
+    text = found(model(held, budget))["evidence_cost"].text
+    assert "allowed" in text and "%" not in text.split(";")[0]
 
 
 def test_rows_that_weigh_two_are_two_rows():
@@ -421,9 +427,41 @@ def test_probabilities_before_the_temperature_are_recovered(temperature):
     P /= P.sum(axis=1, keepdims=True)
     cooled = P ** (1 / temperature)
     cooled /= cooled.sum(axis=1, keepdims=True)
-    numbers = _before_and_after(replace(c, proba=cooled), temperature)
-    own = P[np.arange(len(P)), c.labels]
-    assert numbers["nll_before"] == pytest.approx(-np.log(own).mean(), rel=1e-6)
+    clf = model(c, calibrator=SimpleNamespace(temperature_=temperature))
+    before = uncalibrated(replace(c, proba=cooled), clf.evidence_)
+    np.testing.assert_allclose(before, P, rtol=1e-6)
+
+
+def test_probabilities_before_a_sharpening_in_shares_are_recovered():
+    X, y = make_blobs(600, centers=3, cluster_std=3.0, random_state=0)
+    timid = LogisticRegression(C=1e-4)
+    clf = DIPClassifier(timid, GDADensity()).fit(X, y)
+    assert clf.evidence_.calibrator_.temperature_ < 0.8
+    bare = DIPClassifier(timid, GDADensity(), calibrator="passthrough").fit(X, y)
+    P, labels = bare.evidence_.held_out_.proba, bare.evidence_.held_out_.labels
+    numbers = found(clf)["temperature_far_from_one"].numbers
+    nll = -np.log(P[np.arange(len(P)), labels]).mean()
+    assert numbers["nll_before"] == pytest.approx(nll, rel=1e-9)
+
+
+@pytest.mark.parametrize("seen", [True, False], ids=["rows of the fit", "new rows"])
+def test_a_frozen_classifier_that_knows_every_label_is_warned_of_at_fit(seen):
+    X, y = make_blobs(600, centers=3, cluster_std=3.0, random_state=0)
+    forest = FrozenEstimator(RandomForestClassifier(random_state=0).fit(X[:300], y[:300]))
+    rows = slice(0, 300) if seen else slice(300, 600)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        clf = DIPClassifier(forest, GDADensity()).fit(X[rows], y[rows])
+        clf.fit(X[:300], y[:300], calibration=(X[300:], y[300:]))
+    texts = [str(w.message) for w in said if "no error at all" in str(w.message)]
+    assert len(texts) == seen
+    assert not seen or "calibrate(X, y)" in texts[0]
+
+
+def test_few_held_out_rows_are_said_at_fit():
+    X, y = make_blobs(60, centers=2, random_state=0)
+    with pytest.warns(UserWarning, match=r"With 60 held-out rows .* 5% ± 2.8%.*at least 100"):
+        DIPClassifier(density=GDADensity()).fit(X, y)
 
 
 def test_holm_against_its_definition():

@@ -84,18 +84,30 @@ def test_probabilities_at_a_temperature(temperature):
     fitted = Temperature().fit(P, LABELS)
     fitted.temperature_ = temperature
     Q = np.concatenate([P, np.eye(3), [[0.5, 0.5, 0.0], [1e-300, 1.0, 1e-12]]])
-    found = runner(lambda p: calibrated(p, fitted), 3)(Q)
-    assert gap(found, fitted.transform(Q)) < 1e-12
+    scores = np.linspace(-3.0, 2.0, len(Q))
+    found = _calibrated(fitted)(np.column_stack([scores, Q]))
+    assert gap(found, fitted.transform(Q, np.clip((scores + 2) / 3, 0, 1))) < 1e-12
     assert np.array_equal(found[len(P) : len(P) + 3], np.eye(3))
 
 
 def test_no_calibrator_changes_nothing_and_another_is_named():
-    assert np.array_equal(runner(lambda p: calibrated(p, None) * 1.0, 3)(P), P)
+    rows = np.column_stack([SCORES, P])
+    assert np.array_equal(_calibrated(None)(rows), P)
     with pytest.raises(TypeError, match=r"calibrator .* cannot.*Temperature.*passthrough"):
-        runner(lambda p: calibrated(p, object()), 3)
+        _calibrated(object())
     logits = Temperature().fit(3 * P, LABELS, kind="logits")
     with pytest.raises(TypeError, match="calibrator"):
-        runner(lambda p: calibrated(p, logits), 3)
+        _calibrated(logits)
+
+
+def _calibrated(calibrator):
+    """Run a graph of scores and probabilities, side by side; it sharpens from -2 on to 1."""
+
+    def build(x):
+        proba, scores = x.columns(np.arange(1, 4)), x.columns(np.array([0])).squeeze(1)
+        return calibrated(proba, calibrator, scores, (-2.0, 1.0)) * 1.0
+
+    return runner(build, 4)
 
 
 @given(z=st.lists(st.one_of(score, st.floats(-800, 5)), min_size=1, max_size=5))

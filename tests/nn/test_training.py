@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 from dipedl.nn import History, TextProgress, Training, train  # noqa: E402
-from dipedl.nn.training._feed import batches  # noqa: E402
+from dipedl.nn.training._feed import Feed  # noqa: E402
 from dipedl.nn.training._loop import OPTIMIZERS, _memory  # noqa: E402
 from dipedl.nn.training._schedule import SCHEDULES, learning_rate  # noqa: E402
 from dipedl.nn.training.settings import OPTIMIZER_NAMES, SCHEDULE_NAMES  # noqa: E402
@@ -122,7 +122,8 @@ def test_the_rate_that_was_used_is_in_the_history():
 def test_every_row_once_an_epoch_and_no_lone_row():
     generator = torch.Generator().manual_seed(0)
     for n, size, lengths in [(9, 4, [4, 5]), (8, 4, [4, 4]), (1, 4, [1]), (3, 1, [1, 1, 1])]:
-        parts = batches(n, size, generator)
+        feed = Feed((torch.zeros(n, 1),), torch.device("cpu"))
+        parts = feed.batches(size, generator)
         assert [len(rows) for rows in parts] == lengths
         assert sorted(torch.cat(parts).tolist()) == list(range(n))
 

@@ -32,6 +32,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import dipedl
 from dipedl import DIPClassifier, OODDetector, density, evidence, preprocessing
+from dipedl.density import knn
 from dipedl.density.combined._candidates import default_candidates
 from dipedl.persistence import _types as types
 from dipedl.persistence import codec, container
@@ -322,6 +323,7 @@ def test_weighted_trees_are_built_again(algorithm, path, rng):
 
 def test_a_tree_that_cannot_be_built_again_is_kept_as_it_is(path, monkeypatch):
     monkeypatch.setattr(codec, "_same_tree", lambda a, b: False)
+    monkeypatch.setattr(knn, "_PRODUCTS", 0)
     clf = fitted(density=density.KNNDensity())
     clf.save(path)
     assert "evidence_.density_.neighbors_._tree" in describe(path)["parts"]
@@ -628,6 +630,12 @@ def test_a_package_without_metadata_has_no_version(path, monkeypatch):
     )
     fitted().save(path)
     assert describe(path)["versions"]["no-such-package"] is None
+
+
+def test_the_version_is_that_of_the_source_that_runs(path, monkeypatch):
+    monkeypatch.setattr(container, "__version__", "0.0.1+here")
+    fitted().save(path)
+    assert describe(path)["versions"]["dipedl"] == "0.0.1+here"
 
 
 # Refused when loading

@@ -26,7 +26,7 @@ def data_of(line):
 
 def test_reliability_matches_a_naive_loop(rng):
     y, P = labelled(rng)
-    ax = plots.reliability_diagram(y, P, n_bins=5, label="model")
+    ax = plots.reliability_diagram(y, P, n_bins=5, min_rows=1, label="model")
     confidence, hit = P.max(axis=1), P.argmax(axis=1) == y
     expected = []
     for b in range(5):
@@ -38,12 +38,23 @@ def test_reliability_matches_a_naive_loop(rng):
 
 
 def test_reliability_intervals_hold_the_accuracy_and_lie_in_the_unit_interval(rng):
-    ax = plots.reliability_diagram([0, 0, 1], [[1.0, 0.0], [0.6, 0.4], [0.6, 0.4]])
+    ax = plots.reliability_diagram([0, 0, 1], [[1.0, 0.0], [0.6, 0.4], [0.6, 0.4]], min_rows=1)
     (bars,) = ax.collections
     ends = np.array([segment[:, 1] for segment in bars.get_segments()])
     assert ends.min() >= -1e-12 and ends.max() <= 1 + 1e-12
     # Wilson's interval of 1 of 1, as in his formula: 1 / (1 + z^2)
     assert ends[-1, 0] == pytest.approx(1 / (1 + 1.959964**2))
+
+
+def test_reliability_leaves_out_bins_of_few_rows():
+    confidence = np.repeat([0.62, 0.85], [19, 20])
+    y, P = np.arange(39) % 2, np.stack([confidence, 1 - confidence], axis=1)
+    curve = plots.reliability_diagram(y, P, label="model").lines[-1]
+    assert curve.get_xdata().tolist() == pytest.approx([0.85])
+    both = plots.reliability_diagram(y, P, min_rows=19).lines[-1]
+    assert both.get_xdata().tolist() == pytest.approx([0.62, 0.85])
+    with pytest.raises(ValueError, match="min_rows must be at least 1, got 0"):
+        plots.reliability_diagram(y, P, min_rows=0)
 
 
 def test_reliability_draws_the_diagonal_once(rng):
@@ -154,3 +165,22 @@ def test_figures_can_be_drawn_in_threads(rng, tmp_path):
 
     with ThreadPoolExecutor(4) as pool:
         assert len(set(pool.map(draw, range(8)))) == 1
+
+
+def test_lines_follow_a_dark_style(rng):
+    from matplotlib import style
+
+    found = plots.unknown_counts(
+        [0, 1],
+        [[0.9, 0.1], [0.2, 0.8]],
+        [0.1, 0.9],
+        held_out=[0.1, 0.2, 0.3, 0.4],
+        false_alarm_rate=0.2,
+        ood={"stars": ([[0.5, 0.5]], [0.8])},
+    )
+    with style.context("dark_background"):
+        (line,) = plots.unknown_matrix(found).lines
+        many = (rng.random(900), rng.random(900))
+        (hexagons,) = plots.vacuity_against({"Galaxy": many}, bins=1).collections[:1]
+    assert line.get_color() == "white"
+    assert (hexagons.get_facecolor()[:, :3] == 1).all()

@@ -45,6 +45,18 @@ def test_score_is_that_of_fused_density(dtype, rtol):
     np.testing.assert_allclose(got.double(), expected, rtol=rtol, atol=20 * rtol)
 
 
+def test_a_held_out_row_takes_no_part_in_its_own_tables():
+    """Else the lowest row is never beyond the rows seen, as a new one is."""
+    log_density, logits = rows(0, 200)
+    scores = ConfidenceFusion(torch.float64).learn(log_density, logits)
+    for block in (0, 7):
+        own = np.arange(200) % 20 == block
+        others = ConfidenceFusion(torch.float64)
+        others.learn(log_density[~own], logits[~own])
+        got = others(torch.tensor(log_density[own]), torch.tensor(logits[own]))
+        np.testing.assert_allclose(scores[own], got, rtol=1e-12)
+
+
 def test_few_knots_are_near_the_ranks_of_all_rows():
     log_density, logits = rows(1, 500)
     every = reference(log_density, logits, lambda name, column: NormalScores().fit(column))

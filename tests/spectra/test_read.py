@@ -322,7 +322,7 @@ def test_bad_arguments(tmp_path, change, message):
 def test_without_astropy_it_says_how_to_get_it(tmp_path, monkeypatch):
     path = write_sdss(tmp_path / "a.fits")
     monkeypatch.setitem(sys.modules, "astropy", None)
-    monkeypatch.setitem(sys.modules, "astropy.io", None)
+    monkeypatch.setitem(sys.modules, "astropy.io.fits", None)
     with pytest.raises(ImportError, match=r"reading FITS files needs .* pip install 'dipedl\[spec"):
         read_spectrum(path)
     with pytest.raises(ImportError, match=r"dipedl\[spectra\]"):

@@ -5,8 +5,13 @@ import numpy as np
 import pytest
 
 from dipedl.spectra import generate_semi_real
-from dipedl.spectra.synthetic._semi_real_light import draw, extinction, light
-from dipedl.spectra.synthetic._semi_real_parts import STAR_SHARES, parts_of
+from dipedl.spectra.synthetic._semi_real_parts import (
+    STAR_SHARES,
+    draw,
+    extinction,
+    light,
+    parts_of,
+)
 from dipedl.spectra.synthetic.semi_real import CHUNK
 
 FULL = os.environ.get("DIPEDL_DATA")

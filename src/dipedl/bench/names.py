@@ -1,11 +1,9 @@
-"""Names that someone typed, against those that exist."""
+"""Names that someone typed, against those that exist; and what errors say."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-
-__all__ = ["did_you_mean", "refuse_unknown"]
 
 
 def refuse_unknown(what: str, found: Iterable[str], known: Iterable[str], where: str = "") -> None:
@@ -24,3 +22,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """``", did you mean 'x'?"``, or nothing if no known name is close."""
     close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.55)
     return f", did you mean {close[0]!r}?" if close else ""
+
+
+def reason(error: BaseException) -> str:
+    """The message of an error; a KeyError would print it in quotes."""
+    return str(error.args[0] if isinstance(error, LookupError) and error.args else error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -17,31 +18,72 @@ AUTO = "auto"
 ENOUGH = 5000
 _FOLDS = 5
 _SMALLEST = 3
+#: A gap is the same row whatever stands for it.
+_MISSING = {"None", "nan", "<NA>", "NaT"}
 
 
 def row_hash(X: Any, random_state: int = 0) -> np.ndarray:
     """A 64-bit hash of the content of each row, shape (n,): equal rows have equal hashes.
 
-    Rows that are not numeric (text columns, sparse matrices) are hashed by position.
+    Text is hashed by its characters; a sparse row as the dense one.
     """
-    try:
-        values = None if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
-    except (TypeError, ValueError):
-        values = None
-    if values is None:
-        values = np.arange(X.shape[0], dtype=np.float64)
-    values = values.reshape(len(values), -1)
+    d = 1 if len(X.shape) == 1 else int(np.prod(X.shape[1:]))
     rng = np.random.default_rng(random_state)
-    factors = rng.integers(0, 2**63, values.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1)
-    mixed = np.empty(len(values), dtype=np.uint64)
-    step = max(1, (1 << 23) // values.shape[1])
-    for i in range(0, len(values), step):
-        # + 0.0 turns -0.0 into 0.0; integer sums wrap and do not depend on the order of summation.
-        bits = np.ascontiguousarray(values[i : i + step] + 0.0).view(np.uint64)
-        mixed[i : i + step] = ((bits ^ (bits >> np.uint64(32))) * factors).sum(axis=1)
+    factors = rng.integers(0, 2**63, d, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+    mixed = _sparse_sums(X, factors) if sparse.issparse(X) else _dense_sums(_numbers(X), factors)
     mixed ^= mixed >> np.uint64(33)
     mixed *= np.uint64(0xFF51AFD7ED558CCD)
-    return mixed ^ (mixed >> np.uint64(33))
+    return np.asarray(mixed ^ (mixed >> np.uint64(33)))
+
+
+def _dense_sums(values: np.ndarray, factors: np.ndarray) -> np.ndarray:
+    """Sum of the bits of each row's entries times the factor of the column, shape (n,)."""
+    sums = np.empty(len(values), dtype=np.uint64)
+    step = max(1, (1 << 23) // values.shape[1])
+    for i in range(0, len(values), step):
+        # Integer sums wrap and do not depend on the order of summation.
+        sums[i : i + step] = (_bits(values[i : i + step]) * factors).sum(axis=1)
+    return sums
+
+
+def _sparse_sums(X: Any, factors: np.ndarray) -> np.ndarray:
+    """The same of sparse rows: zeros have no bits."""
+    X = X.tocoo()
+    X.sum_duplicates()
+    sums = np.zeros(X.shape[0], dtype=np.uint64)
+    np.add.at(sums, X.row, _bits(X.data.astype(np.float64)) * factors[X.col])
+    return sums
+
+
+def _bits(values: np.ndarray) -> np.ndarray:
+    # + 0.0 turns -0.0 into 0.0.
+    bits = np.ascontiguousarray(values + 0.0).view(np.uint64)
+    return np.asarray(bits ^ (bits >> np.uint64(32)))
+
+
+def _numbers(X: Any) -> np.ndarray:
+    """The inputs as an array of float64 (n, d), with a number for each text."""
+    try:
+        values = np.asarray(X, dtype=np.float64)
+    except (TypeError, ValueError):
+        objects = np.asarray(X, dtype=object)
+        known: dict[str, float] = {}
+        flat = [_number(value, known) for value in objects.ravel().tolist()]
+        values = np.array(flat, dtype=np.float64)
+    return values.reshape(X.shape[0], -1)
+
+
+def _number(value: Any, known: dict[str, float]) -> float:
+    """A number as it is; else one made of the text that stands for the value."""
+    if isinstance(value, int | float):
+        return float(value)
+    text = str(value)
+    if text in _MISSING:
+        return float("nan")
+    if text not in known:
+        digest = hashlib.blake2b(text.encode(), digest_size=6).digest()
+        known[text] = float(int.from_bytes(digest, "big"))
+    return known[text]
 
 
 def content_folds(
@@ -70,7 +112,13 @@ def content_folds(
 
 
 def splits(
-    cv: Any, X: Any, y: np.ndarray, kept: np.ndarray | None, random_state: int = 0
+    cv: Any,
+    X: Any,
+    y: np.ndarray,
+    kept: np.ndarray | None,
+    random_state: int = 0,
+    *,
+    together: bool = False,
 ) -> tuple[Iterable[tuple[np.ndarray, np.ndarray]], str]:
     """(train, held-out) index pairs for `cv`, and what to call the held-out scores.
 
@@ -82,12 +130,14 @@ def splits(
         Inputs and labels.
     kept : integer array, shape (n,), optional
         Which rows of what the caller was given these are: the indices that pairs speak of.
+    together : bool, default=False
+        Keep copies of a row in one fold; of an int and "auto".
     """
     cv = _FOLDS if isinstance(cv, str) and cv == AUTO else cv
     if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
         if cv < 2:
             raise ValueError(f"cv must be >= 2, a splitter or 'in-sample', got {cv!r}")
-        fold = content_folds(X, y, int(cv), random_state)
+        fold = content_folds(X, y, int(cv), random_state, together=together)
         if (fold < 0).all():
             raise ValueError(
                 f"cv={cv} needs a class with at least {_SMALLEST} samples to hold some out, got "

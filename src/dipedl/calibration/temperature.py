@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
-from scipy import optimize, special
+from scipy import optimize, special, stats
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .._validation import check_positive_number, check_weights
+from ..maths.evidence import inverse_temperature
 from ..maths.simplex import class_indices
 
 __all__ = ["Temperature"]
@@ -27,18 +28,24 @@ class Temperature(BaseEstimator):
     succession): a probability of exactly zero, as random forests give, then costs ``-log(u / k)``
     and not infinity. A zero stays zero and a one stays one at any T.
 
-    T is 1 exactly, and probabilities are given back unchanged, unless another T lowers the total
-    held-out negative log-likelihood by more than one nat, the price of one parameter (Akaike).
+    Few rows must not make a classifier surer than it is. T is 1 exactly, and probabilities are
+    given back unchanged, unless the likelihood-ratio test rejects T = 1; and of the T below 1 that
+    the test admits (the confidence interval) T is the largest.
 
     Parameters
     ----------
     bounds : (float, float), default=(0.05, 20.0)
         Lowest and highest T, with 1 between them.
+    confidence : float, default=0.95
+        Confidence of the likelihood-ratio test, from 0 to below 1. With 0 T is the minimiser alone,
+        as Guo et al. have it.
 
     Attributes
     ----------
     temperature_ : float
         T.
+    minimiser_ : float
+        Where the held-out negative log-likelihood is lowest.
     kind_ : {"probabilities", "logits"}
         What was fitted, and what `transform` takes.
     n_ : float
@@ -49,7 +56,8 @@ class Temperature(BaseEstimator):
     References
     ----------
     Guo, Pleiss, Sun, Weinberger, "On calibration of modern neural networks", ICML 2017.
-    Akaike, "A new look at the statistical model identification", IEEE TAC 19 (1974).
+    Wilks, "The large-sample distribution of the likelihood ratio for testing composite hypotheses",
+    Annals of Mathematical Statistics 9 (1938).
 
     Examples
     --------
@@ -62,8 +70,11 @@ class Temperature(BaseEstimator):
     (3.23, array([0.81, 0.19]))
     """
 
-    def __init__(self, bounds: tuple[float, float] = (0.05, 20.0)) -> None:
+    def __init__(
+        self, bounds: tuple[float, float] = (0.05, 20.0), confidence: float = 0.95
+    ) -> None:
         self.bounds = bounds
+        self.confidence = confidence
 
     def fit(
         self,
@@ -90,6 +101,7 @@ class Temperature(BaseEstimator):
             Rows behind a probability, for ``u = k / (k + n)``. Default: those given here.
         """
         low, high = _checked_bounds(self.bounds)
+        margin = _checked_margin(self.confidence)
         log_p = _log_probabilities(scores, kind)
         if kind == "logits" and _on_simplex(np.asarray(scores)):
             raise ValueError(
@@ -107,25 +119,43 @@ class Temperature(BaseEstimator):
             own = _tempered(log_p, np.exp(log_t))[np.arange(len(labels)), labels]
             return float(-np.average(np.log((1 - u) * own + u / log_p.shape[1]), weights=weights))
 
-        best, found = _minimum(nll, np.log(low), np.log(high))
-        self.bare_nll_ = nll(0.0)
-        better = total * (self.bare_nll_ - found) > 1
-        self.temperature_ = float(np.exp(best)) if better else 1.0
-        self.nll_ = found if better else self.bare_nll_
+        best, lowest = _minimum(nll, np.log(low), np.log(high))
+        chosen = _nearest_to_one(nll, best, lowest + margin / total)
+        self.minimiser_, self.temperature_ = float(np.exp(best)), float(np.exp(chosen))
+        self.nll_, self.bare_nll_ = nll(chosen), nll(0.0)
         self.kind_, self.n_ = kind, total
         return self
 
-    def transform(self, scores: np.ndarray) -> np.ndarray:
-        """Class probabilities (n, k) at `temperature_`, from what `fit` was told to expect."""
+    def transform(self, scores: np.ndarray, share: np.ndarray | None = None) -> np.ndarray:
+        """Class probabilities (n, k) at `temperature_`, from what `fit` was told to expect.
+
+        Parameters
+        ----------
+        scores : ndarray, shape (n, k)
+            Class probabilities or logits.
+        share : ndarray, shape (n,), optional
+            How much of a sharpening (``T < 1``) applies to each row, from 0 to 1: the inverse
+            temperature is ``1 + share (1 / T - 1)``. Default: all of it.
+        """
         check_is_fitted(self, "temperature_")
         log_p = _log_probabilities(scores, self.kind_)
         if self.temperature_ == 1 and self.kind_ == "probabilities":
             return np.asarray(scores)
-        return _tempered(log_p, self.temperature_)
+        share = np.ones(len(log_p)) if share is None else share
+        return _tempered(log_p, 1 / inverse_temperature(self.temperature_, share)[:, None])
 
 
-def _tempered(log_p: np.ndarray, temperature: float) -> np.ndarray:
+def _tempered(log_p: np.ndarray, temperature: float | np.ndarray) -> np.ndarray:
     return np.asarray(special.softmax(log_p / temperature, axis=1))
+
+
+def _nearest_to_one(nll: Callable[[float], float], best: float, allowed: float) -> float:
+    """log T: 0 where its nll is allowed; the end of the allowed interval if best < 0; else best."""
+    if nll(0.0) <= allowed:
+        return 0.0
+    if best > 0 or nll(best) >= allowed:
+        return best
+    return float(optimize.brentq(lambda log_t: nll(log_t) - allowed, best, 0.0, xtol=1e-10))
 
 
 def _minimum(f: Callable[[float], float], low: float, high: float) -> tuple[float, float]:
@@ -148,6 +178,15 @@ def _checked_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
     if not 0 < low <= 1 <= high < np.inf or low == high:
         raise ValueError(f"bounds must be finite with 0 < low <= 1 <= high, got {bounds!r}")
     return low, high
+
+
+def _checked_margin(confidence: Any) -> float:
+    """Nats of the total log-likelihood that a likelihood-ratio test of one parameter admits."""
+    if not isinstance(confidence, int | float | np.number) or isinstance(confidence, bool):
+        raise TypeError(f"confidence must be a number from 0 to below 1, got {confidence!r}")
+    if not 0 <= confidence < 1:
+        raise ValueError(f"confidence must lie in [0, 1), got {confidence!r}")
+    return float(stats.chi2.ppf(confidence, 1) / 2)
 
 
 def _log_probabilities(scores: np.ndarray, kind: str) -> np.ndarray:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable
+from contextlib import nullcontext, suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -17,11 +17,10 @@ from .. import __version__, density
 from .._plugins import EXTRAS, explain_missing
 from .bench import bench
 from .spectra import spectra
+from .terminal import exit_on, fail, names_in
 
 if TYPE_CHECKING:
     from ..demo import DemoResult
-
-__all__ = ["app"]
 
 app = typer.Typer(
     help="An honest “I don't know” on any classifier.",
@@ -105,8 +104,8 @@ def demo(
     from .progress import stage_display
     from .tables import print_result
 
-    names = _requested(models)
-    with _exit_on(ValueError, ImportError):
+    names = None if models is None else tuple(names_in(models))
+    with exit_on(ValueError, ImportError):
         planned = stages(names)
     _check_writable(out)
     render = _report_renderer()
@@ -116,7 +115,7 @@ def demo(
         with progress(_DRAW) if render else nullcontext():
             page = render(result) if render else None
     print_result(console, result)
-    with _exit_on(OSError):
+    with exit_on(OSError):
         result.write_json(out.with_suffix(".json"))
         if page is not None:
             out.write_text(page, encoding="utf-8")
@@ -125,12 +124,6 @@ def demo(
     _say_where(out, page is not None)
     if open_ and page is not None:
         typer.launch(out.resolve().as_uri())
-
-
-def _requested(models: str | None) -> tuple[str, ...] | None:
-    if models is None:
-        return None
-    return tuple(name.strip() for name in models.split(",") if name.strip())
 
 
 def _report_renderer() -> Callable[[DemoResult], str] | None:
@@ -150,34 +143,18 @@ def _say_where(out: Path, written: bool) -> None:
     typer.echo(f"Numbers: {out.with_suffix('.json')}")
 
 
-@contextmanager
-def _exit_on(*kinds: type[Exception]) -> Iterator[None]:
-    """Turn exceptions of these kinds into one line and exit code 2."""
-    try:
-        yield
-    except kinds as error:
-        _fail(str(error))
-
-
-def _fail(message: str) -> NoReturn:
-    typer.echo(f"dipedl: {message}", err=True)
-    raise typer.Exit(2)
-
-
 def _check_writable(out: Path) -> None:
     """Refuse a path that cannot be written to, before the long work starts."""
     folder = out.parent
     if out.suffix == ".json":
-        _fail(f"--out must not end in .json, got {str(out)!r}; the numbers are written there")
+        fail(f"--out must not end in .json, got {str(out)!r}; the numbers are written there")
     if out.is_dir():
-        _fail(
-            f"--out must be a file, got the folder {str(out)!r}; try {str(out / 'report.html')!r}"
-        )
+        fail(f"--out must be a file, got the folder {str(out)!r}; try {str(out / 'report.html')!r}")
     if not folder.is_dir():
-        _fail(f"--out must lie in a folder that exists, got {str(out)!r}; create {str(folder)!r}")
+        fail(f"--out must lie in a folder that exists, got {str(out)!r}; create {str(folder)!r}")
     for path in (out, out.with_suffix(".json")):
         if not os.access(path if path.exists() else folder, os.W_OK):
-            _fail(f"--out must be writable, got {str(path)!r}; choose another path")
+            fail(f"--out must be writable, got {str(path)!r}; choose another path")
 
 
 def _described_densities() -> dict[str, str]:

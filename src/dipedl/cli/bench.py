@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .bench_results import Out, explained, fail, merge, report, sweep, table, toys
+from .bench_results import Out, explained, merge, report, sweep, table, toys
+from .terminal import fail, names_in
 
 if TYPE_CHECKING:
     from ..bench.running.runner import RunResult
-
-__all__ = ["bench"]
 
 bench = typer.Typer(
     help="Compare methods: trains what is missing, keeps every per-sample answer.",
@@ -69,9 +68,9 @@ def run(
         result = runner.run(
             suite,
             profile=profile,
-            datasets=_names(datasets),
-            classifiers=_names(classifiers),
-            methods=_names(methods),
+            datasets=_chosen(datasets),
+            classifiers=_chosen(classifiers),
+            methods=_chosen(methods),
             seeds=_seeds(seeds or [], more_seeds or []),
             out=out,
             budget=budget,
@@ -100,9 +99,8 @@ def _print_result(result: RunResult) -> None:
         typer.echo(f"The budget left {len(names)} rows: {told}.\nTo go on: {_command()}")
 
 
-def _names(typed: str) -> list[str] | None:
-    """Names between commas; None for all."""
-    return None if typed == "all" else [name.strip() for name in typed.split(",") if name.strip()]
+def _chosen(typed: str) -> list[str] | None:
+    return None if typed == "all" else names_in(typed)
 
 
 @bench.command()

@@ -6,22 +6,21 @@ import json
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
 from .._plugins import explain_missing
+from ..bench.names import reason
+from .terminal import fail
 
 if TYPE_CHECKING:
     from ..bench.results.parts import Parts
     from ..bench.results.store import Store
     from ..bench.tables.table import BenchTable, Line
-
-__all__ = ["Out", "explained", "fail", "merge", "report", "sweep", "table", "toys"]
 
 SuiteName = Annotated[str, typer.Argument(help="Name of a suite, such as mnist.")]
 ProfileName = Annotated[
@@ -33,10 +32,8 @@ Out = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Every cell, for machines.")]
 
-_SWEEPS = ("ablation", "gamma", "sigma")
-
 _OVER_SEEDS = "± is the population standard deviation over seeds; the paper ran once."
-#: What ± and the paper's numbers are, below each sweep.
+#: The sweeps, and what is said of ± and of the paper's numbers below each.
 _READ = {
     "ablation": _OVER_SEEDS,
     "gamma": _OVER_SEEDS,
@@ -91,19 +88,16 @@ def sweep(
     as_json: Json = False,
 ) -> None:
     """Print the component ablation, or the sweep over gamma or sigma; trains nothing."""
-    if what not in _SWEEPS:
-        from ..bench.names import refuse_unknown
-
-        with explained():
-            refuse_unknown("sweep", [what], _SWEEPS)
     with explained():
-        from ..bench.studies.sweeps import stored_parts
+        from ..bench.names import refuse_unknown
+        from ..bench.studies import sweeps
         from ..bench.tables.table import paper_suite
 
+        refuse_unknown("sweep", [what], _READ)
         store = _store(suite, profile, out)
-        parts = list(stored_parts(store, method).values())
+        parts = list(sweeps.stored_parts(store, method).values())
         published = paper_suite(store.rows())
-        lines = _lines(what, parts, published)
+        lines = getattr(sweeps, f"{what}_lines")(parts, published)
     if as_json:
         cells = {ln.name: {k: c.as_json() for k, c in ln.cells.items()} for ln in lines}
         typer.echo(json.dumps(cells, indent=1, allow_nan=False))
@@ -175,20 +169,12 @@ def _table(store: Store, trivial: bool) -> BenchTable:
     made = bench_table(store.rows())
     if made.crossed or not trivial:
         return made
-    from ..bench.tables.trivial import stored_trivial_lines
+    from ..bench.tables.trivial import with_trivial
 
-    try:
-        return replace(made, trivial=stored_trivial_lines(store))
-    except (LookupError, OSError, ImportError) as error:
-        typer.echo(f"dipedl: no trivial detectors: {error}", err=True)
-        return made
-
-
-def _lines(what: str, parts: Sequence[Parts], suite: str) -> list[Line]:
-    from ..bench.studies import sweeps
-
-    lines: list[Line] = getattr(sweeps, f"{what}_lines")(parts, suite)
-    return lines
+    made, missing = with_trivial(made, store)
+    if missing:
+        typer.echo(f"dipedl: no trivial detectors: {missing}", err=True)
+    return made
 
 
 def _print_sweep(what: str, lines: Sequence[Line], parts: Sequence[Parts], suite: str) -> None:
@@ -215,11 +201,8 @@ def _print_by_set(console: Console, what: str, lines: Sequence[Line]) -> None:
 
 def _by_set(lines: Sequence[Line]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    for line in lines:
-        for name in line.cells:
-            names = found.setdefault(name.partition("/")[2], [])
-            if name not in names:
-                names.append(name)
+    for name in dict.fromkeys(name for line in lines for name in line.cells):
+        found.setdefault(name.partition("/")[2], []).append(name)
     return found
 
 
@@ -232,12 +215,6 @@ def explained() -> Iterator[None]:
     except ImportError as error:
         fail(str(explain_missing(error, "dipedl bench")))
     except (ValueError, LookupError, OSError) as error:
-        fail(str(error.args[0]) if isinstance(error, LookupError) else str(error))
+        fail(reason(error))
     for text in dict.fromkeys(str(warning.message) for warning in seen):
         typer.echo(f"dipedl: {text}", err=True)
-
-
-def fail(message: Any) -> NoReturn:
-    """One line on stderr, and exit code 2."""
-    typer.echo(f"dipedl: {message}", err=True)
-    raise typer.Exit(2)

@@ -16,9 +16,9 @@ from ..bench.tables.crossed.markdown import SUMMARY, cell_text, verdict
 from ..bench.tables.crossed.measures import Measure, measures
 from ..bench.tables.crossed.pairs import Crossed, crossed, summary
 from ..bench.tables.formatting import (
+    cost_texts,
     difference,
     differences,
-    duration,
     measured,
     metric_title,
     number,
@@ -26,8 +26,6 @@ from ..bench.tables.formatting import (
     set_heading,
 )
 from ..bench.tables.table import BenchTable, Line
-
-__all__ = ["Column", "print_bench_table", "print_columns", "print_lines"]
 
 _LABEL = 26
 #: Space between columns: two blanks, and the blank that stands for a rule.
@@ -204,16 +202,10 @@ def _mean(cell: Cell | None) -> str:
 def _print_costs(console: Console, table: BenchTable) -> None:
     _title(console, "Cost of one seed, as if no part were shared")
     lines = [line for line in table.lines if line.cost is not None]
-    costs = [line.cost for line in lines if line.cost is not None]
-    columns = [
-        Column("train", [duration(cost.train_seconds) for cost in costs]),
-        Column("score", [duration(cost.score_seconds) for cost in costs]),
-        Column("processor", [duration(cost.cpu_seconds) for cost in costs]),
-        Column("memory", [f"{cost.peak_memory_mb:,.0f} MiB" for cost in costs]),
-        Column("passes", [str(cost.forward_passes) for cost in costs]),
-        Column("parameters", [f"{cost.n_parameters or 0:,}" for cost in costs]),
-        Column("seeds", [str(len(line.seeds)) for line in lines]),
-    ]
+    texts = [cost_texts(line.cost, "0") for line in lines if line.cost is not None]
+    heads = ("train", "score", "processor", "memory", "passes", "parameters")
+    columns = [Column(head, [cells[i] for cells in texts]) for i, head in enumerate(heads)]
+    columns.append(Column("seeds", [str(len(line.seeds)) for line in lines]))
     print_columns(console, "method", _titles(lines), columns)
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from .terminal import exit_on, fail, names_in
 
 if TYPE_CHECKING:
     from ..spectra import Failure
     from .spectra_table import Row
-
-__all__ = ["spectra"]
 
 spectra = typer.Typer(
     help="Classify spectra of SDSS and LAMOST, with a class for unknown objects.",
@@ -23,6 +23,8 @@ spectra = typer.Typer(
 _TOY_FIT, _TOY_CLASSIFY, _TOY_LAMPS = 1000, 300, 30
 _SHOWN = 5
 _FEW = 500
+#: What users can mend.
+_REFUSED = (ValueError, OSError, ImportError)
 
 Paths = Annotated[
     list[str] | None,
@@ -68,22 +70,20 @@ def fit(
     _check_output(out)
     wanted = classes or ("GALAXY,QSO" if toy else "")
     note = _silent if quiet else _note
-    try:
+    with exit_on(*_REFUSED):
         spectra_model.check_estimator(estimator)  # before reading thousands of files
         batches = (
             spectra_run.toy_batches(_TOY_FIT, seed=0)
             if _is_toy(toy, paths)
             else spectra_run.file_batches(paths or [], min_coverage, note)
         )
-        flux, kinds, failures = spectra_run.labelled(batches, labels, _names(wanted))
+        flux, kinds, failures = spectra_run.labelled(batches, labels, names_in(wanted))
         _list_failures(failures)
         note(f"Learning from {len(kinds)} spectra ...")
         model = spectra_model.fit_model(
             flux, kinds, estimator=estimator, components=components, seed=seed
         )
         save(model, out)
-    except (ValueError, OSError, ImportError) as error:
-        _fail(error)
     accuracy, balanced, recall = spectra_model.held_out(model)
     each = ", ".join(f"{name} {share:.3f}" for name, share in recall.items())
     typer.echo(f"Learned:  {_counts(kinds)}" + " (made-up spectra)" * toy)
@@ -115,9 +115,9 @@ def classify(
     from .spectra_table import TableFile, counted
 
     if not 0 < false_alarms < 1:
-        _fail(f"--false-alarms must be in (0, 1), got {false_alarms:g}; 0.05 is usual")
+        fail(f"--false-alarms must be in (0, 1), got {false_alarms:g}; 0.05 is usual")
     _check_output(out)
-    try:
+    with exit_on(*_REFUSED):
         fitted = spectra_model.read_model(model)
         batches = (
             spectra_run.toy_batches(_TOY_CLASSIFY, seed=1, lamps=_TOY_LAMPS)
@@ -127,8 +127,6 @@ def classify(
         names = [str(name) for name in fitted[-1].classes_]
         with TableFile(out, names) as table:
             rows, failures = spectra_run.classify_all(fitted, batches, false_alarms, table)
-    except (ValueError, OSError, ImportError) as error:
-        _fail(error)
     _list_failures(failures)
     typer.echo(_summary(rows, names, counted(rows, names)))
     typer.echo(f"Unknown: more unusual than {1 - false_alarms:.0%} of the objects learned from")
@@ -141,10 +139,6 @@ def _is_toy(toy: bool, paths: Sequence[str] | None) -> bool:
     if toy == bool(paths):
         raise ValueError("give either paths of FITS files or --toy, which uses made-up spectra")
     return toy
-
-
-def _names(typed: str) -> list[str]:
-    return [name.strip() for name in typed.split(",") if name.strip()]
 
 
 def _counts(kinds: Iterable[Any]) -> str:
@@ -178,7 +172,7 @@ def _list_failures(failures: Sequence[Failure]) -> None:
 
 def _check_output(out: Path) -> None:
     if out.is_dir() or not out.parent.is_dir():
-        _fail(f"--out must be a file in a folder that exists, got {str(out)!r}; choose another")
+        fail(f"--out must be a file in a folder that exists, got {str(out)!r}; choose another")
 
 
 def _note(text: str) -> None:
@@ -187,8 +181,3 @@ def _note(text: str) -> None:
 
 def _silent(text: str) -> None:
     pass
-
-
-def _fail(error: Any) -> NoReturn:
-    typer.echo(f"dipedl: {error}", err=True)
-    raise typer.Exit(2)

@@ -5,9 +5,7 @@ Every loader returns a `Dataset`: immutable arrays, OOD sets and provenance. Fun
 """
 
 from .._plugins import attach
-from ._dataset import (
-    Dataset as Dataset,
-)  # return type of every loader in __all__
+from ._dataset import Dataset as Dataset  # return type of every loader in __all__
 from ._dataset import Provenance as Provenance
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

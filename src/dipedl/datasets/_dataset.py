@@ -102,10 +102,11 @@ class Dataset:
             _check_inputs(f"ood[{name!r}]", X, self.n_features)
         _check_labels("y_train", self.y_train, len(self.X_train), self.n_classes)
         _check_labels("y_test", self.y_test, len(self.X_test), self.n_classes)
-        _check_image_shape(self.image_shape, self.n_features)
-        self._freeze()
-
-    def _freeze(self) -> None:
+        if self.image_shape is not None and np.prod(self.image_shape) != self.n_features:
+            raise ValueError(
+                f"image_shape must multiply to the {self.n_features} columns of X_train, got "
+                f"{self.image_shape}; pass None if rows are no images"
+            )
         for name in ("X_train", "y_train", "X_test", "y_test"):
             object.__setattr__(self, name, _read_only(getattr(self, name)))
         ood = {name: _read_only(X) for name, X in self.ood.items()}
@@ -183,14 +184,6 @@ def _check_labels(name: str, y: NDArray[np.int64], n: int, n_classes: int) -> No
         raise ValueError(
             f"{name} must hold indices 0..{n_classes - 1} into target_names, "
             f"got {y.min()}..{y.max()}; number the classes from 0 and name them all"
-        )
-
-
-def _check_image_shape(shape: tuple[int, ...] | None, n_features: int) -> None:
-    if shape is not None and np.prod(shape) != n_features:
-        raise ValueError(
-            f"image_shape must multiply to the {n_features} columns of X_train, got {shape}; "
-            "pass None if rows are no images"
         )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._dataset import Dataset, Provenance
-from ._split import stratified
+from ._parts import stratified
 
 __all__ = ["leave_class_out"]
 
@@ -64,7 +64,25 @@ def leave_class_out(
     Dataset('wine', X_train=(91, 13), X_test=(39, 13), n_classes=2, ood={'class_2': 48})
     """
     if isinstance(data, Dataset):
-        return _without(data, label, name, test_size, provenance)
+        if test_size is not None:
+            raise ValueError(
+                f"test_size must be None for a Dataset, which has a test set, got {test_size!r}; "
+                "pass (X, y) to split again"
+            )
+        names = data.target_names
+        out = _index(label, range(len(names)), names)
+        of_train, of_test = data.y_train == out, data.y_test == out
+        return replace(
+            data,
+            name=name or f"{data.name} without {names[out]}",
+            X_train=data.X_train[~of_train],
+            y_train=_renumbered(data.y_train, out),
+            X_test=data.X_test[~of_test],
+            y_test=_renumbered(data.y_test, out),
+            ood={names[out]: np.concatenate([data.X_train[of_train], data.X_test[of_test]])},
+            target_names=names[:out] + names[out + 1 :],
+            provenance=data.provenance + provenance,
+        )
     X, classes, y, names = _labelled(data)
     out = _index(label, classes, names)
     train, test = stratified(
@@ -77,34 +95,6 @@ def leave_class_out(
         ood={names[out]: X[y == out]},
         target_names=names[:out] + names[out + 1 :],
         provenance=provenance,
-    )
-
-
-def _without(
-    data: Dataset,
-    label: Any,
-    name: str | None,
-    test_size: float | None,
-    provenance: tuple[Provenance, ...],
-) -> Dataset:
-    if test_size is not None:
-        raise ValueError(
-            f"test_size must be None for a Dataset, which has a test set, got {test_size!r}; "
-            "pass (X, y) to split again"
-        )
-    names = data.target_names
-    out = _index(label, range(len(names)), names)
-    train, test = data.y_train == out, data.y_test == out
-    return replace(
-        data,
-        name=name or f"{data.name} without {names[out]}",
-        X_train=data.X_train[~train],
-        y_train=_renumbered(data.y_train, out),
-        X_test=data.X_test[~test],
-        y_test=_renumbered(data.y_test, out),
-        ood={names[out]: np.concatenate([data.X_train[train], data.X_test[test]])},
-        target_names=names[:out] + names[out + 1 :],
-        provenance=data.provenance + provenance,
     )
 
 

@@ -1,64 +1,47 @@
-"""Uncertainties of single inputs and decisions about them, as methods of a fitted classifier."""
+"""Decisions about single inputs, as methods of a fitted classifier, module or baseline."""
 
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
+from .._validation import rate_in_range
 from ..calibration.crossfit import IN_SAMPLE
 from ..calibration.held_out import HeldOut
-from ..dirichlet import Dirichlet
-from ..maths.kinds import most_probable, uncertainty_of
+from ..evidence._learned import threshold
+from ..maths.kinds import bare_uncertainty_of
 from .p_values import conformal_p_values
 from .rejection import RejectCurve, Rejection, reject_curve
 from .sets import conformal_quantile, prediction_sets
 
-_REMEDY = "give it labelled in-distribution rows that fit has not seen: clf.calibrate(X, y)"
-
 
 class PerSampleDecisions:
-    """Uncertainties; OOD p-values, alarms, prediction sets and rejection from held-out rows.
+    """OOD p-values, alarms, prediction sets and rejection, with thresholds from held-out rows.
 
-    Every threshold is computed from ``evidence_.held_out_``, which is saved with the model. The
-    guarantees are exact for held-out rows that the model has not used and that are exchangeable
-    with new ones; cross-fitting follows them closely but carries no proof. No guarantee holds for
-    OOD inputs or after a shift. See the page "Decisions" of the documentation.
+    The one mixin of `dipedl.DIPClassifier`, `dipedl.DIPModule` (both through `DirichletDecisions`)
+    and the baselines. The guarantees are exact for held-out rows that the model has not used and
+    that are exchangeable with new ones; cross-fitting follows them closely but carries no proof. No
+    guarantee holds for OOD inputs or after a shift. See the page "Decisions" of the documentation.
+
+    A subclass gives the held-out rows, and class probabilities and scores of inputs. As it stands
+    here a model has no more than these two: its answer is the most probable class, and its own
+    uncertainty is the negated score.
     """
 
-    evidence_: Any
     classes_: np.ndarray
+    #: How the model gets held-out rows, for error messages.
+    _calibrated_by: ClassVar[str] = "clf.calibrate(X, y)"
+    #: Which uncertainty rejects unless another is asked for.
+    _rejects_by: ClassVar[str] = "uncertainty"
 
     if TYPE_CHECKING:
+        false_alarm_rate: float
 
-        def score_samples(self, X: Any) -> np.ndarray: ...
-        def predict_proba(self, X: Any) -> np.ndarray: ...
-        def predict_dirichlet(self, X: Any) -> Dirichlet: ...
-        def classifier_proba(self, X: Any) -> np.ndarray: ...
+        def _held_out_rows(self) -> HeldOut: ...
         def _proba_and_scores(self, X: Any) -> tuple[np.ndarray, np.ndarray]: ...
-        def _dirichlet(self, P: np.ndarray, scores: np.ndarray) -> Dirichlet: ...
-
-    def uncertainty(self, X: Any, kind: str = "vacuity") -> np.ndarray:
-        """Uncertainty of each input, shape (n,); higher is less sure, always.
-
-        Parameters
-        ----------
-        X : array-like, shape (n, d)
-            Inputs.
-        kind : str, default="vacuity"
-            Of the Dirichlet: "vacuity" (share of the prior, in (0, 1]), "total", "aleatoric",
-            "epistemic" and "differential_entropy" (nats), "dissonance". Of the bare classifier:
-            "max_prob" (one minus the largest probability), "entropy" (nats). Of the density:
-            "log_density" (negated, nats), which ranks like vacuity but never ties.
-        """
-        return uncertainty_of(
-            kind,
-            lambda: self.predict_dirichlet(X),
-            lambda: self.classifier_proba(X),
-            lambda: self.score_samples(X),
-        )
 
     def p_value(self, X: Any, random_state: np.random.Generator | int | None = None) -> np.ndarray:
         """Conformal p-value of "this input is like the training data", shape (n,).
@@ -81,8 +64,9 @@ class PerSampleDecisions:
         --------
         dipedl.decisions.conformal_p_values : the formula.
         """
-        held = self._held_out()
-        return conformal_p_values(self.score_samples(X), held.scores, held.weights, random_state)
+        held = self._held_out_rows()
+        p = conformal_p_values(self._scores(X), held.scores, held.weights, random_state)
+        return self._as_answer(p)
 
     def predict_ood(self, X: Any, alpha: float | None = None) -> np.ndarray:
         """+1 for inputs like the training data, -1 where ``p_value(X) <= alpha``, shape (n,).
@@ -94,9 +78,8 @@ class PerSampleDecisions:
         alpha : float, optional
             Share of ID inputs that may be flagged, in (0, 1); default: `false_alarm_rate`.
         """
-        check_is_fitted(self, "evidence_")
-        threshold = self.evidence_.threshold(alpha)
-        return np.where(self.score_samples(X) < threshold, -1, 1)
+        threshold = self._alarm_threshold(alpha)
+        return self._as_answer(np.where(self._scores(X) < threshold, -1, 1))
 
     def predict_set(self, X: Any, coverage: float = 0.9, method: str = "lac") -> np.ndarray:
         """Classes that may be the true one, shape (n, k), bool, in the order of ``classes_``.
@@ -125,10 +108,10 @@ class PerSampleDecisions:
         --------
         dipedl.decisions.prediction_sets : the formulas.
         """
-        held, labels = self._held_out(), self._held_out_labels("predict_set")
+        held, labels = self._held_out_rows(), self._held_out_labels("predict_set")
         sets = prediction_sets(
-            self.predict_proba(X),
-            self.held_out_dirichlet().mean,
+            self._answer_proba(*self._proba_and_scores(X)),
+            self._answer_proba(held.proba, held.scores),
             labels,
             coverage=coverage,
             method=method,
@@ -138,11 +121,11 @@ class PerSampleDecisions:
         if held.total < needed:
             warnings.warn(
                 f"coverage={coverage:g} needs at least {np.ceil(needed):g} held-out inputs, got "
-                f"{held.total:g}: every set holds all classes; {_REMEDY}",
+                f"{held.total:g}: every set holds all classes; {self._remedy()}",
                 UserWarning,
                 stacklevel=2,
             )
-        return sets
+        return self._as_answer(sets)
 
     def predict_with_reject(
         self,
@@ -151,7 +134,7 @@ class PerSampleDecisions:
         risk: float | None = None,
         coverage: float | None = None,
         confidence: float = 0.9,
-        kind: str = "total",
+        kind: str | None = None,
     ) -> Rejection:
         """Labels, and which of them to trust, for a promised error rate or a promised share.
 
@@ -167,8 +150,10 @@ class PerSampleDecisions:
             `risk` and `coverage` is given.
         confidence : float, default=0.9
             Of the promise of `risk`.
-        kind : str, default="total"
-            Which uncertainty decides, see `uncertainty`.
+        kind : str, optional
+            Which uncertainty decides, see `uncertainty`. Default: "total" where the answer is a
+            Dirichlet. A baseline has "uncertainty" (its own, the default), "max_prob" and
+            "entropy".
 
         Returns
         -------
@@ -181,21 +166,21 @@ class PerSampleDecisions:
         --------
         reject_curve : every risk that can be promised.
         """
+        kind = self._rejects_by if kind is None else kind
         threshold = self._reject_threshold(risk, coverage, confidence, kind)
-        P, scores = self._proba_and_scores(X)
-        d = self._dirichlet(P, scores)
-        u = uncertainty_of(kind, lambda: d, lambda: P, lambda: scores)
-        labels = np.asarray(self.classes_[most_probable(d.concentration, P)])
+        given = self._proba_and_scores(X)
+        u = self._uncertainty_by(kind, lambda: given[0], given[1])
+        labels = np.asarray(self.classes_[self._most_probable(*given)])
         level = None if risk is None else confidence
         return Rejection(labels, u <= threshold, threshold, kind, risk, coverage, level)
 
-    def reject_curve(self, kind: str = "total", confidence: float = 0.9) -> RejectCurve:
+    def reject_curve(self, kind: str | None = None, confidence: float = 0.9) -> RejectCurve:
         """Error rates that can be promised at 5 %, 10 %, ..., 100 % coverage, all at once.
 
         Parameters
         ----------
-        kind : str, default="total"
-            Which uncertainty decides, see `uncertainty`.
+        kind : str, optional
+            Which uncertainty decides, as for `predict_with_reject`.
         confidence : float, default=0.9
             Probability that all bounds hold.
 
@@ -203,50 +188,70 @@ class PerSampleDecisions:
         --------
         dipedl.decisions.reject_curve : how.
         """
-        labels = self._held_out_labels("reject_curve")
-        concentration = self.held_out_dirichlet().concentration
-        wrong = most_probable(concentration, self._held_out_proba()) != labels
-        u, weights = self._held_out_uncertainty(kind), self._held_out().weights
-        return reject_curve(u, wrong, confidence=confidence, weights=weights)
+        labels, held = self._held_out_labels("reject_curve"), self._held_out_rows()
+        wrong = self._most_probable(held.proba, held.scores) != labels
+        u = self._held_out_uncertainty(self._rejects_by if kind is None else kind)
+        return reject_curve(u, wrong, confidence=confidence, weights=held.weights)
 
-    def held_out_dirichlet(self) -> Dirichlet:
-        """The Dirichlet of each of the N held-out inputs, in the order of ``held_out_``."""
-        return self._dirichlet(self._held_out_proba(), self._held_out().scores)
+    def _scores(self, X: Any) -> np.ndarray:
+        """Scores (n,) of inputs, higher = more typical."""
+        return self._proba_and_scores(X)[1]
 
-    def _held_out(self) -> HeldOut:
-        check_is_fitted(self, "evidence_")
-        held: HeldOut = self.evidence_.held_out_
-        return held
+    def _answer_proba(self, P: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        """Class probabilities (n, k) of the answers."""
+        return P
+
+    def _most_probable(self, P: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        """Indices of the labels, shape (n,)."""
+        return np.asarray(self._answer_proba(P, scores).argmax(axis=1))
+
+    def _uncertainty_by(
+        self, kind: str, proba: Callable[[], np.ndarray], scores: np.ndarray
+    ) -> np.ndarray:
+        """Uncertainty (n,) of answers by its name; asks for probabilities where it needs them."""
+        return bare_uncertainty_of(kind, proba, lambda: scores)
+
+    def _alarm_threshold(self, alpha: float | None) -> float:
+        """Score below which at most a share `alpha` of ID inputs lies."""
+        given = {"false_alarm_rate": self.false_alarm_rate} if alpha is None else {"alpha": alpha}
+        ((name, rate),) = given.items()
+        return threshold(self._held_out_rows(), rate_in_range(rate, name), name)
+
+    def _as_answer(self, values: np.ndarray) -> np.ndarray:
+        """Numbers per input in the kind of array that the model answers with."""
+        return values
+
+    def _remedy(self) -> str:
+        return f"give it labelled in-distribution rows that fit has not seen: {self._calibrated_by}"
 
     def _held_out_proba(self) -> np.ndarray:
-        held = self._held_out()
+        held = self._held_out_rows()
         if held.proba is None:
             raise ValueError(
                 f"the held-out inputs of this model ({held.source}) have no class probabilities; "
-                + _REMEDY
+                + self._remedy()
             )
         return np.asarray(held.proba)
 
     def _held_out_labels(self, method: str) -> np.ndarray:
         self._held_out_proba()
-        held = self._held_out()
+        held = self._held_out_rows()
         fault = _fault(held)
         if held.labels is None or fault:
             raise ValueError(
                 f"{method} needs held-out inputs with labels of two classes at least, and those of "
-                f"this model ({held.source}) {fault}; {_REMEDY}"
+                f"this model ({held.source}) {fault}; {self._remedy()}"
             )
         return np.asarray(held.labels)
 
     def _held_out_uncertainty(self, kind: str) -> np.ndarray:
-        scores = self._held_out().scores
-        return uncertainty_of(kind, self.held_out_dirichlet, self._held_out_proba, lambda: scores)
+        return self._uncertainty_by(kind, self._held_out_proba, self._held_out_rows().scores)
 
     def _reject_threshold(
         self, risk: float | None, coverage: float | None, confidence: float, kind: str
     ) -> float:
         if coverage is not None and risk is None:
-            weights = self._held_out().weights
+            weights = self._held_out_rows().weights
             return conformal_quantile(self._held_out_uncertainty(kind), coverage, weights)
         if risk is None or coverage is not None:
             raise ValueError(
@@ -257,9 +262,9 @@ class PerSampleDecisions:
         if threshold == -np.inf:
             warnings.warn(
                 f"risk={risk:g} cannot be promised with confidence={confidence:g} from "
-                f"{self._held_out().total:g} held-out inputs: everything is rejected; the "
+                f"{self._held_out_rows().total:g} held-out inputs: everything is rejected; the "
                 f"smallest risk that can be is {curve.upper.min():.3g}. Ask for that, or hold out "
-                "more rows: clf.calibrate(X, y)",
+                f"more rows: {self._calibrated_by}",
                 UserWarning,
                 stacklevel=3,
             )

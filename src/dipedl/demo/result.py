@@ -85,6 +85,7 @@ class Row:
 
     The columns for the test set and Brier scores are those of DIP-EDL's probabilities in the row of
     DIP-EDL and of the bare classifier's in the others; None for detectors without a classifier.
+    All uncertainties of a classifier flag the same number of test inputs, but for ties.
     """
 
     model: str

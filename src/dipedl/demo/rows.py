@@ -45,7 +45,7 @@ def _row(model: ModelResult, method: str, y: np.ndarray, n_resamples: int, seed:
             n_resamples,
             seed,
             predictions.dirichlet.mean if method == DIP else predictions.bare,
-            predictions.flagged if method == DIP else None,
+            flagged(model, method, name),
         )
         for name, predictions in model.on.items()
         if name != ID
@@ -57,9 +57,23 @@ def _row(model: ModelResult, method: str, y: np.ndarray, n_resamples: int, seed:
         brier=brier_score(y, proba),
         nll=nll(y, proba),
         ece=ece(y, proba),
-        flagged=float(known.flagged.mean()) if method == DIP else None,
+        flagged=float(flagged(model, method, ID).mean()),
         ood=ood,
     )
+
+
+def flagged(model: ModelResult, method: str, key: str) -> np.ndarray:
+    """Which inputs of a set an uncertainty flags, (n,).
+
+    For DIP-EDL those of ``predict_ood``. The scores of the bare classifier have no alarm of their
+    own: they may flag as many inputs of the test set as ``predict_ood`` does, and not more.
+    """
+    if method == DIP:
+        return model.on[key].flagged
+    known = model.on[ID]
+    allowed = int(known.flagged.sum())
+    limits = np.append(-np.inf, np.sort(known.scores[method]))
+    return np.asarray(model.on[key].scores[method] > limits[len(known.flagged) - allowed])
 
 
 def trivial_rows(data: Dataset, n_resamples: int, seed: int) -> Iterator[Row]:

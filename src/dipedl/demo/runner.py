@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import entr
 from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from threadpoolctl import threadpool_limits
 
 from .. import DIPClassifier, Dirichlet, __version__
 from ..datasets import Dataset, load_mini_mnist, load_moons
@@ -21,6 +21,7 @@ from ..density import KernelDensity
 from ..diagnostics import diagnose
 from ..explanation import explain
 from .models import MODELS, checked_models
+from .places import in_places
 from .result import DemoResult, Explained, ModelResult, MoonMaps, Receipt, SetPredictions
 from .rows import BARE, DIP, ID, model_rows, trivial_rows
 
@@ -46,7 +47,7 @@ def run(
     grid: int = 160,
     progress: Progress = nullcontext,
 ) -> DemoResult:
-    """Fit every classifier with its density, and predict every set of images.
+    """Fit every classifier inside `DIPClassifier`, and predict every set of images.
 
     Parameters
     ----------
@@ -158,6 +159,7 @@ def _in_float64(data: Dataset) -> Dataset:
 
 def _answers(name: str, data: Dataset, seed: int) -> ModelResult:
     candidate = MODELS[name]
+    data = candidate.view(data)
     clf = candidate.fit(data.X_train, data.y_train, seed)
     sets: Mapping[str, np.ndarray] = {ID: data.X_test, **data.ood}
     on = {key: _set_predictions(clf, X) for key, X in sets.items()}
@@ -169,17 +171,19 @@ def _answers(name: str, data: Dataset, seed: int) -> ModelResult:
         alarm_vacuity=_alarm_vacuity(clf),
         on=on,
         diagnosis=diagnose(clf),
-        explained=tuple(_explained(clf, key, X, on[key]) for key, X in sets.items()),
+        explained=tuple(_explained(clf, key, data, on[key]) for key in sets),
     )
 
 
 def _explained(
-    clf: DIPClassifier, key: str, X: np.ndarray, predictions: SetPredictions
+    clf: DIPClassifier, key: str, data: Dataset, predictions: SetPredictions
 ) -> Explained:
     """The digit with the least evidence, or the OOD image with the most."""
     evidence = np.asarray(predictions.dirichlet.log_evidence)
     row = int(evidence.argmin() if key == ID else evidence.argmax())
-    return Explained(key, row, explain(clf, X[row : row + 1], top=3)[0])
+    X = data.X_test if key == ID else data.ood[key]
+    width = (data.image_shape or X.shape[1:])[-1]
+    return Explained(key, row, in_places(explain(clf, X[row : row + 1], top=3)[0], width))
 
 
 def _set_predictions(clf: DIPClassifier, X: np.ndarray) -> SetPredictions:

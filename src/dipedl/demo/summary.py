@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from .result import DemoResult, Row
@@ -21,16 +21,25 @@ def set_title(key: str) -> str:
     return "digits" if key == ID else SET_TITLES[key][0]
 
 
-_COUNTS = {1: "One classifier", 2: "Two classifiers", 3: "Three classifiers", 4: "Four classifiers"}
+_COUNTS = {2: "two", 3: "three", 4: "four"}
+_ALONE = {
+    False: "The classifier alone, flagging the drawings it is least sure of, with as many false "
+    "alarms, finds {}.",
+    True: "The classifiers alone, flagging the drawings they are least sure of, with as many false "
+    "alarms, find {}.",
+}
 # An AUROC of a trivial detector that marks an easy set in the text.
 _EASY = 0.95
+# Of 100, how many must be flagged to leave the misses unmentioned.
+_FEW_MISSES = 90
+ENTROPY = BARE[1]
 
 
 @dataclass(frozen=True)
 class SetFinding:
-    """One OOD set: AUROC of vacuity (`dip`) and of the better bare score for each classifier.
+    """One OOD set: the share flagged by DIP-EDL (`dip`) and by bare entropy, for each classifier.
 
-    `trivial` is the best AUROC of a trivial detector, `flagged` the share flagged by the alarm.
+    `trivial` is the best AUROC of a trivial detector.
     """
 
     title: str
@@ -38,21 +47,15 @@ class SetFinding:
     bare: tuple[float, ...]
     trivial: float
     trivial_by: str
-    flagged: tuple[float, ...]
 
     @property
-    def dip_range(self) -> str:
-        """From the lowest to the highest AUROC of vacuity."""
-        return _range(self.dip)
-
-    @property
-    def bare_range(self) -> str:
-        """From the lowest to the highest AUROC of the better bare score."""
-        return _range(self.bare)
+    def lead(self) -> float:
+        """By how much the mean share of DIP-EDL exceeds that of the entropy."""
+        return _mean(self.dip) - _mean(self.bare)
 
     @property
     def wins(self) -> int:
-        """Number of classifiers for which vacuity is ahead."""
+        """Number of classifiers for which DIP-EDL flags more."""
         return sum(d > b for d, b in zip(self.dip, self.bare, strict=True))
 
     @property
@@ -62,12 +65,12 @@ class SetFinding:
 
     @property
     def verdict(self) -> str:
-        """Which score is ahead, in words."""
+        """Which of the two flags more, in words."""
         if self.wins == len(self.dip):
-            return "vacuity is ahead" + (" for every classifier" if len(self.dip) > 1 else "")
+            return "dipedl flags more" + (" for every classifier" if len(self.dip) > 1 else "")
         if self.wins == 0:
-            return "their own confidence is better"
-        return f"vacuity is ahead for {self.wins} of {len(self.dip)} classifiers"
+            return "the classifier's own entropy flags as many or more"
+        return f"dipedl flags more for {self.wins} of {len(self.dip)} classifiers"
 
 
 def findings(result: DemoResult) -> list[SetFinding]:
@@ -79,40 +82,53 @@ def findings(result: DemoResult) -> list[SetFinding]:
     found = []
     for name in result.receipt.n_ood:
         best = max(trivial, key=lambda row: row.ood[name].auroc)
-        bare = zip(*(by_method[method] for method in BARE), strict=True)
         found.append(
             SetFinding(
                 title=SET_TITLES[name][0],
-                dip=tuple(row.ood[name].auroc for row in by_method[DIP]),
-                bare=tuple(max(row.ood[name].auroc for row in pair) for pair in bare),
+                dip=tuple(row.ood[name].flagged or 0.0 for row in by_method[DIP]),
+                bare=tuple(row.ood[name].flagged or 0.0 for row in by_method[ENTROPY]),
                 trivial=best.ood[name].auroc,
                 trivial_by=best.method,
-                flagged=tuple(row.ood[name].flagged or 0.0 for row in by_method[DIP]),
             )
         )
     return found
 
 
 def headline(result: DemoResult) -> str:
-    """The conclusion, one paragraph."""
+    """The conclusion in three sentences, for a reader who knows none of the metrics."""
     found = findings(result)
-    counts = result.receipt
-    start = (
-        f"{_COUNTS[len(result.models)]} learned {counts.n_train:,} digits, then saw new digits and "
-        "OOD images. "
+    known = [row.flagged or 0.0 for row in result.rows if row.method == DIP]
+    ours = of_hundred(share for f in found for share in f.dip)
+    alone = of_hundred(share for f in found for share in f.bare)
+    several = len(result.models) > 1
+    of = f" (mean of {_COUNTS[len(result.models)]} classifiers)" if several else ""
+    return (
+        f"Of 100 drawings that are no digits dipedl flags {ours}; of 100 new digits "
+        f"{of_hundred(known)}{of}. {_ALONE[several].format(alone)} {_where(found)}"
     )
-    told = " ".join(
-        f"On {f.title} {f.verdict}: AUROC {f.dip_range} for vacuity, {f.bare_range} for the better "
-        "score of the bare classifier."
-        for f in sorted(found, key=lambda f: -f.wins)
-    )
-    known = [row.flagged for row in result.rows if row.method == DIP and row.flagged is not None]
-    flagged = ", ".join(f"{_percent(f.flagged)} of {f.title}" for f in found)
-    alarm = (
-        f" The alarm, set on training digits for at most {_percent([counts.false_alarm_rate])} "
-        f"false alarms, flags {_percent(known)} of new digits and {flagged}.  "
-    )
-    return start + told + alarm + f"On new digits, {_accuracy_change(result)}."
+
+
+def _where(found: Sequence[SetFinding]) -> str:
+    """The third sentence: on which set the lead is largest, and on which smallest."""
+    best, worst = max(found, key=lambda f: f.lead), min(found, key=lambda f: f.lead)
+    return f"It gains most on {_against(best)}, and {_least(worst)} on {_against(worst)}."
+
+
+def _least(worst: SetFinding) -> str:
+    return "least" if worst.lead > 0 else "loses" if worst.lead < 0 else "nothing"
+
+
+def _against(one: SetFinding) -> str:
+    return f"{one.title} ({of_hundred(one.dip)} against {of_hundred(one.bare)})"
+
+
+def of_hundred(shares: Iterable[float]) -> str:
+    """The mean of shares as a count out of 100."""
+    return f"{100 * _mean(tuple(shares)):.0f}"
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
 
 
 def cautions(result: DemoResult) -> list[str]:
@@ -125,11 +141,36 @@ def cautions(result: DemoResult) -> list[str]:
         if f.easy
     ]
     said += [
-        f"On {f.title} {f.verdict}. The likely reason: its strokes are as white, thin and centred "
-        "as those of digits, so their density is not low; only the shapes differ."
+        f"Of 100 images of {f.title} dipedl misses {_missed(f)}; {f.verdict}. The likely reason "
+        "for the misses: white, thin and centred strokes like a digit's; only shapes differ."
         for f in found
-        if f.wins < len(f.dip)
+        if 100 * _mean(f.dip) < _FEW_MISSES
     ]
+    said += _surer(result)
+    said.append(f"On new digits, {_accuracy_change(result)}.")
+    return said
+
+
+def _missed(one: SetFinding) -> str:
+    return of_hundred([1 - share for share in one.dip])
+
+
+def _surer(result: DemoResult) -> list[str]:
+    """OOD sets on which probabilities with the evidence are surer than without, by classifier."""
+    rows = {(row.model, row.method): row for row in result.rows}
+    said = []
+    for name in result.receipt.n_ood:
+        surer = [
+            model.title
+            for model in result.models
+            if (rows[model.name, DIP].ood[name].brier or 0)
+            > (rows[model.name, ENTROPY].ood[name].brier or 0)
+        ]
+        if surer:
+            said.append(
+                f"On {SET_TITLES[name][0]} the probabilities are surer with dipedl than without "
+                f"for: {', '.join(surer)}. There the classifier alone is the more cautious one."
+            )
     return said
 
 
@@ -142,13 +183,3 @@ def _accuracy_change(result: DemoResult) -> str:
     if change == 0:
         return "accuracy stays as it is"
     return f"accuracy changes by at most {100 * change:.1f} points"
-
-
-def _range(values: Iterable[float]) -> str:
-    low, high = f"{min(values := tuple(values)):.3f}", f"{max(values):.3f}"
-    return low if low == high else f"{low}–{high}"
-
-
-def _percent(values: Iterable[float]) -> str:
-    low, high = f"{100 * min(values := tuple(values)):.0f}", f"{100 * max(values):.0f}"
-    return f"{low} %" if low == high else f"{low}–{high} %"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
+from inspect import signature
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +13,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
+from .._plugins import public_names
 from .._validation import weight_argument
 from ..fitting.seeds import seeded_clone
 from .custom import CustomDensity
@@ -17,6 +21,12 @@ from .custom import CustomDensity
 
 def as_density(density: Any, random_state: Any = None) -> Any:
     """An unfitted estimator for `density`: a clone, or a wrapper of any object that scores."""
+    if isinstance(density, str):
+        classes = [n for n in sorted(public_names(Path(__file__).parent)) if n[0].isupper()]
+        raise TypeError(
+            f"density must be an object, got {density!r}; dipedl.density has {', '.join(classes)}, "
+            "to be given as density=dipedl.density.KNNDensity()"
+        )
     if not is_estimator(density):
         return CustomDensity(density)
     return clone(density) if random_state is None else seeded_clone(density, random_state)
@@ -68,8 +78,13 @@ def clone_with_selected(fitted: Any, template: Any) -> Any:
 def takes_proba(density: Any) -> bool:
     """Whether a density takes the classifier's probabilities; fitted, whether it was given them."""
     inner = density.estimator if isinstance(density, FrozenEstimator) else density
-    takes = hasattr(inner, "fit") and has_fit_parameter(inner, "proba")
-    return takes and bool(getattr(inner, "with_classifier_", True))
+    kind: Any = type(inner)
+    return _fit_takes(kind, "proba") and bool(getattr(inner, "with_classifier_", True))
+
+
+@cache
+def _fit_takes(kind: type, argument: str) -> bool:
+    return hasattr(kind, "fit") and argument in signature(kind.fit).parameters
 
 
 def log_density(density: Any, Z: np.ndarray, proba: np.ndarray | None = None) -> np.ndarray:

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._validation import check_weights
+from .._validation import check_weights, known_rows, require_fitted
 from ..gaussians.contributions import gaussian_rows
 from ..gaussians.factor import (
     GaussianFactor,
@@ -102,8 +102,8 @@ class GaussianDensity(LogDensityMixin, BaseEstimator):
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Log-density in nats of each row of X (n, p), shape (n,)."""
-        check_is_fitted(self, "moments_")
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        require_fitted(self, "moments_")
+        X = known_rows(self, X)
         return self._factor().log_density(X)
 
     def explain_rows(self, X: Any, top: int = 5) -> list[dict[str, Any]]:
@@ -111,8 +111,8 @@ class GaussianDensity(LogDensityMixin, BaseEstimator):
 
         As `GDADensity.explain_rows`, without a class.
         """
-        check_is_fitted(self, "moments_")
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        require_fitted(self, "moments_")
+        X = known_rows(self, X)
         return list(gaussian_rows(self._factor(), X, top))
 
     @property

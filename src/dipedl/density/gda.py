@@ -7,7 +7,6 @@ from operator import add
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
@@ -18,19 +17,18 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from .._validation import check_weights
+from .._validation import check_weights, known_rows, require_fitted
 from ..gaussians.contributions import nearest_rows
 from ..gaussians.factor import (
     GaussianFactor,
     condition_number,
     factorise,
-    factorise_each,
-    log_densities,
     rank,
     shrunk_covariance,
 )
 from ..gaussians.moments import Moments, moments_by_class, pooled
-from ..gaussians.shrinkage import LEDOIT_WOLF, Shrinkage, class_shrinkage, class_shrinkages
+from ..gaussians.shrinkage import LEDOIT_WOLF, Shrinkage, class_shrinkage
+from ..maths.special import log_sum_exp
 from ._mixin import LogDensityMixin
 
 __all__ = ["GDADensity"]
@@ -140,18 +138,18 @@ class GDADensity(LogDensityMixin, BaseEstimator):
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Log-density in nats of each row of X (n, p), shape (n,)."""
-        return np.asarray(logsumexp(self.class_log_density(X) + self._log_weights(), axis=1))
+        return log_sum_exp(self.class_log_density(X) + self._log_weights())
 
     def class_log_density(self, X: Any) -> np.ndarray:
         """Log-density in nats of each row of X (n, p) under each class's Gaussian, shape (n, k)."""
-        check_is_fitted(self, "moments_")
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        return log_densities(self._factors(), X)
+        require_fitted(self, "moments_")
+        X = known_rows(self, X)
+        return np.column_stack([factor.log_density(X) for factor in self._factors()])
 
     def explain_rows(self, X: Any, top: int = 5) -> list[dict[str, Any]]:
         """For each row of X (n, p), its nearest class and the `top` features that make it far."""
-        check_is_fitted(self, "moments_")
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        require_fitted(self, "moments_")
+        X = known_rows(self, X)
         return nearest_rows(self._factors(), self.classes_.tolist(), X, top)
 
     @property
@@ -215,20 +213,22 @@ class GDADensity(LogDensityMixin, BaseEstimator):
 
     def _shrinkage(self) -> tuple[np.ndarray, np.ndarray]:
         """Intensity and target of each class, shapes (k,)."""
-        asked = self._asked_shrinkage()
+        settings = self._shrinkage_settings()
         if self.covariance_type == "tied":
-            both = class_shrinkage(pooled(self.moments_), asked[0], None)
-            return np.full(len(asked), both[0]), np.full(len(asked), both[1])
-        common = None if self.shrinkage in (None, 0) else self._pooled_variance()
-        found = class_shrinkages(self.moments_, asked, common)
-        return found[:, 0], found[:, 1]
+            found = [class_shrinkage(pooled(self.moments_), settings[0], None)] * len(settings)
+        else:
+            common = None if self.shrinkage in (None, 0) else self._pooled_variance()
+            pairs = zip(self.moments_, settings, strict=True)
+            found = [class_shrinkage(m, setting, common) for m, setting in pairs]
+        intensity, target = np.array(found).T
+        return intensity, target
 
     def _pooled_variance(self) -> float:
         trace, weight = sum(m.trace for m in self.moments_), sum(m.weight for m in self.moments_)
         return float(trace / weight / self.n_features_in_)
 
-    def _asked_shrinkage(self) -> tuple[Shrinkage, ...]:
-        """What was asked for each class."""
+    def _shrinkage_settings(self) -> tuple[Shrinkage, ...]:
+        """The setting for each class."""
         k = len(self.classes_)
         if not isinstance(self.shrinkage, tuple):
             return (self.shrinkage,) * k
@@ -281,4 +281,5 @@ class GDADensity(LogDensityMixin, BaseEstimator):
             shared = factorise(pooled(self.moments_), intensity, target, "the tied covariance")
             return [GaussianFactor.about(m, shared.whitener, shared.log_det) for m in self.moments_]
         who = [f"class {c!r}" for c in self.classes_.tolist()]
-        return factorise_each(self.moments_, self.shrinkage_, self.target_, who)
+        parts = zip(self.moments_, self.shrinkage_, self.target_, who, strict=True)
+        return [factorise(*part) for part in parts]

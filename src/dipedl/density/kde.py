@@ -6,15 +6,19 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
+from scipy.spatial.distance import cdist
+from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
-from sklearn.neighbors import KernelDensity as TreeKernelDensity
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._validation import check_weights
+from ..maths.special import LOG_2PI
 from ._mixin import LogDensityMixin
 from ._scaling import fitted_scaler
 
 __all__ = ["KernelDensity"]
+
+_CHUNK_BYTES = 1 << 24
 
 _RULES: dict[str, Callable[[float, int], float]] = {
     "scott": lambda n, p: n ** (-1 / (p + 4)),
@@ -23,7 +27,7 @@ _RULES: dict[str, Callable[[float, int], float]] = {
 
 
 class KernelDensity(LogDensityMixin, BaseEstimator):
-    """Gaussian kernel density of standardised features (scikit-learn's tree, exact).
+    """Gaussian kernel density of standardised features, summed over all rows.
 
     ``log p(x) = log sum_i w_i N(s(x); s(x_i), h^2) - log sum_i w_i - sum log scale``, with s the
     standardisation.
@@ -39,15 +43,19 @@ class KernelDensity(LogDensityMixin, BaseEstimator):
         Bandwidth used.
     scaler_ : StandardScaler
         The standardisation.
-    tree_ : sklearn.neighbors.KernelDensity
-        The fitted estimate of standardised features.
+    rows_ : ndarray, shape (n, p)
+        Standardised training rows of positive weight.
+    log_weights_ : ndarray, shape (n,)
+        Logarithms of their shares of the weight.
     n_features_in_ : int
         Number of features p.
 
     Notes
     -----
-    Scoring visits every training row where features are many: fine to about 10,000 rows; beyond,
-    use a Gaussian mixture or a flow.
+    Scoring visits every training row: fine to about 10,000 rows; beyond, use a Gaussian mixture or
+    a flow. scikit-learn's tree bounds the contributions of far rows instead, and where all kernels
+    are small what it leaves out is most of the sum: 20 nats at two standard deviations in each of
+    four features.
 
     References
     ----------
@@ -74,18 +82,31 @@ class KernelDensity(LogDensityMixin, BaseEstimator):
         n = float(len(X) if weights is None else weights.sum())
         self.bandwidth_ = self._bandwidth(n, X.shape[1])
         self.scaler_ = fitted_scaler(X, weights)
-        self.tree_ = TreeKernelDensity(bandwidth=self.bandwidth_)
-        self.tree_.fit(self.scaler_.transform(X), sample_weight=weights)
+        self.rows_ = self.scaler_.transform(X)
+        counts = np.ones(len(X)) if weights is None else weights
+        self.log_weights_ = np.log(counts / counts.sum())
         return self
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Log-density in nats of the rows of X (n, p), shape (n,); -inf if a distance overflows."""
-        check_is_fitted(self, "tree_")
+        check_is_fitted(self, "rows_")
         X = validate_data(self, X, dtype=np.float64, reset=False)
+        step = max(1, _CHUNK_BYTES // (8 * len(self.rows_)))
         with np.errstate(over="ignore", invalid="ignore"):
-            score = self.tree_.score_samples(self.scaler_.transform(X))
-        score = np.where(np.isnan(score), -np.inf, score)
-        return np.asarray(score - np.log(self.scaler_.scale_).sum())
+            Z = self.scaler_.transform(X)
+            parts = [self._log_sum(Z[start : start + step]) for start in range(0, len(Z), step)]
+        p = X.shape[1]
+        constant = p * np.log(self.bandwidth_) + p / 2 * LOG_2PI + np.log(self.scaler_.scale_).sum()
+        return np.asarray(np.concatenate(parts) - constant)
+
+    def _log_sum(self, Z: np.ndarray) -> np.ndarray:
+        """Log of the weighted mean of the kernels at Z (m, p), without their constant, (m,)."""
+        squared = cdist(Z, self.rows_, "sqeuclidean")
+        # inf - inf is an overflow too.
+        squared[np.isnan(squared)] = np.inf
+        squared *= -0.5 / self.bandwidth_**2
+        squared += self.log_weights_
+        return np.asarray(logsumexp(squared, axis=1))
 
     def _bandwidth(self, n: float, p: int) -> float:
         if isinstance(self.bandwidth, str):

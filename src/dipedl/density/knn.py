@@ -8,18 +8,22 @@ import numpy as np
 from scipy.special import gammaln
 from sklearn.base import BaseEstimator
 from sklearn.neighbors import NearestNeighbors
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
+from .._validation import known_rows, require_fitted
 from ..calibration.crossfit import row_hash
+from ..fitting.seeds import seed
 from ._approximate import approximate_neighbors, import_faiss
 from ._mixin import LogDensityMixin
-from ._neighbors import distances_to
+from ._neighbors import nearest, sorted_by_distance
 
 __all__ = ["KNNDensity"]
 
 _COPIES = 0.05
 _PROBES = 1000
 _INDEXES = ("exact", "faiss")
+#: Up to so many rows products of all are faster than a tree, and with more features always.
+_PRODUCTS, _TREE_FEATURES = 10_000, 15
 
 
 class KNNDensity(LogDensityMixin, BaseEstimator):
@@ -31,24 +35,34 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
     Parameters
     ----------
     n_neighbors : int, default=10
-        Which neighbour, k; at most the number of training rows.
+        Which neighbour among the training rows, k; at most their number.
     n_jobs : int or None, default=None
-        Processes for the exact search, as in scikit-learn. faiss takes the threads that
-        ``OMP_NUM_THREADS`` names.
+        Processes for the search in a tree, as in scikit-learn. Matrix products and faiss take the
+        threads that ``OMP_NUM_THREADS`` names.
     index : {"exact", "faiss"}, default="exact"
-        "exact" searches all rows: a tree for up to 15 features, matrix products for more. "faiss"
+        "exact" searches all rows: a tree for more than 10,000 rows of up to 15 features, else
+        matrix products in float32, and float64 for the rows that these leave possible. "faiss"
         (extra ``ann``) searches the cells of an inverted file that lie near: its answers are
         approximate.
     probe : float, default=0.1
         Share of the cells that "faiss" searches, in (0, 1]. More finds more of the neighbours and
         takes longer; "exact" has no use for it.
+    max_rows : int or None, default=None
+        Rows to keep at most; of more, each class keeps its share, and k that of all rows (at least
+        2). Which ones depends on what they hold, not on their order. None keeps all.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the choice of rows; None is 0.
 
     Attributes
     ----------
     center_ : ndarray, shape (p,)
-        Mean of the training rows, taken off before the search.
+        Mean of the rows that are kept, taken off before the search.
+    row_numbers_ : ndarray of int
+        Which of the training rows are kept.
+    n_neighbors_ : int
+        Which neighbour among these; k if all are kept.
     neighbors_ : NearestNeighbors
-        The fitted index of centred rows, also where faiss searches them.
+        The fitted index of these rows, centred, also where faiss searches them.
     radius_floor_ : float
         Smallest positive k-th distance among the training rows, or among a thousand of them (if all
         are zero, as for ``n_neighbors=1``: smallest distance to a distinct row). No row is scored
@@ -94,14 +108,18 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
         n_jobs: int | None = None,
         index: str = "exact",
         probe: float = 0.1,
+        max_rows: int | None = None,
+        random_state: Any = None,
     ) -> None:
         self.n_neighbors = n_neighbors
         self.n_jobs = n_jobs
         self.index = index
         self.probe = probe
+        self.max_rows = max_rows
+        self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit on features X (n, p) with n >= n_neighbors; `y` is ignored.
+        """Fit on features X (n, p), n >= n_neighbors; labels y (n,) only share out `max_rows`.
 
         Raises
         ------
@@ -113,6 +131,11 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
         """
         X = validate_data(self, X, dtype=np.float64)
         self._check_parameters(len(X))
+        self.row_numbers_ = self._drawn(X, y)
+        # A ball that holds k of n rows holds k m / n of m that are drawn; one alone is too noisy.
+        share = len(self.row_numbers_) / len(X)
+        self.n_neighbors_ = max(min(2, self.n_neighbors), round(self.n_neighbors * share))
+        X = X[self.row_numbers_]
         keys = row_hash(X)
         self._check_copies(keys)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -121,7 +144,7 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
             longest = np.einsum("ij,ij->i", X, X).max()
         if not longest < np.finfo(np.float64).max / 4:
             raise ValueError("the distances between the rows of X overflow; rescale the features")
-        self.neighbors_ = self._exact(X, self.n_neighbors)
+        self.neighbors_ = self._exact(X, self.n_neighbors_)
         some = np.argsort(keys, kind="stable")[:_PROBES]
         self.radius_floor_ = (
             _smallest_positive(self._kth_distance(X[some])) or self._smallest_gap(X, keys) or 1.0
@@ -131,30 +154,31 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
     def score_samples(self, X: Any) -> np.ndarray:
         """Log-density in nats of the rows of X (n, p), shape (n,); -inf if a distance overflows."""
         X = self._centred(X)
-        p, n = X.shape[1], self.neighbors_.n_samples_fit_
-        log_volume = p / 2 * np.log(np.pi) - gammaln(p / 2 + 1)
         radius = np.maximum(self._kth_distance(X), self.radius_floor_)
-        return np.asarray(np.log(self.n_neighbors) - np.log(n) - log_volume - p * np.log(radius))
+        return np.asarray(self._log_constant() - X.shape[1] * np.log(radius))
 
     def neighbors(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Which training rows the rows of X (n, p) are judged by.
 
         Returns
         -------
-        distances : ndarray, shape (n, n_neighbors)
+        distances : ndarray, shape (n, n_neighbors_)
             Euclidean distances, in the unit of the features; ``inf`` where one overflows.
-        rows : ndarray of int, shape (n, n_neighbors)
+        rows : ndarray of int, shape (n, n_neighbors_)
             Numbers of the training rows, nearest first. A training row is its own neighbour.
         """
-        X = self._centred(X)
-        rows = self._nearest(X)
-        distances = self._distances(X, rows)
-        order = np.argsort(distances, axis=1, kind="stable")
-        return np.take_along_axis(distances, order, 1), np.take_along_axis(rows, order, 1)
+        distances, rows = self._nearest(self._centred(X))
+        return distances, self.row_numbers_[rows]
+
+    def _log_constant(self) -> float:
+        """``log k - log n - log V_p``."""
+        n, p = self.neighbors_._fit_X.shape
+        log_volume = p / 2 * np.log(np.pi) - gammaln(p / 2 + 1)
+        return float(np.log(self.n_neighbors_) - np.log(n) - log_volume)
 
     def _centred(self, X: Any) -> np.ndarray:
-        check_is_fitted(self, "neighbors_")
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        require_fitted(self, "neighbors_")
+        X = known_rows(self, X)
         with np.errstate(over="ignore"):
             return np.asarray(X - self.center_)
 
@@ -163,6 +187,11 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
             raise ValueError(
                 f"n_neighbors must lie in 1..n_samples = {n}, got {self.n_neighbors!r}"
             )
+        if self.max_rows is not None and not self.max_rows >= self.n_neighbors:
+            raise ValueError(
+                f"max_rows must be None or at least n_neighbors = {self.n_neighbors}, "
+                f"got {self.max_rows!r}"
+            )
         if self.index not in _INDEXES:
             raise ValueError(f"index must be one of {_INDEXES}, got {self.index!r}")
         if not 0 < self.probe <= 1:
@@ -170,34 +199,36 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
         if self.index == "faiss":
             import_faiss()
 
+    def _drawn(self, X: np.ndarray, y: Any) -> np.ndarray:
+        """Numbers of the rows to keep."""
+        if self.max_rows is None or len(X) <= self.max_rows:
+            return np.arange(len(X))
+        return _drawn_by_class(row_hash(X, seed(self.random_state)), y, self.max_rows)
+
     def _exact(self, X: np.ndarray, k: int) -> NearestNeighbors:
         # faiss searches for itself: a tree beside it would be a waste.
-        algorithm = "auto" if self.index == "exact" else "brute"
+        tree = self.index == "exact" and len(X) > _PRODUCTS and X.shape[1] <= _TREE_FEATURES
+        algorithm = "auto" if tree else "brute"
         return NearestNeighbors(n_neighbors=k, algorithm=algorithm, n_jobs=self.n_jobs).fit(X)
 
-    def _nearest(self, X: np.ndarray) -> np.ndarray:
-        """Numbers of the nearest training rows of centred X, shape (n, n_neighbors)."""
-        if self.index == "faiss":
-            return approximate_neighbors(self.neighbors_, X, self.n_neighbors, self.probe)
-        with np.errstate(over="ignore", invalid="ignore"):
-            return np.asarray(self.neighbors_.kneighbors(X, return_distance=False))
-
-    def _distances(self, X: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        with np.errstate(over="ignore", invalid="ignore"):
-            distances = distances_to(self.neighbors_._fit_X, X, rows)
-        return np.where(np.isnan(distances), np.inf, distances)
+    def _nearest(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """As `neighbors`, of centred X and the rows that are kept."""
+        if self.index != "faiss":
+            return nearest(self.neighbors_, X)
+        found = approximate_neighbors(self.neighbors_, X, self.n_neighbors_, self.probe)
+        return sorted_by_distance(self.neighbors_, X, found)
 
     def _kth_distance(self, X: np.ndarray) -> np.ndarray:
         """Distance of centred X to its k-th neighbour, shape (n,)."""
-        return self._distances(X, self._nearest(X)[:, -1:])[:, 0]
+        return self._nearest(X)[0][:, -1]
 
     def _check_copies(self, keys: np.ndarray) -> None:
         """Refuse data of which many rows have their k nearest other rows at distance zero."""
         counts = np.unique(keys, return_counts=True)[1]
-        share = counts[counts > self.n_neighbors].sum() / len(keys)
+        share = counts[counts > self.n_neighbors_].sum() / len(keys)
         if share > _COPIES:
             raise ValueError(
-                f"{share:.0%} of the rows of X have {self.n_neighbors} copies or more, where the "
+                f"{share:.0%} of the rows of X have {self.n_neighbors_} copies or more, where the "
                 "density is infinite; KNNDensity needs continuous features: raise n_neighbors "
                 f"(the commonest row comes {counts.max()} times), drop repeated rows, or use "
                 "GDADensity or KernelDensity. After L2 normalisation rows of one direction are "
@@ -210,8 +241,18 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
         if len(rows) == 1:
             return 0.0
         index, some = self._exact(rows, 2), rows[:_PROBES]
-        nearest = index.kneighbors(some, return_distance=False)
-        return _smallest_positive(distances_to(rows, some, nearest).ravel())
+        return _smallest_positive(nearest(index, some)[0].ravel())
+
+
+def _drawn_by_class(keys: np.ndarray, y: Any, size: int) -> np.ndarray:
+    """Numbers of `size` of the rows with hashes `keys` (n,); each class keeps its share.
+
+    They are taken at equal steps in the order of class and hash: copies, which lie together there,
+    keep their share too.
+    """
+    classes = np.zeros(len(keys), int) if y is None else np.unique(y, return_inverse=True)[1]
+    order = np.lexsort((keys, classes))
+    return np.sort(order[(2 * np.arange(size) + 1) * len(keys) // (2 * size)])
 
 
 def _smallest_positive(distance: np.ndarray) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,6 +19,16 @@ _RELATIVE = 0.5
 _COVERAGE_SD = 0.03
 #: Fewer errors than this say nothing about which score spots errors.
 _FEW_ERRORS = 10
+
+
+def warn_of_rows(held: HeldOut, clf: Any) -> None:
+    """Say at once what makes the held-out rows of a fit worth little, with the remedy."""
+    source, size = _source(held, clf), _size(held, clf.false_alarm_rate)
+    memorised = source.code == "classifier_frozen" and source.severity == "warning"
+    few = size.code == "calibration_small" and source.code != "calibration_in_sample"
+    for finding, said in ((source, memorised), (size, few)):
+        if said:
+            warnings.warn(f"{finding.text} {finding.remedy}", UserWarning, stacklevel=3)
 
 
 def calibration_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
@@ -49,11 +60,16 @@ def _source(held: HeldOut, clf: Any) -> Finding:
             {"source": source},
             "Call calibrate(X, y) with rows that the density has not seen.",
         )
-    if isinstance(clf.estimator, FrozenEstimator) and "held-out inputs" not in source:
+    if _came_fitted(clf) and "held-out inputs" not in source:
         return _frozen(held)
     return Finding(
         "calibration_source", "ok", f"Statistics come from {source}.", {"source": source}
     )
+
+
+def _came_fitted(clf: Any) -> bool:
+    """Whether the classifier was fitted before: frozen, or a module's network."""
+    return isinstance(clf.estimator, FrozenEstimator) if hasattr(clf, "estimator") else True
 
 
 def _frozen(held: HeldOut) -> Finding:

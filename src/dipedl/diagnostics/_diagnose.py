@@ -8,9 +8,11 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from ..calibration.held_out import HeldOut
+from ..fitting.last_step import last_step
 from ._calibration_data import calibration_findings
 from ._classes import class_findings
 from ._evidence import evidence_findings
+from ._features import feature_findings
 from ._finding import Diagnosis, Finding
 from ._information import information_findings
 from ._probabilities import probability_findings
@@ -23,6 +25,7 @@ _CHECKS: tuple[Callable[[HeldOut, Any], Iterator[Finding]], ...] = (
     probability_findings,
     class_findings,
     selection_findings,
+    feature_findings,
 )
 
 
@@ -34,8 +37,8 @@ def diagnose(clf: Any) -> Diagnosis:
 
     Parameters
     ----------
-    clf : DIPClassifier
-        Fitted.
+    clf : DIPClassifier or DIPModule
+        Fitted; or a pipeline or search that ends in a classifier.
 
     Returns
     -------
@@ -61,7 +64,10 @@ def diagnose(clf: Any) -> Diagnosis:
     >>> [finding.code for finding in diagnose(clf).warnings][:1]
     ['calibration_in_sample']
     """
-    check_is_fitted(clf, "evidence_")
+    clf, _ = last_step(clf)
+    if hasattr(clf, "fit"):
+        # A DIPModule says so itself.
+        check_is_fitted(clf, "evidence_")
     held = clf.evidence_.held_out_
     found = [finding for check in _CHECKS for finding in check(held, clf)]
     return Diagnosis(tuple(found), held.source)

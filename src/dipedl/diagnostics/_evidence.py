@@ -128,11 +128,11 @@ def _rarity(numbers: dict[str, Number]) -> str:
 def _cost(evidence: EvidenceModel) -> Finding:
     held, mean = evidence.held_out_, posterior_mean(evidence)
     numbers = _cost_numbers(held, mean)
-    budget = _budget(evidence.normalizer_)
+    full, unit, budget = _budget(evidence.normalizer_, float(numbers["brier_bare"]))
+    relative = (float(numbers["brier_mean"]) - full) / max(unit, _TINY)
+    numbers |= {"brier_cost_relative": relative, "brier_unit": unit}
     if np.isfinite(budget):
-        numbers["budget"] = budget
-    relative = float(numbers["brier_cost"]) / max(float(numbers["brier_bare"]), _TINY)
-    numbers["brier_cost_relative"] = relative
+        numbers |= {"budget": budget, "brier_allowed": full + budget * unit}
     text = _cost_text(numbers)
     changed, lost = float(numbers["labels_changed"]), float(numbers["accuracy_cost"])
     if changed > _CHANGED and lost > 0:
@@ -147,8 +147,7 @@ def _cost(evidence: EvidenceModel) -> Finding:
         return Finding(
             "evidence_moves_known_inputs",
             "warning",
-            f"The evidence takes confidence from inputs of the known kind, more than the "
-            f"{budget:.1%} of Brier score it may cost. {text}",
+            f"The evidence costs inputs of the known kind more confidence than it may. {text}",
             numbers,
             "Use CautionBudget() with a smaller budget, or raise gamma.",
         )
@@ -185,16 +184,18 @@ def _noise(held: HeldOut, mean: np.ndarray) -> float:
     return float(3 * np.std(loss[0] - loss[1]) / np.sqrt(held.total))
 
 
-def _budget(normalizer: Any) -> float:
-    """Relative Brier cost that the normaliser may spend; none is set by a budget of another kind.
+def _budget(normalizer: Any, bare: float) -> tuple[float, float, float]:
+    """Brier score before the evidence costs any, what costs are a share of, and the share allowed.
 
-    What a `CautionBudget` allows may be more than its share, where the classifier hardly errs.
+    None is set by a budget of another kind. Of a `CautionBudget` costs count from full evidence
+    on, as a share of that score, or of one held-out row's where the classifier hardly errs.
     """
     if not isinstance(normalizer, CautionBudget):
-        return _BUDGET
+        return bare, bare, _BUDGET
     if normalizer.measure != "brier":
-        return np.inf
-    return normalizer.allowed_loss_ / max(normalizer.full_loss_, _TINY) - 1
+        return bare, bare, np.inf
+    full, budget = normalizer.full_loss_, float(normalizer.budget)
+    return full, (normalizer.allowed_loss_ - full) / budget if budget else full, budget
 
 
 def _cost_text(numbers: dict[str, Number]) -> str:
@@ -204,10 +205,11 @@ def _cost_text(numbers: dict[str, Number]) -> str:
         if n["labels_changed"] > 0
         else "no label changes"
     )
+    allowed = f" (allowed: {n['brier_allowed']:.3g})" if "brier_allowed" in n else ""
     return (
-        f"On held-out rows the evidence changes the Brier score from {n['brier_bare']:.4f} to "
-        f"{n['brier_mean']:.4f} ({n['brier_cost_relative']:+.1%}), NLL from {n['nll_bare']:.4f} "
-        f"to {n['nll_mean']:.4f}; {labels}."
+        f"On held-out rows the evidence changes the Brier score from {n['brier_bare']:.3g} to "
+        f"{n['brier_mean']:.3g}{allowed}, NLL from {n['nll_bare']:.3g} to {n['nll_mean']:.3g}; "
+        f"{labels}."
     )
 
 

@@ -13,6 +13,7 @@ from sklearn.metrics import roc_auc_score
 from ..calibration.held_out import HeldOut
 from ..maths.scores import max_prob
 from ._finding import Finding
+from ._probabilities import uncalibrated
 from ._vacuity import lowest, spread
 
 _SAME_RANKING = 0.95
@@ -31,7 +32,7 @@ def information_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
     if tied > _MOST_TIED:
         yield _constant(tied, held)
     elif held.labelled:
-        yield _compared(held)
+        yield _compared(held, max_prob(uncalibrated(held, clf.evidence_)))
 
 
 def _largest_tie(held: HeldOut) -> float:
@@ -54,8 +55,8 @@ def _constant(tied: float, held: HeldOut) -> Finding:
     )
 
 
-def _compared(held: HeldOut) -> Finding:
-    doubt = max_prob(held.proba)
+def _compared(held: HeldOut, doubt: np.ndarray) -> Finding:
+    """`doubt` (m,) is the classifier's own: after a temperature it depends on the score."""
     rank = float(stats.spearmanr(-held.scores, doubt).statistic) if np.ptp(doubt) > 0 else 0.0
     errors = int(held.wrong.sum())
     numbers: dict[str, float | int | str] = {"rank_correlation": rank, "errors": errors}

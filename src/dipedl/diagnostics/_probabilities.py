@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 from ..calibration.held_out import HeldOut
+from ..maths.evidence import inverse_temperature, sharpening_share
 from ..metrics import ece
 from ._finding import Finding, Number
 
@@ -26,17 +28,32 @@ def probability_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
     calibrator = getattr(clf.evidence_, "calibrator_", None)
     temperature = getattr(calibrator, "temperature_", None)
     if temperature is not None:
-        yield _temperature(held, float(temperature), calibrator)
+        before = uncalibrated(held, clf.evidence_)
+        yield _temperature(held, float(temperature), before, calibrator)
     yield _confidence(held)
 
 
-def _temperature(held: HeldOut, temperature: float, calibrator: Any) -> Finding:
-    numbers = _before_and_after(held, temperature)
-    before, after = float(numbers["nll_before"]), float(numbers["nll_after"])
+def uncalibrated(held: HeldOut, evidence: Any) -> np.ndarray:
+    """Probabilities (m, k) of the classifier itself on held-out rows: before its temperature."""
+    temperature = getattr(getattr(evidence, "calibrator_", None), "temperature_", 1.0)
+    if temperature == 1:
+        return np.asarray(held.proba)
+    share = sharpening_share(held.scores, *evidence.sharpening_)
+    exponent = 1 / inverse_temperature(temperature, share)[:, None]
+    return np.asarray(special.softmax(exponent * np.log(np.maximum(held.proba, _TINY)), axis=1))
+
+
+def _temperature(held: HeldOut, temperature: float, before: np.ndarray, calibrator: Any) -> Finding:
+    numbers: dict[str, Number] = {"temperature": temperature}
+    for name, P in (("before", before), ("after", held.proba)):
+        own = P[np.arange(len(P)), held.labels]
+        numbers[f"nll_{name}"] = held.average(-np.log(np.maximum(own, _TINY)))
+        numbers[f"ece_{name}"] = ece(held.labels, P)
+    n = {name: float(value) for name, value in numbers.items()}
     text = (
-        f"The classifier's temperature is {temperature:.3g}: held-out NLL {before:.4f} before, "
-        f"{after:.4f} after, ECE {float(numbers['ece_before']):.3f} before, "
-        f"{float(numbers['ece_after']):.3f} after."
+        f"The classifier's temperature is {temperature:.3g}: held-out NLL {n['nll_before']:.4f} "
+        f"before, {n['nll_after']:.4f} after, ECE {n['ece_before']:.3f} before, "
+        f"{n['ece_after']:.3f} after."
     )
     if _at_bound(temperature, calibrator):
         return Finding(
@@ -65,19 +82,6 @@ def _at_bound(temperature: float, calibrator: Any) -> bool:
     if bounds is None:
         return False
     return bool(np.any(np.abs(np.log(temperature / np.asarray(bounds, float))) < _AT_BOUND))
-
-
-def _before_and_after(held: HeldOut, temperature: float) -> dict[str, Number]:
-    """The probabilities before are those after to the power of the temperature."""
-    log_p = temperature * np.log(np.maximum(held.proba, _TINY))
-    raised = np.exp(log_p - log_p.max(axis=1, keepdims=True))
-    before = raised / raised.sum(axis=1, keepdims=True)
-    numbers: dict[str, Number] = {"temperature": temperature}
-    for name, P in (("before", before), ("after", held.proba)):
-        own = P[np.arange(len(P)), held.labels]
-        numbers[f"nll_{name}"] = held.average(-np.log(np.maximum(own, _TINY)))
-        numbers[f"ece_{name}"] = ece(held.labels, P)
-    return numbers
 
 
 def _confidence(held: HeldOut) -> Finding:

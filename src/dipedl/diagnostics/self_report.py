@@ -12,7 +12,7 @@ __all__ = ["SelfReport"]
 
 
 class SelfReport:
-    """Diagnosis and explanation of a fitted `DIPClassifier`."""
+    """Diagnosis and explanation of a fitted `DIPClassifier` or `DIPModule`."""
 
     def diagnose(self) -> Diagnosis:
         """What the held-out rows say about this model, in plain words with numbers and remedies.
@@ -34,7 +34,7 @@ class SelfReport:
         Parameters
         ----------
         X : array-like, shape (n, d)
-            Inputs.
+            Inputs; for a `DIPModule` a batch of its network, as one argument.
         top : int, default=5
             Features or neighbours named on a card.
 

@@ -12,8 +12,7 @@ from .pseudo_count import log_evidence
 from .quantile import QuantileEvidence
 from .quantiles import alarm_threshold, weighted_quantile
 from .rank_normal import RankNormal
-from .robust import RobustZScore
-from .zscore import ZScore
+from .zscore import RobustZScore, ZScore
 
 __all__ = [
     "CautionBudget",

@@ -6,9 +6,9 @@ from typing import Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
-from .._validation import check_weights
+from .._validation import check_weights, require_fitted
+from ..maths.evidence import affine
 
 SOURCE = "the log-densities given to fit"
 
@@ -34,7 +34,7 @@ class BaseNormalizer(BaseEstimator):
 
     def transform(self, log_density: np.ndarray) -> np.ndarray:
         """Normalised log-density z, shape (n,); strictly increasing in `log_density`."""
-        check_is_fitted(self, "source_")
+        require_fitted(self, "source_")
         return self._apply(np.asarray(log_density, dtype=np.float64))
 
     def _learned(self, weights: np.ndarray, source: str) -> Self:
@@ -53,7 +53,7 @@ class AffineNormalizer(BaseNormalizer):
     """``z = (log-density - location_) / scale_``, both in nats."""
 
     def _apply(self, scores: np.ndarray) -> np.ndarray:
-        return np.asarray((scores - self.location_) / self.scale_)
+        return np.asarray(affine(scores, self.location_, self.scale_))
 
     def _set_affine(self, location: float, scale: float, measure: str) -> None:
         require_spread(location, scale, type(self).__name__, measure)

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import special
 
 from .._validation import check_positive_number, prior_vector
+from ..maths.evidence import logistic
 from ._base import BaseNormalizer, require_spread
 from .quantiles import weighted_quantile
 
@@ -28,8 +29,8 @@ class LogisticNormalizer(BaseNormalizer):
     def _apply(self, scores: np.ndarray) -> np.ndarray:
         # A score that is too far for a float is infinitely far: z = -inf, evidence 0.
         with np.errstate(over="ignore"):
-            distance = (scores - self.location_) / self.scale_
-            return np.asarray(-np.logaddexp(0.0, -(self.log_odds_ + self.slope * distance)))
+            z = logistic(scores, self.location_, self.scale_, self.slope, self.log_odds_)
+        return np.asarray(z)
 
 
 def half_point_log_odds(full: float, alpha0: float) -> float:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..maths.evidence import capped
+
 __all__ = ["log_evidence"]
 
 
@@ -31,4 +33,4 @@ def log_evidence(
         if not (np.isfinite(number) and number > 0):
             raise ValueError(f"{name} must be finite and > 0, got {number!r}")
     value = np.log(n) + np.log(gamma) + np.asarray(z, dtype=np.float64)
-    return np.asarray(value if max_evidence is None else np.minimum(value, np.log(max_evidence)))
+    return np.asarray(capped(value, max_evidence))

@@ -34,7 +34,7 @@ class RankNormal(BaseNormalizer):
         self.normal_scores_ = special.ndtri((np.cumsum(mass) - mass / 2) / mass.sum())
 
     def _apply(self, scores: np.ndarray) -> np.ndarray:
-        low, high = self.knots_[[0, -1]]
+        low, high = self.knots_[0], self.knots_[-1]
         inside = np.interp(scores, self.knots_, self.normal_scores_)
         # Each clipped on its own side, so that an infinite score meets no inf - inf.
         below = (np.minimum(scores, low) - low) / self.scale_

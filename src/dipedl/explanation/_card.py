@@ -45,8 +45,11 @@ class Card:
         Score of the density (nats, for a log-density), and the median of held-out inputs.
     parts : tuple of dict
         What each part of the density saw: for Gaussians the squared Mahalanobis distance to the
-        nearest class and the features that add most to it; for neighbours the nearest training
-        rows (numbered as in ``fit``) and their distances.
+        nearest class and the columns that add most to it, with their values and what is usual in
+        the units of the inputs; for neighbours the nearest training rows (numbered as in ``fit``)
+        and their distances.
+    news : tuple of str
+        What the fit never saw in any row: levels of a column, a gap in a column without gaps.
     """
 
     class_names: tuple[str, ...]
@@ -61,6 +64,7 @@ class Card:
     score: float
     typical_score: float
     parts: tuple[dict[str, Any], ...]
+    news: tuple[str, ...] = ()
 
     @property
     def mean(self) -> np.ndarray:
@@ -95,6 +99,7 @@ class Card:
             "score": self.score,
             "typical_score": self.typical_score,
             "parts": list(self.parts),
+            "news": list(self.news),
         }
         made: dict[str, Any] = _plain(plain)
         return made
@@ -152,6 +157,8 @@ def _rarity(card: Card) -> Iterator[str]:
         f"  p-value {card.p_value:.3g}: {_rare(card)} ({verdict} at {card.false_alarm_rate:.3g})"
     )
     yield f"  score of the density {card.score:.4g}, typically {card.typical_score:.4g}"
+    if card.news:
+        yield f"  never in the training data: {', '.join(card.news)}"
 
 
 def _rare(card: Card) -> str:
@@ -190,18 +197,26 @@ def _gaussian(part: dict[str, Any]) -> Iterator[str]:
         f"{part['expected']:.0f} ± {part['spread']:.0f}; of it"
     )
     for entry in part["features"]:
-        name = entry.get("name", f"feature {entry['feature']}")
-        yield (
-            f"      {entry['contribution']:10.4g}  {name} = {entry['value']:.4g} "
-            f"(mean {entry['mean']:.4g})"
-        )
-    yield f"      {part['rest']:10.4g}  all other features"
+        yield f"      {entry['contribution']:10.4g}  {_entry(entry)}"
+    yield f"      {part['rest']:10.4g}  all others"
     background = part.get("background", {})
     if background.get("kind") == "gaussian":
         yield (
             f"    squared distance to the background: {background['squared_distance']:.4g}, "
             f"expected {background['expected']:.0f} ± {background['spread']:.0f}"
         )
+
+
+def _entry(entry: dict[str, Any]) -> str:
+    """A column in the units of the user, or a feature as the density sees it."""
+    if "column" not in entry:
+        name = entry.get("name", f"feature {entry['feature']}")
+        return f"{name} = {entry['value']:.4g} (mean {entry['mean']:.4g})"
+    value, usual = entry["value"], entry["usual"] and f", typical {entry['usual']}"
+    if value is None:
+        return f"{entry['name']} is missing{usual}"
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return f"{entry['name']} = {format(value, '.4g') if number else repr(value)}{usual}"
 
 
 def _blocks(part: dict[str, Any]) -> Iterator[str]:

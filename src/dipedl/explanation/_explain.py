@@ -6,16 +6,17 @@ from typing import Any
 
 import numpy as np
 from scipy import special
-from sklearn.utils.validation import check_is_fitted
 
-from .._validation import known_inputs
+from .._validation import indexable
 from ..calibration.held_out import HeldOut
 from ..decisions.p_values import conformal_p_values
 from ..evidence import weighted_quantile
+from ..fitting.last_step import last_step
 from ..maths.kinds import most_probable
 from ..maths.scores import placements
 from ._card import Card
-from ._readings import names_after, read_rows
+from ._in_columns import row_news, user_columns
+from ._readings import read_rows
 
 _MEDIAN = 0.5
 
@@ -25,10 +26,10 @@ def explain(clf: Any, X: Any, top: int = 5) -> list[Card]:
 
     Parameters
     ----------
-    clf : DIPClassifier
-        Fitted.
-    X : array-like or DataFrame, shape (n, d)
-        Inputs.
+    clf : DIPClassifier or DIPModule
+        Fitted; or a pipeline or search that ends in a classifier.
+    X : array-like or DataFrame, shape (n, d); or a batch of the module's network
+        Inputs, for a pipeline those that its first step takes.
     top : int, default=5
         Features or neighbours named on a card, >= 1.
 
@@ -58,15 +59,22 @@ def explain(clf: Any, X: Any, top: int = 5) -> list[Card]:
     """
     if top < 1:
         raise ValueError(f"top must be >= 1, got {top!r}")
-    check_is_fitted(clf, "evidence_")
-    known, evidence_side = known_inputs(clf, X), clf.evidence_
+    clf, before = last_step(clf)
+    Z, proba, scores = clf._seen(X if before is None else before.transform(indexable(X)))
+    # The inputs of a network have no columns.
+    given = indexable(X) if hasattr(clf, "n_features_in_") else np.arange(len(Z))
+    evidence_side = clf.evidence_
     held: HeldOut = evidence_side.held_out_
-    Z, proba = evidence_side.transform(known), clf._classifier().proba(known)
-    P, scores = evidence_side.calibrated(proba), evidence_side.score_features(Z, proba)
+    P = evidence_side.calibrated(proba, scores)
     dirichlet = clf._dirichlet(P, scores)
     labels = clf.classes_[most_probable(dirichlet.concentration, P)]
     p_values = conformal_p_values(scores, held.scores, held.weights)
-    parts = _parts(clf, Z, proba, top)
+    in_columns = user_columns(clf, given, before, Z)
+    parts = [
+        [in_columns.told(reading, i, top) for i, reading in enumerate(part)]
+        for part in _parts(clf, Z, proba, in_columns.tokens, in_columns.needed(top))
+    ]
+    news = row_news(clf, given, before)
     with np.errstate(over="ignore"):
         evidence = np.exp(np.asarray(dirichlet.log_evidence))
     typical = weighted_quantile(held.scores, _MEDIAN, held.weights)
@@ -84,15 +92,17 @@ def explain(clf: Any, X: Any, top: int = 5) -> list[Card]:
             score=float(scores[i]),
             typical_score=typical,
             parts=tuple(part[i] for part in parts),
+            news=tuple(news[i]),
         )
         for i in range(len(P))
     ]
 
 
-def _parts(clf: Any, Z: np.ndarray, proba: np.ndarray, top: int) -> list[list[dict[str, Any]]]:
+def _parts(
+    clf: Any, Z: np.ndarray, proba: np.ndarray, names: list[str], top: int
+) -> list[list[dict[str, Any]]]:
     """Readings of each part of the density, for each row; with the parts' scores if several."""
     density, held = clf.evidence_.density_, clf.evidence_.held_out_
-    names = _feature_names(clf, Z.shape[1])
     members = getattr(density, "estimators_", None)
     if members is None:
         return [read_rows(density, Z, names, top)]
@@ -127,13 +137,3 @@ def _normal_scores(held: HeldOut, name: str, scores: np.ndarray) -> list[float |
     # One row's half stays at either end, where a normal score would be infinite.
     normal = special.ndtri((share * held.total + 0.5) / (held.total + 1))
     return [float(z) for z in normal]
-
-
-def _feature_names(clf: Any, p: int) -> list[str]:
-    """Names of what the density sees: those of the inputs where each feature is one of them."""
-    given = getattr(clf, "feature_names_in_", None)
-    d = int(clf.n_features_in_)
-    inputs = [f"x{j}" for j in range(d)] if given is None else [str(name) for name in given]
-    transformer = clf.evidence_.features_
-    named = inputs if transformer is None else names_after(transformer, inputs)
-    return named if named is not None and len(named) == p else [f"feature {j}" for j in range(p)]

@@ -86,7 +86,7 @@ def _neighbours(density: Any, Z: np.ndarray, top: int) -> list[Reading]:
 
 def _typical_distance(density: Any) -> float:
     """Median distance of training rows to their k-th nearest other row, from some of them."""
-    index, k = density.neighbors_, density.n_neighbors
+    index, k = density.neighbors_, density.n_neighbors_
     rows = index._fit_X
     some = rows[:: -(-len(rows) // _PROBES)]
     distances, _ = index.kneighbors(some, n_neighbors=min(k + 1, len(rows)))

@@ -16,17 +16,18 @@ _SYNTHETIC = 64
 
 
 def check_rows(model: Any, example: Any, dtype: np.dtype) -> np.ndarray:
-    """Inputs (m, d) that the model accepts, rounded to `dtype`, as float64; else a ValueError."""
+    """Inputs (m, d) that the model accepts, rounded to `dtype`, as float64; else an error."""
+    _refuse_text(evidence_owner(model))
     if example is not None:
         rows = _numeric(example, evidence_owner(model).n_features_in_)
         rows = rows.astype(dtype).astype(np.float64)
-        _answers(model, rows)
+        _expected(model, rows)
         return rows
     refusals = []
     for made in _synthetic(model):
         rows = made.astype(dtype).astype(np.float64)
         try:
-            _answers(model, rows)
+            _expected(model, rows)
         except (ValueError, TypeError) as error:
             refusals.append(str(error))
         else:
@@ -38,14 +39,28 @@ def check_rows(model: Any, example: Any, dtype: np.dtype) -> np.ndarray:
     )
 
 
+def _refuse_text(owner: Any) -> None:
+    columns = owner.evidence_.columns_
+    levels = [] if columns is None else [columns.names[j] for j in columns.levels]
+    if levels or not hasattr(owner, "n_features_in_"):
+        raise TypeError(
+            "X must hold numbers, as a graph takes no text, and "
+            f"{f'has text or categories in the columns {levels}' if levels else 'holds texts'}; "
+            "encode it before the model, as Pipeline([('prepare', ...), ('model', "
+            "DIPClassifier())]) does, and export the last step"
+        )
+
+
 def check_agreement(proto: Any, model: Any, rows: np.ndarray) -> None:
     """Raise ValueError unless graph and model agree on rows (m, d)."""
     run = session(proto)
     kind = np.float64 if "double" in run.get_inputs()[0].type else np.float32
     names = [output.name for output in run.get_outputs()]
     found = dict(zip(names, run.run(names, {"X": rows.astype(kind)}), strict=True))
-    known = _answers(model, rows)
-    tolerance = _NETWORK_TOLERANCE if _has_network(model) else _TOLERANCE
+    known = _expected(model, rows)
+    owner = evidence_owner(model)
+    parts = owner.evidence_.features_, getattr(owner, "estimator_", None)
+    tolerance = _NETWORK_TOLERANCE if any(map(is_network, parts)) else _TOLERANCE
     for name, right in known.items():
         gap, row = largest_gap(np.asarray(found[name], dtype=np.float64), right)
         if not gap <= tolerance:
@@ -87,7 +102,7 @@ def _location(model: Any, d: int) -> tuple[Any, Any]:
     return (mean, scale) if fits else (0.0, 1.0)
 
 
-def _answers(model: Any, rows: np.ndarray) -> dict[str, np.ndarray]:
+def _expected(model: Any, rows: np.ndarray) -> dict[str, np.ndarray]:
     """Expected outputs of the graph for rows (m, d); NaN where either flag is allowed."""
     X = _as_fitted(model, rows)
     with warnings.catch_warnings():
@@ -114,9 +129,3 @@ def _as_fitted(model: Any, rows: np.ndarray) -> Any:
         # Names are not checked then; a transformer that needs them raises an error.
         return rows
     return pd.DataFrame(rows, columns=names)
-
-
-def _has_network(model: Any) -> bool:
-    known = evidence_owner(model)
-    parts = known.evidence_.features_, getattr(known, "estimator_", None)
-    return any(is_network(part) for part in parts)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._plugins import explain_missing
+from .._version import __version__
 from ..persistence.container import replace_file
 from ._fitted import evidence_owner, kind_of, unfrozen
 
@@ -137,17 +137,12 @@ def _estimator_graph(
     check_is_fitted(model)
     try:
         from ._check import check_agreement, check_rows
-        from ._graphs.model import classifier_model, detector_model
+        from ._graphs.model import model_graph
     except ImportError as error:
         raise explain_missing(error, "export_onnx") from error
     rows = check_rows(model, example, np.dtype(dtype))
-    build = classifier_model if kind_of(model) == "DIPClassifier" else detector_model
-    proto: ModelProto = build(
-        model,
-        rows,
-        opset=opset,
-        dtype=np.dtype(dtype),
-        max_constant_mb=max_constant_mb,
+    proto: ModelProto = model_graph(
+        model, rows, opset=opset, dtype=np.dtype(dtype), max_constant_mb=max_constant_mb
     )
     _describe(proto, _facts(model))
     check_agreement(proto, model, rows)
@@ -155,26 +150,26 @@ def _estimator_graph(
 
 
 def _facts(model: Any) -> dict[str, Any]:
-    detector = kind_of(model) == "OODDetector"
-    known = evidence_owner(model)
-    evidence = known.evidence_
+    """What the metadata say of a model, beside its outputs."""
+    module, detector = (kind_of(model) == kind for kind in ("DIPModule", "OODDetector"))
+    known = model if module else evidence_owner(model)
+    learned = model if module else known.evidence_
+    settings = model.head if module else learned
     rate = model.false_alarm_rate if detector else None
     facts = {
         "model": type(model).__name__,
-        "n": evidence.n_,
-        "density": _name(evidence.density_),
-        "false_alarm_rate": evidence.false_alarm_rate if rate is None else rate,
+        "n": learned.n_,
+        "density": _name(learned.density_),
+        "false_alarm_rate": settings.false_alarm_rate if rate is None else rate,
         "threshold": model.offset_,
-        "feature_names": list(getattr(known, "feature_names_in_", [])),
     }
-    if detector:
-        return facts
-    return facts | {
-        "classes": model.classes_.tolist(),
-        "prior": model.prior_.tolist(),
-        "gamma": model.gamma,
-        "max_evidence": model.max_evidence,
-    }
+    if not module:
+        facts["feature_names"] = list(getattr(known, "feature_names_in_", []))
+    if not detector:
+        facts["classes"] = model.classes_.tolist()
+        facts["prior"] = settings.prior.tolist()
+        facts |= {"gamma": settings.gamma, "max_evidence": settings.max_evidence}
+    return facts
 
 
 def _name(density: Any) -> str:
@@ -207,23 +202,8 @@ def _module_graph(model: Any, example: Any, opset: int, dtype: str | None) -> Mo
         proto: ModelProto = torch_graph(model, example, opset=opset)
     except ImportError as error:
         raise explain_missing(error, "export_onnx") from error
-    _describe(proto, _module_facts(model))
+    _describe(proto, _facts(model))
     return proto
-
-
-def _module_facts(model: Any) -> dict[str, Any]:
-    head = model.head
-    return {
-        "model": type(model).__name__,
-        "n": model.n_,
-        "density": type(model.density_).__name__,
-        "false_alarm_rate": head.false_alarm_rate,
-        "threshold": model.offset_,
-        "classes": model.classes_.tolist(),
-        "prior": head.prior.tolist(),
-        "gamma": head.gamma,
-        "max_evidence": head.max_evidence,
-    }
 
 
 def _describe(proto: ModelProto, facts: dict[str, Any]) -> None:
@@ -239,7 +219,7 @@ def _describe(proto: ModelProto, facts: dict[str, Any]) -> None:
     set_model_props(
         proto,
         {
-            "dipedl_version": version("dipedl"),
+            "dipedl_version": __version__,
             **{name: json.dumps(v) for name, v in values.items()},
         },
     )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -10,9 +12,12 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Tags, get_tags
+from sklearn.utils.validation import has_fit_parameter
 
 from .._validation import weight_argument
 from ..maths.simplex import check_simplex
+from .columns import categories, with_categories
+from .refusals import refusals_noted
 from .seeds import seeded_clone
 
 
@@ -21,23 +26,27 @@ class FittedClassifier:
     """A fitted classifier whose probabilities have a column for every class of the model.
 
     `estimator` may know a part of the `classes` only, as in a fold that lacks one; `template` is
-    unfitted, for the folds: frozen or None if the classifier is never fitted again.
+    unfitted, for the folds: frozen or None if the classifier is never fitted again. `known` are the
+    labels of its columns where it has learned numbers in their place, `categories` those of the
+    columns of a table by `fitting.columns`.
     """
 
     estimator: Any
     classes: np.ndarray
     template: Any = None
+    known: np.ndarray | None = None
+    categories: Mapping[int, list[Any]] = field(default_factory=dict)
 
     @classmethod
     def fit(
         cls, template: Any, classes: np.ndarray, X: Any, y: np.ndarray, w: np.ndarray | None
     ) -> Self:
         """Fit a clone of the template to X (n, d), y (n,) and weights; a frozen one stays."""
-        estimator = template
-        if not isinstance(template, FrozenEstimator):
-            keywords = {} if w is None else weight_argument(template, w)
-            estimator = fitted_classifier(clone(template), X, y, keywords)
-        return cls(estimator, classes, template)
+        if isinstance(template, FrozenEstimator):
+            return cls(template, classes, template, None, categories(X))
+        keywords = {} if w is None else weight_argument(template, w)
+        estimator, known = _fitted_and_labels(template, X, y, keywords)
+        return cls(estimator, classes, template, known, categories(X))
 
     def refitted(self, X: Any, y: np.ndarray, w: np.ndarray | None) -> FittedClassifier:
         """The same classifier fitted to these rows; itself if it is frozen."""
@@ -47,13 +56,22 @@ class FittedClassifier:
 
     def proba(self, X: Any) -> np.ndarray:
         """Class probabilities of X (n, d), shape (n, k); zero for a class it has not seen."""
-        known = np.asarray(getattr(self.estimator, "classes_", self.classes))
-        P = class_probabilities(self.estimator, X, len(known))
+        known = self._known()
+        P = class_probabilities(self.estimator, with_categories(X, self.categories), len(known))
         if np.array_equal(known, self.classes):
             return P
         aligned = np.zeros((len(P), len(self.classes)))
         aligned[:, self.indices(known)] = P
         return aligned
+
+    def _known(self) -> np.ndarray:
+        """The label of each column of the estimator."""
+        if self.known is not None:
+            return self.known
+        known = np.asarray(getattr(self.estimator, "classes_", self.classes))
+        # It was fitted to the numbers of all classes, see `_fitted_and_labels`.
+        coded = np.array_equal(known, np.arange(len(self.classes)))
+        return self.classes if coded else known
 
     def indices(self, y: np.ndarray) -> np.ndarray:
         """Index of each label among the columns, shape (n,)."""
@@ -81,6 +99,39 @@ def unfitted_classifier(estimator: Any, random_state: Any = None) -> Any:
     return copy
 
 
+def accepted_arguments(estimator: Any, **offered: Any) -> dict[str, Any]:
+    """The arguments that are not None and that ``estimator.fit`` takes."""
+    return {
+        name: value
+        for name, value in offered.items()
+        if value is not None and has_fit_parameter(estimator, name)
+    }
+
+
+def _fitted_and_labels(
+    template: Any, X: Any, y: np.ndarray, keywords: dict[str, Any]
+) -> tuple[Any, np.ndarray | None]:
+    """A fitted clone of the template, and the labels that it knows by their number, if it does.
+
+    Some libraries, XGBoost among them, want labels 0..k-1 and refuse all others.
+    """
+    try:
+        return clone(template).fit(X, y, **keywords), None
+    except ValueError as error:
+        labels, numbers = np.unique(y, return_inverse=True)
+        if not np.array_equal(labels, np.arange(len(labels))):
+            # If it fails again, the labels are not what is wrong.
+            with suppress(ValueError):
+                return clone(template).fit(X, numbers, **keywords), labels
+        if "could not convert string" in str(error):
+            error.add_note(
+                f"{type(template).__name__} takes no text: give a pipeline that encodes it, as "
+                "make_pipeline(ColumnTransformer(...), LogisticRegression()), or columns of dtype "
+                "category to a classifier that takes these"
+            )
+        raise
+
+
 def fitted_classifier(estimator: Any, X: Any, y: np.ndarray, keywords: dict[str, Any]) -> Any:
     """``estimator.fit(X, y, **keywords)``, with a note on labels that some libraries refuse."""
     try:
@@ -97,7 +148,8 @@ def fitted_classifier(estimator: Any, X: Any, y: np.ndarray, keywords: dict[str,
 
 def class_probabilities(estimator: Any, X: Any, k: int) -> np.ndarray:
     """Class probabilities (n, k) of a fitted classifier, checked, rows summing to one."""
-    P = np.asarray(estimator.predict_proba(X), dtype=np.float64)
+    with refusals_noted():
+        P = np.asarray(estimator.predict_proba(X), dtype=np.float64)
     if P.shape != (X.shape[0], k):
         raise ValueError(
             f"predict_proba of the estimator must have shape ({X.shape[0]}, {k}), got {P.shape}"

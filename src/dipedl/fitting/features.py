@@ -6,21 +6,45 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.decomposition import TruncatedSVD
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import has_fit_parameter
 
-from .seeds import seeded_clone
+from .dense_rows import DenseRows
+from .encoding import table_encoding
+from .own_steps import clone_with_levels, own_steps
+from .refusals import refusals_noted
+from .scaling import fitted_scaler
+from .seeds import seed, seeded_clone
+
+Steps = list[tuple[str, Any]]
+
+#: Components of sparse features, and rows that each of them needs. 100 is what scikit-learn
+#: recommends for latent semantic analysis.
+_COMPONENTS, _ROWS_PER_COMPONENT = 100, 10
+
 
 _SPARSE = (
-    "X is sparse, and the default features standardise dense inputs; pass X.toarray() or a "
-    "transformer that gives dense features, such as features=TruncatedSVD(50)"
+    "X is sparse, and the default features standardise dense inputs; pass X.toarray(), a "
+    "transformer that gives dense features, such as features=TruncatedSVD(50), or as estimator the "
+    "pipeline that makes X sparse, with its inputs as X"
 )
 
 
 def fitted_features(
-    features: Any, X: Any, y: np.ndarray, w: np.ndarray | None, random_state: Any = None
+    features: Any,
+    X: Any,
+    y: np.ndarray,
+    w: np.ndarray | None,
+    random_state: Any = None,
+    estimator: Any = None,
 ) -> Any:
-    """A fitted copy of the features transformer; None stands for standardised inputs."""
+    """A fitted copy of the features transformer; None stands for the default.
+
+    The default is what the preprocessing of the classifier `estimator` gives, or the encoding of a
+    table, or the inputs; made dense if sparse, and standardised.
+    """
     if isinstance(features, str) and features == "passthrough":
         return None
     if features is not None and not hasattr(features, "transform"):
@@ -28,31 +52,78 @@ def fitted_features(
             "features must be None, 'passthrough' or a transformer with a method transform, "
             f"got {features!r}; wrap a function in FunctionTransformer"
         )
-    if features is None and sparse.issparse(X):
-        raise TypeError(_SPARSE)
     if features is None:
-        return _standardiser(X, w)
+        return _default(X, y, w, estimator, random_state)
     transformer = seeded_clone(features, random_state)
     weighted = w is not None and has_fit_parameter(transformer, "sample_weight")
     return transformer.fit(X, y, **({"sample_weight": w} if weighted else {}))
 
 
-def _standardiser(X: Any, w: np.ndarray | None) -> StandardScaler:
+def fitted_again(
+    fitted: Any, features: Any, X: Any, y: np.ndarray, w: np.ndarray | None, random_state: Any
+) -> Any:
+    """What `fitted_features` made of `features`, fitted to other rows in the same way."""
+    if features is not None:
+        return fitted_features(features, X, y, w, random_state)
+    before = fitted.steps[:-1] if isinstance(fitted, Pipeline) else []
+    parts, Z = _fitted([(name, clone_with_levels(part)) for name, part in before], X, y)
+    return _standardised(parts, Z, w)
+
+
+def _default(X: Any, y: np.ndarray, w: np.ndarray | None, estimator: Any, seeds: Any) -> Any:
+    steps = own_steps(estimator)
+    steps = table_encoding(X, estimator) if steps is None else seeded_clone(steps, seeds)
+    if steps is None and sparse.issparse(X):
+        raise TypeError(_SPARSE)
+    parts, Z = _fitted([] if steps is None else [("prepare", steps)], X, y)
+    if sparse.issparse(Z):
+        dense, Z = _fitted([_dense(Z, seeds)], Z, y)
+        parts += dense
+    return _standardised(parts, Z, w)
+
+
+def _fitted(parts: Steps, X: Any, y: np.ndarray) -> tuple[Steps, Any]:
+    """The parts, fitted one after the other, and what they make of X."""
+    for _, part in parts:
+        X = _transformed(part.fit(X, y), X)
+    return parts, X
+
+
+def _standardised(parts: Steps, Z: Any, w: np.ndarray | None) -> Any:
     # The scaler would let NaN pass, and would call an infinite variance a constant feature.
-    feature_array(None, X)
-    with np.errstate(over="ignore", invalid="ignore"):
-        scaler = StandardScaler().fit(X, sample_weight=w)
-    if not np.isfinite(scaler.var_).all() or not np.isfinite(scaler.mean_).all():
-        raise ValueError("X is so large that its variance overflows; rescale the inputs")
-    return scaler
+    feature_array(None, Z)
+    scaler = fitted_scaler(Z, w)
+    return Pipeline([*parts, ("standardise", scaler)]) if parts else scaler
+
+
+def _transformed(features: Any, X: Any) -> Any:
+    """``features.transform(X)``; of what standardises numbers without scikit-learn's checks.
+
+    These take longer than a row's prediction.
+    """
+    plain = type(features) is StandardScaler and features.with_mean and features.with_std
+    if plain and type(X) is np.ndarray and X.dtype == np.float64 and np.isfinite(X).all():
+        names = hasattr(features, "feature_names_in_")
+        if not names and X.ndim == 2 and len(X) and X.shape[1] == features.n_features_in_:
+            with np.errstate(over="ignore"):
+                return (X - features.mean_) / features.scale_
+    with refusals_noted(), np.errstate(over="ignore"):
+        return features.transform(X)
+
+
+def _dense(Z: Any, seeds: Any) -> tuple[str, Any]:
+    """What makes sparse features dense: as they are, or the components of many."""
+    if Z.shape[1] <= _COMPONENTS:
+        return "dense", DenseRows()
+    n = min(_COMPONENTS, max(2, Z.shape[0] // _ROWS_PER_COMPONENT))
+    return "reduce", TruncatedSVD(n, random_state=seed(seeds))
 
 
 def feature_array(features: Any, X: Any) -> np.ndarray:
     """Features of X as a finite float64 array (n, p); an error names the first bad entry."""
     if sparse.issparse(X) and isinstance(features, StandardScaler):
         raise TypeError(_SPARSE)
-    with np.errstate(over="ignore"):
-        Z = X if features is None else features.transform(X)
+    Z = X if features is None else _transformed(features, X)
     if sparse.issparse(Z):
         raise TypeError(
             "X or its features are sparse, and densities need dense rows; "
@@ -65,7 +136,7 @@ def feature_array(features: Any, X: Any) -> np.ndarray:
     except (TypeError, ValueError) as error:
         raise type(error)(
             f"X or its features must be numbers: {error}; impute what is missing and encode text, "
-            "by the transformer given as features"
+            "in a pipeline given as estimator or by the transformer given as features"
         ) from error
     if Z.ndim != 2:
         raise ValueError(f"features of X must have shape (n, p), got {Z.shape}. Reshape your data")

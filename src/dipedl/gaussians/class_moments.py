@@ -10,6 +10,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from ..maths.array_namespace import to_numpy
 from .higher_moments import HigherMoments, dot
 from .moments import Moments, pooled
 from .scatter import DiagonalScatter, FullScatter, Group, Scatter, TiedScatter
@@ -80,7 +81,6 @@ class ClassMoments:
         self.origin[classes[new]] = X[first[new]]
 
     def __iadd__(self, other: Self) -> Self:
-        """Take in what `other` has seen."""
         mine, theirs = self.weight[:, None], other.weight[:, None]
         total = mine + theirs
         # A class that one side alone has seen has no gap.
@@ -141,17 +141,17 @@ class ClassMoments:
         raise TypeError(f"{type(self.scatter).__name__} holds no scatter per class")
 
     def _as_numpy(self, sums: Tensor, c: int) -> Moments:
-        origin, offset, scatter = map(_host, (self.origin[c], self.offset[c], sums))
+        origin, offset, scatter = map(to_numpy, (self.origin[c], self.offset[c], sums))
         higher = None
         if self.higher is not None:
-            higher = HigherMoments(_host(self.higher.cubic[c]), _host(self.higher.quartic[c]))
+            higher = HigherMoments(to_numpy(self.higher.cubic[c]), to_numpy(self.higher.quartic[c]))
         return Moments(float(self.weight[c]), origin, offset, scatter, higher)
 
     def pooled(self) -> Moments:
         """Moments of the residuals from the class means."""
         if isinstance(self.scatter, TiedScatter):
             zero = np.zeros(self.origin.shape[1])
-            return Moments(float(self.weight.sum()), zero, zero, _host(self.scatter.sums))
+            return Moments(float(self.weight.sum()), zero, zero, to_numpy(self.scatter.sums))
         return pooled(self.per_class())
 
 
@@ -162,7 +162,3 @@ def _classes(like: Tensor) -> Tensor:
 def _sums_by(index: Tensor, values: Tensor, classes: Tensor) -> Tensor:
     """Sums over the rows of each of `classes` (q,), shape (q, ...)."""
     return values.new_zeros(len(classes), values.shape[1]).index_add_(0, index, values)
-
-
-def _host(tensor: Tensor) -> np.ndarray:
-    return np.asarray(tensor.cpu().numpy())

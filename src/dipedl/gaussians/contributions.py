@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from .factor import GaussianFactor
 
 
+class Readable(Protocol):
+    """A Gaussian whose squared distance can be shared out among the features."""
+
+    @property
+    def mean(self) -> np.ndarray:
+        """Mean, shape (p,)."""
+        ...
+
+    def contributions(self, X: np.ndarray) -> np.ndarray:
+        """Share of each feature in the squared distance of X (n, p), shape (n, p)."""
+        ...
+
+
 def gaussian_rows(
-    factor: GaussianFactor, X: np.ndarray, top: int, label: Any = None
+    factor: Readable, X: np.ndarray, top: int, label: Any = None
 ) -> Iterator[dict[str, Any]]:
     """One reading for each row of X (n, p): squared distance, and the features that add most.
 

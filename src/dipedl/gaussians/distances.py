@@ -44,10 +44,11 @@ class FullDistance(BufferedDistance):
         blocks = [to.new_empty(k, b - a, b) for a, b in _edges(p)]
         bias, log_det = np.empty((k, p)), []
         for c, (factor, mean) in enumerate(zip(factors, means.cpu().numpy(), strict=True)):
-            bias[c] = factor.whitener @ mean
+            whitener = factor.array
+            bias[c] = whitener @ mean
             log_det.append(factor.log_det)
             for block, (a, b) in zip(blocks, _edges(p), strict=True):
-                block[c] = torch.from_numpy(np.ascontiguousarray(factor.whitener[a:b, :b]))
+                block[c] = torch.from_numpy(np.ascontiguousarray(whitener[a:b, :b]))
         self.whiteners = torch.cat([block.flatten() for block in blocks])
         parts = [bias[:, a:b].reshape(-1) for a, b in _edges(p)]
         self.whitened_means = torch.from_numpy(np.concatenate(parts)).to(to)
@@ -69,6 +70,19 @@ class FullDistance(BufferedDistance):
             start, first = start + size, first + width
         return torch.stack(parts).sum(0)
 
+    def mean_of(self, c: int, p: int) -> Tensor:
+        """Mean (p,) of class c in float64, centred as rows are."""
+        k, start, first = self.whitened_means.numel() // p, 0, 0
+        W, bias = self.whiteners.new_zeros(p, p).double(), []
+        for a, b in _edges(p):
+            size, width = k * (b - a) * b, k * (b - a)
+            W[a:b, :b] = self.whiteners[start : start + size].view(k, b - a, b)[c]
+            bias.append(self.whitened_means[first : first + width].view(k, b - a)[c])
+            start, first = start + size, first + width
+        whitened = torch.cat(bias).double()[:, None]
+        mean: Tensor = torch.linalg.solve_triangular(W, whitened, upper=False)[:, 0]
+        return mean
+
 
 class TiedDistance(BufferedDistance):
     """One covariance for all classes: distances between whitened rows and whitened means."""
@@ -88,6 +102,11 @@ class TiedDistance(BufferedDistance):
     def forward(self, X: Tensor) -> Tensor:
         """Squared distances (n, k) of rows X (n, p), which are centred as the means are."""
         return squared_distances(X @ self.whitener.mT, self.tied_means, self.between)
+
+    def mean_of(self, c: int, p: int) -> Tensor:
+        """Mean (p,) of class c in float64, centred as rows are."""
+        mean: Tensor = torch.linalg.solve(self.whitener.double(), self.tied_means[c].double())
+        return mean
 
 
 class DiagonalDistance(BufferedDistance):
@@ -121,6 +140,10 @@ class DiagonalDistance(BufferedDistance):
         D = X - mean
         own = (D * (D + 2 * mean)) @ precision.mT
         return own - 2 * D @ (means * precision).mT + self.between[near]
+
+    def mean_of(self, c: int, p: int) -> Tensor:
+        """Mean (p,) of class c in float64, centred as rows are."""
+        return self.diagonal_means[c].double()
 
 
 def nearest(X: Tensor, means: Tensor, scaled: Tensor) -> Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +10,7 @@ from scipy.linalg import blas, lapack
 
 from ..maths.special import EPS, LOG_2PI
 from .moments import Moments
+from .thin import ThinWhitener
 
 _CHUNK_BYTES = 1 << 22
 _NEGLIGIBLE = 1e-13  # standard deviations
@@ -27,13 +27,16 @@ def shrunk_covariance(moments: Moments, intensity: float, target: float) -> np.n
 
 def rank(moments: Moments) -> int:
     """Rank of the covariance before shrinkage, of features scaled to unit variance."""
-    cov = moments.covariance
-    variance = cov if moments.diagonal else np.diag(cov)
+    variance = moments.variance
     varying = variance > EPS**2 * (moments.mean**2)
     if moments.diagonal or not varying.any():
         return int(varying.sum())
     scale = np.sqrt(variance[varying])
-    correlation = cov[np.ix_(varying, varying)] / np.outer(scale, scale)
+    if moments.thin:
+        root = moments.scatter[:, varying] / scale
+        correlation = root @ root.T / moments.weight
+    else:
+        correlation = moments.covariance[np.ix_(varying, varying)] / np.outer(scale, scale)
     values = linalg.eigvalsh(correlation)
     return int((values > values[-1] * len(values) * EPS).sum())
 
@@ -48,21 +51,32 @@ def condition_number(covariance: np.ndarray) -> float:
 class GaussianFactor:
     """One Gaussian, ready to score: mean, inverse Cholesky factor and log-determinant.
 
-    `rest` is what rounding takes from the mean where that matters: far from zero.
+    `rest` is what rounding takes from the mean where that matters: far from zero. The factor is
+    diagonal (p,), triangular (p, p), or thin, of wide data.
     """
 
     mean: np.ndarray
     rest: np.ndarray | None
-    whitener: np.ndarray
+    whitener: np.ndarray | ThinWhitener
     log_det: float
 
     @classmethod
-    def about(cls, moments: Moments, whitener: np.ndarray, log_det: float) -> GaussianFactor:
+    def about(
+        cls, moments: Moments, whitener: np.ndarray | ThinWhitener, log_det: float
+    ) -> GaussianFactor:
         """The factor of a covariance, placed at the mean of `moments`."""
         mean = moments.mean
         rest = (moments.origin - mean) + moments.offset
-        shift = whitener * rest if whitener.ndim == 1 else whitener @ rest
+        if isinstance(whitener, ThinWhitener):
+            shift = np.sqrt(whitener.squared(rest[None].copy()))
+        else:
+            shift = whitener * rest if whitener.ndim == 1 else whitener @ rest
         return cls(mean, rest if np.abs(shift).max() > _NEGLIGIBLE else None, whitener, log_det)
+
+    @property
+    def array(self) -> np.ndarray:
+        """The factor as an array, (p,) or (p, p); triangular unless it is thin."""
+        return self.whitener.dense if isinstance(self.whitener, ThinWhitener) else self.whitener
 
     def log_density(self, X: np.ndarray) -> np.ndarray:
         """Log-density in nats of each row of X (n, p); ``-inf`` where the distance overflows."""
@@ -92,7 +106,9 @@ class GaussianFactor:
             D = X - self.mean
             if self.rest is not None:
                 D -= self.rest
-            if self.whitener.ndim == 1:
+            if isinstance(self.whitener, ThinWhitener):
+                parts = D * self.whitener.solved(D)
+            elif self.whitener.ndim == 1:
                 parts = (D * self.whitener) ** 2
             else:
                 parts = D * (D @ self.whitener.T @ self.whitener)
@@ -103,6 +119,9 @@ class GaussianFactor:
         np.subtract(X, self.mean, out=D)
         if self.rest is not None:
             D -= self.rest
+        if isinstance(self.whitener, ThinWhitener):
+            out[:] = self.whitener.squared(D)
+            return
         if self.whitener.ndim == 1:
             D *= self.whitener
         else:
@@ -117,6 +136,8 @@ def factorise(moments: Moments, intensity: float, target: float, who: str) -> Ga
 
     `who` is named in the error, such as "class 'a'".
     """
+    if moments.thin:
+        return _thin_factor(moments, intensity, target, who)
     with np.errstate(over="ignore", invalid="ignore"):
         cov = shrunk_covariance(moments, intensity, target)
     if not np.isfinite(cov).all():
@@ -134,28 +155,34 @@ def factorise(moments: Moments, intensity: float, target: float, who: str) -> Ga
     lower, info = lapack.dpotrf((cov / np.outer(scale, scale)).T, lower=1, clean=1)
     p = len(cov)
     reciprocal = 0.0 if info else lapack.dpocon(lower, float(p), uplo="L")[0]
-    if reciprocal < p * EPS:
-        raise ValueError(
-            f"{who}: the covariance of {p} features is singular (rank {rank(moments)}, "
-            f"n_samples = {moments.weight:g}) and shrinkage is {intensity:g}; use "
-            "shrinkage='oas', covariance_type='tied' or 'diag', or drop duplicated features"
-        )
+    _check_regular(moments, reciprocal, intensity, who)
     inverse, _ = lapack.dtrtri(lower, lower=1)
     log_det = float(2 * (np.log(np.diag(lower)).sum() + np.log(scale).sum()))
     whitener = np.asfortranarray(inverse / scale)
     return GaussianFactor.about(moments, whitener, log_det)
 
 
-def factorise_each(
-    moments: Sequence[Moments], intensities: np.ndarray, targets: np.ndarray, who: Sequence[str]
-) -> list[GaussianFactor]:
-    """`factorise` of each class."""
-    return [factorise(*part) for part in zip(moments, intensities, targets, who, strict=True)]
+def _thin_factor(moments: Moments, intensity: float, target: float, who: str) -> GaussianFactor:
+    """`factorise` of fewer rows than features."""
+    if not np.isfinite(moments.scatter).all():
+        raise ValueError(f"{who}: the covariance overflows; rescale the features")
+    variance = (1 - intensity) * moments.variance + intensity * target
+    constant = np.flatnonzero(variance <= (4 * EPS * np.abs(moments.mean)) ** 2)
+    if len(constant):
+        raise ValueError(_constant_message(moments, constant, intensity, who))
+    thin = ThinWhitener.of(moments.scatter, moments.weight, intensity, target)
+    _check_regular(moments, thin.reciprocal_condition, intensity, who)
+    return GaussianFactor.about(moments, thin, thin.log_det)
 
 
-def log_densities(factors: Sequence[GaussianFactor], X: np.ndarray) -> np.ndarray:
-    """Log-density in nats of each row of X (n, p) under each of k Gaussians, shape (n, k)."""
-    return np.column_stack([factor.log_density(X) for factor in factors])
+def _check_regular(moments: Moments, reciprocal: float, intensity: float, who: str) -> None:
+    p = len(moments.offset)
+    if reciprocal < p * EPS:
+        raise ValueError(
+            f"{who}: the covariance of {p} features is singular (rank {rank(moments)}, "
+            f"n_samples = {moments.weight:g}) and shrinkage is {intensity:g}; use "
+            "shrinkage='oas', covariance_type='tied' or 'diag', or drop duplicated features"
+        )
 
 
 def _constant_message(moments: Moments, constant: np.ndarray, intensity: float, who: str) -> str:

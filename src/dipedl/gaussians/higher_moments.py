@@ -43,7 +43,6 @@ class HigherMoments:
         return HigherMoments(self.cubic + other.cubic, self.quartic + other.quartic)
 
     def __getitem__(self, classes: Any) -> HigherMoments:
-        """Higher moments of some of the classes."""
         return HigherMoments(self.cubic[classes], self.quartic[classes])
 
     def __setitem__(self, classes: Any, found: HigherMoments) -> None:

@@ -237,3 +237,7 @@ class LowRankDistance(BufferedDistance):
             across = (squared[:, at] - along.sum(2)).clamp_min(0)
             parts.append(across / outer + (along / inner).sum(2))
         return torch.cat(parts, dim=1)
+
+    def mean_of(self, c: int, p: int) -> Tensor:
+        """Mean (p,) of class c in float64, centred as rows are."""
+        return self.low_rank_means[c].double()

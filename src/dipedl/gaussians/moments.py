@@ -14,6 +14,8 @@ from .higher_moments import HigherMoments
 __all__ = ["Moments"]
 
 _CHUNK_BYTES = 1 << 21
+#: From so many features on, and twice as many as rows, the rows themselves are the smaller form.
+_WIDE = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,8 +32,9 @@ class Moments:
         Sum of the sample weights (the number of rows without weights).
     origin, offset : ndarray, shape (p,)
         ``mean = origin + offset``.
-    scatter : ndarray, shape (p, p), or (p,) if diagonal
-        Sum of ``w d d^T`` (or ``w d**2``) with d the centred row.
+    scatter : ndarray, shape (p, p), or (p,) if diagonal, or (r, p) if thin
+        Sum of ``w d d^T`` (or ``w d**2``) with d the centred row. Of wide data, of many more
+        features than rows, a root R: the sum is ``R^T R``.
     higher : HigherMoments or None
         Sums of third and fourth powers, which Ledoit-Wolf shrinkage needs.
 
@@ -91,6 +94,11 @@ class Moments:
         return self.scatter.ndim == 1
 
     @property
+    def thin(self) -> bool:
+        """Whether a root of the scatter is held, shape (r, p) with r < p."""
+        return not self.diagonal and self.scatter.shape[0] < self.scatter.shape[1]
+
+    @property
     def mean(self) -> np.ndarray:
         """Mean, shape (p,)."""
         return np.asarray(self.origin + self.offset)
@@ -99,11 +107,27 @@ class Moments:
     def covariance(self) -> np.ndarray:
         """Maximum-likelihood covariance (divided by the weight), shape (p, p) or (p,)."""
         # n, not n - 1: the maximum-likelihood estimate, for which shrinkage is defined.
-        return np.asarray(self.scatter / self.weight)
+        return np.asarray(_dense(self.scatter) / self.weight)
+
+    @property
+    def variance(self) -> np.ndarray:
+        """Diagonal of the covariance, shape (p,)."""
+        if self.thin:
+            return np.asarray(np.einsum("ij,ij->j", self.scatter, self.scatter) / self.weight)
+        return self.covariance if self.diagonal else np.diag(self.covariance)
+
+    @property
+    def gram(self) -> np.ndarray:
+        """A matrix with the eigenvalues of the covariance that are not zero: itself if not thin."""
+        if self.thin:
+            return np.asarray(self.scatter @ self.scatter.T / self.weight)
+        return self.covariance
 
     @property
     def trace(self) -> float:
         """Trace of the scatter."""
+        if self.thin:
+            return float(np.vdot(self.scatter, self.scatter))
         return float(self.scatter.sum() if self.diagonal else np.trace(self.scatter))
 
     @np.errstate(over="ignore", invalid="ignore")
@@ -111,7 +135,7 @@ class Moments:
         """Moments of both sets of rows together."""
         if not isinstance(other, Moments):
             return NotImplemented
-        if self.scatter.shape != other.scatter.shape:
+        if self.diagonal != other.diagonal or len(self.offset) != len(other.offset):
             raise ValueError(
                 f"cannot merge moments of scatter shape {self.scatter.shape} and "
                 f"{other.scatter.shape}; both need the same features and covariance_type"
@@ -123,9 +147,7 @@ class Moments:
         gap = (other.origin - self.origin) + (other.offset - self.offset)
         # The move of both means adds to the scatter what one more row would.
         bridge = gap * np.sqrt(self.weight * share)
-        scatter = bridge * bridge if self.diagonal else np.outer(bridge, bridge)
-        scatter += self.scatter
-        scatter += other.scatter
+        scatter = _summed(self.scatter, other.scatter, bridge)
         a, b = self._about(-gap * share), other._about(gap * (self.weight / weight))
         higher = None if a is None or b is None else a + b
         return Moments(weight, self.origin, self.offset + gap * share, scatter, higher)
@@ -135,6 +157,7 @@ class Moments:
         if self.higher is None:
             return None
         times = self.scatter * e if self.diagonal else self.scatter @ e
+        times = self.scatter.T @ times if self.thin else times
         spread = self.scatter if self.diagonal else np.atleast_1d(self.trace)
         return self.higher.about(e, self.weight, times, spread)
 
@@ -168,15 +191,18 @@ def _chunks(
 ) -> Iterator[Moments]:
     """Moments of the rows, as many at a time as fit the cache."""
     step = max(_CHUNK_BYTES // (8 * X.shape[1]), 2 * X.shape[1])
+    thin = X.shape[1] >= _WIDE and 2 * len(rows) <= X.shape[1] and not diagonal
     buffer = np.empty((min(step, len(rows)), X.shape[1]))
     for start in range(0, len(rows), step):
         at = rows[start : start + step]
         D = np.take(X, at, axis=0, out=buffer[: len(at)], mode="clip")
-        yield _of_chunk(D, None if w is None else w[start : start + step], diagonal, higher)
+        yield _of_chunk(D, None if w is None else w[start : start + step], diagonal, higher, thin)
 
 
-def _of_chunk(D: np.ndarray, w: np.ndarray | None, diagonal: bool, higher: bool) -> Moments:
-    """Moments of rows D, which are centred in place."""
+def _of_chunk(
+    D: np.ndarray, w: np.ndarray | None, diagonal: bool, higher: bool, thin: bool
+) -> Moments:
+    """Moments of rows D, which are centred in place; thin ones keep them."""
     ones = np.ones(len(D)) if w is None else w
     weight, origin = float(ones.sum()), D[0].copy()
     D -= origin
@@ -188,4 +214,24 @@ def _of_chunk(D: np.ndarray, w: np.ndarray | None, diagonal: bool, higher: bool)
     if w is not None:
         D *= np.sqrt(w)[:, None]
     # numpy's product of an array with its own transpose is BLAS syrk: half the work.
-    return Moments(weight, origin, offset, D.T @ D, powers)
+    return Moments(weight, origin, offset, D if thin else D.T @ D, powers)
+
+
+def _summed(a: np.ndarray, b: np.ndarray, bridge: np.ndarray) -> np.ndarray:
+    """Scatter of both sets of rows, in the smaller form."""
+    if a.ndim == 1:
+        return np.asarray(bridge * bridge + a + b)
+    p = len(bridge)
+    # Thin scatters are those with fewer rows than columns: together they may stay thin.
+    if p >= _WIDE and 2 * (len(a) + len(b) + 1) <= p:
+        return np.vstack([a, b, bridge[None]] if bridge.any() else [a, b])
+    scatter = np.outer(bridge, bridge)
+    scatter += _dense(a)
+    scatter += _dense(b)
+    return scatter
+
+
+def _dense(scatter: np.ndarray) -> np.ndarray:
+    """The scatter (p, p) of a root (r, p); others as they are."""
+    wide = scatter.ndim == 2 and scatter.shape[0] < scatter.shape[1]
+    return np.asarray(scatter.T @ scatter) if wide else scatter

@@ -30,11 +30,9 @@ class _Sums:
     sums: Tensor
 
     def merge(self, other: Self) -> None:
-        """Add the sums of others."""
         self.sums += other.sums
 
     def all_reduce(self, group: Group) -> None:
-        """Replace the sums by those of all processes."""
         dist.all_reduce(self.sums, group=group)
 
 

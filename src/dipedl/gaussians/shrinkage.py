@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
@@ -22,7 +22,7 @@ def _ledoit_wolf(m: Moments, level: float) -> float:
             "higher=True)"
         )
     n, p = m.weight, len(m.offset)
-    cov = m.covariance / level
+    cov = m.gram / level
     total = float(m.higher.quartic.sum())
     if not np.finfo(np.float64).tiny < total < np.inf:
         raise ValueError(
@@ -35,10 +35,10 @@ def _ledoit_wolf(m: Moments, level: float) -> float:
 
 
 def _oas(m: Moments, level: float) -> float:
-    cov = m.covariance / level
+    cov, p = m.gram / level, len(m.offset)
     if m.diagonal:
         return _oas_of_variances(cov, m.weight)
-    return oas_intensity(float(np.mean(cov * cov)), m.weight, len(cov))
+    return oas_intensity(float((cov * cov).sum()) / p**2, m.weight, p)
 
 
 def oas_intensity(mean_square: float, n: float, p: int) -> float:
@@ -108,11 +108,3 @@ def class_shrinkage(
     if target == 0 and pooled_variance is not None:
         return 1.0, pooled_variance
     return intensity, target
-
-
-def class_shrinkages(
-    moments: Sequence[Moments], shrinkage: Sequence[Shrinkage], pooled_variance: float | None
-) -> np.ndarray:
-    """`class_shrinkage` of each of k classes, shape (k, 2)."""
-    pairs = zip(moments, shrinkage, strict=True)
-    return np.array([class_shrinkage(m, s, pooled_variance) for m, s in pairs])

@@ -37,9 +37,10 @@ def kl_divergence(a: Array, b: Array) -> Array:
     xp = namespace(a)
     s, t = xp.sum(a, axis=-1), xp.sum(b, axis=-1)
     p, q = a / s[:, None], b / t[:, None]
+    # t KL(q || p): its terms are non-negative, so nothing cancels
     leading = t * xp.sum(q * log_ratio(q, p) - (q - p), axis=-1)
     parts = xp.sum(gamma_divergence_remainder(a, b), axis=-1)
-    return leading + parts - gamma_divergence_remainder(s, t)
+    return leading + (parts - gamma_divergence_remainder(s, t))
 
 
 def log_density(alpha: Array, p: Array) -> Array:

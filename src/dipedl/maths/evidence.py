@@ -2,12 +2,50 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .array_namespace import Array, as_float, namespace, special_functions
 
 #: Largest exponent of evidence that a concentration shows, in float32 and in float64.
 DISPLAYED_FLOAT32, DISPLAYED = 80.0, 300.0
+
+
+def affine(scores: Array, location: Any, scale: Any) -> Array:
+    """``(score - location) / scale`` of scores (n,)."""
+    return (scores - location) / scale
+
+
+def logistic(scores: Array, location: Any, scale: Any, slope: float, log_odds: Any) -> Array:
+    """``log sigmoid(log_odds + slope * (score - location) / scale)`` of scores (n,)."""
+    x = log_odds + slope * affine(scores, location, scale)
+    xp = namespace(x)
+    return -xp.logaddexp(xp.zeros_like(x), -x)
+
+
+def capped(log_evidence: Array, max_evidence: float | None) -> Array:
+    """Log-evidence (n,), at most ``log(max_evidence)``; NaN stays."""
+    if max_evidence is None:
+        return log_evidence
+    top = float(np.log(max_evidence))
+    return namespace(log_evidence).where(log_evidence > top, top, log_evidence)
+
+
+def sharpening_share(scores: Array, low: Any, high: Any) -> Array:
+    """How much of a sharpening applies at scores (n,): none up to `low`, all from `high`, (n,).
+
+    Linear in between; ``low < high``. A temperature below one sharpens in this share of the inverse
+    temperature, so that no prediction on an atypical input is surer than the classifier's own.
+    """
+    xp = namespace(scores)
+    return xp.clip((scores - low) / (high - low), 0.0, 1.0)
+
+
+def inverse_temperature(temperature: Any, share: Array) -> Array:
+    """``1 + share (1 / T - 1)`` where ``T < 1``, for a share of sharpening (n,); else ``1 / T``."""
+    xp = namespace(share)
+    return 1 + xp.where(temperature < 1, share, 1.0) * (1 / temperature - 1)
 
 
 def concentration(log_evidence: Array, proba: Array, prior: Array) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 
 from .scores import entropy, max_prob
 
-_FROM_DIRICHLET = (
+DIRICHLET_KINDS = (
     "vacuity",
     "total",
     "aleatoric",
@@ -30,14 +30,25 @@ def uncertainty_of(
     scores: Callable[[], np.ndarray],
 ) -> np.ndarray:
     """Uncertainty of n inputs, shape (n,), higher = less sure; asks only for what `kind` needs."""
-    if kind in _FROM_DIRICHLET:
+    if kind in DIRICHLET_KINDS:
         return np.asarray(getattr(dirichlet(), kind))
     if kind in _FROM_PROBA:
         return _FROM_PROBA[kind](proba())
     if kind == "log_density":
         return -scores()
-    allowed = [*_FROM_DIRICHLET, *_FROM_PROBA, "log_density"]
+    allowed = [*DIRICHLET_KINDS, *_FROM_PROBA, "log_density"]
     raise ValueError(f"kind must be one of {allowed}, got {kind!r}")
+
+
+def bare_uncertainty_of(
+    kind: str, proba: Callable[[], np.ndarray], scores: Callable[[], np.ndarray]
+) -> np.ndarray:
+    """As `uncertainty_of`, of a model that has probabilities and a score and no Dirichlet."""
+    if kind == "uncertainty":
+        return -scores()
+    if kind in _FROM_PROBA:
+        return _FROM_PROBA[kind](proba())
+    raise ValueError(f"kind must be one of {['uncertainty', *_FROM_PROBA]}, got {kind!r}")
 
 
 def most_probable(concentration: np.ndarray, proba: np.ndarray) -> np.ndarray:

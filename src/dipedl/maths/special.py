@@ -10,6 +10,8 @@ from __future__ import annotations
 from math import log, pi
 from sys import float_info
 
+import numpy as np
+
 from .array_namespace import Array, namespace, special_functions
 
 # Above this the truncated series below are exact to 1e-13 relative; under it the direct difference
@@ -74,6 +76,14 @@ def log_ratio(numerator: Array, denominator: Array) -> Array:
     # Chosen before the division: the slope of the other branch would overflow, and 0 * inf is NaN.
     relative = xp.where(near, difference, difference * 0) / denominator
     return xp.where(near, xp.log1p(relative), xp.log(numerator) - xp.log(denominator))
+
+
+def log_sum_exp(x: np.ndarray) -> np.ndarray:
+    """``log(sum(exp(x)))`` over the last axis of x (n, k), shape (n,); `x` is not ``inf``."""
+    top = x.max(axis=-1)
+    top = np.where(top == -np.inf, 0.0, top)
+    with np.errstate(divide="ignore"):
+        return np.asarray(top + np.log(np.exp(x - top[..., None]).sum(axis=-1)))
 
 
 def log_rising(x: Array, step: Array) -> Array:

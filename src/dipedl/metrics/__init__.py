@@ -1,4 +1,8 @@
-"""Metrics, one per file."""
+"""Metrics, one kind per file.
+
+No file has a public name: importing ``accuracy.py`` would put the module, not the function, at
+`dipedl.metrics.accuracy`.
+"""
 
 from .._plugins import attach
 

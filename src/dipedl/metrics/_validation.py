@@ -13,6 +13,10 @@ Bools = npt.NDArray[np.bool_]
 
 #: Rows of probabilities may miss one by this much: room for float16, none for logits or counts.
 ROW_SUM_TOLERANCE = 1e-3
+_SHAPE_REMEDIES = {
+    1: "one number per input: ravel a single column",
+    2: "one row per input and one column per class: use predict_proba, not predict",
+}
 
 
 def check_scores(name: str, values: npt.ArrayLike) -> Floats:
@@ -35,7 +39,24 @@ def check_proba(proba: npt.ArrayLike) -> Floats:
             f"proba must have at least two columns, got shape {rows.shape}; "
             "for a binary model pass both: np.column_stack([1 - p, p])"
         )
-    _check_simplex(rows)
+    if not np.isfinite(rows).all():
+        bad = int((~np.isfinite(rows)).any(axis=1).sum())
+        raise ValueError(
+            f"proba must be finite, got NaN or infinity in {bad} of {len(rows)} rows; "
+            "find out why the model failed there, or leave these rows out and say so"
+        )
+    if rows.min() < 0:
+        raise ValueError(
+            f"proba must not be negative, got a minimum of {rows.min():.6g}; "
+            "for logits, apply softmax first"
+        )
+    miss = np.abs(rows.sum(axis=1) - 1)
+    if miss.max() > ROW_SUM_TOLERANCE:
+        worst = int(miss.argmax())
+        raise ValueError(
+            f"proba rows must sum to one, got {rows[worst].sum():.6g} in row {worst}; "
+            "for evidence or concentrations, divide each row by its sum"
+        )
     return rows
 
 
@@ -49,8 +70,22 @@ def check_labelled(y: npt.ArrayLike, proba: npt.ArrayLike) -> tuple[Ints, Floats
             "turn labels into indices with np.searchsorted(classifier.classes_, y)"
         )
     _check_same_length("y", labels, "proba", rows)
-    _check_range(labels, rows.shape[1])
+    low, high, k = int(labels.min()), int(labels.max()), rows.shape[1]
+    if low < 0 or high >= k:
+        raise ValueError(
+            f"y must be in 0..{k - 1} because proba has {k} columns, got {low} to {high}; "
+            "turn labels into indices with np.searchsorted(classifier.classes_, y)"
+        )
     return labels.astype(np.intp), rows
+
+
+def top_label(y: npt.ArrayLike, proba: npt.ArrayLike) -> tuple[Floats, Bools]:
+    """Return the highest probability (n,) and whether that class is the true one (n,).
+
+    Ties: among equally probable classes the lowest index is the prediction.
+    """
+    labels, rows = check_labelled(y, proba)
+    return rows.max(axis=1), rows.argmax(axis=1) == labels
 
 
 def check_correct(correct: npt.ArrayLike, uncertainty: npt.ArrayLike) -> tuple[Bools, Floats]:
@@ -66,7 +101,6 @@ def check_correct(correct: npt.ArrayLike, uncertainty: npt.ArrayLike) -> tuple[B
 
 
 def check_count(name: str, value: int, minimum: int = 1) -> int:
-    """Require an integer of at least ``minimum``."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"{name} must be an integer, got {value!r}; pass a whole number")
     if value < minimum:
@@ -87,7 +121,6 @@ def check_share(name: str, value: float, *, one_allowed: bool) -> float:
 
 
 def check_positive_class(positive: str) -> None:
-    """Require ``"out"`` or ``"in"``."""
     if positive not in ("out", "in"):
         raise ValueError(
             f"positive must be 'out' or 'in', got {positive!r}; "
@@ -105,19 +138,13 @@ def _array(name: str, values: npt.ArrayLike, shape: str, ndim: int) -> npt.NDArr
         ) from error
     if array.ndim != ndim:
         raise ValueError(
-            f"{name} must have shape {shape}, got shape {array.shape}; {_shape_remedy(ndim)}"
+            f"{name} must have shape {shape}, got shape {array.shape}; {_SHAPE_REMEDIES[ndim]}"
         )
     if array.size == 0:
         raise ValueError(
             f"{name} must not be empty, got shape {array.shape}; a metric needs at least one input"
         )
     return array
-
-
-def _shape_remedy(ndim: int) -> str:
-    if ndim == 1:
-        return "one number per input: ravel a single column"
-    return "one row per input and one column per class: use predict_proba, not predict"
 
 
 def _numbers(name: str, values: npt.ArrayLike, shape: str, ndim: int) -> Floats:
@@ -127,36 +154,6 @@ def _numbers(name: str, values: npt.ArrayLike, shape: str, ndim: int) -> Floats:
             f"{name} must hold real numbers, got dtype {array.dtype}; convert it to float first"
         )
     return array.astype(np.float64)
-
-
-def _check_simplex(rows: Floats) -> None:
-    if not np.isfinite(rows).all():
-        bad = int((~np.isfinite(rows)).any(axis=1).sum())
-        raise ValueError(
-            f"proba must be finite, got NaN or infinity in {bad} of {len(rows)} rows; "
-            "find out why the model failed there, or leave these rows out and say so"
-        )
-    if rows.min() < 0:
-        raise ValueError(
-            f"proba must not be negative, got a minimum of {rows.min():.6g}; "
-            "for logits, apply softmax first"
-        )
-    miss = np.abs(rows.sum(axis=1) - 1)
-    if miss.max() > ROW_SUM_TOLERANCE:
-        worst = int(miss.argmax())
-        raise ValueError(
-            f"proba rows must sum to one, got {rows[worst].sum():.6g} in row {worst}; "
-            "for evidence or concentrations, divide each row by its sum"
-        )
-
-
-def _check_range(labels: npt.NDArray[Any], k: int) -> None:
-    low, high = int(labels.min()), int(labels.max())
-    if low < 0 or high >= k:
-        raise ValueError(
-            f"y must be in 0..{k - 1} because proba has {k} columns, got {low} to {high}; "
-            "turn labels into indices with np.searchsorted(classifier.classes_, y)"
-        )
 
 
 def _check_same_length(

@@ -114,7 +114,12 @@ def bootstrap_ci(
     estimate = float(metric(*data))
     rng = np.random.default_rng(random_state)
     values = np.array([metric(*_resample(data, labels, rng)) for _ in range(n_resamples)])
-    _refuse_nan(values)
+    bad = int(np.isnan(values).sum())
+    if bad:
+        raise ValueError(
+            f"metric must not give NaN, got NaN on {bad} of {len(values)} resamples; "
+            "it is undefined on some of them: give it more data or a metric defined everywhere"
+        )
     low, high = _percentiles(values, level)
     return ConfidenceInterval(estimate, low, high, level, n_resamples)
 
@@ -193,12 +198,3 @@ def _check_resamples(n_resamples: int, level: float) -> int:
             "with fewer, no resample falls in a tail: pass more of them or a lower level"
         )
     return count
-
-
-def _refuse_nan(values: npt.NDArray[np.float64]) -> None:
-    bad = int(np.isnan(values).sum())
-    if bad:
-        raise ValueError(
-            f"metric must not give NaN, got NaN on {bad} of {len(values)} resamples; "
-            "it is undefined on some of them: give it more data or a metric defined everywhere"
-        )

@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+_ROUNDING = 1e-6
+
 
 def check_integer(name: str, value: Any, least: int = 1, *, optional: bool = False) -> None:
-    """Raise unless `value` is an integer >= `least` (or None if allowed)."""
     if optional and value is None:
         return
     wanted = f"an integer >= {least}" + (", or None" if optional else "")
@@ -32,8 +33,17 @@ def check_number(name: str, value: Any, wanted: str, holds: Callable[[Any], bool
 
 
 def check_dropout(dropout: Any) -> None:
-    """Raise unless `dropout` is in [0, 1)."""
     check_number("dropout", dropout, "in [0, 1)", lambda x: 0 <= x < 1)
+
+
+def check_pixels(name: str, X: Any, use: str = "", remedy: str = "") -> None:
+    """Raise ValueError unless X holds values in [0, 1], up to rounding."""
+    low, high = float(X.min()), float(X.max())
+    if low < -_ROUNDING or high > 1 + _ROUNDING:
+        raise ValueError(
+            f"{name} must hold pixels in [0, 1]{use}, got values from {low:g} to {high:g}; divide "
+            f"images of 0..255 by 255{remedy}"
+        )
 
 
 def check_flag(name: str, value: Any) -> None:
@@ -43,7 +53,6 @@ def check_flag(name: str, value: Any) -> None:
 
 
 def check_choice(name: str, value: Any, allowed: Iterable[str]) -> None:
-    """Raise ValueError unless `value` is one of `allowed`."""
     if value not in tuple(allowed):
         raise ValueError(f"{name} must be one of {sorted(allowed)}, got {value!r}")
 

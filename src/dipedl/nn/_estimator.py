@@ -16,6 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 from torch import Tensor, nn
 
+from ._checks import check_pixels
 from .backbones._network import Backbone, Network, Shape, image_shape
 from .backbones.mlp import MLP
 from .spectral_norm import baked
@@ -26,7 +27,6 @@ from .training.settings import History, Training
 from .training.train import train
 
 _CHUNK = 512
-_ROUNDING = 1e-6
 _NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
 
 Pair = tuple[np.ndarray, np.ndarray]
@@ -212,12 +212,8 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
         return X, np.searchsorted(self.classes_, y)
 
     def _check_pixels(self, name: str, X: np.ndarray) -> None:
-        low, high = float(X.min()), float(X.max())
-        if self._backbone().takes_pixels and (low < -_ROUNDING or high > 1 + _ROUNDING):
-            raise ValueError(
-                f"{name} must hold pixels in [0, 1], got values from {low:g} to {high:g}; divide "
-                "images of 0..255 by 255"
-            )
+        if self._backbone().takes_pixels:
+            check_pixels(name, X)
 
     def _train(
         self,
@@ -250,8 +246,7 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
     def _forward(
         self,
         X: Any,
-        function: Callable[[Any, Tensor], Tensor] | None = None,
-        module: nn.Module | None = None,
+        function: Callable[[Any, Tensor], Tensor] = lambda module, chunk: module(chunk),
     ) -> np.ndarray:
         """``function(module, rows)`` in chunks of 512 rows, as one finite float64 array."""
         check_is_fitted(self, "module_")
@@ -260,11 +255,10 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
         self._check_pixels("X", X)
         settings = self._settings()
         device = resolve_device(settings.device)
-        network = _on(device, self.module_ if module is None else module)
-        apply = function or (lambda module, chunk: module(chunk))
+        network = _on(device, self.module_)
         with torch.inference_mode(), threads(settings.n_jobs):
             parts = [
-                apply(network, as_tensor(X[start : start + _CHUNK]).to(device)).double().cpu()
+                function(network, as_tensor(X[start : start + _CHUNK]).to(device)).double().cpu()
                 for start in range(0, len(X), _CHUNK)
             ]
         outputs = np.asarray(torch.cat(parts).numpy())

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from threading import get_ident
 from typing import Any, Self
 
@@ -174,17 +175,12 @@ def _captured(
     captured: dict[str, Tensor] = {}
     mine = get_ident()
 
-    def hook(name: str) -> Callable[[nn.Module, Any, Any], None]:
-        def store(module: nn.Module, inputs: Any, output: Any) -> None:
-            if isinstance(output, Tensor) and get_ident() == mine:
-                captured[name] = keep(output)
-
-        return store
+    def store(name: str, module: nn.Module, inputs: Any, output: Any) -> None:
+        if isinstance(output, Tensor) and get_ident() == mine:
+            captured[name] = keep(output)
 
     modules = dict(network.named_modules())
-    handles = [modules[name].register_forward_hook(hook(name)) for name in dict.fromkeys(names)]
-    try:
+    with ExitStack() as hooks:
+        for name in dict.fromkeys(names):
+            hooks.enter_context(modules[name].register_forward_hook(partial(store, name)))
         yield captured
-    finally:
-        for handle in handles:
-            handle.remove()

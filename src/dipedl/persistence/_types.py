@@ -23,9 +23,13 @@ _HOMES = {
     "calibration.HeldOut": ".calibration.held_out",
     "calibration.Temperature": ".calibration.temperature",
     "density.NormalScores": ".density.combined._normal_scores",
+    "density.Reach": ".density.combined._reach",
+    "fitting.DenseRows": ".fitting.dense_rows",
+    "fitting.InputColumns": ".fitting.columns",
     "gaussians.GaussianFactor": ".gaussians.factor",
     "gaussians.Moments": ".gaussians.moments",
     "gaussians.HigherMoments": ".gaussians.higher_moments",
+    "gaussians.ThinWhitener": ".gaussians.thin",
     # The transformers of spectra, but not the functions and the containers beside them.
     "spectra.BlockStatistics": ".spectra.features.blocks",
     "spectra.EnergyNormalizer": ".spectra.features.energy",
@@ -54,25 +58,15 @@ def _homes() -> dict[str, str]:
     return {name: _PACKAGE + home if home[0] == "." else home for name, home in found.items()}
 
 
-@cache
-def _by_class() -> dict[str, list[str]]:
-    """Name of a class -> names in a file that end in it."""
-    found: dict[str, list[str]] = {}
-    for name in _homes():
-        found.setdefault(_class_of(name), []).append(name)
-    return found
-
-
 def _class_of(name: str) -> str:
     return name.rpartition(".")[2]
 
 
 def type_name(cls: type) -> str | None:
     """The name of a type in a file; None for a type that is not in the table."""
-    for name in _by_class().get(cls.__name__, ()):
+    for name, home in _homes().items():
         # A class exists only where its module is loaded already.
-        module = sys.modules.get(_homes()[name])
-        if getattr(module, cls.__name__, None) is cls:
+        if getattr(sys.modules.get(home), _class_of(name), None) is cls:
             return name
     return None
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import secrets
+from contextlib import suppress
 from hashlib import sha256
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
@@ -14,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from .._plugins import explain_missing
+from .._version import __version__
 
 FORMAT_VERSION = 2
 _KEY = "dipedl"
@@ -29,12 +32,15 @@ def optional(module: str) -> Any:
         raise explain_missing(error, "saving and loading") from error
 
 
-def package_version(package: str) -> str | None:
-    """Version of an installed package; None for one that is not installed."""
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
+def versions(*packages: str) -> dict[str, str | None]:
+    """Versions of dipedl, Python and `packages`; None for one that is not installed."""
+    found: dict[str, str | None] = {"dipedl": __version__, "python": platform.python_version()}
+    for package in packages:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = None
+    return found
 
 
 def write(path: Path, manifest: dict[str, Any], tensors: dict[str, np.ndarray]) -> None:
@@ -82,7 +88,7 @@ def _check_format(path: Path, manifest: dict[str, Any]) -> None:
         remedy = f"fit the model again and save it, or load the file with dipedl {writer}"
     raise ValueError(
         f"{path} has format version {found}, written by dipedl {writer}; this dipedl "
-        f"({package_version('dipedl')}) reads format version {FORMAT_VERSION}; {remedy}"
+        f"({__version__}) reads format version {FORMAT_VERSION}; {remedy}"
     )
 
 
@@ -128,12 +134,6 @@ def replace_file(path: Path, data: bytes) -> None:
         message = f"cannot save to {path}: {error.strerror or error}; what was there is unchanged"
         raise OSError(error.errno, message) from error
     finally:
-        _discard(temporary)
-
-
-def _discard(path: Path) -> None:
-    try:
-        path.unlink(missing_ok=True)
-    except OSError:
-        # The folder went read-only or away meanwhile: the first error says so already.
-        return
+        # If the folder went read-only or away meanwhile, the first error says so already.
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)

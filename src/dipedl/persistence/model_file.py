@@ -7,20 +7,19 @@ held as a tensor of bytes.
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import sklearn
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from ._types import type_name
 from .codec import Decoder, Encoder, is_own
-from .container import DAMAGE, package_version, read, write
+from .container import DAMAGE, read, versions, write
 from .skops_parts import dump_parts, load_parts, untrusted_types
 
 __all__ = ["UntrustedTypesError", "describe", "load", "save"]
@@ -28,7 +27,7 @@ __all__ = ["UntrustedTypesError", "describe", "load", "save"]
 _PARTS = "skops"
 #: What `dipedl.pretrained.DIPModule.save` writes in the place of a type of ours.
 _MODULE = "DIPModule"
-_PACKAGES = ("dipedl", "numpy", "scipy", "scikit-learn", "skops")
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "skops")
 
 
 class UntrustedTypesError(ValueError):
@@ -169,8 +168,7 @@ def _manifest(model: Any, encoder: Encoder) -> dict[str, Any]:
     classes = getattr(model, "classes_", None)
     evidence = getattr(model, "evidence_", None)
     return {
-        "versions": {name: package_version(name) for name in _PACKAGES}
-        | {"python": platform.python_version()},
+        "versions": versions(*_PACKAGES),
         "type": type_name(type(model)),
         "classes": None if classes is None else _labels(classes),
         "n": None if evidence is None else evidence.n_,
@@ -187,7 +185,7 @@ def _labels(classes: np.ndarray) -> list[Any]:
 
 def _check_scikit_learn(path: str | Path, manifest: dict[str, Any], allowed: bool) -> None:
     try:
-        theirs, ours = str(manifest["versions"]["scikit-learn"]), version("scikit-learn")
+        theirs, ours = str(manifest["versions"]["scikit-learn"]), sklearn.__version__
     except DAMAGE as error:
         raise ValueError(f"{path} does not say which scikit-learn wrote it") from error
     if theirs.split(".")[:2] != ours.split(".")[:2] and not allowed:

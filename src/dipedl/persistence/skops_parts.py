@@ -45,10 +45,13 @@ def load_parts(archive: bytes, trusted: Sequence[Any]) -> list[Any]:
 
 
 def _known_types() -> list[str]:
-    """Our own types, and scikit-learn's splitters (plain parameters) for ``cv``."""
+    """Our own types, scikit-learn's splitters (plain parameters) for ``cv``, and dtypes.
+
+    An imputer holds a dtype; skops reads it from the header of an empty array, without pickle.
+    """
     public = vars(model_selection).values()
     splitters = [t for t in public if isinstance(t, type) and hasattr(t, "get_n_splits")]
-    return [*own_type_names(), *(f"{t.__module__}.{t.__name__}" for t in splitters)]
+    return ["numpy.dtype", *own_type_names(), *(f"{t.__module__}.{t.__name__}" for t in splitters)]
 
 
 def _checked_part(part: Any, path: str) -> None:
@@ -115,7 +118,8 @@ def _renumber(node: Any, ids: dict[int, int], names: dict[str, str]) -> None:
         if type(node.get("file")) is str:
             name = node["file"]
             node["file"] = names.setdefault(name, f"{len(names)}{PurePath(name).suffix}")
-    for child in _children(node):
+        node = list(node.values())
+    for child in node if isinstance(node, list) else ():
         _renumber(child, ids, names)
 
 
@@ -137,9 +141,3 @@ def _content(node: Any, files: dict[str, str]) -> Any:
     if node.get("__loader__") == "SetNode":
         found["content"].sort(key=json.dumps)
     return found
-
-
-def _children(node: Any) -> list[Any]:
-    if isinstance(node, dict):
-        return list(node.values())
-    return node if isinstance(node, list) else []

@@ -26,3 +26,10 @@ def figure_or_new(fig: FigureBase | None, size: tuple[float, float]) -> FigureBa
     from matplotlib.figure import Figure
 
     return Figure(figsize=size, layout="constrained")
+
+
+def ink() -> str:
+    """The text colour of matplotlib's style in use: black, or white in a dark one."""
+    from matplotlib import rcParams
+
+    return str(rcParams["text.color"])

@@ -35,16 +35,8 @@ def name_lines(ax: Axes, lines: Mapping[str, float]) -> None:
     for (line, name), label in zip(seen, beside, strict=True):
         path = ([line, line, label], [0, top, 1 - _NAMES])
         ax.plot(*path, color=COLORS[1], linewidth=0.7, alpha=0.75, transform=across)
-        ax.text(
-            label,
-            1.01 - _NAMES,
-            name,
-            rotation=90,
-            ha="center",
-            va="bottom",
-            fontsize=_SIZE,
-            transform=across,
-        )
+        text = ax.text(label, 1.01 - _NAMES, name, rotation=90, fontsize=_SIZE, transform=across)
+        text.set(ha="center", va="bottom")
     ax.set_xlim(left, right)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logit
 
-from ._canvas import COLORS, LINES, axes_or_new
+from ._canvas import COLORS, LINES, axes_or_new, ink
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -108,6 +108,8 @@ def vacuity_against(
 
 
 def _points(ax: Axes, sets: Mapping[str, tuple[np.ndarray, np.ndarray]], log: bool) -> None:
+    from matplotlib.colors import to_rgba
+
     x, z = (np.concatenate([pair[i] for pair in sets.values()]) for i in range(2))
     if len(x) <= _SINGLE:
         for i, (own, height) in enumerate(sets.values()):
@@ -118,7 +120,7 @@ def _points(ax: Axes, sets: Mapping[str, tuple[np.ndarray, np.ndarray]], log: bo
     hexagons = ax.hexbin(x, z, gridsize=(34, 22), xscale=scale, mincnt=1, linewidths=0)
     counts = np.asarray(hexagons.get_array(), dtype=np.float64)
     # One colour of varying strength, so that it can be the text colour of a dark page too.
-    shades = np.zeros((len(counts), 4))
+    shades = np.tile(to_rgba(ink()), (len(counts), 1))
     shades[:, 3] = 0.06 + 0.34 * np.log(counts) / max(np.log(counts.max()), 1e-9)
     hexagons.set_array(None)
     hexagons.set_facecolor(list(map(tuple, shades)))

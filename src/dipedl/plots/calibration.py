@@ -1,4 +1,4 @@
-"""Reliability diagram and risk-coverage curve."""
+"""Reliability diagram; observed and guaranteed risk against coverage."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..decisions.rejection import RejectCurve
 from ..metrics import risk_coverage_curve
-from ..metrics.classification._binning import top_label
-from ._canvas import LINES, axes_or_new
+from ..metrics._validation import top_label
+from ._canvas import COLORS, LINES, axes_or_new
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["reliability_diagram", "risk_coverage"]
+__all__ = ["promised_risk", "reliability_diagram", "risk_coverage"]
 
 
 def reliability_diagram(
@@ -22,6 +23,7 @@ def reliability_diagram(
     proba: ArrayLike,
     *,
     n_bins: int = 10,
+    min_rows: int = 20,
     label: str | None = None,
     color: str | None = None,
     ax: Axes | None = None,
@@ -35,7 +37,9 @@ def reliability_diagram(
     proba : array-like, shape (n, k)
         Class probabilities; rows sum to one.
     n_bins : int, default=10
-        Number of bins between 0 and 1; empty ones are left out.
+        Number of bins between 0 and 1.
+    min_rows : int, default=20
+        Bins of fewer inputs are left out, and empty ones always: few answers say little.
     label, color : str, optional
         Of this curve.
     ax : Axes, optional
@@ -46,18 +50,25 @@ def reliability_diagram(
     Axes
         Bars are 95 % Wilson intervals of the accuracy: wide for a bin of few inputs.
 
+    Raises
+    ------
+    ValueError
+        If `min_rows` is below 1.
+
     Examples
     --------
     >>> from dipedl.plots import reliability_diagram
-    >>> ax = reliability_diagram([0, 1, 1], [[0.9, 0.1], [0.4, 0.6], [0.7, 0.3]])
+    >>> ax = reliability_diagram([0, 1, 1], [[0.9, 0.1], [0.4, 0.6], [0.7, 0.3]], min_rows=1)
     >>> ax.get_xlabel()
     'confidence'
     """
+    if min_rows < 1:
+        raise ValueError(f"min_rows must be at least 1, got {min_rows!r}; 20 is the default")
     confidence, hit = top_label(y, proba)
     # Right-closed bins, as those of `dipedl.metrics.ece`.
     bins = np.clip(np.ceil(confidence * n_bins).astype(int) - 1, 0, n_bins - 1)
     size = np.bincount(bins, minlength=n_bins)
-    used = size > 0
+    used = size >= min_rows
     mean, accuracy = (
         np.bincount(bins, weights=values, minlength=n_bins)[used] / size[used]
         for values in (confidence, hit)
@@ -114,6 +125,55 @@ def risk_coverage(
     style = LINES[len(ax.lines) % len(LINES)]
     ax.plot(curve.coverage, curve.risk, label=label, color=color, linestyle=style, linewidth=1.8)
     ax.set(xlabel="coverage: share of inputs answered", ylabel="error rate", xlim=(0, 1))
+    ax.set_ylim(bottom=0)
+    return ax
+
+
+def promised_risk(
+    curve: RejectCurve,
+    *,
+    risk: float | None = None,
+    label: str | None = None,
+    color: str = COLORS[0],
+    ax: Axes | None = None,
+) -> Axes:
+    """Observed and guaranteed error rate against the share of inputs accepted.
+
+    Parameters
+    ----------
+    curve : RejectCurve
+        Of ``clf.reject_curve()`` or `dipedl.decisions.reject_curve`.
+    risk : float, optional
+        Marked by a line, and the largest coverage that keeps it by a dot.
+    label, color : str, optional
+        Of this curve.
+    ax : Axes, optional
+        Where to draw; call again with the same to compare.
+
+    Returns
+    -------
+    Axes
+        Steps: upper bounds, which hold together with probability ``curve.confidence``; line:
+        the error rate of the held-out rows, without guarantee.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dipedl.decisions import reject_curve
+    >>> from dipedl.plots import promised_risk
+    >>> u = np.arange(400) / 400
+    >>> promised_risk(reject_curve(u, u > 0.8), risk=0.1).get_ylabel()
+    'error rate of answered inputs'
+    """
+    ax = axes_or_new(ax)
+    ax.step(curve.coverage, curve.upper, where="pre", color=color, linewidth=1.8, label=label)
+    ax.plot(curve.coverage, curve.risk, color=color, linewidth=1, linestyle="--")
+    if risk is not None:
+        ax.axhline(risk, color="0.5", linewidth=1, linestyle=":")
+        kept = curve.thresholds <= curve.threshold(risk)
+        ax.plot(curve.coverage[kept][-1:], curve.upper[kept][-1:], "o", color=color)
+    ax.set(xlabel="coverage: share of inputs answered", ylabel="error rate of answered inputs")
+    ax.set_xlim(0, 1.02)
     ax.set_ylim(bottom=0)
     return ax
 

@@ -72,21 +72,18 @@ def uncertainty_histogram(
         ax.set_xticks(_log_odds(np.array(_ODDS_TICKS)), [f"{t:g}" for t in _ODDS_TICKS])
         ax.set_xticks(_log_odds(np.array([0.01, 0.99])), minor=True)
     scaled = {name: scale(values) for name, values in sets.items()}
-    _outlines(ax, scaled, _edges(scaled, log_odds, bins))
+    edges = _edges(scaled, log_odds, bins)
+    for i, (name, values) in enumerate(scaled.items()):
+        share = np.histogram(values, edges)[0] / len(values)
+        color, line = COLORS[i % len(COLORS)], LINES[i % len(LINES)]
+        ax.stairs(share, edges, label=name, linewidth=1.8, color=color, linestyle=line)
+        ax.stairs(share, edges, fill=True, alpha=0.12, color=color)
     if threshold is not None:
         ax.axvline(float(scale(np.array(threshold))), color="0.5", linewidth=1, linestyle=":")
     ax.set_ylabel("share of the set")
     if legend:
         ax.legend()
     return ax
-
-
-def _outlines(ax: Axes, sets: Mapping[str, np.ndarray], edges: np.ndarray) -> None:
-    for i, (name, values) in enumerate(sets.items()):
-        share = np.histogram(values, edges)[0] / len(values)
-        color, line = COLORS[i % len(COLORS)], LINES[i % len(LINES)]
-        ax.stairs(share, edges, label=name, linewidth=1.8, color=color, linestyle=line)
-        ax.stairs(share, edges, fill=True, alpha=0.12, color=color)
 
 
 def _edges(sets: Mapping[str, np.ndarray], log_odds: bool, bins: int) -> np.ndarray:

@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.ndimage import gaussian_filter1d
 
 from ..spectra.grid import LINES as REST
-from ._canvas import COLORS, axes_or_new
+from ._canvas import COLORS, axes_or_new, ink
 from ._line_names import name_lines
-from ._smooth import outline, smoothed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["spectrum_plot"]
+
+#: Steps across the figure; of each, the raw curve keeps the smallest and largest value.
+_STEPS = 420
 
 
 def spectrum_plot(
@@ -76,17 +79,21 @@ def spectrum_plot(
     pixels, values = _checked(wavelength, flux, mask)
     if not (np.isfinite(smoothing) and smoothing >= 0):
         raise ValueError(f"smoothing must be finite and >= 0 pixels, got {smoothing!r}")
-    line = smoothed(values, smoothing)
+    line = _smoothed(values, smoothing)
     ax = axes_or_new(ax)
     low, high = _limits(values, line)
     # Cut spikes, so that they do not cross the names above the spectrum.
-    raw = outline(pixels, np.clip(values, low, high))
-    ax.plot(*raw, color="black", alpha=0.25, linewidth=0.6)
+    raw = _outline(pixels, np.clip(values, low, high))
+    ax.plot(*raw, color=ink(), alpha=0.25, linewidth=0.6)
     ax.plot(pixels, line, color=color, linewidth=1.3)
     ax.set(xlabel="wavelength in Å", ylabel="flux", xlim=(pixels[0], pixels[-1]))
     ax.set_ylim(low, high)
     if redshift is not None and np.isfinite(redshift):
-        name_lines(ax, _seen(lines, redshift))
+        if redshift <= -1:
+            raise ValueError(
+                f"redshift must be > -1, got {redshift!r}; pass None if it is not known"
+            )
+        name_lines(ax, {name: rest * (1 + redshift) for name, rest in lines.items()})
     return ax
 
 
@@ -121,7 +128,25 @@ def _limits(values: np.ndarray, line: np.ndarray) -> tuple[float, float]:
     return float(low - room), float(high + room)
 
 
-def _seen(lines: Mapping[str, float], redshift: float) -> dict[str, float]:
-    if redshift <= -1:
-        raise ValueError(f"redshift must be > -1, got {redshift!r}; pass None if it is not known")
-    return {name: rest * (1 + redshift) for name, rest in lines.items()}
+def _smoothed(values: np.ndarray, sigma: float) -> np.ndarray:
+    """Gaussian mean of the finite values, (p,); NaN without one within four sigma."""
+    if sigma == 0:
+        return values
+    there = np.isfinite(values)
+    total = gaussian_filter1d(np.where(there, values, 0.0), sigma, mode="constant")
+    weight = gaussian_filter1d(there.astype(np.float64), sigma, mode="constant")
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.where(weight > 1e-4, total / weight, np.nan))
+
+
+def _outline(x: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The curve; with many points, only the lowest and highest of each step."""
+    p = len(x)
+    if p <= 2 * _STEPS:
+        return x, values
+    starts = np.arange(_STEPS) * p // _STEPS
+    filled = np.isfinite(values)
+    low = np.minimum.reduceat(np.where(filled, values, np.inf), starts)
+    high = np.maximum.reduceat(np.where(filled, values, -np.inf), starts)
+    ends = np.stack([low, high], axis=1).ravel()
+    return np.repeat(x[starts], 2), np.where(np.isfinite(ends), ends, np.nan)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..decisions.p_values import conformal_p_values
-from ._canvas import COLORS, axes_or_new
+from ._canvas import COLORS, axes_or_new, ink
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -179,7 +179,9 @@ def unknown_matrix(found: UnknownCounts, *, title: bool = True, ax: Axes | None 
         strength = 0.0 if np.isnan(share) else 0.6 * share
         corner = (j - 0.48, i - 0.47)
         ax.add_patch(Rectangle(corner, 0.96, 0.94, facecolor=color, alpha=strength, linewidth=0))
-        ax.text(j, i, _cell(int(found.counts[i, j]), share), ha="center", va="center", fontsize=9)
+        count = f"{int(found.counts[i, j]):,}"
+        text = count if np.isnan(share) else f"{count}\n{share:.1%}"
+        ax.text(j, i, text, ha="center", va="center", fontsize=9)
     ax.set(xlim=(-0.5, n_columns - 0.5), ylim=(n_rows - 0.5, -0.5), xlabel="called", ylabel="true")
     ax.set_xticks(range(n_columns), [*found.classes, "unknown"])
     ax.set_yticks(range(n_rows), [fill(name, 18) for name in found.rows])
@@ -187,7 +189,7 @@ def unknown_matrix(found: UnknownCounts, *, title: bool = True, ax: Axes | None 
     ax.spines[:].set_visible(False)
     k = len(found.classes)
     if n_rows > k:
-        ax.axhline(k - 0.5, color="black", linewidth=0.8, alpha=0.5)
+        ax.axhline(k - 0.5, color=ink(), linewidth=0.8, alpha=0.5)
     if title:
         ax.set_title(
             f"unknown: uncertainty above {found.threshold:.3g}, which {found.false_alarm_rate:.0%} "
@@ -220,7 +222,3 @@ def _columns(P: np.ndarray, unsure: ArrayLike, held_out: np.ndarray, rate: float
         )
     rare = conformal_p_values(-u, -held_out) <= rate + 1e-12
     return np.asarray(np.where(rare, P.shape[1], P.argmax(axis=1)))
-
-
-def _cell(count: int, share: float) -> str:
-    return f"{count:,}" if np.isnan(share) else f"{count:,}\n{share:.1%}"

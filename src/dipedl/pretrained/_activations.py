@@ -30,11 +30,13 @@ class ActivationCapture:
         return ActivationCapture, ()
 
 
-class CaptureInput:
-    """Forward pre-hook that keeps the first argument of its module."""
-
+class _Capture:
     def __init__(self, capture: ActivationCapture, name: str, pool: str | None) -> None:
         self.capture, self.name, self.pool = capture, name, pool
+
+
+class CaptureInput(_Capture):
+    """Forward pre-hook that keeps the first argument of its module."""
 
     def __call__(self, module: nn.Module, args: Any, kwargs: Any) -> None:
         tensors = self.capture.captured.tensors
@@ -42,11 +44,8 @@ class CaptureInput:
             tensors[self.name] = pooled(args[0] if args else kwargs["input"], self.pool)
 
 
-class CaptureOutput:
+class CaptureOutput(_Capture):
     """Forward hook that keeps what its module gives."""
-
-    def __init__(self, capture: ActivationCapture, name: str, pool: str | None) -> None:
-        self.capture, self.name, self.pool = capture, name, pool
 
     def __call__(self, module: nn.Module, args: Any, output: Any) -> None:
         tensors = self.capture.captured.tensors

@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from sklearn.utils.validation import has_fit_parameter
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from .._validation import check_positive_number, prior_vector, rate_in_range
 from ..calibration.held_out import HeldOut
@@ -18,17 +17,30 @@ from ..evidence import CautionBudget, Identity, log_evidence
 from ..evidence._base import AffineNormalizer
 from ..evidence._logistic import LogisticNormalizer
 from ..evidence_model import EvidenceModel
-from ..maths.evidence import concentration, vacuity
+from ..maths.evidence import (
+    affine,
+    capped,
+    concentration,
+    inverse_temperature,
+    logistic,
+    sharpening_share,
+    vacuity,
+)
 from .dirichlet_output import DirichletOutput
 
 PASSTHROUGH = "passthrough"
-#: Maps that a graph of a few operations computes -> the method that must not be another.
-_MAPS: dict[str, type] = {
-    "logistic": LogisticNormalizer,
-    "affine": AffineNormalizer,
-    "identity": Identity,
-}
-_NUMBERS = ("temperature", "location", "scale", "log_odds", "log_full", "offset")
+#: Normalisers whose map is in `maths.evidence`; Identity is affine.
+_MAPS: tuple[Any, ...] = (LogisticNormalizer, AffineNormalizer, Identity)
+_NUMBERS = (
+    "temperature",
+    "location",
+    "scale",
+    "log_odds",
+    "log_full",
+    "offset",
+    "sharp_from",
+    "sharp_in_full",
+)
 
 
 class EvidenceHead(nn.Module):
@@ -44,6 +56,8 @@ class EvidenceHead(nn.Module):
     log_odds: Tensor
     log_full: Tensor
     offset: Tensor
+    sharp_from: Tensor
+    sharp_in_full: Tensor
 
     def __init__(
         self,
@@ -63,7 +77,8 @@ class EvidenceHead(nn.Module):
         rate_in_range(false_alarm_rate)
         _check_calibrator(calibrator)
         self.normalizer = CautionBudget() if normalizer is None else normalizer
-        self.map = _map_of(self.normalizer)
+        _check_normalizer(self.normalizer)
+        self.bounded = isinstance(self.normalizer, LogisticNormalizer)
         self.slope = float(getattr(self.normalizer, "slope", 1.0))
         self.prior_setting, self.gamma = prior, float(gamma)
         self.max_evidence = None if max_evidence is None else float(max_evidence)
@@ -74,7 +89,6 @@ class EvidenceHead(nn.Module):
 
     @property
     def is_fitted(self) -> bool:
-        """Whether the numbers are there."""
         return self.prior.numel() > 0
 
     @property
@@ -83,19 +97,23 @@ class EvidenceHead(nn.Module):
         normalizer = has_fit_parameter(self.normalizer, "proba")
         return bool(normalizer) or not isinstance(self.calibrator, str)
 
-    def learn(self, held: HeldOut, *, n: float, k: int) -> None:
-        """Learn from held-out rows, n rows of the density and k classes.
+    def learned(self, held: HeldOut, *, n: float, k: int) -> EvidenceModel:
+        """The evidence side learned from held-out rows, n rows of the density and k classes.
 
         The same steps as `dipedl.DIPClassifier` takes, by the same code.
         """
-        prior = prior_vector(self.prior_setting, k)
-        model = EvidenceModel(
+        return EvidenceModel(
             normalizer=self.normalizer,
             calibrator=self.calibrator,
             false_alarm_rate=self.false_alarm_rate,
-            prior=prior,
+            prior=prior_vector(self.prior_setting, k),
             gamma=self.gamma,
+            max_evidence=self.max_evidence,
         ).learn(held, n=n)
+
+    def learn(self, held: HeldOut, *, n: float, k: int) -> None:
+        """Take what is learned from held-out rows into the buffers, as for `learned`."""
+        model = self.learned(held, n=n, k=k)
         numbers = {
             "temperature": getattr(model.calibrator_, "temperature_", 1.0),
             "location": getattr(model.normalizer_, "location_", 0.0),
@@ -103,38 +121,38 @@ class EvidenceHead(nn.Module):
             "log_odds": getattr(model.normalizer_, "log_odds_", 0.0),
             "log_full": float(log_evidence(np.zeros(1), n, self.gamma)[0]),
             "offset": model.offset_,
+            "sharp_from": model.sharpening_[0],
+            "sharp_in_full": model.sharpening_[1],
         }
         # Tensors made in inference mode could not be compiled or saved for a gradient later.
         with torch.inference_mode(False):
             for name, number in numbers.items():
                 setattr(self, name, torch.full_like(getattr(self, name), number))
-            self.prior = torch.as_tensor(prior).to(self.prior)
+            self.prior = torch.as_tensor(model.prior).to(self.prior)
 
     def forward(self, log_density: Tensor, logits: Tensor) -> DirichletOutput:
         """Dirichlets of log-densities (n,) and logits (n, k), in their wider dtype."""
         logits, log_density = _wide(logits, log_density)
         evidence = self.log_evidence(log_density)
-        proba = torch.softmax(logits / self.temperature, dim=1)
+        share = sharpening_share(log_density, self.sharp_from, self.sharp_in_full)
+        steepness = inverse_temperature(self.temperature, share)
+        proba = torch.softmax(logits * steepness[:, None], dim=1)
         alpha = concentration(evidence, proba, self.prior)
         mean = alpha / alpha.sum(dim=1, keepdim=True)
         return DirichletOutput(alpha, evidence, mean, vacuity(evidence, self.prior))
 
     def log_evidence(self, log_density: Tensor) -> Tensor:
         """``log(n gamma) + z`` of log-densities (n,), in nats."""
-        z = (log_density - self.location) / self.scale
-        if self.map == "logistic":
-            z = F.logsigmoid(self.log_odds + self.slope * z)
-        evidence = self.log_full + z
-        if self.max_evidence is None:
-            return evidence
-        return torch.clamp(evidence, max=float(np.log(self.max_evidence)))
+        place = (log_density, self.location, self.scale)
+        z = logistic(*place, self.slope, self.log_odds) if self.bounded else affine(*place)
+        evidence: Tensor = capped(self.log_full + z, self.max_evidence)
+        return evidence
 
     def flags(self, log_density: Tensor) -> Tensor:
         """+1, or -1 where the score lies below the alarm threshold or is NaN, int64 (n,)."""
         return torch.where(log_density >= self.offset, 1, -1)
 
     def dirichlet(self, log_density: Tensor, logits: Tensor) -> Dirichlet:
-        """The same Dirichlets as `forward`, with every uncertainty."""
         found = self(log_density, logits)
         prior = self.prior.to(found.concentration.dtype)
         return Dirichlet(found.concentration, found.log_evidence, prior)
@@ -154,11 +172,9 @@ def _wide(logits: Tensor, log_density: Tensor) -> tuple[Tensor, Tensor]:
     return logits.to(dtype), log_density.to(dtype)
 
 
-def _map_of(normalizer: Any) -> str:
-    """Which map a normaliser is."""
-    for name, base in _MAPS.items():
-        if isinstance(normalizer, base) and type(normalizer)._apply is base._apply:  # type: ignore[attr-defined]
-            return name
+def _check_normalizer(normalizer: Any) -> None:
+    if any(isinstance(normalizer, m) and type(normalizer)._apply is m._apply for m in _MAPS):
+        return
     raise TypeError(
         "normalizer must be one whose map is affine or logistic in the log-density "
         "(CautionBudget, QuantileEvidence, ZScore, RobustZScore or Identity of dipedl.evidence), "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
+from functools import reduce
 from typing import Any
 
 import torch
@@ -45,7 +46,8 @@ class FeatureSource(nn.Module):
         self._network = (network,)
         self.function: Callable[..., Any] | None = features if callable(features) else None
         self.names: list[str] = [] if callable(features) else _names(network, features)
-        self.pool = pool if pool is not None or not _is_list(features) else "average"
+        is_list = not isinstance(features, str) and not callable(features)
+        self.pool = "average" if pool is None and is_list else pool
         self.shapes: dict[str, tuple[int, ...]] = {}
         self.register_buffer("layer", torch.tensor(-1))
         self._capture = ActivationCapture()
@@ -58,12 +60,10 @@ class FeatureSource(nn.Module):
 
     @property
     def is_known(self) -> bool:
-        """Whether the layer is known, so that a pass gives features."""
         return bool(self.function or self.names or self._head is not None)
 
     @property
     def layers(self) -> str:
-        """The layer in words."""
         if self.function is not None:
             return f"the function {getattr(self.function, '__name__', repr(self.function))}"
         if self.names:
@@ -197,14 +197,8 @@ def listed(shapes: Mapping[str, tuple[int, ...]]) -> str:
 
 
 def _joined(parts: list[Tensor]) -> Tensor:
-    dtype = parts[0].dtype
-    for part in parts[1:]:
-        dtype = torch.promote_types(dtype, part.dtype)
+    dtype = reduce(torch.promote_types, [part.dtype for part in parts])
     return torch.cat([part.to(dtype) for part in parts], dim=1)
-
-
-def _is_list(features: Any) -> bool:
-    return not isinstance(features, str) and not callable(features)
 
 
 def _names(network: nn.Module, features: Any) -> list[str]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import platform
 from hashlib import sha256
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,18 +12,17 @@ from torch import Tensor, nn
 
 from ..nn._loader import device_of
 from ..persistence.codec import Decoder, Encoder
-from ..persistence.container import DAMAGE, read, write
+from ..persistence.container import DAMAGE, read, versions, write
 from ._fitted_module import FittedModule
-from .class_gaussians import ClassGaussians
+from .class_gaussians import SETTINGS, ClassGaussians
 
 Module = TypeVar("Module", bound=FittedModule)
 
 _TYPE = "DIPModule"
-_PACKAGES = ("dipedl", "numpy", "scipy", "scikit-learn", "torch")
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "torch")
 #: Parts of a module with a state of their own; that of the network, which is the user's and touched
 #: last, is optional in a file.
-_PARTS = ("source", "density_", "fusion", "head", "network")
-_DENSITY = ("covariance", "shrinkage", "rank", "class_weights")
+_PARTS = ("source", "density_", "fusion", "head", "kept", "network")
 _SETTINGS = ("features", "pool", "score", "classes", "_held_out")
 _HEAD = ("gamma", "max_evidence", "normalizer", "calibrator", "false_alarm_rate")
 
@@ -52,8 +49,7 @@ def write_module(module: FittedModule, path: Path, *, weights: bool) -> None:
             state[f"{part}/{name}"] = [_kind(tensor), list(tensor.shape)]
     manifest = {
         "type": _TYPE,
-        "versions": {name: version(name) for name in _PACKAGES}
-        | {"python": platform.python_version()},
+        "versions": versions(*_PACKAGES),
         "classes": [str(name) for name in module.classes_.tolist()],
         "n": module.n_,
         "features": module.source.layers,
@@ -99,7 +95,7 @@ def _settings(module: FittedModule) -> dict[str, Any]:
         **{name: getattr(module, name) for name in _SETTINGS},
         **{name: getattr(head, name) for name in _HEAD},
         "prior": np.asarray(head.prior_setting, dtype=np.float64).tolist(),
-        "density": {name: getattr(density, name) for name in _DENSITY}
+        "density": {name: getattr(density, name) for name in SETTINGS}
         | {"dtype": _kind(torch.empty(0, dtype=density.dtype))},
     }
 
@@ -169,7 +165,6 @@ def _weights(module: nn.Module) -> dict[str, Tensor]:
 
 
 def _digest(network: nn.Module) -> str:
-    """Checksum of all weights of a network."""
     digest = sha256()
     for name, tensor in _weights(network).items():
         digest.update(f"{name} {_kind(tensor)} {tuple(tensor.shape)}".encode())
@@ -190,4 +185,7 @@ def _tensor(data: np.ndarray, kind: str, shape: list[int]) -> Tensor:
     dtype = getattr(torch, kind)
     if not isinstance(dtype, torch.dtype):
         raise ValueError(f"{kind!r} is no type of a tensor")
+    if not data.size:
+        # No bytes have no stride to view them by.
+        return torch.empty(shape, dtype=dtype)
     return torch.from_numpy(data.copy()).view(dtype).reshape(shape)

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import chain
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
-from scipy import special
-from torch import Tensor, distributed
+from torch import distributed
 
 from ..calibration.crossfit import ENOUGH, IN_SAMPLE
-from ..calibration.held_out import HeldOut
+from ..maths.array_namespace import to_numpy
 from ..nn._loader import Unpack, check_rereadable
+from ._decisions.kept_rows import SOURCES, KeptRows, spread_evenly
 from ._evidence_head import EvidenceHead
 from ._feature_source import FeatureSource
 from ._fusion import Score
-from ._stream import HeldOutRows, Rows, passes
+from ._stream import HeldOutRows, passes
 from .class_gaussians import ClassGaussians
 
 _WORLD = "world"
@@ -47,6 +48,11 @@ class Data:
         """Whether the training rows also calibrate."""
         return self.calibration is None and isinstance(self.held_out, str)
 
+    @property
+    def source(self) -> str:
+        """Where the held-out rows come from."""
+        return SOURCES[0 if self.in_sample else 1 if self.calibration is None else 2]
+
     def split(self) -> HeldOutRows | None:
         """Which rows of the loader are held out; None if no row is."""
         held = self.held_out
@@ -71,34 +77,6 @@ class Data:
         return passes(source, getattr(self, name), self.unpack, self.device, name)
 
 
-@dataclass
-class _Answers:
-    """Scores (m,), logits (m, k) and labels (m,) of held-out rows, on the host, by batch."""
-
-    with_logits: bool
-    scores: list[np.ndarray] = field(default_factory=list)
-    logits: list[np.ndarray] = field(default_factory=list)
-    labels: list[np.ndarray] = field(default_factory=list)
-
-    def add(self, density: ClassGaussians, rows: Rows) -> None:
-        with torch.no_grad():
-            self.scores.append(_host(density(rows.features)))
-        if self.with_logits:
-            self.logits.append(_host(rows.logits))
-            self.labels.append(rows.labels.cpu().numpy())
-
-    def gathered(self, group: Any) -> _Answers:
-        """Those of all processes, in the order of their ranks."""
-        if group is None:
-            return self
-        joint = _Answers(self.with_logits)
-        for scores, logits, labels in _from_all((self.scores, self.logits, self.labels), group):
-            joint.scores += scores
-            joint.logits += logits
-            joint.labels += labels
-        return joint
-
-
 def fit_parts(
     source: FeatureSource,
     density: ClassGaussians,
@@ -106,27 +84,45 @@ def fit_parts(
     head: EvidenceHead,
     data: Data,
     classes: Sequence[Any] | None,
-) -> None:
-    """Fit a blank density and score, then a head; it stays as it was if anything fails."""
+) -> KeptRows:
+    """Fit a blank density and score, then a head; it stays as it was if anything fails.
+
+    Returns the held-out rows that the last two have learned from.
+    """
     data.check()
     group = resolved_group(data.group)
     split = data.split()
-    k = _together(lambda: _learn_density(source, density, split, data, classes), group)
+    _together(lambda: _learn_density(source, density, split, data, classes), group)
     if group is not None:
         density.synchronise(group)
     density.finish()
-    answers = _Answers(head.needs_proba or score.needs_logits)
-    _together(lambda: _ask(source, density, split, data, answers), group)
-    answers = answers.gathered(group)
-    log_density = np.concatenate(answers.scores)
-    logits = proba = labels = None
-    if answers.with_logits:
-        logits = np.concatenate(answers.logits)
-        proba, labels = special.softmax(logits, axis=1), np.concatenate(answers.labels)
+    return calibrate_parts(source, density, score, head, data, split)
+
+
+def calibrate_parts(
+    source: FeatureSource,
+    density: ClassGaussians,
+    score: Score,
+    head: EvidenceHead,
+    data: Data,
+    split: HeldOutRows | None = None,
+) -> KeptRows:
+    """Fit a blank score and a head on the held-out rows of a density; as `fit_parts`."""
+    group = resolved_group(data.group)
+    whole = head.needs_proba or score.needs_logits or not data.in_sample
+    batches = _together(lambda: _predictions(source, density, split, data, whole), group)
+    if group is not None:
+        batches = list(chain(*_from_all(batches, group)))
+    columns = [np.concatenate(parts) for parts in zip(*batches, strict=True)]
+    # A score is one number, a row with logits k of them.
+    rows = spread_evenly(len(columns[0]), ENOUGH if whole else len(columns[0]))
+    log_density, *rest = (column[rows] for column in columns)
+    logits, labels = rest or (None, None)
     scores = score.learn(log_density, logits)
-    where = "in-sample rows" if data.in_sample else "held-out rows"
-    held = HeldOut(scores, f"{len(scores)} {where}", proba=proba, labels=labels)
-    head.learn(held, n=float(density.n_), k=k)
+    kept = KeptRows()
+    kept.keep(scores, log_density if score.needs_logits else None, logits, labels, data.source)
+    head.learn(kept.held_out(), n=float(density.n_), k=density.n_classes_)
+    return kept
 
 
 def resolved_group(group: Any) -> Any:
@@ -151,9 +147,8 @@ def _learn_density(
     split: HeldOutRows | None,
     data: Data,
     classes: Sequence[Any] | None,
-) -> int:
-    """Take the rows of the loader into the density; returns the number of classes."""
-    k = 0
+) -> None:
+    """Take the rows of the loader into the density."""
     for rows in data.rows(source, "loader"):
         k = rows.logits.shape[1]
         if classes is not None and len(classes) != k:
@@ -163,28 +158,30 @@ def _learn_density(
             )
         for part in [rows] if split is None else split.split(rows):
             density.update(part.features, part.labels, k)
-    return k
 
 
-def _ask(
+def _predictions(
     source: FeatureSource,
     density: ClassGaussians,
     split: HeldOutRows | None,
     data: Data,
-    answers: _Answers,
-) -> None:
-    if split is not None:
-        for rows in split.rows():
-            answers.add(density, rows)
-        if not answers.scores:
-            raise ValueError(
-                f"held_out={data.held_out!r} of {density.n_:g} rows holds out none; pass held-out "
-                "data as calibration=, or a larger share"
-            )
-        return
-    name = "loader" if data.in_sample else "calibration"
-    for rows in data.rows(source, name):
-        answers.add(density, rows)
+    whole: bool,
+) -> list[tuple[np.ndarray, ...]]:
+    """Log-densities (m,) of held-out rows by batch; if `whole` also logits (m, k) and labels."""
+    if split is None:
+        batches = data.rows(source, "loader" if data.in_sample else "calibration")
+    elif not (batches := split.rows()):
+        raise ValueError(
+            f"held_out={data.held_out!r} of {density.n_:g} rows holds out none; pass held-out "
+            "data as calibration=, or a larger share"
+        )
+    found = []
+    for rows in batches:
+        with torch.no_grad():
+            scores = to_numpy(density(rows.features))
+        rest = (to_numpy(rows.logits), rows.labels.cpu().numpy()) if whole else ()
+        found.append((scores, *rest))
+    return found
 
 
 def _together(step: Callable[[], _T], group: Any) -> _T:
@@ -209,7 +206,3 @@ def _from_all(value: Any, group: Any) -> list[Any]:
     found: list[Any] = [None] * distributed.get_world_size(group)
     distributed.all_gather_object(found, value, group=group)
     return found
-
-
-def _host(tensor: Tensor) -> np.ndarray:
-    return tensor.detach().double().cpu().numpy()

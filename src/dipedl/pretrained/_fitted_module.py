@@ -12,6 +12,8 @@ from sklearn.exceptions import NotFittedError
 from torch import Tensor, nn
 
 from ..dirichlet import Dirichlet
+from ._decisions.kept_rows import KeptRows
+from ._decisions.questions import ModuleDecisions
 from ._evidence_head import EvidenceHead
 from ._feature_source import FeatureSource, listed
 from ._fusion import Score
@@ -21,14 +23,14 @@ from ._wide import never_halved
 from .class_gaussians import ClassGaussians
 from .dirichlet_output import DirichletOutput
 
-_FITTED = ("classes_", "n_", "offset_")
+_FITTED = ("classes_", "n_", "offset_", "evidence_")
 _NOT_FITTED = (
     "this DIPModule is not fitted; call fit_density(loader) with the training data of the network, "
     "or load_state_dict"
 )
 
 
-class FittedModule(nn.Module):
+class FittedModule(ModuleDecisions, nn.Module):
     """Network, density, fusion and head in one pass; `DIPModule` adds settings and the fit."""
 
     network: nn.Module
@@ -36,6 +38,7 @@ class FittedModule(nn.Module):
     density_: ClassGaussians
     fusion: Score
     head: EvidenceHead
+    kept: KeptRows
     classes: list[Any] | None
     _modal: list[nn.Module]
 
@@ -58,13 +61,17 @@ class FittedModule(nn.Module):
 
     def scored(self, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
         """Scores (n,), and logits of the network (n, k)."""
+        return self._passed(*args, **kwargs)[1:]
+
+    def _passed(self, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor, Tensor]:
+        """Features (n, p), scores (n,) and logits (n, k)."""
         self._check_fitted()
         check_eval(self._modal)
         # A compiler follows no handlers, and a compiled graph raises what it likes.
         guard = nullcontext() if torch.compiler.is_compiling() else memory_errors(args, kwargs)
         with guard:
             features, logits = self.source(*args, **kwargs)
-            return self.fusion(self.density_(features), logits), logits
+            return features, self.fusion(self.density_(features), logits), logits
 
     def score_samples(self, *args: Any, **kwargs: Any) -> Tensor:
         """Scores of a batch, higher is more typical, shape (n,).
@@ -77,9 +84,18 @@ class FittedModule(nn.Module):
         """The same Dirichlets as `forward`, with every uncertainty, of tensors."""
         return self.head.dirichlet(*self.scored(*args, **kwargs))
 
-    def predict_ood(self, *args: Any, **kwargs: Any) -> Tensor:
-        """+1 for inputs like the training data, -1 where the score is below `offset_` or NaN."""
-        return self.head.flags(self.score_samples(*args, **kwargs))
+    def predict_ood(  # type: ignore[override]
+        self, *args: Any, alpha: float | None = None, **kwargs: Any
+    ) -> Tensor:
+        """+1 for inputs like the training data, -1 where ``p_value <= alpha`` or is NaN, (n,).
+
+        `alpha` is the share of ID inputs that may be flagged; default: `false_alarm_rate`. The rest
+        is what the network takes.
+        """
+        scores = self.score_samples(*args, **kwargs)
+        if alpha is None:
+            return self.head.flags(scores)
+        return torch.where(scores >= self._alarm_threshold(alpha), 1, -1)
 
     def describe(self) -> str:
         """The layer that the density sees, its shape, and how to take another."""
@@ -92,14 +108,14 @@ class FittedModule(nn.Module):
         return "\n".join(lines)
 
     @property
-    def classes_(self) -> np.ndarray:
+    def classes_(self) -> np.ndarray:  # type: ignore[override]
         """Names of the classes, shape (k,)."""
         self._check_fitted()
         k = len(self.head.prior)
         return np.arange(k) if self.classes is None else np.array(self.classes)
 
     @property
-    def n_(self) -> float:
+    def n_(self) -> float:  # type: ignore[override]
         """Rows that the density learned from."""
         self._check_fitted()
         return float(self.density_.n_)

@@ -10,6 +10,7 @@ from scipy import special
 from torch import Tensor, nn
 
 from ..density.combined._normal_scores import NormalScores
+from ..maths.array_namespace import to_numpy
 from ..maths.fusion import MARGIN, fused_score
 from ..maths.scores import LEAST_DOUBT, confidence
 
@@ -18,6 +19,8 @@ _FAR = 1e9
 #: Most knots of a table, and held-out rows a knot: two rows that nearly tie would make a step of
 #: the noise of float32.
 _KNOTS, _ROWS_PER_KNOT = 65, 8
+#: Held-out rows are scored in so many blocks, each by tables of all other rows.
+_BLOCKS = 20
 
 
 class DensityAlone(nn.Module):
@@ -26,15 +29,12 @@ class DensityAlone(nn.Module):
     needs_logits = False
 
     def learn(self, log_density: np.ndarray, logits: np.ndarray | None) -> np.ndarray:
-        """Scores of held-out rows (m,)."""
         return log_density
 
     def forward(self, log_density: Tensor, logits: Tensor) -> Tensor:
-        """Scores (n,), in nats."""
         return log_density
 
     def blank(self) -> DensityAlone:
-        """Another one, that has learned nothing."""
         return DensityAlone()
 
 
@@ -59,8 +59,22 @@ class ConfidenceFusion(nn.Module):
         self.register_buffer("scales", torch.full((2,), torch.nan, dtype=dtype))
 
     def learn(self, log_density: np.ndarray, logits: Any) -> np.ndarray:
-        """Learn from held-out log-densities (m,) and logits (m, k), and give their scores (m,)."""
+        """Learn from held-out log-densities (m,) and logits (m, k), and give their scores (m,).
+
+        Each row is scored by tables of rows without it, as new ones are: thresholds from tables
+        that the row itself has set would be crossed too often.
+        """
         sure = confidence(special.softmax(logits, axis=1))
+        self._tabulate(log_density, sure)
+        scores, block = np.empty(len(sure)), np.arange(len(sure)) % _BLOCKS
+        for own in (block == b for b in np.unique(block)):
+            others = self.blank()
+            others._tabulate(log_density[~own], sure[~own])
+            scores[own] = others._scores(log_density[own], logits[own])
+        return scores
+
+    def _tabulate(self, log_density: np.ndarray, sure: np.ndarray) -> None:
+        """Take the tables of log-densities and confidences (m,) into the buffers."""
         tables = [_table("log-density", log_density), _table("confidence", sure)]
         size = max(len(table.knots_) for table in tables)
         # Filled up with the last knot, which is never looked beyond.
@@ -71,12 +85,13 @@ class ConfidenceFusion(nn.Module):
             self.knots = torch.as_tensor(knots).to(self.knots)
             self.values = torch.as_tensor(values).to(self.values)
             self.scales = torch.as_tensor(np.array([t.scale_ for t in tables])).to(self.scales)
+
+    def _scores(self, log_density: np.ndarray, logits: np.ndarray) -> np.ndarray:
         with torch.no_grad():
             rows = (torch.as_tensor(part).to(self.knots) for part in (log_density, logits))
-            return np.asarray(self(*rows).double().cpu().numpy())
+            return to_numpy(self(*rows))
 
     def blank(self) -> ConfidenceFusion:
-        """Another one, that has learned nothing."""
         return ConfidenceFusion(self.knots.dtype).to(self.knots.device)
 
     def forward(self, log_density: Tensor, logits: Tensor) -> Tensor:

@@ -57,8 +57,10 @@ class MomentStream(nn.Module):
         with exact(features.device):
             if self._local is None:
                 self._device = features.device
-                shape, device = (n_classes, features.shape[1]), _device_of_sums(features.device)
-                self._local = self._start(torch.zeros(shape, dtype=torch.float64, device=device))
+                # Apple's GPUs have no float64.
+                on = "cpu" if features.device.type == "mps" else features.device
+                origin = torch.zeros(n_classes, features.shape[1], dtype=torch.float64, device=on)
+                self._local = self._start(origin)
             self._local.add(features, labels)
 
     def synchronise(self, group: Group = None) -> None:
@@ -138,8 +140,3 @@ class MomentStream(nn.Module):
                 "each batch first"
             )
         return seen
-
-
-def _device_of_sums(device: torch.device) -> torch.device:
-    """The device itself, or the CPU where it has no float64."""
-    return torch.device("cpu") if device.type == "mps" else device

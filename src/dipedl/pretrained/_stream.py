@@ -29,7 +29,6 @@ class Rows:
         return len(self.labels)
 
     def taken(self, mask: Tensor) -> Rows:
-        """The rows where `mask` (m,) is true."""
         return Rows(self.features[mask], self.logits[mask], self.labels[mask])
 
 
@@ -59,7 +58,6 @@ class HeldOutRows:
                 yield from self._parted(kept, where)
 
     def rows(self) -> list[Rows]:
-        """The rows that were held out."""
         return [rows for rows, _ in self._kept]
 
     def _parted(self, rows: Rows, places: np.ndarray) -> Iterator[Rows]:

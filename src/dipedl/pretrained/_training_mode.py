@@ -1,8 +1,9 @@
-"""Which modules of a network compute something else in training mode."""
+"""Which networks can be wrapped, and which of their modules look at the mode."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
@@ -29,3 +30,15 @@ def check_eval(modules: Sequence[nn.Module]) -> None:
                 f"network must be in eval mode, but its {type(module).__name__} is in training "
                 "mode, in which batch norm and dropout answer at random; call network.eval() first"
             )
+
+
+def checked_network(network: Any) -> nn.Module:
+    """The network, if it is a module that was not compiled."""
+    if not isinstance(network, nn.Module):
+        raise TypeError(f"network must be a torch.nn.Module, got {type(network).__name__}")
+    if hasattr(network, "_orig_mod"):
+        raise TypeError(
+            "network was compiled, and its layers can no longer be captured; wrap the network "
+            "itself and compile the whole: torch.compile(DIPModule(network).fit_density(loader))"
+        )
+    return network

@@ -31,6 +31,7 @@ _DISTANCES: dict[str, type[Distance]] = {
     "diagonal": DiagonalDistance,
     "low-rank": LowRankDistance,
 }
+SETTINGS = ("covariance", "shrinkage", "rank", "class_weights", "dtype")
 _BUFFERS = ("origin", "log_constant", "log_weights", "counts")
 _FITTED = ("n_", "n_features_", "n_classes_")
 
@@ -160,13 +161,7 @@ class ClassGaussians(MomentStream):
 
     def blank(self) -> Self:
         """An unfitted density with the same settings."""
-        return type(self)(
-            self.covariance,
-            shrinkage=self.shrinkage,
-            rank=self.rank,
-            class_weights=self.class_weights,
-            dtype=self.dtype,
-        )
+        return type(self)(**{name: getattr(self, name) for name in SETTINGS})
 
     @property
     def n_(self) -> float:
@@ -209,7 +204,6 @@ class ClassGaussians(MomentStream):
             raise NotFittedError(_NOT_FITTED)
 
     def _set(self, moments: ClassMoments) -> None:
-        """Fill the buffers that score."""
         # Rounded to the type of scoring, so that features are centred by the very same point.
         centre = (moments.origin + moments.offset).mean(0).to(self.dtype)
         means = (moments.origin - centre.to(moments.origin)) + moments.offset

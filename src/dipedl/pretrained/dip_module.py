@@ -13,13 +13,14 @@ from ..calibration.crossfit import IN_SAMPLE
 from ..evidence import ZScore
 from ..export.onnx_file import export_onnx
 from ..nn._loader import Unpack, device_of
+from ._decisions.kept_rows import KeptRows
 from ._evidence_head import PASSTHROUGH, EvidenceHead
 from ._feature_source import PENULTIMATE, FeatureSource
 from ._file import read_module, write_module
-from ._fit import Data, fit_parts
+from ._fit import Data, calibrate_parts, fit_parts
 from ._fitted_module import FittedModule
-from ._fusion import ConfidenceFusion, DensityAlone
-from ._training_mode import check_eval, modal_modules
+from ._fusion import ConfidenceFusion, DensityAlone, Score
+from ._training_mode import check_eval, checked_network, modal_modules
 from .class_gaussians import ClassGaussians
 
 __all__ = ["DIPModule"]
@@ -145,7 +146,7 @@ class DIPModule(FittedModule):
         classes: Sequence[Any] | None = None,
     ) -> None:
         super().__init__()
-        self.network = _checked_network(network)
+        self.network = checked_network(network)
         self.source = FeatureSource(network, features, pool)
         self.density_ = ClassGaussians() if density is None else _checked_density(density).blank()
         self.fusion = _SCORES[_checked_score(score)](self.density_.dtype)
@@ -158,6 +159,7 @@ class DIPModule(FittedModule):
             false_alarm_rate=false_alarm_rate,
             dtype=self.density_.dtype,
         )
+        self.kept = KeptRows()
         self.features, self.pool, self.score = features, pool, score
         self.classes = None if classes is None else list(classes)
         self._held_out: float | str = 0.1
@@ -244,13 +246,33 @@ class DIPModule(FittedModule):
         device = device_of(self.network)
         data = Data(loader, calibration, held, unpack, group, device)
         density, fusion = self.density_.blank(), self.fusion.blank()
-        fit_parts(self.source, density, fusion, self.head, data, self.classes)
+        kept = fit_parts(self.source, density, fusion, self.head, data, self.classes)
         # Only now: a fit that fails leaves the module as it was. What scores is kept, and not the
         # moments it came from.
         self.density_ = density.blank()
         self.density_.load_state_dict(density.state_dict(), assign=True)
-        self.fusion = fusion.to(density.origin.device)
-        self.head.to(density.origin.device)
+        return self._with(fusion, kept)
+
+    def calibrate(
+        self, calibration: Any, *, unpack: Unpack | None = None, group: Any = None
+    ) -> Self:
+        """Learn all that comes from held-out rows again; network and density stay.
+
+        Parameters
+        ----------
+        calibration, unpack, group
+            As for `fit_density`.
+        """
+        self._check_fitted()
+        check_eval(self._modal)
+        device, fusion = device_of(self.network), self.fusion.blank()
+        data = Data((), calibration, self._held_out, unpack, group, device)
+        kept = calibrate_parts(self.source, self.density_, fusion, self.head, data)
+        return self._with(fusion, kept)
+
+    def _with(self, fusion: Score, kept: KeptRows) -> Self:
+        self.fusion, self.kept = fusion.to(self.density_.origin.device), kept
+        self.head.to(self.density_.origin.device)
         return self
 
     def save(self, path: str | Path, *, weights: bool = True) -> None:
@@ -310,17 +332,6 @@ class DIPModule(FittedModule):
             Of `dipedl.export.export_onnx`.
         """
         export_onnx(self, path, example=example, **options)
-
-
-def _checked_network(network: Any) -> nn.Module:
-    if not isinstance(network, nn.Module):
-        raise TypeError(f"network must be a torch.nn.Module, got {type(network).__name__}")
-    if hasattr(network, "_orig_mod"):
-        raise TypeError(
-            "network was compiled, and its layers can no longer be captured; wrap the network "
-            "itself and compile the whole: torch.compile(DIPModule(network).fit_density(loader))"
-        )
-    return network
 
 
 def _checked_score(score: Any) -> str:

@@ -109,7 +109,12 @@ def resample(
     _check_any_good(bad, old, new)
     share = np.where(bad, 1.0, covered)
     mean = pixels.sum(np.where(usable, flux, 0.0)) / share
-    return Resampled(_filled(mean, bad, new), _new_ivar(pixels, ivar, usable, share, bad), bad)
+    new_ivar = None
+    if ivar is not None:
+        variance = np.where(usable, 1 / np.where(usable, ivar, 1.0), 0.0)
+        spread = pixels.sum(variance, power=2)
+        new_ivar = np.where(bad, 0.0, share**2 / np.where(bad, 1.0, spread))
+    return Resampled(fill_gaps(mean, bad, new), new_ivar, bad)
 
 
 class _Overlap:
@@ -139,21 +144,8 @@ class _Overlap:
         return np.asarray(between + head + values[..., self.last] * self.tail**power)
 
 
-def _new_ivar(
-    pixels: _Overlap,
-    ivar: Floats | None,
-    usable: NDArray[np.bool_],
-    share: Floats,
-    bad: NDArray[np.bool_],
-) -> Floats | None:
-    if ivar is None:
-        return None
-    variance = np.where(usable, 1 / np.where(usable, ivar, 1.0), 0.0)
-    spread = pixels.sum(variance, power=2)
-    return np.where(bad, 0.0, share**2 / np.where(bad, 1.0, spread))
-
-
-def _filled(flux: Floats, bad: NDArray[np.bool_], grid: Floats) -> Floats:
+def fill_gaps(flux: NDArray[Any], bad: NDArray[np.bool_], grid: NDArray[Any]) -> NDArray[Any]:
+    """Flux (..., p), changed in place: interpolated where `bad`, beyond good pixels repeated."""
     rows, gaps = flux.reshape(-1, len(grid)), bad.reshape(-1, len(grid))
     for i in np.flatnonzero(gaps.any(axis=1)):
         good = ~gaps[i]

@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 
 __all__ = ["Failure", "Spectra"]
 
+#: Names of the labels 0, 1, 2.
+CLASSES = ("GALAXY", "QSO", "STAR")
+
 
 class Failure(NamedTuple):
     """A spectrum that could not be used.

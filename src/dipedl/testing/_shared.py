@@ -1,4 +1,4 @@
-"""Checks that densities and methods with an uncertainty share; what is given follows the thing."""
+"""What checks say, and those that densities and methods with an uncertainty share."""
 
 from __future__ import annotations
 
@@ -8,8 +8,31 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from ._assertions import refuses, require, same
 from ._toys import Toy, fit_density
+
+
+def require(condition: Any, message: str) -> None:
+    if not condition:
+        raise AssertionError(message)
+
+
+def same(got: Any, expected: Any, tolerance: float, what: str) -> None:
+    """Raise AssertionError unless the numbers agree, relatively or absolutely."""
+    np.testing.assert_allclose(got, expected, rtol=tolerance, atol=tolerance, err_msg=what)
+
+
+def refuses(
+    thing: Any, what: str, error: type[Exception], function: Callable[..., Any], *args: Any
+) -> None:
+    try:
+        function(*args)
+    except error:
+        return
+    except Exception as other:
+        raise AssertionError(
+            f"{thing}: {what} must raise {error.__name__}, got {other!r}"
+        ) from other
+    raise AssertionError(f"{thing}: {what} must raise {error.__name__}, but it passed")
 
 
 def check_unfitted_is_refused(thing: Any, *given: Any) -> None:

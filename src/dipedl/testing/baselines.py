@@ -26,7 +26,6 @@ from sklearn.utils.validation import has_fit_parameter
 
 from ..fitting.seeds import seeded_clone
 from ..protocols import EvidentialClassifier, UncertaintyClassifier
-from ._assertions import refuses, require, same
 from ._shared import (
     check_fit_forgets,
     check_inputs_are_left_alone,
@@ -34,7 +33,10 @@ from ._shared import (
     check_same_seed_same_model,
     check_unfitted_is_refused,
     check_wrong_width_is_refused,
+    refuses,
+    require,
     rows_are_independent,
+    same,
 )
 from ._toys import METHODS, ROUNDING, fitted_method, images
 

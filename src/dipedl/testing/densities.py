@@ -24,7 +24,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import has_fit_parameter
 
 from ..density._fitting import as_density
-from ._assertions import refuses, require, same
 from ._shared import (
     check_fit_forgets,
     check_inputs_are_left_alone,
@@ -32,7 +31,10 @@ from ._shared import (
     check_same_seed_same_model,
     check_unfitted_is_refused,
     check_wrong_width_is_refused,
+    refuses,
+    require,
     rows_are_independent,
+    same,
 )
 from ._toys import fit_density, fitted_density, two_classes
 

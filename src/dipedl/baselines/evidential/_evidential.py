@@ -10,19 +10,23 @@ import torch
 from torch import Tensor
 
 from ...dirichlet import Dirichlet
+from ...maths.kinds import DIRICHLET_KINDS
+from ...nn._checks import check_choice, check_number
 from ...nn._estimator import TorchEstimator
 from ...nn.losses.evidence_functions import evidence_from_logits, log_evidence_from_logits
+from ...nn.losses.evidence_regularizers import kl_misleading
 from ...nn.training.settings import Training
+from .._held_out import HeldOutDecisions
 from .._recipe import TRAINING, Published
 
-EVIDENCE_NAMES = ("exp", "relu", "softplus")
-_KINDS = ("vacuity", "total", "aleatoric", "epistemic", "dissonance", "differential_entropy")
+_EVIDENCE = ("exp", "relu", "softplus")
+_NON_NEGATIVE = {"lambda1", "kl_weight", "annealing_epochs", "entropy_weight"}
 
 
-class EvidentialEstimator(Published, TorchEstimator):
+class EvidentialEstimator(HeldOutDecisions, Published, TorchEstimator):
     """A network with one Dirichlet per input: the network in float32, the Dirichlet in float64.
 
-    A subclass gives ``_loss``, ``predict_dirichlet``, ``_published`` and ``_check_parameters``.
+    A subclass gives ``_loss``, ``predict_dirichlet`` and ``_published``.
     """
 
     _default_training: ClassVar[Training] = TRAINING
@@ -59,9 +63,9 @@ class EvidentialEstimator(Published, TorchEstimator):
         """
         if kind == "log_evidence":
             return -self._log_evidence(X)
-        if kind in _KINDS:
+        if kind in DIRICHLET_KINDS:
             return np.asarray(getattr(self.predict_dirichlet(X), kind))
-        raise ValueError(f"kind must be one of {['log_evidence', *_KINDS]}, got {kind!r}")
+        raise ValueError(f"kind must be one of {['log_evidence', *DIRICHLET_KINDS]}, got {kind!r}")
 
     def _log_evidence(self, X: Any) -> np.ndarray:
         return np.asarray(self.predict_dirichlet(X).log_evidence)
@@ -70,9 +74,29 @@ class EvidentialEstimator(Published, TorchEstimator):
         """Share of wrong predictions. Annealed losses cannot be compared between epochs."""
         return self._mean((outputs.argmax(dim=1) != target).double(), target)
 
-    @abstractmethod
+    _score = _error_rate
+
+    def _with_kl(
+        self, risk: Tensor, alpha: Tensor, target: Tensor, weight: float, prior: float = 1.0
+    ) -> Tensor:
+        """Mean of the risk (n,) plus the KL on misleading evidence."""
+        if weight > 0:
+            risk = risk + weight * kl_misleading(alpha, target, prior)
+        return self._mean(risk, target)
+
     def _check_parameters(self) -> None:
-        """Raise TypeError or ValueError for a parameter out of range."""
+        given = self.get_params(deep=False)
+        if "evidence" in given:
+            check_choice("evidence", given["evidence"], _EVIDENCE)
+        for name, value in given.items():
+            if name in _NON_NEGATIVE:
+                check_number(name, value, ">= 0", lambda x: x >= 0)
+        if "lambda2" in given:
+            check_number("lambda2", given["lambda2"], "> 0", lambda x: x > 0)
+
+    def _take_trained(self, X: Any, y: Any) -> bool:
+        self._forget_held_out()
+        return False
 
     def _checked(self, X: Any, y: Any, validation: Any) -> Any:
         self._check_parameters()

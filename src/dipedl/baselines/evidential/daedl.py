@@ -13,12 +13,10 @@ from ...density._fitting import fit_density, log_density
 from ...density.combined._default import unfitted_density
 from ...density.gda import GDADensity
 from ...dirichlet import Dirichlet
-from ...nn._checks import check_number
 from ...nn.backbones._network import Backbone
 from ...nn.backbones.conv_lin_1d import ConvLin1d
 from ...nn.backbones.convlin import ConvLin
 from ...nn.losses.evidence_functions import evidence_from_logits
-from ...nn.losses.evidence_regularizers import kl_misleading
 from ...nn.losses.evidential import mse_bayes_risk
 from ...nn.training._class_weight import ClassWeight
 from ...nn.training.settings import Training
@@ -116,7 +114,6 @@ class DAEDL(EvidentialEstimator):
     (True, array([[0.125, 0.125, 0.125, 0.125, 0.125, 0.125, 0.125, 0.125]]))
     """
 
-    _score = EvidentialEstimator._error_rate
     density_range_: tuple[float, float]
 
     def __init__(
@@ -192,13 +189,7 @@ class DAEDL(EvidentialEstimator):
 
     def _loss(self, outputs: Tensor, target: Tensor, *, epoch: int) -> Tensor:
         alpha = _PRIOR + evidence_from_logits(outputs, "exp")
-        loss = mse_bayes_risk(alpha, target)
-        if self.kl_weight > 0:
-            loss = loss + self.kl_weight * kl_misleading(alpha, target)
-        return self._mean(loss, target)
-
-    def _check_parameters(self) -> None:
-        check_number("kl_weight", self.kl_weight, ">= 0", lambda w: w >= 0)
+        return self._with_kl(mse_bayes_risk(alpha, target), alpha, target, self.kl_weight)
 
 
 def _features_and_logits(module: Any, chunk: Tensor) -> Tensor:

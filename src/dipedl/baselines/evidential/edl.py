@@ -8,15 +8,15 @@ from typing import Any
 from torch import Tensor
 
 from ...dirichlet import Dirichlet
-from ...nn._checks import check_choice, check_number
+from ...nn._checks import check_choice
 from ...nn.backbones._network import Backbone
 from ...nn.losses.evidence_functions import evidence_from_logits
-from ...nn.losses.evidence_regularizers import annealed_weight, kl_misleading
+from ...nn.losses.evidence_regularizers import annealed_weight
 from ...nn.losses.evidential import expected_cross_entropy, marginal_likelihood_loss, mse_bayes_risk
 from ...nn.training._class_weight import ClassWeight
 from ...nn.training.settings import Training
 from .._recipe import published_network
-from ._evidential import EVIDENCE_NAMES, EvidentialEstimator, additive_dirichlet
+from ._evidential import EvidentialEstimator, additive_dirichlet
 
 __all__ = ["EDL"]
 
@@ -100,8 +100,6 @@ class EDL(EvidentialEstimator):
     (True, Dirichlet(n=2, k=3, dtype=float64))
     """
 
-    _score = EvidentialEstimator._error_rate
-
     def __init__(
         self,
         backbone: Backbone | None = None,
@@ -143,14 +141,9 @@ class EDL(EvidentialEstimator):
 
     def _loss(self, outputs: Tensor, target: Tensor, *, epoch: int) -> Tensor:
         alpha = 1 + evidence_from_logits(outputs, self.evidence)
-        loss = _RISKS[self.loss](alpha, target)
         weight = self.kl_weight * annealed_weight(epoch, self.annealing_epochs)
-        if weight > 0:
-            loss = loss + weight * kl_misleading(alpha, target)
-        return self._mean(loss, target)
+        return self._with_kl(_RISKS[self.loss](alpha, target), alpha, target, weight)
 
     def _check_parameters(self) -> None:
         check_choice("loss", self.loss, _RISKS)
-        check_choice("evidence", self.evidence, EVIDENCE_NAMES)
-        check_number("kl_weight", self.kl_weight, ">= 0", lambda w: w >= 0)
-        check_number("annealing_epochs", self.annealing_epochs, ">= 0", lambda n: n >= 0)
+        super()._check_parameters()

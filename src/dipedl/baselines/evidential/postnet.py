@@ -107,6 +107,7 @@ class PostNet(EvidentialEstimator):
     """
 
     _default_training = replace(TRAINING, learning_rate=5e-3)
+    _score = None  # type: ignore[assignment]
 
     def __init__(
         self,
@@ -155,13 +156,10 @@ class PostNet(EvidentialEstimator):
         return checked
 
     def _class_budget(self, counts: np.ndarray) -> np.ndarray:
-        if isinstance(self.budget, str):
-            return (
-                counts * 1.0
-                if self.budget == "counts"
-                else np.full(len(counts), counts.sum() * 1.0)
-            )
-        return np.full(len(counts), float(self.budget))
+        if self.budget == "counts":
+            return counts * 1.0
+        total = counts.sum() if self.budget == "total" else self.budget
+        return np.full(len(counts), float(total))
 
     def _build(self, n_outputs: int, seed: int) -> Any:
         generator = torch.Generator().manual_seed(seed)
@@ -172,7 +170,7 @@ class PostNet(EvidentialEstimator):
     def _check_parameters(self) -> None:
         check_integer("latent_dim", self.latent_dim)
         check_integer("n_layers", self.n_layers)
-        check_number("entropy_weight", self.entropy_weight, ">= 0", lambda w: w >= 0)
+        super()._check_parameters()
         if isinstance(self.budget, str):
             check_choice("budget", self.budget, _BUDGETS)
         else:

@@ -7,16 +7,15 @@ from typing import Any
 from torch import Tensor
 
 from ...dirichlet import Dirichlet
-from ...nn._checks import check_choice, check_number
 from ...nn.backbones._network import Backbone
 from ...nn.backbones.convlin import ConvLin
 from ...nn.backbones.mlp import MLP
 from ...nn.losses.evidence_functions import evidence_from_logits
-from ...nn.losses.evidence_regularizers import annealed_weight, kl_misleading
+from ...nn.losses.evidence_regularizers import annealed_weight
 from ...nn.losses.evidential import projected_mse
 from ...nn.training._class_weight import ClassWeight
 from ...nn.training.settings import Training
-from ._evidential import EVIDENCE_NAMES, EvidentialEstimator, additive_dirichlet
+from ._evidential import EvidentialEstimator, additive_dirichlet
 
 __all__ = ["REDL"]
 
@@ -103,8 +102,6 @@ class REDL(EvidentialEstimator):
     (True, array([0.1, 0.1, 0.1]))
     """
 
-    _score = EvidentialEstimator._error_rate
-
     def __init__(
         self,
         backbone: Backbone | None = None,
@@ -151,15 +148,6 @@ class REDL(EvidentialEstimator):
 
     def _loss(self, outputs: Tensor, target: Tensor, *, epoch: int) -> Tensor:
         evidence = evidence_from_logits(outputs, self.evidence)
-        loss = projected_mse(evidence, target, self.lambda1, self.lambda2)
+        risk = projected_mse(evidence, target, self.lambda1, self.lambda2)
         weight = self.kl_weight * annealed_weight(epoch, self.annealing_epochs)
-        if weight > 0:
-            loss = loss + weight * kl_misleading(evidence + self.lambda2, target, self.lambda2)
-        return self._mean(loss, target)
-
-    def _check_parameters(self) -> None:
-        check_choice("evidence", self.evidence, EVIDENCE_NAMES)
-        check_number("lambda1", self.lambda1, ">= 0", lambda x: x >= 0)
-        check_number("lambda2", self.lambda2, "> 0", lambda x: x > 0)
-        check_number("kl_weight", self.kl_weight, ">= 0", lambda w: w >= 0)
-        check_number("annealing_epochs", self.annealing_epochs, ">= 0", lambda n: n >= 0)
+        return self._with_kl(risk, evidence + self.lambda2, target, weight, self.lambda2)

@@ -7,13 +7,12 @@ from typing import Any
 from torch import Tensor
 
 from ...dirichlet import Dirichlet
-from ...nn._checks import check_choice, check_number
 from ...nn.backbones._network import Backbone
 from ...nn.losses.evidence_functions import evidence_from_logits
 from ...nn.losses.evidential import projected_mse
 from ...nn.training._class_weight import ClassWeight
 from ...nn.training.settings import Training
-from ._evidential import EVIDENCE_NAMES, EvidentialEstimator, additive_dirichlet
+from ._evidential import EvidentialEstimator, additive_dirichlet
 from .redl import REDL
 
 __all__ = ["ReEDL"]
@@ -83,8 +82,6 @@ class ReEDL(EvidentialEstimator):
     True
     """
 
-    _score = EvidentialEstimator._error_rate
-
     def __init__(
         self,
         backbone: Backbone | None = None,
@@ -112,7 +109,3 @@ class ReEDL(EvidentialEstimator):
     def _loss(self, outputs: Tensor, target: Tensor, *, epoch: int) -> Tensor:
         evidence = evidence_from_logits(outputs, self.evidence)
         return self._mean(projected_mse(evidence, target, 1.0, self.lambda2), target)
-
-    def _check_parameters(self) -> None:
-        check_choice("evidence", self.evidence, EVIDENCE_NAMES)
-        check_number("lambda2", self.lambda2, "> 0", lambda x: x > 0)

@@ -8,19 +8,21 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import check_is_fitted
 
 from ..._validation import check_class_counts, known_classes, known_inputs, labelled_inputs
 from ...fitting.classifiers import (
+    accepted_arguments,
     class_probabilities,
     fitted_classifier,
     take_input_tags,
     unfitted_classifier,
 )
 from ...fitting.features import feature_array, fitted_features
+from .._held_out import HeldOutDecisions
 
 
-class PostHoc(ClassifierMixin, BaseEstimator):
+class PostHoc(HeldOutDecisions, ClassifierMixin, BaseEstimator):
     """Labels and probabilities of the wrapped classifier; a subclass adds ``uncertainty``."""
 
     def __init__(self, estimator: Any = None) -> None:
@@ -38,10 +40,15 @@ class PostHoc(ClassifierMixin, BaseEstimator):
         validation : tuple (X, y), optional
             Passed to ``estimator.fit`` if it takes the argument; the score does not use it.
         """
+        self._forget_held_out()
         X, y = labelled_inputs(self, X, y)
         check_class_counts(y)
         self._check_parameters(y)
-        self._fit_estimator(X, y, validation)
+        estimator = unfitted_classifier(self.estimator)
+        classes = known_classes(estimator, y)
+        keywords = accepted_arguments(estimator, validation=validation)
+        self.estimator_ = fitted_classifier(estimator, X, y, keywords)
+        self.classes_ = np.asarray(getattr(self.estimator_, "classes_", classes))
         self._fit_score(X, y)
         return self
 
@@ -67,15 +74,6 @@ class PostHoc(ClassifierMixin, BaseEstimator):
 
     def _fit_score(self, X: Any, y: np.ndarray) -> None:
         """Fit what ``uncertainty`` needs besides the classifier."""
-
-    def _fit_estimator(self, X: Any, y: np.ndarray, validation: Any) -> None:
-        """Set `estimator_` and `classes_`."""
-        estimator = unfitted_classifier(self.estimator)
-        classes = known_classes(estimator, y)
-        takes_it = validation is not None and has_fit_parameter(estimator, "validation")
-        keywords = {"validation": validation} if takes_it else {}
-        self.estimator_ = fitted_classifier(estimator, X, y, keywords)
-        self.classes_ = np.asarray(getattr(self.estimator_, "classes_", classes))
 
     def _fit_features(self, features: Any, X: Any, y: np.ndarray) -> np.ndarray:
         """Set `features_`; the features of X, shape (n, p)."""

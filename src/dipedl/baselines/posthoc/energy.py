@@ -64,8 +64,14 @@ class Energy(PostHoc):
 
     def _check_parameters(self, y: np.ndarray) -> None:
         check_positive_number("temperature", self.temperature)
-        if self.estimator is not None:
-            _check_has_logits(self.estimator)
+        if self.estimator is None or hasattr(self.estimator, "logits"):
+            return
+        if not hasattr(self.estimator, "decision_function"):
+            raise TypeError(
+                "estimator must have a method logits or decision_function, "
+                f"got {self.estimator!r}: probabilities do not determine an energy; "
+                "use MaxSoftmax or PredictiveEntropy"
+            )
 
     def uncertainty(self, X: Any) -> np.ndarray:
         """Free energy of each input X (n, d), in units of the logits, shape (n,)."""
@@ -73,15 +79,6 @@ class Energy(PostHoc):
         X = known_inputs(self, X)
         logits = _logits(self.estimator_, X, (X.shape[0], len(self.classes_)))
         return np.asarray(-self.temperature * logsumexp(logits / self.temperature, axis=1))
-
-
-def _check_has_logits(estimator: Any) -> None:
-    if not hasattr(estimator, "logits") and not hasattr(estimator, "decision_function"):
-        raise TypeError(
-            "estimator must have a method logits or decision_function, "
-            f"got {estimator!r}: probabilities do not determine an energy; "
-            "use MaxSoftmax or PredictiveEntropy"
-        )
 
 
 def _logits(estimator: Any, X: Any, shape: tuple[int, int]) -> np.ndarray:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from copy import deepcopy
 from itertools import chain
-from typing import TypeGuard
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +12,7 @@ from torch.nn.modules.dropout import _DropoutNd
 from ...nn.backbones._network import Network
 
 _CHANNELS = (nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
+_PLAIN = (nn.Dropout, *_CHANNELS)
 
 
 class _Pattern(nn.Module):
@@ -35,7 +34,7 @@ class _Pattern(nn.Module):
 def check_dropout(network: Network) -> None:
     """Raise ValueError unless some layer drops units, by a dropout supported here."""
     layers = [layer for layer in network.modules() if isinstance(layer, _DropoutNd)]
-    odd = sorted({type(layer).__name__ for layer in layers if not _is_plain(layer)})
+    odd = sorted({type(layer).__name__ for layer in layers if not isinstance(layer, _PLAIN)})
     if odd:
         raise ValueError(
             f"backbone has layers {odd}; only Dropout, Dropout1d, Dropout2d and Dropout3d are "
@@ -79,17 +78,8 @@ def _with_dropout(network: Network, generator: torch.Generator) -> Network:
     """A copy that shares the weights; its dropouts draw from `generator`, in eval mode too."""
     shared = {id(t): t for t in chain(network.parameters(), network.buffers())}
     copy = deepcopy(network, shared)
-    for parent, name, layer in list(_dropouts(copy)):
-        setattr(parent, name, _Pattern(layer, generator))
+    for parent in list(copy.modules()):
+        for name, layer in list(parent.named_children()):
+            if isinstance(layer, _PLAIN) and layer.p > 0:
+                setattr(parent, name, _Pattern(layer, generator))
     return copy
-
-
-def _dropouts(network: nn.Module) -> Iterator[tuple[nn.Module, str, _DropoutNd]]:
-    for parent in network.modules():
-        for name, layer in parent.named_children():
-            if _is_plain(layer) and layer.p > 0:
-                yield parent, name, layer
-
-
-def _is_plain(layer: nn.Module) -> TypeGuard[_DropoutNd]:
-    return isinstance(layer, nn.Dropout | nn.Dropout1d | nn.Dropout2d | nn.Dropout3d)

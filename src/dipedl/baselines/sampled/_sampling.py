@@ -11,15 +11,10 @@ from ...maths.scores import entropy, max_prob, mutual_information
 Reduction = Callable[[np.ndarray], np.ndarray]
 
 
-def mean_proba(samples: np.ndarray) -> np.ndarray:
-    """Mean over the samples (m, n, k), shape (n, k)."""
-    return np.asarray(samples.mean(axis=0))
-
-
 _KINDS: dict[str, Reduction] = {
     "mutual_information": mutual_information,
-    "entropy": lambda samples: entropy(mean_proba(samples)),
-    "max_prob": lambda samples: max_prob(mean_proba(samples)),
+    "entropy": lambda samples: entropy(samples.mean(axis=0)),
+    "max_prob": lambda samples: max_prob(samples.mean(axis=0)),
 }
 
 

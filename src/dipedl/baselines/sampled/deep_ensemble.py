@@ -11,16 +11,18 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, _safe_indexing, check_random_state
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import check_is_fitted
 
 from ..._validation import check_class_counts, known_inputs, labelled_inputs
 from ...fitting.classifiers import (
+    accepted_arguments,
     class_probabilities,
     fitted_classifier,
     take_input_tags,
     unfitted_classifier,
 )
-from ._sampling import mean_proba, uncertainty_of
+from .._held_out import HeldOutDecisions
+from ._sampling import uncertainty_of
 
 __all__ = ["DeepEnsemble"]
 
@@ -29,7 +31,7 @@ _PROBE = 256
 Progress = Callable[[dict[str, Any]], object]
 
 
-class DeepEnsemble(ClassifierMixin, BaseEstimator):
+class DeepEnsemble(HeldOutDecisions, ClassifierMixin, BaseEstimator):
     r"""Clones of a classifier, each trained on all data from its own random start.
 
     .. math:: p(x) = \frac{1}{m} \sum_i p_i(x), \quad
@@ -166,6 +168,7 @@ class DeepEnsemble(ClassifierMixin, BaseEstimator):
         """
         if not isinstance(self.n_members, int | np.integer) or self.n_members < 2:
             raise ValueError(f"n_members must be an integer >= 2, got {self.n_members!r}")
+        self._forget_held_out()
         X, y = labelled_inputs(self, X, y)
         check_class_counts(y)
         template = _template(self.estimator)
@@ -173,13 +176,13 @@ class DeepEnsemble(ClassifierMixin, BaseEstimator):
         self.member_seeds_ = draw.randint(2**31 - 1, size=self.n_members).tolist()
         members = []
         for i, seed in enumerate(self.member_seeds_):
-            offered = {
-                "validation": validation,
-                "checkpoint": None if checkpoint is None else Path(f"{checkpoint}.{i}"),
-                "progress": None if progress is None else _report(progress, i, self.n_members),
-                "deadline": deadline,
-            }
-            keywords = _accepted(template, offered)
+            keywords = accepted_arguments(
+                template,
+                validation=validation,
+                checkpoint=None if checkpoint is None else Path(f"{checkpoint}.{i}"),
+                progress=None if progress is None else _report(progress, i, self.n_members),
+                deadline=deadline,
+            )
             members.append(fitted_classifier(_member(template, seed), X, y, keywords))
         self.members_ = members
         self.classes_ = np.unique(y)
@@ -193,7 +196,7 @@ class DeepEnsemble(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Mean class probabilities of the members for inputs X (n, d), shape (n, k)."""
-        return mean_proba(self.sample_proba(X))
+        return np.asarray(self.sample_proba(X).mean(axis=0))
 
     def uncertainty(self, X: Any, kind: str = "mutual_information") -> np.ndarray:
         """Uncertainty of each input X (n, d), shape (n,).
@@ -221,7 +224,6 @@ class DeepEnsemble(ClassifierMixin, BaseEstimator):
 
     @staticmethod
     def _test_params() -> dict[str, Any]:
-        """Arguments for the public conformance checks."""
         from ...nn.backbones.mlp import MLP
         from ...nn.torch_classifier import TorchClassifier
         from ...nn.training.settings import Training
@@ -243,25 +245,8 @@ class DeepEnsemble(ClassifierMixin, BaseEstimator):
             )
 
 
-def _default_member() -> Any:
-    # Imported here: an ensemble of other classifiers needs no PyTorch.
-    from ...nn.torch_classifier import TorchClassifier
-    from .._recipe import TRAINING
-
-    return TorchClassifier(training=TRAINING)
-
-
 def _member(template: Any, seed: int) -> Any:
     return clone(template).set_params(**dict.fromkeys(_seed_names(template), seed))
-
-
-def _accepted(estimator: Any, offered: dict[str, Any]) -> dict[str, Any]:
-    """The arguments that are not None and that ``estimator.fit`` takes."""
-    return {
-        name: value
-        for name, value in offered.items()
-        if value is not None and has_fit_parameter(estimator, name)
-    }
 
 
 def _report(progress: Progress, member: int, n_members: int) -> Progress:
@@ -281,9 +266,12 @@ def _seed_names(estimator: Any) -> list[str]:
 
 
 def _template(estimator: Any) -> Any:
-    """The classifier to clone, checked."""
     if estimator is None:
-        return _default_member()
+        # Imported here: an ensemble of other classifiers needs no PyTorch.
+        from ...nn.torch_classifier import TorchClassifier
+        from .._recipe import TRAINING
+
+        return TorchClassifier(training=TRAINING)
     if isinstance(estimator, FrozenEstimator):
         raise TypeError(
             f"estimator must not be frozen, got {estimator!r}: every member is a newly fitted clone"

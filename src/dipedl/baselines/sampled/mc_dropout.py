@@ -17,14 +17,15 @@ from ...nn.backbones.mlp import MLP
 from ...nn.torch_classifier import TorchClassifier
 from ...nn.training._class_weight import ClassWeight
 from ...nn.training.settings import Training
+from .._held_out import HeldOutDecisions
 from .._recipe import STEPS, TRAINING, Published, published_network
 from ._dropout import check_dropout, sampled_outputs
-from ._sampling import Reduction, mean_proba, uncertainty_of
+from ._sampling import Reduction, uncertainty_of
 
 __all__ = ["MCDropout"]
 
 
-class MCDropout(Published, TorchClassifier):
+class MCDropout(HeldOutDecisions, Published, TorchClassifier):
     r"""A network trained with dropout by cross-entropy; prediction averages passes with dropout.
 
     .. math:: p(x) = \frac{1}{m} \sum_s p_s(x), \quad
@@ -142,6 +143,7 @@ class MCDropout(Published, TorchClassifier):
         return {"backbone": network, "training": STEPS, "n_samples": 50}
 
     def _take_trained(self, X: Any, y: Any) -> bool:
+        self._forget_held_out()
         check_integer("n_samples", self.n_samples)
         seeds = np.random.SeedSequence(self._seed()).generate_state(self.n_samples)
         self.sample_seeds_ = seeds.tolist()
@@ -152,7 +154,7 @@ class MCDropout(Published, TorchClassifier):
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Mean class probabilities of inputs X (n, d) over the passes, shape (n, k)."""
-        return self._reduced(X, mean_proba)
+        return self._reduced(X, lambda samples: samples.mean(axis=0))
 
     def uncertainty(self, X: Any, kind: str = "mutual_information") -> np.ndarray:
         """Uncertainty of each input X (n, d), shape (n,).
@@ -182,7 +184,6 @@ class MCDropout(Published, TorchClassifier):
         return self._forward(X, reduced)
 
     def _use(self, X: Any, y: Any) -> None:
-        """Use the given trained network."""
         trained = self._given()
         check_is_fitted(trained, "module_")
         check_dropout(trained.module_)  # type: ignore[arg-type]

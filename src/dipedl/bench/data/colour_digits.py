@@ -6,8 +6,6 @@ import numpy as np
 
 from ...datasets import Dataset, load_mini_mnist
 
-__all__ = ["load_colour_digits"]
-
 _SIDE, _MARGIN = 32, 2
 
 

@@ -13,8 +13,6 @@ from ...datasets import Dataset, leave_class_out, load_cifar10, load_mini_mnist,
 from ..names import refuse_unknown
 from .colour_digits import load_colour_digits
 
-__all__ = ["LOADERS", "check_loader", "loaded"]
-
 #: Data set of images of a profile -> how it is loaded, given the OOD sets.
 LOADERS: dict[str, Callable[[tuple[str, ...]], Dataset]] = {
     "mini-mnist": lambda ood: load_mini_mnist(),

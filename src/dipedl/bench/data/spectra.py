@@ -21,17 +21,6 @@ from ...spectra import Spectra
 from ..results.receipt import config_hash
 from ..results.scores import OOD_PREFIX, SHIFTED_PREFIX
 
-__all__ = [
-    "CLASSES",
-    "SPECTRA",
-    "SPECTRA_OOD",
-    "SPECTRA_SHIFTED",
-    "Looked",
-    "flux_of",
-    "looked_at",
-    "spectra_splits",
-]
-
 #: Known classes, by number.
 CLASSES = ("Galaxy", "Quasar")
 _STAR = len(CLASSES)
@@ -220,7 +209,8 @@ def _split(every: Spectra, config: Mapping[str, Any], seed: int) -> dict[str, np
     limit = config["limit"]
     names = ("train", "validation", "test")
     found = {name: rows[: limit[name]] for name, rows in zip(names, parts, strict=True)}
-    return found | {f"{OOD_PREFIX}stars": _some(np.flatnonzero(label == _STAR), limit["ood"])}
+    stars = np.flatnonzero(label == _STAR)
+    return found | {f"{OOD_PREFIX}stars": stars[limited(len(stars), limit["ood"])]}
 
 
 def _drawn(objects: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -245,22 +235,25 @@ def _parts(
     if "supernovae" in config["ood"]:
         levels = np.asarray(every.snr)[plan["test"]]
         noisy = datasets.supernova_spectra(levels, random_state=seed)
-        yield f"{OOD_PREFIX}supernovae", noisy, _some(np.arange(len(noisy)), limit)
+        yield f"{OOD_PREFIX}supernovae", noisy, np.arange(len(noisy))[limited(len(noisy), limit)]
     if {"real_stars"} & set(config["ood"]) or config.get("shifted"):
         real = datasets.real_spectra()
         label = np.asarray(real.label)
         if "real_stars" in config["ood"]:
             stars = np.flatnonzero(label == _STAR)
-            yield f"{OOD_PREFIX}real_stars", real, _some(stars, limit)
+            yield f"{OOD_PREFIX}real_stars", real, stars[limited(len(stars), limit)]
         if "real" in config.get("shifted", ()):
             yield f"{SHIFTED_PREFIX}real", real, np.flatnonzero(label < _STAR)
 
 
-def _some(rows: np.ndarray, limit: int | None) -> np.ndarray:
-    """At most so many, drawn once for all seeds, in order."""
-    if limit is None or limit >= len(rows):
-        return rows
-    return np.sort(np.random.default_rng(0).permutation(rows)[:limit])
+def limited(n: int, limit: int | None) -> np.ndarray | slice:
+    """At most so many of n rows, drawn once for all seeds, in order.
+
+    All of them are a slice, which copies nothing.
+    """
+    if limit is None or limit >= n:
+        return slice(None)
+    return np.sort(np.random.default_rng(0).permutation(n)[:limit])
 
 
 def _looked(source: Spectra, rows: np.ndarray) -> Looked:

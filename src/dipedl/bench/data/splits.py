@@ -12,16 +12,7 @@ import numpy as np
 from ..names import refuse_unknown
 from ..results.scores import OOD_PREFIX
 from .loaders import LOADERS, loaded
-from .spectra import SPECTRA, SPECTRA_OOD, SPECTRA_SHIFTED, spectra_splits
-
-__all__ = [
-    "DATASETS",
-    "LABELLED",
-    "OOD_SETS",
-    "SHIFTED_SETS",
-    "Splits",
-    "make_splits",
-]
+from .spectra import SPECTRA, SPECTRA_OOD, limited, spectra_splits
 
 LABELLED = ("train", "validation", "test")
 _DIGITS = ("kmnist", "omniglot", "omniglot_inverted")
@@ -33,8 +24,6 @@ OOD_SETS: dict[str, tuple[str, ...]] = {
     "cifar10": ("cifar100", "svhn", "gtsrb"),
     **SPECTRA_OOD,
 }
-#: Labelled test sets from elsewhere, of those that have any.
-SHIFTED_SETS = SPECTRA_SHIFTED
 #: Every data set that a profile may name.
 DATASETS = (*LOADERS, *SPECTRA)
 
@@ -71,20 +60,10 @@ def make_splits(config: Mapping[str, Any], seed: int, keep: Path | None = None) 
     n_held = round(config["validation_fraction"] * len(order))
     held = order[:n_held][: limit["validation"]]
     kept = order[n_held:][: limit["train"]]
-    test = _drawn(len(data.X_test), limit["test"])
+    test = limited(len(data.X_test), limit["test"])
     X = {"train": data.X_train[kept], "validation": data.X_train[held], "test": data.X_test[test]}
     for name in config["ood"]:
         rows = data.ood[name]
-        X[f"{OOD_PREFIX}{name}"] = rows[_drawn(len(rows), limit["ood"])]
+        X[f"{OOD_PREFIX}{name}"] = rows[limited(len(rows), limit["ood"])]
     y = {"train": data.y_train[kept], "validation": data.y_train[held], "test": data.y_test[test]}
     return Splits(X, y)
-
-
-def _drawn(n: int, limit: int | None) -> np.ndarray | slice:
-    """The rows that are used, in order; the official sets are sorted by class or not.
-
-    All of them are a slice, which copies nothing.
-    """
-    if limit is None or limit >= n:
-        return slice(None)
-    return np.sort(np.random.default_rng(0).permutation(n)[:limit])

@@ -24,8 +24,6 @@ from ..tables.headline import is_higher_better
 from ..tables.provenance import receipts
 from ..tables.table import bench_table, latest
 
-__all__ = ["SECTIONS", "values"]
-
 _INCHES = 0.19
 
 

@@ -15,22 +15,11 @@ from ..results.store import Arrays
 from ..studies import toy_vacuity
 from ..tables.formatting import metric_title, set_title
 from ..tables.table import Line
-from .histograms import confidence_histogram, vacuity_histogram
-
-__all__ = [
-    "gamma_panels",
-    "histogram_panels",
-    "legend_entries",
-    "panel",
-    "set_legend",
-    "sigma_panels",
-    "toy_panel",
-]
+from .histograms import confidence, histogram, vacuity
 
 #: Of SVG, as those of `LINES`.
 _DASHES = ("", "7 3", "8 2 2 2", "2 3")
 _MARKS = ("o", "s", "^", "D")
-_SIGMA_METRICS = ("auroc", "brier_id", "brier_ood")
 
 
 def legend_entries(labels: Sequence[str]) -> list[Entry]:
@@ -47,32 +36,23 @@ def gamma_panels(lines: Sequence[Line], ood: Sequence[str]) -> Iterator[Panel]:
     """Brier of known and of OOD rows against gamma; crosses are the paper's."""
     x = np.array([float(line.name) for line in lines])
     for kind in ("brier_id", "brier_ood"):
-        ax = panel_axes()
-        _curves(ax, x, lines, kind, ood)
-        ax.set(xscale="log", xlabel="gamma", ylabel=metric_title(kind))
-        ax.set_xticks(x, [line.name for line in lines])
-        ax.minorticks_off()
-        yield panel(_TITLES[kind], ax, f"{metric_title(kind)} against gamma", f"gamma-{kind}")
+        yield _against("gamma", x, lines, kind, ood, xscale="log", xlabel="gamma")
 
 
 def sigma_panels(lines: Sequence[Line], ood: Sequence[str]) -> Iterator[Panel]:
     """AUROC and Brier against the noise on z; crosses are the paper's."""
-    x = np.arange(len(lines))
-    for kind in _SIGMA_METRICS:
-        ax = panel_axes()
-        _curves(ax, x, lines, kind, ood)
-        ax.set(xlabel="sigma, standard deviations of the log-density", ylabel=metric_title(kind))
-        ax.set_xticks(x, ["∞" if line.name == "inf" else line.name for line in lines])
-        yield panel(_TITLES[kind], ax, f"{metric_title(kind)} against sigma", f"sigma-{kind}")
+    x, label = np.arange(len(lines)), "sigma, standard deviations of the log-density"
+    for kind in ("auroc", "brier_id", "brier_ood"):
+        yield _against("sigma", x, lines, kind, ood, xlabel=label)
 
 
 def histogram_panels(runs: Mapping[str, list[Arrays]]) -> Iterator[Panel]:
     """Confidence by title of the method; of the first also vacuity, where it keeps its evidence."""
     for i, (title, of_method) in enumerate(runs.items()):
         if i == 0 and "log_evidence" in of_method[0]["test"]:
-            ax = vacuity_histogram(of_method, panel_axes())
+            ax = histogram(vacuity(of_method), "vacuity", panel_axes())
             yield panel(f"{title}: vacuity", ax, f"{title}: histogram of vacuity", f"vac-{i}")
-        ax = confidence_histogram(of_method, panel_axes())
+        ax = histogram(confidence(of_method), "confidence", panel_axes())
         yield panel(f"{title}: confidence", ax, f"{title}: histogram of confidence", f"con-{i}")
 
 
@@ -83,6 +63,17 @@ def toy_panel(rows: Sequence[Mapping[str, Any]]) -> Panel:
 
 
 _TITLES = {"auroc": "AUROC", "brier_id": "Brier, known classes", "brier_ood": "Brier, OOD sets"}
+
+
+def _against(
+    what: str, x: np.ndarray, lines: Sequence[Line], kind: str, ood: Sequence[str], **axis: str
+) -> Panel:
+    ax = panel_axes()
+    _curves(ax, x, lines, kind, ood)
+    ax.set(ylabel=metric_title(kind), **axis)
+    ax.set_xticks(x, ["∞" if line.name == "inf" else line.name for line in lines])
+    ax.minorticks_off()
+    return panel(_TITLES[kind], ax, f"{metric_title(kind)} against {what}", f"{what}-{kind}")
 
 
 def _curves(ax: Axes, x: np.ndarray, lines: Sequence[Line], kind: str, ood: Sequence[str]) -> None:

@@ -13,8 +13,6 @@ from ..results.store import Arrays
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["confidence", "confidence_histogram", "vacuity", "vacuity_histogram"]
-
 
 def confidence(runs: Iterable[Arrays]) -> dict[str, np.ndarray]:
     """Largest mean class probability by set, of all runs together: "test", then each OOD set."""
@@ -26,20 +24,11 @@ def vacuity(runs: Iterable[Arrays]) -> dict[str, np.ndarray]:
 
     With the prior of ones it is ``k / (k + c) = sigmoid(log k - log c)``, c the evidence.
     """
-    return _pooled(runs, _vacuity)
+    return _pooled(runs, vacuity_of)
 
 
-def confidence_histogram(runs: Iterable[Arrays], ax: Axes | None = None) -> Axes:
-    """Histogram of `confidence`, one outline a set; both ends of the axis are stretched."""
-    return _drawn(confidence(runs), "confidence", ax)
-
-
-def vacuity_histogram(runs: Iterable[Arrays], ax: Axes | None = None) -> Axes:
-    """Histogram of `vacuity`, one outline a set; both ends of the axis are stretched."""
-    return _drawn(vacuity(runs), "vacuity", ax)
-
-
-def _vacuity(named: Mapping[str, np.ndarray]) -> np.ndarray:
+def vacuity_of(named: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Vacuity of the rows of a set, see `vacuity`."""
     if "log_evidence" not in named:
         raise LookupError(
             f"arrays must hold log_evidence for a vacuity, got {sorted(named)}; use DIP-EDL"
@@ -60,7 +49,8 @@ def _pooled(
     return {name: np.concatenate(found[name]) for name in order}
 
 
-def _drawn(sets: Mapping[str, np.ndarray], what: str, ax: Axes | None) -> Axes:
+def histogram(sets: Mapping[str, np.ndarray], what: str, ax: Axes | None = None) -> Axes:
+    """Histogram of `confidence` or `vacuity`, one outline a set; both ends are stretched."""
     from ...plots import uncertainty_histogram
     from ..tables.formatting import set_title
 

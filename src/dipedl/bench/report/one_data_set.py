@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
+from ..names import reason
 from ..results.parts import Parts
 from ..results.store import Arrays, Store
 from ..spec.captions import captions_of
@@ -21,11 +22,9 @@ from ..tables.formatting import differences, metric_title, set_heading, set_titl
 from ..tables.headline import headline, is_higher_better, trivial_sentences
 from ..tables.provenance import receipts
 from ..tables.table import BenchTable, Line, bench_table, latest, paper_suite
-from ..tables.trivial import stored_trivial_lines
+from ..tables.trivial import with_trivial
 from .figures import gamma_panels, histogram_panels, set_legend, sigma_panels, toy_panel
-from .spectra_section import SpectraSection, reason, shows_spectra, spectra_section
-
-__all__ = ["sections", "values"]
+from .spectra_section import SpectraSection, shows_spectra, spectra_section
 
 #: Whose ablation, sweeps and histograms are shown.
 _METHOD = "dip-edl"
@@ -84,8 +83,9 @@ def values(store: Store) -> dict[str, Any]:
     page says so.
     """
     rows = latest(store.rows())
-    table, no_trivial = _with_trivial(bench_table(rows), store)
-    parts = _parts(store)
+    table, no_trivial = with_trivial(bench_table(rows), store)
+    swept = any(row["method"] == _METHOD for row in rows)
+    parts = list(stored_parts(store, _METHOD).values()) if swept else []
     return {
         "table": table,
         "note": table.note,
@@ -133,19 +133,6 @@ def _spectra(store: Store, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         except (LookupError, OSError, ImportError, ValueError) as error:
             missing = reason(error)
     return {"spectra": found, "no_spectra": missing}
-
-
-def _with_trivial(table: BenchTable, store: Store) -> tuple[BenchTable, str]:
-    """The table with the trivial detectors, or why there are none."""
-    try:
-        return replace(table, trivial=stored_trivial_lines(store)), ""
-    except (LookupError, OSError, ImportError) as error:
-        return table, reason(error)
-
-
-def _parts(store: Store) -> list[Parts]:
-    rows = [row for row in latest(store.rows()) if row["method"] == _METHOD]
-    return list(stored_parts(store, _METHOD).values()) if rows else []
 
 
 def _view(table: BenchTable, split: str) -> View:

@@ -22,8 +22,6 @@ from ..tables.formatting import (
 )
 from . import crossed, one_data_set
 
-__all__ = ["render"]
-
 #: What a section that both kinds of suites have shows of one kind only.
 _ABSENT: dict[str, Any] = {
     "note": "",

@@ -23,18 +23,6 @@ from ..results.store import Arrays
 from ..tables.formatting import set_title
 from .figures import legend_entries, panel
 
-__all__ = [
-    "FALSE_ALARMS",
-    "Shelf",
-    "Trends",
-    "matrix_panel",
-    "rejection_panels",
-    "set_counts",
-    "shelf",
-    "title_of",
-    "trends",
-]
-
 FALSE_ALARMS = 0.05
 _REAL = "real"
 

@@ -13,9 +13,10 @@ from ...demo.report.figures import Panel
 from ...plots.unknown import UnknownCounts
 from ..data import spectra as spectra_data
 from ..data.spectra import SPECTRA, Looked
+from ..names import reason
 from ..results.scores import OOD_PREFIX, SHIFTED_PREFIX
 from ..results.store import Arrays, Store
-from .histograms import _vacuity
+from .histograms import vacuity_of
 from .spectra_figures import (
     Shelf,
     Trends,
@@ -26,8 +27,6 @@ from .spectra_figures import (
     title_of,
     trends,
 )
-
-__all__ = ["METHODS", "SHOWN", "SpectraSection", "reason", "shows_spectra", "spectra_section"]
 
 #: Whose predictions are shown: the first of these that was run.
 METHODS = ("dip-edl-default", "dip-edl")
@@ -105,7 +104,7 @@ def _with_spectra(
     config, seed = _data(row), row["seed"]
     looked = spectra_data.looked_at(config, seed, keep)
     _check_rows(sets, looked)
-    vacuity = {split: _vacuity(named) for split, named in sets.items()}
+    vacuity = {split: vacuity_of(named) for split, named in sets.items()}
     shelves, left_out = [], []
     for split, named in sets.items():
         order = np.argsort(named["uncertainty"], kind="stable")
@@ -142,8 +141,3 @@ def _check_rows(sets: Arrays, looked: Mapping[str, Looked]) -> None:
     there = {split: len(looked[split].row) for split in sizes if split in looked}
     if sizes != there:
         raise LookupError(f"the predictions are of {sizes} rows, but the data has {there}")
-
-
-def reason(error: Exception) -> str:
-    """The message of an error; a LookupError would print it in quotes."""
-    return str(error.args[0] if isinstance(error, LookupError) and error.args else error)

@@ -11,8 +11,6 @@ from typing import Any
 from .row_file import RowFile
 from .store import Store, default_root
 
-__all__ = ["merge"]
-
 
 def merge(
     files: Iterable[str | os.PathLike[str]], out: str | os.PathLike[str] | None = None

@@ -9,7 +9,14 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-__all__ = ["Published", "published", "published_rows", "published_toy", "same_method"]
+__all__ = [
+    "CONFIGURATIONS",
+    "Published",
+    "published",
+    "published_rows",
+    "published_toy",
+    "same_method",
+]
 
 #: Cells of the paper have four decimals; a row where none needs the fourth was printed with three.
 _DECIMALS = (3, 4)
@@ -89,8 +96,8 @@ def _cells(values: Mapping[str, Mapping[str, float | None]]) -> dict[str, Publis
     }
 
 
-#: Which of n, density and classifier a configuration of the ablation keeps.
-_CONFIGURATIONS = {
+#: Which of n, density and classifier the ablation keeps -> its name.
+CONFIGURATIONS = {
     (True, False, False): "1a",
     (False, True, False): "1b",
     (False, False, True): "1c",
@@ -103,7 +110,7 @@ _CONFIGURATIONS = {
 
 def _label(row: Mapping[str, Any]) -> str:
     if "classifier" in row:
-        return _CONFIGURATIONS[row["n"], row["density"], row["classifier"]]
+        return CONFIGURATIONS[row["n"], row["density"], row["classifier"]]
     named: float | str = row.get("method") or row.get("sigma") or row["gamma"]
     with_number = "method" not in row
     return f"{float(named):g}" if with_number else str(named)

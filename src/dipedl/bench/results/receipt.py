@@ -15,8 +15,6 @@ from typing import Any
 
 from ... import __version__
 
-__all__ = ["config_hash", "receipt"]
-
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "zuko")
 
 

@@ -15,8 +15,6 @@ from typing import Any
 
 from filelock import FileLock
 
-__all__ = ["RowFile", "as_line", "key_of", "write_whole"]
-
 _KEY = ("suite", "profile", "method", "config_hash", "seed")
 
 
@@ -77,7 +75,7 @@ def key_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 def as_line(row: Mapping[str, Any]) -> bytes:
     """A row as one line of JSON; numbers that are not finite, which JSON lacks, as text."""
-    return json.dumps(_plain(row), ensure_ascii=False, allow_nan=False).encode() + b"\n"
+    return json.dumps(plain(row), ensure_ascii=False, allow_nan=False).encode() + b"\n"
 
 
 def write_whole(path: Path, data: bytes) -> None:
@@ -120,11 +118,12 @@ def _with_numbers(row: dict[str, Any]) -> dict[str, Any]:
     return {**row, "metrics": metrics, "intervals": intervals}
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Lists for tuples, and text for numbers that are not finite, for JSON has no such numbers."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value

@@ -13,10 +13,6 @@ import numpy as np
 from .receipt import receipt
 from .scores import Scores, score
 
-__all__ = ["make_row", "numbers"]
-
-_COST = ("seconds", "cpu_seconds")
-
 
 def make_row(
     head: Mapping[str, Any],
@@ -57,7 +53,7 @@ def _total_cost(own: Mapping[str, Any], parts: Mapping[str, Mapping[str, Any]]) 
     costs = [own, *parts.values()]
     added: dict[str, Any] = {
         kind: {step: round(sum(c[kind][step] for c in costs), 3) for step in ("train", "score")}
-        for kind in _COST
+        for kind in ("seconds", "cpu_seconds")
     }
     return {
         **added,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,6 @@ from ...metrics import (
     adaptive_ece,
     aupr_in,
     aupr_out,
-    aupr_prevalence,
     balanced_accuracy,
     bootstrap_ci,
     brier_score,
@@ -23,8 +23,6 @@ from ...metrics import (
     ood_auroc,
     ood_brier,
 )
-
-__all__ = ["OOD_PREFIX", "SHIFTED_PREFIX", "Scores", "score"]
 
 OOD_PREFIX = "ood/"
 #: Labelled test rows from elsewhere.
@@ -40,7 +38,8 @@ _LABELLED: dict[str, Callable[..., float]] = {
 }
 #: Of a small set from elsewhere, beside its shares; an NLL is infinite for a single row.
 _SHIFTED = ("brier_id", "ece")
-_RANKED: dict[str, Callable[..., float]] = {
+#: Metrics of an OOD set by the uncertainty.
+RANKED: dict[str, Any] = {
     "auroc": ood_auroc,
     "aupr": aupr_out,
     "aupr_in": aupr_in,
@@ -98,7 +97,7 @@ def _calls(arrays: Mapping[str, Named]) -> Iterator[Call]:
     if right.any() and not right.all():
         yield "error_auroc", ood_auroc, (test["uncertainty"][right], test["uncertainty"][~right])
     for key, ood in _sets(arrays, OOD_PREFIX):
-        for name, metric in _RANKED.items():
+        for name, metric in RANKED.items():
             yield f"{name}/{key}", metric, (test["uncertainty"], ood["uncertainty"])
         yield f"brier_ood/{key}", ood_brier, (ood["probabilities"],)
     for key, shifted in _sets(arrays, SHIFTED_PREFIX):
@@ -159,11 +158,11 @@ _EXACT: dict[Callable[..., float], Callable[..., tuple[float, float]]] = {
 
 
 def _guessing(arrays: Mapping[str, Named]) -> Iterator[tuple[str, float]]:
-    n_in = len(arrays["test"]["uncertainty"])
+    u_in = arrays["test"]["uncertainty"]
     for key, ood in _sets(arrays, OOD_PREFIX):
-        n_out = len(ood["uncertainty"])
-        yield f"aupr/{key}", aupr_prevalence(n_in, n_out)
-        yield f"aupr_in/{key}", aupr_prevalence(n_in, n_out, positive="in")
+        for name, metric in RANKED.items():
+            if metric.baseline:
+                yield f"{name}/{key}", metric.baseline(u_in, ood["uncertainty"])
 
 
 def _sets(arrays: Mapping[str, Named], prefix: str) -> Iterator[tuple[str, Named]]:

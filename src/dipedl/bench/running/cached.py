@@ -13,8 +13,6 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-__all__ = ["CachedClassifier", "CachedDensity", "row_numbers", "stacked"]
-
 
 def row_numbers(sizes: Mapping[str, int]) -> dict[str, np.ndarray]:
     """Split -> inputs (n, 1) for cached parts: the numbers of its rows among all rows.

@@ -10,7 +10,8 @@ from ..results.store import Store
 from ..spec.cells import Cell
 from ..spec.plan import Part
 
-__all__ = ["Clock", "duration", "epoch_text", "seldom"]
+#: Takes a line of progress.
+Say = Callable[[str], None]
 
 
 class Clock:
@@ -55,7 +56,7 @@ def epoch_text(report: Mapping[str, Any]) -> str:
     return f"epoch {report['epoch']}/{report['epochs']}, loss {report['loss']:.4g}, {left} s left"
 
 
-def seldom(say: Callable[[str], None], prefix: str, pause: float = 20.0) -> Callable[[str], None]:
+def seldom(say: Say, prefix: str, pause: float = 20.0) -> Say:
     """`say` with a prefix, that leaves out what comes less than `pause` seconds after the last."""
     last = time.monotonic()
 

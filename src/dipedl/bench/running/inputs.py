@@ -17,8 +17,6 @@ from .predictions import Arrays
 from .weights import restored
 from .work import DataError, PartStep
 
-__all__ = ["inputs_of"]
-
 Rows = Mapping[str, np.ndarray]
 #: Inputs by split, labels of the labelled ones, and arguments for the constructor.
 Inputs = tuple[Rows, Rows, dict[str, Any]]

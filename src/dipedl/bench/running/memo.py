@@ -18,8 +18,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-__all__ = ["Memoised", "Memory", "Spent", "rounded"]
-
 
 @dataclass
 class Spent:

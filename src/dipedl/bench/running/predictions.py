@@ -13,8 +13,6 @@ from scipy.special import softmax
 from ..results.scores import OOD_PREFIX
 from .memo import Spent
 
-__all__ = ["classifier_arrays", "density_arrays", "method_arrays"]
-
 Arrays = dict[str, dict[str, np.ndarray]]
 Splits = Mapping[str, np.ndarray]
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
-from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
+from .clock import Say
 from .work import Step
 from .worker import run_job
-
-__all__ = ["Outcome", "run_in_process"]
 
 #: Imported once by the server that processes are forked from; those not installed are left out.
 _PRELOADED = ("sklearn.ensemble", "sklearn.mixture", "sklearn.neighbors", __name__, "torch")
@@ -26,7 +24,7 @@ class Outcome:
     message: str = ""
 
 
-def run_in_process(step: Step, say: Callable[[str], None]) -> Outcome:
+def run_in_process(step: Step, say: Say) -> Outcome:
     """Run a step in a new process; `say` gets its progress.
 
     The process dies with this one, however that ends. In a script of your own, the call that leads
@@ -56,7 +54,7 @@ def _context() -> Any:
     return context
 
 
-def _followed(pipe: Connection, say: Callable[[str], None]) -> Outcome | None:
+def _followed(pipe: Connection, say: Say) -> Outcome | None:
     """What the process says last; None if it ended without a word."""
     while True:
         try:

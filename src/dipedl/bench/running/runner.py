@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,7 +17,7 @@ from ..results.rows import numbers
 from ..results.scores import score
 from ..results.store import Store, default_root, load_rows
 from ..spec.suite import load_suite
-from .clock import Clock, duration, seldom
+from .clock import Clock, Say, duration, seldom
 from .process import Outcome, run_in_process
 from .todo import check_devices, planned_work
 from .work import Place, Step, Work
@@ -25,7 +25,6 @@ from .worker import FATAL, PAUSED
 
 __all__ = ["RunResult", "StoppedError", "rescore", "run"]
 
-Say = Callable[[str], None]
 #: Seconds between two looks at what another run is at work on.
 _PAUSE = 2.0
 
@@ -143,6 +142,8 @@ class _Run:
     store: Store
     clock: Clock
     say: Say
+    #: Why a step failed, by digest and seed.
+    broken: dict[tuple[str, int], str] = field(default_factory=dict)
 
     def go(self, wanted: list[Work]) -> RunResult:
         missing = [len(work.missing()) for work in wanted]
@@ -156,23 +157,20 @@ class _Run:
         )
         if todo:
             check_devices(wanted)
-        broken: dict[tuple[str, int], str] = {}
         while todo:
-            waiting = self._pass(todo, result, broken)
+            waiting = self._pass(todo, result)
             if len(waiting) == len(todo):
                 self._wait_for_others(waiting)
             todo = waiting
         return result
 
-    def _pass(
-        self, todo: list[Work], result: RunResult, broken: dict[tuple[str, int], str]
-    ) -> list[Work]:
+    def _pass(self, todo: list[Work], result: RunResult) -> list[Work]:
         """Once through; gives what another run is at work on."""
         waiting = []
         for i, work in enumerate(todo):
             if not work.missing():
                 continue
-            failures = self._failures(work, todo[i:], broken)
+            failures = self._failures(work, todo[i:])
             if failures is None:
                 waiting.append(work)
                 continue
@@ -184,16 +182,14 @@ class _Run:
                     result.left.append((method, work.seed))
         return waiting
 
-    def _failures(
-        self, work: Work, todo: list[Work], broken: dict[tuple[str, int], str]
-    ) -> dict[str, str] | None:
+    def _failures(self, work: Work, todo: list[Work]) -> dict[str, str] | None:
         """Run the steps that are missing, while there is time; gives why methods have no row.
 
         None says that another run is at work on a step.
         """
         for step in work.steps:
             key = step.unit.digest, work.seed
-            if key not in broken:
+            if key not in self.broken:
                 with _lock(self.store, step, work.seed) as free:
                     if step.is_done(alone=free):
                         continue
@@ -209,8 +205,8 @@ class _Run:
                     if failed:
                         return failed
                     continue
-                broken[key] = f"{step.title}: {outcome.message}"
-            return dict.fromkeys(work.missing().values(), broken[key])
+                self.broken[key] = f"{step.title}: {outcome.message}"
+            return dict.fromkeys(work.missing().values(), self.broken[key])
         return {}
 
     def _outcome(self, step: Step, todo: list[Work]) -> Outcome:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..spec.cells import plan_cell_methods, plan_cells
 from ..spec.plan import plan
 from ..spec.suite import Suite, chosen_ood, first_there
+from .clock import Say
 from .work import CellWork, MethodWork, Place, Work, rows_of
 
-__all__ = ["check_devices", "planned_work"]
-
-Say = Callable[[str], None]
 Names = Iterable[str] | None
 
 
@@ -36,7 +34,12 @@ def planned_work(
         raise ValueError(f"seeds must be integers >= 0, at least one, got {list(seeds)}")
     chosen = suite.chosen_methods(place.store.profile, methods)
     if suite.crossed:
-        return _cells(suite, where, place, seeds, chosen, datasets, classifiers)
+        profile = place.store.profile
+        made = tuple(plan_cell_methods(suite, profile, chosen, where))
+        cells = plan_cells(suite, profile, datasets, classifiers, seeds, where)
+        first = {cell.name: cell for cell in cells}  # cells of all seeds have the same configs
+        rows = {name: rows_of(cell, made) for name, cell in first.items()}
+        return [CellWork(place, cell, made, rows[cell.name]) for cell in cells]
     _refuse_axes(suite, datasets=datasets, classifiers=classifiers)
     return _methods(suite, where, place, seeds, chosen, say)
 
@@ -60,23 +63,6 @@ def _methods(
         for method, of_method in zip(parts, own, strict=True)
         if seed in of_method
     ]
-
-
-def _cells(
-    suite: Suite,
-    where: str,
-    place: Place,
-    seeds: tuple[int, ...] | None,
-    chosen: Sequence[str],
-    datasets: Names,
-    classifiers: Names,
-) -> list[Work]:
-    profile = place.store.profile
-    methods = tuple(plan_cell_methods(suite, profile, chosen, where))
-    cells = plan_cells(suite, profile, datasets, classifiers, seeds, where)
-    first = {cell.name: cell for cell in cells}  # cells of all seeds have the same configs
-    rows = {name: rows_of(cell, methods) for name, cell in first.items()}
-    return [CellWork(place, cell, methods, rows[cell.name]) for cell in cells]
 
 
 def _refuse_axes(suite: Suite, **given: Names) -> None:

@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["restored", "weights_of"]
-
 
 def weights_of(model: Any) -> dict[str, np.ndarray] | None:
     """Arrays of a network classifier of `dipedl.nn`, by name; None for any other classifier."""

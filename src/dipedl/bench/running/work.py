@@ -14,8 +14,6 @@ from ..results.store import Store
 from ..spec.cells import Cell, CellMethod
 from ..spec.plan import MethodPart, Part, trained_parts
 
-__all__ = ["CellWork", "DataError", "MethodWork", "PartStep", "Place", "Step", "Work", "rows_of"]
-
 Row = dict[str, Any]
 
 

@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection, wait
 from typing import Any
@@ -24,21 +24,17 @@ from ..results.receipt import receipt
 from ..results.scores import score
 from ..spec.build import accepts
 from ..spec.plan import Part
-from .clock import epoch_text
+from .clock import Say, epoch_text
 from .inputs import inputs_of
 from .memo import Spent, rounded
 from .predictions import Arrays, classifier_arrays, density_arrays, method_arrays
 from .weights import weights_of
 from .work import CellWork, DataError, PartStep, Step
 
-__all__ = ["FATAL", "PAUSED", "run_job", "train_part"]
-
 #: Kinds of failure after which no other part can succeed either.
 FATAL = ("data", "space")
 #: A training that stopped in time, with a checkpoint to go on from.
 PAUSED = "paused"
-
-Say = Callable[[str], None]
 
 
 def run_job(step: Step, pipe: Connection) -> None:

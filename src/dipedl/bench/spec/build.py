@@ -12,8 +12,6 @@ from sklearn.pipeline import make_pipeline
 
 from ..names import did_you_mean
 
-__all__ = ["accepts", "build", "class_of", "described", "transformer_of"]
-
 #: Plug-in folders whose public names a suite may use.
 _FOLDERS = ("baselines", "density", "nn")
 #: Classes of scikit-learn that a suite may use, and their modules.

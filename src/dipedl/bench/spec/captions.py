@@ -14,9 +14,6 @@ from typing import Any, Literal
 
 from .typed_toml import Frozen, read_tables, validated
 
-__all__ = ["Captions", "Collapse", "Page", "Released", "Section", "captions_of", "data_note"]
-__all__ += ["is_own_data"]
-
 #: Captions that hold for every suite, unless its own say otherwise.
 _BASE = "every_suite"
 #: Stands for every metric of a method that has no sentence of its own.

@@ -18,8 +18,6 @@ from .plan import completed, plain
 from .suite import Suite, chosen
 from .typed_toml import validated
 
-__all__ = ["Cell", "CellMethod", "plan_cell_methods", "plan_cells", "unfitted"]
-
 #: Raised when rows change their meaning, so that none of an older kind are taken for new.
 _FORMAT = 1
 

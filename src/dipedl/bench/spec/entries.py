@@ -8,18 +8,6 @@ from pydantic import Field, field_validator
 
 from .typed_toml import Frozen
 
-__all__ = [
-    "GROUPS",
-    "CrossedClassifier",
-    "CrossedData",
-    "CrossedMethod",
-    "Limit",
-    "MeasureEntry",
-    "Method",
-    "OodNames",
-    "Profile",
-]
-
 Table = dict[str, Any]
 Name = str
 #: OOD sets; of those in a tuple inside, the first that can be had.

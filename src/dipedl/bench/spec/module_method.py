@@ -12,8 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from ...dirichlet import Dirichlet
 
-__all__ = ["DIPModuleMethod"]
-
 _CHUNK = 500
 
 

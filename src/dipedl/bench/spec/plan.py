@@ -13,17 +13,6 @@ from .entries import Method, Profile
 from .suite import Suite, chosen_ood, gathered
 from .typed_toml import validated
 
-__all__ = [
-    "MethodPart",
-    "Part",
-    "completed",
-    "data_config",
-    "merged",
-    "plain",
-    "plan",
-    "trained_parts",
-]
-
 #: Raised when stored arrays change their meaning, so that none of an older kind are taken for new.
 _FORMAT = 1
 #: Own key of a density: what it sees.
@@ -182,7 +171,7 @@ def _check_method(spec: Method, below: Mapping[str, Part], where: str) -> None:
         if role in below and not accepts(type(model), argument):
             raise ValueError(f"{where}.{role}: {spec.estimator} takes no {role}; leave the key out")
     learns = accepts(model.fit, "calibration") if spec.sees == "pixels" else False
-    if spec.statistics == "validation" and not (learns or hasattr(model, "calibrate")):
+    if spec.statistics == "validation" and not (learns or hasattr(model, "evidence_model")):
         raise ValueError(f"{where}.statistics: {spec.estimator} takes no statistics")
     if spec.uncertainty is not None and not accepts(model.uncertainty, "kind"):
         raise ValueError(f"{where}.uncertainty: {spec.estimator} has one kind only")
@@ -245,12 +234,8 @@ def plain(value: Any) -> Any:
     return [plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def trained_parts(method: MethodPart) -> Iterator[Part]:
-    """The method and all below it, each after what it needs."""
-    yield from _in_order(method)
-
-
-def _in_order(part: Part) -> Iterator[Part]:
+def trained_parts(part: Part) -> Iterator[Part]:
+    """The part and all below it, each after what it needs."""
     for below in part.below.values():
-        yield from _in_order(below)
+        yield from trained_parts(below)
     yield part

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, Field
 
-from ..data.splits import DATASETS, OOD_SETS, SHIFTED_SETS
+from ..data.spectra import SPECTRA_SHIFTED
+from ..data.splits import DATASETS, OOD_SETS
 from ..names import refuse_unknown
 from .entries import (
     CrossedClassifier,
@@ -26,7 +27,6 @@ __all__ = [
     "Suite",
     "chosen",
     "chosen_ood",
-    "every_ood",
     "first_there",
     "gathered",
     "load_suite",
@@ -134,8 +134,11 @@ def load_suite(name: str | os.PathLike[str]) -> Suite:
         path = Path(name)
         return parse_suite(path.read_text(encoding="utf-8"), str(path))
     refuse_unknown("suite", [name], suite_names())
-    resource = files(__package__) / "suites" / f"{name}.toml"
-    return parse_suite(resource.read_text(encoding="utf-8"), f"{name}.toml")
+    return parse_suite(_text(name), f"{name}.toml")
+
+
+def _text(name: str) -> str:
+    return (files(__package__) / "suites" / f"{name}.toml").read_text(encoding="utf-8")
 
 
 def parse_suite(text: str, where: str) -> Suite:
@@ -168,12 +171,6 @@ def chosen_ood(suite: Suite, profile: Profile, choose: Choice | None = None) -> 
     return [entry if isinstance(entry, str) else pick(entry) for entry in entries]
 
 
-def every_ood(suite: Suite, profile: Profile) -> list[str]:
-    """All OOD sets that a profile names, those that may stand in for others too."""
-    entries = suite.ood if profile.ood is None else profile.ood
-    return [name for entry in entries for name in ([entry] if isinstance(entry, str) else entry)]
-
-
 def first_there(
     names: tuple[str, ...],
     data_dir: str | os.PathLike[str] | None,
@@ -202,8 +199,7 @@ def _there(name: str, data_dir: str | os.PathLike[str] | None) -> bool:
 def _extended(base: str, own: Table, where: str) -> Table:
     """Parts and methods of another suite of the package, and the profiles that say they extend."""
     refuse_unknown("suite", [base], suite_names(), f"{where}: extends")
-    resource = files(__package__) / "suites" / f"{base}.toml"
-    tables = read_tables(resource.read_text(encoding="utf-8"), f"{base}.toml")
+    tables = read_tables(_text(base), f"{base}.toml")
     shared = {key: tables.get(key, {}) for key in ("classifiers", "densities", "methods")}
     profiles = {}
     for name, profile in own.get("profiles", {}).items():
@@ -236,9 +232,10 @@ def _check_data(suite: Suite, profile: Profile, where: str, place: str) -> None:
     """The data set of a profile, its OOD sets and its shifted sets."""
     refuse_unknown("data set", [profile.dataset], DATASETS, f"{place}.dataset")
     at = f"{where}: ood" if profile.ood is None else f"{place}.ood"
-    known = OOD_SETS[profile.dataset]
-    refuse_unknown("OOD set", every_ood(suite, profile), known, at)
-    shifted = SHIFTED_SETS.get(profile.dataset, ())
+    for entry in suite.ood if profile.ood is None else profile.ood:
+        names = [entry] if isinstance(entry, str) else entry
+        refuse_unknown("OOD set", names, OOD_SETS[profile.dataset], at)
+    shifted = SPECTRA_SHIFTED.get(profile.dataset, ())
     refuse_unknown("shifted set", profile.shifted, shifted, f"{place}.shifted")
 
 

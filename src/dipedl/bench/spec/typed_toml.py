@@ -10,8 +10,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from ..names import refuse_unknown
 
-__all__ = ["Frozen", "read_tables", "validated"]
-
 Model = TypeVar("Model", bound=BaseModel)
 
 

@@ -22,6 +22,7 @@ import numpy as np
 from ...dirichlet import Dirichlet
 from ...evidence import log_evidence
 from ...metrics import accuracy, aupr_out, ood_auroc
+from ..results import paper
 from ..results.parts import Parts, score_dirichlets
 
 __all__ = ["CONFIGURATIONS", "Configuration", "ablation", "float32_ranking", "without"]
@@ -43,15 +44,7 @@ class Configuration:
         return " × ".join(factor for factor, there in kept.items() if there)
 
 
-CONFIGURATIONS = (
-    Configuration("1a", n=True, density=False, classifier=False),
-    Configuration("1b", n=False, density=True, classifier=False),
-    Configuration("1c", n=False, density=False, classifier=True),
-    Configuration("2a", n=True, density=True, classifier=False),
-    Configuration("2b", n=True, density=False, classifier=True),
-    Configuration("2c", n=False, density=True, classifier=True),
-    Configuration("3", n=True, density=True, classifier=True),
-)
+CONFIGURATIONS = tuple(Configuration(name, *kept) for kept, name in paper.CONFIGURATIONS.items())
 
 
 def ablation(parts: Parts) -> dict[str, dict[str, float]]:

@@ -10,8 +10,7 @@ import numpy as np
 from scipy import stats
 
 from ..results.paper import Published
-
-__all__ = ["Cell", "cell_over_seeds", "plain"]
+from ..results.row_file import plain
 
 Interval = tuple[float, float]
 
@@ -58,24 +57,20 @@ class Cell:
 
     def as_json(self) -> dict[str, Any]:
         """Everything, as plain values."""
-        paper = self.paper and {
-            "mean": self.paper.mean,
-            "sd": self.paper.sd,
-            "decimals": self.paper.decimals,
-        }
-        return {
-            "mean": plain(self.mean),
-            "sd": plain(self.sd),
+        found = {
+            "mean": self.mean,
+            "sd": self.sd,
             "n": len(self.values),
-            "values": [plain(value) for value in self.values],
-            "ci95_seeds": self.over_seeds and [plain(end) for end in self.over_seeds],
-            "ci95_images": self.over_images and [plain(end) for end in self.over_images],
+            "values": self.values,
+            "ci95_seeds": self.over_seeds,
+            "ci95_images": self.over_images,
             "baseline": self.baseline,
-            "paper": paper,
+            "paper": self.paper and vars(self.paper),
             "difference": self.difference,
             "differs": self.differs,
             "why": self.why,
         }
+        return {name: plain(value) for name, value in found.items()}
 
 
 def cell_over_seeds(
@@ -113,8 +108,3 @@ def _t_interval(data: np.ndarray) -> Interval | None:
         return None
     half = stats.t.ppf(0.975, len(data) - 1) * data.std(ddof=1) / np.sqrt(len(data))
     return float(data.mean() - half), float(data.mean() + half)
-
-
-def plain(value: float) -> float | str:
-    """What is not finite as text, for JSON has no such numbers."""
-    return value if np.isfinite(value) else str(value)

@@ -8,8 +8,6 @@ from typing import Any
 from ..results.scores import SHIFTED_PREFIX
 from .cells import Cell, cell_over_seeds
 
-__all__ = ["columns", "worst_recalls"]
-
 _KNOWN_EXTRA = ("nll", "ece", "adaptive_ece", "errors_avoided_10")
 _OOD_EXTRA = ("aupr_in", "fpr95")
 #: Up to so many classes, the recall of each has a column; of more the worst has.

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Cost", "cost_of", "spent"]
-
 
 @dataclass(frozen=True)
 class Cost:

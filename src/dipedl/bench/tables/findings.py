@@ -10,16 +10,6 @@ from .cells import Cell
 from .formatting import measured, number, set_title
 from .table import BenchTable, Line
 
-__all__ = [
-    "DEFAULT",
-    "PAPER",
-    "findings",
-    "ranked_above",
-    "share_interval",
-    "shortfalls",
-    "with_number",
-]
-
 #: The default settings of DIPClassifier, and the paper's own.
 DEFAULT, PAPER = "dip-edl-default", "dip-edl"
 #: Most methods that a sentence names.

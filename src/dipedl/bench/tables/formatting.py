@@ -10,23 +10,8 @@ import numpy as np
 from ..results.scores import SHIFTED_PREFIX
 from ..spec.captions import captions_of
 from .cells import Cell
+from .cost import Cost
 from .table import BenchTable
-
-__all__ = [
-    "Difference",
-    "difference",
-    "differences",
-    "duration",
-    "escaped",
-    "grid",
-    "measured",
-    "metric_list",
-    "metric_title",
-    "number",
-    "printed",
-    "set_heading",
-    "set_title",
-]
 
 _METRICS = {
     "accuracy": "accuracy",
@@ -149,6 +134,16 @@ def duration(seconds: float) -> str:
     if seconds < 100:
         return f"{seconds:.1f} s"
     return f"{seconds / 60:.1f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+
+
+def cost_texts(cost: Cost, without: str = "") -> list[str]:
+    """Times of training, of scoring and of the processor, memory, passes, and parameters if any."""
+    return [
+        *map(duration, (cost.train_seconds, cost.score_seconds, cost.cpu_seconds)),
+        f"{cost.peak_memory_mb:,.0f} MiB",
+        str(cost.forward_passes),
+        without if cost.n_parameters is None else f"{cost.n_parameters:,}",
+    ]
 
 
 def differences(table: BenchTable) -> Iterator[Difference]:

@@ -9,8 +9,6 @@ from .findings import findings, ranked_above, with_number
 from .formatting import duration, measured, metric_list, number, printed, set_title
 from .table import BenchTable, Line
 
-__all__ = ["HIGHER", "headline", "is_higher_better", "met", "trivial_sentences"]
-
 #: Metrics of which more is better, and `recall` of any class; of all others less is.
 HIGHER = (
     "accuracy",

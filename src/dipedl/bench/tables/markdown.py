@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .cells import Cell
-from .cost import Cost
 from .crossed.markdown import crossed_blocks
 from .formatting import (
+    cost_texts,
     difference,
     differences,
-    duration,
     escaped,
     grid,
     measured,
@@ -19,8 +18,6 @@ from .formatting import (
     set_heading,
 )
 from .table import BenchTable
-
-__all__ = ["markdown"]
 
 
 def markdown(table: BenchTable) -> str:
@@ -67,16 +64,5 @@ def _cell(cell: Cell | None) -> str:
 
 def _costs(table: BenchTable) -> str:
     heads = ["method", "train", "score", "processor time", "peak memory", "passes", "parameters"]
-    rows = [[line.title, *_cost(line.cost)] for line in table.lines if line.cost is not None]
+    rows = [[line.title, *cost_texts(line.cost)] for line in table.lines if line.cost is not None]
     return grid(heads, rows)
-
-
-def _cost(cost: Cost) -> list[str]:
-    return [
-        duration(cost.train_seconds),
-        duration(cost.score_seconds),
-        duration(cost.cpu_seconds),
-        f"{cost.peak_memory_mb:,.0f} MiB",
-        str(cost.forward_passes),
-        "" if cost.n_parameters is None else f"{cost.n_parameters:,}",
-    ]

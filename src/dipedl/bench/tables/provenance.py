@@ -8,8 +8,6 @@ from typing import Any
 from ..spec.suite import load_suite
 from .table import BenchTable
 
-__all__ = ["machines", "not_yet_run", "receipts"]
-
 
 def machines(rows: Sequence[Mapping[str, Any]]) -> str:
     """Processors and GPUs that made the rows."""

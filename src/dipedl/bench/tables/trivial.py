@@ -10,25 +10,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ...metrics import aupr_in, aupr_out, fpr_at_tpr, ood_auroc
 from ..data.loaders import LOADERS
 from ..data.splits import make_splits
+from ..names import reason
+from ..results.scores import RANKED
 from ..results.store import Store
 from .cells import Cell, cell_over_seeds
-from .table import Line
-
-__all__ = [
-    "DETECTORS",
-    "border_ink",
-    "ink",
-    "stored_trivial_lines",
-    "trivial_lines",
-    "unusual_ink",
-]
+from .table import BenchTable, Line
 
 Detector = Callable[[np.ndarray, np.ndarray], np.ndarray]
 _RGB = 3
@@ -101,8 +94,6 @@ _COLOUR_DETECTORS: dict[str, Detector] = {
     "unusual colour": _unusual(_colour),
 }
 
-_METRICS = {"auroc": ood_auroc, "aupr": aupr_out, "aupr_in": aupr_in, "fpr95": fpr_at_tpr}
-
 
 def trivial_lines(images: Mapping[str, np.ndarray], reference: np.ndarray) -> tuple[Line, ...]:
     """A line of the table for each detector.
@@ -133,6 +124,14 @@ def stored_trivial_lines(store: Store) -> tuple[Line, ...]:
         kept = {"data": config, "lines": values}
         path.write_text(json.dumps(kept), encoding="utf-8")
     return tuple(_read(title, cells) for title, cells in kept["lines"].items())
+
+
+def with_trivial(table: BenchTable, store: Store) -> tuple[BenchTable, str]:
+    """The table with the trivial detectors, and why there are none if so."""
+    try:
+        return replace(table, trivial=stored_trivial_lines(store)), ""
+    except (LookupError, OSError, ImportError) as error:
+        return table, reason(error)
 
 
 def _computed(config: Mapping[str, Any], seed: int) -> tuple[Line, ...]:
@@ -169,7 +168,7 @@ def _cells(
     for split, X in images.items():
         if split != "test":
             name, u_out = split.removeprefix("ood/"), detect(X, reference)
-            for kind, metric in _METRICS.items():
+            for kind, metric in RANKED.items():
                 value, guessing = metric(u_in, u_out), metric.baseline
                 baseline = guessing(u_in, u_out) if guessing else None
                 yield f"{kind}/{name}", cell_over_seeds([value], baseline=baseline)

@@ -52,21 +52,16 @@ def read_batch(
         raise bad(path, "an array of bytes under b'data'", getattr(images, "dtype", type(images)))
     if images.ndim != 2 or images.shape[1] != N_PIXELS:
         raise bad(path, f"images of shape (n, {N_PIXELS})", images.shape)
-    return images, _labels(path, labels, len(images), n_classes)
-
-
-def _labels(path: Path, labels: object, n: int, n_classes: int) -> NDArray[np.int64]:
-    if not isinstance(labels, list) or len(labels) != n:
+    if not isinstance(labels, list) or len(labels) != len(images):
         got = len(labels) if isinstance(labels, list) else type(labels).__name__
-        raise bad(path, f"a list of one label per image, {n}", got)
+        raise bad(path, f"a list of one label per image, {len(images)}", got)
     wrong = [x for x in labels if not isinstance(x, int) or not 0 <= x < n_classes]
     if wrong:
         raise bad(path, f"labels 0 to {n_classes - 1}", wrong[:3])
-    return np.array(labels, np.int64)
+    return images, np.array(labels, np.int64)
 
 
 def bad(path: Path, expected: str, got: object) -> ValueError:
-    """The error for a file with another content than the official one."""
     return ValueError(
         f"{str(path)!r} must hold {expected}, got: {got}; replace it by the official file"
     )

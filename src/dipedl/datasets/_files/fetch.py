@@ -7,24 +7,29 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import sys
+import tarfile
 import tempfile
 import time
-from functools import lru_cache
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache, partial
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+from typing import IO, Any
 
-from ..._plugins import explain_missing
-from .archive import unpack
+from ..._plugins import optional
 from .sources import FILES, RemoteFile
+
+DataDir = str | os.PathLike[str] | None
 
 ROUNDS = 2  # attempts per mirror
 PAUSE = 1.0  # seconds between the rounds
 TIMEOUT = 30.0  # seconds without a response before a mirror counts as failed
 
 
-def fetch(name: str, data_dir: str | os.PathLike[str] | None = None) -> Path:
+def fetch(name: str, data_dir: DataDir = None) -> Path:
     """Path of the published file `name`, whose checksum was verified.
 
     It is searched in `data_dir`, else in the directory named by the environment variable
@@ -53,7 +58,7 @@ def _cached(name: str) -> Path:
     return download(file, path, name)
 
 
-def offline_folder(data_dir: str | os.PathLike[str] | None) -> tuple[Path | None, str]:
+def offline_folder(data_dir: DataDir) -> tuple[Path | None, str]:
     if data_dir is None:
         value = os.environ.get("DIPEDL_DATA")
         return (Path(value).expanduser() if value else None), "DIPEDL_DATA"
@@ -71,7 +76,7 @@ def _find(folder: Path, name: str, origin: str) -> Path:
         return path
     problem = f"has no file {name!r}" if folder.is_dir() else "is not a directory"
     download = ", or give neither data_dir nor DIPEDL_DATA to download it"
-    otherwise = download if FILES[name].downloadable else ""
+    otherwise = download if FILES[name].urls or FILES[name].archive else ""
     raise FileNotFoundError(
         f"{origin} must name a directory that holds files such as {name!r}, "
         f"but {str(folder)!r} {problem}; put {_origin(FILES[name])} "
@@ -90,15 +95,7 @@ def cache_folder() -> Path:
     value = os.environ.get("DIPEDL_CACHE")
     if value:
         return Path(value).expanduser()
-    return Path(_import_pooch().os_cache("dipedl"))
-
-
-def _import_pooch() -> ModuleType:
-    try:
-        import pooch
-    except ImportError as error:
-        raise explain_missing(error, "downloading a data set") from error
-    return pooch  # type: ignore[no-any-return]
+    return Path(optional("pooch", "downloading a data set").os_cache("dipedl"))
 
 
 def _verified(path: Path, file: RemoteFile, remedy: str) -> Path:
@@ -114,14 +111,45 @@ def _verified(path: Path, file: RemoteFile, remedy: str) -> Path:
     )
 
 
-@lru_cache(
-    maxsize=64
-)  # size and time of change are part of the key: a changed file is hashed again
+@lru_cache(maxsize=64)  # size and time of change are in the key: a changed file is hashed again
 def _digest(path: str, algorithm: str, size: int, mtime_ns: int) -> str:
+    new = partial(hashlib.new, algorithm, usedforsecurity=False)
     with open(path, "rb") as stream:
-        return hashlib.file_digest(
-            stream, lambda: hashlib.new(algorithm, usedforsecurity=False)
-        ).hexdigest()
+        return hashlib.file_digest(stream, new).hexdigest()
+
+
+def unpack(archive: Path, member: str, path: Path) -> None:
+    """Write the file `member` of a .tar.gz archive to `path`, or raise ValueError.
+
+    Only the bytes are used; paths, links and permissions in the archive are ignored.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(path) as target:
+        try:
+            with tarfile.open(archive, "r:gz") as tar:
+                entry = tar.getmember(member)
+                source = tar.extractfile(entry) if entry.isreg() else None
+                if source is None:
+                    raise KeyError(f"{member!r} is no regular file")
+                shutil.copyfileobj(source, target)
+        except (KeyError, EOFError, OSError, zlib.error, tarfile.TarError) as error:
+            raise ValueError(
+                f"{str(archive)!r} must be an archive that holds the file {member!r}, but: "
+                f"{error}; delete it and load again to download it again"
+            ) from error
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[IO[bytes]]:
+    """A file open for writing that appears at `path` completely or not at all."""
+    descriptor, part = tempfile.mkstemp(dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as target:
+            yield target
+        os.replace(part, path)
+    except BaseException:
+        os.unlink(part)
+        raise
 
 
 def download(file: RemoteFile, path: Path, name: str) -> Path:
@@ -130,7 +158,7 @@ def download(file: RemoteFile, path: Path, name: str) -> Path:
     `name` is what errors call it: its path below a data directory. Without a published checksum
     whatever comes is taken.
     """
-    pooch = _import_pooch()
+    pooch = optional("pooch", "downloading a data set")
     _require_writable(path.parent)
     checksum = file.checksums[0] if file.checksums else None
     failures: dict[str, Exception] = {}
@@ -144,7 +172,7 @@ def download(file: RemoteFile, path: Path, name: str) -> Path:
     raise _no_mirror(failures, path, name)
 
 
-def _retrieve(pooch: ModuleType, url: str, checksum: str | None, path: Path) -> Exception | None:
+def _retrieve(pooch: Any, url: str, checksum: str | None, path: Path) -> Exception | None:
     """Download `url` to `path`; the failure, if the mirror or its file is at fault."""
     from requests.exceptions import RequestException  # pooch depends on it
 
@@ -195,7 +223,6 @@ class TextProgress:
         self.done = 0
 
     def update(self, n: int) -> None:
-        """Count n more bytes and redraw."""
         self.done += n
         shown = min(self.done, self.total) if self.total else self.done
         share = f"{shown / self.total:4.0%} of " if self.total else ""
@@ -207,5 +234,4 @@ class TextProgress:
         self.done = 0
 
     def close(self) -> None:
-        """End the line."""
         print(file=sys.stderr, flush=True)

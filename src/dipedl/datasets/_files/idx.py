@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import gzip
 import math
-import os
 import struct
 import zlib
+from os import PathLike
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._dataset import unit_pixels
-from .fetch import fetch
+from .fetch import DataDir, fetch
 
 IMAGE_SHAPE = (28, 28)
-N_CLASSES = 10
 _UNSIGNED_BYTE = 0x08
 _PREFIX = {"train": "train", "test": "t10k"}
 
 
-def read_idx(path: str | os.PathLike[str]) -> NDArray[np.uint8]:
+def read_idx(path: str | PathLike[str]) -> NDArray[np.uint8]:
     """Array of unsigned bytes of any rank from an IDX file, gzip-compressed or not.
 
     The format: two zero bytes, the type of number (0x08: unsigned byte), the rank r, r sizes as
@@ -34,14 +33,13 @@ def read_idx(path: str | os.PathLike[str]) -> NDArray[np.uint8]:
     expected, got = math.prod(shape), len(content) - start
     if got != expected:
         state = "cut short" if got < expected else "followed by other bytes"
-        raise _bad(
-            path, f"{expected} bytes of numbers for its shape {shape}", f"{got}: it is {state}"
-        )
+        wanted = f"{expected} bytes of numbers for its shape {shape}"
+        raise _bad(path, wanted, f"{got}: it is {state}")
     return np.frombuffer(content, np.uint8, offset=start).reshape(shape)
 
 
 def read_part(
-    folder: str, part: str, data_dir: str | os.PathLike[str] | None
+    folder: str, part: str, data_dir: DataDir
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     """Read images (n, 28, 28) and labels (n,) in bytes: part "train" or "test" of a data set."""
     prefix = f"{folder}/{_PREFIX[part]}"
@@ -49,16 +47,15 @@ def read_part(
     label_file = fetch(f"{prefix}-labels-idx1-ubyte.gz", data_dir)
     images, labels = read_idx(image_file), read_idx(label_file)
     if images.shape[1:] != IMAGE_SHAPE:
-        raise _bad(
-            image_file, f"images of shape (n, {IMAGE_SHAPE[0]}, {IMAGE_SHAPE[1]})", images.shape
-        )
+        wanted = f"images of shape (n, {IMAGE_SHAPE[0]}, {IMAGE_SHAPE[1]})"
+        raise _bad(image_file, wanted, images.shape)
     if labels.shape != images.shape[:1]:
         raise _bad(label_file, f"one label per image, shape ({len(images)},)", labels.shape)
     return images, labels
 
 
 def load_part(
-    folder: str, part: str, data_dir: str | os.PathLike[str] | None
+    folder: str, part: str, data_dir: DataDir
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Load inputs (n, 784), float32 in [0, 1], and labels (n,), int64; see `read_part`."""
     images, labels = read_part(folder, part, data_dir)

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import IO, cast
 from urllib.parse import urlsplit
 
-from .archive import whole_file
-from .fetch import cache_folder, download
+from .fetch import cache_folder, download, whole_file
 from .sources import RemoteFile
 
 #: Address in the code that the paper builds on (superdreamliner/LAMOST-Spectra-Classifier), but
@@ -33,23 +32,21 @@ def downloaded(url: str) -> list[Path]:
     if not names or not all((folder / name).is_file() for name in names):
         archive = folder / _ARCHIVE
         if not archive.is_file():
-            _download(url, archive)
+            if urlsplit(url).scheme not in ("http", "https"):
+                raise ValueError(f"url must begin with http:// or https://, got {url!r}")
+            download(RemoteFile(urls=(url,), md5=()), archive, "lamost/*.fits")
         found = {_ARCHIVE: _sha256(archive)}
         if sums.get(_ARCHIVE, found[_ARCHIVE]) != found[_ARCHIVE]:
             raise _another(archive, sums[_ARCHIVE], found[_ARCHIVE], "delete it and load again")
         names = _unpack(archive, folder, url)
         found |= {name: _sha256(folder / name) for name in names}
-        _record(folder, found)
+        text = "".join(f"{digest}  {name}\n" for name, digest in found.items())
+        with whole_file(folder / _SUMS) as target:
+            target.write(text.encode())
         archive.unlink()
     else:
         verify(folder, f"delete {str(folder)!r} and load again to download it again")
     return [folder / name for name in names]
-
-
-def _download(url: str, archive: Path) -> None:
-    if urlsplit(url).scheme not in ("http", "https"):
-        raise ValueError(f"url must begin with http:// or https://, got {url!r}")
-    download(RemoteFile(urls=(url,), md5=()), archive, "lamost/*.fits")
 
 
 def _unpack(archive: Path, folder: Path, url: str) -> list[str]:
@@ -86,12 +83,6 @@ def _recorded(folder: Path) -> dict[str, str]:
         return {}
     lines = (line.split(maxsplit=1) for line in path.read_text(encoding="utf-8").splitlines())
     return {line[1].removeprefix("*"): line[0] for line in lines if len(line) == 2}
-
-
-def _record(folder: Path, sums: dict[str, str]) -> None:
-    text = "".join(f"{digest}  {name}\n" for name, digest in sums.items())
-    with whole_file(folder / _SUMS) as target:
-        target.write(text.encode())
 
 
 def verify(folder: Path, remedy: str) -> None:

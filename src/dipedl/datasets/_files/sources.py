@@ -31,11 +31,6 @@ class RemoteFile:
     member: str = ""
 
     @property
-    def downloadable(self) -> bool:
-        """Whether a mirror has the file, alone or in an archive."""
-        return bool(self.urls or self.archive)
-
-    @property
     def checksums(self) -> tuple[str, ...]:
         """Accepted checksums, each ``"algorithm:hex"``; all of one algorithm."""
         if self.sha256 is not None:
@@ -71,16 +66,5 @@ def _provenance(key: str) -> Provenance:
     )
 
 
-MNIST = _provenance("mnist")
-KMNIST = _provenance("kmnist")
-OMNIGLOT = _provenance("omniglot")
-FASHION_MNIST = _provenance("fashion_mnist")
-CIFAR10 = _provenance("cifar10")
-CIFAR100 = _provenance("cifar100")
-SVHN = _provenance("svhn")
-GTSRB = _provenance("gtsrb")
-SEGMENT = _provenance("segment")
-COVERTYPE = _provenance("covertype")
-SEMI_REAL = _provenance("semi_real")
-REAL = _provenance("real")
-SUPERNOVAE = _provenance("supernovae")
+#: Source of each data set, by its name.
+PROVENANCE = {name: _provenance(name) for name in _TABLES}

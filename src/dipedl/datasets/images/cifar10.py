@@ -4,44 +4,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import _ood
 from .._dataset import Dataset, unit_pixels
-from .._files import cifar, sources
-from .._files.fetch import fetch
+from .._files import cifar
+from .._files.fetch import DataDir, fetch
+from .._parts import Loader, chosen, image_set
 from .cifar100 import load_cifar100
 from .gtsrb import load_gtsrb
 from .svhn import load_svhn
 
 __all__ = ["load_cifar10"]
 
-_OOD: dict[str, _ood.Loader] = {
-    "cifar100": lambda data_dir: load_cifar100(data_dir=data_dir),
-    "svhn": lambda data_dir: load_svhn(data_dir=data_dir),
-    "gtsrb": lambda data_dir: load_gtsrb(data_dir=data_dir),
-}
-_TRAIN = tuple(f"data_batch_{i}" for i in range(1, 6))
-_NAMES = (
-    "airplane",
-    "automobile",
-    "bird",
-    "cat",
-    "deer",
-    "dog",
-    "frog",
-    "horse",
-    "ship",
-    "truck",
-)
+_OOD: dict[str, Loader] = {"cifar100": load_cifar100, "svhn": load_svhn, "gtsrb": load_gtsrb}
+_BATCHES = {"train": [f"data_batch_{i}" for i in range(1, 6)], "test": ["test_batch"]}
+_NAMES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 
 
 def load_cifar10(
-    *,
-    ood: Iterable[str] = ("cifar100",),
-    data_dir: str | os.PathLike[str] | None = None,
+    *, ood: Iterable[str] = ("cifar100",), data_dir: str | os.PathLike[str] | None = None
 ) -> Dataset:
     """CIFAR-10, 50,000 + 10,000 colour photographs of ten classes, 32 x 32 pixels.
 
@@ -89,24 +73,12 @@ def load_cifar10(
     >>> load_cifar10(ood=())  # doctest: +SKIP
     Dataset('cifar10', X_train=(50000, 3072), X_test=(10000, 3072), n_classes=10, ood={})
     """
-    chosen = _ood.choose(ood, _OOD)
-    train, test = _part(_TRAIN, data_dir), _part(("test_batch",), data_dir)
-    attached, origins = _ood.load(chosen, data_dir)
-    return Dataset(
-        "cifar10",
-        *train,
-        *test,
-        ood=attached,
-        target_names=_NAMES,
-        image_shape=cifar.IMAGE_SHAPE,
-        provenance=(sources.CIFAR10, *origins),
-    )
+    read = partial(_part, data_dir=data_dir)
+    return image_set("cifar10", read, _NAMES, cifar.IMAGE_SHAPE, ood=chosen(ood, _OOD, data_dir))
 
 
-def _part(
-    names: tuple[str, ...], data_dir: str | os.PathLike[str] | None
-) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    paths = [fetch(f"cifar10/{name}", data_dir) for name in names]
+def _part(part: str, data_dir: DataDir) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    paths = [fetch(f"cifar10/{name}", data_dir) for name in _BATCHES[part]]
     batches = [cifar.read_batch(path, b"labels", len(_NAMES)) for path in paths]
     images, labels = zip(*batches, strict=True)
     return unit_pixels(np.concatenate(images)), np.concatenate(labels)

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._dataset import Dataset, unit_pixels
-from .._files import cifar, sources
-from .._files.fetch import fetch
-from .._split import published_parts
+from .._files import cifar
+from .._files.fetch import DataDir, fetch
+from .._files.sources import PROVENANCE
+from .._parts import published_parts
 
 __all__ = ["load_cifar100"]
 
@@ -68,18 +69,16 @@ def load_cifar100(
         *test,
         target_names=tuple(name.decode("ascii") for name in _names(data_dir)),
         image_shape=cifar.IMAGE_SHAPE,
-        provenance=(sources.CIFAR100,),
+        provenance=(PROVENANCE["cifar100"],),
     )
 
 
-def _names(data_dir: str | os.PathLike[str] | None) -> list[bytes]:
+def _names(data_dir: DataDir) -> list[bytes]:
     names: list[bytes] = cifar.read_pickle(fetch("cifar100/meta", data_dir))[b"fine_label_names"]
     return names
 
 
-def _part(
-    part: str, data_dir: str | os.PathLike[str] | None
-) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+def _part(part: str, data_dir: DataDir) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     path = fetch(f"cifar100/{part}", data_dir)
     images, labels = cifar.read_batch(path, b"fine_labels", len(_names(data_dir)))
     return unit_pixels(images), labels

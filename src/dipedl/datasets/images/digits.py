@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._dataset import Dataset, Provenance
-from .._split import Part, stratified
+from .._parts import stratified
 
 __all__ = ["load_digits"]
 
@@ -53,16 +52,6 @@ def load_digits(
     """
     from sklearn.datasets import load_digits as load_bunch
 
-    kept = _kept(ood_classes)
-    X, digit = load_bunch(return_X_y=True)
-    X = (X / 16).astype(np.float32)
-    known = np.isin(digit, kept)
-    y = np.searchsorted(kept, digit[known]).astype(np.int64)
-    train, test = stratified(X[known], y, test_size, random_state)
-    return _dataset(train, test, X[~known], kept)
-
-
-def _kept(ood_classes: Iterable[int]) -> list[int]:
     out = set(ood_classes)
     kept = [digit for digit in _CLASSES if digit not in out]
     if not out or not out <= set(_CLASSES) or len(kept) < 2:
@@ -70,15 +59,16 @@ def _kept(ood_classes: Iterable[int]) -> list[int]:
             f"ood_classes must be 1 to 8 of the digits 0..9, got {sorted(out, key=str)}; "
             "the default holds out (8, 9)"
         )
-    return kept
-
-
-def _dataset(train: Part, test: Part, held_out: NDArray[np.float32], kept: list[int]) -> Dataset:
+    X, digit = load_bunch(return_X_y=True)
+    X = (X / 16).astype(np.float32)
+    known = np.isin(digit, kept)
+    y = np.searchsorted(kept, digit[known]).astype(np.int64)
+    train, test = stratified(X[known], y, test_size, random_state)
     return Dataset(
         "digits",
         *train,
         *test,
-        ood={"held_out": held_out},
+        ood={"held_out": X[~known]},
         target_names=tuple(str(digit) for digit in kept),
         image_shape=(8, 8),
         provenance=(

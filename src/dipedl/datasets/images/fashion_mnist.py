@@ -4,37 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from functools import partial
 
-from .. import _ood
 from .._dataset import Dataset
-from .._files import idx, sources
+from .._files import idx
+from .._parts import Loader, chosen, image_set
 from .kmnist import load_kmnist
 from .mnist import load_mnist
 
 __all__ = ["load_fashion_mnist"]
 
-_OOD: dict[str, _ood.Loader] = {
-    "mnist": lambda data_dir: load_mnist(ood=(), data_dir=data_dir),
-    "kmnist": lambda data_dir: load_kmnist(data_dir=data_dir),
-}
-_NAMES = (
-    "T-shirt/top",
-    "Trouser",
-    "Pullover",
-    "Dress",
-    "Coat",
-    "Sandal",
-    "Shirt",
-    "Sneaker",
-    "Bag",
-    "Ankle boot",
+_OOD: dict[str, Loader] = {"mnist": partial(load_mnist, ood=()), "kmnist": load_kmnist}
+_NAMES = tuple(
+    "T-shirt/top,Trouser,Pullover,Dress,Coat,Sandal,Shirt,Sneaker,Bag,Ankle boot".split(",")
 )
 
 
 def load_fashion_mnist(
-    *,
-    ood: Iterable[str] = ("mnist", "kmnist"),
-    data_dir: str | os.PathLike[str] | None = None,
+    *, ood: Iterable[str] = ("mnist", "kmnist"), data_dir: str | os.PathLike[str] | None = None
 ) -> Dataset:
     """Fashion-MNIST, 60,000 + 10,000 articles of clothing, with ood sets of the same shape.
 
@@ -81,15 +68,7 @@ def load_fashion_mnist(
     >>> load_fashion_mnist(ood="mnist").ood["mnist"].shape  # doctest: +SKIP
     (10000, 784)
     """
-    chosen = _ood.choose(ood, _OOD)
-    parts = [idx.load_part("fashion_mnist", part, data_dir) for part in ("train", "test")]
-    attached, origins = _ood.load(chosen, data_dir)
-    return Dataset(
-        "fashion_mnist",
-        *parts[0],
-        *parts[1],
-        ood=attached,
-        target_names=_NAMES,
-        image_shape=idx.IMAGE_SHAPE,
-        provenance=(sources.FASHION_MNIST, *origins),
+    read = partial(idx.load_part, "fashion_mnist", data_dir=data_dir)
+    return image_set(
+        "fashion_mnist", read, _NAMES, idx.IMAGE_SHAPE, ood=chosen(ood, _OOD, data_dir)
     )

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._plugins import explain_missing
+from ..._plugins import optional
 from .._dataset import Dataset, no_rows, unit_pixels
-from .._files import sources
 from .._files.fetch import fetch
+from .._files.sources import PROVENANCE
 
 __all__ = ["load_gtsrb"]
 
@@ -71,17 +71,13 @@ def load_gtsrb(*, data_dir: str | os.PathLike[str] | None = None) -> Dataset:
         y,
         target_names=tuple(str(sign) for sign in range(_N_CLASSES)),
         image_shape=images.shape[1:],
-        provenance=(sources.GTSRB,),
+        provenance=(PROVENANCE["gtsrb"],),
     )
 
 
 def _images(path: Path, n: int) -> NDArray[np.uint8]:
     """Cut the first n images (n, 3, 32, 32) out of the sheet, row by row."""
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise explain_missing(error, "load_gtsrb") from error
-    with Image.open(path) as image:
+    with optional("PIL.Image", "load_gtsrb").open(path) as image:
         pixels = np.asarray(image.convert("RGB"))
     rows, rest = divmod(pixels.shape[0], _SIDE)
     if rest or pixels.shape[1] != _COLUMNS * _SIDE or rows * _COLUMNS < n:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from math import prod
+from functools import partial
 
 from .._dataset import Dataset
-from .._files import idx, sources
-from .._split import published_parts
+from .._files import idx
+from .._parts import image_set
 
 __all__ = ["load_kmnist"]
 
@@ -55,14 +55,5 @@ def load_kmnist(*, split: str = "test", data_dir: str | os.PathLike[str] | None 
     >>> load_kmnist()  # doctest: +SKIP
     Dataset('kmnist', X_train=(0, 784), X_test=(10000, 784), n_classes=10, ood={})
     """
-    train, test = published_parts(
-        split, lambda part: idx.load_part("kmnist", part, data_dir), prod(idx.IMAGE_SHAPE)
-    )
-    return Dataset(
-        "kmnist",
-        *train,
-        *test,
-        target_names=_NAMES,
-        image_shape=idx.IMAGE_SHAPE,
-        provenance=(sources.KMNIST,),
-    )
+    read = partial(idx.load_part, "kmnist", data_dir=data_dir)
+    return image_set("kmnist", read, _NAMES, idx.IMAGE_SHAPE, split=split)

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._dataset import Dataset, Provenance, unit_pixels
-from .._files import idx, sources
+from .._files import idx
+from .._files.sources import PROVENANCE
 
 __all__ = ["load_mini_mnist"]
 
@@ -71,7 +72,11 @@ def load_mini_mnist() -> Dataset:
         },
         target_names=tuple("0123456789"),
         image_shape=idx.IMAGE_SHAPE,
-        provenance=_provenance(),
+        provenance=(
+            _drawn("mnist", "4,000 training and 1,000 test images"),
+            _drawn("kmnist", "500 test images"),
+            _drawn("omniglot", "500 drawings", f"; {PROVENANCE['omniglot'].notes}"),
+        ),
     )
 
 
@@ -101,10 +106,5 @@ def _fingerprint(arrays: dict[str, NDArray[Any]]) -> str:
     return digest.hexdigest()
 
 
-def _provenance() -> tuple[Provenance, ...]:
-    chosen = "drawn by scripts/make_mini.py"
-    return (
-        replace(sources.MNIST, notes=f"4,000 training and 1,000 test images {chosen}"),
-        replace(sources.KMNIST, notes=f"500 test images {chosen}"),
-        replace(sources.OMNIGLOT, notes=f"500 drawings {chosen}; {sources.OMNIGLOT.notes}"),
-    )
+def _drawn(name: str, what: str, more: str = "") -> Provenance:
+    return replace(PROVENANCE[name], notes=f"{what} drawn by scripts/make_mini.py{more}")

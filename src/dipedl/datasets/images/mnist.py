@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from functools import partial
 
-from .. import _ood
 from .._dataset import Dataset
-from .._files import idx, sources
+from .._files import idx
+from .._parts import Loader, chosen, image_set
 from .kmnist import load_kmnist
 from .omniglot import load_omniglot
 
 __all__ = ["load_mnist"]
 
-_OOD: dict[str, _ood.Loader] = {
-    "kmnist": lambda data_dir: load_kmnist(data_dir=data_dir),
-    "omniglot": lambda data_dir: load_omniglot(data_dir=data_dir),
-    "omniglot_inverted": lambda data_dir: load_omniglot(inverted=True, data_dir=data_dir),
+_OOD: dict[str, Loader] = {
+    "kmnist": load_kmnist,
+    "omniglot": load_omniglot,
+    "omniglot_inverted": partial(load_omniglot, inverted=True),
 }
 
 
 def load_mnist(
-    *,
-    ood: Iterable[str] = ("kmnist", "omniglot"),
-    data_dir: str | os.PathLike[str] | None = None,
+    *, ood: Iterable[str] = ("kmnist", "omniglot"), data_dir: str | os.PathLike[str] | None = None
 ) -> Dataset:
     """MNIST, 60,000 + 10,000 handwritten digits, with out-of-distribution sets of the same shape.
 
@@ -69,15 +68,7 @@ def load_mnist(
     >>> load_mnist(ood=["kmnist"])  # doctest: +SKIP
     Dataset('mnist', X_train=(60000, 784), X_test=(10000, 784), n_classes=10, ood={'kmnist': 10000})
     """
-    chosen = _ood.choose(ood, _OOD)
-    parts = [idx.load_part("mnist", part, data_dir) for part in ("train", "test")]
-    attached, origins = _ood.load(chosen, data_dir)
-    return Dataset(
-        "mnist",
-        *parts[0],
-        *parts[1],
-        ood=attached,
-        target_names=tuple("0123456789"),
-        image_shape=idx.IMAGE_SHAPE,
-        provenance=(sources.MNIST, *origins),
+    read = partial(idx.load_part, "mnist", data_dir=data_dir)
+    return image_set(
+        "mnist", read, tuple("0123456789"), idx.IMAGE_SHAPE, ood=chosen(ood, _OOD, data_dir)
     )

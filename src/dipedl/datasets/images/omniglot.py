@@ -12,10 +12,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._plugins import explain_missing
+from ..._plugins import optional
 from .._dataset import Dataset, no_rows, unit_pixels
-from .._files import idx, sources
+from .._files import idx
 from .._files.fetch import fetch
+from .._files.sources import PROVENANCE
 
 __all__ = ["load_omniglot"]
 
@@ -70,7 +71,8 @@ def load_omniglot(
     >>> load_omniglot(inverted=True)  # doctest: +SKIP
     Dataset('omniglot_inverted', X_train=(0, 784), X_test=(13180, 784), n_classes=659, ood={})
     """
-    images, names = _drawings(data_dir)
+    path = fetch("omniglot/images_evaluation.zip", data_dir)
+    images, names = _unpacked(path, path.stat().st_mtime_ns)
     X = unit_pixels(images)
     characters = [name.rpartition("/")[0].partition("/")[2] for name in names]
     target_names, y = np.unique(characters, return_inverse=True)
@@ -81,20 +83,13 @@ def load_omniglot(
         y.astype(np.int64),
         target_names=tuple(str(name) for name in target_names),
         image_shape=idx.IMAGE_SHAPE,
-        provenance=(sources.OMNIGLOT,),
+        provenance=(PROVENANCE["omniglot"],),
     )
-
-
-def _drawings(
-    data_dir: str | os.PathLike[str] | None,
-) -> tuple[NDArray[np.uint8], tuple[str, ...]]:
-    """Images (13180, 28, 28) in bytes, as published, and their paths, in order of the paths."""
-    path = fetch("omniglot/images_evaluation.zip", data_dir)
-    return _unpacked(path, path.stat().st_mtime_ns)
 
 
 @lru_cache(maxsize=1)  # time of change is part of the key; 10 MB
 def _unpacked(path: Path, mtime_ns: int) -> tuple[NDArray[np.uint8], tuple[str, ...]]:
+    """Images (13180, 28, 28) in bytes, as published, and their paths, in order of the paths."""
     with zipfile.ZipFile(path) as archive:
         names = tuple(sorted(name for name in archive.namelist() if name.endswith(".png")))
         images = np.stack([_resized(archive.read(name)) for name in names])
@@ -110,10 +105,7 @@ def _unpacked(path: Path, mtime_ns: int) -> tuple[NDArray[np.uint8], tuple[str, 
 
 
 def _resized(png: bytes) -> NDArray[np.uint8]:
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise explain_missing(error, "load_omniglot") from error
+    Image = optional("PIL.Image", "load_omniglot")
     with Image.open(io.BytesIO(png)) as image:
         small = image.convert("L").resize(idx.IMAGE_SHAPE, Image.Resampling.BILINEAR)
     return np.asarray(small)

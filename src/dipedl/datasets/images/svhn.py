@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._dataset import Dataset, unit_pixels
-from .._files import sources
-from .._files.cifar import N_PIXELS, bad
-from .._files.fetch import fetch
-from .._split import published_parts
+from .._files.cifar import IMAGE_SHAPE, bad
+from .._files.fetch import DataDir, fetch
+from .._parts import image_set
 
 __all__ = ["load_svhn"]
 
@@ -64,21 +64,13 @@ def load_svhn(*, split: str = "test", data_dir: str | os.PathLike[str] | None = 
     >>> load_svhn()  # doctest: +SKIP
     Dataset('svhn', X_train=(0, 3072), X_test=(26032, 3072), n_classes=10, ood={})
     """
-    train, test = published_parts(
-        split, lambda part: _read(fetch(f"svhn/{part}_32x32.mat", data_dir)), N_PIXELS
-    )
-    return Dataset(
-        "svhn",
-        *train,
-        *test,
-        target_names=tuple(str(digit) for digit in range(10)),
-        image_shape=(3, 32, 32),
-        provenance=(sources.SVHN,),
-    )
+    read = partial(_part, data_dir=data_dir)
+    return image_set("svhn", read, tuple("0123456789"), IMAGE_SHAPE, split=split)
 
 
-def _read(path: Path) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+def _part(part: str, data_dir: DataDir) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Inputs and labels of one file: X (32, 32, 3, n) in bytes, y (n, 1) from 1 to 10."""
+    path = fetch(f"svhn/{part}_32x32.mat", data_dir)
     images, labels = _variables(path)
     if images.dtype != np.uint8 or images.ndim != 4 or images.shape[:3] != _SHAPE:
         raise bad(path, "bytes X of shape (32, 32, 3, n)", f"{images.dtype} {images.shape}")

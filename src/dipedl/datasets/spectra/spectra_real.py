@@ -7,14 +7,12 @@ import os
 import numpy as np
 from numpy.typing import NDArray
 
-from ...spectra.spectra import Spectra
+from ...spectra.spectra import CLASSES, Spectra
 from .._dataset import Dataset, no_rows
-from .._files.sources import REAL
-from .._files.spectra_file import FULL_COVERAGE, arrays, filled
+from .._files.sources import PROVENANCE
+from .._files.spectra_problem import FULL_COVERAGE, KNOWN, arrays, over_median
 
 __all__ = ["load_real_spectra", "real_spectra"]
-
-_NAMES = ("GALAXY", "QSO", "STAR")
 
 
 def real_spectra(
@@ -70,14 +68,14 @@ def real_spectra(
     content = arrays("spectra/real_spectra.npz", data_dir)
     rows = np.flatnonzero((content["coverage"] > FULL_COVERAGE) & ~(content["snr"] < min_snr))
     if one_per_object:
-        rows = _first_of_each(rows, content["group"])
-    flux, mask = filled(content["flux"][rows].astype(np.float32))
-    flux /= np.median(flux, axis=1, keepdims=True)
+        _, first = np.unique(content["group"][rows], return_index=True)
+        rows = rows[np.sort(first)]
+    flux, mask = over_median(content["flux"][rows])
     return Spectra(
         flux,
         content["wavelength"],
         _numbers(content["label"][rows]),
-        _NAMES,
+        CLASSES,
         content["snr"][rows].astype(np.float64),
         content["z"][rows].astype(np.float64),
         content["key"][rows],
@@ -86,16 +84,13 @@ def real_spectra(
     )
 
 
-def _first_of_each(rows: NDArray[np.int64], group: NDArray[np.int64]) -> NDArray[np.int64]:
-    _, first = np.unique(group[rows], return_index=True)
-    return np.asarray(rows[np.sort(first)])
-
-
 def _numbers(names: NDArray[np.str_]) -> NDArray[np.int64]:
-    found = names[:, None] == np.array(_NAMES)
+    found = names[:, None] == np.array(CLASSES)
     if not found.any(axis=1).all():
         unknown = sorted(set(names[~found.any(axis=1)].tolist()))
-        raise ValueError(f"label must be one of {list(_NAMES)}, got {unknown}; take the known file")
+        raise ValueError(
+            f"label must be one of {list(CLASSES)}, got {unknown}; take the known file"
+        )
     return np.asarray(found.argmax(axis=1), np.int64)
 
 
@@ -132,13 +127,13 @@ def load_real_spectra(
     (0, 3000)
     """
     spectra = real_spectra(data_dir=data_dir, min_snr=min_snr)
-    known, stars = spectra.of_class(_NAMES[:2]), spectra.of_class(_NAMES[2:])
+    known, stars = spectra.of_class(KNOWN), spectra.of_class(("STAR",))
     return Dataset(
         "real-spectra",
         *no_rows(known.flux.shape[1]),
         known.flux,
         np.asarray(known.label),
         ood={"stars": stars.flux},
-        target_names=_NAMES[:2],
-        provenance=(REAL,),
+        target_names=KNOWN,
+        provenance=(PROVENANCE["real"],),
     )

@@ -12,9 +12,8 @@ import numpy.typing as npt
 from ...spectra.spectra import Spectra
 from ...spectra.synthetic.semi_real import generate_semi_real
 from .._dataset import Dataset
-from .._files.sources import INGREDIENTS, SEMI_REAL, SUPERNOVAE
-from .._files.spectra_file import arrays
-from .._files.spectra_problem import KNOWN, stars_unknown
+from .._files.sources import INGREDIENTS, PROVENANCE
+from .._files.spectra_problem import KNOWN, arrays, stars_unknown
 from .supernovae import supernova_spectra
 
 __all__ = ["load_semi_real_spectra", "semi_real_spectra"]
@@ -119,11 +118,9 @@ def load_semi_real_spectra(
     spectra = semi_real_spectra(n, mix=mix, random_state=random_state, data_dir=data_dir)
     levels = np.asarray(spectra.snr)[np.asarray(spectra.label) < len(KNOWN)]
     supernovae = supernova_spectra(levels, random_state=random_state, data_dir=data_dir)
-    note = f"{SEMI_REAL.notes}; n={n}, mix={mix}, random_state={random_state}"
+    made = PROVENANCE["semi_real"]
+    note = f"{made.notes}; n={n}, mix={mix}, random_state={random_state}"
+    origins = (replace(made, notes=note), PROVENANCE["supernovae"])
     return stars_unknown(
-        "semi-real-spectra",
-        spectra,
-        random_state,
-        (replace(SEMI_REAL, notes=note), SUPERNOVAE),
-        {"supernovae": supernovae.flux},
+        "semi-real-spectra", spectra, random_state, origins, {"supernovae": supernovae.flux}
     )

@@ -65,11 +65,7 @@ def load_toy_spectra(n: int = 1000, *, random_state: int = 0) -> Dataset:
     >>> load_toy_spectra(100)
     Dataset('toy-spectra', X_train=(56, 3000), X_test=(14, 3000), n_classes=2, ood={'stars': 30})
     """
-    made_up = Provenance(
-        "made-up spectra",
-        licence="synthetic",
-        notes=f"nothing was observed; n={n}, random_state={random_state}",
-    )
-    return stars_unknown(
-        "toy-spectra", toy_spectra(n, random_state=random_state), random_state, (made_up,)
-    )
+    note = f"nothing was observed; n={n}, random_state={random_state}"
+    made_up = Provenance("made-up spectra", licence="synthetic", notes=note)
+    spectra = toy_spectra(n, random_state=random_state)
+    return stars_unknown("toy-spectra", spectra, random_state, (made_up,))

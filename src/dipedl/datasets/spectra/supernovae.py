@@ -5,22 +5,18 @@ from __future__ import annotations
 import os
 
 import numpy as np
-import numpy.typing as npt
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ...spectra._checks import integer
 from ...spectra.spectra import Spectra
 from .._files.sources import INGREDIENTS
-from .._files.spectra_file import FULL_COVERAGE, arrays, filled
+from .._files.spectra_problem import FULL_COVERAGE, arrays, over_median
 
 __all__ = ["supernova_spectra"]
 
 
 def supernova_spectra(
-    snr: npt.ArrayLike,
-    *,
-    random_state: int = 0,
-    data_dir: str | os.PathLike[str] | None = None,
+    snr: ArrayLike, *, random_state: int = 0, data_dir: str | os.PathLike[str] | None = None
 ) -> Spectra:
     """Templates of supernovae, with ADDED noise of the shape of LAMOST noise curves.
 
@@ -73,8 +69,7 @@ def supernova_spectra(
     content = arrays("spectra/ood_supernovae.npz", data_dir)
     curves = arrays(INGREDIENTS, data_dir)["noise_shape"]
     rows = content["coverage"] > FULL_COVERAGE
-    flux, mask = filled(content["flux"][rows].astype(np.float32))
-    flux /= np.median(flux, axis=1, keepdims=True)
+    flux, mask = over_median(content["flux"][rows])
     drawn = rng.choice(levels, len(flux))
     curve = curves[rng.integers(len(curves), size=len(flux))]
     noise = rng.standard_normal(flux.shape, np.float32)
@@ -93,7 +88,7 @@ def supernova_spectra(
     )
 
 
-def _levels(snr: npt.ArrayLike) -> NDArray[np.float64]:
+def _levels(snr: ArrayLike) -> NDArray[np.float64]:
     try:
         levels = np.atleast_1d(np.asarray(snr, np.float64))
     except (TypeError, ValueError) as error:

@@ -7,20 +7,16 @@ import os
 import numpy as np
 
 from .._dataset import Dataset
-from .._files import sources
 from .._files.fetch import fetch
+from .._files.sources import PROVENANCE
 from ..left_out import leave_class_out
 
 __all__ = ["load_covertype"]
 
-_NAMES = (
-    "Spruce/Fir",
-    "Lodgepole Pine",
-    "Ponderosa Pine",
-    "Cottonwood/Willow",
-    "Aspen",
-    "Douglas-fir",
-    "Krummholz",
+_NAMES = tuple(
+    "Spruce/Fir,Lodgepole Pine,Ponderosa Pine,Cottonwood/Willow,Aspen,Douglas-fir,Krummholz".split(
+        ","
+    )
 )
 
 
@@ -88,5 +84,5 @@ def load_covertype(
         name="covertype",
         test_size=test_size,
         random_state=random_state,
-        provenance=(sources.COVERTYPE,),
+        provenance=(PROVENANCE["covertype"],),
     )

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from ...spectra._checks import integer
 from .._dataset import Dataset, Provenance
+from .._parts import Part
 
 __all__ = ["load_moons"]
 
@@ -50,23 +51,16 @@ def load_moons(n_samples: int = 1000, *, noise: float = 0.1, random_state: int =
     integer("random_state", random_state, 0)
     _check_noise(noise)
     rng = np.random.RandomState(random_state)  # make_moons takes no Generator
-    X_train, y_train = make_moons(n_samples, noise=noise, random_state=rng)
-    X_test, y_test = make_moons(n_samples, noise=noise, random_state=rng)
+    parts: list[Part] = [make_moons(n_samples, noise=noise, random_state=rng) for _ in range(2)]
+    note = f"n_samples={n_samples}, noise={noise}, random_state={random_state}"
+    source = Provenance("two moons (scikit-learn, make_moons)", licence="synthetic", notes=note)
     return Dataset(
         "moons",
-        X_train,
-        y_train,
-        X_test,
-        y_test,
+        *parts[0],
+        *parts[1],
         ood={"far": _far(n_samples, max(0.5, 5 * noise), rng)},
         target_names=("upper moon", "lower moon"),
-        provenance=(
-            Provenance(
-                "two moons (scikit-learn, make_moons)",
-                licence="synthetic",
-                notes=f"n_samples={n_samples}, noise={noise}, random_state={random_state}",
-            ),
-        ),
+        provenance=(source,),
     )
 
 

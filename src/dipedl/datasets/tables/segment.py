@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._dataset import Dataset
-from .._files import sources
 from .._files.fetch import fetch
-from .._split import stratified
+from .._files.sources import PROVENANCE
+from .._parts import stratified
 
 __all__ = ["load_segment"]
 
@@ -21,10 +21,7 @@ _N_CLASSES = 6
 
 
 def load_segment(
-    *,
-    test_size: float = 0.2,
-    random_state: int = 0,
-    data_dir: str | os.PathLike[str] | None = None,
+    *, test_size: float = 0.2, random_state: int = 0, data_dir: str | os.PathLike[str] | None = None
 ) -> Dataset:
     """UCI Segment as PostNet used it: 1,980 patches of six surfaces; 330 of sky are the ood set.
 
@@ -76,8 +73,8 @@ def load_segment(
         *train,
         *test,
         ood={"sky": sky},
-        target_names=tuple(str(label) for label in range(_N_CLASSES)),
-        provenance=(sources.SEGMENT,),
+        target_names=tuple("012345"),
+        provenance=(PROVENANCE["segment"],),
     )
 
 

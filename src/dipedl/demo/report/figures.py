@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
 from ...plots._canvas import COLORS, LINES
@@ -15,12 +16,14 @@ from ...plots.calibration import reliability_diagram, risk_coverage
 from ...plots.histogram import uncertainty_histogram
 from ...plots.plane import plane_map
 from .. import DemoResult, ModelResult, SetPredictions
-from ..rows import BARE, DIP, ID
-from ..summary import set_title
+from ..rows import BARE, DIP, ID, flagged
+from ..summary import ENTROPY, set_title
 from .inline import svg
 
 _BLUE, _ORANGE, _GREEN = COLORS[:3]
 _RANKINGS = {"bare confidence": _ORANGE, "DIP-EDL confidence": _BLUE, "vacuity": _GREEN}
+#: From the paper of the page to its ink: the page inverts it in its dark theme.
+_INK = LinearSegmentedColormap.from_list("ink", [(0, 0, 0, 0), (0, 0, 0, 0.7)])
 _DASHES = dict(zip(LINES, ("", "7 3", "8 2 2 2", "2 3"), strict=True))
 _MOON_TITLES = {
     "entropy": ("Network alone: entropy", "nats"),
@@ -53,6 +56,7 @@ def legends(result: DemoResult) -> dict[str, list[Entry]]:
     dashes = list(_DASHES.values())
     return {
         "pair": [Entry("bare classifier", 1, ""), Entry("with DIP-EDL", 0, "")],
+        "alarms": [Entry("the classifier alone, by its entropy", 1, ""), Entry("dipedl", 0, "")],
         "sets": [Entry(set_title(key), i, dashes[i % 4]) for i, key in enumerate(sets)],
         "rankings": [
             Entry(label, COLORS.index(color), dashes[i])
@@ -68,6 +72,23 @@ def panel_axes(width: float = 4.2, height: float = 3.0) -> Axes:
     ax.spines[["top", "right"]].set_visible(False)
     ax.tick_params(labelsize=9)
     return ax
+
+
+def alarms(result: DemoResult) -> Iterator[Panel]:
+    """Share of each set that is flagged, by bare entropy and by DIP-EDL; one panel each."""
+    for model in result.models:
+        ax = panel_axes(4.2, 2.5)
+        for offset, method, color in ((-0.2, ENTROPY, _ORANGE), (0.2, DIP, _BLUE)):
+            shares = [100 * flagged(model, method, key).mean() for key in model.on]
+            at = np.arange(len(shares)) + offset
+            ax.barh(at, shares, height=0.36, color=color)
+            for y, share in zip(at, shares, strict=True):
+                ax.text(share + 1, y, f"{share:.0f}", va="center", fontsize=8)
+        ax.set_yticks(range(len(model.on)), [set_title(key) for key in model.on])
+        ax.invert_yaxis()
+        ax.set(xlabel="flagged, of 100", xlim=(0, 109))
+        alt = f"{model.title}: share of each set flagged, by bare entropy and by dipedl"
+        yield _panel(model.title, ax, alt, f"alarms-{model.name}")
 
 
 def reliability(result: DemoResult) -> Iterator[Panel]:
@@ -115,6 +136,9 @@ def moons(result: DemoResult) -> Iterator[Panel]:
         if kind == "epistemic":
             top = float(values.max())
         ax = plane_map(values, data.extent, data.X, data.y, top=top, ax=panel_axes(4.2, 3.2))
+        ax.images[0].set_cmap(_INK)
+        for drawn in ax.figure.axes:
+            drawn.set_facecolor("none")
         alt = f"{title} over the plane around two moons"
         yield _panel(f"{title} ({unit})", ax, alt, f"moons-{kind}")
 

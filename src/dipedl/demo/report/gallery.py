@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from markupsafe import Markup
@@ -11,8 +11,8 @@ from markupsafe import Markup
 from ...dirichlet import Dirichlet
 from ...plots.inputs import dirichlet_bars
 from .. import DemoResult, ModelResult
-from ..rows import ID
-from ..summary import SET_TITLES, set_title
+from ..rows import DIP, ID, flagged
+from ..summary import ENTROPY, SET_TITLES, of_hundred, set_title
 from .figures import panel_axes
 from .inline import png_uri, svg
 
@@ -40,12 +40,34 @@ class Shelf:
 
 
 @dataclass(frozen=True)
+class Look:
+    """An image, and whether the classifier's entropy and DIP-EDL flag it."""
+
+    image: str
+    alt: str
+    entropy: bool
+    dip: bool
+
+
+@dataclass(frozen=True)
+class LookShelf:
+    """Images of one set, with the number of 100 that each of the two flags."""
+
+    title: str
+    what: str
+    entropy: str
+    dip: str
+    looks: tuple[Look, ...]
+
+
+@dataclass(frozen=True)
 class Reason:
-    """An image, and its explanation card as text."""
+    """An image, and its explanation card as text: the answer, and what each density says."""
 
     image: str
     alt: str
     text: str
+    parts: str
 
 
 def reasons(result: DemoResult, model: ModelResult) -> Iterator[Reason]:
@@ -53,23 +75,29 @@ def reasons(result: DemoResult, model: ModelResult) -> Iterator[Reason]:
     sets = {ID: result.dataset.X_test, **result.dataset.ood}
     for one in model.explained:
         image = sets[one.key][one.row].reshape(result.dataset.image_shape or (1, -1))
-        yield Reason(png_uri(image), f"an image of {set_title(one.key)}", str(one.card))
+        answer = str(replace(one.card, parts=()))
+        parts = str(one.card).removeprefix(answer).strip("\n")
+        yield Reason(png_uri(image), f"an image of {set_title(one.key)}", answer, parts)
 
 
-def contact_sheets(result: DemoResult) -> Iterator[tuple[str, str, int, str]]:
-    """Title, description, number of images and the first ten as one picture, for each set."""
+def first_look(result: DemoResult, model: ModelResult) -> Iterator[LookShelf]:
+    """Ten images of each set, evenly spread and not chosen, with what flags them."""
     data = result.dataset
-    spread = np.linspace(0, len(data.X_test) - 1, _SHOWN).astype(int)
-    yield (
-        "Digits",
-        "MNIST, what the classifiers learned",
-        len(data.X_test),
-        _sheet(data.X_test[spread], result),
-    )
-    for name, X in data.ood.items():
-        title, what = SET_TITLES[name]
-        spread = np.linspace(0, len(X) - 1, _SHOWN).astype(int)
-        yield title, what, len(X), _sheet(X[spread], result)
+    for key, X in {ID: data.X_test, **data.ood}.items():
+        title, what = SET_TITLES.get(key, ("Digits", "new ones, none should be flagged"))
+        entropy, dip = (flagged(model, method, key) for method in (ENTROPY, DIP))
+        shape = data.image_shape or (1, -1)
+        looks = tuple(
+            Look(png_uri(X[i].reshape(shape)), _noticed(key, *who), *who)
+            for i in np.linspace(0, len(X) - 1, _SHOWN).astype(int)
+            for who in [(bool(entropy[i]), bool(dip[i]))]
+        )
+        yield LookShelf(title, what, of_hundred(entropy), of_hundred(dip), looks)
+
+
+def _noticed(key: str, entropy: bool, dip: bool) -> str:
+    who = [name for name, on in (("entropy", entropy), ("dipedl", dip)) if on]
+    return f"an image of {set_title(key)}, flagged by {' and '.join(who) or 'neither'}"
 
 
 def shelves(result: DemoResult, model: ModelResult) -> Iterator[Shelf]:
@@ -137,8 +165,3 @@ def _verdict(guess: str, truth: str | None, flagged: bool) -> str:
 def _order(dirichlet: Dirichlet) -> np.ndarray:
     """Rows from most to least trusted; by log-evidence, as vacuity ties at 1."""
     return np.argsort(-np.asarray(dirichlet.log_evidence), kind="stable")
-
-
-def _sheet(X: np.ndarray, result: DemoResult) -> str:
-    shape = result.dataset.image_shape or (1, X.shape[1])
-    return png_uri(np.concatenate(list(X.reshape(len(X), *shape)), axis=1))

@@ -12,9 +12,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from .. import DemoResult, ModelResult, Row, SetScore
 from ..rows import BARE, DIP, ID, NO_MODEL
-from ..summary import SET_TITLES, cautions, findings, headline
-from .figures import histograms, legends, moons, reliability, selection
-from .gallery import contact_sheets, reasons, shelves
+from ..summary import SET_TITLES, cautions, findings, headline, of_hundred
+from .figures import alarms, histograms, legends, moons, reliability, selection
+from .gallery import first_look, reasons, shelves
 
 __all__ = ["render", "write"]
 
@@ -84,8 +84,10 @@ def _values(result: DemoResult) -> dict[str, Any]:
         "headline": headline(result),
         "cautions": cautions(result),
         "findings": findings(result),
+        "of_hundred": of_hundred,
         "limits": _limits(result),
-        "sheets": list(contact_sheets(result)),
+        "looks": list(first_look(result, result.models[-1])),
+        "alarms": list(alarms(result)),
         "known": list(_known(result)),
         "ood": list(_ood(result)),
         "k": k,
@@ -96,7 +98,7 @@ def _values(result: DemoResult) -> dict[str, Any]:
         "histograms": list(histograms(result)),
         "selection": list(selection(result)),
         "shelves": list(shelves(result, result.models[-1])),
-        "explained": list(reasons(result, result.models[-1])),
+        "explained": list(reasons(result, result.models[0])),
         "moons": list(moons(result)),
         "moon_data": result.moons,
         "provenance": result.dataset.provenance,
@@ -186,8 +188,7 @@ def _limits(result: DemoResult) -> list[str]:
         f"scale loses it at z = log({k}/n) = {np.log(k / counts.n_train):.1f} standard deviations "
         "of the log-density, where no digit is.",
         _brier_line(worse),
-        "Alarm and ranking depend on the density alone. They miss what it does not see, such as "
-        "shape where pixels are typical; the classifier's confidence may see it. Use both.",
+        "The alarm misses what its densities do not see, such as shape where pixels are typical.",
         _alarm_line(result),
     ]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import Normalizer
 
 from .._fitting import log_density
@@ -16,9 +16,14 @@ from .relative import RelativeDensity
 
 #: Name of the component that the classifier itself gives.
 CLASSIFIER = "classifier"
+#: Rows that the nearest neighbours are sought among.
+NEIGHBOUR_ROWS = 8_000
 
 Candidates = list[tuple[str, Any]]
 Rows = np.ndarray
+#: How far out a ray is asked whether the score still falls, and how many axes are rays.
+_DISTANCES = (1e4, 1e8)
+_AXES = 50
 
 
 def default_candidates() -> Candidates:
@@ -28,8 +33,8 @@ def default_candidates() -> Candidates:
         ("tied-gaussians", GDADensity("tied")),
         ("unit-gaussians", make_pipeline(Normalizer(), GDADensity())),
         ("relative", RelativeDensity()),
-        ("neighbours", KNNDensity()),
-        ("unit-neighbours", make_pipeline(Normalizer(), KNNDensity())),
+        ("neighbours", KNNDensity(max_rows=NEIGHBOUR_ROWS)),
+        ("unit-neighbours", make_pipeline(Normalizer(), KNNDensity(max_rows=NEIGHBOUR_ROWS))),
     ]
 
 
@@ -65,11 +70,28 @@ def shift_of(folds: Sequence[Rows]) -> float:
 
 
 def blind_to_distance(part: Any, X: Rows) -> bool:
-    """Whether rows a hundred times as far from the mean do not all fall below the lowest row."""
+    """Whether the score does not fall below all rows X (n, p), and on, on each of many rays.
+
+    The rays leave the mean along axes, towards rows and at random; they are asked so far out that a
+    density of directions alone no longer changes. A ratio is blind whatever they say: there are
+    directions in which all classes have one mean.
+    """
+    if isinstance(part.steps[-1][1] if isinstance(part, Pipeline) else part, RelativeDensity):
+        return True
     rows = X[np.linspace(0, len(X) - 1, min(len(X), 200)).astype(int)]
-    mean = rows.mean(axis=0)
-    sizes = np.sqrt(((rows - mean) ** 2).mean(axis=0))
-    aside = np.random.default_rng(0).normal(size=rows.shape) * sizes
-    far = mean + 100 * np.concatenate([rows - mean, aside])
-    lowest = np.quantile(log_density(part, rows), 0.01, method="nearest")
-    return bool((log_density(part, far) < lowest).mean() < 0.95)
+    rays = _rays(X, rows)
+    near, far = (log_density(part, X.mean(axis=0) + distance * rays) for distance in _DISTANCES)
+    lowest = log_density(part, rows).min()
+    # Where both are -inf there is nothing further to fall.
+    return not (((far < near - 1) & (far < lowest)) | np.isneginf(far)).all()
+
+
+def _rays(X: Rows, rows: Rows) -> Rows:
+    """Directions from the mean of X (n, p), in standard deviations of the features."""
+    p = X.shape[1]
+    spread = X.std(axis=0)
+    spread = np.where(spread > 0, spread, 1.0)
+    rng = np.random.default_rng(0)
+    axes = np.eye(p)[np.linspace(0, p - 1, min(p, _AXES)).astype(int)]
+    aside = rng.normal(size=(_AXES, p))
+    return np.vstack([axes * spread, -axes * spread, aside * spread, rows - X.mean(axis=0)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
@@ -10,11 +11,12 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
-from ..._validation import check_weights
+from ..._validation import check_weights, known_rows, require_fitted
 from ...calibration.crossfit import content_folds, fold_pairs
 from ...calibration.pseudo_outliers import make_pseudo_outliers
+from ...fitting.progress import Stopwatch
 from ...fitting.seeds import seed
 from ...maths.scores import confidence
 from ...maths.simplex import check_simplex
@@ -28,6 +30,8 @@ from ._candidates import (
     named_candidates,
     shift_of,
 )
+from ._reach import RANGES, Reach, near_rows
+from ._unit_length import behind_normalizer, unit_rows
 
 _FOLDS = 5
 _FAILURES = (ValueError, TypeError, FloatingPointError, MemoryError)
@@ -39,7 +43,8 @@ class DensityEnsemble(LogDensityMixin, BaseEstimator, ABC):
     They are fitted in two steps: ``fit_estimators`` on rows, once for all rows and once for each
     fold; then ``fit_combiner`` on the scores of held-out rows. `EvidenceModel` takes the two steps
     itself; ``fit`` alone does both, with folds of its own. ``seconds_`` is the wall time of fitting
-    each candidate on all rows, ``blind_`` holds those whose score does not fall far from all data.
+    each candidate on all rows, ``blind_`` holds those whose score does not fall far from all data,
+    ``reach_`` the range of the rows, outside of which every score is held down.
     """
 
     normalized = False
@@ -97,16 +102,28 @@ class DensityEnsemble(LogDensityMixin, BaseEstimator, ABC):
         # Only EvidenceModel can ask the classifier for its probabilities of pseudo-outliers.
         made = {} if P is not None else self._pseudo_outliers(X, y, w, pairs[0][1])
         return self.fit_combiner(
-            self.merge_folds(folds, scores),
+            self.merge_folds([fold.failed_ for fold in folds], scores),
             np.unique(y, return_inverse=True)[1][held],
             proba=_taken(P, held),
             sample_weight=_taken(w, held),
             pseudo_outliers={kind: folds[0].component_scores(Z) for kind, Z in made.items()},
-        )
+        ).warn_if_blind()
 
-    def fit_estimators(self, X: np.ndarray, y: np.ndarray, w: np.ndarray | None = None) -> Self:
-        """Fit every candidate on features X (n, p), labels y (n,) and weights; note what failed."""
+    def fit_estimators(
+        self,
+        X: np.ndarray,
+        y: np.ndarray,
+        w: np.ndarray | None = None,
+        watch: Stopwatch | None = None,
+    ) -> Self:
+        """Fit every candidate on features X (n, p), labels y (n,) and weights; note what failed.
+
+        A few rows that are far from all others are left out. With a `watch` each candidate is told.
+        """
         self.n_features_in_ = X.shape[1]
+        near = near_rows(X, y, w)
+        X, y, w = X[near], y[near], _taken(w, near)
+        self.reach_ = Reach.of(X)
         self.estimators_: dict[str, Any] = {}
         self.failed_: dict[str, str] = {}
         self.seconds_: dict[str, float] = {}
@@ -118,6 +135,8 @@ class DensityEnsemble(LogDensityMixin, BaseEstimator, ABC):
                 self.seconds_[name] = time.perf_counter() - start
             except _FAILURES as error:
                 self.failed_[name] = f"{type(error).__name__}: {error}"
+            if watch is not None:
+                watch.say(f"candidate {name} {'failed' if name in self.failed_ else 'fitted'}")
         self._require_an_estimator()
         return self
 
@@ -140,21 +159,21 @@ class DensityEnsemble(LogDensityMixin, BaseEstimator, ABC):
         return copy
 
     def merge_folds(
-        self, folds: Sequence[DensityEnsemble], scores: Sequence[Mapping[str, Rows]]
+        self, failed: Sequence[Mapping[str, str]], scores: Sequence[Mapping[str, Rows]]
     ) -> dict[str, Rows]:
-        """Components of the held-out rows of all folds, given those of each fold.
+        """Components of the held-out rows of all folds, given those of each, and what failed there.
 
         Drops the candidates that failed in a fold, or whose scores shift from fold to fold.
         """
-        self.drop_failed(folds)
+        self.drop_failed(failed)
         self.drop_unsteady(scores)
         names = [name for name in scores[0] if name in self.estimators_ or name == CLASSIFIER]
         return {name: np.concatenate([s[name] for s in scores]) for name in names}
 
-    def drop_failed(self, folds: Sequence[DensityEnsemble]) -> Self:
-        """Drop the candidates that failed in one of the folds."""
-        for fold in folds:
-            for name, why in fold.failed_.items():
+    def drop_failed(self, folds: Sequence[Mapping[str, str]]) -> Self:
+        """Drop the candidates that failed in one of the folds, with the reason given there."""
+        for failed in folds:
+            for name, why in failed.items():
                 if name in self.estimators_:
                     self._drop(name, f"without a part of the rows: {why}")
         self._require_an_estimator()
@@ -164,17 +183,18 @@ class DensityEnsemble(LogDensityMixin, BaseEstimator, ABC):
         """Drop the candidates whose held-out scores shift from fold to fold by their own spread.
 
         An alarm threshold from the scores of one fold means nothing for another fold, nor for the
-        fit on all rows. If all candidates shift, all are kept.
+        fit on all rows. Of those that see distance the steadiest stays.
         """
         shifts = {name: shift_of([fold[name] for fold in folds]) for name in self.estimators_}
+        seeing = {name: shifts[name] for name in shifts if name not in self.blind_} or shifts
+        steadiest = min(seeing, key=lambda name: seeing[name])
         unsteady = {name: shift for name, shift in shifts.items() if shift > 1}
-        if len(unsteady) == len(self.estimators_):
-            return self
+        unsteady.pop(steadiest, None)
         for name, shift in unsteady.items():
             self._drop(
                 name,
                 f"its scores of held-out rows shift by {shift:.1f} times their spread from "
-                "fold to fold; features that repeat one another may be why: drop them",
+                "fold to fold: a few rows far from all others, or features that repeat one another",
             )
         return self
 
@@ -187,23 +207,28 @@ class DensityEnsemble(LogDensityMixin, BaseEstimator, ABC):
 
         Higher is more typical; those of the estimators in nats, each up to its own constant.
         """
-        check_is_fitted(self, "estimators_")
+        require_fitted(self, "estimators_")
         return self._components(X, proba, [*self.estimators_, CLASSIFIER])
 
     def _components(
         self, X: np.ndarray, proba: np.ndarray | None, names: Sequence[str]
     ) -> dict[str, Rows]:
-        scores = {
-            name: log_density(part, X) for name, part in self.estimators_.items() if name in names
-        }
+        scores, unit = {}, None
+        for name in (name for name in self.estimators_ if name in names):
+            behind = behind_normalizer(self.estimators_[name])
+            if behind is None:
+                scores[name] = log_density(self.estimators_[name], X)
+            else:
+                unit = unit_rows(X) if unit is None else unit
+                scores[name] = log_density(behind, unit)
         if proba is None or CLASSIFIER not in names:
             return scores
         return scores | {CLASSIFIER: confidence(proba)}
 
     def score_samples(self, X: Any, proba: Any = None) -> np.ndarray:
         """Combined score of X (n, p), shape (n,); `proba` (n, k) as in ``fit``."""
-        check_is_fitted(self, "component_names_")
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        require_fitted(self, "component_names_")
+        X = known_rows(self, X)
         given = None if proba is None else np.asarray(proba, dtype=np.float64)
         if self.with_classifier_ != (given is not None):
             wanted = "needs" if given is None else "was fitted without"
@@ -211,7 +236,7 @@ class DensityEnsemble(LogDensityMixin, BaseEstimator, ABC):
                 f"{type(self).__name__} {wanted} proba, the class probabilities of the rows; give "
                 "them to both fit and score_samples, or to neither"
             )
-        return self.combine(self._components(X, given, self.component_names_))
+        return self.reach_.held(self.combine(self._components(X, given, self.component_names_)), X)
 
     @abstractmethod
     def fit_combiner(
@@ -229,9 +254,33 @@ class DensityEnsemble(LogDensityMixin, BaseEstimator, ABC):
         made of those rows, by kind.
         """
 
+    @property
+    @abstractmethod
+    def voting_(self) -> tuple[str, ...]:
+        """Names of the estimators that the score depends on."""
+
+    def warn_if_blind(self) -> Self:
+        """Warn if none of the voting estimators sees distance."""
+        if self.blind_.issuperset(self.voting_):
+            warnings.warn(
+                f"the score is that of {[*self.voting_]}, which do not fall with the distance from "
+                "all data: an input far from everything is flagged only where a feature lies more "
+                f"than {RANGES:g} ranges outside of the rows seen; add a candidate that sees "
+                "distance, such as ('gaussians', GDADensity())",
+                UserWarning,
+                stacklevel=4,
+            )
+        return self
+
     @abstractmethod
     def combine(self, scores: Mapping[str, Rows]) -> np.ndarray:
         """One score per row, shape (n,), from components; higher is more typical."""
+
+    def combine_held_out(
+        self, scores: Mapping[str, Rows], sample_weight: np.ndarray | None = None
+    ) -> np.ndarray:
+        """`combine` for the rows that the combiner was learned from, scored as new ones are."""
+        return self.combine(scores)
 
     def _template(self, y: np.ndarray, rows: np.ndarray) -> Self:
         """An unfitted copy for a fold; settings selected on all classes need all classes."""

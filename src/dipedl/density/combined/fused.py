@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -122,12 +122,32 @@ class FusedDensity(DensityEnsemble):
             for name in self.component_names_
         }
         self.weights_ = _weights(self.pseudo_outlier_auroc_)
+        self.reach_ = self.reach_.below(self.combine(scores), sample_weight)
         return self
+
+    @property
+    def voting_(self) -> tuple[str, ...]:
+        """The densities of positive weight."""
+        return tuple(name for name in self.estimators_ if self.weights_[name] > 0)
 
     def combine(self, scores: Mapping[str, Rows]) -> Rows:
         """The fused score s, shape (n,), in standard deviations."""
+        tables = self.normal_scores_.items()
+        return self._fused([table.transform(scores[name]) for name, table in tables])
+
+    def combine_held_out(
+        self, scores: Mapping[str, Rows], sample_weight: Rows | None = None
+    ) -> Rows:
+        """`combine`, with normal scores of each row that were learned without it.
+
+        A row that takes part in its own normal score is never beyond the rows seen, as new ones
+        are: thresholds from such scores would be crossed too often.
+        """
+        tables = self.normal_scores_.items()
+        return self._fused([t.leave_one_out(scores[name], sample_weight) for name, t in tables])
+
+    def _fused(self, z: Sequence[Rows]) -> Rows:
         names = list(self.normal_scores_)
-        z = [self.normal_scores_[name].transform(scores[name]) for name in names]
         margins = [0.0 if name == CLASSIFIER else self.margin for name in names]
         return np.asarray(fused_score(z, margins, [self.weights_[name] for name in names]))
 

@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
-from ..._validation import check_weights
+from ..._validation import check_weights, known_rows, require_fitted
 from .._fitting import as_density, clone_with_selected, fitted_density, log_density
 from .._mixin import LogDensityMixin
 from ..gaussian import GaussianDensity
@@ -131,8 +131,8 @@ class RelativeDensity(LogDensityMixin, BaseEstimator):
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Log-ratio in nats of each row of X (n, p), shape (n,)."""
-        check_is_fitted(self, "density_")
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        require_fitted(self, "density_")
+        X = known_rows(self, X)
         foreground = log_density(self.density_, X)
         background = log_density(self.background_, X)
         # Both are -inf where distances overflow: there a row is far from everything.

@@ -30,7 +30,10 @@ class DensitySelector(DensityEnsemble):
     the candidates is the fusion of the others with the classifier's confidence, `FusedDensity`; it
     is chosen unless another one is better by more than one standard error, for a fusion cannot fail
     as one density can. A candidate that is blind to distance, such as any density of features of
-    unit length, ranks behind all others: what lies far from all data must lose its evidence.
+    unit length or a ratio, ranks behind all others, and so does a fusion in which only such ones
+    vote: what lies far from all data must lose its evidence. An input more than three ranges of a
+    feature outside of the rows seen scores below all held-out rows, and more so the farther it is.
+    Up to a twentieth of the rows, far from all others, are left out of the fits.
 
     Parameters
     ----------
@@ -102,6 +105,7 @@ class DensitySelector(DensityEnsemble):
         """Rank the candidates and choose; see `DensityEnsemble`."""
         fusion = FusedDensity(self.candidates, random_state=self.random_state)
         fusion.estimators_, fusion.failed_ = self.estimators_, self.failed_
+        fusion.reach_ = self.reach_
         # It also drops the candidates whose scores are of no use: both share `estimators_`.
         fusion.fit_combiner(scores, y, sample_weight=sample_weight, pseudo_outliers=pseudo_outliers)
         self.with_classifier_ = fusion.with_classifier_
@@ -117,21 +121,40 @@ class DensitySelector(DensityEnsemble):
         rows = [
             self._judged(name, s, wrong, sample_weight, outlying) for name, s in candidates.items()
         ]
+        fused = {FUSED: fusion.voting_}
+        for row in rows:
+            row["blind"] = self.blind_.issuperset(fused.get(row["name"], [row["name"]]))
         rows.sort(key=lambda row: (row["blind"], -row["score"]))
-        best = rows[0]["score"] - rows[0]["standard_error"]
+        best, blind = rows[0]["score"] - rows[0]["standard_error"], rows[0]["blind"]
         # Where nothing can be judged all scores are NaN: no candidate is better than the fusion.
-        rows.sort(key=lambda row: not (row["name"] == FUSED and not row["score"] < best))
+        rows.sort(
+            key=lambda row: row["name"] != FUSED or row["score"] < best or row["blind"] > blind
+        )
         failed = [{"name": name, "failed": why} for name, why in self.failed_.items()]
         self.ranking_: list[dict[str, Any]] = [*rows, *failed]
         self.choice_ = str(rows[0]["name"])
         self.runner_up_ = str(rows[1]["name"]) if len(rows) > 1 else None
         self.fusion_ = fusion if self.choice_ == FUSED else None
         self.component_names_ = fusion.component_names_ if self.fusion_ else (self.choice_,)
+        self.reach_ = self.reach_.below(self.combine(scores), sample_weight)
         return self
+
+    @property
+    def voting_(self) -> tuple[str, ...]:
+        """The choice, or the densities of positive weight in it."""
+        return (self.choice_,) if self.fusion_ is None else self.fusion_.voting_
 
     def combine(self, scores: Mapping[str, Rows]) -> Rows:
         """Score of the choice, shape (n,)."""
         return scores[self.choice_] if self.fusion_ is None else self.fusion_.combine(scores)
+
+    def combine_held_out(
+        self, scores: Mapping[str, Rows], sample_weight: Rows | None = None
+    ) -> Rows:
+        """`combine` for the rows that the combiner was learned from, scored as new ones are."""
+        if self.fusion_ is None:
+            return self.combine(scores)
+        return self.fusion_.combine_held_out(scores, sample_weight)
 
     def _judged(
         self,
@@ -157,7 +180,6 @@ class DensitySelector(DensityEnsemble):
             "name": name,
             "score": float(np.mean(criteria)) if criteria else np.nan,
             "standard_error": float(error) if pairs else np.nan,
-            "blind": name in self.blind_,
             "errors": errors,
             "pseudo_outliers": outliers,
             **by_kind,

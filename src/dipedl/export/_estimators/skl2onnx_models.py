@@ -22,7 +22,7 @@ def converted(estimator: Any, method: str, X: Tensor, rows: np.ndarray) -> Tenso
     Graph and fitted estimator are compared on `rows` (m, d). TypeError if skl2onnx has no
     converter, or none that agrees.
     """
-    known = _answers(estimator, method, rows)
+    known = _output(estimator, method, rows)
     tried = []
     for dtype in (np.float64, np.float32):
         try:
@@ -58,7 +58,7 @@ def _refusal(estimator: Any, method: str, tried: list[str]) -> str:
     )
 
 
-def _answers(estimator: Any, method: str, rows: np.ndarray) -> np.ndarray:
+def _output(estimator: Any, method: str, rows: np.ndarray) -> np.ndarray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return np.asarray(getattr(estimator, method)(rows), dtype=np.float64)

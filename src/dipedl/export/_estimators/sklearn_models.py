@@ -1,12 +1,8 @@
-"""Classifiers of scikit-learn as parts of a graph.
+"""Classifiers of scikit-learn as parts of a graph, and boosters.
 
-Ours, in float64 throughout: `LogisticRegression`, `LinearDiscriminantAnalysis`; decision trees,
-random forests, extra trees, gradient boosting and histogram gradient boosting (without categories);
-soft voting, bagging and `CalibratedClassifierCV` (sigmoid, isotonic) of these, and pipelines;
-`LGBMClassifier` and `XGBClassifier` of trees of numbers.
-Everything else that skl2onnx converts goes through it, in the input type (float64, else float32)
-in which its graph agrees with the classifier; a classifier that agrees in neither is refused by
-name.
+Those of `_CLASSIFIERS`, pipelines and boosters in float64 throughout. Everything else that
+skl2onnx converts goes through it, in the input type (float64, else float32) in which its graph
+agrees with the classifier; a classifier that agrees in neither is refused by name.
 """
 
 from __future__ import annotations
@@ -18,9 +14,7 @@ import numpy as np
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import BaggingClassifier, VotingClassifier
-from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import Pipeline
 
 from .._fitted import is_network
 from .._nodes.builder import Tensor
@@ -28,18 +22,13 @@ from .._nodes.ops import interpolated, sigmoid, softmax, two_classes
 from .boosters import booster
 from .networks import network_outputs
 from .skl2onnx_models import converted
-from .transformers import Data, transformed
+from .transformers import Data, last_step
 from .trees import RAW_SCORES, TREES
 
 
 def probabilities(classifier: Any, X: Data) -> Tensor:
     """Class probabilities (n, k) of a fitted classifier, in the order of its classes."""
-    if isinstance(classifier, FrozenEstimator):
-        return probabilities(classifier.estimator, X)
-    if type(classifier) is Pipeline:
-        for _, step in classifier.steps[:-1]:
-            X = transformed(step, X)
-        return probabilities(classifier.steps[-1][1], X)
+    classifier, X = last_step(classifier, X)
     if is_network(classifier):
         return network_outputs(X.tensor, classifier)["probabilities"]
     own = _CLASSIFIERS.get(type(classifier))
@@ -52,12 +41,7 @@ def margins(classifier: Any, X: Data) -> Tensor | None:
 
     None if it has no graph.
     """
-    if isinstance(classifier, FrozenEstimator):
-        return margins(classifier.estimator, X)
-    if type(classifier) is Pipeline:
-        for _, step in classifier.steps[:-1]:
-            X = transformed(step, X)
-        return margins(classifier.steps[-1][1], X)
+    classifier, X = last_step(classifier, X)
     if type(classifier) in _LINEAR:
         return _decision(classifier, X)
     if type(classifier) in RAW_SCORES:

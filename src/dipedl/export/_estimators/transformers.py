@@ -1,8 +1,7 @@
 """Transformers of scikit-learn, and ours, as parts of a graph.
 
-Ours, in float64 throughout: `StandardScaler`, `Normalizer` of unit length, `ColumnTransformer` of
-numeric columns, `LogitPixels`, `SignedPower` and pipelines. Everything else that skl2onnx converts
-(PCA, other scalers, imputers, ...) goes through it.
+Those of `_TRANSFORMERS`, columns and pipelines in float64 throughout. Everything else that skl2onnx
+converts (PCA, other scalers, imputers, ...) goes through it.
 """
 
 from __future__ import annotations
@@ -33,19 +32,13 @@ class Data(NamedTuple):
     rows: np.ndarray
 
     def columns(self, chosen: np.ndarray) -> Data:
-        """Some of the columns."""
         return Data(self.tensor.columns(chosen), self.rows[:, chosen])
 
 
 def transformed(transformer: Any, X: Data) -> Data:
     """Output of a fitted transformer, (n, p); "passthrough" and None change nothing."""
+    transformer, X = last_step(transformer, X)
     if transformer is None or isinstance(transformer, str):
-        return X
-    if isinstance(transformer, FrozenEstimator):
-        return transformed(transformer.estimator, X)
-    if type(transformer) is Pipeline:
-        for _, step in transformer.steps:
-            X = transformed(step, X)
         return X
     if type(transformer) is ColumnTransformer:
         return _of_columns(transformer, X)
@@ -58,6 +51,17 @@ def transformed(transformer: Any, X: Data) -> Data:
     own = _TRANSFORMERS.get(type(transformer))
     Z = None if own is None else own(transformer, X.tensor)
     return Data(converted(transformer, "transform", X.tensor, X.rows) if Z is None else Z, rows)
+
+
+def last_step(estimator: Any, X: Data) -> tuple[Any, Data]:
+    """What stands inside frozen estimators and at the end of pipelines, with its inputs."""
+    if isinstance(estimator, FrozenEstimator):
+        return last_step(estimator.estimator, X)
+    if type(estimator) is Pipeline:
+        for _, step in estimator.steps[:-1]:
+            X = transformed(step, X)
+        return last_step(estimator.steps[-1][1], X)
+    return estimator, X
 
 
 def _of_columns(model: ColumnTransformer, X: Data) -> Data:

@@ -91,7 +91,6 @@ def _leaves(trees: list[Tree]) -> dict[str, Any]:
 
 
 def _nodes(fitted: Any, scale: float = 1.0, first: int = 0) -> Tree:
-    """The nodes of a fitted tree of scikit-learn."""
     t = fitted.tree_
     missing = getattr(t, "missing_go_to_left", np.zeros(t.node_count, dtype=np.uint8))
     values = t.value[:, 0, :] * scale

@@ -1,11 +1,4 @@
-"""Fitted densities as parts of a graph, one converter each.
-
-What exports: `GaussianDensity`, `GDADensity`, `MahalanobisDensity`, `GaussianMixtureDensity`,
-`KNNDensity` (exact index) and `KernelDensity` within ``max_constant_mb`` of training rows;
-`RelativeDensity`, `TypicalityDensity`, `BlockSumDensity`, `FusedDensity` and `DensitySelector` of
-these; scikit-learn pipelines of transformers that end in one. `FlowDensity`, `CustomDensity` and
-densities of other libraries are refused by name.
-"""
+"""Fitted densities as parts of a graph, one converter each; others are refused by name."""
 
 from __future__ import annotations
 
@@ -17,6 +10,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
 from ...density.combined._candidates import CLASSIFIER
+from ...density.combined._reach import RANGES, Reach
 from ...density.combined.block_sum import BlockSumDensity
 from ...density.combined.fused import FusedDensity
 from ...density.combined.relative import RelativeDensity
@@ -31,7 +25,7 @@ from ...density.mixture import GaussianMixtureDensity
 from ...maths.fusion import TIE_BREAK
 from ...maths.scores import LEAST_DOUBT
 from ...maths.special import LOG_2PI
-from .._estimators.transformers import Data, transformed
+from .._estimators.transformers import Data, last_step
 from .._nodes.builder import Tensor, stacked
 from .._nodes.ops import log_ndtr
 from .evidence import normal_scores
@@ -61,10 +55,8 @@ def log_density(density: Any, seen: Seen) -> Tensor:
 
 
 def _pipeline(density: Pipeline, seen: Seen) -> Tensor:
-    features = seen.features
-    for _, step in density.steps[:-1]:
-        features = transformed(step, features)
-    return log_density(density.steps[-1][1], Seen(features, seen.proba))
+    last, features = last_step(density, seen.features)
+    return log_density(last, Seen(features, seen.proba))
 
 
 def _relative(density: RelativeDensity, seen: Seen) -> Tensor:
@@ -83,7 +75,7 @@ def _typicality(density: TypicalityDensity, seen: Seen) -> Tensor:
 def _block_sum(density: BlockSumDensity, seen: Seen) -> Tensor:
     whole = seen.features
     blocks = [
-        log_density(part, Seen(whole.columns(np.arange(len(range(density.n_features_in_)))[block])))
+        log_density(part, Seen(whole.columns(np.arange(density.n_features_in_)[block])))
         for part, block in zip(density.densities_, density.blocks_, strict=True)
     ]
     return ((stacked(blocks) - density.center_) / density.scale_).reduce("Sum", 1)
@@ -91,8 +83,17 @@ def _block_sum(density: BlockSumDensity, seen: Seen) -> Tensor:
 
 def _selector(density: DensitySelector, seen: Seen) -> Tensor:
     if density.fusion_ is not None:
-        return _fused(density.fusion_, seen)
-    return log_density(density.estimators_[density.choice_], seen)
+        return _held(density.reach_, _fused(density.fusion_, seen), seen)
+    score = log_density(density.estimators_[density.choice_], seen)
+    return _held(density.reach_, score, seen)
+
+
+def _held(reach: Reach, scores: Tensor, seen: Seen) -> Tensor:
+    """The scores (n,), those of inputs outside of the reach held down."""
+    place = (seen.features.tensor - reach.low) / reach.width
+    ranges = (-place).at_least(place - 1.0).reduce("Max", 1)
+    ceiling = reach.ceiling - (ranges.at_least(RANGES) / RANGES).apply("Log") * reach.unit
+    return (ranges > RANGES).where(scores.at_most(ceiling), scores)
 
 
 def _fused(density: FusedDensity, seen: Seen) -> Tensor:
@@ -146,5 +147,5 @@ _CONVERTERS: dict[type, Callable[[Any, Seen], Tensor]] = {
     TypicalityDensity: _typicality,
     BlockSumDensity: _block_sum,
     DensitySelector: _selector,
-    FusedDensity: _fused,
+    FusedDensity: lambda density, seen: _held(density.reach_, _fused(density, seen), seen),
 }

@@ -21,8 +21,10 @@ from .._nodes.builder import Tensor
 from .._nodes.ops import interpolated, sigmoid, soft_plus, softmax
 
 
-def calibrated(P: Tensor, calibrator: Any) -> Tensor:
-    """Class probabilities P (n, k) after a fitted calibrator, if there is one."""
+def calibrated(
+    P: Tensor, calibrator: Any, scores: Tensor, sharpening: tuple[float, float]
+) -> Tensor:
+    """Class probabilities P (n, k) after a fitted calibrator, for inputs of `scores` (n,)."""
     if calibrator is None:
         return P
     if type(calibrator) is not Temperature or calibrator.kind_ != "probabilities":
@@ -32,7 +34,12 @@ def calibrated(P: Tensor, calibrator: Any) -> Tensor:
         )
     if calibrator.temperature_ == 1:
         return P
-    return softmax(P.apply("Log") / calibrator.temperature_)
+    log_p, steepness = P.apply("Log"), 1 / calibrator.temperature_
+    if steepness < 1:
+        return softmax(log_p * steepness)
+    low, high = sharpening
+    share = ((scores - low) / (high - low)).at_least(0.0).at_most(1.0)
+    return softmax(log_p * (share * (steepness - 1) + 1.0).unsqueeze(1))
 
 
 def normalised(scores: Tensor, normalizer: Any) -> Tensor:

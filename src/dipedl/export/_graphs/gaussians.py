@@ -18,12 +18,10 @@ from .._nodes.ops import log_sum_exp
 
 
 def gaussian(density: GaussianDensity, Z: Tensor) -> Tensor:
-    """Log-density (n,) of one Gaussian."""
     return _log_densities([density._factor()], Z).squeeze(1)
 
 
 def discriminant(density: GDADensity, Z: Tensor) -> Tensor:
-    """Log-density (n,) of class-conditional Gaussians."""
     return log_sum_exp(_log_densities(density._factors(), Z) + density._log_weights())
 
 
@@ -68,10 +66,7 @@ def _distances_to(factors: Sequence[GaussianFactor], Z: Tensor) -> Tensor:
     rests = [np.zeros_like(f.mean) if f.rest is None else f.rest for f in factors]
     shared = all(f.whitener is factors[0].whitener for f in factors)
     own = factors[:1] if shared else factors
-    if factors[0].whitener.ndim == 1:
-        whiteners = np.stack([f.whitener for f in own])[:, None, :]
-    else:
-        whiteners = np.stack([f.whitener.T for f in own])
+    whiteners = np.stack([w[None] if w.ndim == 1 else w.T for w in (f.array for f in own)])
     return _squared(Z, means, whiteners, np.stack(rests))
 
 
@@ -89,4 +84,5 @@ def _squared(
     columnwise = whiteners.ndim == 3 and whiteners.shape[1] == 1 and means.shape[1] > 1
     white = D * whiteners if columnwise else D @ whiteners
     # inf - inf is an overflow too: the row is far away.
-    return white.reduce("SumSquare", 2).nan_to(np.inf).swap()
+    distances = white.reduce("SumSquare", 2).nan_to(np.inf)
+    return Z.graph.op("Transpose", distances, perm=[1, 0])

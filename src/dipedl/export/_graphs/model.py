@@ -8,11 +8,10 @@ import numpy as np
 from onnx import ModelProto
 
 from ...density._fitting import takes_proba
-from ...evidence_model import EvidenceModel
 from .._estimators.networks import network_outputs
 from .._estimators.sklearn_models import probabilities
 from .._estimators.transformers import Data, transformed
-from .._fitted import evidence_owner, is_shared
+from .._fitted import evidence_owner, is_shared, kind_of
 from .._nodes.builder import Graph, Tensor
 from .densities import Seen, log_density
 from .evidence import calibrated, dirichlet, log_evidence, normalised
@@ -21,61 +20,43 @@ from .evidence import calibrated, dirichlet, log_evidence, normalised
 INPUT = "X"
 
 
-def classifier_model(
+def model_graph(
     model: Any, rows: np.ndarray, *, opset: int, dtype: np.dtype, max_constant_mb: float
 ) -> ModelProto:
-    """The graph of a fitted `DIPClassifier`; `rows` (m, d) are inputs to check parts on."""
+    """The graph of a fitted classifier or detector; `rows` (m, d) are inputs to check parts on."""
     graph = Graph(opset, max_constant_mb)
-    X = _input(graph, rows, dtype)
-    evidence = model.evidence_
-    P, Z = _proba_and_features(model, X)
+    X = Data(graph.input(INPUT, dtype, rows.shape[1]).cast(np.float64), rows)
+    known = evidence_owner(model)
+    density = known.evidence_.density_
+    P, Z = _proba_and_features(known, X)
     refused = _not_finite(Z.tensor)
+    seen = Seen(Z, P if takes_proba(density) else None)
+    scores = refused.where(-np.inf, log_density(density, seen))
+    found, shapes = {"score": scores}, {}
+    if kind_of(model) == "DIPClassifier":
+        found = _posterior(model, P, scores, refused)
+        shapes = {"probabilities": ["n", len(model.classes_)]}
+    flagged = graph.op("Or", scores < model.offset_, refused)
+    outputs = {name: (t.cast(dtype), dtype, shapes.get(name, ["n"])) for name, t in found.items()}
+    return graph.model(outputs | {"ood": (flagged, np.dtype(bool), ["n"])})
+
+
+def _posterior(model: Any, P: Any, scores: Tensor, refused: Tensor) -> dict[str, Tensor]:
+    """What a `DIPClassifier` gives beside the flag; the prior for a refused row."""
+    evidence = model.evidence_
     P = refused.unsqueeze(1).where(model.prior_ / model.prior_.sum(), P)
-    scores = _scores(evidence, Z, P, refused)
     z = normalised(scores, evidence.normalizer_)
     strength = log_evidence(z, evidence.n_, evidence.gamma, evidence.max_evidence)
-    mean, vacuity = dirichlet(strength, calibrated(P, evidence.calibrator_), model.prior_)
-    flagged = graph.op("Or", scores < evidence.offset_, refused)
-    return graph.model(
-        {
-            "probabilities": (mean.cast(dtype), dtype, ["n", len(model.classes_)]),
-            "vacuity": (vacuity.cast(dtype), dtype, ["n"]),
-            "log_evidence": (strength.cast(dtype), dtype, ["n"]),
-            "ood": (flagged, np.dtype(bool), ["n"]),
-        }
-    )
+    P = calibrated(P, evidence.calibrator_, scores, evidence.sharpening_)
+    mean, vacuity = dirichlet(strength, P, model.prior_)
+    return {"probabilities": mean, "vacuity": vacuity, "log_evidence": strength}
 
 
-def detector_model(
-    model: Any, rows: np.ndarray, *, opset: int, dtype: np.dtype, max_constant_mb: float
-) -> ModelProto:
-    """The graph of a fitted `OODDetector`; `rows` (m, d) are inputs to check parts on."""
-    graph = Graph(opset, max_constant_mb)
-    X = _input(graph, rows, dtype)
-    known = evidence_owner(model)
-    evidence = known.evidence_
-    if known is model:
-        P, Z = None, transformed(evidence.features_, X)
-    else:
-        P, Z = _proba_and_features(known, X)
-    refused = _not_finite(Z.tensor)
-    scores = _scores(evidence, Z, P, refused)
-    flagged = graph.op("Or", scores < model.offset_, refused)
-    return graph.model(
-        {
-            "score": (scores.cast(dtype), dtype, ["n"]),
-            "ood": (flagged, np.dtype(bool), ["n"]),
-        }
-    )
-
-
-def _input(graph: Graph, rows: np.ndarray, dtype: np.dtype) -> Data:
-    return Data(graph.input(INPUT, dtype, rows.shape[1]).cast(np.float64), rows)
-
-
-def _proba_and_features(model: Any, X: Data) -> tuple[Tensor, Data]:
-    """Probabilities (n, k) before the calibrator, and features (n, p)."""
+def _proba_and_features(model: Any, X: Data) -> tuple[Tensor | None, Data]:
+    """Probabilities (n, k) before the calibrator, if there is a classifier; features (n, p)."""
     features = model.evidence_.features_
+    if not hasattr(model, "estimator_"):
+        return None, transformed(features, X)
     if is_shared(model.estimator_, features):
         both = network_outputs(X.tensor, model.estimator_, features)
         return both["probabilities"], Data(both["features"], features.transform(X.rows))
@@ -90,12 +71,6 @@ def _in_order(P: Tensor, model: Any) -> Tensor:
     if given == known:
         return P
     return P @ np.array([[float(a == b) for b in known] for a in given])
-
-
-def _scores(evidence: EvidenceModel, Z: Data, P: Tensor | None, refused: Tensor) -> Tensor:
-    """Scores (n,) of features Z; -inf where they are NaN."""
-    seen = Seen(Z, P if takes_proba(evidence.density_) else None)
-    return refused.where(-np.inf, log_density(evidence.density_, seen))
 
 
 def _not_finite(Z: Tensor) -> Tensor:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaln
 
 from ...density.kde import KernelDensity
 from ...density.knn import KNNDensity
@@ -29,24 +28,20 @@ def neighbours(density: KNNDensity, Z: Tensor) -> Tensor:
             "search is not part of the format; refit with index='exact'"
         )
     rows: np.ndarray = density.neighbors_._fit_X
-    n, p = rows.shape
     centred = Z - density.center_
     stored = Z.graph.rows(rows, f"KNNDensity({density.n_neighbors})")
-    radius = _kth_distance(centred, stored, rows, density.n_neighbors)
-    log_volume = p / 2 * np.log(np.pi) - gammaln(p / 2 + 1)
-    constant = float(np.log(density.n_neighbors) - np.log(n) - log_volume)
-    return radius.at_least(density.radius_floor_).apply("Log") * float(-p) + constant
+    radius = _kth_distance(centred, stored, rows, density.n_neighbors_)
+    log_radius = radius.at_least(density.radius_floor_).apply("Log")
+    return log_radius * float(-rows.shape[1]) + density._log_constant()
 
 
 def kernels(density: KernelDensity, Z: Tensor) -> Tensor:
     """Log-density (n,) of Gaussian kernels at the training rows, standardised."""
-    tree = density.tree_.tree_
-    rows = np.asarray(tree.data)
-    weights = np.ones(len(rows)) if tree.sample_weight is None else np.asarray(tree.sample_weight)
+    rows: np.ndarray = density.rows_
     h, p = density.bandwidth_, rows.shape[1]
     scaled = (Z - density.scaler_.mean_) / density.scaler_.scale_
     squared = _squared_distances(scaled, Z.graph.rows(rows, "KernelDensity"), rows)
-    log_kernels = squared * (-0.5 / h**2) + np.log(weights / weights.sum())
+    log_kernels = squared * (-0.5 / h**2) + density.log_weights_
     log_scale = np.log(density.scaler_.scale_).sum()
     constant = float(p * np.log(h) + p / 2 * np.log(2 * np.pi) + log_scale)
     return log_sum_exp(log_kernels) - constant

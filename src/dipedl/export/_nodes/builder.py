@@ -60,7 +60,6 @@ class Graph:
         return self.constant(array)
 
     def constant(self, array: np.ndarray) -> Tensor:
-        """An array as a constant, of its own dtype."""
         self._bytes += array.nbytes
         if self._bytes > _LARGEST_FILE:
             raise ValueError(
@@ -148,30 +147,18 @@ class Tensor:
     __truediv__, __rtruediv__ = _operator("Div")
     __matmul__ = _operator("MatMul")[0]
     __lt__, __gt__ = _operator("Less")[0], _operator("Greater")[0]
-    __ge__ = _operator("GreaterOrEqual")[0]
+    __ge__, equals = _operator("GreaterOrEqual")[0], _operator("Equal")[0]
+    at_least, at_most = _operator("Max")[0], _operator("Min")[0]
 
     def __neg__(self) -> Tensor:
         return self.graph.op("Neg", self)
-
-    def equals(self, other: Operand) -> Tensor:
-        """Entry by entry."""
-        return self.graph.op("Equal", self, other)
 
     def apply(self, kind: str) -> Tensor:
         """A node of one input, such as "Exp"."""
         return self.graph.op(kind, self)
 
     def cast(self, dtype: Any) -> Tensor:
-        """The same values as another type."""
         return self.graph.op("Cast", self, to=helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
-
-    def at_least(self, bound: Operand) -> Tensor:
-        """The larger of both, entry by entry."""
-        return self.graph.op("Max", self, bound)
-
-    def at_most(self, bound: Operand) -> Tensor:
-        """The smaller of both, entry by entry."""
-        return self.graph.op("Min", self, bound)
 
     def where(self, yes: Operand, no: Operand) -> Tensor:
         """`yes` where this is true, else `no`."""
@@ -182,26 +169,18 @@ class Tensor:
         return self.graph.op(f"Reduce{kind}", self, np.array([axis]), keepdims=int(keep))
 
     def columns(self, chosen: slice | np.ndarray) -> Tensor:
-        """Some of the columns (axis 1)."""
         if isinstance(chosen, slice):
             ends = np.array([chosen.start]), np.array([chosen.stop])
             return self.graph.op("Slice", self, *ends, np.array([1]), np.array([chosen.step or 1]))
         return self.graph.op("Gather", self, np.asarray(chosen, dtype=np.int64), axis=1)
 
     def unsqueeze(self, axis: int) -> Tensor:
-        """With one more axis, of length one."""
         return self.graph.op("Unsqueeze", self, np.array([axis]))
 
     def squeeze(self, axis: int) -> Tensor:
-        """Without an axis of length one."""
         return self.graph.op("Squeeze", self, np.array([axis]))
 
-    def swap(self) -> Tensor:
-        """The transpose of a matrix."""
-        return self.graph.op("Transpose", self, perm=[1, 0])
-
     def nan_to(self, value: float) -> Tensor:
-        """Replace NaN by `value`."""
         return self.apply("IsNaN").where(value, self)
 
 

@@ -22,8 +22,8 @@ def check_graph(proto: Any, inputs: Mapping[str, Tensor], known: Sequence[Tensor
     """
     try:
         run = session(proto)
-        asked = {wanted.name: _array(inputs[wanted.name]) for wanted in run.get_inputs()}
-        found = run.run(None, asked)
+        feeds = {needed.name: _array(inputs[needed.name]) for needed in run.get_inputs()}
+        found = run.run(None, feeds)
     except ImportError:
         raise
     # onnxruntime's errors share only this class.

@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 import torch
-from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from ...nn._estimator import TorchEstimator
@@ -44,14 +43,19 @@ def torch_graph(model: Any, example: Any, *, opset: int) -> Any:
 
 
 def network_graph(classifier: Any = None, features: Any = None, *, opset: int) -> Any:
-    """The ``onnx.ModelProto`` of the networks behind a `DIPClassifier`, one at least.
+    """The ``onnx.ModelProto`` of the fitted networks behind a `DIPClassifier`, one at least.
 
     A TorchClassifier gives "probabilities" (n, k); a TorchEstimator or LayerFeatures gives
     "features" (n, p), its ``transform``. A network that both share runs once. The input "X" (n, d)
     is in the wider of the types that the networks compute in, the outputs are in float64.
     """
     classifier, features = unfrozen(classifier), unfrozen(features)
-    _check_estimators(classifier, features)
+    has_softmax = getattr(type(classifier), "predict_proba", None) is TorchClassifier.predict_proba
+    if classifier is not None and not has_softmax:
+        raise TypeError(
+            "a network behind the probabilities must be a TorchClassifier to be exported, got "
+            f"{type(classifier).__name__}: only the softmax of logits has an ONNX form here"
+        )
     owners = [_owner(part) for part in (classifier, features) if part is not None]
     dtype = max((owner._dtype() for owner in owners), key=lambda found: found.itemsize)
     rows = torch.zeros(2, owners[0].n_features_in_, dtype=dtype)
@@ -83,8 +87,8 @@ class _Rows(nn.Module):
         self.classifier: Any = None if classifier is None else classifier.module_
         self.source: Any = None if features is None else _owner(features).module_
         self.layers = features if isinstance(features, LayerFeatures) else None
-        asked = {"probabilities": self.classifier, "features": self.source}
-        self.outputs = [name for name, module in asked.items() if module is not None]
+        networks = {"probabilities": self.classifier, "features": self.source}
+        self.outputs = [name for name, network in networks.items() if network is not None]
 
     def forward(self, rows: tuple[Tensor]) -> tuple[Tensor, ...]:
         (X,) = rows
@@ -121,26 +125,5 @@ def _logits_and_features(
 
 
 def _owner(features: Any) -> TorchEstimator:
-    """The estimator whose network gives the features."""
     owner: TorchEstimator = features.estimator_ if isinstance(features, LayerFeatures) else features
     return owner
-
-
-def _check_estimators(classifier: Any, features: Any) -> None:
-    if classifier is None and features is None:
-        raise TypeError("give classifier, features or both: there is no network to export")
-    if classifier is not None:
-        if getattr(type(classifier), "predict_proba", None) is not TorchClassifier.predict_proba:
-            raise TypeError(
-                "a network behind the probabilities must be a TorchClassifier to be exported, got "
-                f"{type(classifier).__name__}: only the softmax of logits has an ONNX form here"
-            )
-        check_is_fitted(classifier, "module_")
-    if features is None:
-        return
-    if not isinstance(features, TorchEstimator | LayerFeatures):
-        raise TypeError(
-            "features must be a network classifier of dipedl or LayerFeatures to be exported here, "
-            f"got {type(features).__name__}"
-        )
-    check_is_fitted(features, "estimator_" if isinstance(features, LayerFeatures) else "module_")

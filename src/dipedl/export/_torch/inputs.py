@@ -49,7 +49,6 @@ class Call:
 
 
 def _positional(function: Callable[..., Any], count: int) -> list[str]:
-    """Names of the first `count` arguments."""
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     parameters = inspect.signature(function).parameters.values()
     names = [p.name for p in parameters if p.kind in kinds][:count]

@@ -17,8 +17,6 @@ from .ops import translations
 
 #: Name of the axis of the rows in the graph.
 BATCH = "batch"
-#: The first opset that PyTorch's exporter writes.
-_FIRST_OPSET = 18
 _PROTOBUF_LIMIT = 2**31 - 1
 
 
@@ -36,7 +34,6 @@ def traced(
     ValueError that names module and operation if it cannot be traced so, or has no counterpart in
     ONNX.
     """
-    _check_opset(opset)
     _check_size(module)
     table = _translations()
     with torch.no_grad(), _quiet():
@@ -66,14 +63,6 @@ def _translations() -> dict[Any, Any]:
         return translations()
     except ImportError as error:
         raise explain_missing(error, "ONNX export of a torch model") from error
-
-
-def _check_opset(opset: int) -> None:
-    if opset < _FIRST_OPSET:
-        raise ValueError(
-            f"opset must be at least {_FIRST_OPSET} for a torch model, got {opset!r}: PyTorch's "
-            "exporter writes no older one"
-        )
 
 
 def _check_size(module: nn.Module) -> None:

@@ -33,12 +33,10 @@ class Network(nn.Module):
         """Compute fixed weights from training rows X (n, d), before the first step."""
 
     def features(self, X: Tensor) -> Tensor:
-        """Features (n, n_features) of rows of pixels (n, d)."""
         features: Tensor = self.body(X.reshape(-1, *self.input_shape))
         return features
 
     def forward(self, X: Tensor) -> Tensor:
-        """Outputs (n, k) of rows of pixels (n, d)."""
         outputs: Tensor = self.head(self.features(X))
         return outputs
 
@@ -48,7 +46,7 @@ class Backbone(Protocol):
     """A frozen dataclass that builds networks; equal ones build equal networks."""
 
     #: Whether inputs are pixels, which must lie in [0, 1].
-    takes_pixels: ClassVar[bool]
+    takes_pixels: ClassVar[bool] = True
 
     def build(self, input_shape: Shape, n_outputs: int, generator: torch.Generator) -> Network:
         """An untrained network; its weights come from `generator` alone."""
@@ -75,27 +73,28 @@ def pooled_blocks(widths: Sequence[int], norm: Callable[[int], nn.Module]) -> It
     yield from (nn.AdaptiveMaxPool2d(1), nn.Flatten())
 
 
-def initialise(module: nn.Module, generator: torch.Generator) -> None:
+def initialise(network: Network, generator: torch.Generator) -> Network:
     """PyTorch's defaults, uniform within ``1 / sqrt(fan_in)``, drawn from `generator`."""
-    for layer in module.modules():
+    for layer in network.modules():
         if isinstance(layer, nn.Conv2d | nn.Linear):
             bound = 1 / math.sqrt(layer.weight[0].numel())
             nn.init.uniform_(layer.weight, -bound, bound, generator=generator)
             if layer.bias is not None:
                 nn.init.uniform_(layer.bias, -bound, bound, generator=generator)
+    return network
 
 
-def he_initialise(module: nn.Module, generator: torch.Generator) -> None:
+def he_initialise(network: Network, generator: torch.Generator) -> Network:
     """He's uniform weights, for ReLU, and zero biases, drawn from `generator`."""
-    for layer in module.modules():
+    for layer in network.modules():
         if isinstance(layer, nn.Conv2d | nn.Linear):
             nn.init.kaiming_uniform_(layer.weight, nonlinearity="relu", generator=generator)
             if layer.bias is not None:
                 nn.init.zeros_(layer.bias)
+    return network
 
 
 def check_size(name: str, input_shape: Shape, least: int) -> None:
-    """Raise ValueError unless images are at least `least` pixels high and wide."""
     if min(input_shape[1:]) < least:
         raise ValueError(
             f"{name} needs images of at least {least} x {least} pixels, got image_shape="

@@ -14,35 +14,29 @@ CIFAR_SD = (0.2023, 0.1994, 0.2010)
 
 
 class Normalise(nn.Module):
-    """``(image - mean) / sd`` of each channel of images (n, c, h, w)."""
+    """``(image - mean) / sd`` of each channel of images (n, c, h, w); one value, or one each."""
 
     mean: Tensor
     sd: Tensor
 
-    def __init__(self, mean: tuple[float, ...], sd: tuple[float, ...]) -> None:
+    def __init__(self, mean: tuple[float, ...], sd: tuple[float, ...], channels: int) -> None:
         super().__init__()
-        # not part of the state: they are settings of the backbone, which rebuilds the layer
-        self.register_buffer("mean", torch.tensor(mean)[:, None, None], persistent=False)
-        self.register_buffer("sd", torch.tensor(sd)[:, None, None], persistent=False)
+        for name, values in (("mean", mean), ("sd", sd)):
+            if len(values) not in (1, channels):
+                raise ValueError(
+                    f"{name} must hold 1 value or {channels}, one for each channel of image_shape, "
+                    f"got {values!r}; pass those of your images, such as mean=(0.5,), sd=(0.25,)"
+                )
+            # not part of the state: they are settings of the backbone, which rebuilds the layer
+            self.register_buffer(name, torch.tensor(values)[:, None, None], persistent=False)
 
     def extra_repr(self) -> str:
         """Mean and sd, so that a checkpoint with other values is refused."""
-        return f"mean={_numbers(self.mean)}, sd={_numbers(self.sd)}"
+        numbers = [[round(float(v), 6) for v in part.flatten()] for part in (self.mean, self.sd)]
+        return "mean={}, sd={}".format(*numbers)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Normalised images, of the same shape."""
         return (images - self.mean) / self.sd
-
-
-def normaliser(mean: tuple[float, ...], sd: tuple[float, ...], channels: int) -> Normalise:
-    """The layer for images of `channels` channels, with one value or one per channel."""
-    for name, values in (("mean", mean), ("sd", sd)):
-        if len(values) not in (1, channels):
-            raise ValueError(
-                f"{name} must hold 1 value or {channels}, one for each channel of image_shape, got "
-                f"{values!r}; pass those of your images, such as mean=(0.5,), sd=(0.25,)"
-            )
-    return Normalise(mean, sd)
 
 
 def check_normalisation(mean: Any, sd: Any) -> None:
@@ -53,7 +47,3 @@ def check_normalisation(mean: Any, sd: Any) -> None:
             raise TypeError(f"{name} must be {wanted}, got {values!r}")
         if not values or not all(least < v < float("inf") for v in values):
             raise ValueError(f"{name} must be {wanted}, at least one and finite, got {values!r}")
-
-
-def _numbers(values: Tensor) -> list[float]:
-    return [round(float(v), 6) for v in values.flatten()]

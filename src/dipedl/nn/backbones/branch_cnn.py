@@ -91,13 +91,14 @@ class BranchCNN:
             )
         branches = [_branch(kernel, self.channels) for kernel in self.kernels]
         widths = (len(branches) * self.channels * length, *self.hidden)
-        dense = [layer for sizes in pairwise(widths) for layer in _dense(*sizes, self.dropout)]
-        *dense, last_dropout = dense
+        layers: list[nn.Module] = []
+        for before, after in pairwise(widths):
+            layers += [empty(nn.Linear, before, after), nn.BatchNorm1d(after)]
+            layers += [nn.ReLU(), nn.Dropout(self.dropout)]
+        *dense, last_dropout = layers
         body = nn.Sequential(_Branches(branches), nn.Flatten(), *dense)
         head = nn.Sequential(last_dropout, empty(nn.Linear, widths[-1], n_outputs))
-        network = Network((1, 1, d), body, head, widths[-1])
-        initialise(network, generator)
-        return network
+        return initialise(Network((1, 1, d), body, head, widths[-1]), generator)
 
 
 class _Branches(nn.Module):
@@ -122,12 +123,3 @@ def _branch(kernel: int, channels: int) -> nn.Sequential:
             nn.ReLU(),
         ]
     return nn.Sequential(*layers)
-
-
-def _dense(before: int, after: int, dropout: float) -> list[nn.Module]:
-    return [
-        empty(nn.Linear, before, after),
-        nn.BatchNorm1d(after),
-        nn.ReLU(),
-        nn.Dropout(dropout),
-    ]

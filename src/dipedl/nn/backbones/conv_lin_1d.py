@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from torch import nn
 
-from .._checks import check_choice
-from ._network import Network, Shape, empty
-from .convlin import LAYERS, WIDTH, conv_lin
+from ._network import Network, Shape
+from .convlin import WIDTH, ConvLinBackbone
 
 __all__ = ["ConvLin1d"]
 
@@ -20,7 +18,7 @@ _LEAST = _POOL**3
 
 
 @dataclass(frozen=True)
-class ConvLin1d:
+class ConvLin1d(ConvLinBackbone):
     """Three convolutions of width 5 and 64 channels and three hidden layers of 64, for rows.
 
     The analogue of `ConvLin` for rows of numbers: every convolution is followed by ReLU and
@@ -55,27 +53,10 @@ class ConvLin1d:
 
     takes_pixels: ClassVar[bool] = False
 
-    spectral_norm: bool = False
-    features: str = "hidden"
-
-    def __post_init__(self) -> None:
-        check_choice("features", self.features, LAYERS)
-
     def build(self, input_shape: Shape, n_outputs: int, generator: torch.Generator) -> Network:
         """An untrained network."""
         d = math.prod(input_shape)
         if d < _LEAST:
             raise ValueError(f"ConvLin1d needs rows of at least {_LEAST} numbers, got {d}; use MLP")
-        return conv_lin(
-            self,
-            (1, 1, d),
-            [*_block(1), *_block(WIDTH), *_block(WIDTH)],
-            WIDTH * (d // _LEAST),
-            n_outputs,
-            generator,
-        )
-
-
-def _block(before: int) -> list[nn.Module]:
-    convolution = empty(nn.Conv2d, before, WIDTH, (1, 5), padding=(0, 2))
-    return [convolution, nn.ReLU(), nn.MaxPool2d((1, _POOL))]
+        flat = WIDTH * (d // _LEAST)
+        return self._network((1, 1, d), n_outputs, generator, (1, 5), (1, _POOL), flat)

@@ -3,25 +3,61 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
 
 import torch
 from torch import nn
 
 from .._checks import check_choice
 from ..spectral_norm import spectrally_normalised
-from ._network import Network, Shape, check_size, empty, initialise
+from ._network import Backbone, Network, Shape, check_size, empty, initialise
 
 __all__ = ["ConvLin"]
 
 #: Channels of the convolutions and width of the hidden layers.
 WIDTH = 64
-#: Allowed layers of features.
-LAYERS = ("conv", "hidden")
 
 
 @dataclass(frozen=True)
-class ConvLin:
+class ConvLinBackbone(Backbone):
+    """Three convolutions and three hidden layers; a subclass gives the sizes of the kernels."""
+
+    spectral_norm: bool = False
+    features: str = "hidden"
+
+    def __post_init__(self) -> None:
+        check_choice("features", self.features, ("conv", "hidden"))
+
+    def _network(
+        self,
+        input_shape: Shape,
+        n_outputs: int,
+        generator: torch.Generator,
+        kernel: tuple[int, int],
+        pool: int | tuple[int, int],
+        flat: int,
+    ) -> Network:
+        """The network of convolutions with `flat` outputs, from kernels and pools of given size."""
+        body: list[nn.Module] = []
+        for before in (input_shape[0], WIDTH, WIDTH):
+            padding = kernel[0] // 2, kernel[1] // 2
+            convolution = empty(nn.Conv2d, before, WIDTH, kernel, padding=padding)
+            body += [convolution, nn.ReLU(), nn.MaxPool2d(pool)]
+        body.append(nn.Flatten())
+        hidden: list[nn.Module] = []
+        for before in (flat, WIDTH, WIDTH):
+            hidden += [empty(nn.Linear, before, WIDTH), nn.ReLU()]
+        last = empty(nn.Linear, WIDTH, n_outputs)
+        network = (
+            Network(input_shape, nn.Sequential(*body), nn.Sequential(*hidden, last), flat)
+            if self.features == "conv"
+            else Network(input_shape, nn.Sequential(*body, *hidden), last, WIDTH)
+        )
+        initialise(network, generator)
+        return spectrally_normalised(network, generator) if self.spectral_norm else network
+
+
+@dataclass(frozen=True)
+class ConvLin(ConvLinBackbone):
     """Three 5 x 5 convolutions of 64 channels and three hidden layers of 64.
 
     R-EDL, Re-EDL, DAEDL and PostNet use it on MNIST.
@@ -48,59 +84,8 @@ class ConvLin:
     (torch.Size([2, 576]), torch.Size([2, 10]))
     """
 
-    takes_pixels: ClassVar[bool] = True
-
-    spectral_norm: bool = False
-    features: str = "hidden"
-
-    def __post_init__(self) -> None:
-        check_choice("features", self.features, LAYERS)
-
     def build(self, input_shape: Shape, n_outputs: int, generator: torch.Generator) -> Network:
         """An untrained network."""
         check_size("ConvLin", input_shape, 8)
-        channels, height, width = input_shape
-        flat = WIDTH * (height // 8) * (width // 8)
-        convolutions = [*_block(channels), *_block(WIDTH), *_block(WIDTH)]
-        return conv_lin(self, input_shape, convolutions, flat, n_outputs, generator)
-
-
-class ConvLinOptions(Protocol):
-    """Options of `ConvLin` and `ConvLin1d`."""
-
-    @property
-    def spectral_norm(self) -> bool:
-        """Whether every layer is divided by its spectral norm."""
-
-    @property
-    def features(self) -> str:
-        """The layer of the features, one of `LAYERS`."""
-
-
-def conv_lin(
-    options: ConvLinOptions,
-    input_shape: Shape,
-    convolutions: list[nn.Module],
-    flat: int,
-    n_outputs: int,
-    generator: torch.Generator,
-) -> Network:
-    """The given convolutions, with `flat` outputs, and three hidden layers."""
-    body = [*convolutions, nn.Flatten()]
-    hidden = [*_linear(flat), *_linear(WIDTH), *_linear(WIDTH)]
-    last = empty(nn.Linear, WIDTH, n_outputs)
-    network = (
-        Network(input_shape, nn.Sequential(*body), nn.Sequential(*hidden, last), flat)
-        if options.features == "conv"
-        else Network(input_shape, nn.Sequential(*body, *hidden), last, WIDTH)
-    )
-    initialise(network, generator)
-    return spectrally_normalised(network, generator) if options.spectral_norm else network
-
-
-def _block(before: int) -> list[nn.Module]:
-    return [empty(nn.Conv2d, before, WIDTH, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2)]
-
-
-def _linear(before: int) -> list[nn.Module]:
-    return [empty(nn.Linear, before, WIDTH), nn.ReLU()]
+        flat = WIDTH * (input_shape[1] // 8) * (input_shape[2] // 8)
+        return self._network(input_shape, n_outputs, generator, (5, 5), 2, flat)

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import nn
 
 from .._checks import check_dropout, check_integer
-from ._network import Network, Shape, check_size, convolution, empty, initialise
+from ._network import Backbone, Network, Shape, check_size, convolution, empty, initialise
 
 __all__ = ["FastCNN"]
 
 
 @dataclass(frozen=True)
-class FastCNN:
+class FastCNN(Backbone):
     """Six 3 x 3 convolutions with batch normalisation, and global average pooling.
 
     Two convolutions of `width` channels, two of twice as many on half the resolution, two of four
@@ -42,8 +41,6 @@ class FastCNN:
     (torch.Size([2, 96]), torch.Size([2, 10]))
     """
 
-    takes_pixels: ClassVar[bool] = True
-
     width: int = 24
     dropout: float = 0.0
 
@@ -68,9 +65,7 @@ class FastCNN:
             nn.Flatten(),
         )
         head = nn.Sequential(nn.Dropout(self.dropout), empty(nn.Linear, 4 * w, n_outputs))
-        network = Network(input_shape, body, head, 4 * w)
-        initialise(network, generator)
-        return network
+        return initialise(Network(input_shape, body, head, 4 * w), generator)
 
 
 def _convolution(before: int, after: int) -> list[nn.Module]:

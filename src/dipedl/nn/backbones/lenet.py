@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import nn
 
 from .._checks import check_dropout
-from ._network import Network, Shape, check_size, empty, initialise
+from ._network import Backbone, Network, Shape, check_size, empty, initialise
 
 __all__ = ["LeNet5"]
 
 
 @dataclass(frozen=True)
-class LeNet5:
+class LeNet5(Backbone):
     """Two 5 x 5 convolutions and a hidden layer of 500, for 28 x 28 images.
 
     Parameters
@@ -42,8 +41,6 @@ class LeNet5:
     (torch.Size([2, 500]), torch.Size([2, 10]))
     """
 
-    takes_pixels: ClassVar[bool] = True
-
     dropout: float = 0.5
 
     def __post_init__(self) -> None:
@@ -66,6 +63,4 @@ class LeNet5:
             nn.ReLU(),
         )
         head = nn.Sequential(nn.Dropout(self.dropout), empty(nn.Linear, 500, n_outputs))
-        network = Network(input_shape, body, head, 500)
-        initialise(network, generator)
-        return network
+        return initialise(Network(input_shape, body, head, 500), generator)

@@ -66,6 +66,4 @@ class MLP:
             layers += [nn.Dropout(self.dropout)]
         *layers, last_dropout = layers
         head = nn.Sequential(last_dropout, empty(nn.Linear, widths[-1], n_outputs))
-        network = Network(input_shape, nn.Sequential(*layers), head, widths[-1])
-        initialise(network, generator)
-        return network
+        return initialise(Network(input_shape, nn.Sequential(*layers), head, widths[-1]), generator)

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from .._checks import check_dropout, check_integer
-from ._network import Network, Shape, check_size, empty, he_initialise, pooled_blocks
+from ._network import Backbone, Network, Shape, check_size, empty, he_initialise, pooled_blocks
 
 __all__ = ["PoolCNN"]
 
 
 @dataclass(frozen=True)
-class PoolCNN:
+class PoolCNN(Backbone):
     """Seven convolutions; each block pools before its second convolution.
 
     A 2 x 2 convolution of 24 channels, then three blocks of two 3 x 3 convolutions with batch
@@ -55,8 +54,6 @@ class PoolCNN:
     (torch.Size([2, 192]), torch.Size([2, 10]))
     """
 
-    takes_pixels: ClassVar[bool] = True
-
     width: int = 64
     features: int = 192
     dropout: float = 0.0
@@ -76,11 +73,8 @@ class PoolCNN:
             *pooled_blocks((_PATCHES, self.width, self.features, self.features), nn.BatchNorm2d),
         )
         last = empty(nn.Linear, self.features, n_outputs)
-        network = Network(
-            input_shape, body, nn.Sequential(nn.Dropout(self.dropout), last), self.features
-        )
-        he_initialise(network, generator)
-        return network
+        head = nn.Sequential(nn.Dropout(self.dropout), last)
+        return he_initialise(Network(input_shape, body, head, self.features), generator)
 
 
 _PATCHES = 24

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from .._checks import check_integer
 from ..spectral_norm import spectrally_normalised
-from ._network import Network, Shape, convolution, empty, initialise
+from ._network import Backbone, Network, Shape, convolution, empty, initialise
 
 __all__ = ["ResNet18"]
 
 
 @dataclass(frozen=True)
-class ResNet18:
+class ResNet18(Backbone):
     """ResNet-18 with a 3 x 3 stem of stride 1 and no pooling after it: made for 28 x 28 images.
 
     Parameters
@@ -48,8 +47,6 @@ class ResNet18:
     >>> network.features(torch.zeros(2, 784)).shape, network(torch.zeros(2, 784)).shape
     (torch.Size([2, 64]), torch.Size([2, 10]))
     """
-
-    takes_pixels: ClassVar[bool] = True
 
     spectral_norm: bool = False
     width: int = 64

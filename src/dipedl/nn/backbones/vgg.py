@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import nn
 
 from .._checks import check_dropout, check_integer
 from ..spectral_norm import spectrally_normalised
-from ._network import Network, Shape, check_size, empty, initialise
-from ._normalise import CIFAR_MEAN, CIFAR_SD, check_normalisation, normaliser
+from ._network import Backbone, Network, Shape, check_size, empty, initialise
+from ._normalise import CIFAR_MEAN, CIFAR_SD, Normalise, check_normalisation
 
 __all__ = ["VGG16"]
 
@@ -21,7 +20,7 @@ _HIDDEN = 512
 
 
 @dataclass(frozen=True)
-class VGG16:
+class VGG16(Backbone):
     """Thirteen 3 x 3 convolutions with batch normalisation and a classifier of three layers.
 
     R-EDL, Re-EDL and DAEDL use it on CIFAR-10. The features are the output of the convolutions,
@@ -62,8 +61,6 @@ class VGG16:
     (torch.Size([2, 32]), torch.Size([2, 10]))
     """
 
-    takes_pixels: ClassVar[bool] = True
-
     spectral_norm: bool = False
     dropout: float = 0.5
     width: int = 64
@@ -79,7 +76,7 @@ class VGG16:
         """An untrained network."""
         check_size("VGG16", input_shape, 32)
         channels, height, width = input_shape
-        layers: list[nn.Module] = [normaliser(self.mean, self.sd, channels)]
+        layers: list[nn.Module] = [Normalise(self.mean, self.sd, channels)]
         for count, factor in _BLOCKS:
             layers += _block(channels, factor * self.width, count)
             channels = factor * self.width

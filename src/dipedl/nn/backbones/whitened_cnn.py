@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import batch_norm
 
 from .._checks import check_dropout, check_integer
-from ._network import Network, Shape, check_size, empty, initialise, pooled_blocks
+from ._network import Backbone, Network, Shape, check_size, empty, initialise, pooled_blocks
 
 __all__ = ["WhitenedCNN"]
 
@@ -25,7 +24,7 @@ _BIAS_SCALE = 8.0
 
 
 @dataclass(frozen=True)
-class WhitenedCNN:
+class WhitenedCNN(Backbone):
     """Seven convolutions, the first of which whitens patches of the training images and is fixed.
 
     Three blocks of two 3 x 3 convolutions follow, with batch normalisation (no scale, a bias that
@@ -67,8 +66,6 @@ class WhitenedCNN:
     (torch.Size([2, 256]), torch.Size([2, 10]))
     """
 
-    takes_pixels: ClassVar[bool] = True
-
     width: int = 64
     features: int = 256
     dropout: float = 0.0
@@ -93,7 +90,9 @@ class WhitenedCNN:
         network = _WhitenedNetwork(input_shape, body, head, self.features)
         initialise(network, generator)
         nn.init.zeros_(whitening.bias)  # type: ignore[arg-type]
-        _begin_as_identity(network)
+        for layer in network.modules():
+            if isinstance(layer, nn.Conv2d) and layer.kernel_size == (3, 3):
+                nn.init.dirac_(layer.weight[: layer.in_channels])
         return network
 
 
@@ -157,9 +156,3 @@ class _Divided(nn.Module):
 
     def forward(self, outputs: Tensor) -> Tensor:
         return outputs / self.by
-
-
-def _begin_as_identity(network: nn.Module) -> None:
-    for layer in network.modules():
-        if isinstance(layer, nn.Conv2d) and layer.kernel_size == (3, 3):
-            nn.init.dirac_(layer.weight[: layer.in_channels])

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from .._checks import check_dropout, check_integer
 from ..spectral_norm import spectrally_normalised
-from ._network import Network, Shape, check_size, convolution, empty, initialise
-from ._normalise import CIFAR_MEAN, CIFAR_SD, check_normalisation, normaliser
+from ._network import Backbone, Network, Shape, check_size, convolution, empty, initialise
+from ._normalise import CIFAR_MEAN, CIFAR_SD, Normalise, check_normalisation
 
 __all__ = ["WideResNet"]
 
@@ -19,7 +18,7 @@ _STEM = 16
 
 
 @dataclass(frozen=True)
-class WideResNet:
+class WideResNet(Backbone):
     """WRN-28-10, the paper's network for CIFAR-10; other depths and widths are options.
 
     A 3 x 3 stem of 16 channels; three stages of ``(depth - 4) / 6`` pre-activation blocks with
@@ -65,8 +64,6 @@ class WideResNet:
     (torch.Size([2, 64]), torch.Size([2, 10]))
     """
 
-    takes_pixels: ClassVar[bool] = True
-
     depth: int = 28
     width: int = 10
     dropout: float = 0.3
@@ -90,7 +87,7 @@ class WideResNet:
         check_size("WideResNet", input_shape, 4)
         channels = [_STEM * self.width * factor for factor in (1, 2, 4)]
         body = nn.Sequential(
-            normaliser(self.mean, self.sd, input_shape[0]),
+            Normalise(self.mean, self.sd, input_shape[0]),
             convolution(input_shape[0], _STEM, 3, 1),
             *self._stage(_STEM, channels[0], 1),
             *self._stage(channels[0], channels[1], 2),

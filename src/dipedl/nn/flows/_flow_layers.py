@@ -10,7 +10,12 @@ from torch import Tensor, nn
 from torch.distributions import Transform, constraints
 from torch.nn import functional as F
 from zuko.lazy import LazyTransform
-from zuko.transforms import AutoregressiveTransform, DependentTransform, MonotonicAffineTransform
+from zuko.transforms import (
+    AutoregressiveTransform,
+    DependentTransform,
+    MonotonicAffineTransform,
+    PermutationTransform,
+)
 
 from ._made import MADE
 
@@ -29,7 +34,6 @@ class Autoregressive(LazyTransform):
         self.n_features = n_features
 
     def forward(self, c: Any = None) -> Transform:
-        """The transformation; there is no context."""
         return AutoregressiveTransform(self._meta, self.n_features)  # type: ignore[no-any-return]
 
     def _meta(self, x: Tensor) -> Transform:
@@ -48,7 +52,6 @@ class Order(LazyTransform):
     back: Tensor
 
     def forward(self, c: Any = None) -> Transform:
-        """The transformation; there is no context."""
         return _Reorder(self.order, self.back)
 
 
@@ -71,7 +74,6 @@ class Normalise(LazyTransform):
     var: Tensor
 
     def forward(self, c: Any = None) -> Transform:
-        """The transformation; there is no context."""
         return _BatchNormTransform(self)
 
     def coefficients(self, x: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -86,23 +88,18 @@ class Normalise(LazyTransform):
         return self.bias - mean * log_scale.exp(), log_scale
 
 
-class _Reorder(Transform):
-    domain = constraints.real_vector
-    codomain = constraints.real_vector
-    bijective = True
+class _Reorder(PermutationTransform):
+    """The same permutation by `index_select`, whose gradient takes a quarter of the time."""
 
     def __init__(self, order: Tensor, back: Tensor) -> None:
-        super().__init__()
-        self.order, self.back = order, back
+        super().__init__(order)
+        self.back = back
 
     def _call(self, x: Tensor) -> Tensor:
         return x.index_select(-1, self.order)
 
     def _inverse(self, y: Tensor) -> Tensor:
         return y.index_select(-1, self.back)
-
-    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        return x.new_zeros(x.shape[:-1])
 
 
 class _BatchNormTransform(Transform):

@@ -50,7 +50,6 @@ class MADE(nn.Module):
         self.log_scale = MaskedLinear(degrees[-1], features, strict=True, panels=panels)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Shift and log-scale, each (n, d), for x (n, d)."""
         h = self.body(x)
         return self.shift(h), self.log_scale(h)
 
@@ -65,7 +64,6 @@ class BatchNorm(nn.BatchNorm1d):
     """Batch normalisation that uses running statistics for a batch of one row."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Normalised x (n, h)."""
         if self.training and len(x) > 1:
             return super().forward(x)
         return F.batch_norm(

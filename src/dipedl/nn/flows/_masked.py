@@ -50,7 +50,9 @@ class MaskedLinear(nn.Module):
         self.in_features, self.out_features = len(in_degrees), len(out_degrees)
         last = out_degrees - 1 if strict else out_degrees
         seen = torch.searchsorted(in_degrees, last, right=True)
-        pieces = seen.chunk(_panels(self.out_features) if panels is None else panels)
+        if panels is None:
+            panels = min(max(self.out_features // _PANEL, 1), _MAX_PANELS)
+        pieces = seen.chunk(panels)
         self.weights = nn.ParameterList(torch.zeros(len(p), int(p[-1])) for p in pieces)
         self.bias = nn.Parameter(torch.zeros(self.out_features))
         self.bound = 1 / math.sqrt(self.in_features) if bound is None else bound
@@ -60,7 +62,6 @@ class MaskedLinear(nn.Module):
             self.register_buffer(f"stairs_{i}", stairs, persistent=False)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw weights and biases."""
         nn.init.uniform_(self.bias, -self.bound, self.bound, generator)
         for weight, stairs in zip(self.weights, self._stairs, strict=True):
             nn.init.uniform_(weight, -self.bound, self.bound, generator)
@@ -68,7 +69,6 @@ class MaskedLinear(nn.Module):
                 weight[:, weight.shape[1] - stairs.shape[1] :].mul_(stairs)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Outputs (n, n_out) for inputs (n, n_in)."""
         out: Tensor = _Staircase.apply(x, self.bias, *self._stairs, *self.weights)  # type: ignore[no-untyped-call]
         return out
 
@@ -78,16 +78,11 @@ class MaskedLinear(nn.Module):
         return torch.cat(rows)
 
     def extra_repr(self) -> str:
-        """Sizes, as torch prints them."""
         return f"{self.in_features}, {self.out_features}, panels={len(self.weights)}"
 
     @property
     def _stairs(self) -> list[Tensor]:
         return [self.get_buffer(f"stairs_{i}") for i in range(len(self.weights))]
-
-
-def _panels(rows: int) -> int:
-    return min(max(rows // _PANEL, 1), _MAX_PANELS)
 
 
 class _Staircase(torch.autograd.Function):

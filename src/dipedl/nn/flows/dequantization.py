@@ -8,12 +8,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .._checks import check_integer, check_number
+from .._checks import check_integer, check_number, check_pixels
 from ._preprocessor import NoisyPreprocessor
 
 __all__ = ["Dequantization"]
-
-_ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
@@ -68,13 +66,8 @@ class Dequantization:
 
     def check(self, name: str, X: Tensor) -> None:
         """Raise ValueError unless rows X (n, d) hold pixels in [0, 1]."""
-        low, high = float(X.min()), float(X.max())
-        if low < -_ROUNDING or high > 1 + _ROUNDING:
-            raise ValueError(
-                f"{name} must hold pixels in [0, 1] for {self!r}, got values from {low:g} to "
-                f"{high:g}; divide images of 0..255 by 255, or use preprocessing="
-                "Standardization() for features that are no pixels"
-            )
+        other = ", or use preprocessing=Standardization() for features that are no pixels"
+        check_pixels(name, X, f" for {self!r}", other)
 
     def build(self, X: Tensor) -> NoisyPreprocessor:
         """The map. Rows X (n, d) are checked; nothing is fitted."""
@@ -93,7 +86,6 @@ class _Dequantize(NoisyPreprocessor):
         return x + (u - 0.5) / (self.levels - 1)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Y (n, d) and log |det dy/dx| (n,)."""
         cell = ((self.levels - 1) * x + 0.5) / self.levels
         scale = math.log((self.levels - 1) / self.levels) * x.shape[1]
         if self.lam is None:
@@ -104,11 +96,9 @@ class _Dequantize(NoisyPreprocessor):
         return low - high, scale - (low + high).sum(dim=1)
 
     def inverse(self, y: Tensor) -> Tensor:
-        """Grey levels in [0, 1] (n, d): those whose cells hold y (n, d)."""
         cell = y if self.lam is None else (y.sigmoid() - self.lam) / (1 - 2 * self.lam)
         top = self.levels - 1
         return (cell * self.levels).floor().clamp(0, top) / top
 
     def log_cell(self) -> float:
-        """Log width of a grey level in units of x."""
         return -math.log(self.levels - 1)

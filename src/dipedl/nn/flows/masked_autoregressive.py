@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
@@ -16,6 +17,11 @@ from ._flow_layers import Autoregressive, Normalise, Order
 from ._made import MADE
 
 __all__ = ["MaskedAutoregressive"]
+
+_ORDERS: dict[str, Callable[[int, torch.Generator], Tensor]] = {
+    "reversed": lambda n_features, generator: torch.arange(n_features).flip(0),
+    "random": lambda n_features, generator: torch.randperm(n_features, generator=generator),
+}
 
 
 @dataclass(frozen=True)
@@ -122,14 +128,3 @@ class MaskedAutoregressive:
         order = Order(_ORDERS[self.order](n_features, generator))
         normalise = [Normalise(n_features)] if self.between_batch_norm else []
         return [order, Autoregressive(made, n_features), *normalise]
-
-
-def _reversed(n_features: int, generator: torch.Generator) -> Tensor:
-    return torch.arange(n_features).flip(0)
-
-
-def _random(n_features: int, generator: torch.Generator) -> Tensor:
-    return torch.randperm(n_features, generator=generator)
-
-
-_ORDERS = {"reversed": _reversed, "random": _random}

@@ -67,9 +67,7 @@ class _Standardize(Preprocessor):
     sd: Tensor
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Y (n, d) and log |det dy/dx| (n,)."""
         return (x - self.mean) / self.sd, -self.sd.log().sum().expand(len(x))
 
     def inverse(self, y: Tensor) -> Tensor:
-        """X (n, d) for y (n, d)."""
         return y * self.sd + self.mean

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ...maths.special import gamma_divergence_remainder, log_ratio
+from ...maths.dirichlet import kl_divergence
 from .._checks import label_mask
 
 __all__ = ["annealed_weight", "kl_misleading", "kl_to_prior"]
@@ -36,13 +36,8 @@ def kl_to_prior(alpha: Tensor, prior: Tensor | float = 1.0) -> Tensor:
     >>> kl_to_prior(torch.tensor([[1.0, 1.0], [2.0, 1.0]]))
     tensor([0.0000, 0.1931])
     """
-    b = torch.as_tensor(prior, dtype=alpha.dtype, device=alpha.device).expand_as(alpha)
-    s, t = alpha.sum(dim=1), b.sum(dim=1)
-    q, p = b / t[:, None], alpha / s[:, None]
-    # t KL(q || p): its terms are non-negative, so nothing cancels
-    leading = t * (q * log_ratio(q, p) - (q - p)).sum(dim=1)
-    remainders = gamma_divergence_remainder(alpha, b).sum(dim=1) - gamma_divergence_remainder(s, t)
-    divergence: Tensor = leading + remainders
+    other = torch.as_tensor(prior, dtype=alpha.dtype, device=alpha.device)
+    divergence: Tensor = kl_divergence(alpha, other.expand_as(alpha))
     return divergence
 
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ...maths.special import digamma_excess, gamma_entropy
+from ...maths.dirichlet import differential_entropy
+from ...maths.special import digamma_excess
 from .._checks import label_mask
 
 __all__ = [
@@ -190,7 +191,8 @@ def uce(alpha: Tensor, y: Tensor, entropy_weight: float = 1e-5) -> Tensor:
     >>> uce(torch.tensor([[9.0, 1.0]]), torch.tensor([0]), entropy_weight=0.0)
     tensor([0.1111])
     """
-    return expected_cross_entropy(alpha, y) - entropy_weight * _entropy(alpha)
+    loss: Tensor = expected_cross_entropy(alpha, y) - entropy_weight * differential_entropy(alpha)
+    return loss
 
 
 def _one_hot(like: Tensor, y: Tensor) -> Tensor:
@@ -202,12 +204,3 @@ def _split(alpha: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     label = label_mask(alpha, y)
     target = alpha.gather(1, y[:, None])[:, 0]
     return target, alpha.masked_fill(label, 0.0).sum(dim=1)
-
-
-def _entropy(alpha: Tensor) -> Tensor:
-    """Differential entropy, as in `dipedl.Dirichlet`: Gamma entropies less that of their sum."""
-    s = alpha.sum(dim=1)
-    psi = torch.log(s) + digamma_excess(s) - 1 / s
-    parts = gamma_entropy(alpha).sum(dim=1) - gamma_entropy(s)
-    entropy: Tensor = parts - (alpha.shape[1] - 1) * psi
-    return entropy

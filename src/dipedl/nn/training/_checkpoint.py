@@ -7,6 +7,7 @@ import io
 import os
 import time
 from collections.abc import Callable
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +24,34 @@ class Checkpoints:
     """Checkpoint of one run: a small one is written every epoch, a large one less often."""
 
     def __init__(self, path: Path | None, identity: dict[str, str]) -> None:
-        check_place(path)
+        if path is not None and not path.parent.is_dir():
+            # now, and not after the first epoch
+            raise FileNotFoundError(
+                errno.ENOENT, "the folder of checkpoint does not exist; make it first", str(path)
+            )
         self.path, self.identity = path, identity
         self.size, self.written, self.is_newest = 0, 0.0, True
 
     def load(self) -> dict[str, Any] | None:
-        """The state in the file, if there is one."""
-        if self.path is None or not self.path.exists():
+        """The state in the file, if there is one; it must not be damaged or of another run."""
+        path = self.path
+        if path is None or not path.exists():
             return None
-        return load_checkpoint(self.path, self.identity)
+        with path.open("rb") as file:
+            try:
+                content = torch.load(file, map_location="cpu", weights_only=True)
+                version, found, state = content["format"], content["fingerprint"], content["state"]
+            except Exception as error:
+                what = type(error).__name__
+                raise ValueError(
+                    f"checkpoint {path} cannot be read ({what}); delete it to start again"
+                ) from error
+        if version != _FORMAT:
+            raise ValueError(
+                f"checkpoint {path} has format {version}, this version reads {_FORMAT}; delete it"
+            )
+        _check_same(path, found, self.identity)
+        return dict(state)
 
     def save(self, state: Callable[[], dict[str, Any]]) -> None:
         """Write the state, unless the file is large and was just written."""
@@ -45,14 +65,6 @@ class Checkpoints:
         if self.path is not None and not self.is_newest:
             self.size = save_checkpoint(self.path, state(), self.identity)
             self.written, self.is_newest = time.monotonic(), True
-
-
-def check_place(path: Path | None) -> None:
-    """Raise FileNotFoundError now, and not after the first epoch, if the folder is missing."""
-    if path is not None and not path.parent.is_dir():
-        raise FileNotFoundError(
-            errno.ENOENT, "the folder of checkpoint does not exist; make it first", str(path)
-        )
 
 
 def save_checkpoint(path: Path, state: dict[str, Any], fingerprint: dict[str, str]) -> int:
@@ -82,25 +94,6 @@ def save_checkpoint(path: Path, state: dict[str, Any], fingerprint: dict[str, st
     return buffer.tell()
 
 
-def load_checkpoint(path: Path, expected: dict[str, str]) -> dict[str, Any]:
-    """The state in the file at `path`, unless it is damaged or belongs to another run."""
-    with path.open("rb") as file:
-        try:
-            content = torch.load(file, map_location="cpu", weights_only=True)
-            version, found, state = content["format"], content["fingerprint"], content["state"]
-        except Exception as error:
-            what = type(error).__name__
-            raise ValueError(
-                f"checkpoint {path} cannot be read ({what}); delete it to start again"
-            ) from error
-    if version != _FORMAT:
-        raise ValueError(
-            f"checkpoint {path} has format {version}, this version reads {_FORMAT}; delete it"
-        )
-    _check_same(path, found, expected)
-    return dict(state)
-
-
 def _check_same(path: Path, found: dict[str, str], expected: dict[str, str]) -> None:
     for name in [*expected, *found]:
         there, here = found.get(name, "absent"), expected.get(name, "absent")
@@ -114,9 +107,5 @@ def _check_same(path: Path, found: dict[str, str], expected: dict[str, str]) -> 
 
 def _first_difference(there: str, here: str) -> tuple[str, str]:
     """The first line in which two texts differ."""
-    a, b = there.splitlines(), here.splitlines()
-    length = max(len(a), len(b))
-    a, b = a + ["nothing"] * (length - len(a)), b + ["nothing"] * (length - len(b))
-    return next(
-        ((x.strip(), y.strip()) for x, y in zip(a, b, strict=True) if x != y), (there, here)
-    )
+    pairs = zip_longest(there.splitlines(), here.splitlines(), fillvalue="nothing")
+    return next(((x.strip(), y.strip()) for x, y in pairs if x != y), (there, here))

@@ -32,10 +32,7 @@ def class_weights(given: ClassWeight, classes: np.ndarray, targets: np.ndarray) 
             "class_weight must be None, 'balanced' or a mapping such as {0: 1.0, 1: 3.0}, "
             f"got {given!r}"
         )
-    return _mapped(given, classes.tolist())
-
-
-def _mapped(given: Mapping[Any, float], labels: list[Any]) -> np.ndarray:
+    labels = classes.tolist()
     unknown = [label for label in given if label not in labels]
     if unknown:
         raise ValueError(

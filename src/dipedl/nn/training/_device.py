@@ -80,7 +80,6 @@ def random_states(device: torch.device) -> dict[str, torch.Tensor]:
 
 
 def set_random_states(states: dict[str, torch.Tensor], device: torch.device) -> None:
-    """Restore the global generators to `states`."""
     torch.set_rng_state(states["cpu"])
     if device.type == "cuda":
         torch.cuda.set_rng_state(states["cuda"], device)

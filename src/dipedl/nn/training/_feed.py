@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -23,8 +24,12 @@ class Feed:
         self.data = tuple(part.to(device) for part in data) if self.is_resident else data
 
     def batches(self, size: int, generator: torch.Generator) -> list[Tensor]:
-        """All row numbers, shuffled, in batches for `take`."""
-        return batches(len(self.data[0]), size, generator, self.data[0].device)
+        """All row numbers, shuffled, in batches for `take`; a single last row joins another."""
+        rows = torch.randperm(len(self.data[0]), generator=generator).to(self.data[0].device)
+        parts = list(torch.split(rows, size))
+        if len(parts) > 1 and size > 1 and len(parts[-1]) == 1:
+            parts[-2:] = [torch.cat(parts[-2:])]
+        return parts
 
     def take(self, rows: Tensor) -> list[Tensor]:
         """The given rows of every tensor, on the device."""
@@ -35,17 +40,6 @@ class Feed:
         return [part.to(self.device) for part in parts]
 
 
-def batches(
-    n: int, size: int, generator: torch.Generator, device: torch.device | str = "cpu"
-) -> list[Tensor]:
-    """Shuffled row numbers in batches, on `device`; a single last row joins the batch before it."""
-    order = torch.randperm(n, generator=generator).to(device)
-    parts = list(torch.split(order, size))
-    if len(parts) > 1 and size > 1 and len(parts[-1]) == 1:
-        parts[-2:] = [torch.cat(parts[-2:])]
-    return parts
-
-
 class EpochLosses:
     """Losses of the steps of one epoch: read at once on a CPU, after the epoch on a GPU.
 
@@ -53,36 +47,31 @@ class EpochLosses:
     """
 
     def __init__(self, lengths: list[int], device: torch.device) -> None:
-        self.lengths, self.values = lengths, [0.0] * len(lengths)
-        self.waiting: list[Tensor] = []
+        self.lengths, self.losses = lengths, list[Any]()
         self.deferred = device.type in _ASYNCHRONOUS
 
     def add(self, step: int, loss: Tensor) -> None:
-        """Add the loss of a step, counted from 0."""
-        if self.deferred:
-            self.waiting.append(loss.detach())
-        else:
-            self._set(step, loss.item())
+        self.losses.append(loss.detach() if self.deferred else _finite(step, loss.item()))
 
     def mean(self) -> float:
-        """Mean over the rows."""
         if self.deferred:
             # one transfer, the only wait for the GPU in an epoch
-            for step, value in enumerate(torch.stack(self.waiting).tolist()):
-                self._set(step, value)
+            values = torch.stack(self.losses).tolist()
+            self.losses = [_finite(step, value) for step, value in enumerate(values)]
         total = 0.0
-        for value, length in zip(self.values, self.lengths, strict=True):
+        for value, length in zip(self.losses, self.lengths, strict=True):
             total += value * length
         return total / sum(self.lengths)
-
-    def _set(self, step: int, value: float) -> None:
-        if not math.isfinite(value):
-            raise NotFiniteLoss(step, value)
-        self.values[step] = value
 
 
 class NotFiniteLoss(Exception):
     """Step (from 0) and value of a loss that is NaN or infinite."""
+
+
+def _finite(step: int, value: float) -> float:
+    if not math.isfinite(value):
+        raise NotFiniteLoss(step, value)
+    return value
 
 
 def _fits(data: tuple[Tensor, ...], device: torch.device) -> bool:

@@ -204,13 +204,11 @@ class Run:
     def _report(self) -> dict[str, Any]:
         history = self.history
         left = 0 if self._finished() else self.settings.epochs - history.epochs
+        lists = ("loss", "score", "learning_rate", "seconds")
         return {
             "epoch": history.epochs,
             "epochs": self.settings.epochs,
-            "loss": history.loss[-1],
-            "score": history.score[-1],
-            "learning_rate": history.learning_rate[-1],
-            "seconds": history.seconds[-1],
+            **{name: getattr(history, name)[-1] for name in lists},
             "rows_per_second": len(self.data[0]) / history.seconds[-1],
             "seconds_left": left * self._seconds_per_epoch(),
             "stopped_early": history.stopped_early,

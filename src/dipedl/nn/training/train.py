@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +15,14 @@ from torch import Tensor, nn
 from .._checks import check_data, check_integer
 from ._checkpoint import Checkpoints
 from ._device import resolve_device, seeded, threads, tuned
-from ._fingerprint import fingerprint
 from ._loop import Run
 from .deadline import check_deadline
 from .settings import History, Training
 
 __all__ = ["train"]
+
+#: Settings that may differ between machines: they do not change the result.
+_FREE = {"n_jobs", "device", "compile"}
 
 
 def train(
@@ -119,11 +124,48 @@ def train(
     streams = [int(word) for word in np.random.SeedSequence(seed).generate_state(3)]
     with threads(settings.n_jobs), seeded(streams[0], device), tuned(settings.amp):
         run = Run(module, loss, data, settings, device, streams[1:], validation, score)
-        run.go(_checkpoints(run, seed, checkpoint), progress, deadline)
+        checkpoints = (
+            Checkpoints(None, {})
+            if checkpoint is None
+            else Checkpoints(Path(checkpoint), _identity(run, seed))
+        )
+        run.go(checkpoints, progress, deadline)
     return run.history
 
 
-def _checkpoints(run: Run, seed: int, path: str | Path | None) -> Checkpoints:
-    if path is None:
-        return Checkpoints(None, {})
-    return Checkpoints(Path(path), fingerprint(run, seed))
+def _identity(run: Run, seed: int) -> dict[str, str]:
+    """Settings and data that must be equal to resume a run, as text, by name."""
+    settings = {
+        f"settings.{f.name}": _described(getattr(run.settings, f.name))
+        for f in fields(run.settings)
+        if f.name not in _FREE
+    }
+    shapes = {
+        f"weights of {name}": str(tuple(value.shape))
+        for name, value in run.module.state_dict().items()
+    }
+    return {
+        **shapes,
+        "the layers": _described(run.module),
+        **settings,
+        "the loss": _described(run.loss),
+        "the score": _described(run.score),
+        "the device": run.device.type,
+        "seed": str(seed),
+        "data": _digest(run.data),
+        "validation": "None" if run.validation is None else _digest(run.validation),
+    }
+
+
+def _described(thing: Any) -> str:
+    """Its repr without addresses and settings that may differ between two runs."""
+    text = re.sub(r" at 0x[0-9a-f]+", "", repr(thing))
+    return re.sub(rf"({'|'.join(sorted(_FREE))})='?[\w:]+'?(, )?", "", text)
+
+
+def _digest(data: tuple[Tensor, ...]) -> str:
+    digest = hashlib.sha256()
+    for part in data:
+        digest.update(part.detach().contiguous().cpu().numpy().data)
+    shapes = " ".join(f"{tuple(part.shape)} {part.dtype}" for part in data)
+    return f"{shapes} sha256:{digest.hexdigest()[:16]}"

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import Tags
-from sklearn.utils.validation import validate_data
+from sklearn.utils import Tags, gen_batches
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 # Few rows, so that they fit the cache in float64; a whole array is never converted.
 _VALUES_AT_ONCE = 2**18
@@ -25,13 +25,13 @@ class FluxTransformer(TransformerMixin, BaseEstimator):
 
 def row_slices(X: np.ndarray) -> Iterator[slice]:
     """Slices that cover the rows of X (n, p) in order, each of about 2 MiB in float64."""
-    step = max(1, _VALUES_AT_ONCE // X.shape[1])
-    for start in range(0, len(X), step):
-        yield slice(start, min(start + step, len(X)))
+    yield from gen_batches(len(X), max(1, _VALUES_AT_ONCE // X.shape[1]))
 
 
 def flux_rows(estimator: Any, X: Any, *, reset: bool, min_pixels: int = 1) -> np.ndarray:
     """X as finite rows (n, p) of float32 or float64, with as many columns as in fit."""
+    if not reset:
+        check_is_fitted(estimator)
     rows = validate_data(
         estimator,
         X,

@@ -75,7 +75,6 @@ class BlockStatistics(FluxTransformer):
 
     def transform(self, X: Any) -> np.ndarray:
         """Statistics of spectra X (n, p), shape (n, 6 n_blocks), in the type of X."""
-        check_is_fitted(self)
         rows = flux_rows(self, X, reset=False)
         blocks = -(-rows.shape[1] // self.block_size_)
         found = np.empty((len(rows), len(_STATISTICS), blocks), rows.dtype)

@@ -55,10 +55,7 @@ class PrincipalComponents(FluxTransformer):
     """
 
     def __init__(
-        self,
-        n_components: int = 500,
-        svd_solver: str = "exact",
-        random_state: Any = 0,
+        self, n_components: int = 500, svd_solver: str = "exact", random_state: Any = 0
     ) -> None:
         self.n_components = n_components
         self.svd_solver = svd_solver
@@ -96,7 +93,6 @@ class PrincipalComponents(FluxTransformer):
 
     def transform(self, X: Any) -> np.ndarray:
         """Coordinates of spectra X (n, p) along the components, shape (n, c)."""
-        check_is_fitted(self)
         along = flux_rows(self, X, reset=False) @ self.components_.T
         # Centred afterwards: a centred copy of all spectra would be large.
         along -= self.mean_ @ self.components_.T

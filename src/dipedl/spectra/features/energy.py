@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
-from ._rows import flux_rows, row_slices
+from ._rows import FluxTransformer, flux_rows, row_slices
 
 __all__ = ["EnergyNormalizer"]
 
 
-class EnergyNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class EnergyNormalizer(OneToOneFeatureMixin, FluxTransformer):
     """Divide each spectrum by its energy: ``x / (|x| + eps)``, with the Euclidean norm.
 
     Nothing is learned; each row is normalised on its own.
@@ -66,7 +65,6 @@ class EnergyNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def transform(self, X: Any) -> np.ndarray:
         """Spectra X (n, p) over their energies, shape (n, p), float32."""
-        check_is_fitted(self)
         rows = flux_rows(self, X, reset=False)
         normalized = np.empty(rows.shape, np.float32)
         for part in row_slices(rows):

@@ -81,13 +81,8 @@ def spectral_features(
     # are inaccurate, and scaling to unit variance would amplify the error.
     solver = "exact" if healthy else "randomized"
     pca = PrincipalComponents(n_components, svd_solver=solver, random_state=random_state)
-    union = FeatureUnion(
-        [("pca", pca), ("lines", LineMeans(wavelength)), ("blocks", BlockStatistics())],
-        verbose_feature_names_out=False,
-    )
-    steps = [
-        ("energy", EnergyNormalizer()),
-        ("smoothing", SavitzkyGolay(centred=healthy)),
-        ("features", union),
-    ]
+    parts = [("pca", pca), ("lines", LineMeans(wavelength)), ("blocks", BlockStatistics())]
+    union = FeatureUnion(parts, verbose_feature_names_out=False)
+    smoothing = SavitzkyGolay(centred=healthy)
+    steps = [("energy", EnergyNormalizer()), ("smoothing", smoothing), ("features", union)]
     return Pipeline([*steps, ("scaling", StandardScaler())] if healthy else steps)

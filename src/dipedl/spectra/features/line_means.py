@@ -88,7 +88,6 @@ class LineMeans(FluxTransformer):
 
     def transform(self, X: Any) -> np.ndarray:
         """Mean flux of spectra X (n, p) at each line, shape (n, len(lines)), in the type of X."""
-        check_is_fitted(self)
         rows = flux_rows(self, X, reset=False)
         means = np.empty((len(rows), len(self.windows_)), rows.dtype)
         for column, (first, after) in enumerate(self.windows_):

@@ -7,7 +7,6 @@ from typing import Any, Self
 import numpy as np
 from scipy.ndimage import correlate1d
 from sklearn.base import OneToOneFeatureMixin
-from sklearn.utils.validation import check_is_fitted
 
 from .._checks import integer
 from ._rows import FluxTransformer, flux_rows, row_slices
@@ -99,7 +98,6 @@ class SavitzkyGolay(OneToOneFeatureMixin, FluxTransformer):
 
     def transform(self, X: Any) -> np.ndarray:
         """Smoothed spectra X (n, p), shape (n, p), in the type of X."""
-        check_is_fitted(self)
         rows = flux_rows(self, X, reset=False)
         size, half = self.window_, self.window_ // 2
         # The window of an even size reaches one pixel further to the right.

@@ -11,10 +11,9 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-from ..._plugins import explain_missing
+from ..._plugins import optional
 from ..spectra import Failure
 
 PathLike = str | os.PathLike[str]
@@ -36,6 +35,17 @@ class UnusableError(ValueError):
 
 class LayoutError(ValueError):
     """What a file lacks; `opened` adds the name of the file."""
+
+
+@contextmanager
+def listed(failures: list[Failure], on_error: str) -> Iterator[None]:
+    """Whatever the block cannot use is added to `failures`, or raised if `on_error` is "raise"."""
+    try:
+        yield
+    except UnusableError as error:
+        if on_error == "raise":
+            raise
+        failures.append(error.failure)
 
 
 def fits_files(paths: PathLike | Iterable[PathLike]) -> list[Path]:
@@ -81,7 +91,7 @@ def _natural(path: Path) -> list[Any]:
 @contextmanager
 def opened(path: Path, *, memmap: bool = False) -> Iterator[Any]:
     """The HDUs of a file; any problem raises an UnusableError that names the file."""
-    fits = _astropy_fits()
+    fits = optional("astropy.io.fits", "reading FITS files")
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message=_BROKEN_OFF)
         try:
@@ -109,13 +119,4 @@ def _unpacked(path: Path) -> Path | io.BytesIO:
 
 
 def unusable(path: Path, reason: str, row: int | None = None) -> UnusableError:
-    """The error for a file or one of its rows."""
     return UnusableError(Failure(str(path), row, reason))
-
-
-def _astropy_fits() -> ModuleType:
-    try:
-        from astropy.io import fits
-    except ImportError as error:
-        raise explain_missing(error, "reading FITS files") from error
-    return fits  # type: ignore[no-any-return]

@@ -44,7 +44,6 @@ def one_spectrum(hdus: Any) -> OneSpectrum:
 
 
 def _columns(hdu: Any) -> list[str]:
-    """Names of the columns of a table; none for an image."""
     return list(hdu.columns.names) if hasattr(hdu, "columns") else []
 
 

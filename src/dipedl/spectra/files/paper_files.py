@@ -10,20 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..grid import paper_grid
-from ..spectra import Failure, Spectra
-from ._fits import (
-    LayoutError,
-    PathLike,
-    UnusableError,
-    fits_files,
-    opened,
-    unusable,
-)
+from ..resampling import fill_gaps
+from ..spectra import CLASSES, Failure, Spectra
+from ._fits import LayoutError, PathLike, UnusableError, fits_files, listed, opened, unusable
 
 __all__ = ["read_paper_files"]
 
-#: Names of the labels 0, 1, 2.
-CLASSES = ("GALAXY", "QSO", "STAR")
 _CHUNK = 2000
 _MAX_GAP = 0.1
 
@@ -76,28 +68,19 @@ def read_paper_files(
         raise ValueError(f"on_error must be 'list' or 'raise', got {on_error!r}")
     found = fits_files(files)
     failures: list[Failure] = []
-
-    def fail(error: UnusableError) -> None:
-        if on_error == "raise":
-            raise error
-        failures.append(error.failure)
-
     sizes: dict[Path, int] = {}
     for path in found:
-        try:
+        with listed(failures, on_error):
             sizes[path] = _rows_in(path)
-        except UnusableError as error:
-            fail(error)
     if not sizes:
-        listed = "; ".join(map(str, failures[:3]))
-        raise ValueError(f"files must hold spectra in the paper's layout, but none does: {listed}")
+        why = "; ".join(map(str, failures[:3]))
+        raise ValueError(f"files must hold spectra in the paper's layout, but none does: {why}")
     table = _Table(sum(sizes.values()))
     for path in sizes:
-        try:
+        with listed(failures, on_error):
             for problem in table.take(path):
-                fail(problem)
-        except UnusableError as error:
-            fail(error)
+                with listed(failures, on_error):
+                    raise problem
     return table.spectra(tuple(failures))
 
 
@@ -166,14 +149,11 @@ class _Table:
         gaps = ~np.isfinite(flux)
         flux[gaps] = np.nan
         reasons = _reasons(flux, gaps, label)
-        for row in np.flatnonzero(gaps.any(axis=1)):
-            if row not in reasons:
-                good, grid = ~gaps[row], paper_grid()
-                flux[row, gaps[row]] = np.interp(grid[gaps[row]], grid[good], flux[row, good])
         kept = [row for row in range(len(flux)) if row not in reasons]
         self.filled |= {self.n + i: gaps[row] for i, row in enumerate(kept) if gaps[row].any()}
         into = slice(self.n, self.n + len(kept))
-        self.flux[into], self.label[into], self.objid[into] = flux[kept], label[kept], objid[kept]
+        self.flux[into] = fill_gaps(flux[kept], gaps[kept], paper_grid())
+        self.label[into], self.objid[into] = label[kept], objid[kept]
         self.n += len(kept)
         return [unusable(path, reason, low + row) for row, reason in reasons.items()]
 

@@ -12,15 +12,12 @@ from numpy.typing import NDArray
 
 from .._checks import increasing_grid
 from ..grid import paper_grid
-from ..resampling import resample
-from ..spectra import Failure, Spectra
-from ._fits import PathLike, UnusableError, fits_files, opened, stem, unusable
+from ..resampling import fill_gaps, resample
+from ..spectra import CLASSES, Failure, Spectra
+from ._fits import PathLike, fits_files, listed, opened, stem, unusable
 from ._layouts import OneSpectrum, one_spectrum
 
 __all__ = ["read_spectra", "read_spectrum"]
-
-#: Class names in headers, for the labels 0, 1, 2.
-_CLASSES = ("GALAXY", "QSO", "STAR")
 
 
 def read_spectrum(path: PathLike) -> Spectra:
@@ -61,9 +58,7 @@ def read_spectrum(path: PathLike) -> Spectra:
         raise TypeError(f"path must be a path, got {path!r}; read_spectra takes several")
     file = Path(path)
     one = _read(file)
-    gaps = ~np.isfinite(one.flux)
-    where = one.wavelength
-    filled = np.where(gaps, np.interp(where, where[~gaps], one.flux[~gaps]), one.flux)
+    filled = fill_gaps(one.flux.copy(), ~np.isfinite(one.flux), one.wavelength)
     row = _Row(file, one, filled, one.ivar, one.bad)
     return _spectra([row], one.wavelength, ())
 
@@ -124,12 +119,8 @@ def read_spectra(
     rows: list[_Row] = []
     failures: list[Failure] = []
     for path in fits_files(paths):
-        try:
+        with listed(failures, on_error):
             rows.append(_on_grid(path, grid, min_coverage))
-        except UnusableError as error:
-            if on_error == "raise":
-                raise
-            failures.append(error.failure)
     return _spectra(rows, grid, tuple(failures))
 
 
@@ -173,20 +164,16 @@ def _on_grid(path: Path, grid: NDArray[np.float64], min_coverage: float) -> _Row
 
 def _spectra(rows: list[_Row], grid: NDArray[np.float64], failures: tuple[Failure, ...]) -> Spectra:
     shape = (len(rows), len(grid))
-    known = (_CLASSES.index(r.facts.kind) if r.facts.kind in _CLASSES else -1 for r in rows)
-    flux, ivar = np.empty(shape, np.float32), np.empty(shape, np.float32)
-    mask = np.empty(shape, np.bool_)
-    for i, row in enumerate(rows):
-        flux[i], ivar[i], mask[i] = row.flux, row.ivar, row.mask
+    known = (CLASSES.index(r.facts.kind) if r.facts.kind in CLASSES else -1 for r in rows)
     return Spectra(
-        flux,
+        np.array([r.flux for r in rows], np.float32).reshape(shape),
         grid,
         label=np.fromiter(known, np.int64, len(rows)),
-        target_names=_CLASSES,
+        target_names=CLASSES,
         snr=np.array([r.facts.snr for r in rows], np.float64),
         redshift=np.array([r.facts.redshift for r in rows], np.float64),
         name=np.array([stem(r.file.name) for r in rows], np.str_),
-        ivar=ivar,
-        mask=mask,
+        ivar=np.array([r.ivar for r in rows], np.float32).reshape(shape),
+        mask=np.array([r.mask for r in rows], np.bool_).reshape(shape),
         failures=failures,
     )

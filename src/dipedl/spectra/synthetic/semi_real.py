@@ -6,13 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from .._checks import integer
-from ..spectra import Spectra
-from ._semi_real_light import CLASSES, draw, light
-from ._semi_real_parts import Parts, parts_of
+from ..spectra import CLASSES, Spectra
+from ._semi_real_parts import Parts, draw, light, parts_of
 
 __all__ = ["generate_semi_real"]
 
@@ -29,7 +27,7 @@ def generate_semi_real(
     *,
     mix: str | Mapping[str, float] = "paper-file",
     random_state: int = 0,
-    rows: npt.ArrayLike | None = None,
+    rows: ArrayLike | None = None,
 ) -> Spectra:
     """SEMI-REAL spectra of galaxies, quasars and stars: generated, not observed.
 
@@ -113,38 +111,20 @@ def _generate(
     source = np.empty(len(wanted), np.int64)
     snr = np.empty(len(wanted))
     for chunk in np.unique(wanted // CHUNK):
-        draws = draw(
-            parts, label[chunk * CHUNK : (chunk + 1) * CHUNK], _chance(seed, 1 + int(chunk))
-        )
+        start = chunk * CHUNK
+        draws = draw(parts, label[start : start + CHUNK], _chance(seed, 1 + int(chunk)))
         here = np.flatnonzero(wanted // CHUNK == chunk)
-        inside = wanted[here] - chunk * CHUNK
+        inside = wanted[here] - start
         flux[here] = light(parts, draws)[inside]
         source[here], snr[here] = draws.source[inside], draws.snr[inside]
-    return _described(parts, flux, label[wanted], source, snr)
-
-
-def _described(
-    parts: Parts,
-    flux: NDArray[np.float32],
-    label: NDArray[np.int64],
-    source: NDArray[np.int64],
-    snr: NDArray[np.float64],
-) -> Spectra:
     galaxies, quasars = parts.objects["GALAXY"], parts.objects["QSO"]
     models = np.array([f"model {i}" for i in range(len(parts.stars.kind))])
     first = np.cumsum([0, len(galaxies.key), len(quasars.key)])
-    group = first[label] + source
+    group = (first[label[wanted]] + source).astype(np.int64)
     redshift = np.concatenate([galaxies.redshift, quasars.redshift, np.zeros(len(models))])
     name = np.concatenate([galaxies.key, quasars.key, models])
     return Spectra(
-        flux,
-        parts.wavelength,
-        label,
-        CLASSES,
-        snr,
-        redshift[group],
-        name[group],
-        group.astype(np.int64),
+        flux, parts.wavelength, label[wanted], CLASSES, snr, redshift[group], name[group], group
     )
 
 
@@ -187,7 +167,7 @@ def _nearest(exact: NDArray[np.float64], n: int) -> NDArray[np.int64]:
     return counts
 
 
-def _rows(rows: npt.ArrayLike, n: int) -> NDArray[np.int64]:
+def _rows(rows: ArrayLike, n: int) -> NDArray[np.int64]:
     wanted = np.asarray(rows)
     if wanted.ndim != 1 or (wanted.size and wanted.dtype.kind not in "iu"):
         raise TypeError(

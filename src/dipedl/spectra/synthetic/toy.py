@@ -7,13 +7,12 @@ from numpy.typing import NDArray
 
 from .._checks import integer
 from ..grid import paper_grid
-from ..spectra import Spectra
+from ..spectra import CLASSES, Spectra
 
 __all__ = ["generate_toy_spectra"]
 
 Array = NDArray[np.float64]
 
-_NAMES = ("GALAXY", "QSO", "STAR")
 _SHARES = (0.45, 0.25, 0.3)
 _MEDIAN_SNR = 7.0
 #: Rest wavelength in Angstrom, depth in units of the continuum, width in Angstrom (Gaussian).
@@ -81,7 +80,7 @@ def generate_toy_spectra(n: int = 1000, *, random_state: int = 0) -> Spectra:
     noise = rng.standard_normal(flux.shape, np.float32)
     noisy += np.asarray(noise / np.float32(snr[:, None]), np.float32)
     name = np.array([f"toy {row}" for row in range(n)])
-    return Spectra(noisy, grid, label, _NAMES, snr, redshift, name)
+    return Spectra(noisy, grid, label, CLASSES, snr, redshift, name)
 
 
 def _galaxies(grid: Array, n: int, rng: np.random.Generator) -> tuple[Array, Array]:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
 from ...data.splits import make_splits
 from ...spec.cells import CellMethod
+from ..clock import Say
 from ..work import CellWork, DataError
 from .classifier import Given, given
 from .method import Refusal, run_method
 from .rows import method_rows, refusal_rows
-
-__all__ = ["run_cell"]
-
-Say = Callable[[str], None]
 
 
 def run_cell(work: CellWork, say: Say = lambda text: None) -> dict[str, str]:

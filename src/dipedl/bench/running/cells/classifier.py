@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,14 +13,10 @@ from sklearn.frozen import FrozenEstimator
 from ...data.splits import Splits
 from ...results.receipt import receipt
 from ...spec.cells import unfitted
-from ..clock import epoch_text
+from ..clock import Say, epoch_text
 from ..memo import Memoised, Memory
 from ..weights import restored, weights_of
 from ..work import CellWork
-
-__all__ = ["Given", "given"]
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,8 +18,6 @@ from ...spec.entries import CrossedMethod
 from ..memo import Memory, Spent
 from .classifier import Given
 
-__all__ = ["Predictions", "Refusal", "run_method"]
-
 #: The method that is fitted with an unfitted classifier: it needs predictions on held-out rows.
 _OURS = "DIPClassifier"
 
@@ -115,7 +113,7 @@ def _uncertainty(
     return uncertainty_of(
         kind,
         lambda: dirichlet,
-        lambda: model.classifier_proba(rows),
+        lambda: model._proba_and_scores(rows)[0],
         lambda: np.asarray(scores),
     )
 

@@ -15,8 +15,6 @@ from ..memo import rounded
 from ..work import CellWork
 from .method import Predictions
 
-__all__ = ["method_rows", "refusal_rows"]
-
 
 def method_rows(
     work: CellWork, method: CellMethod, y: np.ndarray, found: Predictions, n_fit: int

@@ -11,20 +11,6 @@ from ..table import BenchTable, Line
 from .measures import Measure, measures
 from .pairs import OF_PAIR, Column, Crossed, Summary, crossed, summary
 
-__all__ = [
-    "KNOWN_TITLES",
-    "PAIR_TITLES",
-    "SUMMARY",
-    "cell_text",
-    "crossed_blocks",
-    "measure_line",
-    "number",
-    "pair_rows",
-    "selected",
-    "signed",
-    "verdict",
-]
-
 #: Metrics of which ablations and candidates are shown line by line.
 _OF_PARTS = ("auroc", "brier_ood")
 _VERDICTS = {True: "met", False: "missed", None: "not run"}
@@ -81,11 +67,11 @@ def verdict(measure: Measure) -> str:
     return _VERDICTS[measure.met]
 
 
-def number(value: float, digits: int = 3) -> str:
+def number(value: float) -> str:
     """Three decimals, or nothing for what is not there."""
     if np.isnan(value):
         return ""
-    return f"{value:.{digits}f}" if np.isfinite(value) else "∞"
+    return f"{value:.3f}" if np.isfinite(value) else "∞"
 
 
 def signed(value: float, form: str = "+.3f") -> str:

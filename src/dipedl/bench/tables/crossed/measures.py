@@ -11,8 +11,6 @@ from ...spec.entries import MeasureEntry
 from ...spec.suite import load_suite, suite_names
 from .pairs import Crossed, Pair, share
 
-__all__ = ["Measure", "evaluated", "measures"]
-
 
 @dataclass(frozen=True)
 class Measure:

@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from ...results.row_file import plain
 from ...spec.entries import GROUPS
-from ..cells import Cell, plain
+from ..cells import Cell
 from ..table import BenchTable, Line
-
-__all__ = ["OF_PAIR", "Column", "Crossed", "Pair", "Summary", "crossed", "share", "summary"]
 
 #: Metrics of an OOD set; all others are of a data set and a classifier alone.
 OF_PAIR = ("auroc", "aupr", "fpr95", "brier_ood")
@@ -126,11 +125,7 @@ class Crossed:
 
     def as_json(self) -> list[dict[str, Any]]:
         """The summary of every method, as plain values."""
-        every = (vars(summary(self, column.name)) for column in self.columns)
-        return [
-            {name: plain(v) if isinstance(v, float) else v for name, v in of.items()}
-            for of in every
-        ]
+        return [plain(vars(summary(self, column.name))) for column in self.columns]
 
 
 def crossed(table: BenchTable) -> Crossed:

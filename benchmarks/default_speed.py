@@ -1,0 +1,102 @@
+"""What the default of DIPClassifier adds to fit and predictions of a bare classifier.
+
+    python benchmarks/default_speed.py --rows 1000 10000
+
+Seconds are CPU seconds of one thread: what the wall shows on an idle machine, and the same on a
+busy one. "above" are ours less the bare classifier's, of calls run in turn.
+"""
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import receipt
+from sklearn.datasets import make_classification
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from threadpoolctl import threadpool_limits
+
+from dipedl import DIPClassifier
+from dipedl.calibration.crossfit import ENOUGH
+
+FEATURES, CLASSES, ROWS, REPEATS = 20, 3, 2000, 7
+CLASSIFIERS = {
+    "LR": LogisticRegression(max_iter=1000),
+    "RF": RandomForestClassifier(random_state=0),
+    "HGB": HistGradientBoostingClassifier(random_state=0),
+}
+#: Seconds that a fit may take beside 1.5 x (folds + 1) fits of the bare classifier.
+FREE = 1.5
+
+
+def cpu_seconds(call: Callable[[], Any]) -> tuple[float, Any]:
+    start = time.process_time()
+    result = call()
+    return time.process_time() - start, result
+
+
+def paired(bare: Callable[[], Any], ours: Callable[[], Any], repeats: int) -> dict[str, float]:
+    """Median milliseconds of both calls, run in turn, and of what ours takes above."""
+    bare(), ours()
+    pairs = [(cpu_seconds(bare)[0], cpu_seconds(ours)[0]) for _ in range(repeats)]
+    a, b = (1000 * statistics.median(column) for column in zip(*pairs, strict=True))
+    above = 1000 * statistics.median(y - x for x, y in pairs)
+    return {"bare_ms": round(a, 2), "ours_ms": round(b, 2), "above_ms": round(above, 2)}
+
+
+def measure(name: str, n: int, X: np.ndarray, y: np.ndarray) -> dict[str, Any]:
+    """One classifier on the first n rows; the last rows are new to it."""
+    new, labels = X[-ROWS:], y[-ROWS:]
+    bare_s, bare = cpu_seconds(lambda: CLASSIFIERS[name].fit(X[:n], y[:n]))
+    fit_s, ours = cpu_seconds(lambda: DIPClassifier(CLASSIFIERS[name]).fit(X[:n], y[:n]))
+    folds = min(5, -(-ENOUGH * 5 // n))
+    frozen = DIPClassifier(FrozenEstimator(bare))
+    frozen_s, _ = cpu_seconds(lambda: frozen.fit(X[:n], y[:n], calibration=(new, labels)))
+    return {
+        "fit": {
+            "bare_s": round(bare_s, 3),
+            "ours_s": round(fit_s, 3),
+            "allowed_s": round(1.5 * (folds + 1) * bare_s + FREE, 3),
+            "folds": folds,
+            "frozen_s": round(frozen_s, 3),
+        },
+        "rows": paired(lambda: bare.predict_proba(new), lambda: ours.predict_proba(new), REPEATS),
+        "one_row": paired(
+            lambda: bare.predict_proba(new[:1]), lambda: ours.predict_proba(new[:1]), 20 * REPEATS
+        ),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, nargs="+", default=[1_000, 10_000, 100_000])
+    parser.add_argument("--only", nargs="+", default=list(CLASSIFIERS), choices=list(CLASSIFIERS))
+    options = parser.parse_args()
+    start = time.perf_counter()
+    X, y = make_classification(
+        max(options.rows) + ROWS, FEATURES, n_informative=10, n_classes=CLASSES, random_state=0
+    )
+    values = {}
+    with threadpool_limits(1):
+        for n in options.rows:
+            for name in options.only:
+                values[f"{name}, {n} rows"] = found = measure(name, n, X, y)
+                print(f"{name}, {n} rows: {found}", flush=True)
+    config = {
+        "features": FEATURES,
+        "classes": CLASSES,
+        "rows": options.rows,
+        "predicted_rows": ROWS,
+        "classifiers": {name: repr(CLASSIFIERS[name]) for name in options.only},
+        "repeats": REPEATS,
+        "threads": 1,
+    }
+    receipt.write("default_speed", config, values, time.perf_counter() - start)
+
+
+if __name__ == "__main__":
+    main()

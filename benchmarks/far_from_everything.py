@@ -1,0 +1,230 @@
+"""Whether what lies far from all data is always unknown: many fits of difficult data, far queries.
+
+``python benchmarks/far_from_everything.py [fits]`` goes on where an earlier run stopped: each fit
+has its seed, and its outcome is a line of ``far_from_everything.jsonl`` in a scratch folder.
+"""
+
+import json
+import sys
+import tempfile
+import time
+import warnings
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import receipt
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import RobustScaler
+from sklearn.tree import DecisionTreeClassifier
+
+from dipedl import DIPClassifier
+
+FITS = 10_000
+DISTANCES = (1e3, 1e6, 1e12, 1e50, 1e150)
+LEAST_VACUITY = 0.99
+Data = tuple[np.ndarray, np.ndarray]
+
+
+def normal(rng: np.random.Generator, n: int, p: int, k: int) -> Data:
+    """Classes that overlap more or less, features that depend on one another more or less."""
+    y = rng.permutation(np.arange(n) % k)
+    centers = rng.normal(size=(k, p)) * rng.choice([0.3, 1.0, 3.0])
+    mixing = np.eye(p) + rng.choice([0.0, 1.0]) * rng.normal(size=(p, p))
+    return (centers[y] + rng.normal(size=(n, p))) @ mixing, y
+
+
+def outlying_rows(rng: np.random.Generator, n: int, p: int, k: int) -> Data:
+    X, y = normal(rng, n, p, k)
+    X[rng.choice(n, rng.integers(1, 4), replace=False)] *= rng.choice([100.0, 1e4, -1e6])
+    return X, y
+
+
+def sentinels(rng: np.random.Generator, n: int, p: int, k: int) -> Data:
+    X, y = normal(rng, n, p, k)
+    return np.where(rng.random(X.shape) < rng.choice([0.01, 0.05, 0.2]), -9999.0, X), y
+
+
+def heavy(rng: np.random.Generator, n: int, p: int, k: int) -> Data:
+    X, y = normal(rng, n, p, k)
+    some = rng.random(p) < rng.choice([0.3, 1.0])
+    return np.where(some, X + rng.standard_cauchy(X.shape), X), y
+
+
+def skewed(rng: np.random.Generator, n: int, p: int, k: int) -> Data:
+    X, y = normal(rng, n, p, k)
+    return np.exp(X * rng.choice([0.5, 1.0, 3.0], p).clip(max=600 / np.abs(X).max())), y
+
+
+def binary(rng: np.random.Generator, n: int, p: int, k: int) -> Data:
+    X, y = normal(rng, n, p, k)
+    return (X > rng.normal(size=p)).astype(float), y
+
+
+def counts(rng: np.random.Generator, n: int, p: int, k: int) -> Data:
+    X, y = normal(rng, n, p, k)
+    return rng.poisson(np.exp(X.clip(max=4))).astype(float), y
+
+
+def sparse(rng: np.random.Generator, n: int, p: int, k: int) -> Data:
+    X, y = normal(rng, n, p, k)
+    return np.where(rng.random(X.shape) < rng.choice([0.02, 0.1, 0.3]), X, 0.0), y
+
+
+def redundant(rng: np.random.Generator, n: int, p: int, k: int) -> Data:
+    """Repeated, added and constant columns."""
+    X, y = normal(rng, n, p, k)
+    X[:, -1] = X[:, 0]
+    X[:, p // 2] = X.sum(axis=1) if rng.random() < 0.5 else 7.0
+    return X, y
+
+
+def units(rng: np.random.Generator, n: int, p: int, k: int) -> Data:
+    X, y = normal(rng, n, p, k)
+    return X * 10.0 ** rng.integers(-6, 10, p) + rng.choice([0.0, 1e4]), y
+
+
+def mixed(rng: np.random.Generator, n: int, p: int, k: int) -> Data:
+    """Each column from another kind."""
+    makers = [m for m in KINDS.values() if m is not mixed]
+    columns = []
+    seed = rng.integers(2**31)
+    for j in range(p):
+        # The same labels throughout; the columns differ by the state of the generator after.
+        own = np.random.default_rng(seed)
+        y = own.permutation(np.arange(n) % k)
+        X, labels = makers[rng.integers(len(makers))](rng, n, p, k)
+        columns.append(X[np.argsort(labels, kind="stable"), j])
+    return np.column_stack(columns)[np.argsort(np.argsort(y, kind="stable"))], y
+
+
+KINDS = {
+    "normal": normal,
+    "outlying rows": outlying_rows,
+    "sentinels": sentinels,
+    "heavy tails": heavy,
+    "skewed": skewed,
+    "binary": binary,
+    "counts": counts,
+    "sparse": sparse,
+    "redundant": redundant,
+    "units": units,
+    "mixed": mixed,
+}
+
+
+def classifier(rng: np.random.Generator) -> Any:
+    seed = int(rng.integers(2**31))
+    return [
+        make_pipeline(RobustScaler(), LogisticRegression(max_iter=200)),
+        GaussianNB(),
+        DecisionTreeClassifier(max_depth=5, random_state=seed),
+        RandomForestClassifier(8, random_state=seed),
+    ][rng.integers(4)]
+
+
+def far_inputs(rng: np.random.Generator, X: np.ndarray) -> np.ndarray:
+    """Along axes and random directions, from the mean and from rows, in standard deviations."""
+    p = X.shape[1]
+    spread = X.std(axis=0)
+    spread = np.where(spread > 0, spread, 1.0)
+    axes = np.eye(p)[rng.choice(p, min(p, 6), replace=False)]
+    random = rng.normal(size=(6, p))
+    directions = np.vstack([axes, -axes, random / np.linalg.norm(random, axis=1)[:, None]])
+    starts = np.where(
+        rng.random((len(directions), 1)) < 0.5, X.mean(axis=0), X[rng.integers(len(X))]
+    )
+    return np.vstack([starts + t * spread * directions for t in DISTANCES])
+
+
+def answered(model: Any, X: np.ndarray) -> np.ndarray:
+    """The rows of X that the bare classifier answers: trees refuse what float32 cannot hold."""
+
+    def answers(x: np.ndarray) -> bool:
+        try:
+            return bool(abs(model.predict_proba(x[None]).sum() - 1) < 1e-6)
+        except ValueError:
+            return False
+
+    with np.errstate(all="ignore"):
+        return np.array([answers(x) for x in X])
+
+
+def outcome(seed: int) -> dict[str, Any]:
+    """One fit and its far queries."""
+    rng = np.random.default_rng([13, seed])
+    kind = list(KINDS)[seed % len(KINDS)]
+    n, p, k = int(rng.integers(60, 400)), int(rng.integers(2, 13)), int(rng.integers(2, 5))
+    X, y = KINDS[kind](rng, n, p, k)
+    model = classifier(rng)
+    row = {"seed": seed, "kind": kind, "n": n, "p": p, "k": k, "classifier": type(model).__name__}
+    far = far_inputs(rng, X)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            clf = DIPClassifier(model, random_state=0).fit(X, y)
+        except ValueError as error:
+            return row | {"refused": str(error)[:300]}
+    said = [str(w.message)[:300] for w in caught if issubclass(w.category, UserWarning)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        kept = answered(clf.estimator_, far)
+        far, distances = far[kept], np.repeat(DISTANCES, len(far) // len(DISTANCES))[kept]
+        missed = clf.predict_ood(far) == 1
+        low = clf.predict_dirichlet(far).vacuity <= LEAST_VACUITY
+    density = clf.density_
+    return row | {
+        "choice": density.choice_,
+        "failed": sorted(density.failed_),
+        "missed": int(missed.sum()),
+        "low": int(low.sum()),
+        "queries": len(far),
+        "farthest": float(distances[missed | low].max(initial=0.0)),
+        "said": [s for s in said if "far" in s],
+        "false_alarms": float((clf.predict_ood(X) == -1).mean()),
+    }
+
+
+def done(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    failures = [r for r in rows if r.get("missed") or r.get("low")]
+    silent = [r for r in failures if not r["said"]]
+    return {
+        "fits": len(rows),
+        "refused": sum("refused" in r for r in rows),
+        "said": sum(bool(r.get("said")) for r in rows),
+        "failures": len(failures),
+        "silent failures": len(silent),
+        "silent, by kind": dict(Counter(r["kind"] for r in silent)),
+        "queries": sum(r.get("queries", 0) for r in rows),
+    }
+
+
+def main(fits: int) -> None:
+    path = Path(tempfile.gettempdir()) / "far_from_everything.jsonl"
+    rows = done(path)
+    seen = {row["seed"] for row in rows}
+    with path.open("a") as file:
+        for seed in range(fits):
+            if seed in seen:
+                continue
+            start = time.perf_counter()
+            rows.append(outcome(seed))
+            rows[-1]["seconds"] = round(time.perf_counter() - start, 2)
+            file.write(json.dumps(rows[-1]) + "\n")
+            file.flush()
+            if (rows[-1].get("missed") or rows[-1].get("low")) and not rows[-1]["said"]:
+                print("silent:", rows[-1], flush=True)
+    config = {"fits": fits, "distances": DISTANCES, "kinds": list(KINDS), "rows": "60 to 399"}
+    receipt.write("far_from_everything", config, summary(rows), sum(row["seconds"] for row in rows))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else FITS)

@@ -1,0 +1,90 @@
+"""What it costs in AUROC that the default seeks neighbours among some of the rows.
+
+    python benchmarks/neighbour_rows.py
+
+Simulated classes of three clusters each in 12 dimensions of 20; one class is left out. AUROC of
+held-out rows against pseudo-outliers made of them and against the class left out, by nearest
+neighbours alone, by those on features of unit length, and by the default around logistic
+regression, with all rows and with those that the default keeps.
+"""
+
+import time
+from typing import Any
+
+import numpy as np
+import receipt
+from sklearn.datasets import make_classification
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer
+
+from dipedl import DIPClassifier
+from dipedl.calibration import make_pseudo_outliers
+from dipedl.density import DensitySelector, FusedDensity, KNNDensity
+from dipedl.density.combined._candidates import NEIGHBOUR_ROWS, default_candidates
+from dipedl.maths.scores import auroc
+
+N, NEW, SEEDS, WEIGHTS = 60_000, 1000, (0, 1), {"even": None, "skewed": [0.8, 0.1, 0.05, 0.05]}
+
+
+def densities(max_rows: int | None) -> dict[str, Any]:
+    neighbours = KNNDensity(max_rows=max_rows)
+    unit = make_pipeline(Normalizer(), KNNDensity(max_rows=max_rows))
+    given = dict(default_candidates()) | {"neighbours": neighbours, "unit-neighbours": unit}
+    candidates = list(given.items())
+    return {
+        "neighbours": neighbours,
+        "unit-neighbours": unit,
+        "fused": FusedDensity(candidates),
+        "default": DensitySelector(candidates),
+    }
+
+
+def found(seed: int, weights: list[float] | None) -> dict[str, list[float]]:
+    """By density: AUROC against pseudo-outliers and against the class left out, all rows, some."""
+    X, y = make_classification(
+        84_000,
+        20,
+        n_informative=12,
+        n_classes=4,
+        n_clusters_per_class=3,
+        class_sep=1.5,
+        weights=weights,
+        random_state=seed,
+    )
+    unseen, X, y = X[y == 3][:NEW], X[y < 3], y[y < 3]
+    held = X[N : N + NEW]
+    made = make_pseudo_outliers(held, y[N : N + NEW], n=300)
+    rows: dict[str, list[float]] = {}
+    for max_rows in (None, NEIGHBOUR_ROWS):
+        for name, density in densities(max_rows).items():
+            clf = DIPClassifier(LogisticRegression(max_iter=300), density).fit(X[:N], y[:N])
+            scores = clf.score_samples(held)
+            by_kind = [auroc(scores, clf.score_samples(Z)) for Z in made.values()]
+            rows.setdefault(name, []).extend(
+                [float(np.mean(by_kind)), auroc(scores, clf.score_samples(unseen))]
+            )
+    return rows
+
+
+def main() -> None:
+    start = time.perf_counter()
+    values = {}
+    for name, weights in WEIGHTS.items():
+        runs = [found(seed, weights) for seed in SEEDS]
+        for density in runs[0]:
+            means = np.mean([run[density] for run in runs], axis=0).round(4).tolist()
+            keys = ("pseudo_all", "unseen_all", "pseudo_kept", "unseen_kept")
+            values[f"{density}, {name}"] = dict(zip(keys, means, strict=True))
+            print(density, name, means, flush=True)
+    config = {
+        "rows": N,
+        "kept": NEIGHBOUR_ROWS,
+        "seeds": SEEDS,
+        "class_weights": {name: weights or "equal" for name, weights in WEIGHTS.items()},
+    }
+    receipt.write("neighbour_rows", config, values, time.perf_counter() - start)
+
+
+if __name__ == "__main__":
+    main()

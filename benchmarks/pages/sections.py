@@ -1,0 +1,207 @@
+"""The sections of a page of results: by kind, a function from rows to blocks of Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dipedl.bench.spec.captions import Section, captions_of
+from dipedl.bench.spec.suite import load_suite
+from dipedl.bench.tables.cells import Cell
+from dipedl.bench.tables.collapse import (
+    CollapseLine,
+    collapse_grid,
+    collapse_lines,
+    collapse_summary,
+)
+from dipedl.bench.tables.crossed.markdown import SUMMARY, measure_line
+from dipedl.bench.tables.crossed.markdown import number as three_decimals
+from dipedl.bench.tables.crossed.measures import measures
+from dipedl.bench.tables.crossed.pairs import Crossed, crossed, summary
+from dipedl.bench.tables.findings import shortfalls
+from dipedl.bench.tables.formatting import grid, metric_title, number, printed
+from dipedl.bench.tables.headline import headline, trivial_sentences
+from dipedl.bench.tables.provenance import machines, not_yet_run
+from dipedl.bench.tables.table import BenchTable, Line
+
+from .released_cost import time_to_result
+from .source import Source
+
+__all__ = ["KINDS", "measures_and_summary"]
+
+Blocks = Iterator[str]
+#: Columns of the summary of a crossed suite, and those by whether a pair is of the design.
+_SHOWN = ("lines", "AUROC", "worst line", "OOD Brier, share of the bare", "ID Brier, cost")
+_DESIGN = {True: "AUROC, pairs of the design", False: "AUROC, other pairs"}
+
+
+def _text(source: Source, section: Section, profiles: Sequence[str]) -> Blocks:
+    yield from ()
+
+
+def _summary(source: Source, section: Section, profiles: Sequence[str]) -> Blocks:
+    """Methods by metrics, means over seeds, the paper's number in brackets."""
+    for profile in profiles:
+        table = source.tables[profile]
+        rows = [_row(line, line.title, section.columns) for line in _chosen(table, section)]
+        rows += [_row(ln, f"{ln.title}, no model", section.columns) for ln in table.trivial]
+        title = load_suite(source.suite).profile(profile).title
+        yield f"Profile `{profile}` ({title}), on {machines(source.rows[profile])}:"
+        yield grid(["method", "seeds", *_heads(table.suite, section.columns)], rows)
+        yield from filter(None, [not_yet_run(table)])
+
+
+def _chosen(table: BenchTable, section: Section) -> Sequence[Line]:
+    by_name = {line.name: line for line in table.lines}
+    return [by_name[name] for name in section.methods or by_name if name in by_name]
+
+
+def _heads(suite: str, columns: Sequence[str]) -> list[str]:
+    classes = captions_of(suite).classes
+    return [metric_title(name, with_set=True, suite=suite, classes=classes) for name in columns]
+
+
+def _row(line: Line, title: str, columns: Sequence[str]) -> list[str]:
+    seeds = str(len(line.seeds)) if line.seeds else ""
+    return [title, seeds, *(_beside(line.cells.get(name)) for name in columns)]
+
+
+def _beside(cell: Cell | None) -> str:
+    if cell is None:
+        return ""
+    return number(cell.mean) + (f" ({printed(cell).split(' ')[0]})" if cell.paper else "")
+
+
+def _findings(source: Source, section: Section, profiles: Sequence[str]) -> Blocks:
+    for profile in profiles:
+        said = [*headline(source.tables[profile]), *trivial_sentences(source.tables[profile])]
+        yield from _bullets(said)
+
+
+def _ablation(source: Source, section: Section, profiles: Sequence[str]) -> Blocks:
+    """The published ablation: its metrics by what of n, density and classifier is kept."""
+    for profile in profiles:
+        kept = source.kept(profile, "sweeps.json")
+        lines = kept["sweeps"]["ablation"].values() if kept else ()
+        rows = [
+            [line["title"], *(_kept(line.get(name)) for name in section.columns)] for line in lines
+        ]
+        if rows:
+            yield grid(["kept", *_heads(source.suite, section.columns)], rows)
+
+
+def _kept(cell: Mapping[str, Any] | None) -> str:
+    if cell is None:
+        return ""
+    return f"{cell['mean']:.4f}" + (f" ({cell['paper']['mean']:.4f})" if cell["paper"] else "")
+
+
+def _collapse(source: Source, section: Section, profiles: Sequence[str]) -> Blocks:
+    """As published beside healthy: the first profile of the section, and the second."""
+    published, healthy = section.profiles
+    lines = collapse_lines(source.rows.get(published, ()), source.rows.get(healthy, ()))
+    if published not in source.rows or not lines:
+        return
+    yield collapse_summary(lines)
+    yield grid(*collapse_grid(lines, captions_of(source.suite).classes))
+    yield from _bullets(_reasons([line for line in lines if line.collapsed]))
+    yield from _without_evidence(lines, source.kept(published, "diagnosis.json"))
+
+
+def _reasons(lines: Sequence[CollapseLine]) -> list[str]:
+    """One sentence per reason, with all methods that it holds for."""
+    by_reason: dict[tuple[str, str], list[str]] = {}
+    for line in lines:
+        by_reason.setdefault((line.cause, line.cure), []).append(line.title)
+    return [
+        f"**{', '.join(titles)}**: {cause}. Healthy: {cure}."
+        for (cause, cure), titles in by_reason.items()
+    ]
+
+
+def _without_evidence(lines: Sequence[CollapseLine], measured: Mapping[str, Any]) -> Blocks:
+    """Classes that get no evidence on any row, as measured on the predictions of collapsed runs."""
+    said = []
+    for line in lines:
+        counts = [of.get("silent_classes", 0) for of in measured.get(line.name, {}).values()]
+        if any(counts):
+            said.append(f"{line.title} {' / '.join(map(str, counts))}")
+    if said:
+        yield f"Measured, classes without evidence on any row, by seed: {'; '.join(said)}."
+
+
+def _time(source: Source, section: Section, profiles: Sequence[str]) -> Blocks:
+    heads = ["method", "ours", "released", "PFLOP", "released, two cores", "released, H200"]
+    for profile in profiles:
+        rows = time_to_result(source.suite, source.tables[profile].lines)
+        if rows:
+            yield grid(heads, rows)
+
+
+def _shortfalls(source: Source, section: Section, profiles: Sequence[str]) -> Blocks:
+    found = [said for profile in profiles for said in shortfalls(source.tables[profile])]
+    yield from _bullets([*found, captions_of(source.suite).limit])
+
+
+def _measures(source: Source, section: Section, profiles: Sequence[str]) -> Blocks:
+    for profile in profiles:
+        yield from measures_and_summary(source.tables[profile])
+
+
+def measures_and_summary(table: BenchTable) -> Blocks:
+    """What was asked and what came out, and one table of all methods, of a crossed suite."""
+    found = crossed(table)
+    yield "\n".join(map(measure_line, measures(found)))
+    yield _counted(found)
+    yield _all_methods(found)
+
+
+def _counted(found: Crossed) -> str:
+    sets = {pair.dataset for pair in found.pairs}
+    seeds = sorted({len(line.seeds) for line in found.table.lines if line.seeds})
+    few = f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else str(seeds[0])
+    return (
+        f"All methods over {len(found.pairs)} lines: {len(sets)} known data sets, "
+        f"{len(found.known())} classifiers on them, {few} seeds:"
+    )
+
+
+def _all_methods(found: Crossed) -> str:
+    datasets = load_suite(found.table.suite).datasets
+    apart = [_with(found, {n for n, d in datasets.items() if d.designed_on is s}) for s in _DESIGN]
+    rows = []
+    for column in found.columns:
+        if column.group in ("bare", "ours", "baseline"):
+            of = summary(found, column.name)
+            cells = [SUMMARY[name](of) for name in _SHOWN]
+            rows.append([column.title, *cells, *(_auroc(part, column.name) for part in apart)])
+    return grid(["method", *_SHOWN, *_DESIGN.values()], rows)
+
+
+def _with(found: Crossed, datasets: set[str]) -> Crossed:
+    return replace(found, pairs=tuple(pair for pair in found.pairs if pair.dataset in datasets))
+
+
+def _auroc(found: Crossed, method: str) -> str:
+    return three_decimals(summary(found, method).auroc if found.pairs else np.nan)
+
+
+def _bullets(said: Sequence[str]) -> Blocks:
+    if said:
+        yield "\n".join(f"- {sentence}" for sentence in said)
+
+
+#: Kind of a section -> what it computes; the profiles are those that have rows.
+KINDS: dict[str, Callable[[Source, Section, Sequence[str]], Blocks]] = {
+    "text": _text,
+    "summary": _summary,
+    "findings": _findings,
+    "ablation": _ablation,
+    "collapse": _collapse,
+    "time": _time,
+    "shortfalls": _shortfalls,
+    "measures": _measures,
+}

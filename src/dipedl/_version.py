@@ -1,0 +1,3 @@
+"""The version, below every module that writes it into a file."""
+
+__version__ = "0.2.0"

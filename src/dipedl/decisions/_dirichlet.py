@@ -1,0 +1,78 @@
+"""Decisions and uncertainties of models that answer with a Dirichlet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ..calibration.held_out import HeldOut
+from ..dirichlet import Dirichlet
+from ..maths.kinds import most_probable, uncertainty_of
+from ._per_sample import PerSampleDecisions
+
+
+class DirichletDecisions(PerSampleDecisions):
+    """Decisions from ``evidence_.held_out_``, which is saved with the model; all uncertainties."""
+
+    evidence_: Any
+    _rejects_by: ClassVar[str] = "total"
+
+    if TYPE_CHECKING:
+
+        def _seen(self, X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
+
+    def uncertainty(self, X: Any, kind: str = "vacuity") -> np.ndarray:
+        """Uncertainty of each input, shape (n,); higher is less sure, always.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, d)
+            Inputs.
+        kind : str, default="vacuity"
+            Of the Dirichlet: "vacuity" (share of the prior, in (0, 1]), "total", "aleatoric",
+            "epistemic" and "differential_entropy" (nats), "dissonance". Of the calibrated
+            classifier: "max_prob" (one minus the largest probability), "entropy" (nats). Of the
+            density:
+            "log_density" (negated, nats), which ranks like vacuity but never ties.
+        """
+        P, scores = self._proba_and_scores(X)
+        return self._as_answer(self._uncertainty_by(kind, lambda: P, scores))
+
+    def held_out_dirichlet(self) -> Dirichlet:
+        """The Dirichlet of each of the N held-out inputs, in the order of ``held_out_``."""
+        return self._dirichlet(self._held_out_proba(), self._held_out_rows().scores)
+
+    def _evidence(self) -> Any:
+        """The fitted evidence side."""
+        check_is_fitted(self, "evidence_")
+        return self.evidence_
+
+    def _held_out_rows(self) -> HeldOut:
+        held: HeldOut = self._evidence().held_out_
+        return held
+
+    def _proba_and_scores(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Class probabilities (n, k) that the evidence weighs, and scores (n,), of inputs."""
+        _, P, scores = self._seen(X)
+        return self._evidence().calibrated(P, scores), scores
+
+    def _dirichlet(self, P: np.ndarray, scores: np.ndarray) -> Dirichlet:
+        evidence = self._evidence()
+        return Dirichlet.from_evidence(evidence.log_evidence(scores), P, evidence.prior)
+
+    def _answer_proba(self, P: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        return np.asarray(self._dirichlet(P, scores).mean)
+
+    def _most_probable(self, P: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        return most_probable(self._dirichlet(P, scores).concentration, P)
+
+    def _uncertainty_by(
+        self, kind: str, proba: Callable[[], np.ndarray], scores: np.ndarray
+    ) -> np.ndarray:
+        return uncertainty_of(kind, lambda: self._dirichlet(proba(), scores), proba, lambda: scores)
+
+    def _alarm_threshold(self, alpha: float | None) -> float:
+        return float(self._evidence().threshold(alpha))

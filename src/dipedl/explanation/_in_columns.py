@@ -1,0 +1,168 @@
+"""Readings of a density in the columns and units of the user."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ..fitting.columns import InputColumns, column, is_table, missing_entries, new_levels
+from ._readings import Reading, names_after
+from ._sources import Sources, input_sources, known_levels, sources_after
+
+
+@dataclass(frozen=True, eq=False)
+class UserColumns:
+    """The inputs of the user, and how the features of the density hang on them.
+
+    Attributes
+    ----------
+    X : array-like
+        Inputs (n, d) as the user gave them.
+    names : list of str
+        Names of their columns; none for texts and sparse rows.
+    usual : dict of int to str
+        What is usual in a column, in words.
+    features : list of str
+        Names of the p features of the density.
+    sources : list of Source or None
+        Where these come from.
+    scaler : StandardScaler or None
+        The last step before the density, which is undone for readers.
+    Z : ndarray, shape (n, p)
+        Features of X.
+    """
+
+    X: Any
+    names: list[str]
+    usual: dict[int, str]
+    features: list[str]
+    sources: Sources | None
+    scaler: StandardScaler | None
+    Z: np.ndarray
+    _read: dict[int, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+
+    @property
+    def tokens(self) -> list[str]:
+        """A name for each feature that stands for no other."""
+        return [f"feature {j}" for j in range(len(self.features))]
+
+    def needed(self, top: int) -> int:
+        """Features that a reading must have for the `top` columns: all, if a column has several."""
+        columns = [source.columns for source in self.sources or []]
+        return top if len(set(columns)) == len(columns) else max(top, len(columns))
+
+    def told(self, reading: Reading, i: int, top: int) -> Reading:
+        """A reading of row i, with tokens for names, in the user's columns: the `top` of them."""
+        inner: Reading = {k: self.told(v, i, top) for k, v in reading.items() if k == "background"}
+        if "blocks" in reading:
+            inner["blocks"] = [self.told(block, i, top) for block in reading["blocks"][:top]]
+        if "neighbours" in reading:
+            inner["neighbours"] = reading["neighbours"][:top]
+        if "features" in reading:
+            entries = sorted(self._entries(reading["features"], i), key=_least)
+            inner["features"] = entries[:top]
+            inner["rest"] = sum((e["contribution"] for e in entries[top:]), reading["rest"])
+        return reading | inner
+
+    def _entries(self, features: list[dict[str, Any]], i: int) -> Iterator[dict[str, Any]]:
+        """An entry for each column, with the sum of its features; one for each other feature."""
+        place = {token: j for j, token in enumerate(self.tokens)}
+        sums: dict[int, float] = {}
+        for entry in features:
+            j = place.get(entry.get("name", ""))
+            source = None if self.sources is None or j is None else self.sources[j]
+            if source is None or len(source.columns) != 1:
+                yield entry if j is None else self._feature(entry, j, i)
+            else:
+                (c,) = source.columns
+                sums[c] = sums.get(c, 0.0) + entry["contribution"]
+        yield from (self._column(c, amount, i) for c, amount in sums.items())
+
+    def _feature(self, entry: dict[str, Any], j: int, i: int) -> dict[str, Any]:
+        """An entry of a feature that is no column; before it was standardised, if it was."""
+        entry = entry | {"name": self.features[j]}
+        if self.scaler is None:
+            return entry
+        mean, scale = float(self.scaler.mean_[j]), float(self.scaler.scale_[j])
+        return entry | {"value": float(self.Z[i, j]) * scale + mean, "mean": mean}
+
+    def _column(self, c: int, contribution: float, i: int) -> dict[str, Any]:
+        if c not in self._read:
+            values = column(self.X, c)
+            self._read[c] = np.asarray(values), missing_entries(values)
+        values, gaps = self._read[c]
+        value = None if gaps[i] else values[i : i + 1].tolist()[0]
+        return {
+            "name": self.names[c],
+            "column": c,
+            "contribution": contribution,
+            "value": value,
+            "usual": self.usual.get(c, ""),
+        }
+
+
+def row_news(clf: Any, X: Any, before: Any) -> list[list[str]]:
+    """For each row of the user's X (n, d), what neither `clf` nor the steps `before` have seen."""
+    columns = getattr(clf.evidence_, "columns_", None)
+    if before is None:
+        return [[] for _ in range(X.shape[0])] if columns is None else columns.news(X)
+    names = _names(before, X)
+    known = known_levels(before, input_sources(len(names)) if names else None)
+    said = [new_levels(names[c], column(X, c), levels) for c, levels in known]
+    return [[text for text in texts if text] for texts in zip(*said, strict=True)] or [
+        [] for _ in range(len(X))
+    ]
+
+
+def _least(entry: dict[str, Any]) -> float:
+    return -float(entry["contribution"])
+
+
+def user_columns(clf: Any, X: Any, before: Any, Z: np.ndarray) -> UserColumns:
+    """The user's inputs X (n, d), which the steps `before` bring to `clf`, of features Z (n, p)."""
+    names = _names(clf if before is None else before, X)
+    start = sources_after(before, input_sources(len(names))) if names else None
+    features = clf.evidence_.features_
+    last = None if start is None else sources_after(features, start)
+    p, scaler = Z.shape[1], features[-1] if isinstance(features, Pipeline) else features
+    arriving = names if before is None else names_after(before, names or None)
+    return UserColumns(
+        X,
+        names,
+        {} if start is None else dict(_usual(getattr(clf.evidence_, "columns_", None), start)),
+        _feature_names(features, arriving, p),
+        last if last is not None and len(last) == p else None,
+        scaler if type(scaler) is StandardScaler else None,
+        Z,
+    )
+
+
+def _names(fitted: Any, X: Any) -> list[str]:
+    """Names of the columns of X, those of the fit where X has none."""
+    if sparse.issparse(X) or len(getattr(X, "shape", ())) != 2:
+        return []
+    if is_table(X):
+        return [str(name) for name in X.columns]
+    given = getattr(fitted, "feature_names_in_", None)
+    return [f"x{j}" for j in range(X.shape[1])] if given is None else [str(n) for n in given]
+
+
+def _usual(columns: InputColumns | None, sources: Sources) -> Iterator[tuple[int, str]]:
+    """What is usual in each of the user's columns that arrives as one column."""
+    if columns is None or len(columns.names) != len(sources):
+        return
+    for j, source in enumerate(sources):
+        if len(source.columns) == 1 and source.back is not None:
+            yield source.columns[0], columns.usual(j, source.back)
+
+
+def _feature_names(features: Any, arriving: list[str] | None, p: int) -> list[str]:
+    """Names of what the density sees, as its transformer calls it."""
+    named = arriving if features is None else names_after(features, arriving)
+    return named if named is not None and len(named) == p else [f"feature {j}" for j in range(p)]

@@ -1,0 +1,166 @@
+"""Which columns of the inputs each feature comes from, through scikit-learn's transformers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.base import OneToOneFeatureMixin
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_selection import SelectorMixin
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
+
+from ..fitting.dense_rows import DenseRows
+
+Back = Callable[[float], float]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Columns that a feature is made of, and the way from its value to that of the one column.
+
+    `back` is None where the value says nothing of the column's: one level of many, a gap.
+    """
+
+    columns: tuple[int, ...]
+    back: Back | None = None
+
+
+Sources = list[Source]
+
+
+def input_sources(d: int) -> Sources:
+    """The sources of d inputs: themselves."""
+    return [Source((j,), float) for j in range(d)]
+
+
+def sources_after(transformer: Any, sources: Sources) -> Sources | None:
+    """Sources of what a fitted transformer makes of features with these; None if unknown.
+
+    A feature of a transformer that mixes them, such as PCA, comes from all of them.
+    """
+    if transformer is None or (isinstance(transformer, str) and transformer == "passthrough"):
+        return sources
+    for kind, rule in _RULES:
+        if isinstance(transformer, kind):
+            return rule(transformer, sources)
+    return _mixed(sources, _width(transformer))
+
+
+def known_levels(transformer: Any, sources: Sources | None) -> Iterator[tuple[int, list[Any]]]:
+    """Columns that an encoder reads as they are, with the levels that it knows."""
+    if isinstance(transformer, FrozenEstimator):
+        yield from known_levels(transformer.estimator, sources)
+    elif sources is not None and isinstance(transformer, Pipeline):
+        for _, step in transformer.steps:
+            yield from known_levels(step, sources)
+            sources = None if sources is None else sources_after(step, sources)
+    elif sources is not None and isinstance(transformer, ColumnTransformer):
+        for name, part, _ in transformer.transformers_:
+            chosen = transformer._transformer_to_input_indices[name]
+            yield from known_levels(part, [sources[j] for j in chosen])
+    elif sources is not None and hasattr(transformer, "categories_"):
+        for source, levels in zip(sources, transformer.categories_, strict=True):
+            if len(source.columns) == 1 and source.back is not None:
+                yield source.columns[0], list(levels)
+
+
+def _mixed(sources: Sources, width: int | None) -> Sources | None:
+    every = tuple(sorted({c for source in sources for c in source.columns}))
+    return None if width is None else [Source(every)] * width
+
+
+def _width(transformer: Any) -> int | None:
+    try:
+        return len(transformer.get_feature_names_out())
+    except (AttributeError, ValueError):
+        return None
+
+
+def _frozen(model: FrozenEstimator, sources: Sources) -> Sources | None:
+    return sources_after(model.estimator, sources)
+
+
+def _pipeline(model: Pipeline, sources: Sources | None) -> Sources | None:
+    for _, step in model.steps:
+        sources = None if sources is None else sources_after(step, sources)
+    return sources
+
+
+def _columns(model: ColumnTransformer, sources: Sources) -> Sources | None:
+    found: Sources = []
+    for name, transformer, _ in model.transformers_:
+        out = model.output_indices_[name]
+        chosen = [sources[j] for j in model._transformer_to_input_indices[name]]
+        if out.stop > out.start:
+            part = sources_after(transformer, chosen)
+            found += (part or _mixed(chosen, out.stop - out.start)) or []
+    return found
+
+
+def _union(model: FeatureUnion, sources: Sources) -> Sources | None:
+    kept = [part for _, part in model.transformer_list if part != "drop"]
+    parts = [sources_after(part, sources) for part in kept]
+    return None if None in parts else [source for part in parts for source in part or []]
+
+
+def _one_hot(model: OneHotEncoder, sources: Sources) -> Sources:
+    widths = model._n_features_outs
+    return [Source(s.columns) for s, n in zip(sources, widths, strict=True) for _ in range(n)]
+
+
+def _imputer(model: SimpleImputer, sources: Sources) -> Sources:
+    empty = np.array([value is None or value != value for value in model.statistics_.tolist()])
+    kept = [s for s, none in zip(sources, empty, strict=True) if not none]
+    return kept + (_gaps(model.indicator_, sources) if model.add_indicator else [])
+
+
+def _gaps(model: MissingIndicator, sources: Sources) -> Sources:
+    return [Source(sources[j].columns) for j in model.features_]
+
+
+def _selected(model: SelectorMixin, sources: Sources) -> Sources:
+    return [sources[j] for j in model.get_support(indices=True)]
+
+
+def _one_to_one(model: OneToOneFeatureMixin, sources: Sources) -> Sources:
+    known = hasattr(model, "inverse_transform") and not hasattr(model, "categories_")
+    return [
+        Source(s.columns, partial(_inverted, model, len(sources), j, s.back))
+        if known and s.back is not None
+        else Source(s.columns, s.back if isinstance(model, DenseRows) else None)
+        for j, s in enumerate(sources)
+    ]
+
+
+def _function(model: FunctionTransformer, sources: Sources) -> Sources | None:
+    if model.func is None:
+        return sources
+    one_to_one = model.feature_names_out == "one-to-one"
+    return [Source(source.columns) for source in sources] if one_to_one else None
+
+
+def _inverted(model: Any, width: int, j: int, back: Back, value: float) -> float:
+    row = np.zeros((1, width))
+    row[0, j] = value
+    return back(float(model.inverse_transform(row)[0, j]))
+
+
+_RULES: list[tuple[Any, Callable[[Any, Sources], Sources | None]]] = [
+    (FrozenEstimator, _frozen),
+    (Pipeline, _pipeline),
+    (ColumnTransformer, _columns),
+    (FeatureUnion, _union),
+    (OneHotEncoder, _one_hot),
+    (SimpleImputer, _imputer),
+    (MissingIndicator, _gaps),
+    (SelectorMixin, _selected),
+    (FunctionTransformer, _function),
+    (OneToOneFeatureMixin, _one_to_one),
+]

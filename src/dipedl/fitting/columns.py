@@ -1,0 +1,223 @@
+"""The columns of a table: what each holds, and what was usual in it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Container, Hashable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from numbers import Number
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+#: Kinds of columns: numbers (booleans too), levels (text, categories), nothing at all.
+NUMBER, LEVEL, EMPTY = "number", "level", "empty"
+_MOST_ROWS = 10_000
+#: What is usual in a column of numbers: all but the lowest and the highest 5 %.
+_USUAL = (0.05, 0.95)
+_MOST_SHOWN = 3
+_UNKNOWN = (np.nan, np.nan)
+_DATES = (date, datetime, time, timedelta, np.datetime64, np.timedelta64)
+
+
+def is_table(X: Any) -> bool:
+    """Whether X is a DataFrame of pandas or polars."""
+    return hasattr(X, "columns") and (hasattr(X, "iloc") or hasattr(X, "to_series"))
+
+
+def column(X: Any, j: int) -> Any:
+    """Column j of a table as a series, of an array as an array (n,)."""
+    if not is_table(X):
+        return X[:, j]
+    return X.iloc[:, j] if hasattr(X, "iloc") else X.to_series(j)
+
+
+def missing_entries(values: Any) -> np.ndarray:
+    """Where a column is missing, shape (n,)."""
+    if hasattr(values, "isna"):
+        return np.asarray(values.isna(), dtype=bool)
+    plain = np.asarray(values)
+    if plain.dtype.kind in "biufUS":
+        return np.asarray(
+            np.isnan(plain) if plain.dtype.kind == "f" else np.zeros(len(plain), bool)
+        )
+    return np.array([v is None or v != v for v in plain.tolist()], dtype=bool)
+
+
+def present(values: Any) -> list[Any]:
+    """The entries of a column that are not missing, as plain Python values."""
+    kept = np.asarray(values)[~missing_entries(values)]
+    return list(kept.tolist())
+
+
+def kind_of(values: Any, name: Any) -> str:
+    """What a column holds; ValueError, with a remedy, for dates and for mixed types."""
+    dtype = getattr(values, "dtype", None)
+    if getattr(dtype, "kind", "") in "biuf" and isinstance(dtype, np.dtype):
+        return EMPTY if dtype.kind == "f" and np.isnan(np.asarray(values)).all() else NUMBER
+    types = {type(value) for value in present(values)}
+    if getattr(dtype, "kind", "") in ("M", "m") or any(issubclass(t, _DATES) for t in types):
+        raise ValueError(
+            f"X has dates in column {name!r}, and a density cannot know which new dates are "
+            "usual: turn them into numbers that come again, such as month, weekday or age in "
+            "days, or drop the column"
+        )
+    if not types:
+        return EMPTY
+    return _kind_of_objects(types, name, is_category(values))
+
+
+def _kind_of_objects(types: set[type], name: Any, category: bool) -> str:
+    numbers = {t for t in types if issubclass(t, Number | np.bool_)}
+    texts = {t for t in types if issubclass(t, str)}
+    if types - numbers - texts or (numbers and texts):
+        raise ValueError(
+            f"X has mixed types in column {name!r}: {', '.join(sorted(t.__name__ for t in types))}"
+            f"; make it one type, such as X[{name!r}] = X[{name!r}].astype(str)"
+        )
+    return LEVEL if texts or category else NUMBER
+
+
+def is_category(values: Any) -> bool:
+    """Whether a series has a dtype of categories."""
+    kind = str(getattr(values, "dtype", "")).lower()
+    return kind.startswith(("category", "categorical", "enum"))
+
+
+@dataclass(frozen=True, eq=False)
+class InputColumns:
+    """What the inputs of the fit were like, column by column, in the units of the user.
+
+    Attributes
+    ----------
+    names : list of str, length d
+        Names of the columns; x0, x1, ... without names.
+    low, high : ndarray, shape (d,)
+        The 5 % and 95 % quantiles of a column of numbers; NaN for any other.
+    missing : ndarray, shape (d,)
+        Share of the rows in which the column is missing.
+    levels : dict of int to dict
+        For each column of levels the share of the rows by level, the most frequent first.
+    categories : dict of int to list
+        For each column with a dtype of categories, these in their order.
+    """
+
+    names: list[str]
+    low: np.ndarray
+    high: np.ndarray
+    missing: np.ndarray
+    levels: dict[int, dict[Any, float]]
+    categories: dict[int, list[Any]]
+
+    def usual(self, j: int, unit: Callable[[float], float] = float) -> str:
+        """What is usual in column j, in words, its numbers in a `unit`; "" if nothing is known."""
+        if j in self.levels:
+            shown = list(self.levels[j].items())[:_MOST_SHOWN]
+            return ", ".join(f"{level!r} {share:.0%}" for level, share in shown)
+        if np.isnan(self.low[j]):
+            return ""
+        low, high = sorted((unit(float(self.low[j])), unit(float(self.high[j]))))
+        return f"{low:.4g} to {high:.4g}"
+
+    def news(self, X: Any) -> list[list[str]]:
+        """For each row of X (n, d), what the fit never saw: new levels, and first gaps."""
+        parts = [column(X, j) for j in range(len(self.names))]
+        said = [
+            first_gaps(name, part) if self.missing[j] == 0 else [""] * X.shape[0]
+            for j, (name, part) in enumerate(zip(self.names, parts, strict=True))
+        ]
+        said += [new_levels(self.names[j], parts[j], known) for j, known in self.levels.items()]
+        return [[text for text in row if text] for row in zip(*said, strict=True)]
+
+
+def first_gaps(name: str, values: Any) -> list[str]:
+    """By row, that a column is missing which never was in the fit; "" where it is not."""
+    return [f"{name} is missing" if gap else "" for gap in missing_entries(values)]
+
+
+def new_levels(name: str, values: Any, known: Container[Any]) -> list[str]:
+    """By row, the level of a column if it is not `known`; "" where it is, or is missing."""
+    entries = zip(np.asarray(values).tolist(), missing_entries(values), strict=True)
+    return ["" if gap or v in known else f"{name} = {v!r}" for v, gap in entries]
+
+
+def input_columns(X: Any) -> InputColumns | None:
+    """What is usual in the columns of X (n, d); None for sparse rows, images and texts."""
+    if sparse.issparse(X) or len(X.shape) != 2 or not (is_table(X) or isinstance(X, np.ndarray)):
+        return None
+    d = X.shape[1]
+    names = [str(name) for name in X.columns] if is_table(X) else [f"x{j}" for j in range(d)]
+    if not is_table(X) and X.dtype.kind in "biuf":
+        low, high = _quantiles(X)
+        return InputColumns(names, low, high, np.isnan(X).mean(axis=0), {}, {})
+    parts = [column(X, j) for j in range(d)]
+    levels = {j: found for j, part in enumerate(parts) if (found := _levels(part))}
+    ends = np.array([_ends(part) if j not in levels else _UNKNOWN for j, part in enumerate(parts)])
+    missing = np.array([missing_entries(part).mean() for part in parts])
+    low, high = ends.reshape(d, 2).T
+    return InputColumns(names, low, high, missing, levels, categories(X))
+
+
+def categories(X: Any) -> dict[int, list[Any]]:
+    """The categories of each column of a DataFrame of pandas that has such a dtype."""
+    if not hasattr(X, "iloc"):
+        return {}
+    parts = [(j, column(X, j)) for j in range(X.shape[1])]
+    return {j: list(part.cat.categories) for j, part in parts if is_category(part)}
+
+
+def with_categories(X: Any, known: Mapping[int, list[Any]]) -> Any:
+    """A DataFrame with the categories of the fit; a new one is missing, as no code stands for it.
+
+    XGBoost would take the code of another category.
+    """
+    if not known or not hasattr(X, "iloc"):
+        return X
+    changed = {
+        j: column(X, j).astype("category").cat.set_categories(levels)
+        for j, levels in known.items()
+        if not is_category(column(X, j)) or list(column(X, j).cat.categories) != levels
+    }
+    if not changed:
+        return X
+    X = X.copy()
+    for j, values in changed.items():
+        X.isetitem(j, values)
+    return X
+
+
+def _levels(values: Any) -> dict[Any, float]:
+    """Share of the rows by level, the most frequent first; nothing for numbers and dates."""
+    entries = [] if np.asarray(values).dtype.kind in "biufmM" else present(values)
+    if not is_category(values) and not any(isinstance(entry, str) for entry in entries):
+        return {}
+    counts = Counter(entry for entry in entries if isinstance(entry, Hashable))
+    order = sorted(counts, key=lambda level: (-counts[level], str(level)))
+    return {level: counts[level] / len(values) for level in order}
+
+
+def _ends(values: Any) -> tuple[float, float]:
+    """The usual range of a column; NaN where it holds no numbers."""
+    try:
+        numbers = np.asarray(present(values), dtype=np.float64)
+    except (TypeError, ValueError):
+        return _UNKNOWN
+    return _finite_ends(numbers[np.isfinite(numbers)][:_MOST_ROWS])
+
+
+def _quantiles(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The usual range of each column, from at most 10,000 rows spread over all."""
+    rows = np.linspace(0, len(X) - 1, min(len(X), _MOST_ROWS)).astype(int)
+    some = X[rows].astype(np.float64)
+    if np.isfinite(some).all():
+        low, high = np.quantile(some, _USUAL, axis=0)
+        return low, high
+    columns = [_finite_ends(values[np.isfinite(values)]) for values in some.T]
+    return np.array([c[0] for c in columns]), np.array([c[1] for c in columns])
+
+
+def _finite_ends(values: np.ndarray) -> tuple[float, float]:
+    low, high = np.quantile(values, _USUAL) if len(values) else _UNKNOWN
+    return float(low), float(high)

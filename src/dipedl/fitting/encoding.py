@@ -1,0 +1,161 @@
+"""What a density sees of a table with text, categories or gaps, if nobody says it otherwise."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import (
+    Binarizer,
+    MinMaxScaler,
+    OneHotEncoder,
+    OrdinalEncoder,
+    StandardScaler,
+)
+from sklearn.utils import get_tags
+
+from .columns import EMPTY, LEVEL, NUMBER, column, is_table, kind_of, missing_entries, present
+
+#: Where a value is put that is missing in a column without gaps, in standard deviations.
+_FAR = 10.0
+#: Stands for a gap beside the numbers of levels, 0, 1, ...
+_GAP_CODE = 1 << 30
+#: A level of a smaller share of the rows, of fewer rows, which a fold may lack, or beyond so many
+#: levels has no column of its own.
+_RARE, _FEWEST, _MOST_LEVELS = 0.01, 10, 20
+#: A column whose next row has a new level at this probability at least: new levels are usual.
+_OPEN, _IDENTIFIER = 0.01, 0.5
+
+
+def table_encoding(X: Any, estimator: Any) -> ColumnTransformer | None:
+    """An unfitted encoder of the columns of X (n, d); None for numbers without gaps.
+
+    Made of scikit-learn's transformers, without the labels. Gaps alone are encoded only for an
+    `estimator` that takes them.
+
+    - Numbers are standardised. Gaps get the median, and a column beside it that says so; in a
+      column without gaps in the fit, a gap is put 10 standard deviations out.
+    - Levels (text, categories) become one column each, a gap too: the 20 most frequent of at least
+      1 % of the rows, and of 10 rows; any other level is none of them. Which these are is settled
+      here, on all rows: scores by another number of features, in a fold, would not be comparable.
+    - A level that the fit has not seen is put 10 standard deviations out, in a column of its own,
+      unless new ones are usual: k rows of n with a level that no other row has say that a new row
+      has a new one with probability k / n (Good and Turing), and from 1 % on that is usual.
+    - A column without any entry tells whether there is one.
+    - A text whose values hardly come twice is left out, with a warning.
+    """
+    if not is_table(X) and not _numeric_with_gaps(X):
+        return None
+    names = list(X.columns) if is_table(X) else list(range(X.shape[1]))
+    parts = [column(X, j) for j in range(X.shape[1])]
+    kinds = [_kind(part, name) for part, name in zip(parts, names, strict=True)]
+    if set(kinds) == {NUMBER} or (LEVEL not in _kinds(kinds) and not takes_gaps(estimator)):
+        return None
+    columns = names if all(isinstance(name, str) for name in names) else list(range(len(names)))
+    left_out = [str(name) for name, kind in zip(names, kinds, strict=True) if kind == IDENTIFIER]
+    if left_out:
+        _warn(left_out)
+    by_kind = {k: [c for c, kind in zip(columns, kinds, strict=True) if kind == k] for k in kinds}
+    frequent = {
+        c: levels
+        for c, part, kind in zip(columns, parts, kinds, strict=True)
+        if kind in (LEVEL, OPEN) and (levels := _frequent(part))
+    }
+    chosen = [
+        (name, transformer, [c for kind in of for c in by_kind.get(kind, [])])
+        for name, transformer, of in _parts()
+    ]
+    if frequent:
+        chosen.append(("levels", _one_hot(list(frequent.values())), list(frequent)))
+    return ColumnTransformer([part for part in chosen if part[2]], sparse_threshold=0)
+
+
+#: What each part of the encoder does, in words.
+PARTS = {
+    "numbers": "numbers",
+    "filled": "numbers whose gaps get the median",
+    "missing": "where these have gaps",
+    "levels": "a column for each frequent level",
+    "new": "whether a value is new",
+}
+#: Kinds beside those of `columns`.
+GAPS, OPEN, IDENTIFIER = "number with gaps", "level of an open set", "identifier"
+
+
+def _parts() -> list[tuple[str, Any, tuple[str, ...]]]:
+    """Name, transformer and kinds of columns, for all but the frequent levels."""
+    far = SimpleImputer(strategy="constant", fill_value=_FAR)
+    gap = MissingIndicator(features="all")
+    # 0 for what the fit has seen, which is all there is in the fit: such a column is not rescaled.
+    new = OrdinalEncoder(
+        handle_unknown="use_encoded_value", unknown_value=-1, encoded_missing_value=_GAP_CODE
+    )
+    far_if_new = make_pipeline(new, Binarizer(threshold=-0.5), MinMaxScaler((0, _FAR)))
+    return [
+        ("numbers", make_pipeline(StandardScaler(), far), (NUMBER,)),
+        ("filled", make_pipeline(StandardScaler(), SimpleImputer(strategy="median")), (GAPS,)),
+        ("missing", make_pipeline(StandardScaler(), gap), (GAPS,)),
+        ("new", far_if_new, (LEVEL, EMPTY)),
+    ]
+
+
+def _one_hot(levels: list[list[Any]]) -> OneHotEncoder:
+    return OneHotEncoder(categories=levels, handle_unknown="ignore", sparse_output=False)
+
+
+def _frequent(values: Any) -> list[Any]:
+    """The frequent levels of a column in order, and last what stands for a gap, if frequent."""
+    gaps, least = missing_entries(values), max(_RARE * len(values), _FEWEST)
+    counts = Counter(present(values))
+    enough = [level for level, count in counts.items() if count >= least]
+    enough.sort(key=lambda level: (-counts[level], str(level)))
+    gap = np.asarray(values)[gaps][:1].tolist() if gaps.sum() >= least else []
+    return sorted(enough[: _MOST_LEVELS - len(gap)]) + gap
+
+
+def _kinds(kinds: list[str]) -> set[str]:
+    """The kinds, those of text as one."""
+    return {LEVEL if kind in (OPEN, IDENTIFIER) else kind for kind in kinds}
+
+
+def _kind(values: Any, name: Any) -> str:
+    kind = kind_of(values, name)
+    if kind == NUMBER:
+        return GAPS if missing_entries(values).any() else NUMBER
+    if kind == LEVEL:
+        return _openness(Counter(present(values)), len(values))
+    return kind
+
+
+def _openness(counts: Counter[Any], n: int) -> str:
+    """Whether new rows bring new levels, by the levels that came once."""
+    once = sum(count == 1 for count in counts.values())
+    if once > _IDENTIFIER * counts.total():
+        return IDENTIFIER
+    return OPEN if once >= _OPEN * n else LEVEL
+
+
+def takes_gaps(estimator: Any) -> bool:
+    """Whether a classifier says that it takes missing values."""
+    known = hasattr(estimator, "__sklearn_tags__")
+    return known and bool(get_tags(estimator).input_tags.allow_nan)
+
+
+def _numeric_with_gaps(X: Any) -> bool:
+    dense = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f"
+    return bool(dense and np.isnan(X).any())
+
+
+def _warn(names: list[str]) -> None:
+    warnings.warn(
+        f"X has the columns {names} of text that hardly comes twice, such as names or numbers of "
+        "customers: the density leaves them out, since no value of a new row would be known; drop "
+        "them, or make something of them that comes again",
+        UserWarning,
+        stacklevel=6,
+    )

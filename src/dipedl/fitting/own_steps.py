@@ -1,0 +1,67 @@
+"""The preprocessing that a classifier brings along: the steps of its pipeline before the last."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection._search import BaseSearchCV
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+
+def own_steps(estimator: Any) -> Any:
+    """The steps of a pipeline before its classifier, as one transformer; None without any.
+
+    Those of a frozen pipeline are frozen. A search and a `CalibratedClassifierCV` are looked into.
+    A `StandardScaler` at the end is left out: features are standardised after these steps anyway,
+    and samplers, which drop or add rows, are no transformers.
+    """
+    if isinstance(estimator, FrozenEstimator):
+        steps = own_steps(_fitted_inside(estimator.estimator))
+        return None if steps is None else FrozenEstimator(steps)
+    if isinstance(estimator, BaseSearchCV | CalibratedClassifierCV):
+        return own_steps(estimator.estimator)
+    steps = _steps(estimator)
+    if steps and type(steps[-1][1]) is StandardScaler:
+        steps = steps[:-1]
+    return Pipeline(steps) if steps else None
+
+
+def clone_with_levels(fitted: Any) -> Any:
+    """An unfitted copy of fitted steps, with the levels and the words that these have found.
+
+    Where a fold lacks a rare one there would be a feature less, and scores of densities of another
+    number of features cannot be compared.
+    """
+    copy: Any = fitted if isinstance(fitted, str) else clone(fitted)
+    if isinstance(fitted, Pipeline | FeatureUnion):
+        name = "steps" if isinstance(fitted, Pipeline) else "transformer_list"
+        parts = [(n, clone_with_levels(part)) for n, part in getattr(fitted, name)]
+        copy.set_params(**{name: parts})
+    elif isinstance(fitted, ColumnTransformer):
+        given = [(n, fitted.named_transformers_.get(n, t), of) for n, t, of in fitted.transformers]
+        copy.set_params(transformers=[(n, clone_with_levels(t), of) for n, t, of in given])
+    elif isinstance(fitted, OneHotEncoder):
+        copy.set_params(categories=fitted.categories_)
+    elif isinstance(fitted, CountVectorizer):
+        copy.set_params(vocabulary=fitted.vocabulary_)
+    return copy
+
+
+def _steps(estimator: Any) -> list[tuple[str, Any]]:
+    if not isinstance(estimator, Pipeline):
+        return []
+    *before, (name, last) = estimator.steps
+    inner = _steps(last)
+    nested = [(name, Pipeline(inner))] if inner else []
+    return [(n, step) for n, step in before if hasattr(step, "transform")] + nested
+
+
+def _fitted_inside(estimator: Any) -> Any:
+    """The fitted pipeline inside a search."""
+    return estimator.best_estimator_ if isinstance(estimator, BaseSearchCV) else estimator

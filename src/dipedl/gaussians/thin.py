@@ -1,0 +1,69 @@
+"""Covariances of wide data, by what fewer rows than features span: nothing is p x p."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+
+from ..maths.special import EPS
+
+
+@dataclass(frozen=True, eq=False)
+class ThinWhitener:
+    """``C = U^T diag(inner) U + outer (I - U^T U)``, and what divides by it.
+
+    Attributes
+    ----------
+    basis : ndarray, shape (r, p)
+        U, orthonormal rows.
+    inner : ndarray, shape (r,)
+        Variances along them.
+    outer : float
+        Variance across them.
+    """
+
+    basis: np.ndarray
+    inner: np.ndarray
+    outer: float
+
+    @classmethod
+    def of(cls, root: np.ndarray, weight: float, intensity: float, target: float) -> ThinWhitener:
+        """Of the scatter ``root^T root``, root (r, p), shrunk by `intensity` towards `target`."""
+        _, values, basis = linalg.svd(root, full_matrices=False)
+        real = values > len(values) * EPS * values[:1]
+        inner = (1 - intensity) * values[real] ** 2 / weight + intensity * target
+        return cls(basis[real], inner, intensity * target)
+
+    @property
+    def log_det(self) -> float:
+        """Log-determinant of the covariance."""
+        across = self.basis.shape[1] - len(self.inner)
+        return float(np.log(self.inner).sum() + across * np.log(self.outer))
+
+    @property
+    def reciprocal_condition(self) -> float:
+        """Smallest over largest eigenvalue."""
+        return float(self.outer / self.inner.max(initial=self.outer)) if self.outer > 0 else 0.0
+
+    @property
+    def dense(self) -> np.ndarray:
+        """The symmetric W with ``W^T W = C^-1``, shape (p, p)."""
+        gain = 1 / np.sqrt(self.inner) - 1 / np.sqrt(self.outer)
+        W = (self.basis.T * gain) @ self.basis
+        W[np.diag_indices_from(W)] += 1 / np.sqrt(self.outer)
+        return np.asarray(W)
+
+    def squared(self, D: np.ndarray) -> np.ndarray:
+        """Squared length ``d^T C^-1 d`` of each row of D (n, p), which is overwritten, (n,)."""
+        along = D @ self.basis.T
+        # The rest itself, not a difference of squares: no digit is lost.
+        D -= along @ self.basis
+        rest = np.einsum("ij,ij->i", D, D) / self.outer
+        return np.asarray(rest + (along**2 / self.inner).sum(axis=1))
+
+    def solved(self, D: np.ndarray) -> np.ndarray:
+        """``C^-1 d`` for each row of D (n, p)."""
+        along = D @ self.basis.T
+        return np.asarray(D / self.outer + (along * (1 / self.inner - 1 / self.outer)) @ self.basis)

@@ -1,0 +1,91 @@
+"""The questions that a `DIPModule` answers about single inputs."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import torch
+from scipy import special
+from torch import Tensor
+
+from ...decisions._dirichlet import DirichletDecisions
+from ...diagnostics.self_report import SelfReport
+from ...evidence_model import EvidenceModel
+from ...maths.array_namespace import to_numpy
+from ...nn._loader import as_call, moved
+from .._evidence_head import EvidenceHead
+from ..class_gaussians import ClassGaussians
+from .kept_rows import KeptRows
+from .readings import FusedParts, ReadableGaussians
+
+
+class ModuleDecisions(DirichletDecisions, SelfReport):
+    """Decisions from the held-out rows that the module keeps.
+
+    `X` is one batch as the network takes it: a tensor, a tuple of positional or a dict of keyword
+    arguments. What is one number per input (or per class) comes as a tensor on the device of the
+    density; what holds names of classes (`Rejection`, cards) has numpy arrays.
+    """
+
+    _calibrated_by: ClassVar[str] = "module.calibrate(loader)"
+
+    if TYPE_CHECKING:
+        density_: ClassGaussians
+        head: EvidenceHead
+        kept: KeptRows
+        n_: float
+
+        def _check_fitted(self) -> None: ...
+        def _passed(self, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor, Tensor]: ...
+
+    @property
+    def evidence_(self) -> EvidenceModel:
+        """The evidence side as `dipedl.DIPClassifier` has it, on the host and in float64."""
+        self._check_fitted()
+        if self.kept.is_empty:
+            raise ValueError(f"this DIPModule holds no held-out rows; {self._remedy()}")
+        if self.kept.model is None:
+            self.kept.model = self._learned()
+        model: EvidenceModel = self.kept.model
+        return model
+
+    @property
+    def false_alarm_rate(self) -> float:  # type: ignore[override]
+        """Share of held-out ID inputs that `predict_ood` may flag."""
+        return self.head.false_alarm_rate
+
+    def _learned(self) -> EvidenceModel:
+        held = self.kept.held_out()
+        with warnings.catch_warnings():
+            # Whatever there is to warn of was said by the fit.
+            warnings.simplefilter("ignore", UserWarning)
+            model = self.head.learned(held, n=self.n_, k=len(self.classes_))
+        gaussians = ReadableGaussians(self.density_, self.classes_.tolist())
+        model.features_ = model.columns_ = None
+        model.density_ = FusedParts(gaussians) if held.component_names else gaussians
+        return model
+
+    def _evidence(self) -> EvidenceModel:
+        return self.evidence_
+
+    def _seen(self, X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Features (n, p), the network's probabilities (n, k) and scores (n,) of a batch."""
+        self._check_fitted()
+        args, kwargs = as_call(moved(X, self.density_.origin.device))
+        with torch.no_grad():
+            features, scores, logits = map(to_numpy, self._passed(*args, **kwargs))
+        if np.isnan(scores).any():
+            raise ValueError(
+                f"X must not hold NaN, and row {int(np.isnan(scores).argmax())} gives a score that "
+                "is NaN; drop such inputs: predict_ood flags them"
+            )
+        return features, special.softmax(logits, axis=1), scores
+
+    def _as_answer(self, values: np.ndarray) -> Tensor:  # type: ignore[override]
+        device = self.density_.origin.device
+        found = torch.tensor(values)
+        # Apple's GPUs have no float64.
+        single = device.type == "mps" and found.is_floating_point()
+        return (found.float() if single else found).to(device)

@@ -1,0 +1,275 @@
+"""Classifier, module and every baseline answer the same questions in the same way."""
+
+import copy
+import inspect
+import pickle
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+
+from dipedl import DIPClassifier, baselines
+from dipedl.decisions import RejectCurve, Rejection, conformal_p_values, prediction_sets
+from dipedl.density import GDADensity
+
+torch = pytest.importorskip("torch")
+from dipedl.nn import MLP, Training  # noqa: E402
+from dipedl.pretrained import DIPModule  # noqa: E402
+
+CLASSES = np.array(["ash", "birch", "cedar"])
+CENTRES = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 3.0]])
+HELD, NEW = 300, 400
+#: A correct method fails a check by chance less often than this.
+CHANCE = 1e-4
+
+
+def draw(seed, n):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 3, n)
+    return CENTRES[y] + rng.normal(size=(n, 2)), CLASSES[y]
+
+
+class Module:
+    """A `DIPModule` asked with arrays: it takes batches of tensors and class indices."""
+
+    def __init__(self, score):
+        self.score = score
+
+    def fit(self, X, y):
+        rule = LogisticRegression().fit(X, y)
+        network = torch.nn.Linear(2, 3)
+        network.weight.data = torch.tensor(rule.coef_).float()
+        network.bias.data = torch.tensor(rule.intercept_).float()
+        module = DIPModule(network.eval(), score=self.score, classes=CLASSES.tolist())
+        self.inner = module.fit_density([(tensor(X), indices(y))])
+        return self
+
+    def calibrate(self, X, y):
+        self.inner.calibrate([(tensor(X), indices(y))])
+        return self
+
+    def predict(self, X):
+        return CLASSES[self.inner(tensor(X)).concentration.argmax(dim=1).numpy()]
+
+    def __getattr__(self, name):
+        if name.startswith("__") or "inner" not in vars(self):
+            raise AttributeError(name)
+        found = getattr(self.inner, name)
+        if name not in QUESTIONS:
+            return found
+        return lambda X, *args, **kwargs: plain(found(tensor(X), *args, **kwargs))
+
+
+QUESTIONS = ("p_value", "predict_ood", "predict_set", "predict_with_reject", "explain")
+
+
+def tensor(X):
+    return torch.tensor(X, dtype=torch.float32)
+
+
+def indices(y):
+    return torch.tensor(np.searchsorted(CLASSES, y))
+
+
+def plain(found):
+    return found.numpy() if isinstance(found, torch.Tensor) else found
+
+
+def baseline(name):
+    cls = getattr(baselines, name)
+    names = inspect.signature(cls).parameters
+    training = Training(epochs=20, batch_size=32, learning_rate=0.02, n_jobs=1)
+    network = {"backbone": MLP((16,), dropout=0.2 if name == "MCDropout" else 0.0)}
+    if "training" in names:
+        return cls(**network, training=training)
+    return cls(**cls._test_params()) if hasattr(cls, "_test_params") else cls()
+
+
+MAKERS = {
+    "DIPClassifier": lambda: DIPClassifier(LogisticRegression(), GDADensity()),
+    "DIPModule": lambda: Module("fused"),
+    "DIPModule-density": lambda: Module("density"),
+    **{name: lambda name=name: baseline(name) for name in baselines.__all__},
+}
+EVIDENTIAL = [name for name in MAKERS if name.startswith("DIP")]
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """Each method, fitted once."""
+    made = {}
+
+    def get(name):
+        if name not in made:
+            made[name] = MAKERS[name]().fit(*draw(0, 300))
+        return made[name]
+
+    return get
+
+
+@pytest.fixture(params=MAKERS)
+def model(request, fitted):
+    return fitted(request.param).calibrate(*draw(1, HELD))
+
+
+def within_chance(hits, level):
+    """Whether so many of `NEW` inputs are what HELD exchangeable rows at this level allow."""
+    rank = int(np.floor(level * (HELD + 1)))
+    law = stats.betabinom(NEW, rank, HELD + 1 - rank)
+    return law.ppf(CHANCE) <= hits <= law.ppf(1 - CHANCE)
+
+
+def test_p_values_are_ranks_among_the_held_out_rows_and_alarms_are_small_ones(model):
+    X, _ = draw(2, NEW)
+    p = model.p_value(X)
+    held = model._held_out_rows()
+    assert p.shape == (NEW,) and p.dtype == np.float64 and len(held) == HELD
+    ranks = np.rint(p * (HELD + 1))
+    np.testing.assert_allclose(p * (HELD + 1), ranks, atol=1e-9)
+    assert ranks.min() >= 1 and ranks.max() <= HELD + 1
+    for alpha in (0.01, 0.05, 0.3):
+        np.testing.assert_array_equal(model.predict_ood(X, alpha=alpha) == -1, p <= alpha)
+    np.testing.assert_array_equal(model.predict_ood(X) == -1, p <= model.false_alarm_rate)
+    np.testing.assert_array_equal(model.p_value(X, 5), model.p_value(X, 5))
+    assert (model.p_value(X, 5) <= p).all()
+
+
+def test_the_stated_share_of_new_id_inputs_is_flagged(model):
+    X, _ = draw(3, NEW)
+    p = model.p_value(X, random_state=0)
+    for level in (0.05, 0.2, 0.5):
+        assert within_chance((p <= level).sum(), level)
+
+
+@pytest.mark.parametrize("method", ["lac", "aps"])
+def test_sets_cover_the_true_class_as_stated(model, method):
+    X, y = draw(4, NEW)
+    sets = model.predict_set(X, coverage=0.8, method=method)
+    assert sets.shape == (NEW, 3) and sets.dtype == bool
+    covered = sets[np.arange(NEW), np.searchsorted(CLASSES, y)].sum()
+    # never too few; too many where the most probable class alone covers more
+    rank = int(np.ceil(0.8 * (HELD + 1)))
+    assert covered >= stats.betabinom(NEW, rank, HELD + 1 - rank).ppf(CHANCE)
+    one_by_one = [model.predict_set(X[i : i + 1], 0.8, method) for i in range(20)]
+    assert (np.vstack(one_by_one) == sets[:20]).mean() > 0.95  # last digits may move a tie
+
+
+def test_rejection_keeps_a_share_or_a_risk(model):
+    X, y = draw(5, NEW)
+    answer = model.predict_with_reject(X, coverage=0.7, kind="max_prob")
+    assert isinstance(answer, Rejection) and np.isin(answer.labels, CLASSES).all()
+    assert within_chance(answer.accepted.sum(), 0.7)
+    assert (answer.labels == model.predict(X)).mean() > 0.99  # exact ties aside
+    curve = model.reject_curve()
+    assert isinstance(curve, RejectCurve) and (curve.risk <= curve.upper).all()
+    trusted = model.predict_with_reject(X, risk=float(curve.upper.min()) * 1.01)
+    wrong = (trusted.labels != y)[trusted.accepted]
+    assert trusted.accepted.any() and wrong.mean() <= trusted.risk + 3 * np.sqrt(
+        trusted.risk / len(wrong)
+    )
+    assert set(trusted.filled("?")[trusted.rejected]) <= {"?"}
+
+
+def test_copies_decide_alike(model):
+    X, _ = draw(6, 50)
+    inner = model.inner if isinstance(model, Module) else model
+    for copied in (copy.deepcopy(inner), pickle.loads(pickle.dumps(inner))):
+        twin = copy.copy(model)
+        if isinstance(model, Module):
+            twin.inner = copied
+        else:
+            twin = copied
+        np.testing.assert_array_equal(twin.p_value(X), model.p_value(X))
+        np.testing.assert_array_equal(twin.predict_set(X), model.predict_set(X))
+        np.testing.assert_array_equal(twin.reject_curve().upper, model.reject_curve().upper)
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda m, X: m.predict_set(X, 1.5), "coverage must lie strictly between 0 and 1"),
+        (lambda m, X: m.predict_set(X, method="raps"), "method must be one of"),
+        (lambda m, X: m.predict_ood(X, alpha=0), "alpha must lie strictly between 0 and 1"),
+        (lambda m, X: m.predict_with_reject(X), "exactly one of risk and coverage"),
+        (lambda m, X: m.predict_with_reject(X, coverage=0.5, kind="luck"), "kind must be one of"),
+        (lambda m, X: m.reject_curve("luck"), "kind must be one of"),
+    ],
+)
+def test_bad_requests(model, ask, message):
+    with pytest.raises(ValueError, match=message):
+        ask(model, draw(7, 5)[0])
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_before_the_fit_every_question_is_refused(name):
+    made, X = MAKERS[name](), draw(8, 5)[0]
+    if isinstance(made, Module):
+        made, X = DIPModule(torch.nn.Linear(2, 3).eval(), score=made.score), tensor(X)
+    for question in ("p_value", "predict_ood", "predict_set"):
+        with pytest.raises(NotFittedError):
+            getattr(made, question)(X)
+    with pytest.raises(NotFittedError):
+        made.predict_with_reject(X, coverage=0.9)
+    with pytest.raises(NotFittedError):
+        made.reject_curve()
+
+
+@pytest.mark.parametrize("name", baselines.__all__)
+def test_a_baseline_says_how_it_gets_thresholds_and_forgets_them_with_a_fit(name, fitted):
+    model = copy.deepcopy(fitted(name)).calibrate(*draw(1, 60))
+    X = draw(9, 5)[0]
+    assert model.p_value(X).shape == (5,)
+    model.fit(*draw(0, 60))
+    for ask in (model.p_value, model.predict_ood, model.predict_set):
+        with pytest.raises(NotFittedError, match=rf"{name} has no held-out rows.*calibrate\(X, y"):
+            ask(X)
+
+
+def test_decisions_are_those_of_the_free_functions(fitted):
+    model = fitted("KNNDistance").calibrate(*draw(1, HELD))
+    (X, _), (own, labels) = draw(2, 50), draw(1, HELD)
+    np.testing.assert_array_equal(
+        model.p_value(X), conformal_p_values(-model.uncertainty(X), -model.uncertainty(own))
+    )
+    expected = prediction_sets(
+        model.predict_proba(X), model.predict_proba(own), np.searchsorted(CLASSES, labels)
+    )
+    np.testing.assert_array_equal(model.predict_set(X), expected)
+
+
+def test_weights_of_a_baseline_s_rows_count_them(fitted):
+    model, (X, y), new = copy.deepcopy(fitted("DDU")), draw(1, 60), draw(2, 40)[0]
+    w = np.random.default_rng(0).integers(0, 4, 60)
+    weighted = model.calibrate(X, y, w).p_value(new)
+    repeated = model.calibrate(np.repeat(X, w, axis=0), np.repeat(y, w)).p_value(new)
+    np.testing.assert_allclose(weighted, repeated, rtol=1e-12)
+
+
+def test_without_labels_a_baseline_has_p_values_and_names_what_sets_need(fitted):
+    model, (X, y) = copy.deepcopy(fitted("MaxSoftmax")), draw(1, 60)
+    assert (model.calibrate(X).p_value(X) > 0).all()
+    with pytest.raises(ValueError, match=r"predict_set needs held-out.*no labels.*calibrate"):
+        model.predict_set(X)
+    with pytest.raises(ValueError, match=r"holds labels .* that fit has not seen"):
+        model.calibrate(X, np.where(y == "ash", "oak", y))
+
+
+@pytest.mark.parametrize("name", EVIDENTIAL)
+def test_what_has_evidence_reports_on_itself_and_explains_inputs(name, fitted):
+    model = fitted(name).calibrate(*draw(1, HELD))
+    X = np.vstack([draw(2, 3)[0], [[12.0, 0.0]]])
+    diagnosis = model.diagnose()
+    assert diagnosis.source == f"{HELD} held-out inputs" and "calibration_source" in diagnosis.codes
+    cards = model.explain(X, top=1)
+    np.testing.assert_array_equal([card.p_value for card in cards], model.p_value(X))
+    labels = model.predict_with_reject(X, coverage=0.5).labels
+    assert [card.label for card in cards] == labels.tolist()
+    far = cards[-1]
+    assert far.flagged and far.vacuity > 0.99 and "flagged as OOD" in str(far)
+    reading = far.parts[0]
+    first = reading["features"][0]
+    # a feature of a network has a number, an input of a classifier is a column
+    assert first.get("column", first.get("feature")) == 0
+    assert reading["kind"] == "gaussian" and reading["class"] == "birch"

@@ -1,0 +1,223 @@
+"""Cards speak of the user's columns in the user's units, whatever prepares them."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.feature_selection import SelectKBest
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline, make_pipeline, make_union
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    Normalizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PowerTransformer,
+    StandardScaler,
+)
+
+import dipedl
+from dipedl import DIPClassifier
+from dipedl.density import GDADensity
+from dipedl.explanation._sources import input_sources, known_levels, sources_after
+
+N = 240
+
+
+@pytest.fixture(scope="module")
+def people():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "age": rng.normal(40, 8, N).round(1),
+            "job": pd.Categorical(rng.choice(["nurse", "clerk"], N, p=[0.75, 0.25])),
+            "dose": rng.normal(5, 1, N),
+            "owner": rng.random(N) < 0.5,
+        }
+    )
+    y = np.where(frame.age + 5 * frame.owner + rng.normal(0, 4, N) > 42, "ill", "well")
+    frame.loc[::6, "dose"] = np.nan
+    return frame, y
+
+
+def odd(people):
+    return people[0].iloc[1:2].assign(age=90.0)
+
+
+def preparation(**kwargs):
+    numbers = make_pipeline(SimpleImputer(strategy="median", add_indicator=True), StandardScaler())
+    return ColumnTransformer(
+        [
+            ("n", numbers, ["age", "dose"]),
+            ("l", OneHotEncoder(handle_unknown="ignore", sparse_output=False), ["job"]),
+            ("r", "passthrough", ["owner"]),
+        ],
+        **kwargs,
+    )
+
+
+LAST = LogisticRegression(max_iter=500)
+MODELS = {
+    "table": lambda: DIPClassifier(HistGradientBoostingClassifier(max_iter=10), GDADensity()),
+    "own steps": lambda: DIPClassifier(make_pipeline(preparation(), LAST), GDADensity()),
+    "features": lambda: DIPClassifier(
+        make_pipeline(preparation(), LAST), GDADensity(), features=preparation()
+    ),
+    "pipeline": lambda: Pipeline(
+        [("prepare", preparation()), ("dip", DIPClassifier(LAST, GDADensity()))]
+    ),
+    "pandas out": lambda: make_pipeline(
+        preparation(verbose_feature_names_out=False).set_output(transform="pandas"),
+        DIPClassifier(LAST, GDADensity()),
+    ),
+    "search": lambda: GridSearchCV(
+        make_pipeline(preparation(), DIPClassifier(LAST, GDADensity(), cv=2)), {}, cv=2
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_odd_column_is_named_first_with_its_value_and_what_is_usual(people, name):
+    model = MODELS[name]().fit(*people)
+    (card,) = dipedl.explain(model, odd(people))
+    part = card.parts[0]
+    first = part["features"][0]
+    assert (first["name"], first["value"]) == ("age", 90.0)
+    low, high = map(float, first["usual"].split(" to "))
+    assert (low, high) == pytest.approx(np.quantile(people[0].age, [0.05, 0.95]), abs=0.05)
+    assert f"age = 90, typical {first['usual']}" in str(card)
+    assert len({entry["name"] for entry in part["features"]}) == 4
+    total = sum(entry["contribution"] for entry in part["features"]) + part["rest"]
+    assert total == pytest.approx(part["squared_distance"])
+    json.dumps(card.to_dict(), allow_nan=False)
+
+
+@pytest.mark.parametrize("name", ["table", "own steps"])
+def test_levels_are_told_with_their_shares(people, name):
+    (card,) = MODELS[name]().fit(*people).explain(people[0].iloc[:1])
+    (job,) = [entry for entry in card.parts[0]["features"] if entry["name"] == "job"]
+    share = (people[0].job == "nurse").mean()
+    assert job["usual"].startswith(f"'nurse' {share:.0%}, 'clerk'")
+    assert job["value"] == people[0].job[0]
+    owner = [entry for entry in card.parts[0]["features"] if entry["name"] == "owner"]
+    assert f"owner = {owner[0]['value']!r}" in str(card)
+
+
+def news(model, row):
+    return dipedl.explain(model, row)[0].news
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_what_the_fit_never_saw_is_said(people, name):
+    model = MODELS[name]().fit(*people)
+    known = people[0].iloc[:1]
+    assert news(model, known) == ()
+    unseen = known.assign(job=pd.Categorical(["pilot"]))
+    assert "job = 'pilot'" in news(model, unseen)
+    assert "never in the training data: job = 'pilot'" in str(dipedl.explain(model, unseen)[0])
+    # that income may be missing is known, that age may be is not
+    if name in ("table", "own steps", "features"):
+        assert news(model, known.assign(dose=np.nan, age=np.nan)) == ("age is missing",)
+
+
+def test_a_gap_is_called_one(people):
+    clf = MODELS["table"]().fit(*people)
+    (card,) = clf.explain(people[0].iloc[1:2].assign(age=np.nan))
+    assert card.parts[0]["features"][0]["value"] is None
+    assert "age is missing, typical" in str(card) and card.flagged
+
+
+def test_mixtures_of_columns_keep_their_name_in_their_own_unit(people):
+    X, y = people[0][["age", "dose"]].fillna(5.0), people[1]
+    clf = DIPClassifier(make_pipeline(PCA(2), LAST), GDADensity()).fit(X, y)
+    Z = PCA(2).fit(X).transform(X[:1])[0]
+    entries = {e["name"]: e for e in clf.explain(X[:1])[0].parts[0]["features"]}
+    for j in range(2):
+        assert entries[f"pca{j}"]["value"] == pytest.approx(Z[j])
+        assert entries[f"pca{j}"]["mean"] == pytest.approx(0, abs=1e-9)
+
+
+def test_the_most_columns_are_kept_to_when_several_features_make_one(people):
+    clf = MODELS["table"]().fit(*people)
+    (card,) = clf.explain(odd(people), top=2)
+    assert card.parts[0]["features"][0]["name"] == "age"
+    assert len(card.parts[0]["features"]) == 2
+
+
+TABLE = pd.DataFrame({"a": [1.0, 2.0, np.nan, 4.0], "b": [3.0, 1.0, 2.0, 9.0], "c": list("xyxz")})
+NUMBERS = TABLE[["a", "b"]].fillna(0.0)
+
+
+@pytest.mark.parametrize(
+    ("transformer", "columns"),
+    [
+        (None, [(0,), (1,)]),
+        ("passthrough", [(0,), (1,)]),
+        (StandardScaler(), [(0,), (1,)]),
+        (PCA(2), [(0, 1), (0, 1)]),
+        (SelectKBest(k=1), [(1,)]),
+        (make_union(StandardScaler(), MinMaxScaler()), [(0,), (1,), (0,), (1,)]),
+        (make_union(PCA(1), "passthrough"), [(0, 1), (0,), (1,)]),
+        (make_pipeline(MinMaxScaler(), PCA(1)), [(0, 1)]),
+        (FunctionTransformer(np.log1p, feature_names_out="one-to-one"), [(0,), (1,)]),
+        (FrozenEstimator(StandardScaler().fit(NUMBERS)), [(0,), (1,)]),
+        (OneHotEncoder(max_categories=2), [(0,), (0,), (1,), (1,)]),
+        (ColumnTransformer([("p", PCA(1), [0, 1])], remainder="drop"), [(0, 1)]),
+        (ColumnTransformer([("s", StandardScaler(), [1])], remainder="passthrough"), [(1,), (0,)]),
+    ],
+    ids=lambda v: str(v)[:40],
+)
+def test_sources(transformer, columns):
+    y = np.array([0, 0, 0, 1])
+    fitted = transformer if not hasattr(transformer, "fit") else transformer.fit(NUMBERS, y)
+    assert [s.columns for s in sources_after(fitted, input_sources(2))] == columns
+
+
+def test_sources_of_gaps():
+    X = TABLE[["a", "b"]].assign(empty=np.nan)
+    imputer = SimpleImputer(add_indicator=True).fit(X)
+    found = sources_after(imputer, input_sources(3))
+    assert [s.columns for s in found] == [(0,), (1,), (0,), (2,)]
+    assert [s.back is None for s in found] == [False, False, True, True]
+    assert [s.columns for s in sources_after(MissingIndicator().fit(X), input_sources(3))] == [
+        (0,),
+        (2,),
+    ]
+
+
+def test_the_way_back_is_the_inverse():
+    chain = make_pipeline(MinMaxScaler((2, 5)), PowerTransformer(), StandardScaler()).fit(NUMBERS)
+    Z = chain.transform(NUMBERS)
+    for j, source in enumerate(sources_after(chain, input_sources(2))):
+        back = [source.back(value) for value in Z[:, j]]
+        np.testing.assert_allclose(back, NUMBERS.iloc[:, j], atol=1e-8)
+    assert sources_after(Normalizer().fit(NUMBERS), input_sources(2))[0].back is None
+    assert sources_after(OrdinalEncoder().fit(TABLE[["c"]]), input_sources(1))[0].back is None
+
+
+def test_a_transformer_that_names_nothing_has_no_sources():
+    class Doubles:
+        def transform(self, X):
+            return np.hstack([X, X])
+
+    assert sources_after(Doubles(), input_sources(2)) is None
+    assert sources_after(make_pipeline(Doubles(), StandardScaler()), input_sources(2)) is None
+    assert sources_after(FunctionTransformer(np.log1p).fit(NUMBERS), input_sources(2)) is None
+    assert list(known_levels(Doubles(), input_sources(2))) == []
+
+
+def test_sparse_inputs_have_no_columns_to_speak_of():
+    X, y = sparse.random(60, 5, 0.5, format="csr", random_state=0), np.arange(60) % 2
+    clf = DIPClassifier(make_pipeline(MaxAbsScaler(), LAST), GDADensity()).fit(X, y)
+    (card,) = clf.explain(X[:1])
+    assert card.news == () and len(card.parts[0]["features"]) == 5

@@ -1,0 +1,172 @@
+"""Without `features` the density sees what a pipeline's own steps make of the inputs."""
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer
+from sklearn.datasets import load_iris
+from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline, make_pipeline, make_union
+from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
+from tables import customers
+
+from dipedl import DIPClassifier, OODDetector
+from dipedl.density import GDADensity
+from dipedl.fitting.features import fitted_again, fitted_features
+from dipedl.fitting.own_steps import own_steps
+
+X, Y = load_iris(return_X_y=True)
+LAST = LogisticRegression(max_iter=500)
+
+
+def preparation():
+    return ColumnTransformer(
+        [
+            ("numbers", make_pipeline(SimpleImputer(), StandardScaler()), ["age", "income"]),
+            ("levels", OneHotEncoder(handle_unknown="ignore"), ["job", "region"]),
+            ("rest", "passthrough", ["owner"]),
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("estimator", "names"),
+    [
+        (LAST, None),
+        (make_pipeline(StandardScaler(), LAST), None),
+        (make_pipeline(PCA(2), StandardScaler(), LAST), ["pca"]),
+        (make_pipeline(PCA(2), "passthrough", LAST), ["pca"]),
+        (make_pipeline(MinMaxScaler(), make_pipeline(PCA(2), LAST)), ["minmaxscaler", "pipeline"]),
+        (CalibratedClassifierCV(make_pipeline(PCA(2), LAST)), ["pca"]),
+        (GridSearchCV(make_pipeline(PCA(2), LAST), {}), ["pca"]),
+    ],
+    ids=lambda v: None if v is None else str(v)[:40],
+)
+def test_own_steps_are_those_before_the_classifier(estimator, names):
+    steps = own_steps(estimator)
+    assert (None if steps is None else [name for name, _ in steps.steps]) == names
+
+
+def test_a_scaler_of_its_own_changes_nothing():
+    """Standardising the standardised would only change last bits."""
+    plain = DIPClassifier(density=GDADensity()).fit(X, Y)
+    clf = DIPClassifier(make_pipeline(StandardScaler(), LAST), GDADensity()).fit(X, Y)
+    assert type(clf.evidence_.features_) is StandardScaler
+    np.testing.assert_array_equal(clf.score_samples(X), plain.score_samples(X))
+
+
+def test_the_density_sees_the_steps_standardised_and_each_fold_fits_them_again():
+    clf = DIPClassifier(make_pipeline(PCA(2), LAST), GDADensity()).fit(X, Y)
+    Z = PCA(2).fit_transform(X)
+    np.testing.assert_allclose(clf.evidence_.transform(X), Z / Z.std(axis=0), atol=1e-9)
+    same = make_pipeline(PCA(2), StandardScaler())
+    given = DIPClassifier(make_pipeline(PCA(2), LAST), GDADensity(), features=same).fit(X, Y)
+    np.testing.assert_allclose(clf.evidence_.held_out_.scores, given.evidence_.held_out_.scores)
+
+
+def test_a_frozen_pipeline_is_used_as_it_is():
+    fitted = make_pipeline(PCA(2), LAST).fit(X[::2], Y[::2])
+    clf = DIPClassifier(FrozenEstimator(fitted), GDADensity()).fit(X[1::2], Y[1::2])
+    inner = clf.evidence_.features_[0].estimator
+    assert inner[0] is fitted[0]
+    search = GridSearchCV(make_pipeline(PCA(2), LAST), {}, cv=2).fit(X, Y)
+    assert own_steps(FrozenEstimator(search)).estimator[0] is search.best_estimator_[0]
+
+
+def test_weights_count_rows_in_the_standardiser_too():
+    w = np.random.default_rng(0).integers(1, 4, len(X)).astype(float)
+    scaler = DIPClassifier(make_pipeline(MinMaxScaler(), LAST), GDADensity())
+    weighted = scaler.fit(X, Y, w).evidence_.features_[-1]
+    Z = MinMaxScaler().fit_transform(X).repeat(w.astype(int), axis=0)
+    np.testing.assert_allclose(weighted.mean_, Z.mean(axis=0))
+
+
+def test_a_mixed_table_through_a_pipeline_just_works():
+    frame, y = customers()
+    new, labels = customers(seed=1)
+    clf = DIPClassifier(Pipeline([("prepare", preparation()), ("model", LAST)])).fit(frame, y)
+    assert clf.score(new, labels) > 0.7
+    assert (clf.predict_ood(new) == -1).mean() < 0.12
+    unseen = new.assign(job="astronaut")
+    assert np.median(clf.p_value(unseen)) < 0.05 < 0.3 < np.median(clf.p_value(new))
+    assert np.median(clf.uncertainty(unseen)) > 2 * np.median(clf.uncertainty(new))
+    detector = OODDetector(DIPClassifier(make_pipeline(preparation(), LAST))).fit(frame)
+    assert (detector.predict(new) == -1).mean() < 0.12
+
+
+TOPICS = [["cat", "dog", "purr", "fur", "paw"], ["tax", "bank", "loan", "rate", "fee"]]
+
+
+def texts(n, common, rng):
+    common = [f"word{i}" for i in range(common)]
+    return [" ".join([*rng.choice(TOPICS[i % 2], 4), *rng.choice(common, 5)]) for i in range(n)]
+
+
+@pytest.mark.parametrize(("common", "step"), [(40, "dense"), (400, "reduce")])
+def test_lists_of_texts(common, step):
+    rng = np.random.default_rng(0)
+    seen, new, y = texts(160, common, rng), texts(160, common, rng), np.arange(160) % 2
+    clf = DIPClassifier(make_pipeline(TfidfVectorizer(), LAST), random_state=0).fit(seen, y)
+    assert clf.evidence_.features_.steps[1][0] == step and clf.score(new, y) == 1
+    assert (clf.predict_ood(new) == -1).mean() < 0.15
+    unknown = ["quark gluon lepton boson hadron meson"] * 3
+    assert (clf.predict_ood(unknown) == -1).all()
+    np.testing.assert_array_equal(clf.predict_proba(new), clf.predict_proba(np.array(new)))
+    if step == "dense":
+        (card,) = DIPClassifier(clf.estimator, GDADensity()).fit(seen, y).explain(["cat cat word3"])
+        assert {"cat", "word3"} <= {entry["name"] for entry in card.parts[0]["features"]}
+        words = TfidfVectorizer().fit(seen)
+        (cat,) = [entry for entry in card.parts[0]["features"] if entry["name"] == "cat"]
+        found = words.transform(["cat cat word3"])[0, words.vocabulary_["cat"]]
+        assert cat["value"] == pytest.approx(found)
+    else:
+        assert isinstance(clf.evidence_.features_["reduce"], TruncatedSVD)
+        (finding,) = [f for f in clf.diagnose().findings if f.code == "density_features"]
+        assert "TfidfVectorizer" in finding.text and "16 components" in finding.text
+
+
+def test_texts_without_a_pipeline_are_refused_with_the_remedy():
+    with pytest.raises(ValueError, match=r"must be numbers.*encode text, in a pipeline"):
+        DIPClassifier().fit(["a b", "c d", "a b", "c d"], [0, 1, 0, 1])
+
+
+class Refuses(BaseEstimator):
+    """Takes the rows of the fit only."""
+
+    def fit(self, X, y=None):
+        self.rows_ = len(X)
+        return self
+
+    def transform(self, X):
+        if len(X) != self.rows_:
+            raise ValueError("these are other rows")
+        return X
+
+
+def test_steps_that_refuse_new_rows():
+    frame, y = customers()
+    frame.loc[7, "job"] = "astronaut"
+    levels = ColumnTransformer([("levels", OneHotEncoder(), ["job", "region"])])
+    with pytest.raises(ValueError, match="unknown categories") as caught:
+        DIPClassifier(make_pipeline(levels, LAST)).fit(frame, y)
+    assert "handle_unknown='ignore'" in caught.value.__notes__[0]
+    with pytest.raises(ValueError, match="these are other rows"):
+        DIPClassifier(make_pipeline(Refuses(), LAST)).fit(X, Y)
+
+
+def test_folds_have_the_levels_and_the_words_of_the_fit():
+    frame, y = customers(60)
+    union = make_union(OneHotEncoder(handle_unknown="ignore"), make_pipeline(OneHotEncoder()))
+    columns = ColumnTransformer([("l", union, ["job", "region"]), ("w", CountVectorizer(), "job")])
+    model = make_pipeline(columns, LAST)
+    features = fitted_features(None, frame, y, None, 0, model)
+    few = frame[frame.job == "clerk"]
+    again = fitted_again(features, None, few, y[: len(few)], None, 0)
+    assert again.transform(few).shape[1] == features.transform(frame).shape[1] == 20
+    assert again[0].steps[0][1] is not features[0].steps[0][1]

@@ -1,0 +1,96 @@
+"""Models of tables are saved and loaded; a graph of numbers refuses their text by name."""
+
+import numpy as np
+import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import MultinomialNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, RobustScaler, StandardScaler
+from tables import categories, customers
+
+import dipedl
+from dipedl import DIPClassifier
+from dipedl.density import GDADensity
+
+FRAME, Y = customers()
+NEW, _ = customers(seed=1)
+
+
+class TakesAnything(LogisticRegression):
+    """A classifier of ages that does not mind other columns."""
+
+    def fit(self, X, y, sample_weight=None):
+        return super().fit(X[["age"]], y)
+
+    def predict_proba(self, X):
+        return super().predict_proba(X[["age"]])
+
+
+def preparation():
+    numbers = make_pipeline(SimpleImputer(strategy="median", add_indicator=True), StandardScaler())
+    levels = OneHotEncoder(handle_unknown="ignore")
+    return ColumnTransformer([("n", numbers, ["age", "income"]), ("l", levels, ["job", "region"])])
+
+
+def table():
+    return DIPClassifier(TakesAnything(), GDADensity()).fit(categories(FRAME), Y), categories(NEW)
+
+
+def own_steps():
+    model = make_pipeline(preparation(), LogisticRegression())
+    return DIPClassifier(model, GDADensity()).fit(FRAME, Y), NEW
+
+
+def frozen():
+    model = make_pipeline(preparation(), LogisticRegression()).fit(FRAME, Y)
+    return DIPClassifier(FrozenEstimator(model), GDADensity()).fit(NEW, Y), NEW
+
+
+def texts():
+    rows = [f"{job} {region}" for job, region in zip(FRAME.job, FRAME.region, strict=True)]
+    model = make_pipeline(TfidfVectorizer(), MultinomialNB())
+    return DIPClassifier(model, GDADensity()).fit(rows, Y), rows[:9]
+
+
+@pytest.mark.parametrize("make", [own_steps, frozen, texts, table])
+def test_a_loaded_model_answers_and_explains_as_the_saved_one(make, tmp_path):
+    pytest.importorskip("skops")
+    clf, new = make()
+    clf.save(tmp_path / "model.dipedl")
+    own = [f"{__name__}.TakesAnything"] if make is table else []
+    same = dipedl.load(tmp_path / "model.dipedl", trusted=own)
+    np.testing.assert_array_equal(same.predict_proba(new), clf.predict_proba(new))
+    np.testing.assert_array_equal(same.predict_ood(new), clf.predict_ood(new))
+    assert str(same.explain(new[:1])[0]) == str(clf.explain(new[:1])[0])
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (table, r"text or categories in the columns \['job', 'region'\]; encode it before"),
+        (own_steps, r"text or categories in the columns \['job', 'region'\]"),
+        (texts, "holds texts; encode it before the model"),
+    ],
+)
+def test_a_graph_refuses_text_by_the_names_of_its_columns(make, words, tmp_path):
+    pytest.importorskip("skl2onnx")
+    pytest.importorskip("onnxruntime")
+    clf, _ = make()
+    with pytest.raises(TypeError, match=f"(?s)X must hold numbers.*{words}"):
+        clf.export_onnx(tmp_path / "model.onnx")
+
+
+def test_a_graph_has_the_steps_of_the_classifier(tmp_path):
+    pytest.importorskip("skl2onnx")
+    onnxruntime = pytest.importorskip("onnxruntime")
+    X = FRAME[["age", "owner"]].to_numpy(dtype=float)
+    model = make_pipeline(RobustScaler(), LogisticRegression())
+    clf = DIPClassifier(model, GDADensity()).fit(X, Y)
+    clf.export_onnx(tmp_path / "model.onnx")
+    graph = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    found = graph.run(["probabilities"], {"X": X})[0]
+    np.testing.assert_allclose(found, clf.predict_proba(X), atol=1e-6)
