@@ -205,21 +205,19 @@ class LowRankDistance(BufferedDistance):
         Returns the log-determinants.
         """
         k, p = means.shape
-        projected, inner, outer, log_det = [], [], [], []
-        basis = to.new_empty(0)
+        log_det = []
         for c, (part, mean) in enumerate(zip(parts, means, strict=True)):
             if not c:
-                basis = to.new_empty(k, *part.basis.shape)
-            basis[c] = part.basis
-            projected.append(part.basis @ mean)
-            inner.append(part.inner)
-            outer.append(part.outer)
-            across = (p - len(part.inner)) * math.log(part.outer)
+                # Filled in place: small tensors kept between large passing ones split the heap.
+                held = len(part.inner)
+                basis = to.new_empty(k, held, p)
+                projected, inner, outer = (to.new_empty(k, n) for n in (held, held, 1))
+            basis[c], inner[c], outer[c] = part.basis, part.inner, part.outer
+            projected[c] = part.basis @ mean
+            across = (p - held) * math.log(part.outer)
             log_det.append(float(part.inner.log().sum()) + across)
-        self.basis, self.low_rank_means = basis, means.to(to)
-        self.projected_means = torch.stack(projected).to(to)
-        self.inner = torch.stack(inner).to(to)
-        self.outer = torch.tensor(outer, dtype=torch.float64).to(to)
+        self.basis, self.projected_means, self.inner = basis, projected, inner
+        self.outer, self.low_rank_means = outer[:, 0], means.to(to)
         self.between = squared_gaps(means).to(to)
         return log_det
 
