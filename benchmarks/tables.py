@@ -6,6 +6,8 @@ from pathlib import Path
 from receipts import receipt, table, where
 from spectra_tables import spectra_densities, spectra_features
 
+from dipedl._writing import write_file
+
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "measurements.md"
 SETS = {"kmnist": "K-MNIST", "omniglot": "Omniglot", "omniglot_inverted": "Omniglot inverted"}
@@ -316,4 +318,4 @@ def page() -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+    write_file(PAGE, page())

@@ -8,6 +8,8 @@ from typing import NoReturn
 
 import typer
 
+from ..bench.names import reason
+
 
 @contextmanager
 def exit_on(*kinds: type[Exception]) -> Iterator[None]:
@@ -15,7 +17,7 @@ def exit_on(*kinds: type[Exception]) -> Iterator[None]:
     try:
         yield
     except kinds as error:
-        fail(str(error))
+        fail(reason(error))
 
 
 def fail(message: str) -> NoReturn:
