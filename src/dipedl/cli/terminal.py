@@ -26,6 +26,15 @@ def fail(message: str) -> NoReturn:
     raise typer.Exit(2)
 
 
+def one_line(text: str) -> str:
+    r"""A text without what could break a line or drive a terminal: such characters as ``\x1b``.
+
+    So are the bytes of a file's name that are no UTF-8.
+    """
+    known = text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in known)
+
+
 def names_in(typed: str) -> list[str]:
     """Names between commas."""
     return [name.strip() for name in typed.split(",") if name.strip()]

@@ -158,7 +158,11 @@ def _on_grid(path: Path, grid: NDArray[np.float64], min_coverage: float) -> _Row
     if not pixels.flux.sum() > 0:
         raise unusable(path, f"its total flux in {span} is not positive: {pixels.flux.sum():g}")
     # Converted to float32 per spectrum: there may be thousands.
-    flux, ivar = (np.asarray(array, dtype=np.float32) for array in pixels[:2])
+    with np.errstate(over="ignore", under="ignore"):
+        flux, ivar = (np.asarray(array, dtype=np.float32) for array in pixels[:2])
+    if not (np.isfinite(flux).all() and np.isfinite(ivar).all()):
+        largest = np.abs(pixels.flux).max()
+        raise unusable(path, f"flux up to {largest:g} or its ivar is too large for float32")
     return _Row(path, one, flux, ivar, pixels.mask)
 
 
