@@ -40,6 +40,7 @@ FORGERIES = {
     "rows": (write_sdss, "NAXIS2", 10**12, 0, "NAXISn is 1000000000000, more than the"),
     "no width": (write_sdss, "NAXIS1", 0, 0, "no header begins at byte 5760"),
     "negative": (write_sdss, "NAXIS2", -5, 0, "its headers promise data of a negative size"),
+    "columns": (write_sdss, "TFIELDS", 10**18 - 1, 0, "TFIELDS must be in 0..999, got 9999999"),
     "heap": (write_sdss, "PCOUNT", 10**14, 0, "PCOUNT is 100000000000000, more than the"),
     "groups": (write_sdss, "GCOUNT", 10**14, 0, "GCOUNT is 100000000000000, more than the"),
     "beyond int": (write_sdss, "NAXIS1", 10**25, 0, "NAXIS1 must be an integer, got"),

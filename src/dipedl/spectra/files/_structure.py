@@ -7,7 +7,7 @@ import re
 from typing import IO
 
 _BLOCK, _CARD = 2880, 80
-#: The standard allows as many axes.
+#: The standard allows as many axes of an image, and columns of a table.
 _MOST_AXES = 999
 #: Cards in all headers of a file; those of surveys have some hundred, and reading them takes time.
 _MOST_CARDS = 36_000
@@ -56,9 +56,10 @@ def _header(stream: IO[bytes], place: int, most: int) -> list[bytes]:
 def _data_size(cards: list[bytes], size: int) -> int:
     """Bytes of the data behind a header, without padding."""
     said = {card[:8].rstrip(): card[8:] for card in reversed(cards)}  # of two the first counts
-    axes = _integer(said, "NAXIS")
-    if not 0 <= axes <= _MOST_AXES:
-        raise ValueError(f"NAXIS must be in 0..{_MOST_AXES}, got {axes}")
+    axes, columns = _integer(said, "NAXIS"), _integer(said, "TFIELDS", 0)
+    for name, value in [("NAXIS", axes), ("TFIELDS", columns)]:
+        if not 0 <= value <= _MOST_AXES:
+            raise ValueError(f"{name} must be in 0..{_MOST_AXES}, got {value}")
     lengths = [_integer(said, f"NAXIS{axis}") for axis in range(1, axes + 1)]
     extra, groups = _integer(said, "PCOUNT", 0), _integer(said, "GCOUNT", 1)
     for name, value in [("NAXISn", max(lengths, default=0)), ("PCOUNT", extra), ("GCOUNT", groups)]:
