@@ -152,6 +152,19 @@ def test_a_flipped_bit_and_a_missing_file_are_named(kept, name):
     assert store.damage("m", "hash", 1) == [f"{name} is gone"]
 
 
+@pytest.mark.parametrize("sealed", [True, False], ids=["sealed", "of an earlier version"])
+def test_a_split_that_the_receipt_counts_and_no_file_holds_is_named(tmp_path, sealed):
+    store, n = Store(tmp_path, "s", "p"), {"train": 9, "test": 3, "ood/x": 3}
+    arrays = {"test": {"a": np.zeros(3)}, "ood/x": {"a": np.zeros(3)}}
+    store.save_arrays("m", "hash", 1, arrays, {"n": n})
+    folder = store.arrays_folder("m", "hash", 1)
+    if not sealed:
+        (folder / "SHA256SUMS").unlink()
+    assert store.damage("m", "hash", 1) == []
+    (folder / "ood__x.npz").unlink()
+    assert store.damage("m", "hash", 1) == ["ood__x.npz is gone"]
+
+
 def test_checksums_that_are_cut_off_are_no_proof(kept):
     store, folder = kept
     whole = (folder / "SHA256SUMS").read_bytes()

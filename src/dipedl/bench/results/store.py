@@ -180,8 +180,7 @@ class Store:
         folder = self.arrays_folder(name, config_hash, seed)
         if not folder.is_dir():
             return ["a run was killed while it wrote them"] if _partial(folder).is_dir() else []
-        lost = [] if (folder / _RECEIPT).is_file() else [f"{_RECEIPT} is gone"]
-        return list(dict.fromkeys([*lost, *damaged_files(folder)]))
+        return list(dict.fromkeys([*_lost_files(folder), *damaged_files(folder)]))
 
     def forget_arrays(self, name: str, config_hash: str, seed: int) -> None:
         """Take the receipt away: the arrays wait to be made again, also for other runs."""
@@ -210,7 +209,7 @@ class Store:
             shutil.rmtree(partial, ignore_errors=True)
             partial.mkdir(parents=True)
             for split, named in arrays.items():
-                with whole_file(partial / f"{split.replace('/', '__')}.npz") as file:
+                with whole_file(partial / _file(split)) as file:
                     np.savez(file, **dict(named))  # type: ignore[arg-type]
             if network is not None:
                 from safetensors.numpy import save
@@ -253,6 +252,20 @@ class Store:
             )
         below = row["parts"][part]
         return self.load(below["name"], below["config_hash"], row["seed"])
+
+
+def _lost_files(folder: Path) -> list[str]:
+    """What a folder lacks, going by its receipt; of a method no training rows are kept."""
+    if not (folder / _RECEIPT).is_file():
+        return [f"{_RECEIPT} is gone"]
+    splits: set[str] = set()
+    with suppress(ValueError, AttributeError):  # a damaged receipt is told anyway
+        splits = read_json(folder / _RECEIPT).get("n", {}).keys() - {"train"}
+    return [f"{_file(s)} is gone" for s in sorted(splits) if not (folder / _file(s)).is_file()]
+
+
+def _file(split: str) -> str:
+    return f"{split.replace('/', '__')}.npz"
 
 
 def _partial(folder: Path) -> Path:
