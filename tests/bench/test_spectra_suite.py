@@ -10,10 +10,12 @@ pytest.importorskip("pydantic")
 
 from dipedl import datasets
 from dipedl.baselines import EDL
-from dipedl.bench import load_suite
+from dipedl.bench import load_suite, run
 from dipedl.bench.data import spectra as spectra_data
 from dipedl.bench.data.spectra import _drawn, drop_damaged, flux_of, looked_at
 from dipedl.bench.data.splits import make_splits
+from dipedl.bench.results.damage import seal
+from dipedl.bench.results.receipt import config_hash
 from dipedl.bench.spec.build import described
 from dipedl.bench.spec.plan import data_config, plan
 from dipedl.bench.spec.suite import parse_suite
@@ -92,6 +94,20 @@ def test_damaged_features_are_named_and_dropped(kept, tmp_path):
     (problem,) = drop_damaged(CONFIG, 7, keep)
     assert problem.startswith("ood__stars.npy is damaged") and not path.parent.exists()
     assert drop_damaged(CONFIG, 7, keep) == []
+
+
+def test_a_run_names_damaged_features_first(tmp_path):
+    suite = load_suite("spectra")
+    data = data_config(suite, suite.profile("smoke"))
+    folder = tmp_path / "features" / f"{config_hash(data)}-10"
+    folder.mkdir(parents=True)
+    (folder / "plan.npz").write_bytes(b"made by hand")
+    seal(folder)
+    (folder / "plan.npz").unlink()
+    lines, chosen = [], {"methods": ["edl"], "seeds": [10]}
+    found = run("spectra", out=tmp_path, budget=1e-9, progress=lines.append, **chosen)
+    assert lines[0] == "features of seed 10: plan.npz is gone; they are made again"
+    assert found.left == [("edl", 10)] and not folder.exists()
 
 
 def test_a_failure_leaves_nothing_behind(tmp_path, monkeypatch):
