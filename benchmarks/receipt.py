@@ -12,6 +12,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from dipedl._writing import write_file
+
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("dipedl", "numpy", "scipy", "scikit-learn", "torch")
 
@@ -58,7 +60,7 @@ def write(name: str, config: Mapping[str, Any], values: Mapping[str, Any], secon
     }
     path = ROOT / "results" / f"{name}.json"
     path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(row, indent=1, sort_keys=True) + "\n")
+    write_file(path, json.dumps(row, indent=1, sort_keys=True) + "\n")
     print(json.dumps(row["values"], indent=1, sort_keys=True), file=sys.stdout)
 
 

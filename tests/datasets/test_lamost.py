@@ -196,6 +196,18 @@ def test_downloaded_once_and_known_again(server, archive, flux, tmp_path, monkey
     assert len(lamost_spectra()) == 65
 
 
+def test_two_members_of_one_name_are_both_kept(server, files, tmp_path):
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as tar:
+        for folder, name in (("a", "train_data_01.fits"), ("b", "train_data_02.fits")):
+            tar.add(files / name, f"{folder}/spectra.fits")
+    server.content = stream.getvalue()
+    assert len(lamost_spectra(url=server.url)) == 45
+    names = {"SHA256SUMS", "spectra.fits", "spectra-2.fits"}
+    assert {p.name for p in cache(tmp_path).iterdir()} == names
+    assert len(lamost_spectra(url=server.url)) == 45 and server.asked == 1
+
+
 def test_the_address_may_serve_one_file(server, files, tmp_path):
     server.content = (files / "train_data_01.fits").read_bytes()
     assert len(lamost_spectra(url=server.url)) == 25

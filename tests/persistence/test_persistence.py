@@ -1,8 +1,6 @@
 """One-file persistence: the same answers to the last bit, or a clear error."""
 
-import errno
 import json
-import os
 import pickle
 import subprocess
 import sys
@@ -533,64 +531,6 @@ def test_foreign_attributes_are_refused(path):
     clf.density_.hello = 1
     with pytest.raises(TypeError, match=r"evidence_.density_ cannot be saved: \['hello'\]"):
         save(clf, path)
-
-
-@pytest.mark.parametrize("step", ["fsync", "replace"])
-def test_a_full_disk_leaves_the_old_file(step, path, monkeypatch):
-    save(fitted(), path)
-    old = path.read_bytes()
-
-    def full(*args):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, step, full)
-    with pytest.raises(OSError, match=r"cannot save to .*model\.dipedl: No space left") as info:
-        save(fitted(gamma=3.0), path)
-    assert info.value.errno == errno.ENOSPC
-    assert path.read_bytes() == old
-    assert os.listdir(path.parent) == [path.name]
-
-
-def test_a_full_disk_while_writing(path, monkeypatch):
-    class Full:
-        def __init__(self, file):
-            self.file = file
-
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *error):
-            self.file.close()
-
-        def write(self, data):
-            self.file.write(data[:100])
-            raise OSError(errno.ENOSPC, "No space left on device")
-
-    path.write_bytes(b"old")
-    monkeypatch.setattr(container, "open", lambda *a: Full(open(*a)), raising=False)
-    with pytest.raises(OSError, match="No space left"):
-        save(fitted(), path)
-    assert path.read_bytes() == b"old"
-    assert os.listdir(path.parent) == [path.name]
-
-
-def test_no_permission(path, monkeypatch):
-    def refuse(*args):
-        raise PermissionError(errno.EACCES, "Permission denied")
-
-    monkeypatch.setattr(container, "open", refuse, raising=False)
-    with pytest.raises(PermissionError, match=r"cannot save to .*: Permission denied"):
-        save(fitted(), path)
-
-
-def test_the_first_error_wins_if_cleaning_up_fails_too(path, monkeypatch):
-    def refuse(*args, **kwargs):
-        raise OSError(errno.EROFS, "Read-only file system")
-
-    monkeypatch.setattr(container.os, "replace", refuse)
-    monkeypatch.setattr(container.Path, "unlink", refuse)
-    with pytest.raises(OSError, match="cannot save to"):
-        save(fitted(), path)
 
 
 def test_missing_folders_and_folders(tmp_path):

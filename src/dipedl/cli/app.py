@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from importlib.util import find_spec
@@ -15,6 +14,7 @@ from rich.console import Console
 
 from .. import __version__, density
 from .._plugins import EXTRAS, explain_missing
+from .._writing import writable_target, write_file
 from .bench import bench
 from .spectra import spectra
 from .terminal import exit_on, fail, names_in
@@ -118,7 +118,7 @@ def demo(
     with exit_on(OSError):
         result.write_json(out.with_suffix(".json"))
         if page is not None:
-            out.write_text(page, encoding="utf-8")
+            write_file(out, page)
     if names is None and "cnn" not in result.receipt.models:
         typer.echo("No CNN: it needs torch: pip install 'dipedl[torch]'")
     _say_where(out, page is not None)
@@ -152,9 +152,9 @@ def _check_writable(out: Path) -> None:
         fail(f"--out must be a file, got the folder {str(out)!r}; try {str(out / 'report.html')!r}")
     if not folder.is_dir():
         fail(f"--out must lie in a folder that exists, got {str(out)!r}; create {str(folder)!r}")
-    for path in (out, out.with_suffix(".json")):
-        if not os.access(path if path.exists() else folder, os.W_OK):
-            fail(f"--out must be writable, got {str(path)!r}; choose another path")
+    with exit_on(OSError):
+        for path in (out, out.with_suffix(".json")):
+            writable_target(path)
 
 
 def _described_densities() -> dict[str, str]:

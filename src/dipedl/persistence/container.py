@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
-import secrets
-from contextlib import suppress
 from hashlib import sha256
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
@@ -17,6 +14,7 @@ import numpy as np
 
 from .._plugins import explain_missing
 from .._version import __version__
+from .._writing import write_file
 
 FORMAT_VERSION = 2
 _KEY = "dipedl"
@@ -50,7 +48,7 @@ def write(path: Path, manifest: dict[str, Any], tensors: dict[str, np.ndarray]) 
     # As it will be read: a tuple is a list by then.
     full = json.loads(json.dumps(full, allow_nan=False))
     text = json.dumps(full | {"sha256": _checksum(full)}, sort_keys=True)
-    replace_file(path, optional("safetensors.numpy").save(tensors, metadata={_KEY: text}))
+    write_file(path, optional("safetensors.numpy").save(tensors, metadata={_KEY: text}))
 
 
 def read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -117,23 +115,3 @@ def _summary(array: np.ndarray) -> dict[str, Any]:
 
 def _checksum(manifest: dict[str, Any]) -> str:
     return sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
-
-
-def replace_file(path: Path, data: bytes) -> None:
-    """Write next to the file, then take its place in one step."""
-    # A link is followed: what it points to is replaced.
-    target = Path(os.path.realpath(path))
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with open(temporary, "xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except OSError as error:
-        message = f"cannot save to {path}: {error.strerror or error}; what was there is unchanged"
-        raise OSError(error.errno, message) from error
-    finally:
-        # If the folder went read-only or away meanwhile, the first error says so already.
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
