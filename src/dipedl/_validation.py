@@ -273,8 +273,9 @@ def check_positive_number(name: str, value: Any) -> None:
 
 def prior_vector(prior: Any, k: int) -> np.ndarray:
     """The prior concentration as a (k,) array, checked."""
+    prior = unmasked("prior", prior)
     try:
-        vector = np.asarray(unmasked("prior", prior), dtype=np.float64)
+        vector = np.asarray(prior, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise TypeError(f"prior must be a number or one number per class, got {prior!r}") from error
     if vector.ndim == 0:

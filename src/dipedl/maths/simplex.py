@@ -51,13 +51,13 @@ def check_positive(name: str, value: Array) -> None:
 
 
 #: A row of probabilities may miss one by this much.
-_TOLERANCE = 1e-3
+TOLERANCE = 1e-3
 
 
 def on_simplex(p: np.ndarray) -> np.ndarray:
     """Which rows of p (n, k) are probability vectors, shape (n,)."""
     with np.errstate(invalid="ignore", over="ignore"):
-        return np.asarray((p >= 0).all(axis=1) & (np.abs(p.sum(axis=1) - 1) <= _TOLERANCE))
+        return np.asarray((p >= 0).all(axis=1) & (np.abs(p.sum(axis=1) - 1) <= TOLERANCE))
 
 
 def check_simplex(name: str, p: Array) -> None:
@@ -69,7 +69,7 @@ def check_simplex(name: str, p: Array) -> None:
             f"{float(p.max()):.6g}; apply a softmax to logits or scores"
         )
     sums = xp.sum(p, axis=-1)
-    if bool((xp.abs(sums - 1) > _TOLERANCE).any()):
+    if bool((xp.abs(sums - 1) > TOLERANCE).any()):
         worst = float(sums[int(xp.abs(sums - 1).argmax())])
         raise ValueError(
             f"rows of {name} must sum to 1, got a row that sums to {worst:.6g}; "
