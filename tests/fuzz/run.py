@@ -16,8 +16,10 @@ import time
 from collections import Counter
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).parent
+RECEIPT = HERE.parents[1] / "results" / "fuzz.json"
 BATCH = 50
 #: Words in the names of outcomes that must not occur.
 FAULTS = ("fault", "crash", "hang", "wrong", "traceback", "memory", "lost")
@@ -48,7 +50,7 @@ def work(name: str, seed: int, seconds: float) -> None:
         seed += 1
 
 
-def watched(name: str, seed: int, seconds: float) -> dict[str, object]:
+def watched(name: str, seed: int, seconds: float) -> dict[str, Any]:
     """Counts of a module in a process of its own."""
     command = [sys.executable, __file__, "--module", name, "--seed", str(seed)]
     process = subprocess.Popen(
@@ -73,6 +75,15 @@ def watched(name: str, seed: int, seconds: float) -> dict[str, object]:
     return result
 
 
+def table(receipt: dict[str, Any]) -> str:
+    """The counts of a receipt as a table in Markdown."""
+    lines = ["| fuzzer | tries | outcomes |", "|---|---|---|"]
+    for name, result in receipt["modules"].items():
+        outcomes = ", ".join(f"{n:,} {outcome}" for outcome, n in sorted(result["counts"].items()))
+        lines.append(f"| `{name}` | {result['tries']:,} | {outcomes} |")
+    return "\n".join(lines)
+
+
 def main() -> int:
     """Give each module its share of the time; 1 if there was a fault."""
     parser = argparse.ArgumentParser()
@@ -80,7 +91,11 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--module", default="")
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--table", action="store_true", help="print the counts of the receipt")
     given = parser.parse_args()
+    if given.table:
+        print(table(json.loads((given.out or RECEIPT).read_text("utf-8"))))
+        return 0
     if given.module:
         work(given.module, given.seed, given.seconds)
         return 0
