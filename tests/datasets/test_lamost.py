@@ -69,6 +69,20 @@ def test_what_breaks_off_again_and_again_leaves_nothing(server, files, tmp_path)
     assert list(cache(tmp_path).iterdir()) == []
 
 
+def test_an_archive_with_another_checksum_is_refused(server, files, tmp_path, monkeypatch):
+    server.content = (files / "train_data_01.fits").read_bytes()
+    right = hashlib.sha256(server.content).hexdigest()
+    with pytest.raises(ValueError, match=r"(?s)no mirror gave the published file.*does not match"):
+        lamost_spectra(url=server.url, sha256="0" * 64)
+    assert list(cache(tmp_path).iterdir()) == []
+    assert len(lamost_spectra(url=server.url, sha256=right.upper())) == 25
+    monkeypatch.setenv("DIPEDL_LAMOST_SHA256", "1" * 64)
+    with pytest.raises(ValueError, match=r"sha256:1{64}, got sha256:.*delete"):
+        lamost_spectra(url=server.url)
+    with pytest.raises(ValueError, match="64 hexadecimal digits, got 'md5'"):
+        lamost_spectra(url=server.url, sha256="md5")
+
+
 def test_what_cannot_be_downloaded(server):
     with pytest.raises(ConnectionError, match=r"404.*\n.*set DIPEDL_DATA to a directory"):
         lamost_spectra(url=server.url)

@@ -150,7 +150,24 @@ def splits(
     pairs = splitter.split(np.zeros(len(y)), y)
     if kept is not None and not hasattr(cv, "split"):
         pairs = [tuple(_positions(part, kept) for part in pair) for pair in pairs]
-    return pairs, f"held-out parts of {type(splitter).__name__}"
+    return _checked_pairs(pairs, len(y)), f"held-out parts of {type(splitter).__name__}"
+
+
+def _checked_pairs(pairs: Any, n: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Pairs (train, held-out) of rows among n, each with rows in both parts."""
+    try:
+        checked: list[Any] = list(pairs)
+        sizes = [np.arange(n)[part].size for train, held in checked for part in (train, held)]
+    except (IndexError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"cv must give pairs (train, held-out) of rows 0 to {n - 1}: {error}"
+        ) from error
+    if not sizes or 0 in sizes:
+        raise ValueError(
+            "cv must give pairs (train, held-out) of rows, none of them empty, got "
+            f"{len(checked)} pairs; use cv=5 or a splitter such as ShuffleSplit(1, test_size=0.2)"
+        )
+    return checked
 
 
 def enough(pairs: Iterable[tuple[np.ndarray, np.ndarray]]) -> list[tuple[np.ndarray, np.ndarray]]:

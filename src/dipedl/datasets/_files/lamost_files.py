@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import tarfile
 import zlib
@@ -20,21 +21,27 @@ URL = (
     "https://www.dropbox.com/scl/fi/tp81mfopdqbep50vwhhhb/spectra_training_data.tar"
     "?rlkey=l2v9gr2dswpka2yk6gx9q9e6v&st=opdav8fs&dl=1"
 )
-URL_VARIABLE = "DIPEDL_LAMOST_URL"
+URL_VARIABLE, SHA256_VARIABLE = "DIPEDL_LAMOST_URL", "DIPEDL_LAMOST_SHA256"
 _ARCHIVE = "spectra_training_data.tar"
 
 
-def downloaded(url: str) -> list[Path]:
-    """FITS files in the cache, downloaded if they are not there yet; verified."""
+def downloaded(url: str, sha256: str | None = None) -> list[Path]:
+    """FITS files in the cache, downloaded if they are not there yet; verified.
+
+    The archive must have the checksum `sha256` or, without one, that of the first download.
+    """
     folder = cache_folder() / "lamost"
     sums = read_sums(folder)
+    if sha256 is not None and sums.setdefault(_ARCHIVE, _checked(sha256)) != _checked(sha256):
+        remedy = f"delete {str(folder)!r} and load again to download it again"
+        raise _another(folder / _ARCHIVE, _checked(sha256), sums[_ARCHIVE], remedy)
     names = [name for name in sums if name != _ARCHIVE]
     if not names or not all((folder / name).is_file() for name in names):
         archive = folder / _ARCHIVE
         if not archive.is_file():
             if urlsplit(url).scheme not in ("http", "https"):
                 raise ValueError(f"url must begin with http:// or https://, got {url!r}")
-            download(RemoteFile(urls=(url,), md5=()), archive, "lamost/*.fits")
+            download(RemoteFile((url,), (), sha256 and _checked(sha256)), archive, "lamost/*.fits")
         found = {_ARCHIVE: sha256_of(archive)}
         if sums.get(_ARCHIVE, found[_ARCHIVE]) != found[_ARCHIVE]:
             raise _another(archive, sums[_ARCHIVE], found[_ARCHIVE], "delete it and load again")
@@ -45,6 +52,12 @@ def downloaded(url: str) -> list[Path]:
     else:
         verify(folder, f"delete {str(folder)!r} and load again to download it again")
     return [folder / name for name in names]
+
+
+def _checked(sha256: str) -> str:
+    if not re.fullmatch("[0-9a-fA-F]{64}", sha256):
+        raise ValueError(f"sha256 must be 64 hexadecimal digits, got {sha256!r}")
+    return sha256.lower()
 
 
 def _unpack(archive: Path, folder: Path, url: str) -> list[str]:
@@ -96,6 +109,6 @@ def verify(folder: Path, remedy: str) -> None:
 
 def _another(path: Path, recorded: str, found: str, remedy: str) -> ValueError:
     return ValueError(
-        f"{str(path)!r} must have the checksum that was recorded when it came first, "
+        f"{str(path)!r} must have the checksum that was given, or recorded when it came first, "
         f"sha256:{recorded}, got sha256:{found}; {remedy}"
     )
