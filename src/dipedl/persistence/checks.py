@@ -19,14 +19,15 @@ Shape = str | int
 
 #: Sizes that follow from the number of classes.
 _DERIVED: dict[str, Callable[[int], int]] = {
-    "outputs": lambda k: 1 if k == 2 else k,
+    # Of one class there are no outputs.
+    "outputs": lambda k: k if k > 2 else k - 1,
     "pairs": lambda k: k * (k - 1) // 2,
     "k-1": lambda k: k - 1,
 }
 #: More threads than any machine has cores to gain from, and few enough to start.
 _MOST_JOBS = 1024
 _NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
-_PLAIN = (str, slice, np.dtype, np.generic, *_NUMBERS)
+_PLAIN = (str, slice, type, np.dtype, np.generic, *_NUMBERS)
 
 
 class Sizes(dict[str, int]):

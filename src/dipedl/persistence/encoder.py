@@ -152,7 +152,8 @@ class Encoder:
         entry: dict[str, Any] = {"type": name}
         self._objects.append(entry)
         prefix = f"{path}." if path else ""
-        entry["state"] = {k: self.encode(v, prefix + k) for k, v in state.items()}
+        # In a fixed order, whatever the order in which a fit or a load sets them.
+        entry["state"] = {k: self.encode(state[k], prefix + k) for k in sorted(state)}
 
     def _part(self, value: Any, path: str) -> Any:
         if id(value) not in self._seen:
@@ -189,7 +190,7 @@ class Encoder:
 
     def _stored(self, value: np.ndarray, path: str) -> dict[str, Any]:
         # Column order is kept: sums over another layout differ in the last bit.
-        columns = value.ndim > 1 and abs(value.strides[0]) < abs(value.strides[-1])
+        columns = not value.flags.c_contiguous and abs(value.strides[0]) < abs(value.strides[-1])
         if value.nbytes <= _SMALL:
             data = (value.T if columns else value).tobytes().hex()
             self._small.append([value.dtype.str, value.shape, "F" if columns else "C", data])

@@ -35,22 +35,27 @@ from .entry import WIDE, Entry, settings_only
 
 _SEEN = either(count(), number(), ints("d"))
 _MOST_COLUMNS = 1 << 20
-_MOST_LETTERS = 50
+_MOST_LETTERS, _MOST_DEGREE = 50, 100
 #: Patterns that no text makes slow.
 _PATTERNS = one_of(r"(?u)\b\w\w+\b", r"(?u)\b\w+\b", None)
 
 
 def _polynomial_width(powers: Any, sizes: Sizes) -> None:
+    """As many columns as there are powers: memory is taken by these numbers."""
     low, high, d = powers._min_degree, powers._max_degree, sizes["d"]
-    need(0 <= low <= high <= 100 and d <= 10_000, "are of too high a degree")
-    bias = 0 if powers.include_bias else 1
+    need(0 <= low <= high <= _MOST_DEGREE and d <= _MOST_COLUMNS, "are of too high a degree")
+    columns = _powers(powers, d, low, high)
+    need(columns == powers.n_output_features_ <= _MOST_COLUMNS, f"make {columns} columns")
+    every = _powers(powers, d, 0, high)
+    need(every == powers._n_out_full <= _MOST_COLUMNS, f"make {every} columns")
+
+
+def _powers(powers: Any, d: int, low: int, high: int) -> int:
+    bias = int(powers.include_bias)
     if powers.interaction_only:
-        every = [math.comb(d, i) for i in range(high + 1)]
-        kept = sum(every[max(low, 1) :]) + (1 if low == 0 and not bias else 0)
-    else:
-        kept = math.comb(d + high, high) - (math.comb(d + low - 1, low - 1) if low > 0 else 0)
-        kept -= bias if low == 0 else 0
-    need(kept <= _MOST_COLUMNS, f"make {kept} columns")
+        return bias + sum(math.comb(d, i) for i in range(max(1, low), min(high, d) + 1))
+    below = math.comb(d + low - 1, low - 1) - 1 if low else 0
+    return bias + math.comb(d + high, high) - 1 - below
 
 
 def _encoded_columns_fit(encoder: Any, sizes: Sizes) -> None:
@@ -153,8 +158,9 @@ ENTRIES: dict[str, Entry] = {
         }
     ),
     "sklearn.preprocessing.PolynomialFeatures": Entry(
-        WIDE | {"_min_degree": count(), "_max_degree": count()},
-        {"n_output_features_": count(), "_n_out_full": count()},
+        WIDE
+        | {"_min_degree": count(), "_max_degree": count()}
+        | {"n_output_features_": count(), "_n_out_full": count()},
         where=(_polynomial_width,),
     ),
     "sklearn.preprocessing.OneHotEncoder": Entry(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -84,7 +85,7 @@ class Entry:
             fitted = dict(state)
         else:
             names = self._parameter_names(cls)
-            value = cls(**{k: v for k, v in state.items() if k in names})
+            value = cls(**{k: _setting(k, v) for k, v in state.items() if k in names})
             fitted = {k: v for k, v in state.items() if k not in names}
         vars(value).update(fitted)
         self.check(value)
@@ -106,10 +107,10 @@ class Entry:
             _named(value, "the parts", relation, value, sizes)
 
     def _check_parameters(self, value: Any) -> None:
-        for name, setting in value.get_params(deep=False).items():
+        for name in self._parameter_names(type(value)):
             check = self.parameters.get(name) or _PARAMETERS.get(name)
             if check is not None:
-                _named(value, name, check, setting, Sizes())
+                _named(value, name, check, getattr(value, name, None), Sizes())
         if hasattr(value, "_parameter_constraints"):
             value._validate_params()
 
@@ -151,6 +152,12 @@ def _constructor(cls: type) -> frozenset[str]:
         if Parameter.VAR_KEYWORD not in kinds.values():
             break
     return frozenset(found)
+
+
+def _setting(name: str, value: Any) -> Any:
+    """A parameter; no more processes than this machine has cores, whatever wrote the file."""
+    most = os.cpu_count() or 1
+    return most if name == "n_jobs" and isinstance(value, int) and value > most else value
 
 
 def _as_dict(value: Any) -> Any:

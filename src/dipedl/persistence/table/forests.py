@@ -41,6 +41,7 @@ def _tree(classes: str | int) -> dict[str, Any]:
     return WIDE | own | {"n_outputs_": count(1), "tree_": is_a(_TREE, d="d", k=classes)}
 
 
+_ROUNDING = 1e-6
 _MAX_FEATURES = {"max_features_": count()}
 _SAMPLES = {
     "_n_samples": count(),
@@ -59,6 +60,13 @@ _FOREST = Entry(
     | {"estimator_": is_a(*_CLASSIFIERS), "oob_score_": number()}
     | {"oob_decision_function_": floats("*", "k", finite=False)},
 )
+
+
+def _shares_add_up(tree: Any, sizes: Sizes) -> None:
+    """The values of a node are the shares of the classes, and the answer as they are."""
+    shares = tree.tree_.value
+    sound = (shares >= 0).all() and (abs(shares.sum(axis=2) - 1) < _ROUNDING).all()
+    need(sound, "have shares that do not add up to 1")
 
 
 def _restore_paths(forest: Any) -> None:
@@ -121,7 +129,7 @@ def _same_trees(forest: Any, sizes: Sizes) -> None:
 
 
 ENTRIES: dict[str, Entry] = {
-    **{name: Entry(_tree("k"), _MAX_FEATURES) for name in _CLASSIFIERS},
+    **{name: Entry(_tree("k"), _MAX_FEATURES, where=(_shares_add_up,)) for name in _CLASSIFIERS},
     **{name: Entry(_tree(1), _MAX_FEATURES) for name in _REGRESSORS},
     "sklearn.ensemble.RandomForestClassifier": _FOREST,
     "sklearn.ensemble.ExtraTreesClassifier": _FOREST,

@@ -198,5 +198,10 @@ ENTRIES: dict[str, Entry] = {
             "sparse_output_": one_of(False),
         },
         {"constant_": plain},
+        where=(
+            lambda dummy, sizes: need(
+                abs(dummy.class_prior_.sum() - 1) < 1e-6, "have shares that do not add up to 1"
+            ),
+        ),
     ),
 }
