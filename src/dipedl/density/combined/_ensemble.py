@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -49,9 +48,9 @@ class DensityEnsemble(LogDensityMixin, BaseEstimator, ABC):
 
     They are fitted in two steps: ``fit_estimators`` on rows, once for all rows and once for each
     fold; then ``fit_combiner`` on the scores of held-out rows. `EvidenceModel` takes the two steps
-    itself; ``fit`` alone does both, with folds of its own. ``seconds_`` is the wall time of fitting
-    each candidate on all rows, ``blind_`` holds those whose score does not fall far from all data,
-    ``reach_`` the range of the rows, outside of which every score is held down.
+    itself; ``fit`` alone does both, with folds of its own. ``blind_`` holds those whose score does
+    not fall far from all data, ``reach_`` the range of the rows, outside of which every score is
+    held down.
     """
 
     normalized = False
@@ -135,13 +134,10 @@ class DensityEnsemble(LogDensityMixin, BaseEstimator, ABC):
         self.reach_ = Reach.of(X)
         self.estimators_: dict[str, Any] = {}
         self.failed_: dict[str, str] = {}
-        self.seconds_: dict[str, float] = {}
         self.blind_: set[str] = set()
         for name, density in named_candidates(self.candidates):
-            start = time.perf_counter()
             try:
                 self.estimators_[name] = fitted_density(density, X, y, w, self.random_state)
-                self.seconds_[name] = time.perf_counter() - start
             except _FAILURES as error:
                 self.failed_[name] = f"{type(error).__name__}: {error}"
             if watch is not None:
