@@ -13,8 +13,10 @@ from sklearn.neighbors import NearestNeighbors
 from ..fitting.threads import one_blas_thread
 
 _CHUNK_BYTES = 1 << 22
-#: Inputs whose products are made at once, those decided at once, and those not worth a thread's setting.
-_CHUNK_ROWS, _DECIDED_ROWS, _FEW_ROWS = 500, 250, 8
+#: Inputs whose products are made at once, and those that are decided at once.
+_CHUNK_ROWS, _DECIDED_ROWS = 500, 250
+#: So few inputs take less time than to set the threads.
+_FEW_ROWS = 8
 #: Products of some inputs with some rows: as many as stay in the cache.
 _TILE = 40_000
 #: Rows of a block at most, and groups of blocks at least.
@@ -53,7 +55,6 @@ def nearest(index: NearestNeighbors, X: np.ndarray) -> tuple[np.ndarray, np.ndar
             return sorted_by_distance(index, X, index.kneighbors(X, return_distance=False))
     n, k = len(X), index.n_neighbors
     distances, rows = np.empty((n, k)), np.empty((n, k), dtype=np.intp)
-    # To set the threads takes longer than the search for one row.
     with one_blas_thread(X.shape[1]) if n > _FEW_ROWS else nullcontext():
         for part in _slices(n, _CHUNK_ROWS):
             _search(index, X[part], distances[part], rows[part])
@@ -105,15 +106,21 @@ def _slices(n: int, step: int) -> Iterator[slice]:
     return (slice(start, start + step) for start in range(0, n, step))
 
 
-def _search(index: NearestNeighbors, X: np.ndarray, distances: np.ndarray, rows: np.ndarray) -> None:
+def _search(
+    index: NearestNeighbors, X: np.ndarray, distances: np.ndarray, rows: np.ndarray
+) -> None:
     """Write what `nearest` gives for X (n, p)."""
     blocks, scale = _prepared(index)
+    m, k = len(index._fit_X), index.n_neighbors
+    if len(X) <= _FEW_ROWS:
+        # Fewer and longer steps: every row is a block.
+        blocks = blocks.reshape(-1, 1, X.shape[1] + 1)[:m]
     queries, lengths, shrink = _queries(X, scale)
-    lowest, k = _lowest(blocks, queries), index.n_neighbors
+    lowest = _lowest(blocks, queries)
     limit = _limit(_kth_at_most(lowest, k), shrink, lengths, X.shape[1])
     lowest = np.ascontiguousarray(lowest.T)
     for part in _slices(len(X), _DECIDED_ROWS):
-        who, which = _candidates(blocks, queries[part], lowest[part], limit[part], len(index._fit_X))
+        who, which = _candidates(blocks, queries[part], lowest[part], limit[part], m)
         distances[part], rows[part] = _decided(index._fit_X, X[part], who, which, k)
 
 
@@ -165,12 +172,14 @@ def _queries(X: np.ndarray, scale: float) -> tuple[np.ndarray, np.ndarray, np.nd
     with np.errstate(over="ignore", invalid="ignore"):
         X = X * scale
         shrink = 1 / (np.maximum(np.abs(X).max(axis=1), 1.0) * np.sqrt(X.shape[1]))
-        queries = np.column_stack([X * shrink[:, None], shrink])
+        X = X * shrink[:, None]
         # Infinitely far from every row: which ones are nearest does not matter.
-        queries[~np.isfinite(queries).all(axis=1)] = np.eye(1, queries.shape[1], X.shape[1])
-        directions = queries[:, :-1]
-        lengths = np.sqrt(np.einsum("ij,ij->i", directions, directions)) / queries[:, -1]
-    return queries.astype(np.float32), lengths, queries[:, -1]
+        endless = ~np.isfinite(X).all(axis=1)
+        X[endless], shrink[endless] = 0.0, 1.0
+        lengths = np.sqrt(np.einsum("ij,ij->i", X, X)) / shrink
+    queries = np.empty((len(X), X.shape[1] + 1), dtype=np.float32)
+    queries[:, :-1], queries[:, -1] = X, shrink
+    return queries, lengths, shrink
 
 
 def _kth_at_most(lowest: np.ndarray, k: int) -> np.ndarray:
