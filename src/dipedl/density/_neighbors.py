@@ -143,6 +143,8 @@ def _candidates(
     """
     count, size, _ = blocks.shape
     who, block = np.divmod(np.flatnonzero(lowest <= limit[:, None]), count)
+    if size == 1:
+        return who, block
     pairs = []
     for part in _slices(len(who), _CHUNK_BYTES // blocks[0].nbytes):
         keys = blocks.take(block[part], axis=0) @ queries[who[part], :, None]
