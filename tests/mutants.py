@@ -680,8 +680,8 @@ MUTANTS = [
     Mutant(
         "sharpened on flagged inputs",
         "maths/evidence.py",
-        "(high - low), 0.0, 1.0)",
-        "(high - low), 0.1, 1.0)",
+        ".clip(0.0, 1.0)",
+        ".clip(0.1, 1.0)",
         "calibration/test_never_surer.py::test_no_flagged_input_is_surer_than_the_bare_classifier",
     ),
     Mutant(

@@ -18,6 +18,8 @@ AUTO = "auto"
 ENOUGH = 5000
 _FOLDS = 5
 _SMALLEST = 3
+#: Numbers that are hashed at once: as many as stay in the cache.
+_CACHED = 1 << 16
 #: A gap is the same row whatever stands for it.
 _MISSING = {"None", "nan", "<NA>", "NaT"}
 
@@ -39,7 +41,7 @@ def row_hash(X: Any, random_state: int = 0) -> np.ndarray:
 def _dense_sums(values: np.ndarray, factors: np.ndarray) -> np.ndarray:
     """Sum of the bits of each row's entries times the factor of the column, shape (n,)."""
     sums = np.empty(len(values), dtype=np.uint64)
-    step = max(1, (1 << 23) // values.shape[1])
+    step = max(1, _CACHED // values.shape[1])
     for i in range(0, len(values), step):
         # Integer sums wrap and do not depend on the order of summation.
         sums[i : i + step] = (_bits(values[i : i + step]) * factors).sum(axis=1)

@@ -100,8 +100,9 @@ def log_density(density: Any, Z: np.ndarray, proba: np.ndarray | None = None) ->
             f"density {name} must give one log-density per row, shape ({len(Z)},), "
             f"got {scores.shape}"
         )
-    bad = np.isnan(scores) | (scores == np.inf)
-    if bad.any():
+    usable = scores < np.inf
+    if not usable.all():
+        bad = ~usable
         row = int(np.flatnonzero(bad)[0])
         raise NoAnswer(
             f"density {name} gave {scores[row]} for row {row} ({int(bad.sum())} of {len(Z)} rows); "
