@@ -1,0 +1,121 @@
+"""``dipedl score`` and ``dipedl explain``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..terminal import fail, names_in
+from .running import (
+    PARTIAL,
+    Coverage,
+    Delimiter,
+    Json,
+    Model,
+    Quiet,
+    as_json,
+    in_range,
+    mistakes_told,
+    opened,
+    row_progress,
+    tell_refused,
+)
+
+if TYPE_CHECKING:
+    from ...own_data.scoring import Count
+
+_FIRST = 10
+
+
+def score(
+    model: Model,
+    data: Annotated[Path, typer.Argument(help="The rows to answer, in any of the formats.")],
+    out: Annotated[
+        Path,
+        typer.Option(help="Ends in .csv, .csv.gz, .parquet, .feather, .arrow or .jsonl."),
+    ] = Path("answers.csv"),
+    columns: Annotated[
+        str, typer.Option(help="Columns of the data to copy beside each answer: id,name.")
+    ] = "",
+    coverage: Coverage = 0.9,
+    reasons: Annotated[
+        str, typer.Option(help="Rows that get a reason: flagged, all or none.")
+    ] = "flagged",
+    delimiter: Delimiter = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Answer each row: label, probabilities, vacuity, p-value, flag, prediction set, reason.
+
+    Reads piece by piece, so the data may be larger than memory. Rows that cannot be read are listed
+    with reasons in a second file, and the exit code is then 3.
+    """
+    in_range(coverage, "--coverage", "0.9")
+    with mistakes_told():
+        from ...own_data.saved import read_model
+        from ...own_data.scoring import REASONS, Wanted, refused_path, score_table
+        from ...own_data.tables.writing import check_ending, check_writable
+
+        if reasons not in REASONS:
+            fail(f"--reasons must be one of {', '.join(REASONS)}, got {reasons!r}")
+        check_ending(out)
+        check_writable(out)
+        fitted = read_model(model)
+        table = opened(data, delimiter, fitted.gaps)
+        with row_progress(quiet) as progress:
+            wanted = Wanted(names_in(columns), coverage, reasons)
+            count = score_table(fitted, table, out, wanted, progress)
+    finish(count, out, refused_path(out), json)
+
+
+def finish(count: Count, out: Path, refused_at: Path, json: bool) -> None:
+    """Print what was done; exit code 3 if rows were refused."""
+    if json:
+        files = {"out": str(out), "refused_out": str(refused_at) if count.refused else None}
+        as_json(
+            files
+            | {n: getattr(count, n) for n in ("rows", "answered", "refused", "flagged", "by_label")}
+        )
+    else:
+        labels = ", ".join(f"{name} {n:,}" for name, n in sorted(count.by_label.items())[:10])
+        share = count.flagged / max(count.answered, 1)
+        typer.echo(
+            f"Rows:     {count.rows:,} = {count.answered:,} answered + {count.refused:,} refused"
+        )
+        typer.echo(f"Labels:   {labels}")
+        typer.echo(f"Flagged:  {count.flagged:,} rows ({share:.1%}) unlike those learned from")
+        typer.echo(f"Answers:  {out}")
+    if count.refused:
+        tell_refused(count.first_refused, count.refused)
+        typer.echo(f"refused rows: {refused_at}", err=True)
+        raise typer.Exit(PARTIAL)
+
+
+def explain(
+    model: Model,
+    data: Annotated[
+        Path, typer.Argument(help='A row as JSON, {"age": 40, ...}, or a table in any format.')
+    ],
+    top: Annotated[int, typer.Option(help="Columns named per density.", min=1)] = 5,
+    rows: Annotated[int, typer.Option(help="Explain so many rows at most.", min=1)] = _FIRST,
+    delimiter: Delimiter = None,
+    json: Json = False,
+) -> None:
+    """Say why rows got their answers: evidence, rarity, columns that are unusual or new."""
+    with mistakes_told():
+        from ...own_data.explaining import explained
+        from ...own_data.saved import read_model
+
+        fitted = read_model(model)
+        table = opened(data, delimiter, fitted.gaps)
+        cards, refused = explained(fitted, table, rows, top)
+    if json:
+        as_json([{"row": row, **card.to_dict()} for row, card in cards])
+    else:
+        for row, card in cards:
+            typer.echo(f"Row {row}\n{card}\n")
+    if refused:
+        tell_refused(refused, len(refused))
+        raise typer.Exit(PARTIAL)
