@@ -198,7 +198,7 @@ def _notes_of(columns: Sequence[Column], rows: Gathered, n: int) -> list[str]:
 def _counts_rows(column: Column, n: int) -> bool:
     """Whether a column looks like 1, 2, 3, ...: whole numbers, evenly spread, as many as rows."""
     cuts = np.asarray(column.cuts)
-    if len(cuts) < 2 or column.missing or n < 50:
+    if len(cuts) < 20 or column.missing:
         return False
     span = cuts[-1] - cuts[0]
     even = np.allclose(cuts, np.linspace(cuts[0], cuts[-1], len(cuts)), atol=0.6)

@@ -23,7 +23,8 @@ _SHARES = np.linspace(0, 1, 21)
 class Column:
     """A column by its kind, with what reading it needs and what was usual in it.
 
-    `levels` are those of a category, `cuts` the quantiles of a number at 0, 5, ..., 100 %.
+    `levels` are those of a category, `cuts` quantiles of a number; `shares` of the rows that had a
+    level, or had at most a cut.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Column:
     hours: bool = False
     levels: tuple[str, ...] = ()
     cuts: tuple[float, ...] = ()
+    shares: tuple[float, ...] = ()
     missing: float = 0.0
 
     @property
@@ -91,7 +93,7 @@ def _category(column: Column, values: pd.Series) -> tuple[dict[str, Any], np.nda
 
 def _date(column: Column, values: pd.Series) -> tuple[dict[str, Any], np.ndarray]:
     when = read_dates(values, column.date)
-    made = {f"{column.name}.month": when.dt.month, f"{column.name}.weekday": when.dt.weekday}
+    made = {f"{column.name}.month": when.dt.month, f"{column.name}.weekday": when.dt.day_of_week}
     if column.hours:
         made[f"{column.name}.hour"] = when.dt.hour
     numbers = {name: part.to_numpy(dtype=np.float64) for name, part in made.items()}
@@ -101,7 +103,7 @@ def _date(column: Column, values: pd.Series) -> tuple[dict[str, Any], np.ndarray
 def read_dates(values: pd.Series, date: str) -> pd.Series:
     """Dates of a column, missing where an entry is none."""
     given = values if values.dtype.kind == "M" else values.astype(object)
-    found = pd.to_datetime(given, format=date or None, errors="coerce", utc=True)
+    found = pd.to_datetime(given, format=date or "ISO8601", errors="coerce", utc=True)
     return pd.Series(found).reset_index(drop=True)
 
 
@@ -177,10 +179,13 @@ def _with_usual(column: Column, values: pd.Series) -> Column:
     made, _ = column.read(values)
     part = made[column.name]
     if column.kind == CATEGORY:
-        return replace(column, levels=tuple(str(level) for level in part.cat.categories))
-    numbers = part[np.isfinite(part)]
-    cuts = np.quantile(numbers, _SHARES) if len(numbers) else np.array([])
-    return replace(column, cuts=tuple(float(cut) for cut in cuts))
+        counts = part.value_counts(normalize=True, sort=False)
+        levels = tuple(str(level) for level in counts.index)
+        return replace(column, levels=levels, shares=tuple(counts.tolist()))
+    numbers = np.sort(part[np.isfinite(part)])
+    cuts = np.unique(np.quantile(numbers, _SHARES)) if len(numbers) else numbers
+    shares = np.searchsorted(numbers, cuts, side="right") / max(len(numbers), 1)
+    return replace(column, cuts=tuple(cuts.tolist()), shares=tuple(shares.tolist()))
 
 
 def as_inputs(
@@ -225,5 +230,5 @@ def to_plain(columns: Iterable[Column]) -> list[dict[str, Any]]:
 def from_plain(values: Iterable[Mapping[str, Any]]) -> Iterator[Column]:
     """The columns out of `to_plain`."""
     for given in values:
-        several = {name: tuple(given[name]) for name in ("levels", "cuts")}
+        several = {name: tuple(given[name]) for name in ("levels", "cuts", "shares")}
         yield Column(**{**given, **several})

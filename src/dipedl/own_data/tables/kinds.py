@@ -59,17 +59,23 @@ def guess(values: pd.Series, name: str) -> Guess:
     plain = _kind_of_dtype(values)
     if plain is not None:
         return plain
+    _check_single(values, name)
     levels = pd.Series(pd.unique(values.dropna()), dtype=object)
     if not len(levels):
         return Guess(TEXT, why="nothing but gaps")
-    types = {type(level) for level in levels}
+    return _of_texts(values, levels.astype(str), name)
+
+
+def _check_single(values: pd.Series, name: str) -> None:
+    if values.dtype != object:
+        return
+    types = {type(value) for value in values.dropna()}
     nested = sorted(t.__name__ for t in types if issubclass(t, list | tuple | dict | np.ndarray))
     if nested:
         raise Mistake(
             f"column {name!r} holds entries of type {nested[0]}, not single values: "
             f"write a column for each part, or leave it out: --drop {name}"
         )
-    return _of_texts(values, levels.astype(str), name)
 
 
 def _kind_of_dtype(values: pd.Series) -> Guess | None:

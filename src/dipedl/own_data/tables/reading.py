@@ -225,7 +225,7 @@ def _of_batches(batches: Iterable[Any], total: int | None) -> Iterator[Piece]:
 
 
 def _line_pieces(table: Table) -> Iterator[Piece]:
-    options = {"lines": True, "dtype": False, "convert_dates": False, "chunksize": _ROWS}
+    options = {"lines": True, "dtype": False, "chunksize": _ROWS}
     packed = {"gzip": "gzip", "bzip2": "bz2", "xz": "xz"}.get(table.format.packed)
     number = 0
     encoding = table.format.encoding
@@ -235,7 +235,7 @@ def _line_pieces(table: Table) -> Iterator[Piece]:
                 rows = np.arange(number + 1, number + len(frame) + 1)
                 number += len(frame)
                 yield Piece(frame, rows, [], 0.0)
-    except ValueError as error:
+    except (ValueError, TypeError, AttributeError) as error:
         only = _only_object(table) if number == 0 else None
         if only is None:
             raise Mistake(f"{table.path}{_bad_line(table)}") from error

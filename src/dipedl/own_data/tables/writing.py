@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from .mistake import Mistake
+from .mistake import Mistake, WrongOption
 
 _ENDINGS = ".csv, .csv.gz, .parquet, .feather, .arrow or .jsonl"
 Write = Callable[[pd.DataFrame], None]
@@ -70,7 +70,7 @@ def _writer_of(path: Path) -> Callable[[Path], Any]:
     for ending, make in _WRITERS.items():
         if name.endswith(ending):
             return make
-    raise Mistake(f"{path} must end in {_ENDINGS}: the ending names the format")
+    raise WrongOption(f"{path} must end in {_ENDINGS}: the ending names the format")
 
 
 @contextmanager
