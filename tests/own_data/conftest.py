@@ -4,13 +4,13 @@ pytest.importorskip("pyarrow")
 pytest.importorskip("typer")
 pytest.importorskip("skops")
 
+from passengers import passengers
 from typer.testing import CliRunner
 
 from dipedl.cli.app import app
 from dipedl.own_data.learning import Order, learn
 from dipedl.own_data.saved import keep
 from dipedl.own_data.tables.reading import open_table
-from passengers import passengers
 
 
 def dipedl(*arguments):

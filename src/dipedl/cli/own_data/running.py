@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from ..._plugins import EXTRAS, explain_missing
 from ..terminal import fail, names_in
 
 if TYPE_CHECKING:
@@ -61,15 +62,11 @@ def mistakes_told() -> Iterator[None]:
     except MemoryError:
         fail("not enough memory; fewer rows by --rows, or fewer columns by --drop", WRONG_DATA)
     except ImportError as error:
-        fail(_missing(error), WRONG_DATA)
+        if (error.name or "").partition(".")[0] not in EXTRAS:
+            raise
+        fail(str(explain_missing(error, "this command")), WRONG_DATA)
     except (ValueError, TypeError, OSError) as error:
         fail(" ".join([str(error), *getattr(error, "__notes__", [])]), WRONG_DATA)
-
-
-def _missing(error: ImportError) -> str:
-    from ..._plugins import explain_missing
-
-    return str(explain_missing(error, "this command"))
 
 
 def as_json(value: Any) -> None:
