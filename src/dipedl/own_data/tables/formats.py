@@ -40,8 +40,8 @@ _REFUSED = {
     b"\x80": "a pickle, which could run code: write it as CSV or Parquet where it was made",
     b"\xd0\xcf\x11\xe0": "an old Excel workbook: save the sheet as CSV",
     b"%PDF": "a PDF: give the table itself, as CSV",
-    b"\x89PNG": "an image: give a folder of images by --images",
-    b"\xff\xd8\xff": "an image: give a folder of images by --images",
+    b"\x89PNG": "an image: make features of it, and give these as a table",
+    b"\xff\xd8\xff": "an image: make features of it, and give these as a table",
     b"\x89HDF": "an HDF5 file: write the table as Parquet",
     b"SQLite": "a database: write the table as CSV",
     b"<": "a page of HTML or XML: download the table itself, as CSV",
@@ -99,7 +99,7 @@ def format_of(path: Path, delimiter: str | None = None) -> Format:
 
 def _check_readable(path: Path) -> None:
     if path.is_dir():
-        raise Mistake(f"{path} is a folder; give a file, or --images for a folder of images")
+        raise Mistake(f"{path} is a folder; give a file")
     if not path.exists():
         near = sorted(p.name for p in path.parent.glob(f"*{path.suffix}"))[:5]
         there = f"; beside it: {', '.join(near)}" if near else ""

@@ -225,7 +225,7 @@ def _of_batches(batches: Iterable[Any], total: int | None) -> Iterator[Piece]:
 
 
 def _line_pieces(table: Table) -> Iterator[Piece]:
-    options = {"lines": True, "dtype": False, "chunksize": _ROWS}
+    options = {"lines": True, "dtype": False, "precise_float": True, "chunksize": _ROWS}
     packed = {"gzip": "gzip", "bzip2": "bz2", "xz": "xz"}.get(table.format.packed)
     number = 0
     encoding = table.format.encoding

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 from collections.abc import Callable, Iterator
@@ -58,7 +59,7 @@ def check_ending(path: Path) -> None:
 def table_writer(path: Path) -> Iterator[Write]:
     """A function that adds rows to a table, in the format that the ending of `path` names.
 
-    All pieces must have the same columns; a table without pieces has no columns.
+    All pieces must have the same columns, and there must be one.
     """
     make = _writer_of(path)
     with complete_file(path) as partial, make(partial) as write:
@@ -93,21 +94,20 @@ def _gz_writer(path: Path) -> Iterator[Write]:
 
 @contextmanager
 def _arrow_writer(path: Path, open_file: Callable[[str, Any], Any]) -> Iterator[Write]:
-    opened: list[Any] = []
+    """The schema is that of the first piece."""
+    opened: list[tuple[Any, Any]] = []
 
     def write(frame: pd.DataFrame) -> None:
-        schema = opened[0].schema if opened else None
+        schema = opened[0][1] if opened else None
         table = pa.Table.from_pandas(frame, schema, preserve_index=False)
         if not opened:
-            opened.append(open_file(str(path), table.schema))
-        opened[0].write_table(table)
+            opened.append((open_file(str(path), table.schema), table.schema))
+        opened[0][0].write_table(table)
 
     try:
         yield write
-        if not opened:
-            write(pd.DataFrame())
     finally:
-        for writer in opened:
+        for writer, _ in opened:
             writer.close()
 
 
@@ -126,7 +126,9 @@ def _lines_writer(path: Path) -> Iterator[Write]:
 
 
 def _add_lines(frame: pd.DataFrame, stream: Any) -> None:
-    frame.to_json(stream, orient="records", lines=True, force_ascii=False, double_precision=15)
+    # pandas would round to 15 digits.
+    for record in frame.to_dict("records"):
+        stream.write(json.dumps(record, ensure_ascii=False, default=str) + "\n")
 
 
 _WRITERS: dict[str, Callable[[Path], Any]] = {
