@@ -251,6 +251,18 @@ def test_evidence_beside_given_probabilities(run, other_system):
     assert far["flagged"].all() and np.allclose(far[["p_no", "p_yes"]], 0.5)
 
 
+def test_progress_says_rows_and_speed(capsys, monkeypatch):
+    from dipedl.cli.own_data import running
+
+    monkeypatch.setattr(running, "_EVERY", 0.0)
+    with running.row_progress(quiet=False) as progress:
+        progress(1200, 0.5)
+    said = capsys.readouterr().err
+    assert re.search(r"1,200 rows, [\d,]+ rows/s, about \d+ s left", said)
+    with running.row_progress(quiet=True) as progress:
+        assert progress is None
+
+
 def test_mistakes_in_given_probabilities(run, other_system):
     folder, written = other_system
     proba = written(20, "new")

@@ -292,6 +292,12 @@ SCORE = {
         1,
         "did you mean 'name'?",
     ),
+    "a column to copy of the name of another": (
+        csv(label=1),
+        ["MODEL", "data.csv", "--columns", "label"],
+        1,
+        "--columns label: an answer has a column of that name",
+    ),
     "an ending without a format": (
         csv(),
         ["MODEL", "data.csv", "--out", "a.xlsx"],

@@ -55,7 +55,7 @@ def score_table(
 ) -> Count:
     """Write an answer for each row of a table, and the refused rows with reasons beside it."""
     check_known(model.columns, table.names, table.path)
-    check_wanted(wanted.columns, table)
+    check_wanted(wanted.columns, table, model.classes)
     pieces = ((p.frame, p.rows, p.refused, p.done) for p in table.pieces())
     answered = (
         (*_answered(model, frame, rows, wanted), refused, done)
@@ -65,12 +65,16 @@ def score_table(
     return write_answers(lines, out, progress)
 
 
-def check_wanted(columns: Sequence[str], table: Table) -> None:
+def check_wanted(columns: Sequence[str], table: Table, classes: Sequence[str]) -> None:
     """Mistake for a column to copy that is not there, or that an answer has too."""
+    own = {"row", "label", "vacuity", "p_value", "flagged", "set", "reason"}
+    own |= {f"p_{name}" for name in classes}
     for name in columns:
         if name not in table.names:
             near = meant(name, table.names)
             raise Mistake(f"--columns names {name!r}, which is not in {table.path}: {near}")
+        if name in own:
+            raise Mistake(f"--columns {name}: an answer has a column of that name; rename yours")
 
 
 def write_answers(

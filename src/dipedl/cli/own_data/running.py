@@ -33,7 +33,7 @@ Delimiter = Annotated[
     str | None, typer.Option(help="Between the fields of a CSV file; default: found by itself.")
 ]
 Gaps = Annotated[
-    str, typer.Option(help="Words that stand for a gap beside NA, NaN, null: --gaps '?,-'.")
+    str, typer.Option(help="Words in a CSV file that stand for a gap, beside NA, NaN, null: '?,-'.")
 ]
 Types = Annotated[
     str,
