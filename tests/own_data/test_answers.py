@@ -13,9 +13,12 @@ from passengers import passengers
 
 import dipedl
 from dipedl.own_data import measuring, report
+from dipedl.own_data.learning import Order, learn
+from dipedl.own_data.models import MODELS
 from dipedl.own_data.saved import read_model
 from dipedl.own_data.tables import reading
 from dipedl.own_data.tables.reading import open_table
+from headless import Page, chromium
 
 
 @pytest.fixture(scope="module")
@@ -90,10 +93,11 @@ def test_inspect_builds_nothing(run, kept, monkeypatch):
 
 def test_fit_tells_what_it_learned(run, kept, tmp_path):
     out = tmp_path / "m.dipedl"
-    arguments = ["--target", "survived", "--model", "linear", "--out", out, "--json", "-q"]
+    arguments = ["--target", "survived", "--model", "linear", "--out", out, "--json", "--verbose"]
     done = run("fit", kept / "passengers.csv", *arguments, "--time-column", "passenger")
     assert done.exit_code == 0, done.output
     told, model = json.loads(done.stdout), read_model(out)
+    assert "[dipedl] classifier fitted on 240 rows" in done.stderr
     held, clf = model.classifier.evidence_.held_out_, model.classifier
     right = clf.held_out_dirichlet().mean.argmax(axis=1) == held.labels
     assert told["accuracy"] == right.mean() and told["learned"] == 240
@@ -102,6 +106,25 @@ def test_fit_tells_what_it_learned(run, kept, tmp_path):
     assert told["columns"]["name"] == "text" and "passenger" not in told["columns"]
     assert any("left out as text: name" in note for note in told["notes"])
     assert (model.classifier.predict_proba is not None) and model.target == "survived"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MODELS)
+def test_every_model_learns_text_and_gaps(name, kept):
+    table = open_table(kept / "passengers.csv")
+    learned = learn(table, Order("survived", model=name, drop=["passenger"]))
+    assert learned.numbers["accuracy"] > learned.numbers["share_of_largest_class"]
+    assert learned.model.facts["model_title"] in str(MODELS[name])
+
+
+def test_a_classifier_in_a_file_is_fitted_again(kept, tmp_path):
+    import skops.io
+    from sklearn.dummy import DummyClassifier
+
+    skops.io.dump(DummyClassifier(strategy="prior"), tmp_path / "m.skops")
+    order = Order("survived", model=str(tmp_path / "m.skops"), drop=["passenger"])
+    learned = learn(open_table(kept / "passengers.csv"), order)
+    assert learned.numbers["accuracy"] == learned.numbers["share_of_largest_class"]
 
 
 def test_check_finds_what_is_wrong(run, tmp_path):
@@ -188,6 +211,23 @@ def test_the_report_is_one_file_that_loads_nothing(found):
     assert page.count('class="swipe"') == page.count('class="scroll"') == 5
     for one in (*found.most, *found.least):
         assert f'<th scope="row">{one.row}</th>' in page
+
+
+@pytest.mark.browser
+def test_the_report_renders_in_a_browser(found, tmp_path):
+    pytest.importorskip("websocket")
+    if chromium() is None:
+        pytest.skip("no Chromium found")
+    path = tmp_path / "report.html"
+    path.write_text(report.render(found, "new.csv", "model.dipedl"), encoding="utf-8")
+    with Page(tmp_path / "profile") as browser:
+        for width, dark in ((390, False), (1280, True)):
+            browser.open(path.as_uri(), width, dark=dark)
+            assert browser.evaluate("document.documentElement.scrollWidth") <= width
+            empty = "[...document.querySelectorAll('svg')].filter(s => !s.clientHeight).length"
+            assert browser.evaluate(empty) == 0
+        outside = [url for url in browser.requests if not url.startswith(("data:", "file:"))]
+        assert (browser.problems, outside) == ([], [])
 
 
 def test_report_from_the_shell_without_classes(run, kept, tmp_path):

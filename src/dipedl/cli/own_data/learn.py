@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -81,7 +83,8 @@ def fit(
         table = opened(data, delimiter, names_in(gaps))
         if not quiet:
             typer.echo(f"Reading {data} and fitting, which may take minutes ...", err=True)
-        learned = learn(table, order)
+        with redirect_stdout(sys.stderr):  # what --verbose says is no result
+            learned = learn(table, order)
         keep(learned.model, out)
     _print_json(learned, out) if json else _print(learned, data, out)
     if learned.refused:
