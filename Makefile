@@ -80,7 +80,7 @@ ifdef HASHES
 else
 	$(PIP) install -q --upgrade "pip>=25.1"
 	$(PIP) install -q -c constraints.txt torch
-	$(PIP) install -q -c constraints.txt -e ".[torch,flows,data,cli,report,save,onnx,spectra]" --group test --group lint
+	$(PIP) install -q -c constraints.txt -e ".[torch,flows,data,onnx,spectra,tables]" --group test --group lint
 endif
 	touch $@
 

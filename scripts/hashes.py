@@ -21,7 +21,7 @@ BUILD = ["hatchling", "editables"]
 SETS = {
     "demo": ["-e", ".[cli,report]", *BUILD],
     "dev": [
-        *("-e", ".[torch,flows,data,cli,report,save,onnx,spectra]"),
+        *("-e", ".[torch,flows,data,onnx,spectra,tables]"),
         *("--group", "test", "--group", "lint", *BUILD),
     ],
 }

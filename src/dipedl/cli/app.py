@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
+import os
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from importlib.util import find_spec
+from inspect import getdoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +17,10 @@ from .. import __version__, density
 from .._plugins import EXTRAS, explain_missing
 from .._writing import writable_target, write_file
 from .bench import bench
+from .own_data.answer import explain, score
+from .own_data.learn import fit
+from .own_data.look import check, inspect
+from .own_data.tell import report
 from .spectra import spectra
 from .terminal import exit_on, fail, names_in
 
@@ -25,11 +30,12 @@ if TYPE_CHECKING:
 app = typer.Typer(
     help="An honest “I don't know” on any classifier.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
 
+for _command in (fit, score, report, explain, check, inspect):
+    app.command()(_command)
 app.add_typer(bench, name="bench")
 app.add_typer(spectra, name="spectra")
 
@@ -161,7 +167,7 @@ def _described_densities() -> dict[str, str]:
     described = {}
     for name in density.__all__:
         try:
-            described[name] = (inspect.getdoc(getattr(density, name)) or "").partition("\n")[0]
+            described[name] = (getdoc(getattr(density, name)) or "").partition("\n")[0]
         except ImportError as error:
             described[name] = str(explain_missing(error, name))
     return described

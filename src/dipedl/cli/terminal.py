@@ -20,10 +20,10 @@ def exit_on(*kinds: type[Exception]) -> Iterator[None]:
         fail(reason(error))
 
 
-def fail(message: str) -> NoReturn:
-    """One line on stderr, and exit code 2."""
+def fail(message: str, code: int = 2) -> NoReturn:
+    """One line on stderr, and an exit code."""
     typer.echo(f"dipedl: {message}", err=True)
-    raise typer.Exit(2)
+    raise typer.Exit(code)
 
 
 def one_line(text: str) -> str:
