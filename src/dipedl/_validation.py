@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from typing import Any
 
@@ -19,6 +20,17 @@ from sklearn.utils.validation import (
     has_fit_parameter,
     validate_data,
 )
+
+#: What stands between a user's line and a warning: this package, and what calls it.
+_OURS = {"dipedl", "sklearn", "joblib"}
+
+
+def warn_caller(message: str) -> None:
+    """Warn in the name of the first line on the way here that is not of this package."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in _OURS:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, UserWarning, stacklevel=level)
 
 
 def check_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
@@ -39,6 +51,7 @@ def indexable(X: Any) -> Any:
         return X.tocsr()
     if _are_texts(X):
         return np.asarray(X, dtype=object)
+    _refuse_broken_texts(X)
     X = X if hasattr(X, "shape") and hasattr(X, "__getitem__") else np.asarray(X)
     if len(X.shape) < 2:
         raise ValueError(
@@ -57,6 +70,20 @@ def _are_texts(X: Any) -> bool:
     if hasattr(X, "shape") and len(X.shape) != 1:
         return False
     return hasattr(X, "__len__") and len(X) > 0 and all(isinstance(text, str) for text in X)
+
+
+def _refuse_broken_texts(X: Any) -> None:
+    """Raise ValueError for one text, and for a list of texts that holds something else."""
+    if isinstance(X, str):
+        raise ValueError(f"X must be a list of texts, got one text: give [{X[:20]!r}]")
+    if len(getattr(X, "shape", (1,))) != 1 or not hasattr(X, "__iter__"):
+        return
+    odd = [i for i, text in enumerate(X) if not isinstance(text, str)]
+    if odd and len(odd) < len(X):
+        raise ValueError(
+            f"X must hold texts alone, got {list(X)[odd[0]]!r} at position {odd[0]} (no text in "
+            f"{len(odd)} of {len(X)} places); drop such rows, or put '' in their place"
+        )
 
 
 def labelled_inputs(model: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
@@ -250,11 +277,9 @@ def calibration_rows(
             f"classes are {np.asarray(classes).tolist()}; drop those rows, or fit with them"
         )
     if len(np.unique(y)) < 2:
-        warnings.warn(
+        warn_caller(
             f"the calibration rows are all of class {y[:1].tolist()}: temperature, evidence and "
             "thresholds are learned for it alone, and inputs of other classes may be flagged as "
-            "OOD; give rows of every class",
-            UserWarning,
-            stacklevel=3,
+            "OOD; give rows of every class"
         )
     return X, y

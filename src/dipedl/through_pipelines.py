@@ -12,7 +12,7 @@ import numpy as np
 
 from .decisions.rejection import Rejection
 from .dirichlet import Dirichlet
-from .fitting.last_step import last_step
+from .fitting.own_steps import last_step
 
 __all__ = [
     "p_value",

@@ -11,7 +11,7 @@ from .._validation import indexable
 from ..calibration.held_out import HeldOut
 from ..decisions.p_values import conformal_p_values
 from ..evidence import weighted_quantile
-from ..fitting.last_step import last_step
+from ..fitting.own_steps import last_step
 from ..maths.kinds import most_probable
 from ..maths.scores import placements
 from ._card import Card
