@@ -257,14 +257,14 @@ def test_reach_is_as_defined(rng):
     inside, outside = np.array([[6.9, 0.0], [0.0, -69.0]]), np.array([[7.1, 0.0], [0.0, -1e5]])
     assert reach.ranges_outside(np.array([[3.0, 0.0], [0.0, -50.0]])) == pytest.approx([1, 2])
     high = np.full(2, 1e9)
-    np.testing.assert_array_equal(reach.held(high, inside), high)
-    held = reach.held(high, outside)
+    np.testing.assert_array_equal(reach.held_down(high, inside), high)
+    held = reach.held_down(high, outside)
     assert held[1] < held[0] < reach.ceiling < scores.min() - 10
     assert held[1] - held[0] == pytest.approx(
         reach.unit * np.log(3.05 / ((1e5 - 10) / 20)), rel=1e-9
     )
-    assert reach.held(np.full(1, -1e300), outside[:1]) == -1e300
-    assert reach.held(np.zeros(1), np.array([[1e308, 0.0]])) < held[1]
+    assert reach.held_down(np.full(1, -1e300), outside[:1]) == -1e300
+    assert reach.held_down(np.zeros(1), np.array([[1e308, 0.0]])) < held[1]
 
 
 def test_the_graph_holds_down_the_same_inputs(rng, tmp_path):

@@ -49,9 +49,9 @@ def indexable(X: Any) -> Any:
     """X with rows that can be taken: array, DataFrame, sparse matrix, array of texts (n,)."""
     if sparse.issparse(X):
         return X.tocsr()
+    _refuse_broken_texts(X)
     if _are_texts(X):
         return np.asarray(X, dtype=object)
-    _refuse_broken_texts(X)
     X = X if hasattr(X, "shape") and hasattr(X, "__getitem__") else np.asarray(X)
     if len(X.shape) < 2:
         raise ValueError(
@@ -76,7 +76,7 @@ def _refuse_broken_texts(X: Any) -> None:
     """Raise ValueError for one text, and for a list of texts that holds something else."""
     if isinstance(X, str):
         raise ValueError(f"X must be a list of texts, got one text: give [{X[:20]!r}]")
-    if len(getattr(X, "shape", (1,))) != 1 or not hasattr(X, "__iter__"):
+    if not hasattr(X, "__len__") or len(getattr(X, "shape", (1,))) != 1:
         return
     odd = [i for i, text in enumerate(X) if not isinstance(text, str)]
     if odd and len(odd) < len(X):

@@ -69,10 +69,10 @@ def explain(clf: Any, X: Any, top: int = 5) -> list[Card]:
     dirichlet = clf._dirichlet(P, scores)
     labels = clf.classes_[most_probable(dirichlet.concentration, P)]
     p_values = conformal_p_values(scores, held.scores, held.weights)
-    in_columns = user_columns(clf, given, before, Z)
+    user = user_columns(clf, given, before, Z)
     parts = [
-        [in_columns.told(reading, i, top) for i, reading in enumerate(part)]
-        for part in _parts(clf, Z, proba, in_columns.tokens, in_columns.needed(top))
+        [user.in_columns(reading, i, top) for i, reading in enumerate(part)]
+        for part in _parts(clf, Z, proba, user.tokens, user.features_for(top))
     ]
     news = row_news(clf, given, before)
     with np.errstate(over="ignore"):

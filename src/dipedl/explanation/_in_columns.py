@@ -68,16 +68,18 @@ class UserColumns:
         """A name for each feature that stands for no other."""
         return [f"feature {j}" for j in range(len(self.features))]
 
-    def needed(self, top: int) -> int:
+    def features_for(self, top: int) -> int:
         """Features that a reading must have for the `top` columns: all, if a column has several."""
         columns = [source.columns for source in self.sources or []]
         return top if len(set(columns)) == len(columns) else max(top, len(columns))
 
-    def told(self, reading: Reading, i: int, top: int) -> Reading:
+    def in_columns(self, reading: Reading, i: int, top: int) -> Reading:
         """A reading of row i, with tokens for names, in the user's columns: the `top` of them."""
-        inner: Reading = {k: self.told(v, i, top) for k, v in reading.items() if k == "background"}
+        inner: Reading = {
+            k: self.in_columns(v, i, top) for k, v in reading.items() if k == "background"
+        }
         if "blocks" in reading:
-            inner["blocks"] = [self.told(block, i, top) for block in reading["blocks"][:top]]
+            inner["blocks"] = [self.in_columns(block, i, top) for block in reading["blocks"][:top]]
         if "neighbours" in reading:
             inner["neighbours"] = reading["neighbours"][:top]
         if "features" in reading:
