@@ -281,8 +281,10 @@ def test_text_is_sparse_for_the_classifier_and_dense_for_the_density():
     X, y = TfidfVectorizer().fit_transform(texts), np.arange(60) % 2
     clf = DIPClassifier(features=TruncatedSVD(3, random_state=0)).fit(X, y)
     assert clf.score(X, y) == 1
-    with pytest.raises(TypeError, match=r"X is sparse.*TruncatedSVD"):
-        DIPClassifier().fit(X, y)
+    default = DIPClassifier(random_state=0).fit(X, y)
+    assert default.score(X, y) == 1 and default.evidence_.features_.steps[0][0] == "dense"
+    with pytest.raises(TypeError, match=r"X is sparse, and the inputs of the fit were dense"):
+        DIPClassifier(density=GDADensity()).fit(X.toarray(), y).predict(X)
     with pytest.raises(TypeError, match=r"sparse.*TruncatedSVD"):
         DIPClassifier(features="passthrough").fit(X, y)
 
@@ -645,7 +647,7 @@ def test_bad_fit_is_refused_with_its_name_and_remedy(iris, name):
         (dict(estimator="rf"), "estimator must be a classifier object, got 'rf'"),
         (dict(normalizer="zscore"), "normalizer must have methods fit and transform.*got 'zscore'"),
         (dict(random_state="a"), "random_state must be None, an int, a RandomState.*got 'a'"),
-        (dict(density=object()), "must have a method score_samples or log_prob, got object"),
+        (dict(density=object()), "density must .* method score_samples or log_prob, got <object"),
         (dict(features=lambda X: X), "features must be None, 'passthrough' or a transformer"),
     ],
 )
@@ -767,6 +769,38 @@ def test_labels_that_are_not_what_is_wrong_leave_the_error_as_it_is(iris):
     X, y = iris
     with pytest.raises(ValueError, match="n_estimators"):
         DIPClassifier(RandomForestClassifier(n_estimators=-1)).fit(X, y.astype(str))
+
+
+@pytest.mark.parametrize("labels", [["no", "yes"], [0, 1]], ids=str)
+def test_the_error_that_is_not_about_labels_is_the_one_that_is_shown(labels):
+    """XGBoost speaks of the labels first, and only then of the column it cannot read."""
+    xgboost, pandas = pytest.importorskip("xgboost"), pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"job": pandas.Categorical(["nurse", "clerk"] * 30)})
+    clf = DIPClassifier(xgboost.XGBClassifier(n_estimators=2, enable_categorical=False))
+    with pytest.raises(ValueError, match="enable_categorical"):
+        clf.fit(frame, np.array(labels)[np.arange(60) // 30])
+
+
+def test_a_column_of_gaps_that_a_classifier_refuses_is_named():
+    X = np.random.default_rng(0).normal(size=(80, 3))
+    X[:, 2] = np.nan
+    with pytest.raises(ValueError, match="window shape") as caught:
+        DIPClassifier(HistGradientBoostingClassifier(max_iter=2)).fit(X, X[:, 0] > 0)
+    assert "nothing but gaps in the columns [2], which HistGrad" in caught.value.__notes__[0]
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        ("a b", r"X must be a list of texts, got one text: give \['a b'\]"),
+        (["a b", None, "c"], r"got None at position 1 \(no text in 1 of 3 places\).*put '' in"),
+        (np.array(["a b", 3.0], dtype=object), "got 3.0 at position 1"),
+    ],
+    ids=["one", "gap", "number"],
+)
+def test_texts_that_are_none_are_named(X, message):
+    with pytest.raises(ValueError, match=message):
+        DIPClassifier().fit(X, [0, 1, 0][: len(X)])
 
 
 def test_parameters_of_a_part_that_is_chosen_at_fit_are_refused_with_the_reason(iris):

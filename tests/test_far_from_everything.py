@@ -8,9 +8,12 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import Normalizer, StandardScaler
+from sklearn.preprocessing import MinMaxScaler, Normalizer, OneHotEncoder, StandardScaler
 
 from dipedl import DIPClassifier, OODDetector
 from dipedl.density import DensitySelector, FusedDensity, GDADensity, KNNDensity, RelativeDensity
@@ -106,6 +109,42 @@ def test_names_of_columns_are_used(rng):
     table = pandas.DataFrame(X, columns=["age", "dose", "weight"])
     with pytest.warns(UserWarning, match=r"rows \[5\], columns \['dose'\]"):
         DIPClassifier(LogisticRegression(max_iter=300)).fit(table, y)
+
+
+@pytest.mark.parametrize("what", ["table", "steps", "mixture"])
+def test_rows_far_from_the_rest_of_a_table_are_named_in_its_units(rng, what):
+    pandas = pytest.importorskip("pandas")
+    X, y = classes(rng, p=3)
+    X[[5, 80], 1] = 1e6
+    table = pandas.DataFrame(X, columns=["age", "dose", "weight"])
+    columns, model = ["age", "dose", "weight"], LogisticRegression(max_iter=300)
+    named, value = r"\['dose'\]", r"1e\+06 in row 5, column 'dose'"
+    if what == "table":
+        table["job"] = pandas.Categorical(rng.choice(["nurse", "clerk"], len(X)))
+        model = HistGradientBoostingClassifier(max_iter=5)
+    elif what == "steps":
+        table["job"] = rng.choice(["nurse", "clerk"], len(X))
+        model = make_pipeline(
+            ColumnTransformer([("n", MinMaxScaler(), columns), ("j", OneHotEncoder(), ["job"])]),
+            model,
+        )
+    else:
+        named, value = r"\['pca0'\]", "in row 5, column 'pca0'"
+        model = make_pipeline(PCA(1), model)
+    with pytest.warns(UserWarning, match=rf"rows \[5, 80\], columns {named}.*{value}") as said:
+        DIPClassifier(model, GDADensity()).fit(table, y)
+    assert {w.filename for w in said if "far from the rest" in str(w.message)} == {__file__}
+
+
+def test_components_of_rare_levels_are_no_rows_far_from_the_rest(rng):
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame({"town": rng.zipf(1.3, 400).astype(str), "job": ["a", "b"] * 200})
+    encoder = ColumnTransformer([("l", OneHotEncoder(handle_unknown="ignore"), ["town", "job"])])
+    for steps in ([encoder], [encoder, TruncatedSVD(20, random_state=0)]):
+        model = make_pipeline(*steps, LogisticRegression(max_iter=300))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", message=".*far from the rest")
+            DIPClassifier(model, GDADensity()).fit(table, np.arange(400) % 2)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -219,14 +258,14 @@ def test_reach_is_as_defined(rng):
     inside, outside = np.array([[6.9, 0.0], [0.0, -69.0]]), np.array([[7.1, 0.0], [0.0, -1e5]])
     assert reach.ranges_outside(np.array([[3.0, 0.0], [0.0, -50.0]])) == pytest.approx([1, 2])
     high = np.full(2, 1e9)
-    np.testing.assert_array_equal(reach.held(high, inside), high)
-    held = reach.held(high, outside)
+    np.testing.assert_array_equal(reach.held_down(high, inside), high)
+    held = reach.held_down(high, outside)
     assert held[1] < held[0] < reach.ceiling < scores.min() - 10
     assert held[1] - held[0] == pytest.approx(
         reach.unit * np.log(3.05 / ((1e5 - 10) / 20)), rel=1e-9
     )
-    assert reach.held(np.full(1, -1e300), outside[:1]) == -1e300
-    assert reach.held(np.zeros(1), np.array([[1e308, 0.0]])) < held[1]
+    assert reach.held_down(np.full(1, -1e300), outside[:1]) == -1e300
+    assert reach.held_down(np.zeros(1), np.array([[1e308, 0.0]])) < held[1]
 
 
 def test_the_graph_holds_down_the_same_inputs(rng, tmp_path):

@@ -14,7 +14,7 @@ from .calibration.pseudo_outliers import make_pseudo_outliers
 from .density._fitting import log_density
 from .density.combined._ensemble import DensityEnsemble
 from .fitting.classifiers import FittedClassifier
-from .fitting.columns import is_table
+from .fitting.columns import is_table, numbers
 from .fitting.features import feature_array
 from .fitting.refusals import Answer, answered
 
@@ -55,8 +55,10 @@ class Fold:
         With a warning, without the kinds that the features or the classifier refuse: between two
         codes of a category there may be no third.
         """
+        rows = numbers(self.X)
+        if rows is None:
+            return {}
         labels = np.zeros(self.X.shape[0]) if self.y is None else self.y
-        rows = _numbers(self.X)
         made = make_pseudo_outliers(rows, labels, sample_weight=self.w, random_state=random_state)
         found = {}
         for kind in list(made):
@@ -161,27 +163,6 @@ class _Predictions:
 
 def _joined(parts: Sequence[np.ndarray | None]) -> np.ndarray | None:
     return None if parts[0] is None else np.concatenate([p for p in parts if p is not None])
-
-
-def _numbers(X: Any) -> Any:
-    """The numbers in a DataFrame or an array of objects; anything else as it is."""
-    if is_table(X) and any(_is_category_or_text(dtype) for dtype in X.dtypes):
-        return X
-    values = X.to_numpy() if is_table(X) else X
-    if getattr(getattr(values, "dtype", None), "kind", None) != "O":
-        return values
-    try:
-        # Numbers that are spelt out stay text.
-        numeric = np.asarray(values.tolist()).dtype.kind in "biuf"
-    except ValueError:
-        return values
-    return values.astype(np.float64) if numeric else values
-
-
-def _is_category_or_text(dtype: Any) -> bool:
-    if hasattr(dtype, "is_numeric"):  # of polars
-        return not dtype.is_numeric() and str(dtype) != "Boolean"
-    return not isinstance(dtype, np.dtype) and getattr(dtype, "kind", "O") == "O"
 
 
 def _like(X: Any, rows: np.ndarray) -> Any:

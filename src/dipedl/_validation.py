@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -22,51 +21,25 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from .maths.magnitude import LARGEST_SQUARED, check_magnitude
 from .maths.masks import unmasked
 
-#: Largest number of float32, in which trees and networks compute.
-_LARGEST = float(np.finfo(np.float32).max)
-#: The squares of larger numbers, summed over rows, overflow.
-_LARGEST_SQUARED = 1e150
 #: A row that counts more often leaves nothing of the others: float64 counts no further.
 _MOST_COPIES = 2.0**53
+#: What stands between a user's line and a warning: this package, and what calls it.
+_OURS = {"dipedl", "sklearn", "joblib"}
 
 
 class NoAnswer(ValueError):
     """A part of a model cannot compute with the numbers of a row."""
 
 
-def check_size(name: str, X: Any, largest: float = _LARGEST) -> None:
-    """Raise ValueError with row and column if a finite number of X (n, d) is beyond `largest`."""
-    for row, column, value in _too_large(X, largest):
-        raise ValueError(
-            f"{name} must hold numbers up to {largest:.2g}, got {value:g} at row {row}, column "
-            f"{column!r}: the computation overflows; correct the entry, or rescale the column"
-        )
-
-
-def _too_large(X: Any, largest: float) -> Iterator[tuple[int, Any, float]]:
-    """Row, column and value of numbers of a table, a sparse matrix or an array beyond `largest`."""
-    if hasattr(X, "columns"):
-        for name in X.columns:
-            yield from ((row, name, v) for row, _, v in _too_large(np.asarray(X[name]), largest))
-        return
-    X = X.tocoo() if sparse.issparse(X) else np.asarray(X)
-    values = X.data if sparse.issparse(X) else X
-    if values.dtype.kind == "O":
-        with suppress(TypeError, ValueError):
-            values = values.astype(np.float64)
-    bad = np.zeros(0, bool)
-    if values.dtype.kind == "f" and float(np.finfo(values.dtype).max) > largest:
-        bad = np.isfinite(values) & (np.abs(values) > largest)
-    if not bad.any():
-        return
-    place = int(np.flatnonzero(bad)[0])
-    if sparse.issparse(X):
-        yield int(X.row[place]), int(X.col[place]), float(values[place])
-    else:
-        row, *columns = (int(i) for i in np.unravel_index(place, values.shape))
-        yield row, columns[0] if len(columns) == 1 else columns, float(values.flat[place])
+def warn_caller(message: str) -> None:
+    """Warn in the name of the first line on the way here that is not of this package."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in _OURS:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, UserWarning, stacklevel=level)
 
 
 def check_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
@@ -91,6 +64,7 @@ def indexable(X: Any) -> Any:
     X = unmasked("X", X)
     if sparse.issparse(X):
         return X.tocsr()
+    _refuse_broken_texts(X)
     if _are_texts(X):
         return np.asarray(X, dtype=object)
     X = X if hasattr(X, "shape") and hasattr(X, "__getitem__") else np.asarray(X)
@@ -116,8 +90,22 @@ def _are_texts(X: Any) -> bool:
 def learned_inputs(model: Any, X: Any) -> Any:
     """X to fit on, within float32; `model` learns the width and the column names."""
     X = validate_data(model, indexable(X), skip_check_array=True)
-    check_size("X", X)
+    check_magnitude("X", X)
     return X
+
+
+def _refuse_broken_texts(X: Any) -> None:
+    """Raise ValueError for one text, and for a list of texts that holds something else."""
+    if isinstance(X, str):
+        raise ValueError(f"X must be a list of texts, got one text: give [{X[:20]!r}]")
+    if not hasattr(X, "__len__") or len(getattr(X, "shape", (1,))) != 1:
+        return
+    odd = [i for i, text in enumerate(X) if not isinstance(text, str)]
+    if odd and len(odd) < len(X):
+        raise ValueError(
+            f"X must hold texts alone, got {list(X)[odd[0]]!r} at position {odd[0]} (no text in "
+            f"{len(odd)} of {len(X)} places); drop such rows, or put '' in their place"
+        )
 
 
 def labelled_inputs(model: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
@@ -170,7 +158,7 @@ def learned_rows(model: Any, X: Any, *, reset: bool = True, **checks: Any) -> np
     With `reset` the model learns the width; `checks` are those of ``validate_data``.
     """
     X = validate_data(model, unmasked("X", X), dtype=np.float64, reset=reset, **checks)
-    check_size("X", X, _LARGEST_SQUARED)
+    check_magnitude("X", X, LARGEST_SQUARED)
     return np.asarray(X)
 
 
@@ -299,7 +287,7 @@ def calibration_rows(
         )
     try:
         X, y = known_inputs(model, calibration[0]), unmasked("y", calibration[1])
-        check_size("X", X)
+        check_magnitude("X", X)
         y = None if y is None else column_or_1d(y, warn=True)
         check_consistent_length(X, y)
     except ValueError as error:
@@ -323,11 +311,9 @@ def calibration_rows(
             f"classes are {np.asarray(classes).tolist()}; drop those rows, or fit with them"
         )
     if len(np.unique(y)) < 2:
-        warnings.warn(
+        warn_caller(
             f"the calibration rows are all of class {y[:1].tolist()}: temperature, evidence and "
             "thresholds are learned for it alone, and inputs of other classes may be flagged as "
-            "OOD; give rows of every class",
-            UserWarning,
-            stacklevel=3,
+            "OOD; give rows of every class"
         )
     return X, y

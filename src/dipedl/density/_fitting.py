@@ -18,14 +18,17 @@ from .._validation import NoAnswer, weight_argument
 from ..fitting.seeds import seeded_clone
 from .custom import CustomDensity
 
+_SCORERS = ("score_samples", "log_prob")
+
 
 def as_density(density: Any, random_state: Any = None) -> Any:
     """An unfitted estimator for `density`: a clone, or a wrapper of any object that scores."""
-    if isinstance(density, str):
+    if isinstance(density, type) or not any(hasattr(density, name) for name in _SCORERS):
         classes = [n for n in sorted(public_names(Path(__file__).parent)) if n[0].isupper()]
         raise TypeError(
-            f"density must be an object, got {density!r}; dipedl.density has {', '.join(classes)}, "
-            "to be given as density=dipedl.density.KNNDensity()"
+            "density must be an object with a method score_samples or log_prob, got "
+            f"{density!r}; dipedl.density has {', '.join(classes)}, to be given as "
+            "density=dipedl.density.KNNDensity()"
         )
     if not is_estimator(density):
         return CustomDensity(density)

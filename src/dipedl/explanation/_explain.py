@@ -11,7 +11,7 @@ from .._validation import indexable
 from ..calibration.held_out import HeldOut
 from ..decisions.p_values import conformal_p_values
 from ..evidence import weighted_quantile
-from ..fitting.last_step import last_step
+from ..fitting.own_steps import last_step
 from ..maths.kinds import most_probable
 from ..maths.scores import placements
 from ._card import Card
@@ -73,10 +73,10 @@ def explain(clf: Any, X: Any, top: int = 5) -> list[Card]:
     dirichlet = clf._dirichlet(P, scores)
     labels = clf.classes_[most_probable(dirichlet.concentration, P)]
     p_values = conformal_p_values(scores, held.scores, held.weights)
-    in_columns = user_columns(clf, given, before, Z)
+    user = user_columns(clf, given, before, Z)
     parts = [
-        [in_columns.told(reading, i, top) for i, reading in enumerate(part)]
-        for part in _parts(clf, Z, proba, in_columns.tokens, in_columns.needed(top))
+        [user.in_columns(reading, i, top) for i, reading in enumerate(part)]
+        for part in _parts(clf, Z, proba, user.tokens, user.features_for(top))
     ]
     news = row_news(clf, given, before)
     with np.errstate(over="ignore"):

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
+
+from .._validation import warn_caller
+from .columns import is_table, numbers
+from .sources import Back, Source, input_sources, names_after, sources_after
 
 #: In spreads of a column: what lies farther from its median has no part in the scale,
 FENCE = 30.0
@@ -58,25 +63,32 @@ def gross_outliers(X: np.ndarray, w: np.ndarray | None = None) -> np.ndarray:
     return _beyond(GROSS, X, w)
 
 
-def warn_of_gross_outliers(X: np.ndarray, w: np.ndarray | None, names: Any = None) -> None:
-    """Warn of rows and columns of X (n, d) with values beyond `GROSS` spreads."""
-    gross = gross_outliers(X, w)
+def warn_of_gross_outliers(Z: np.ndarray, w: np.ndarray | None, X: Any, features: Any) -> None:
+    """Warn of rows with a feature beyond `GROSS` spreads, by the columns of X and in their units.
+
+    Parameters
+    ----------
+    Z, w : ndarray, shape (n, p), and ndarray, shape (n,), or None
+        Features and weights.
+    X, features
+        The inputs (n, d), and the fitted transformer that makes their features.
+    """
+    told = _names_and_units(X, features, Z.shape[1])
+    gross = gross_outliers(Z, w) & np.array([name is not None for name, _ in told])
     if not gross.any():
         return
     rows, columns = np.flatnonzero(gross.any(axis=1)), np.flatnonzero(gross.any(axis=0))
-    row, column = np.argwhere(gross)[0]
-    label = columns if names is None else np.asarray(names)[columns]
-    typical = X[~gross[:, column], column]
-    named = label[columns == column].tolist()[0]
-    warnings.warn(
-        f"{len(rows)} of {len(X)} rows of X hold values far from the rest: rows "
-        f"{_some(rows.tolist())}, columns {_some(label.tolist())}; such as {X[row, column]:g} in "
-        f"row {row}, column {named!r}, where others range from {typical.min():g} to "
-        f"{typical.max():g}. A few such rows are left out of the default density, many make what "
-        "is as far look known: correct or drop them, impute codes of missing values, take "
-        "logarithms of a skewed column",
-        UserWarning,
-        stacklevel=4,
+    row, first = np.argwhere(gross)[0]
+    named, unit = told[first]
+    typical = Z[~gross[:, first], first]
+    low, high = sorted((unit(float(typical.min())), unit(float(typical.max()))))
+    warn_caller(
+        f"{len(rows)} of {len(Z)} rows of X hold values far from the rest: rows "
+        f"{_some(rows.tolist())}, columns {_some(list(dict.fromkeys(told[j][0] for j in columns)))}"
+        f"; such as {unit(float(Z[row, first])):g} in row {row}, column {named!r}, where others "
+        f"range from {low:g} to {high:g}. A few such rows are left out of the default density, "
+        "many make what is as far look known: correct or drop them, impute codes of missing "
+        "values, take logarithms of a skewed column"
     )
 
 
@@ -95,6 +107,39 @@ def _beyond(fence: float, X: np.ndarray, w: np.ndarray | None) -> np.ndarray:
         far = distance > fence * spread(distance, w)
         beyond[:, j] = far & (np.average(far, weights=w) <= _TAIL)
     return beyond
+
+
+def _names_and_units(X: Any, features: Any, p: int) -> list[tuple[Any, Back]]:
+    """For each feature a name, and the way to its unit: of a column of X, or its own.
+
+    None for a mixture of columns that are not all numbers: one of a rare level is far from all.
+    """
+    labels = _labels(X)
+    sources = sources_after(features, input_sources(len(labels))) if labels else None
+    own = names_after(features, [str(label) for label in labels] if is_table(X) else None)
+    mixed = [None] * p if numbers(X) is None else [f"feature {j}" for j in range(p)]
+    scaler = features[-1] if isinstance(features, Pipeline) else features
+    found = []
+    for j in range(p):
+        source = Source(()) if sources is None else sources[j]
+        if source.back is not None:
+            found.append((labels[source.columns[0]], source.back))
+        else:
+            named = len(source.columns) == 1 or mixed[j] is not None
+            name = own[j] if named and own is not None else mixed[j]
+            found.append((name, partial(_unscaled, scaler, j)))
+    return found
+
+
+def _labels(X: Any) -> list[Any]:
+    """Names of the columns of a table, numbers of those of an array; none of texts."""
+    if is_table(X):
+        return list(X.columns)
+    return list(range(X.shape[1])) if len(X.shape) == 2 else []
+
+
+def _unscaled(scaler: StandardScaler, j: int, value: float) -> float:
+    return value * float(scaler.scale_[j]) + float(scaler.mean_[j])
 
 
 def _median(values: np.ndarray, w: np.ndarray | None) -> float:

@@ -16,8 +16,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 from torch import Tensor, nn
 
-from .._validation import NoAnswer, check_size
+from .._validation import NoAnswer
 from ..fitting.all_or_nothing import all_or_nothing
+from ..maths.magnitude import check_magnitude
 from ..maths.masks import unmasked
 from ._checks import check_pixels
 from .backbones._network import Backbone, Network, Shape, image_shape
@@ -278,7 +279,7 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
 def float32_rows(model: TorchEstimator, X: Any, y: Any) -> Pair:
     """X (n, d) in float32 and y (n,) to fit on; `model` learns the width."""
     X, y = unmasked("X", X), unmasked("y", y)
-    check_size("X", X)
+    check_magnitude("X", X)
     X, y = validate_data(model, X, y, dtype=np.float32)
     return X, y
 

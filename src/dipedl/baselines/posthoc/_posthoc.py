@@ -49,8 +49,9 @@ class PostHoc(HeldOutDecisions, ClassifierMixin, BaseEstimator):
             estimator = unfitted_classifier(self.estimator)
             classes = known_classes(estimator, y)
             keywords = accepted_arguments(estimator, validation=validation)
-            self.estimator_ = fitted_classifier(estimator, X, y, keywords)
-            self.classes_ = np.asarray(getattr(self.estimator_, "classes_", classes))
+            self.estimator_, known = fitted_classifier(estimator, X, y, keywords)
+            own = getattr(self.estimator_, "classes_", classes) if known is None else known
+            self.classes_ = np.asarray(own)
             self._fit_score(X, y)
             return self
 

@@ -185,7 +185,7 @@ class DeepEnsemble(HeldOutDecisions, ClassifierMixin, BaseEstimator):
                     progress=None if progress is None else _report(progress, i, self.n_members),
                     deadline=deadline,
                 )
-                members.append(fitted_classifier(_member(template, seed), X, y, keywords))
+                members.append(fitted_classifier(_member(template, seed), X, y, keywords)[0])
             self.members_ = members
             self.classes_ = np.unique(y)
             self._warn_if_alike(_safe_indexing(X, np.arange(min(len(y), _PROBE))))

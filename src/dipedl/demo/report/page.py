@@ -123,7 +123,7 @@ def _known(result: DemoResult) -> Iterator[list[KnownLine]]:
         yield [
             KnownLine(
                 title=model.title,
-                of="DIP-EDL" if row.method == DIP else "bare classifier",
+                of="dipedl" if row.method == DIP else "the classifier alone",
                 cells=tuple((getattr(row, name), marks[name][i]) for name in _HIGHER),
                 flagged=row.flagged,
             )
@@ -157,7 +157,12 @@ def _ood_lines(title: str, rows: Sequence[Row], name: str) -> list[OODLine]:
     }
     compared = bool(rows) and rows[0].model != NO_MODEL
     return [
-        OODLine(title, row.method, score, {c: compared and mark[i] for c, mark in marks.items()})
+        OODLine(
+            title,
+            "dipedl: vacuity" if row.method == DIP else row.method,
+            score,
+            {c: compared and mark[i] for c, mark in marks.items()},
+        )
         for i, (row, score) in enumerate(zip(rows, scores, strict=True))
     ]
 

@@ -241,7 +241,9 @@ class DensityEnsemble(LogDensityMixin, BaseEstimator, ABC):
                 f"{type(self).__name__} {wanted} proba, the class probabilities of the rows; give "
                 "them to both fit and score_samples, or to neither"
             )
-        return self.reach_.held(self.combine(self._components(X, given, self.component_names_)), X)
+        return self.reach_.held_down(
+            self.combine(self._components(X, given, self.component_names_)), X
+        )
 
     @abstractmethod
     def fit_combiner(
