@@ -12,7 +12,6 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 
 from ..._validation import (
-    check_size,
     check_weights,
     known_rows,
     learned_rows,
@@ -23,6 +22,7 @@ from ...calibration.pseudo_outliers import make_pseudo_outliers
 from ...fitting.all_or_nothing import all_or_nothing
 from ...fitting.progress import Stopwatch
 from ...fitting.seeds import seed
+from ...maths.magnitude import check_magnitude
 from ...maths.masks import unmasked
 from ...maths.scores import confidence
 from ...maths.simplex import check_simplex
@@ -75,7 +75,7 @@ class DensityEnsemble(LogDensityMixin, BaseEstimator, ABC):
         """
         with all_or_nothing(self):
             X = learned_rows(self, X)
-            check_size("X", X)
+            check_magnitude("X", X)
             _check_proba(proba, y, len(X))
             y = np.zeros(len(X), int) if y is None else np.asarray(unmasked("y", y))
             w = check_weights(sample_weight, X)
