@@ -141,9 +141,9 @@ def default_speed() -> str:
     text = (
         f"The default of `DIPClassifier` beside its bare classifier, {row['config']['features']} "
         f"features, {row['config']['classes']} classes; CPU seconds of one thread. Other work "
-        "shared the cores, which stretches CPU seconds too (on idle cores they are about two "
-        'thirds): read them against those of the bare classifier. "Frozen" is a fitted '
-        'classifier with 2,000 calibration rows; "above" is ours less bare.\n\n'
+        "shared the cores in some of the runs, which stretches CPU seconds too: read them against "
+        'those of the bare classifier. "Frozen" is a fitted classifier with 2,000 calibration '
+        'rows; "above" is ours less bare.\n\n'
     )
     return "## The default of DIPClassifier\n\n" + text + table(head, rows) + "\n" + where(row)
 
