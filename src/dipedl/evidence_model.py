@@ -170,7 +170,7 @@ class EvidenceModel(BaseEstimator):
         labels = y if classifier is None else classifier.indices(y)
         whole = Fold(self.density_, self.features_, classifier, X, labels, w, Z)
         folds, source = self._folds(whole, y, kept)
-        return self.learn(held_out_by(folds, self.density_, source, seed(self.random_state)))
+        return self.learn(held_out_by(folds, whole, source, seed(self.random_state)))
 
     def calibrate(
         self,
@@ -185,7 +185,7 @@ class EvidenceModel(BaseEstimator):
         Z = self.transform(X)
         fold = Fold(self.density_, self.features_, classifier, X, labels, sample_weight, Z)
         source = f"{X.shape[0]} held-out inputs"
-        return self.learn(held_out_by([fold], self.density_, source, seed(self.random_state)))
+        return self.learn(held_out_by([fold], fold, source, seed(self.random_state)))
 
     def learn(self, held: HeldOut, *, n: float | None = None) -> Self:
         """Learn calibrator, normaliser and threshold from predictions on held-out rows.
@@ -263,7 +263,8 @@ class EvidenceModel(BaseEstimator):
             return [whole], f"the {len(y)} inputs the density was fitted on (in-sample)"
         if is_frozen(self.density):
             return [whole], f"the {len(y)} inputs given to fit, by a density that was fitted before"
-        together = warn_of_copies(whole.Z) > 0
+        dealt = isinstance(self.cv, str | int)
+        together = warn_of_copies(whole.X, whole.Z, dealt=dealt)
         given, how = splits(self.cv, whole.X, y, kept, seed(self.random_state), together=together)
         pairs = enough(given) if isinstance(self.cv, str) else list(given)
         selected = clone_with_selected(self.density_, self.density)
@@ -294,7 +295,7 @@ class EvidenceModel(BaseEstimator):
     ) -> Fold:
         """Models fitted on the rows `train`, with the rows `held`."""
         watch = Stopwatch(self.verbose)
-        labels = np.asarray(whole.y)
+        labels, numbers = np.asarray(whole.y), np.arange(len(whole.Z))[held]
         w_train, w_held = (None if whole.w is None else whole.w[rows] for rows in (train, held))
         X, X_held = _safe_indexing(whole.X, train), _safe_indexing(whole.X, held)
         features, Z, Z_held = self.features_, whole.Z[train], whole.Z[held]
@@ -312,7 +313,7 @@ class EvidenceModel(BaseEstimator):
         with one_blas_thread(Z.shape[1]):
             density = self._fitted_density(template, Z, y[train], w_train, classifier, X)
         watch.say(f"fold: density fitted, {len(held)} rows held out")
-        return Fold(density, features, classifier, X_held, labels[held], w_held, Z_held)
+        return Fold(density, features, classifier, X_held, labels[held], w_held, Z_held, numbers)
 
     def _fitted_density(
         self,

@@ -6,6 +6,7 @@ import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
@@ -20,7 +21,7 @@ from ...fitting.progress import Stopwatch
 from ...fitting.seeds import seed
 from ...maths.scores import confidence
 from ...maths.simplex import check_simplex
-from .._fitting import clone_with_selected, fitted_density, log_density
+from .._fitting import clone_with_selected, fitted_density, for_own_rows, log_density
 from .._mixin import LogDensityMixin
 from ._candidates import (
     CLASSIFIER,
@@ -155,8 +156,14 @@ class DensityEnsemble(LogDensityMixin, BaseEstimator, ABC):
         """An unfitted copy of the candidates that could be fitted, with the settings selected."""
         named = dict(named_candidates(self.candidates))
         kept = [(name, _selected(part, named[name])) for name, part in self.estimators_.items()]
-        copy: Self = clone(self).set_params(candidates=kept)
-        return copy
+        unfitted: Self = clone(self).set_params(candidates=kept)
+        return unfitted
+
+    def for_own_rows(self) -> Self:
+        """The fitted densities as they score the rows of their fit."""
+        density = copy(self)
+        density.estimators_ = {name: for_own_rows(part) for name, part in self.estimators_.items()}
+        return density
 
     def merge_folds(
         self, failed: Sequence[Mapping[str, str]], scores: Sequence[Mapping[str, Rows]]
