@@ -68,12 +68,12 @@ class Fold:
         codes of a category there may be no third.
         """
         labels = np.zeros(self.X.shape[0]) if self.y is None else self.y
-        rows = _numbers(self.X)
+        rows = numbers(self.X)
         made = make_pseudo_outliers(rows, labels, sample_weight=self.w, random_state=random_state)
         found = {}
         for kind in list(made):
             # One kind at a time: of wide data the features of all take more memory than the models.
-            seen = self._seen(kind, _like(self.X, made.pop(kind)))
+            seen = self._seen(kind, like(self.X, made.pop(kind)))
             if seen is not None:
                 found[kind] = self.density.component_scores(*seen)
         return found
@@ -167,7 +167,7 @@ def _joined(parts: Sequence[np.ndarray | None]) -> np.ndarray | None:
     return None if parts[0] is None else np.concatenate([p for p in parts if p is not None])
 
 
-def _numbers(X: Any) -> Any:
+def numbers(X: Any) -> Any:
     """The numbers in a DataFrame or an array of objects; anything else as it is."""
     if is_table(X) and any(_is_category_or_text(dtype) for dtype in X.dtypes):
         return X
@@ -188,7 +188,7 @@ def _is_category_or_text(dtype: Any) -> bool:
     return not isinstance(dtype, np.dtype) and getattr(dtype, "kind", "O") == "O"
 
 
-def _like(X: Any, rows: np.ndarray) -> Any:
+def like(X: Any, rows: np.ndarray) -> Any:
     """The rows in the form of X."""
     if not is_table(X):
         return rows

@@ -18,8 +18,9 @@ from sklearn.utils.validation import check_is_fitted
 from ._fold import Fold, held_out_by
 from ._validation import check_positive_number, rate_in_range, require_fitted
 from .calibration._copies import warn_of_copies
+from .calibration._seen_rows import GIVEN_TWICE, share_seen, smallest
 from .calibration._sharpening import calibrated_in_share, sharpening_range
-from .calibration.crossfit import AUTO, IN_SAMPLE, enough, splits
+from .calibration.crossfit import AUTO, IN_SAMPLE, enough, row_hash, splits
 from .calibration.held_out import HeldOut
 from .density._fitting import clone_with_selected, fit_density, is_frozen, log_density, takes_proba
 from .density.combined._default import unfitted_density
@@ -119,7 +120,7 @@ class EvidenceModel(BaseEstimator):
         if self.max_evidence is not None:
             check_positive_number("max_evidence", self.max_evidence)
         check_seed(self.random_state)
-        self.columns_ = input_columns(X)
+        self.columns_, self.row_hashes_ = input_columns(X), smallest(row_hash(X))
         self.features_ = fitted_features(
             self._given_features(), X, y, w, self.random_state, estimator
         )
@@ -184,8 +185,11 @@ class EvidenceModel(BaseEstimator):
         labels = classifier.indices(y) if classifier is not None and y is not None else y
         Z = self.transform(X)
         fold = Fold(self.density_, self.features_, classifier, X, labels, sample_weight, Z)
-        source = f"{X.shape[0]} held-out inputs"
-        return self.learn(held_out_by([fold], fold, source, seed(self.random_state)))
+        seen = share_seen(row_hash(X), getattr(self, "row_hashes_", None))
+        kind = f"inputs, {seen:.0%} of them {GIVEN_TWICE}" if seen else "held-out inputs"
+        return self.learn(
+            held_out_by([fold], fold, f"{X.shape[0]} {kind}", seed(self.random_state))
+        )
 
     def learn(self, held: HeldOut, *, n: float | None = None) -> Self:
         """Learn calibrator, normaliser and threshold from predictions on held-out rows.
