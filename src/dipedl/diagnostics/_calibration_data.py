@@ -15,6 +15,8 @@ from ..calibration.held_out import HeldOut
 from ._finding import Finding
 
 _COVERAGE = 0.9
+#: Confidence of the bound on an error rate without an error, by Clopper and Pearson.
+_SURE = 0.95
 #: Realised rates are to lie within this share of the rate asked for, at one standard deviation.
 _RELATIVE = 0.5
 _COVERAGE_SD = 0.03
@@ -146,7 +148,12 @@ def _size(held: HeldOut, rate: float) -> Finding:
         error = held.average(held.wrong)
         numbers["error_rate"] = error
         numbers["error_rate_sd"] = float(np.sqrt(error * (1 - error) / m))
-        spread += f"; the error rate is {_pct(error)} ± {_pct(numbers['error_rate_sd'])}"
+        spread += (
+            f"; the error rate is {_pct(error)} ± {_pct(numbers['error_rate_sd'])}"
+            if error > 0
+            else "; no row is misclassified, and the error rate is at most "
+            f"{_pct(1 - (1 - _SURE) ** (1 / m))} with confidence {_SURE:.0%}"
+        )
     if m < least:
         return Finding(
             "calibration_too_few",
@@ -193,4 +200,5 @@ def _labels(held: HeldOut) -> Finding:
 
 
 def _pct(share: float | int | str) -> str:
-    return f"{100 * float(share):.2g}%"
+    percent = 100 * float(share)
+    return f"{percent:.0f}%" if percent >= 10 else f"{percent:.2g}%"

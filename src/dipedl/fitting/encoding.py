@@ -157,5 +157,5 @@ def _warn(names: list[str]) -> None:
         "customers: the density leaves them out, since no value of a new row would be known; drop "
         "them, or make something of them that comes again",
         UserWarning,
-        stacklevel=6,
+        stacklevel=7,
     )

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from sklearn.preprocessing import StandardScaler
 
-#: In spreads of a column: what lies farther from its median has no part in the scale,
-FENCE = 30.0
-#: and what lies as far as this is said aloud.
-GROSS = 100.0
-#: Larger shares of a column that lie outside are its own tail.
-_TAIL = 0.1
+#: What is far from the data, in spreads of a column: a value beyond `FENCE` has no part in the
+#: scale; one beyond `GROSS` is said aloud, and its row is left out of the fits of the default
+#: density, unless more than a share `FEW` of the rows is. Neither holds in a column of which more
+#: than `_TAIL` lies outside: that is its own tail, or, if nearly all of these values (`_CODE`) are
+#: the same, a code. `RANGES` is for inputs: ranges of a feature beyond which one is out of reach.
+FENCE, GROSS, RANGES = 30.0, 100.0, 3.0
+FEW, _TAIL, _CODE = 0.05, 0.1, 0.9
 _NAMED = 5
 
 
@@ -65,15 +66,28 @@ def gross_outliers(X: np.ndarray, w: np.ndarray | None = None) -> np.ndarray:
 
     Nowhere in a column of which more than a tenth does.
     """
+    far = _far(X, w)
+    return np.asarray(far & (np.average(far, axis=0, weights=w) <= _TAIL))
+
+
+def _far(X: np.ndarray, w: np.ndarray | None) -> np.ndarray:
     center, spread = center_and_spread(X, w)
     with np.errstate(over="ignore"):
-        far = np.abs(X - center) / spread > GROSS
-    return np.asarray(far & (np.average(far, axis=0, weights=w) <= _TAIL))
+        return np.asarray(np.abs(X - center) / spread > GROSS)
+
+
+def _codes(X: np.ndarray, w: np.ndarray | None) -> np.ndarray:
+    """Where X (n, d) holds what looks like a code: one value, far from all others of its column."""
+    far = _far(X, w)
+    for j in np.flatnonzero(far.any(axis=0)):
+        counts = np.unique(X[far[:, j], j], return_counts=True)[1]
+        far[:, j] &= counts.max() > max(_CODE * counts.sum(), 1)
+    return far
 
 
 def warn_of_gross_outliers(X: np.ndarray, w: np.ndarray | None, names: Any = None) -> None:
     """Warn of rows and columns of X (n, d) with values beyond `GROSS` spreads."""
-    gross = gross_outliers(X, w)
+    gross = gross_outliers(X, w) | _codes(X, w)
     if not gross.any():
         return
     rows, columns = np.flatnonzero(gross.any(axis=1)), np.flatnonzero(gross.any(axis=0))

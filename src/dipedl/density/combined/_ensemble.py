@@ -18,6 +18,7 @@ from ..._validation import check_weights, known_rows, require_fitted
 from ...calibration.crossfit import content_folds, fold_pairs
 from ...calibration.pseudo_outliers import make_pseudo_outliers
 from ...fitting.progress import Stopwatch
+from ...fitting.scaling import RANGES
 from ...fitting.seeds import seed
 from ...maths.scores import confidence
 from ...maths.simplex import check_simplex
@@ -31,7 +32,7 @@ from ._candidates import (
     named_candidates,
     shift_of,
 )
-from ._reach import RANGES, Reach, near_rows
+from ._reach import Reach, near_rows
 from ._unit_length import behind_normalizer, unit_rows
 
 _FOLDS = 5
@@ -137,7 +138,8 @@ class DensityEnsemble(LogDensityMixin, BaseEstimator, ABC):
             except _FAILURES as error:
                 self.failed_[name] = f"{type(error).__name__}: {error}"
             if watch is not None:
-                watch.say(f"candidate {name} {'failed' if name in self.failed_ else 'fitted'}")
+                why = self.failed_.get(name)
+                watch.say(f"candidate {name} {f'failed: {why}' if why else 'fitted'}")
         self._require_an_estimator()
         return self
 
