@@ -705,6 +705,20 @@ MUTANTS = [
         "together=False",
         "calibration/test_copies.py",
     ),
+    Mutant(
+        "held-out scores above those of the final model",
+        "_fold.py",
+        "scores=np.minimum(held.scores, whole.scores_of(rows))",
+        "scores=held.scores",
+        "calibration/test_discrete_alarms.py::test_the_rows_of_the_fit_are_flagged_no_more_often_than_asked",
+    ),
+    Mutant(
+        "calibration rows never compared with those of the fit",
+        "calibration/_seen_rows.py",
+        "return float(seen.mean()) if surprising else 0.0",
+        "return 0.0",
+        "diagnostics/test_seen_rows.py::test_calibration_rows_that_were_given_to_fit_are_warned_of",
+    ),
 ]
 
 if __name__ == "__main__":

@@ -18,8 +18,14 @@ from sklearn.preprocessing import MinMaxScaler, Normalizer, OneHotEncoder, Stand
 from dipedl import DIPClassifier, OODDetector
 from dipedl.density import DensitySelector, FusedDensity, GDADensity, KNNDensity, RelativeDensity
 from dipedl.density.combined._candidates import blind_to_distance
-from dipedl.density.combined._reach import RANGES, Reach
-from dipedl.fitting.scaling import fitted_scaler, gross_outliers, spread
+from dipedl.density.combined._reach import Reach
+from dipedl.fitting.scaling import (
+    RANGES,
+    fitted_scaler,
+    gross_outliers,
+    spread,
+    warn_of_gross_outliers,
+)
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 
@@ -301,3 +307,19 @@ def test_wide_data_need_no_matrix_of_all_features(rng):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 90e6
+
+
+@pytest.mark.parametrize("share", [0.02, 0.12, 0.3])
+def test_a_code_of_missing_values_is_named_however_common_it_is(rng, share):
+    X = rng.normal(size=(400, 3))
+    X[rng.random(400) < share, 1] = -9999
+    with pytest.warns(UserWarning, match=r"columns \[1\]; such as -9999 in row"):
+        warn_of_gross_outliers(X, None, X, "passthrough")
+
+
+def test_a_heavy_tail_is_no_code(rng):
+    X = np.where(rng.random((400, 1)) < 0.2, 1000 + 50 * rng.normal(size=(400, 1)), 0.0)
+    X = X + rng.normal(size=(400, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_of_gross_outliers(X, None, X, "passthrough")

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils import _safe_indexing
 
 from .calibration.held_out import HeldOut
 from .calibration.pseudo_outliers import make_pseudo_outliers
-from .density._fitting import log_density
+from .density._fitting import for_own_rows, log_density, takes_proba
 from .density.combined._ensemble import DensityEnsemble
 from .fitting.classifiers import FittedClassifier
 from .fitting.columns import is_table, numbers
@@ -35,6 +36,8 @@ class Fold:
         Inputs, labels (class indices if there is a classifier) and weights.
     Z : ndarray, shape (m, p)
         Features of X.
+    rows : ndarray of int, shape (m,), or None
+        Which rows of the fit on all rows these are; None if they are none of them.
     """
 
     density: Any
@@ -44,10 +47,20 @@ class Fold:
     y: np.ndarray | None
     w: np.ndarray | None
     Z: np.ndarray
+    rows: np.ndarray | None = None
 
     def proba(self, X: Any) -> np.ndarray | None:
         """Class probabilities of X (n, d), shape (n, k); None without a classifier."""
         return None if self.classifier is None else self.classifier.proba(X)
+
+    def scores_of(self, rows: np.ndarray) -> np.ndarray:
+        """Scores of some of the rows, by their numbers; no row is its own neighbour."""
+        density, Z = for_own_rows(self.density), self.Z[rows]
+        P = self.proba(_safe_indexing(self.X, rows)) if takes_proba(density) else None
+        if isinstance(density, DensityEnsemble):
+            # As rows of folds are scored: nothing is held down for being out of reach.
+            return density.combine(density.component_scores(Z, P))
+        return log_density(density, Z, P)
 
     def pseudo_outlier_scores(self, random_state: int) -> dict[str, dict[str, np.ndarray]]:
         """Components of pseudo-outliers made of the rows, by kind.
@@ -63,7 +76,7 @@ class Fold:
         found = {}
         for kind in list(made):
             # One kind at a time: of wide data the features of all take more memory than the models.
-            seen = self._seen(kind, _like(self.X, made.pop(kind)))
+            seen = self._seen(kind, like(self.X, made.pop(kind)))
             if seen is not None:
                 found[kind] = self.density.component_scores(*seen)
         return found
@@ -83,23 +96,36 @@ class Fold:
             return None
 
 
-def held_out_by(folds: Iterable[Fold], density: Any, source: str, random_state: int) -> HeldOut:
+def held_out_by(folds: Iterable[Fold], whole: Fold, source: str, random_state: int) -> HeldOut:
     """Predictions of all folds on their rows; a `DensityEnsemble` learns its combiner from them.
 
-    The folds are asked one after the other, and none is kept.
+    The folds are asked one after the other, and none is kept. No row scores higher than the model
+    of all rows, `whole`, scores it: that has seen the row, so where it scores lower the scores of
+    the fold are on another level than those of new rows will be. Where rows repeat, as those of a
+    few categories do, their scores are equal too, and a difference of level flags them all.
     """
+    held, rows = _seen_by(folds, whole.density, source, random_state)
+    if rows is None:
+        return held
+    return replace(held, scores=np.minimum(held.scores, whole.scores_of(rows)))
+
+
+def _seen_by(
+    folds: Iterable[Fold], density: Any, source: str, random_state: int
+) -> tuple[HeldOut, np.ndarray | None]:
+    """Predictions of the folds alone, and the numbers of the rows."""
     ensemble = isinstance(density, DensityEnsemble)
     asked = [
         _Predictions.of(fold, random_state if ensemble and not i else None)
         for i, fold in enumerate(folds)
     ]
     proba, labels = _joined([part.proba for part in asked]), _joined([part.y for part in asked])
-    weights = _joined([part.w for part in asked])
+    weights, rows = _joined([part.w for part in asked]), _joined([part.rows for part in asked])
     if not ensemble:
         scores = np.concatenate([part.scores for part in asked])
-        return HeldOut(scores, source, weights, proba, labels)
+        return HeldOut(scores, source, weights, proba, labels), rows
     components = density.merge_folds([part.failed for part in asked], [p.scores for p in asked])
-    m = sum(part.rows for part in asked)
+    m = sum(part.size for part in asked)
     density.fit_combiner(
         components,
         np.zeros(m, int) if labels is None else labels,
@@ -111,7 +137,7 @@ def held_out_by(folds: Iterable[Fold], density: Any, source: str, random_state: 
     columns = np.column_stack(list(components.values()))
     names = tuple(components)
     scores = density.combine_held_out(components, weights)
-    return HeldOut(scores, source, weights, proba, labels, columns, names)
+    return HeldOut(scores, source, weights, proba, labels, columns, names), rows
 
 
 def predictions(
@@ -140,7 +166,8 @@ def predictions(
 class _Predictions:
     """What is kept of a fold: of an ensemble the components, by name, and what failed."""
 
-    rows: int
+    size: int
+    rows: np.ndarray | None
     scores: Any
     proba: np.ndarray | None
     y: np.ndarray | None
@@ -158,14 +185,14 @@ class _Predictions:
         else:
             scores = log_density(density, fold.Z, P)
         failed = getattr(density, "failed_", {})
-        return cls(len(fold.Z), scores, P, fold.y, fold.w, failed, made)
+        return cls(len(fold.Z), fold.rows, scores, P, fold.y, fold.w, failed, made)
 
 
 def _joined(parts: Sequence[np.ndarray | None]) -> np.ndarray | None:
     return None if parts[0] is None else np.concatenate([p for p in parts if p is not None])
 
 
-def _like(X: Any, rows: np.ndarray) -> Any:
+def like(X: Any, rows: np.ndarray) -> Any:
     """The rows in the form of X."""
     if not is_table(X):
         return rows

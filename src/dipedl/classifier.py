@@ -22,7 +22,8 @@ from ._validation import (
 from .calibration.crossfit import AUTO, IN_SAMPLE
 from .decisions._dirichlet import DirichletDecisions
 from .density.gda import GDADensity
-from .diagnostics._calibration_data import warn_of_rows
+from .diagnostics._calibration_data import warn_of_rows, warn_of_source
+from .diagnostics._memorised import memorised
 from .diagnostics.self_report import SelfReport
 from .dirichlet import Dirichlet
 from .evidence import ZScore
@@ -110,11 +111,9 @@ class DIPClassifier(
 
     Raises
     ------
-    ValueError
+    ValueError, TypeError
         From ``fit``: a parameter out of range; NaN or inf in the features; fewer than two classes;
-        a class with one sample; a density that gives NaN.
-    TypeError
-        From ``fit``: an estimator without ``predict_proba``.
+        a class with one sample; a density that gives NaN; an estimator without ``predict_proba``.
 
     Notes
     -----
@@ -233,6 +232,7 @@ class DIPClassifier(
             evidence.fit_density(Z, y, weights, X=X, classifier=classifier)
             if held_out is None:
                 evidence.cross_fit(Z, y, weights, X=X, classifier=classifier, kept=kept)
+                evidence.memorised_ = memorised(classifier, X, classifier.indices(y), Z)
             else:
                 evidence.calibrate(*held_out, classifier=classifier)
             self.estimator_, self.evidence_, self.classes_ = classifier.estimator, evidence, classes
@@ -261,6 +261,7 @@ class DIPClassifier(
         evidence.density_ = deepcopy(evidence.density_)
         weights = check_weights(sample_weight, X)
         self.evidence_ = evidence.calibrate(X, labels, weights, classifier=self._classifier())
+        warn_of_source(self.evidence_.held_out_, self)
         return self
 
     def predict(self, X: Any) -> np.ndarray:

@@ -17,8 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 from ._fold import Fold, held_out_by
 from ._validation import check_positive_number, rate_in_range, require_fitted
 from .calibration._copies import warn_of_copies
+from .calibration._seen_rows import GIVEN_TWICE, share_seen, smallest
 from .calibration._sharpening import calibrated_in_share, sharpening_range
-from .calibration.crossfit import AUTO, IN_SAMPLE, enough, splits
+from .calibration.crossfit import AUTO, IN_SAMPLE, enough, row_hash, splits
 from .calibration.held_out import HeldOut
 from .density._fitting import clone_with_selected, fit_density, is_frozen, log_density, takes_proba
 from .density.combined._default import unfitted_density
@@ -118,7 +119,7 @@ class EvidenceModel(BaseEstimator):
         if self.max_evidence is not None:
             check_positive_number("max_evidence", self.max_evidence)
         check_seed(self.random_state)
-        self.columns_ = input_columns(X)
+        self.columns_, self.row_hashes_ = input_columns(X), smallest(row_hash(X))
         self.features_ = fitted_features(
             self._given_features(), X, y, w, self.random_state, estimator
         )
@@ -170,7 +171,7 @@ class EvidenceModel(BaseEstimator):
         labels = y if classifier is None else classifier.indices(y)
         whole = Fold(self.density_, self.features_, classifier, X, labels, w, Z)
         folds, source = self._folds(whole, y, kept)
-        return self.learn(held_out_by(folds, self.density_, source, seed(self.random_state)))
+        return self.learn(held_out_by(folds, whole, source, seed(self.random_state)))
 
     def calibrate(
         self,
@@ -184,8 +185,11 @@ class EvidenceModel(BaseEstimator):
         labels = classifier.indices(y) if classifier is not None and y is not None else y
         Z = self.transform(X)
         fold = Fold(self.density_, self.features_, classifier, X, labels, sample_weight, Z)
-        source = f"{X.shape[0]} held-out inputs"
-        return self.learn(held_out_by([fold], self.density_, source, seed(self.random_state)))
+        seen = share_seen(row_hash(X), getattr(self, "row_hashes_", None))
+        kind = f"inputs, {seen:.0%} of them {GIVEN_TWICE}" if seen else "held-out inputs"
+        return self.learn(
+            held_out_by([fold], fold, f"{X.shape[0]} {kind}", seed(self.random_state))
+        )
 
     def learn(self, held: HeldOut, *, n: float | None = None) -> Self:
         """Learn calibrator, normaliser and threshold from predictions on held-out rows.
@@ -263,7 +267,8 @@ class EvidenceModel(BaseEstimator):
             return [whole], f"the {len(y)} inputs the density was fitted on (in-sample)"
         if is_frozen(self.density):
             return [whole], f"the {len(y)} inputs given to fit, by a density that was fitted before"
-        together = warn_of_copies(whole.Z) > 0
+        dealt = isinstance(self.cv, str | int)
+        together = warn_of_copies(whole.X, whole.Z, dealt=dealt)
         given, how = splits(self.cv, whole.X, y, kept, seed(self.random_state), together=together)
         pairs = enough(given) if isinstance(self.cv, str) else list(given)
         selected = clone_with_selected(self.density_, self.density)
@@ -294,7 +299,7 @@ class EvidenceModel(BaseEstimator):
     ) -> Fold:
         """Models fitted on the rows `train`, with the rows `held`."""
         watch = Stopwatch(self.verbose)
-        labels = np.asarray(whole.y)
+        labels, numbers = np.asarray(whole.y), np.arange(len(whole.Z))[held]
         w_train, w_held = (None if whole.w is None else whole.w[rows] for rows in (train, held))
         X, X_held = _safe_indexing(whole.X, train), _safe_indexing(whole.X, held)
         features, Z, Z_held = self.features_, whole.Z[train], whole.Z[held]
@@ -312,7 +317,7 @@ class EvidenceModel(BaseEstimator):
         with one_blas_thread(Z.shape[1]):
             density = self._fitted_density(template, Z, y[train], w_train, classifier, X)
         watch.say(f"fold: density fitted, {len(held)} rows held out")
-        return Fold(density, features, classifier, X_held, labels[held], w_held, Z_held)
+        return Fold(density, features, classifier, X_held, labels[held], w_held, Z_held, numbers)
 
     def _fitted_density(
         self,

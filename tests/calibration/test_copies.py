@@ -3,25 +3,82 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_iris, make_blobs
+from sklearn.model_selection import KFold
 
 from dipedl import DIPClassifier
 from dipedl.calibration._copies import warn_of_copies
+from dipedl.calibration.crossfit import content_folds
 from dipedl.density import GDADensity, KNNDensity
 
 
-def test_copies_are_counted_only_among_fine_values(rng):
+def copies_said(X):
+    """Whether copies are found, and what is said, of rows dealt out by content."""
+    Z = np.zeros((X.shape[0], 1))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        return warn_of_copies(X, Z, dealt=True), [str(w.message) for w in caught]
+
+
+def test_copies_are_found_among_fine_values(rng):
     fine = rng.normal(size=(40, 3))
-    with pytest.warns(
-        UserWarning, match=r"30 of 70 rows are copies.*drop duplicates.*sample_weight"
-    ):
-        assert warn_of_copies(np.r_[fine, fine[:30]]) == 30
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert warn_of_copies(fine) == 0
-        assert warn_of_copies(rng.integers(0, 2, (200, 4)).astype(float)) == 0
-        assert warn_of_copies(load_iris().data) == 0
+    found, said = copies_said(np.r_[fine, fine[:30]])
+    assert found and "30 of 70 rows are copies" in said[0]
+    assert "drop duplicates" in said[0] and "kept together" in said[0]
+    cells = np.c_[rng.integers(18, 80, 300), rng.lognormal(8, 0.4, 300)]
+    assert copies_said(np.repeat(cells, 3, axis=0))[0]
+    # A few hardly move a threshold.
+    assert copies_said(np.r_[fine, fine[:2]]) == (False, [])
+
+
+def tables(rng):
+    """Ordinary tables in which rows repeat by chance."""
+    age = rng.normal(40, 9, 400).round()
+    income = np.where(rng.random(400) < 0.4, np.nan, rng.lognormal(8, 0.4, 400))
+    binary = rng.integers(0, 2, (200, 4)).astype(float)
+    return {
+        "fine": rng.normal(size=(40, 3)),
+        "binary": binary,
+        "iris": load_iris().data,
+        "age": age[:, None],
+        "age and a flag": np.c_[age, rng.random(400) < 0.3],
+        "visits": rng.geometric(0.02, 400)[:, None],
+        "gaps": np.c_[age, income],
+        "filled gaps": np.c_[age, np.where(np.isnan(income), np.nanmedian(income), income)],
+        "decimals": rng.normal(size=(400, 1)).round(2),
+        "table": pd.DataFrame({"age": age, "city": rng.choice(["Oslo", "Rome"], 400)}),
+    }
+
+
+@pytest.mark.parametrize("name", tables(np.random.default_rng(0)))
+def test_rows_that_repeat_by_chance_are_no_copies(name):
+    for seed in range(5):
+        assert copies_said(tables(np.random.default_rng(seed))[name]) == (False, [])
+
+
+def test_copies_of_features_that_are_no_numbers_are_found_in_these(rng):
+    fine = rng.normal(size=(40, 3))
+    Z = np.r_[fine, fine[:30]]
+    texts = np.array([str(row) for row in Z], dtype=object)
+    with pytest.warns(UserWarning, match="30 of 70 rows are copies"):
+        assert warn_of_copies(texts, Z, dealt=True)
+
+
+def test_copies_with_other_labels_are_in_the_same_fold(rng):
+    half = rng.normal(size=(200, 4))
+    X, y = np.concatenate([half, half]), rng.integers(0, 2, 400)
+    fold = content_folds(X, y, 5, together=True)
+    np.testing.assert_array_equal(fold[:200], fold[200:])
+    assert np.bincount(fold).min() >= 70
+
+
+def test_a_splitter_that_parts_copies_is_said_to(rng):
+    X = np.repeat(rng.normal(size=(60, 3)), 2, axis=0)
+    y = (X[:, 0] > 0).astype(int)
+    with pytest.warns(UserWarning, match="copies.*cv may hold a row out of a fit on its copy"):
+        DIPClassifier(density=GDADensity(), cv=KFold(5)).fit(X, y)
 
 
 def test_without_copies_nothing_changes_and_with_them_alarms_keep_their_rate():

@@ -464,6 +464,14 @@ def test_few_held_out_rows_are_said_at_fit():
         DIPClassifier(density=GDADensity()).fit(X, y)
 
 
+def test_without_an_error_the_rate_has_an_upper_bound():
+    X, y = make_blobs(60, centers=[(-20, 0), (20, 0)], random_state=0)
+    at_most = stats.binomtest(0, 60, alternative="less").proportion_ci(0.95).high
+    said = rf"no row is misclassified, and the error rate is at most {100 * at_most:.2g}%"
+    with pytest.warns(UserWarning, match=said):
+        DIPClassifier(density=GDADensity()).fit(X, y)
+
+
 def test_holm_against_its_definition():
     p = np.array([0.02, 0.01, 0.5, 0.025])
     by_hand = [max(3 * 0.02, 4 * 0.01), 4 * 0.01, 0.5, max(3 * 0.02, 2 * 0.025)]

@@ -1,5 +1,7 @@
 """Decisions of a DIPModule: guarantees by simulation, and the rows that they rest on."""
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -310,3 +312,21 @@ def test_answers_are_those_of_a_classifier_with_the_same_parts():
     np.testing.assert_array_equal(module.predict_set(new), clf.predict_set(new.numpy()))
     np.testing.assert_allclose(module.reject_curve().upper, clf.reject_curve().upper)
     assert module.diagnose().codes == clf.diagnose().codes
+
+
+def test_rows_of_the_loader_do_not_pass_for_calibration_rows():
+    rows, new = blobs(300), blobs(300, seed=1)
+    with pytest.warns(UserWarning, match="300 inputs, many of them given to fit too"):
+        model = DIPModule(network()).fit_density([rows], calibration=[rows])
+    assert [f.code for f in model.diagnose().warnings] == ["calibration_given_to_fit"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not model.fit_density([rows], calibration=[new]).diagnose().warnings
+
+
+def test_a_network_without_an_error_on_rows_of_its_loader_is_warned_of():
+    X, _ = blobs(1500)
+    known = network()(X).argmax(dim=1)
+    with pytest.warns(UserWarning, match=r"no error at all.*calibrate\(X, y\)") as caught:
+        DIPModule(network()).fit_density([(X, known)])
+    assert caught[0].filename == __file__

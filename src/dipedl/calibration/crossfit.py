@@ -95,21 +95,28 @@ def content_folds(
 
     Rows are dealt out in the order of their hashes, so the folds depend on what the rows hold and
     not on where they stand. Copies of a row are spread: new inputs repeat old ones as often as the
-    rows repeat one another; or kept `together`, as a row with a weight is. A class of fewer than
-    three rows is never held out.
+    rows repeat one another; or kept `together`, whatever their labels, as a row with a weight is.
+    A class of fewer than three rows is never held out.
     """
-    keys = row_hash(X, random_state)
+    keys, classes = row_hash(X, random_state), np.unique(y, return_inverse=True)[1]
+    if not together:
+        return _dealt(keys, classes, n_folds)
+    distinct, row = np.unique(keys, return_inverse=True)
+    lowest = np.full(len(distinct), len(keys))
+    np.minimum.at(lowest, row, classes)
+    return _dealt(distinct, lowest, n_folds)[row]
+
+
+def _dealt(keys: np.ndarray, classes: np.ndarray, n_folds: int) -> np.ndarray:
+    """Fold of each row, class after class in the order of the keys."""
     fold = np.full(len(keys), -1)
     dealt = 0
-    for c in np.unique(y):
-        rows = np.flatnonzero(y == c)
+    for c in np.unique(classes):
+        rows = np.flatnonzero(classes == c)
         if len(rows) >= _SMALLEST:
             order = rows[np.argsort(keys[rows], kind="stable")]
-            place = np.arange(len(rows))
-            if together:
-                place = np.unique(keys[order], return_inverse=True)[1]
-            fold[order] = (dealt + place) % n_folds
-            dealt += int(place[-1]) + 1
+            fold[order] = (dealt + np.arange(len(rows))) % n_folds
+            dealt += len(rows)
     return fold
 
 

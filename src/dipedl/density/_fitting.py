@@ -78,6 +78,15 @@ def clone_with_selected(fitted: Any, template: Any) -> Any:
     return fitted.clone_with_selected()
 
 
+def for_own_rows(density: Any) -> Any:
+    """A fitted density, or a pipeline that ends in one, as it scores the rows of its fit."""
+    if isinstance(density, Pipeline):
+        name, last = density.steps[-1]
+        return Pipeline([*density.steps[:-1], (name, for_own_rows(last))])
+    frozen = isinstance(density, FrozenEstimator)
+    return density.for_own_rows() if not frozen and hasattr(density, "for_own_rows") else density
+
+
 def takes_proba(density: Any) -> bool:
     """Whether a density takes the classifier's probabilities; fitted, whether it was given them."""
     inner = density.estimator if isinstance(density, FrozenEstimator) else density

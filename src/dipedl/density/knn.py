@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
@@ -169,6 +170,18 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
         """
         distances, rows = self._nearest(self._centred(X))
         return distances, self.row_numbers_[rows]
+
+    def for_own_rows(self) -> Self:
+        """The fitted density as it scores rows of its fit: none is its own neighbour.
+
+        Itself where faiss searches, or a part of the rows is kept.
+        """
+        k = self.n_neighbors_ + 1
+        if self.index == "faiss" or k <= self.n_neighbors or k > len(self.row_numbers_):
+            return self
+        density = copy(self)
+        density.neighbors_ = copy(self.neighbors_).set_params(n_neighbors=k)
+        return density
 
     def _log_constant(self) -> float:
         """``log k - log n - log V_p``."""

@@ -9,26 +9,41 @@ from typing import Any
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
+from ..calibration._seen_rows import GIVEN_TWICE
 from ..calibration.crossfit import IN_SAMPLE
 from ..calibration.held_out import HeldOut
 from ._finding import Finding
 
 _COVERAGE = 0.9
+#: Confidence of the bound on an error rate without an error, by Clopper and Pearson.
+_SURE = 0.95
 #: Realised rates are to lie within this share of the rate asked for, at one standard deviation.
 _RELATIVE = 0.5
 _COVERAGE_SD = 0.03
 #: Fewer errors than this say nothing about which score spots errors.
 _FEW_ERRORS = 10
+#: In the source of rows that were given to `calibrate`.
+_GIVEN = "held-out inputs"
+_SURER = "It is surer of the labels of these rows than half-way between two rows of one class"
 
 
-def warn_of_rows(held: HeldOut, clf: Any) -> None:
+def warn_of_rows(held: HeldOut, clf: Any, stacklevel: int = 3) -> None:
     """Say at once what makes the held-out rows of a fit worth little, with the remedy."""
-    source, size = _source(held, clf), _size(held, clf.false_alarm_rate)
-    memorised = source.code == "classifier_frozen" and source.severity == "warning"
-    few = size.code == "calibration_small" and source.code != "calibration_in_sample"
-    for finding, said in ((source, memorised), (size, few)):
-        if said:
-            warnings.warn(f"{finding.text} {finding.remedy}", UserWarning, stacklevel=3)
+    warn_of_source(held, clf, stacklevel + 1)
+    size = _size(held, clf.false_alarm_rate)
+    if size.code == "calibration_small" and IN_SAMPLE not in held.source:
+        _warn(size, stacklevel)
+
+
+def warn_of_source(held: HeldOut, clf: Any, stacklevel: int = 3) -> None:
+    """Say at once that the held-out rows were seen before."""
+    source = _source(held, clf)
+    if source.severity == "warning" and source.code != "calibration_in_sample":
+        _warn(source, stacklevel)
+
+
+def _warn(finding: Finding, stacklevel: int) -> None:
+    warnings.warn(f"{finding.text} {finding.remedy}", UserWarning, stacklevel=stacklevel + 1)
 
 
 def calibration_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
@@ -60,8 +75,10 @@ def _source(held: HeldOut, clf: Any) -> Finding:
             {"source": source},
             "Call calibrate(X, y) with rows that the density has not seen.",
         )
-    if _came_fitted(clf) and "held-out inputs" not in source:
-        return _frozen(held)
+    if GIVEN_TWICE in source:
+        return _given_twice(source)
+    if _came_fitted(clf) and _GIVEN not in source:
+        return _frozen(held, getattr(clf.evidence_, "memorised_", None))
     return Finding(
         "calibration_source", "ok", f"Statistics come from {source}.", {"source": source}
     )
@@ -72,21 +89,35 @@ def _came_fitted(clf: Any) -> bool:
     return isinstance(clf.estimator, FrozenEstimator) if hasattr(clf, "estimator") else True
 
 
-def _frozen(held: HeldOut) -> Finding:
+def _given_twice(source: str) -> Finding:
+    return Finding(
+        "calibration_given_to_fit",
+        "warning",
+        f"Statistics come from {source}. The model knows them: its errors look rarer than on new "
+        "rows, and the rows more typical than new ones, so that too many new inputs will be "
+        "flagged and sets will cover too little.",
+        {"source": source},
+        "Calibrate with rows that fit has not seen, or call fit without calibration.",
+    )
+
+
+def _frozen(held: HeldOut, memorised: bool | None) -> Finding:
     numbers: dict[str, float | int | str] = {"source": held.source}
     perfect = held.labelled and held.total >= 100 and not held.wrong.any()
     if held.labelled:
         numbers["error_rate"] = held.average(held.wrong)
-    tail = (
-        "It makes no error at all on them, which is what a network does on rows it has memorised: "
-        "its errors, confidence and features say nothing about new rows here."
-        if perfect
-        else "If they are the rows it learned from, its errors and its confidence look better "
-        "here than on new rows."
-    )
+    suspect = perfect if memorised is None else memorised
+    tail = "If they are the rows it learned from, its errors and its confidence look better here "
+    tail += "than on new rows."
+    if suspect:
+        why = "It makes no error at all on them" if perfect else _SURER
+        tail = (
+            f"{why}, which is what a classifier does on rows it has memorised: its errors, "
+            "confidence and features say nothing about new rows here."
+        )
     return Finding(
         "classifier_frozen",
-        "warning" if perfect else "note",
+        "warning" if suspect else "note",
         f"The classifier came fitted, and is judged on the rows given to fit. {tail}",
         numbers,
         "Call calibrate(X, y) with rows that the classifier has not seen.",
@@ -117,7 +148,12 @@ def _size(held: HeldOut, rate: float) -> Finding:
         error = held.average(held.wrong)
         numbers["error_rate"] = error
         numbers["error_rate_sd"] = float(np.sqrt(error * (1 - error) / m))
-        spread += f"; the error rate is {_pct(error)} ± {_pct(numbers['error_rate_sd'])}"
+        spread += (
+            f"; the error rate is {_pct(error)} ± {_pct(numbers['error_rate_sd'])}"
+            if error > 0
+            else "; no row is misclassified, and the error rate is at most "
+            f"{_pct(1 - (1 - _SURE) ** (1 / m))} with confidence {_SURE:.0%}"
+        )
     if m < least:
         return Finding(
             "calibration_too_few",
@@ -164,4 +200,5 @@ def _labels(held: HeldOut) -> Finding:
 
 
 def _pct(share: float | int | str) -> str:
-    return f"{100 * float(share):.2g}%"
+    percent = 100 * float(share)
+    return f"{percent:.0f}%" if percent >= 10 else f"{percent:.2g}%"

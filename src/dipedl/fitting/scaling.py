@@ -13,12 +13,13 @@ from .._validation import warn_caller
 from .columns import is_table, numbers
 from .sources import Back, Source, input_sources, names_after, sources_after
 
-#: In spreads of a column: what lies farther from its median has no part in the scale,
-FENCE = 30.0
-#: and what lies as far as this is said aloud.
-GROSS = 100.0
-#: Larger shares of a column that lie outside are its own tail.
-_TAIL = 0.1
+#: What is far from the data, in spreads of a column: a value beyond `FENCE` has no part in the
+#: scale; one beyond `GROSS` is said aloud, and its row is left out of the fits of the default
+#: density, unless more than a share `FEW` of the rows is. Neither holds in a column of which more
+#: than `_TAIL` lies outside: that is its own tail, or, if nearly all of these values (`_CODE`) are
+#: the same, a code. `RANGES` is for inputs: ranges of a feature beyond which one is out of reach.
+FENCE, GROSS, RANGES = 30.0, 100.0, 3.0
+FEW, _TAIL, _CODE = 0.05, 0.1, 0.9
 #: Less than a half by more than rounding.
 _MOST = 0.49
 _NAMED = 5
@@ -42,7 +43,7 @@ def fitted_scaler(X: Any, w: np.ndarray | None = None) -> StandardScaler:
     if not np.isfinite(scaler.var_).all() or not np.isfinite(scaler.mean_).all():
         raise ValueError("X is so large that its variance overflows; rescale the inputs")
     values = np.asarray(X, dtype=np.float64)
-    outside = _beyond(FENCE, values, w)
+    outside = _of_few(_beyond(FENCE, values, w), w)
     if outside.any():
         inner = StandardScaler().fit(np.where(outside, np.nan, values), sample_weight=w)
         scaler.mean_, scaler.var_, scaler.scale_ = inner.mean_, inner.var_, inner.scale_
@@ -60,7 +61,7 @@ def gross_outliers(X: np.ndarray, w: np.ndarray | None = None) -> np.ndarray:
 
     Nowhere in a column of which more than a tenth does.
     """
-    return _beyond(GROSS, X, w)
+    return _of_few(_beyond(GROSS, X, w), w)
 
 
 def warn_of_gross_outliers(Z: np.ndarray, w: np.ndarray | None, X: Any, features: Any) -> None:
@@ -74,7 +75,9 @@ def warn_of_gross_outliers(Z: np.ndarray, w: np.ndarray | None, X: Any, features
         The inputs (n, d), and the fitted transformer that makes their features.
     """
     told = _names_and_units(X, features, Z.shape[1])
-    gross = gross_outliers(Z, w) & np.array([name is not None for name, _ in told])
+    far = _beyond(GROSS, Z, w)
+    gross = _of_few(far, w) | _codes(Z, far)
+    gross &= np.array([name is not None for name, _ in told])
     if not gross.any():
         return
     rows, columns = np.flatnonzero(gross.any(axis=1)), np.flatnonzero(gross.any(axis=0))
@@ -93,20 +96,29 @@ def warn_of_gross_outliers(Z: np.ndarray, w: np.ndarray | None, X: Any, features
 
 
 def _beyond(fence: float, X: np.ndarray, w: np.ndarray | None) -> np.ndarray:
-    """Where X (n, d) lies more than `fence` spreads from the median of its column, (n, d).
-
-    Nowhere in a column of which more than a tenth does.
-    """
+    """Where X (n, d) lies more than `fence` spreads from the median of its column, (n, d)."""
     beyond = np.zeros(X.shape, dtype=bool)
     for j, column in enumerate(X.T):
         with np.errstate(over="ignore"):
             distance = np.abs(column - _median(column, w))
         # The spread is larger if most values are farther away than this; counting is fast.
-        if np.average(distance <= distance.max() / fence, weights=w) < _MOST:
-            continue
-        far = distance > fence * spread(distance, w)
-        beyond[:, j] = far & (np.average(far, weights=w) <= _TAIL)
+        if np.average(distance <= distance.max() / fence, weights=w) >= _MOST:
+            beyond[:, j] = distance > fence * spread(distance, w)
     return beyond
+
+
+def _of_few(far: np.ndarray, w: np.ndarray | None) -> np.ndarray:
+    """What is far, (n, d), but nothing of a column of which more than a tenth is."""
+    return np.asarray(far & (np.average(far, axis=0, weights=w) <= _TAIL))
+
+
+def _codes(X: np.ndarray, far: np.ndarray) -> np.ndarray:
+    """Of what is far in X (n, d), what looks like a code: one value in nearly all these rows."""
+    codes = far.copy()
+    for j in np.flatnonzero(far.any(axis=0)):
+        counts = np.unique(X[far[:, j], j], return_counts=True)[1]
+        codes[:, j] &= counts.max() > max(_CODE * counts.sum(), 1)
+    return codes
 
 
 def _names_and_units(X: Any, features: Any, p: int) -> list[tuple[Any, Back]]:

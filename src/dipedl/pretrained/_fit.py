@@ -12,7 +12,8 @@ import numpy as np
 import torch
 from torch import distributed
 
-from ..calibration.crossfit import ENOUGH, IN_SAMPLE
+from ..calibration._seen_rows import share_seen, smallest
+from ..calibration.crossfit import ENOUGH, IN_SAMPLE, row_hash
 from ..maths.array_namespace import to_numpy
 from ..nn._loader import Unpack, check_rereadable
 from ._decisions.kept_rows import SOURCES, KeptRows, spread_evenly
@@ -48,10 +49,11 @@ class Data:
         """Whether the training rows also calibrate."""
         return self.calibration is None and isinstance(self.held_out, str)
 
-    @property
-    def source(self) -> str:
-        """Where the held-out rows come from."""
-        return SOURCES[0 if self.in_sample else 1 if self.calibration is None else 2]
+    def source(self, keys: np.ndarray, hashes: np.ndarray | None) -> str:
+        """Where held-out rows come from, by hashes of their features and of the density's."""
+        if self.calibration is None:
+            return SOURCES[0 if self.in_sample else 1]
+        return SOURCES[3 if share_seen(keys, hashes) else 2]
 
     def split(self) -> HeldOutRows | None:
         """Which rows of the loader are held out; None if no row is."""
@@ -92,11 +94,12 @@ def fit_parts(
     data.check()
     group = resolved_group(data.group)
     split = data.split()
-    _together(lambda: _learn_density(source, density, split, data, classes), group)
+    hashes = _together(lambda: _learn_density(source, density, split, data, classes), group)
     if group is not None:
+        hashes = smallest(np.concatenate(_from_all(hashes, group)))
         density.synchronise(group)
     density.finish()
-    return calibrate_parts(source, density, score, head, data, split)
+    return calibrate_parts(source, density, score, head, data, split, hashes)
 
 
 def calibrate_parts(
@@ -106,8 +109,12 @@ def calibrate_parts(
     head: EvidenceHead,
     data: Data,
     split: HeldOutRows | None = None,
+    hashes: np.ndarray | None = None,
 ) -> KeptRows:
-    """Fit a blank score and a head on the held-out rows of a density; as `fit_parts`."""
+    """Fit a blank score and a head on the held-out rows of a density; as `fit_parts`.
+
+    `hashes` are the smallest of the features that the density has learned from, if known.
+    """
     group = resolved_group(data.group)
     whole = head.needs_proba or score.needs_logits or not data.in_sample
     batches = _together(lambda: _predictions(source, density, split, data, whole), group)
@@ -116,11 +123,17 @@ def calibrate_parts(
     columns = [np.concatenate(parts) for parts in zip(*batches, strict=True)]
     # A score is one number, a row with logits k of them.
     rows = spread_evenly(len(columns[0]), ENOUGH if whole else len(columns[0]))
-    log_density, *rest = (column[rows] for column in columns)
+    log_density, keys, *rest = (column[rows] for column in columns)
     logits, labels = rest or (None, None)
     scores = score.learn(log_density, logits)
     kept = KeptRows()
-    kept.keep(scores, log_density if score.needs_logits else None, logits, labels, data.source)
+    kept.keep(
+        scores,
+        log_density if score.needs_logits else None,
+        logits,
+        labels,
+        data.source(keys, hashes),
+    )
     head.learn(kept.held_out(), n=float(density.n_), k=density.n_classes_)
     return kept
 
@@ -147,8 +160,9 @@ def _learn_density(
     split: HeldOutRows | None,
     data: Data,
     classes: Sequence[Any] | None,
-) -> None:
-    """Take the rows of the loader into the density."""
+) -> np.ndarray:
+    """Take the rows of the loader into the density; the smallest hashes of their features."""
+    hashes = np.empty(0, np.uint64)
     for rows in data.rows(source, "loader"):
         k = rows.logits.shape[1]
         if classes is not None and len(classes) != k:
@@ -158,6 +172,9 @@ def _learn_density(
             )
         for part in [rows] if split is None else split.split(rows):
             density.update(part.features, part.labels, k)
+        if data.calibration is not None:
+            hashes = smallest(np.concatenate([hashes, row_hash(to_numpy(rows.features))]))
+    return hashes
 
 
 def _predictions(
@@ -167,7 +184,10 @@ def _predictions(
     data: Data,
     whole: bool,
 ) -> list[tuple[np.ndarray, ...]]:
-    """Log-densities (m,) of held-out rows by batch; if `whole` also logits (m, k) and labels."""
+    """Log-densities (m,) of held-out rows by batch, and hashes (m,) of their features.
+
+    If `whole` also logits (m, k) and labels (m,).
+    """
     if split is None:
         batches = data.rows(source, "loader" if data.in_sample else "calibration")
     elif not (batches := split.rows()):
@@ -180,7 +200,7 @@ def _predictions(
         with torch.no_grad():
             scores = to_numpy(density(rows.features))
         rest = (to_numpy(rows.logits), rows.labels.cpu().numpy()) if whole else ()
-        found.append((scores, *rest))
+        found.append((scores, row_hash(to_numpy(rows.features)), *rest))
     return found
 
 

@@ -273,7 +273,7 @@ class DIPModule(FittedModule):
     def _with(self, fusion: Score, kept: KeptRows) -> Self:
         self.fusion, self.kept = fusion.to(self.density_.origin.device), kept
         self.head.to(self.density_.origin.device)
-        return self
+        return self._warned()
 
     def save(self, path: str | Path, *, weights: bool = True) -> None:
         """Write the fitted module to one safetensors file, without pickle.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
@@ -21,12 +22,13 @@ from ...calibration.crossfit import content_folds, fold_pairs
 from ...calibration.pseudo_outliers import make_pseudo_outliers
 from ...fitting.all_or_nothing import all_or_nothing
 from ...fitting.progress import Stopwatch
+from ...fitting.scaling import RANGES
 from ...fitting.seeds import seed
 from ...maths.magnitude import check_magnitude
 from ...maths.masks import unmasked
 from ...maths.scores import confidence
 from ...maths.simplex import check_simplex
-from .._fitting import clone_with_selected, fitted_density, log_density
+from .._fitting import clone_with_selected, fitted_density, for_own_rows, log_density
 from .._mixin import LogDensityMixin
 from ._candidates import (
     CLASSIFIER,
@@ -36,7 +38,7 @@ from ._candidates import (
     named_candidates,
     shift_of,
 )
-from ._reach import RANGES, Reach, near_rows
+from ._reach import Reach, near_rows
 from ._unit_length import behind_normalizer, unit_rows
 
 _FOLDS = 5
@@ -141,7 +143,8 @@ class DensityEnsemble(LogDensityMixin, BaseEstimator, ABC):
             except _FAILURES as error:
                 self.failed_[name] = f"{type(error).__name__}: {error}"
             if watch is not None:
-                watch.say(f"candidate {name} {'failed' if name in self.failed_ else 'fitted'}")
+                why = self.failed_.get(name)
+                watch.say(f"candidate {name} {f'failed: {why}' if why else 'fitted'}")
         self._require_an_estimator()
         return self
 
@@ -160,8 +163,14 @@ class DensityEnsemble(LogDensityMixin, BaseEstimator, ABC):
         """An unfitted copy of the candidates that could be fitted, with the settings selected."""
         named = dict(named_candidates(self.candidates))
         kept = [(name, _selected(part, named[name])) for name, part in self.estimators_.items()]
-        copy: Self = clone(self).set_params(candidates=kept)
-        return copy
+        unfitted: Self = clone(self).set_params(candidates=kept)
+        return unfitted
+
+    def for_own_rows(self) -> Self:
+        """The fitted densities as they score the rows of their fit."""
+        density = copy(self)
+        density.estimators_ = {name: for_own_rows(part) for name, part in self.estimators_.items()}
+        return density
 
     def merge_folds(
         self, failed: Sequence[Mapping[str, str]], scores: Sequence[Mapping[str, Rows]]

@@ -8,14 +8,10 @@ from typing import Self
 import numpy as np
 
 from ...evidence._logistic import lower_tail_unit
-from ...fitting.scaling import gross_outliers
+from ...fitting.scaling import FEW, RANGES, gross_outliers
 
-#: Ranges of a feature beyond which an input is outside of the reach of the data.
-RANGES = 3.0
 #: Lower-tail units that the ceiling lies below the lowest held-out score: no half-point is as low.
 _DEEP = 20.0
-#: Largest share of rows, far from all others, that densities are fitted without.
-_FEW = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,5 +77,5 @@ def near_rows(X: np.ndarray, y: np.ndarray, w: np.ndarray | None) -> np.ndarray:
     counts = np.ones(len(X)) if w is None else w
     labels = np.unique(np.ravel(y), return_inverse=True)[1]
     crowded = np.bincount(labels, far * counts) > np.bincount(labels, counts) / 2
-    many = np.average(far, weights=counts) > _FEW
+    many = np.average(far, weights=counts) > FEW
     return np.arange(len(X)) if many or crowded.any() else np.flatnonzero(~far)

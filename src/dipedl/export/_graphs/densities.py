@@ -10,7 +10,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
 from ...density.combined._candidates import CLASSIFIER
-from ...density.combined._reach import RANGES, Reach
+from ...density.combined._reach import Reach
 from ...density.combined.block_sum import BlockSumDensity
 from ...density.combined.fused import FusedDensity
 from ...density.combined.relative import RelativeDensity
@@ -22,6 +22,7 @@ from ...density.kde import KernelDensity
 from ...density.knn import KNNDensity
 from ...density.mahalanobis import MahalanobisDensity
 from ...density.mixture import GaussianMixtureDensity
+from ...fitting.scaling import RANGES
 from ...maths.fusion import TIE_BREAK
 from ...maths.scores import LEAST_DOUBT
 from ...maths.special import LOG_2PI

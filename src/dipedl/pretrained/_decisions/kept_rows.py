@@ -9,13 +9,19 @@ import torch
 from scipy import special
 from torch import Tensor, nn
 
+from ...calibration._seen_rows import GIVEN_TWICE
 from ...calibration.crossfit import IN_SAMPLE
 from ...calibration.held_out import HeldOut
 from ...maths.array_namespace import to_numpy
 from ...maths.scores import confidence
 
 #: Where rows came from; the place in the list is what a state holds.
-SOURCES = (f"{IN_SAMPLE} rows", "held-out rows of the loader", "held-out inputs")
+SOURCES = (
+    f"{IN_SAMPLE} rows",
+    "held-out rows of the loader",
+    "held-out inputs",
+    f"inputs, many of them {GIVEN_TWICE}",
+)
 #: Parts of the fused score, as columns of ``held_out_.components``.
 DENSITY_PART, CONFIDENCE_PART = "density", "confidence"
 _GOLDEN = (5**0.5 - 1) / 2

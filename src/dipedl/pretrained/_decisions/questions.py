@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -11,6 +11,7 @@ from scipy import special
 from torch import Tensor
 
 from ...decisions._dirichlet import DirichletDecisions
+from ...diagnostics._calibration_data import warn_of_source
 from ...diagnostics.self_report import SelfReport
 from ...evidence_model import EvidenceModel
 from ...maths.array_namespace import to_numpy
@@ -55,6 +56,11 @@ class ModuleDecisions(DirichletDecisions, SelfReport):
     def false_alarm_rate(self) -> float:  # type: ignore[override]
         """Share of held-out ID inputs that `predict_ood` may flag."""
         return self.head.false_alarm_rate
+
+    def _warned(self) -> Self:
+        """Itself, with a warning if its held-out rows were seen before."""
+        warn_of_source(self.kept.held_out(), self, stacklevel=5)
+        return self
 
     def _learned(self) -> EvidenceModel:
         held = self.kept.held_out()
