@@ -7,6 +7,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 import audit  # noqa: E402
@@ -37,15 +39,31 @@ def test_each_extra_is_asked_for_by_the_package():
             assert re.search(rf"\b{modules.get(name, name)}\b", source), (extra, name)
 
 
-def test_vulnerabilities_are_told_and_an_unreachable_index_passes(capsys, monkeypatch):
-    fault = {"id": "PYSEC-1", "fix_versions": ["2"]}
-    report = {"dependencies": [{"name": "a", "version": "1", "vulns": [fault]}, {"name": "b"}]}
-    for stdout, code, said in (
-        (json.dumps(report), 1, "a 1: PYSEC-1, fixed in 2"),
-        ('{"dependencies": [{"name": "b", "version": "1", "vulns": []}]}', 0, "no known"),
-        ("", 0, "audit skipped, nobody could be asked: no route to host"),
-    ):
-        done = subprocess.CompletedProcess([], 1, stdout, "Traceback\nno route to host")
-        monkeypatch.setattr(subprocess, "run", lambda *a, done=done, **k: done)
-        assert audit.main("constraints.txt") == code
-        assert said in capsys.readouterr().out
+def reported(*packages):
+    """What pip-audit prints of packages with the numbers of their vulnerabilities."""
+    vulns = [[{"id": f"PYSEC-{i}", "fix_versions": ["2"]} for i in range(n)] for _, n in packages]
+    found = [
+        {"name": p[0], "version": "1", "vulns": v} for p, v in zip(packages, vulns, strict=True)
+    ]
+    return json.dumps({"dependencies": found})
+
+
+@pytest.mark.parametrize(
+    ("answers", "code", "said"),
+    [
+        ([reported(("jinja2", 1)), reported(("a", 0), ("b", 1))], 1, "b 1: PYSEC-0, fixed in 2"),
+        ([reported(("jinja2", 1)), reported(("a", 0))], 0, "no known vulnerability"),
+        ([reported(("jinja2", 0))], 0, "audit skipped: the index knows of none, not even of jinja"),
+        ([""], 0, "audit skipped: no route to host"),
+        ([reported(("jinja2", 1)), "{}"], 0, "audit skipped: no route to host"),
+    ],
+)
+def test_the_audit_fails_for_vulnerabilities_alone(capsys, monkeypatch, answers, code, said):
+    left = list(answers)
+
+    def run(*args, **options):
+        return subprocess.CompletedProcess([], 1, left.pop(0), "Traceback\nno route to host")
+
+    monkeypatch.setattr(subprocess, "run", run)
+    assert audit.main("constraints.txt") == code and not left
+    assert said in capsys.readouterr().out
