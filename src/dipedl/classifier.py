@@ -111,8 +111,9 @@ class DIPClassifier(
     Raises
     ------
     ValueError
-        From ``fit``: a parameter out of range; NaN or inf in the features; fewer than two classes;
-        a class with one sample; a density that gives NaN.
+        From ``fit``: a parameter out of range; a masked entry; a number of X beyond float32; NaN or
+        inf in the features; fewer than two classes; a class with one sample; a density that gives
+        NaN. From predictions: a masked entry; NaN or inf in the features.
     TypeError
         From ``fit``: an estimator without ``predict_proba``.
 
@@ -121,6 +122,8 @@ class DIPClassifier(
     The ranking of inputs by vacuity is that of ``score_samples``, whatever n, gamma or the
     normaliser; `max_evidence` and the last bit of a float only add ties. The score of a single
     density does not depend on the classifier; the fused default includes its confidence.
+    A finite row that classifier, features or density cannot compute with is unknown: vacuity 1,
+    score -inf.
 
     References
     ----------
