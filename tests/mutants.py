@@ -19,6 +19,27 @@ MUTANTS = [
         "density/test_conformance.py::test_density[BlockSumDensity-check_integrates_to_one]",
     ),
     Mutant(
+        "a failed fit leaves what it has set",
+        "fitting/all_or_nothing.py",
+        "if not isinstance(error, but):",
+        "if isinstance(error, but):",
+        "test_inputs.py::test_a_part_that_fails_late_changes_nothing",
+    ),
+    Mutant(
+        "NaN passes for a number that overflows",
+        "fitting/refusals.py",
+        "if not _finite(X):",
+        "if not len(X):",
+        "fitting/test_refusals.py::test_a_row_that_is_not_finite_keeps_its_number",
+    ),
+    Mutant(
+        "a graph forgets where the classifier gives no probabilities",
+        "export/_graphs/model.py",
+        'unknown = graph.op("Or", unknown, _no_probabilities(P))',
+        "unknown = unknown",
+        "export/test_onnx_extremes.py::test_features_that_hide_the_distance_hide_no_nan",
+    ),
+    Mutant(
         "log 2 pi dropped",
         "gaussians/factor.py",
         "X.shape[1] * LOG_2PI + self.log_det",
@@ -463,7 +484,7 @@ MUTANTS = [
     Mutant(
         "exported flag forgets what was refused",
         "export/_graphs/model.py",
-        'flagged = graph.op("Or", scores < model.offset_, refused)',
+        'flagged = graph.op("Or", scores < model.offset_, unknown)',
         "flagged = scores < model.offset_",
         "export/test_onnx_file.py::test_refused_rows_are_flagged_where_nothing_else_is",
     ),

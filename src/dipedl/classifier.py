@@ -112,14 +112,17 @@ class DIPClassifier(
     Raises
     ------
     ValueError, TypeError
-        From ``fit``: a parameter out of range; NaN or inf in the features; fewer than two classes;
-        a class with one sample; a density that gives NaN; an estimator without ``predict_proba``.
+        From ``fit``: a parameter out of range; a masked entry; a number of X beyond float32; NaN or
+        inf in the features; fewer than two classes; a class with one sample; a density that gives
+        NaN; an estimator without ``predict_proba``. From predictions: masked entries, NaN, inf.
 
     Notes
     -----
     The ranking of inputs by vacuity is that of ``score_samples``, whatever n, gamma or the
     normaliser; `max_evidence` and the last bit of a float only add ties. The score of a single
     density does not depend on the classifier; the fused default includes its confidence.
+    A finite row that classifier, features or density cannot compute with is unknown: vacuity 1,
+    score -inf.
 
     References
     ----------

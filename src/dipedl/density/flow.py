@@ -169,17 +169,10 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
             module = LogDensity(build(self.flow, rows.shape[1], seed))
             settings = self._settings(held_out is not None)
             inputs, settings = training_inputs(rows, preprocessing, settings)
-            self.history_ = train(
-                module,
-                negative_mean,
-                (inputs,),
-                settings,
-                seed=seed,
-                validation=None if held_out is None else (preprocessing(held_out)[0].float(),),
-                checkpoint=checkpoint,
-                progress=progress,
-                deadline=deadline,
-            )
+            held = None if held_out is None else (preprocessing(held_out)[0].float(),)
+            run: dict[str, Any] = {"progress": progress, "deadline": deadline}
+            run |= {"checkpoint": checkpoint, "validation": held, "seed": seed}
+            self.history_ = train(module, negative_mean, (inputs,), settings, **run)
             self.preprocessing_ = preprocessing
             self.flow_ = module.flow.to(_DTYPES[self.dtype])
             return self

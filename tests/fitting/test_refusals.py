@@ -1,0 +1,57 @@
+"""Rows that are refused are found among the others, whatever their place."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dipedl._validation import NoAnswer
+from dipedl.fitting.refusals import answered
+
+LARGE = 1e300
+
+
+def doubled(asked):
+    """A part that refuses batches with a large number, in our words or scikit-learn's."""
+
+    def ask(X):
+        asked.append(len(X))
+        if np.isnan(X).any():
+            raise NoAnswer(f"NaN at row {int(np.isnan(X).any(axis=1).argmax())}")
+        if (X == LARGE).any():
+            raise ValueError("Input X contains infinity or a value too large for dtype('float32').")
+        return 2 * X[:, 0], None
+
+    return ask
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=40))
+def test_each_row_is_answered_as_it_is_alone(refused):
+    X, asked = np.arange(1.0, len(refused) + 1)[:, None], []
+    X[refused] = LARGE
+    found, nothing = answered(doubled(asked), X, (np.array([-1.0]), None))
+    np.testing.assert_array_equal(found, np.where(refused, -1.0, 2 * X[:, 0]))
+    assert nothing is None
+    # Each refused row is met once in each of the halvings.
+    assert len(asked) <= 1 + 2 * sum(refused) * np.ceil(np.log2(max(len(refused), 2)))
+
+
+@given(st.integers(0, 19), st.integers(0, 19))
+def test_a_row_that_is_not_finite_keeps_its_number(place, other):
+    X = np.ones((20, 1))
+    X[other] = LARGE
+    X[place] = np.nan
+    with pytest.raises(ValueError, match=f"NaN at row {place}"):
+        answered(doubled([]), X, (np.array([-1.0]), None))
+
+
+def test_any_other_error_is_raised_at_once():
+    asked = []
+
+    def ask(X):
+        asked.append(len(X))
+        raise ValueError("unknown categories")
+
+    with pytest.raises(ValueError, match="unknown categories"):
+        answered(ask, np.ones((8, 1)), (None,))
+    assert asked == [8]
