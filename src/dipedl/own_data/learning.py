@@ -19,6 +19,7 @@ from .gathering import Gathered, gathered
 from .models import check_model, classifier, title
 from .saved import TableModel
 from .tables.columns import Column, as_inputs, check_forced, columns_of, read_dates
+from .tables.formats import IMAGES
 from .tables.kinds import DATE, NUMERIC, TEXT, guess, to_numbers
 from .tables.mistake import Mistake, listed, meant
 from .tables.reading import Refused, Table
@@ -166,6 +167,7 @@ def _facts(
         "dropped": list(order.drop),
         "time_column": order.time_column,
         "gaps": list(table.gaps),
+        "images": table.format.packed if table.format.kind == IMAGES else None,
         "seed": order.seed,
         "held_out": {k: v for k, v in numbers.items() if k not in _CLOCK},
     }

@@ -38,10 +38,9 @@ class _Inputs:
         levels = OneHotEncoder(
             handle_unknown="infrequent_if_exist", min_frequency=_RARE, sparse_output=False
         )
-        encode = make_column_transformer(
-            (make_pipeline(filled, StandardScaler()), list(self.numbers)),
-            (levels, list(self.levels)),
-        )
+        numbers = make_pipeline(filled, StandardScaler())
+        parts = [(numbers, list(self.numbers)), (levels, list(self.levels))]
+        encode = make_column_transformer(*(part for part in parts if part[1]))
         return make_pipeline(encode, estimator)
 
 

@@ -19,6 +19,7 @@ from .running import (
     in_range,
     mistakes_told,
     opened,
+    opened_for,
     row_progress,
     tell_refused,
 )
@@ -118,7 +119,7 @@ def _by_model(
     from ...own_data.scoring import score_table
 
     fitted = read_model(model)
-    table = opened(data, delimiter, fitted.gaps)
+    table = opened_for(fitted, data, delimiter)
     with row_progress(quiet) as progress:
         return score_table(fitted, table, out, wanted, progress)
 
@@ -182,7 +183,7 @@ def explain(
         from ...own_data.saved import read_model
 
         fitted = read_model(model)
-        table = opened(data, delimiter, fitted.gaps)
+        table = opened_for(fitted, data, delimiter)
         cards, refused = explained(fitted, table, rows, top)
     if json:
         as_json([{"row": row, **card.to_dict()} for row, card in cards])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..terminal import names_in
+from ..terminal import fail, names_in
 from .running import (
     PARTIAL,
     Data,
@@ -30,10 +30,14 @@ from .running import (
 if TYPE_CHECKING:
     from ...own_data.learning import Learned
 
+_SHOWN = 60
+
 
 def fit(
     data: Data,
-    target: Annotated[str, typer.Option(help="The column to predict.")],
+    target: Annotated[
+        str | None, typer.Option(help="The column to predict; of images it is their folder.")
+    ] = None,
     out: Annotated[Path, typer.Option(help="The model's file.")] = Path("model.dipedl"),
     model: Annotated[
         str,
@@ -43,6 +47,13 @@ def fit(
     time_column: Annotated[
         str | None,
         typer.Option(help="Dates or numbers: later rows test what was learned from earlier ones."),
+    ] = None,
+    images: Annotated[
+        bool, typer.Option("--images", help="The data are a folder with a folder per class.")
+    ] = False,
+    extractor: Annotated[
+        Path | None,
+        typer.Option(help="ONNX network that gives features of images; default: grey pixels."),
     ] = None,
     types: Types = "",
     gaps: Gaps = "",
@@ -63,16 +74,22 @@ def fit(
     Kinds of columns are guessed and printed. Accuracy and Brier score are those of held-out rows.
     """
     in_range(false_alarms, "--false-alarms", "0.05")
+    if target is None and not images:
+        fail("--target must be given: the column to predict")
+    if extractor is not None and not images:
+        fail("--extractor is for --images, which is not given")
     with mistakes_told():
         from ...own_data.learning import Order, learn
         from ...own_data.saved import keep
+        from ...own_data.tables.images import CLASS, FILE
+        from ...own_data.tables.reading import open_images
         from ...own_data.tables.writing import check_writable
 
         check_writable(out)
         order = Order(
-            target,
+            target or CLASS,
             model,
-            names_in(drop),
+            [*names_in(drop), *([FILE] if images else [])],
             pairs_in(types),
             time_column,
             rows or None,
@@ -80,7 +97,10 @@ def fit(
             seed,
             verbose,
         )
-        table = opened(data, delimiter, names_in(gaps))
+        if images:
+            table = open_images(data, str(extractor or ""))
+        else:
+            table = opened(data, delimiter, names_in(gaps))
         if not quiet:
             typer.echo(f"Reading {data} and fitting, which may take minutes ...", err=True)
         with redirect_stdout(sys.stderr):  # what --verbose says is no result
@@ -111,8 +131,10 @@ def _print(learned: Learned, data: Path, out: Path) -> None:
     model, numbers = learned.model, learned.numbers
     facts = model.facts
     typer.echo(f"Read:     {data} ({facts['format']}), {facts['rows']:,} rows")
-    for column in model.columns:
+    for column in model.columns[:_SHOWN]:
         typer.echo(f"  {column.name:<20} {column.told()}")
+    if len(model.columns) > _SHOWN:
+        typer.echo(f"  and {len(model.columns) - _SHOWN} more")
     counts = ", ".join(f"{name} {n:,}" for name, n in list(facts["classes"].items())[:10])
     typer.echo(f"Learned:  {model.target} from {facts['learned']:,} rows: {counts}")
     typer.echo(

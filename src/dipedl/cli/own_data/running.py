@@ -19,6 +19,7 @@ from ...own_data.tables.mistake import WrongOption
 from ..terminal import fail, names_in
 
 if TYPE_CHECKING:
+    from ...own_data.saved import TableModel
     from ...own_data.tables.reading import Refused, Table
 
 #: Exit codes: what the data or files are to blame for; the command line; done in part; Ctrl-C.
@@ -87,6 +88,16 @@ def opened(path: Path, delimiter: str | None, gaps: Sequence[str]) -> Table:
     from ...own_data.tables.reading import open_table
 
     return open_table(path, delimiter=delimiter, gaps=gaps)
+
+
+def opened_for(model: TableModel, path: Path, delimiter: str | None) -> Table:
+    """The table in a file, or of a folder of images, as the model was fitted on it."""
+    from ...own_data.tables.reading import open_images
+
+    network = model.facts.get("images")
+    if network is not None:
+        return open_images(path, network)
+    return opened(path, delimiter, model.gaps)
 
 
 def pairs_in(typed: str) -> dict[str, str]:

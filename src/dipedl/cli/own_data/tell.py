@@ -16,7 +16,7 @@ from .running import (
     as_json,
     in_range,
     mistakes_told,
-    opened,
+    opened_for,
 )
 
 
@@ -51,7 +51,7 @@ def report(
 
         check_writable(out)
         fitted = read_model(model)
-        tables = [opened(path, delimiter, fitted.gaps) for path in (data, ood) if path]
+        tables = [opened_for(fitted, path, delimiter) for path in (data, ood) if path]
         if not quiet:
             typer.echo("Answering and drawing ...", err=True)
         found = measured(fitted, tables[0], tables[1] if ood else None, rows or None, coverage)

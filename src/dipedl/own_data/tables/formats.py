@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from .mistake import Mistake, WrongOption
 
-CSV, PARQUET, ARROW, STREAM, FEATHER, NPZ, LINES = (
+CSV, PARQUET, ARROW, STREAM, FEATHER, NPZ, LINES, IMAGES = (
     "CSV",
     "Parquet",
     "Arrow",
@@ -22,6 +22,7 @@ CSV, PARQUET, ARROW, STREAM, FEATHER, NPZ, LINES = (
     "Feather",
     "NPZ",
     "JSON lines",
+    "images",
 )
 _SAMPLE = 1 << 16
 _PACKED: dict[bytes, tuple[str, Callable[..., Any]]] = {
@@ -40,8 +41,8 @@ _REFUSED = {
     b"\x80": "a pickle, which could run code: write it as CSV or Parquet where it was made",
     b"\xd0\xcf\x11\xe0": "an old Excel workbook: save the sheet as CSV",
     b"%PDF": "a PDF: give the table itself, as CSV",
-    b"\x89PNG": "an image: make features of it, and give these as a table",
-    b"\xff\xd8\xff": "an image: make features of it, and give these as a table",
+    b"\x89PNG": "an image: give a folder of images by --images",
+    b"\xff\xd8\xff": "an image: give a folder of images by --images",
     b"\x89HDF": "an HDF5 file: write the table as Parquet",
     b"SQLite": "a database: write the table as CSV",
     b"<": "a page of HTML or XML: download the table itself, as CSV",
@@ -53,7 +54,10 @@ _NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 
 @dataclass(frozen=True)
 class Format:
-    """How to read a file: its format and, of text, encoding and delimiter."""
+    """How to read a file: its format and, of text, encoding and delimiter.
+
+    `packed` is how a file is compressed, or the network that gives features of images.
+    """
 
     kind: str
     packed: str = ""
@@ -62,6 +66,9 @@ class Format:
 
     def __str__(self) -> str:
         """In words, for the output."""
+        if self.kind == IMAGES:
+            features = f"features by {self.packed}" if self.packed else "16 x 16 grey pixels"
+            return f"images, {features}"
         said = [self.kind]
         if self.kind == CSV:
             said.append(f"{_NAMES.get(self.delimiter, repr(self.delimiter))}-separated")
@@ -99,7 +106,7 @@ def format_of(path: Path, delimiter: str | None = None) -> Format:
 
 def _check_readable(path: Path) -> None:
     if path.is_dir():
-        raise Mistake(f"{path} is a folder; give a file")
+        raise Mistake(f"{path} is a folder; give a file, or say --images")
     if not path.exists():
         near = sorted(p.name for p in path.parent.glob(f"*{path.suffix}"))[:5]
         there = f"; beside it: {', '.join(near)}" if near else ""

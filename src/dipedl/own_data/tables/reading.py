@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,12 +16,26 @@ import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet
 
-from .formats import ARROW, CSV, FEATHER, LINES, PARQUET, STREAM, Format, format_of, open_bytes
+from .formats import (
+    ARROW,
+    CSV,
+    FEATHER,
+    IMAGES,
+    LINES,
+    PARQUET,
+    STREAM,
+    Format,
+    format_of,
+    open_bytes,
+)
+from .images import CLASS, FILE, image_files, image_rows
+from .json_lines import bad_line, only_object
 from .mistake import Mistake, listed
+from .npz import npz_frame
 
 #: Words for a gap, beside an empty field.
 GAPS = ("NA", "N/A", "#N/A", "NaN", "nan", "NULL", "null", "None", "<NA>")
-_ROWS = 20_000
+_ROWS, _IMAGES = 20_000, 500
 _BLOCK = 1 << 22
 
 
@@ -58,6 +71,30 @@ class Table:
         """The rows in order."""
         with _damage_told(self.path):
             yield from _PIECES.get(self.format.kind, _npz_pieces)(self)
+
+
+def open_images(folder: Path | str, network: str = "") -> Table:
+    """A folder of images as a table of files, classes and features.
+
+    Parameters
+    ----------
+    folder : path-like
+        Holds a folder for each class, or images alone.
+    network : str
+        Path of an ONNX network that gives features of an image; default: its grey pixels.
+
+    Raises
+    ------
+    Mistake
+        If there is no image, or none that can be read.
+    """
+    folder = Path(folder)
+    image_files(folder)
+    table = Table(folder, Format(IMAGES, network), ())
+    first = next((piece for piece in table.pieces() if len(piece.frame)), None)
+    if first is None:
+        raise Mistake(f"{folder}: no image can be read")
+    return Table(folder, table.format, tuple(str(name) for name in first.frame.columns))
 
 
 def open_table(
@@ -236,62 +273,40 @@ def _line_pieces(table: Table) -> Iterator[Piece]:
                 number += len(frame)
                 yield Piece(frame, rows, [], 0.0)
     except (ValueError, TypeError, AttributeError) as error:
-        only = _only_object(table) if number == 0 else None
+        only = only_object(table.path, table.format) if number == 0 else None
         if only is None:
-            raise Mistake(f"{table.path}{_bad_line(table)}") from error
+            raise Mistake(f"{table.path}{bad_line(table.path, table.format)}") from error
         yield Piece(pd.DataFrame([only]), np.array([1]))
 
 
-def _only_object(table: Table) -> dict[str, Any] | None:
-    """The object that the whole file is, written over several lines."""
-    with open_bytes(table.path, table.format.packed) as stream:
-        try:
-            found = json.loads(stream.read().decode(table.format.encoding))
-        except ValueError:
-            return None
-    return found if isinstance(found, dict) else None
-
-
-def _bad_line(table: Table) -> str:
-    """Which line is no object."""
-    with open_bytes(table.path, table.format.packed) as stream:
-        for i, line in enumerate(chain(stream), start=1):
-            try:
-                fine = not line.strip() or isinstance(json.loads(line), dict)
-            except ValueError as error:
-                return f", line {i} is no JSON: {error}; write one object per line"
-            if not fine:
-                return f", line {i} is no object but {line[:30]!r}; write names and values"
-    return " cannot be read as JSON lines; write one object per line"
-
-
 def _npz_pieces(table: Table) -> Iterator[Piece]:
-    with np.load(table.path, allow_pickle=False) as arrays:
-        columns = [c for name in arrays.files for c in _npz_columns(name, arrays[name], table.path)]
-    n = {len(values) for _, values in columns}
-    if len(n) > 1:
-        raise Mistake(
-            f"{table.path} holds arrays of {listed(sorted(n))} rows: all must have as many"
-        )
-    frame = pd.DataFrame(dict(columns))
+    frame = npz_frame(table.path)
     for first in range(0, len(frame), _ROWS):
         some = frame.iloc[first : first + _ROWS]
         rows = np.arange(first + 1, first + len(some) + 1)
         yield Piece(some.reset_index(drop=True), rows, [], (first + len(some)) / len(frame))
 
 
-def _npz_columns(name: str, array: np.ndarray, path: Path) -> Iterator[tuple[str, np.ndarray]]:
-    if array.ndim not in (1, 2):
-        raise Mistake(
-            f"{path} holds the array {name!r} of shape {array.shape}: give rows by columns, (n, d)"
-        )
-    if array.ndim == 1:
-        yield name, array
-    else:
-        yield from ((f"{name}{j}", array[:, j]) for j in range(array.shape[1]))
+def _image_pieces(table: Table) -> Iterator[Piece]:
+    """A piece for some hundred images."""
+    number, total = 0, len(image_files(table.path))
+    images = image_rows(table.path, table.format.packed)
+    while some := list(islice(images, _IMAGES)):
+        records, rows, refused = [], [], []
+        for file, kind, features, reason in some:
+            number += 1
+            if features is None:
+                refused.append(Refused(number, FILE, reason))
+                continue
+            named = {f"f{j}": value for j, value in enumerate(features.tolist())}
+            records.append({FILE: str(file), CLASS: kind, **named})
+            rows.append(number)
+        frame = pd.DataFrame.from_records(records)
+        yield Piece(frame, np.array(rows, dtype=int), refused, number / total)
 
 
 _PIECES = {
+    IMAGES: _image_pieces,
     CSV: _csv_pieces,
     PARQUET: _parquet_pieces,
     ARROW: _arrow_pieces,
