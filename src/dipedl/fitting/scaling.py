@@ -86,8 +86,9 @@ def warn_of_gross_outliers(Z: np.ndarray, w: np.ndarray | None, X: Any, features
     X, features
         The inputs (n, d), and the fitted transformer that makes their features.
     """
-    told = _names_and_units(X, features, Z.shape[1])
-    gross = gross_outliers(Z, w) & np.array([name is not None for name, _ in told])
+    gross = gross_outliers(Z, w)
+    told = _names_and_units(X, features, Z.shape[1]) if gross.any() else []
+    gross[:, [j for j, (name, _) in enumerate(told) if name is None]] = False
     if not gross.any():
         return
     rows, columns = np.flatnonzero(gross.any(axis=1)), np.flatnonzero(gross.any(axis=0))
@@ -117,7 +118,7 @@ def _names_and_units(X: Any, features: Any, p: int) -> list[tuple[Any, Back]]:
     scaler = features[-1] if isinstance(features, Pipeline) else features
     found = []
     for j in range(p):
-        source = Source(()) if sources is None else sources[j]
+        source = Source(()) if sources is None or len(sources) != p else sources[j]
         if source.back is not None:
             found.append((labels[source.columns[0]], source.back))
         else:
