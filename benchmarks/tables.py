@@ -1,10 +1,11 @@
 """Write docs/measurements.md from the receipts under results/; a test fails if it is stale."""
 
-import json
 from pathlib import Path
 
 from receipts import receipt, table, where
 from spectra_tables import spectra_densities, spectra_features
+
+from dipedl._writing import write_file
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "measurements.md"
@@ -90,7 +91,7 @@ def mnist_pixels() -> str:
 
 
 def demo() -> str:
-    result = json.loads((ROOT / "results" / "demo.json").read_text())
+    result = receipt("demo")
     r = result["receipt"]
     rows = [
         [
@@ -316,4 +317,4 @@ def page() -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+    write_file(PAGE, page())

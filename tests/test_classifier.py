@@ -317,7 +317,9 @@ def test_weights_that_a_part_cannot_use_are_refused(iris):
         DIPClassifier(KNeighborsClassifier()).fit(X, y, sample_weight=w)
     with pytest.raises(ValueError, match=r"KNNDensity\.fit does not take it"):
         DIPClassifier(density=KNNDensity()).fit(X, y, sample_weight=w)
-    with pytest.raises(ValueError, match="sample_weight must be >= 0, got -1"):
+    with pytest.raises(
+        ValueError, match=r"sample_weight must be >= 0 and at most 2\*\*53, got -1.0 at row 0"
+    ):
         DIPClassifier().fit(X, y, sample_weight=-w)
     with pytest.raises(ValueError, match=r"positive sum|at least one non-zero"):
         DIPClassifier().fit(X, y, sample_weight=0 * w)
@@ -546,7 +548,7 @@ def set_at(X, value):
 
 
 BAD_FITS = {
-    "huge, standardised": (dict(X=lambda X: set_at(X, 1e300)), {}, "variance overflows; rescale"),
+    "huge": (dict(X=lambda X: set_at(X, 1e100)), {}, r"got 1e\+100 at row 3, column 2.*rescale"),
     "unfitted frozen": (
         {},
         dict(estimator=FrozenEstimator(LogisticRegression())),
@@ -609,11 +611,15 @@ BAD_FITS = {
         dict(density=GDADensity(shrinkage=None)),
         r"class 0: the covariance of 60 features is singular \(rank (39|49)",
     ),
-    "huge": (
-        dict(X=lambda X: set_at(X, 1e300)),
+    "huge, passthrough": (
+        dict(X=lambda X: set_at(X, 1e39)),
         dict(features="passthrough", density=GDADensity()),
-        "covariance of the features overflows; rescale the features",
+        r"up to 3.4e\+38, got 1e\+39 at row 3, column 2",
     ),
+    "no folds": ({}, dict(cv=[]), r"none of them empty, got 0 pairs; use cv=5"),
+    "empty fold": ({}, dict(cv=[(np.arange(9), [])]), "none of them empty, got 1 pairs"),
+    "rows beyond": ({}, dict(cv=[(np.arange(9), [150])]), "rows 0 to 149: index 150 is out of"),
+    "no pairs": ({}, dict(cv=[np.arange(9)]), "rows 0 to 149: too many values to unpack"),
 }
 
 

@@ -1,4 +1,4 @@
-"""One fold of cross-fitting: fitted models, and what they predict for rows they have not seen."""
+"""What fitted models predict for rows that they have not seen: those of a fold, or new ones."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from .density.combined._ensemble import DensityEnsemble
 from .fitting.classifiers import FittedClassifier
 from .fitting.columns import is_table, numbers
 from .fitting.features import feature_array
+from .fitting.refusals import Answer, answered
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +112,28 @@ def held_out_by(folds: Iterable[Fold], density: Any, source: str, random_state: 
     names = tuple(components)
     scores = density.combine_held_out(components, weights)
     return HeldOut(scores, source, weights, proba, labels, columns, names)
+
+
+def predictions(
+    evidence: Any, X: Any, classifier: FittedClassifier | None = None
+) -> tuple[np.ndarray, Any, np.ndarray]:
+    """Features (n, p), class probabilities (n, k) or None, and scores (n,) of inputs X (n, d).
+
+    A finite row with numbers that classifier, features or density cannot compute with is unknown:
+    its score is -inf, its probabilities are equal, and its features NaN where there are none.
+    """
+
+    def ask(X: Any) -> Answer:
+        # Features first: where an entry is not finite, their error names its row and column.
+        Z = evidence.transform(X)
+        P, none = (None, False) if classifier is None else classifier.proba_or_none(X)
+        return Z, P, np.where(none, -np.inf, evidence.score_features(Z, P))
+
+    k = 0 if classifier is None else len(classifier.classes)
+    P = np.full((1, k), 1 / k) if k else None
+    Z = np.full((1, getattr(evidence.density_, "n_features_in_", 0)), np.nan)
+    Z, P, scores = answered(ask, X, (Z, P, np.array([-np.inf])))
+    return Z, P, scores
 
 
 @dataclass(frozen=True, eq=False)

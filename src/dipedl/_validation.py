@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -21,25 +22,65 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-#: What stands between a user's line and a warning: this package, and what calls it.
-_OURS = {"dipedl", "sklearn", "joblib"}
+from .maths.masks import unmasked
+
+#: Largest number of float32, in which trees and networks compute.
+_LARGEST = float(np.finfo(np.float32).max)
+#: The squares of larger numbers, summed over rows, overflow.
+_LARGEST_SQUARED = 1e150
+#: A row that counts more often leaves nothing of the others: float64 counts no further.
+_MOST_COPIES = 2.0**53
 
 
-def warn_caller(message: str) -> None:
-    """Warn in the name of the first line on the way here that is not of this package."""
-    frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in _OURS:
-        frame, level = frame.f_back, level + 1
-    warnings.warn(message, UserWarning, stacklevel=level)
+class NoAnswer(ValueError):
+    """A part of a model cannot compute with the numbers of a row."""
+
+
+def check_size(name: str, X: Any, largest: float = _LARGEST) -> None:
+    """Raise ValueError with row and column if a finite number of X (n, d) is beyond `largest`."""
+    for row, column, value in _too_large(X, largest):
+        raise ValueError(
+            f"{name} must hold numbers up to {largest:.2g}, got {value:g} at row {row}, column "
+            f"{column!r}: the computation overflows; correct the entry, or rescale the column"
+        )
+
+
+def _too_large(X: Any, largest: float) -> Iterator[tuple[int, Any, float]]:
+    """Row, column and value of numbers of a table, a sparse matrix or an array beyond `largest`."""
+    if hasattr(X, "columns"):
+        for name in X.columns:
+            yield from ((row, name, v) for row, _, v in _too_large(np.asarray(X[name]), largest))
+        return
+    X = X.tocoo() if sparse.issparse(X) else np.asarray(X)
+    values = X.data if sparse.issparse(X) else X
+    if values.dtype.kind == "O":
+        with suppress(TypeError, ValueError):
+            values = values.astype(np.float64)
+    bad = np.zeros(0, bool)
+    if values.dtype.kind == "f" and float(np.finfo(values.dtype).max) > largest:
+        bad = np.isfinite(values) & (np.abs(values) > largest)
+    if not bad.any():
+        return
+    place = int(np.flatnonzero(bad)[0])
+    if sparse.issparse(X):
+        yield int(X.row[place]), int(X.col[place]), float(values[place])
+    else:
+        row, *columns = (int(i) for i in np.unravel_index(place, values.shape))
+        yield row, columns[0] if len(columns) == 1 else columns, float(values.flat[place])
 
 
 def check_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
-    """Weights (n,) as float64, finite and >= 0 with a positive sum, or None if none were given."""
+    """Weights (n,) as float64, 0 <= w <= 2**53 with a positive sum, or None if none were given."""
     if sample_weight is None:
         return None
-    weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
-    if (weights < 0).any():
-        raise ValueError(f"sample_weight must be >= 0, got {float(weights.min())!r}")
+    given = unmasked("sample_weight", sample_weight)
+    weights = _check_sample_weight(given, X, dtype=np.float64)
+    bad = np.flatnonzero((weights < 0) | (weights > _MOST_COPIES))
+    if len(bad):
+        raise ValueError(
+            f"sample_weight must be >= 0 and at most 2**53, got {float(weights[bad[0]])!r} at row "
+            f"{bad[0]}: a weight counts its row that often; divide all weights by one number"
+        )
     if not weights.sum() > 0:
         raise ValueError("sample_weight must have a positive sum, got all zeros")
     return np.asarray(weights)
@@ -47,6 +88,7 @@ def check_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
 
 def indexable(X: Any) -> Any:
     """X with rows that can be taken: array, DataFrame, sparse matrix, array of texts (n,)."""
+    X = unmasked("X", X)
     if sparse.issparse(X):
         return X.tocsr()
     _refuse_broken_texts(X)
@@ -86,14 +128,21 @@ def _refuse_broken_texts(X: Any) -> None:
         )
 
 
+def learned_inputs(model: Any, X: Any) -> Any:
+    """X to fit on, within float32; `model` learns the width and the column names."""
+    X = validate_data(model, indexable(X), skip_check_array=True)
+    check_size("X", X)
+    return X
+
+
 def labelled_inputs(model: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
     """X and y, consistent with one another; `model` learns the width and the column names."""
     if y is None:
         raise ValueError(
             f"{type(model).__name__} requires y to be passed, but the target y is None"
         )
-    X = validate_data(model, indexable(X), skip_check_array=True)
-    y = column_or_1d(y, warn=True)
+    X = learned_inputs(model, X)
+    y = column_or_1d(unmasked("y", y), warn=True)
     if y.dtype.kind == "f":
         assert_all_finite(y, input_name="y")
     check_consistent_length(X, y)
@@ -130,6 +179,16 @@ def require_fitted(model: Any, attribute: str) -> None:
         check_is_fitted(model, attribute)
 
 
+def learned_rows(model: Any, X: Any, *, reset: bool = True, **checks: Any) -> np.ndarray:
+    """Features X (n, p) to fit on as float64, finite and with squares that can be summed.
+
+    With `reset` the model learns the width; `checks` are those of ``validate_data``.
+    """
+    X = validate_data(model, unmasked("X", X), dtype=np.float64, reset=reset, **checks)
+    check_size("X", X, _LARGEST_SQUARED)
+    return np.asarray(X)
+
+
 def known_rows(model: Any, X: Any) -> np.ndarray:
     """Features X (n, p) as finite float64, checked against those that `model` was fitted with.
 
@@ -138,7 +197,7 @@ def known_rows(model: Any, X: Any) -> np.ndarray:
     """
     if _of_known_width(model, X) and X.dtype == np.float64 and np.isfinite(X).all():
         return np.asarray(X)
-    return np.asarray(validate_data(model, X, dtype=np.float64, reset=False))
+    return np.asarray(validate_data(model, unmasked("X", X), dtype=np.float64, reset=False))
 
 
 def _of_known_width(model: Any, X: Any) -> bool:
@@ -229,6 +288,7 @@ def check_positive_number(name: str, value: Any) -> None:
 
 def prior_vector(prior: Any, k: int) -> np.ndarray:
     """The prior concentration as a (k,) array, checked."""
+    prior = unmasked("prior", prior)
     try:
         vector = np.asarray(prior, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -253,8 +313,9 @@ def calibration_rows(
             f"calibration must be a pair (X, y) of held-out rows, got {type(calibration).__name__}"
         )
     try:
-        X = known_inputs(model, calibration[0])
-        y = None if calibration[1] is None else column_or_1d(calibration[1], warn=True)
+        X, y = known_inputs(model, calibration[0]), unmasked("y", calibration[1])
+        check_size("X", X)
+        y = None if y is None else column_or_1d(y, warn=True)
         check_consistent_length(X, y)
     except ValueError as error:
         raise ValueError(f"calibration rows: {error}") from error
@@ -277,9 +338,11 @@ def calibration_rows(
             f"classes are {np.asarray(classes).tolist()}; drop those rows, or fit with them"
         )
     if len(np.unique(y)) < 2:
-        warn_caller(
+        warnings.warn(
             f"the calibration rows are all of class {y[:1].tolist()}: temperature, evidence and "
             "thresholds are learned for it alone, and inputs of other classes may be flagged as "
-            "OOD; give rows of every class"
+            "OOD; give rows of every class",
+            UserWarning,
+            stacklevel=3,
         )
     return X, y

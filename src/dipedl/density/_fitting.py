@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from .._plugins import public_names
-from .._validation import weight_argument
+from .._validation import NoAnswer, weight_argument
 from ..fitting.seeds import seeded_clone
 from .custom import CustomDensity
 
@@ -103,10 +103,11 @@ def log_density(density: Any, Z: np.ndarray, proba: np.ndarray | None = None) ->
             f"density {name} must give one log-density per row, shape ({len(Z)},), "
             f"got {scores.shape}"
         )
-    bad = np.isnan(scores) | (scores == np.inf)
-    if bad.any():
+    usable = scores < np.inf
+    if not usable.all():
+        bad = ~usable
         row = int(np.flatnonzero(bad)[0])
-        raise ValueError(
+        raise NoAnswer(
             f"density {name} gave {scores[row]} for row {row} ({int(bad.sum())} of {len(Z)} rows); "
             "a log-density is finite, or -inf where the density is zero: "
             "check the density's fit and scaling"

@@ -124,7 +124,7 @@ def _as_fitted(model: Any, rows: np.ndarray) -> Any:
     if names is None:
         return rows
     try:
-        import pandas as pd  # type: ignore[import-untyped]
+        import pandas as pd
     except ImportError:
         # Names are not checked then; a transformer that needs them raises an error.
         return rows

@@ -14,10 +14,12 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from .._validation import weight_argument
-from ..maths.simplex import check_simplex
+from ..maths.simplex import check_simplex, on_simplex
 from .columns import categories, empty_columns, with_categories
-from .refusals import refusals_noted
+from .refusals import answered, refusals_noted
 from .seeds import seeded_clone
+
+_PROBA = "predict_proba of the estimator"
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +57,33 @@ class FittedClassifier:
 
     def proba(self, X: Any) -> np.ndarray:
         """Class probabilities of X (n, d), shape (n, k); zero for a class it has not seen."""
-        known = self._known()
-        P = class_probabilities(self.estimator, with_categories(X, self.categories), len(known))
+        P = self._given(X)
+        check_simplex(_PROBA, P)
+        return self._aligned(P)
+
+    def proba_or_none(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Class probabilities (n, k), and the rows (n,) where the classifier gives none.
+
+        Those that are no probabilities, far from its training data, are equal there.
+        """
+        P = self._given(X)
+        none = ~on_simplex(P)
+        P[none] = 1 / P.shape[1]
+        return self._aligned(P), none
+
+    def known_proba(self, X: Any) -> np.ndarray:
+        """Class probabilities (n, k), equal where the classifier gives none or refuses the row."""
+        equal = np.full((1, len(self.classes)), 1 / len(self.classes))
+        P: np.ndarray = answered(lambda rows: self.proba_or_none(rows)[:1], X, (equal,))[0]
+        return P
+
+    def _given(self, X: Any) -> np.ndarray:
+        """What the estimator gives, a column for each class that it knows."""
+        return _answers(self.estimator, with_categories(X, self.categories), len(self._known()))
+
+    def _aligned(self, P: np.ndarray) -> np.ndarray:
+        """P (n, known classes) with rows that sum to one and a column for every class, (n, k)."""
+        known, P = self._known(), np.asarray(P / P.sum(axis=1, keepdims=True))
         if np.array_equal(known, self.classes):
             return P
         aligned = np.zeros((len(P), len(self.classes)))
@@ -145,14 +172,18 @@ def _noted(error: ValueError, template: Any, X: Any) -> ValueError:
 
 def class_probabilities(estimator: Any, X: Any, k: int) -> np.ndarray:
     """Class probabilities (n, k) of a fitted classifier, checked, rows summing to one."""
-    with refusals_noted():
-        P = np.asarray(estimator.predict_proba(X), dtype=np.float64)
-    if P.shape != (X.shape[0], k):
-        raise ValueError(
-            f"predict_proba of the estimator must have shape ({X.shape[0]}, {k}), got {P.shape}"
-        )
-    check_simplex("predict_proba of the estimator", P)
+    P = _answers(estimator, X, k)
+    check_simplex(_PROBA, P)
     return np.asarray(P / P.sum(axis=1, keepdims=True))
+
+
+def _answers(estimator: Any, X: Any, k: int) -> np.ndarray:
+    """A copy of ``predict_proba`` (n, k), of which only the shape is checked."""
+    with refusals_noted():
+        P = np.array(estimator.predict_proba(X), dtype=np.float64)
+    if P.shape != (X.shape[0], k):
+        raise ValueError(f"{_PROBA} must have shape ({X.shape[0]}, {k}), got {P.shape}")
+    return P
 
 
 def take_input_tags(tags: Tags, estimator: Any) -> Tags:

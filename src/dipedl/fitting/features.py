@@ -12,6 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import has_fit_parameter
 
+from .._validation import NoAnswer
 from .dense_rows import DenseRows
 from .encoding import table_encoding, warn_of_identifiers
 from .own_steps import clone_with_levels, own_steps
@@ -151,7 +152,7 @@ def feature_array(features: Any, X: Any) -> np.ndarray:
     bad = ~np.isfinite(Z)
     if bad.any():
         row, column = np.argwhere(bad)[0]
-        raise ValueError(
+        raise NoAnswer(
             f"X or its features must be finite, got {Z[row, column]} (NaN or inf) at row {row}, "
             f"column {column}; impute it, such as "
             "features=make_pipeline(SimpleImputer(), StandardScaler())"

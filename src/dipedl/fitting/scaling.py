@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from .._validation import warn_caller
 from .columns import is_table, numbers
+from .progress import warn_caller
 from .sources import Back, Source, input_sources, names_after, sources_after
 
 #: In spreads of a column: what lies farther from its median has no part in the scale,
@@ -19,6 +19,8 @@ FENCE = 30.0
 GROSS = 100.0
 #: Larger shares of a column that lie outside are its own tail.
 _TAIL = 0.1
+#: Less than a half by more than rounding.
+_MOST = 0.49
 _NAMED = 5
 
 
@@ -40,29 +42,17 @@ def fitted_scaler(X: Any, w: np.ndarray | None = None) -> StandardScaler:
     if not np.isfinite(scaler.var_).all() or not np.isfinite(scaler.mean_).all():
         raise ValueError("X is so large that its variance overflows; rescale the inputs")
     values = np.asarray(X, dtype=np.float64)
-    center, spread = center_and_spread(values, w)
-    outside = np.abs(values - center) > FENCE * spread
-    outside &= outside.mean(axis=0) <= _TAIL
+    outside = _beyond(FENCE, values, w)
     if outside.any():
         inner = StandardScaler().fit(np.where(outside, np.nan, values), sample_weight=w)
         scaler.mean_, scaler.var_, scaler.scale_ = inner.mean_, inner.var_, inner.scale_
     return scaler
 
 
-def center_and_spread(X: np.ndarray, w: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Median of each column of X (n, d), and the median distance of the values that differ from it.
-
-    Shapes (d,); the spread of a constant column is 1.
-    """
-    center = np.array([_median(column, w) for column in X.T])
-    spread = np.ones(X.shape[1])
-    for j, column in enumerate(X.T):
-        with np.errstate(over="ignore"):
-            distance = np.abs(column - center[j])
-        away = distance > 0
-        if away.any():
-            spread[j] = _median(distance[away], None if w is None else w[away])
-    return center, spread
+def spread(distance: np.ndarray, w: np.ndarray | None = None) -> float:
+    """Median of the distances (n,) from the median of a column that are not zero; 1 if all are."""
+    away = distance > 0
+    return _median(distance[away], None if w is None else w[away]) if away.any() else 1.0
 
 
 def gross_outliers(X: np.ndarray, w: np.ndarray | None = None) -> np.ndarray:
@@ -70,10 +60,7 @@ def gross_outliers(X: np.ndarray, w: np.ndarray | None = None) -> np.ndarray:
 
     Nowhere in a column of which more than a tenth does.
     """
-    center, spread = center_and_spread(X, w)
-    with np.errstate(over="ignore"):
-        far = np.abs(X - center) / spread > GROSS
-    return np.asarray(far & (np.average(far, axis=0, weights=w) <= _TAIL))
+    return _beyond(GROSS, X, w)
 
 
 def warn_of_gross_outliers(Z: np.ndarray, w: np.ndarray | None, X: Any, features: Any) -> None:
@@ -137,6 +124,23 @@ def _labels(X: Any) -> list[Any]:
 
 def _unscaled(scaler: StandardScaler, j: int, value: float) -> float:
     return value * float(scaler.scale_[j]) + float(scaler.mean_[j])
+
+
+def _beyond(fence: float, X: np.ndarray, w: np.ndarray | None) -> np.ndarray:
+    """Where X (n, d) lies more than `fence` spreads from the median of its column, (n, d).
+
+    Nowhere in a column of which more than a tenth does.
+    """
+    beyond = np.zeros(X.shape, dtype=bool)
+    for j, column in enumerate(X.T):
+        with np.errstate(over="ignore"):
+            distance = np.abs(column - _median(column, w))
+        # The spread is larger if most values are farther away than this; counting is fast.
+        if np.average(distance <= distance.max() / fence, weights=w) < _MOST:
+            continue
+        far = distance > fence * spread(distance, w)
+        beyond[:, j] = far & (np.average(far, weights=w) <= _TAIL)
+    return beyond
 
 
 def _median(values: np.ndarray, w: np.ndarray | None) -> float:

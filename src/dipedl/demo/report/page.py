@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from ..._writing import write_file
 from .. import DemoResult, ModelResult, Row, SetScore
 from ..rows import BARE, DIP, ID, NO_MODEL
 from ..summary import SET_TITLES, cautions, findings, headline, of_hundred
@@ -58,7 +59,7 @@ def write(result: DemoResult, path: str | Path) -> None:
     >>> from dipedl.demo import report
     >>> report.write(demo.run(), "report.html")  # doctest: +SKIP
     """
-    Path(path).write_text(render(result), encoding="utf-8")
+    write_file(path, render(result))
 
 
 def render(result: DemoResult) -> str:
