@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from typing import Any
 
@@ -26,20 +25,10 @@ from .maths.masks import unmasked
 
 #: A row that counts more often leaves nothing of the others: float64 counts no further.
 _MOST_COPIES = 2.0**53
-#: What stands between a user's line and a warning: this package, and what calls it.
-_OURS = {"dipedl", "sklearn", "joblib"}
 
 
 class NoAnswer(ValueError):
     """A part of a model cannot compute with the numbers of a row."""
-
-
-def warn_caller(message: str) -> None:
-    """Warn in the name of the first line on the way here that is not of this package."""
-    frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in _OURS:
-        frame, level = frame.f_back, level + 1
-    warnings.warn(message, UserWarning, stacklevel=level)
 
 
 def check_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
@@ -311,9 +300,11 @@ def calibration_rows(
             f"classes are {np.asarray(classes).tolist()}; drop those rows, or fit with them"
         )
     if len(np.unique(y)) < 2:
-        warn_caller(
+        warnings.warn(
             f"the calibration rows are all of class {y[:1].tolist()}: temperature, evidence and "
             "thresholds are learned for it alone, and inputs of other classes may be flagged as "
-            "OOD; give rows of every class"
+            "OOD; give rows of every class",
+            UserWarning,
+            stacklevel=3,
         )
     return X, y

@@ -30,7 +30,7 @@ from .evidence import ZScore
 from .evidence_model import EvidenceModel
 from .export.onnx_file import export_onnx
 from .fitting.all_or_nothing import all_or_nothing
-from .fitting.classifiers import FittedClassifier, unfitted_classifier
+from .fitting.classifiers import FittedClassifier, sparse_by_default, unfitted_classifier
 from .fitting.nested_parameters import NestedParameters
 from .fitting.progress import Stopwatch
 from .persistence import save
@@ -348,3 +348,7 @@ class DIPClassifier(
         """The unfitted evidence side with this classifier's parameters and a prior (k,)."""
         names = set(EvidenceModel._get_param_names()) - {"prior"}
         return EvidenceModel(prior=prior, **{name: getattr(self, name) for name in names})
+
+    def __sklearn_tags__(self) -> Any:
+        """Sparse inputs are taken if the classifier takes them."""
+        return sparse_by_default(super().__sklearn_tags__(), self.features, self.estimator)

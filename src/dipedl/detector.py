@@ -18,6 +18,7 @@ from .evidence import RankNormal
 from .evidence_model import EvidenceModel
 from .export.onnx_file import export_onnx
 from .fitting.all_or_nothing import all_or_nothing
+from .fitting.classifiers import sparse_by_default
 from .maths.masks import unmasked
 
 __all__ = ["OODDetector"]
@@ -100,6 +101,11 @@ class OODDetector(OutlierMixin, BaseEstimator):
         check_is_fitted(self)
         model = self.evidence_ if hasattr(self, "evidence_") else self.estimator.evidence_  # type: ignore[union-attr]
         return float(model.threshold(self.false_alarm_rate))
+
+    def __sklearn_tags__(self) -> Any:
+        """Sparse inputs are taken by the default features."""
+        template = DIPClassifier() if self.estimator is None else self.estimator
+        return sparse_by_default(super().__sklearn_tags__(), getattr(template, "features", None))
 
     def __sklearn_is_fitted__(self) -> bool:
         """Whether ``fit`` was called, or the classifier inside is fitted."""

@@ -193,3 +193,11 @@ def take_input_tags(tags: Tags, estimator: Any) -> Tags:
     inner = get_tags(estimator).input_tags
     tags.input_tags.sparse, tags.input_tags.allow_nan = inner.sparse, inner.allow_nan
     return tags
+
+
+def sparse_by_default(tags: Tags, features: Any, estimator: Any = None) -> Tags:
+    """Tags of a model whose default `features` take sparse inputs, and whose classifier may."""
+    classifier = LogisticRegression() if estimator is None else estimator
+    known = hasattr(classifier, "__sklearn_tags__") and not isinstance(classifier, type)
+    tags.input_tags.sparse = features is None and known and get_tags(classifier).input_tags.sparse
+    return tags

@@ -18,7 +18,6 @@ from sklearn.preprocessing import (
 )
 from sklearn.utils import get_tags
 
-from .._validation import warn_caller
 from .columns import (
     EMPTY,
     LEVEL,
@@ -32,6 +31,7 @@ from .columns import (
     present,
 )
 from .own_steps import classifier_inside
+from .progress import warn_caller
 from .sources import input_sources, known_levels
 
 #: Where a value is put that is missing in a column without gaps, in standard deviations.

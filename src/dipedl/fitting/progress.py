@@ -1,8 +1,21 @@
-"""Progress of a fit, in plain lines."""
+"""What a fit says: its progress in plain lines, and warnings in the name of the user's line."""
 
 from __future__ import annotations
 
+import sys
 import time
+import warnings
+
+#: What stands between a user's line and a warning: this package, and what calls it.
+_OURS = {"dipedl", "sklearn", "joblib"}
+
+
+def warn_caller(message: str) -> None:
+    """Warn in the name of the first line on the way here that is not of this package."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in _OURS:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, UserWarning, stacklevel=level)
 
 
 class Stopwatch:

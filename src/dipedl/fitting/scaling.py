@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from .._validation import warn_caller
 from .columns import is_table, numbers
+from .progress import warn_caller
 from .sources import Back, Source, input_sources, names_after, sources_after
 
 #: What is far from the data, in spreads of a column: a value beyond `FENCE` has no part in the
@@ -74,10 +74,10 @@ def warn_of_gross_outliers(Z: np.ndarray, w: np.ndarray | None, X: Any, features
     X, features
         The inputs (n, d), and the fitted transformer that makes their features.
     """
-    told = _names_and_units(X, features, Z.shape[1])
     far = _beyond(GROSS, Z, w)
     gross = _of_few(far, w) | _codes(Z, far)
-    gross &= np.array([name is not None for name, _ in told])
+    told = _names_and_units(X, features, Z.shape[1]) if gross.any() else []
+    gross[:, [j for j, (name, _) in enumerate(told) if name is None]] = False
     if not gross.any():
         return
     rows, columns = np.flatnonzero(gross.any(axis=1)), np.flatnonzero(gross.any(axis=0))
@@ -133,7 +133,7 @@ def _names_and_units(X: Any, features: Any, p: int) -> list[tuple[Any, Back]]:
     scaler = features[-1] if isinstance(features, Pipeline) else features
     found = []
     for j in range(p):
-        source = Source(()) if sources is None else sources[j]
+        source = Source(()) if sources is None or len(sources) != p else sources[j]
         if source.back is not None:
             found.append((labels[source.columns[0]], source.back))
         else:
