@@ -196,9 +196,12 @@ def _of_part(found: Crossed) -> list[str]:
 
 
 def _means(found: Crossed, metric: str, other: str) -> str:
-    """Mean of another method, and ours."""
-    means = (found.values(name, metric, found.of(metric)).mean() for name in (other, found.ours))
-    return " → ".join(map(three_decimals, means))
+    """Mean of another method, and ours, where both are finite."""
+    values = np.array(
+        [found.values(name, metric, found.of(metric)) for name in (other, found.ours)]
+    )
+    both = values[:, np.isfinite(values).all(axis=0)]
+    return " → ".join(map(three_decimals, both.mean(axis=1))) if both.size else ""
 
 
 def _worse(found: Crossed) -> str:
