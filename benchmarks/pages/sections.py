@@ -19,7 +19,7 @@ from dipedl.bench.tables.collapse import (
 )
 from dipedl.bench.tables.crossed.markdown import SUMMARY, measure_line
 from dipedl.bench.tables.crossed.markdown import number as three_decimals
-from dipedl.bench.tables.crossed.measures import measures
+from dipedl.bench.tables.crossed.measures import lines_of, measures
 from dipedl.bench.tables.crossed.pairs import Crossed, crossed, summary
 from dipedl.bench.tables.findings import shortfalls
 from dipedl.bench.tables.formatting import grid, metric_title, number, printed
@@ -33,9 +33,16 @@ from .source import Source
 __all__ = ["KINDS", "measures_and_summary"]
 
 Blocks = Iterator[str]
-#: Columns of the summary of a crossed suite, and those by whether a pair is of the design.
+#: Columns of the summary of a crossed suite, and its pairs by when their OOD sets were looked at.
 _SHOWN = ("lines", "AUROC", "worst line", "OOD Brier, share of the bare", "ID Brier, cost")
-_DESIGN = {True: "AUROC, pairs of the design", False: "AUROC, other pairs"}
+_COMPARED = {
+    "AUROC": ("auroc", "max-softmax"),
+    "OOD Brier": ("brier_ood", "max-softmax"),
+    "ID Brier": ("brier_id", "max-softmax"),
+    "NLL, of temperature scaling": ("nll", "temperature"),
+}
+_KINDS = ("timid", "others")
+_PARTS = {"by design": "of the design", "later": "looked at later", "never": "never looked at"}
 
 
 def _text(source: Source, section: Section, profiles: Sequence[str]) -> Blocks:
@@ -155,6 +162,12 @@ def measures_and_summary(table: BenchTable) -> Blocks:
     """What was asked and what came out, and one table of all methods, of a crossed suite."""
     found = crossed(table)
     yield "\n".join(map(measure_line, measures(found)))
+    yield (
+        "From the bare classifier (NLL: from temperature scaling) to our default, by when the OOD "
+        "sets were looked at; and on how many lines the OOD Brier score is worse than the bare "
+        "classifier's, with timid classifiers and with others:"
+    )
+    yield _by_part(found)
     yield _counted(found)
     yield _all_methods(found)
 
@@ -169,24 +182,47 @@ def _counted(found: Crossed) -> str:
     )
 
 
-def _all_methods(found: Crossed) -> str:
+def _by_part(found: Crossed) -> str:
+    """The same measures on each part of the pairs, and on all."""
+    parts = {title: _looked_at(found, when) for when, title in _PARTS.items()} | {"all": found}
+    rows = [[title, *_of_part(part)] for title, part in parts.items() if part.pairs]
+    return grid(["pairs", "lines", *_COMPARED, *(f"{kind} worse" for kind in _KINDS)], rows)
+
+
+def _of_part(found: Crossed) -> list[str]:
+    means = (_means(found, *compared) for compared in _COMPARED.values())
+    worse = (_worse(lines_of(kind, found)) for kind in _KINDS)
+    return [str(len(found.pairs)), *means, *worse]
+
+
+def _means(found: Crossed, metric: str, other: str) -> str:
+    """Mean of another method, and ours, where both are finite."""
+    values = np.array(
+        [found.values(name, metric, found.of(metric)) for name in (other, found.ours)]
+    )
+    both = values[:, np.isfinite(values).all(axis=0)]
+    return " → ".join(map(three_decimals, both.mean(axis=1))) if both.size else ""
+
+
+def _worse(found: Crossed) -> str:
+    """On how many lines our OOD Brier is above the bare classifier's."""
+    ours, bare = (found.values(name, "brier_ood") for name in (found.ours, found.bare))
+    return f"{np.sum(ours > bare)} of {len(ours)}"
+
+
+def _looked_at(found: Crossed, when: str) -> Crossed:
     datasets = load_suite(found.table.suite).datasets
-    apart = [_with(found, {n for n, d in datasets.items() if d.designed_on is s}) for s in _DESIGN]
+    names = {name for name, data in datasets.items() if data.looked_at == when}
+    return replace(found, pairs=tuple(pair for pair in found.pairs if pair.dataset in names))
+
+
+def _all_methods(found: Crossed) -> str:
     rows = []
     for column in found.columns:
         if column.group in ("bare", "ours", "baseline"):
             of = summary(found, column.name)
-            cells = [SUMMARY[name](of) for name in _SHOWN]
-            rows.append([column.title, *cells, *(_auroc(part, column.name) for part in apart)])
-    return grid(["method", *_SHOWN, *_DESIGN.values()], rows)
-
-
-def _with(found: Crossed, datasets: set[str]) -> Crossed:
-    return replace(found, pairs=tuple(pair for pair in found.pairs if pair.dataset in datasets))
-
-
-def _auroc(found: Crossed, method: str) -> str:
-    return three_decimals(summary(found, method).auroc if found.pairs else np.nan)
+            rows.append([column.title, *(SUMMARY[name](of) for name in _SHOWN)])
+    return grid(["method", *_SHOWN], rows)
 
 
 def _bullets(said: Sequence[str]) -> Blocks:

@@ -61,8 +61,9 @@ def test_the_page_holds_every_pair_and_loads_nothing(tmp_path):
 
 
 def test_measures_and_one_table_of_all_methods():
-    listed, counted, table = measures_and_summary(bench_table(invented()))
-    assert listed.count("- **") == 10 and "**not run**" in listed
+    listed, _, parts, counted, table = measures_and_summary(bench_table(invented()))
+    assert listed.count("- **") == 13 and "**not run**" in listed
+    assert parts.splitlines()[-1].startswith("| all | 5 | ")  # data sets of no part
     assert counted.startswith("All methods over ") and counted.endswith(" 3 seeds:")
     assert table.startswith("| method | lines | AUROC |") and "| Temperature |" in table
 
@@ -80,8 +81,9 @@ def test_the_page_of_results_says_what_was_run():
         for row in invented()
         if row["classifier"] == "net"
     ]
-    listed, counted, table = measures_and_summary(bench_table(rows))
-    assert listed.count("- **") == 10 and "**not run**" in listed
+    listed, _, parts, counted, table = measures_and_summary(bench_table(rows))
+    assert listed.count("- **") == 13 and "**not run**" in listed
+    assert "| of the design | 3 | " in parts and "never looked at" not in parts
     assert counted == "All methods over 3 lines: 2 known data sets, 2 classifiers on them, 3 seeds:"
     assert table.startswith("| method | lines | AUROC |") and "| Temperature | 3 |" in table
 
@@ -90,6 +92,9 @@ def test_table_and_report_of_a_crossed_suite(stored, tmp_path):
     text = dipedl("table", "defaults", "--out", stored)
     assert text.exit_code == 0 and "All methods, over all lines" in text.stdout
     assert all(len(line) <= 80 for line in text.stdout.splitlines())
+    lines = dipedl("table", "defaults", "--out", stored, "--lines").stdout
+    assert lines.startswith(text.stdout[:80]) and "a / x, forest" in lines
+    assert "a / x, forest" not in text.stdout
     markdown = dipedl("table", "defaults", "--out", stored, "--markdown").stdout
     assert markdown.startswith("## What was asked") and "| a / x, forest |" in markdown
     assert '"summary"' in dipedl("table", "defaults", "--out", stored, "--json").stdout

@@ -37,7 +37,7 @@ def test_every_method_and_cell_of_the_packaged_suite_can_be_made():
         assert {method.name for method in methods} >= {"default", "max-softmax", "temperature"}
         found = cells(suite, profile)
         assert len({(c.dataset, c.classifier, c.seed) for c in found}) == len(found)
-    assert [m.against for m in suite.measures].count("bare") == 7
+    assert [m.against for m in suite.measures].count("bare") == 11
 
 
 def test_the_first_seed_of_all_comes_before_the_second_of_any():

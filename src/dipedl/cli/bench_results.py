@@ -52,6 +52,9 @@ def table(
     intervals: Annotated[
         bool, typer.Option("--intervals", help="With both 95 % intervals of every number.")
     ] = False,
+    lines: Annotated[
+        bool, typer.Option("--lines", help="Of a crossed suite also every line and every miss.")
+    ] = False,
     trivial: Annotated[
         bool, typer.Option(help="Also detectors that need no model; looks at the images once.")
     ] = True,
@@ -70,7 +73,7 @@ def table(
     else:
         from .bench_tables import print_bench_table
 
-        print_bench_table(Console(highlight=False), made, intervals=intervals)
+        print_bench_table(Console(highlight=False), made, intervals=intervals, each=lines)
 
 
 def _as_json(made: BenchTable) -> dict[str, Any]:

@@ -57,13 +57,19 @@ class Column:
         return Text("\n".join(line.rjust(self.inner) for line in text.split("\n")))
 
 
-def print_bench_table(console: Console, table: BenchTable, *, intervals: bool = False) -> None:
+def print_bench_table(
+    console: Console, table: BenchTable, *, intervals: bool = False, each: bool = False
+) -> None:
     """All tables of a suite: by set, metrics beyond the paper's, costs, and why numbers differ.
 
-    Of a crossed suite its measures, the summary of every method, and the AUROC of every pair.
+    Of a crossed suite its measures and the summary of every method; with `each` every miss and the
+    AUROC of every pair too.
     """
     if table.crossed:
-        _print_crossed(console, crossed(table))
+        found = crossed(table)
+        _print_summary(console, found, each)
+        if each:
+            _print_pairs(console, found)
         return
     if table.note:
         console.print()
@@ -77,14 +83,17 @@ def print_bench_table(console: Console, table: BenchTable, *, intervals: bool = 
     _print_notes(console, table)
 
 
-def _print_crossed(console: Console, found: Crossed) -> None:
+def _print_summary(console: Console, found: Crossed, each: bool) -> None:
     for measure in measures(found):
-        _print_measure(console, measure)
+        _print_measure(console, measure, each)
     _title(console, "All methods, over all lines")
     of = [summary(found, column.name) for column in found.columns]
     shown = {head: show for head, show in SUMMARY.items() if head != "worst at"}
     columns = [Column(head.replace(" ", "\n"), list(map(show, of))) for head, show in shown.items()]
     print_columns(console, "method", [column.title for column in found.columns], columns)
+
+
+def _print_pairs(console: Console, found: Crossed) -> None:
     _title(console, "AUROC")
     columns = [
         Column(
@@ -97,10 +106,10 @@ def _print_crossed(console: Console, found: Crossed) -> None:
     print_columns(console, "data / OOD set, classifier", list(map(str, found.pairs)), columns)
 
 
-def _print_measure(console: Console, measure: Measure) -> None:
+def _print_measure(console: Console, measure: Measure, each: bool) -> None:
     style = {True: "green", False: "red", None: "dim"}[measure.met]
     console.print(Text(f"{verdict(measure)}: ", style=style) + Text(measure.statement))
-    for line in (measure.found, *measure.misses):
+    for line in (measure.found, *(measure.misses if each else ())):
         console.print(Padding(Text(line), (0, 0, 0, 4)))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from sklearn import datasets as bunches
@@ -12,6 +13,7 @@ from ... import datasets
 from ...datasets import Dataset, leave_class_out, load_cifar10, load_mini_mnist, load_mnist
 from ..names import refuse_unknown
 from .colour_digits import load_colour_digits
+from .openml import SOURCES, load_openml
 
 #: Data set of images of a profile -> how it is loaded, given the OOD sets.
 LOADERS: dict[str, Callable[[tuple[str, ...]], Dataset]] = {
@@ -20,13 +22,13 @@ LOADERS: dict[str, Callable[[tuple[str, ...]], Dataset]] = {
     "colour-digits": lambda ood: load_colour_digits(),
     "cifar10": lambda ood: load_cifar10(ood=ood),
 }
-#: Data sets of scikit-learn that have no split of their own.
-_BUNCHES: dict[str, Callable[..., Any]] = {
-    "breast_cancer": bunches.load_breast_cancer,
-    "iris": bunches.load_iris,
-    "wine": bunches.load_wine,
+#: Data sets that come with scikit-learn and have no split of their own.
+_BUNCHES: dict[str, Callable[[], Any]] = {
+    "sklearn:breast_cancer": bunches.load_breast_cancer,
+    "sklearn:iris": bunches.load_iris,
+    "sklearn:wine": bunches.load_wine,
+    **{f"openml:{name}": partial(load_openml, name) for name in SOURCES},
 }
-_BUNCH = "sklearn:"
 
 
 def loaded(config: Mapping[str, Any], seed: int) -> Dataset:
@@ -38,9 +40,8 @@ def loaded(config: Mapping[str, Any], seed: int) -> Dataset:
     if "loader" not in config:
         return LOADERS[config["dataset"]](tuple(config["ood"]))
     name, left_out = config["loader"], config["leave_out"]
-    if name.startswith(_BUNCH):
-        bunch = _BUNCHES[name.removeprefix(_BUNCH)]()
-        made: Dataset = leave_class_out(bunch, left_out, random_state=seed)
+    if name in _BUNCHES:
+        made: Dataset = leave_class_out(_BUNCHES[name](), left_out, random_state=seed)
         return made
     data: Dataset = getattr(datasets, name)(**_arguments(config, seed))
     return data if left_out is None else leave_class_out(data, left_out)
@@ -48,8 +49,7 @@ def loaded(config: Mapping[str, Any], seed: int) -> Dataset:
 
 def check_loader(name: str, where: str) -> None:
     """ValueError with the name that was probably meant if there is no such loader."""
-    known = [*datasets.__all__, *(f"{_BUNCH}{bunch}" for bunch in _BUNCHES)]
-    refuse_unknown("loader", [name], known, where)
+    refuse_unknown("loader", [name], [*datasets.__all__, *_BUNCHES], where)
 
 
 def _arguments(config: Mapping[str, Any], seed: int) -> dict[str, Any]:

@@ -95,8 +95,8 @@ class CrossedData(Frozen):
     validation_fraction: float = Field(default=0.2, gt=0, lt=1)
     limit: Limit = Limit()
     seeds: tuple[int, ...] | None = None
-    #: Whether the default was designed with a look at its OOD sets.
-    designed_on: bool = False
+    #: Whether the default was designed with a look at its OOD sets, or fixed before any was scored.
+    looked_at: Literal["by design", "later", "never"] = "later"
     #: Bootstrap resamples of the test rows behind each interval; 0 for none.
     resamples: int = Field(default=0, ge=0)
 
@@ -156,29 +156,33 @@ class MeasureEntry(Frozen):
     statement: str
     #: "compare": a metric with that of another method, where both have one. "value": the metric
     #: itself. "regret": AUROC of the best candidate, chosen with OOD labels, less ours.
-    #: "baselines": mean metric with that of every baseline. "fit_cost": processor time of the fit
-    #: over `times` that of `against` and one pass of scoring by each candidate. "prediction_cost":
-    #: processor time of prediction over that of `against`, less one.
-    what: Literal["compare", "value", "regret", "baselines", "fit_cost", "prediction_cost"]
+    #: "baselines": mean metric with that of every baseline. "earlier": mean metric by classifier,
+    #: less that of the table `earlier`.
+    what: Literal["compare", "value", "regret", "baselines", "earlier"]
     #: One of an OOD set, such as "auroc", is looked at for every OOD set.
     metric: str = "auroc"
     against: str = "bare"
     #: Another method, for the number ``{beside}``.
     beside: str = ""
-    #: Ours less theirs, ours over theirs, or that less one.
-    by: Literal["difference", "share", "excess"] = "difference"
+    #: Ours less theirs, or ours over theirs.
+    by: Literal["difference", "share"] = "difference"
     #: Bounds of what is good.
     least: float | None = None
     most: float | None = None
-    #: Met if every line is good, or if the mean is: of shares, mean over mean.
+    #: Met if this share of the lines is good, or if the mean is: of shares, mean over mean.
     judged: Literal["each", "mean"] = "each"
-    times: float = 1.0
+    good_share: float = Field(default=1.0, gt=0, le=1)
+    #: Only lines with timid classifiers, which temperature scaling sharpens to T < 0.8, or those
+    #: with all others; or only data sets that an earlier default was measured on.
+    lines: Literal["all", "timid", "others", "earlier"] = "all"
+    #: Mean metric of an earlier default, by classifier.
+    earlier: dict[Name, float] = {}
     #: Only this data set, only this OOD set.
     dataset: str = ""
     ood: str = ""
-    #: What is said of all numbers, by ``{min}``, ``{max}``, ``{mean}``, ``{median}``, ``{ratio}``
-    #: (mean over mean), ``{beside}`` and ``{density}`` (of the cost, without the classifier's own
-    #: fits), and of one, by ``{value}``.
+    #: What is said of all numbers, by ``{min}``, ``{max}``, ``{mean}``, ``{median}``, and of a
+    #: comparison ``{ours}``, ``{theirs}`` (means), ``{ratio}`` (ours over theirs) and ``{beside}``
+    #: (ours over that method's); and of one, by ``{value}``.
     found: str
     miss: str = "{value:+.3f}"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import fmean
 from typing import Any
 
 from ..results.paper import published, published_rows, same_method
@@ -43,7 +44,7 @@ class Line:
     In a table of a crossed suite, a method on one data set with one classifier: `dataset` and
     `classifier` name them, `group` is that of the method, `refused` says why it refused, `spent` is
     the mean of its processor seconds by step, with "rows", those fitted on over those scored, and
-    `selected` what its selection chose, by seed.
+    `selected` what its selection chose, by seed, and `temperature` the mean of its temperatures.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Line:
     refused: str = ""
     spent: Mapping[str, float] = field(default_factory=dict)
     selected: tuple[str, ...] = ()
+    temperature: float | None = None
 
 
 @dataclass(frozen=True)
@@ -231,7 +233,13 @@ def _line(rows: Sequence[Mapping[str, Any]]) -> Line:
         refused=refused,
         spent=spent(rows) if "classifier" in row and not refused else {},
         selected=tuple(r["chosen"] for r in rows if "chosen" in r),
+        temperature=_mean_temperature(rows),
     )
+
+
+def _mean_temperature(rows: Sequence[Mapping[str, Any]]) -> float | None:
+    there = [row["temperature"] for row in rows if "temperature" in row]
+    return fmean(there) if there else None
 
 
 def _metrics(rows: Sequence[Mapping[str, Any]]) -> list[str]:

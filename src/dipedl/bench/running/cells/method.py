@@ -129,8 +129,14 @@ def _alone(found: Predictions, step: str, memory: Memory) -> Iterator[None]:
 
 
 def _about(model: Any) -> dict[str, Any]:
-    """What a selection chose, in words, where the density says so."""
-    density: Any = getattr(getattr(model, "evidence_", None), "density_", None)
-    if not hasattr(density, "choice_"):
-        return {}
-    return {"chosen": str(density.choice_), "runner_up": str(density.runner_up_)}
+    """The temperature, and what a selection chose, in words, where the model has them."""
+    evidence = getattr(model, "evidence_", None)
+    about: dict[str, Any] = {}
+    if (
+        temperature := getattr(getattr(evidence, "calibrator_", None), "temperature_", None)
+    ) is not None:
+        about["temperature"] = float(temperature)
+    density: Any = getattr(evidence, "density_", None)
+    if hasattr(density, "choice_"):
+        about |= {"chosen": str(density.choice_), "runner_up": str(density.runner_up_)}
+    return about

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -25,13 +26,14 @@ class Measure:
     misses: tuple[str, ...] = ()
 
 
-#: A pair with its number, and what the number comes from.
-Judged = tuple[Pair, float, str]
+#: A line, or what stands for some, with its number, and what the number comes from.
+Judged = tuple[object, float, str]
 _COMPARED: Mapping[str, Callable[[float, float], float]] = {
     "difference": lambda ours, theirs: ours - theirs,
     "share": share,
-    "excess": lambda ours, theirs: share(ours, theirs) - 1,
 }
+#: The method whose rows hold the temperature of maximum likelihood, and where timid ends.
+_SCALED, _TIMID = "temperature", 0.8
 
 
 def measures(found: Crossed) -> list[Measure]:
@@ -45,18 +47,45 @@ def evaluated(entry: MeasureEntry, found: Crossed) -> Measure:
     """One measure."""
     if entry.what == "baselines":
         return _above_every_baseline(entry, found)
-    judged = list(_JUDGED[entry.what](entry, found))
+    chosen = lines_of(entry.lines, found)
+    judged = list(_JUDGED[entry.what](entry, chosen))
     if not judged:
         return Measure(entry.statement, "the rows for it are missing", None)
     values = np.array([value for _, value, _ in judged])
     numbers = {name: float(getattr(values, name)()) for name in ("min", "max", "mean")}
-    numbers |= {"median": float(np.median(values)), **_means(entry, found)}
+    numbers |= {"median": float(np.median(values)), **_means(entry, chosen)}
+    text = entry.found.format(**numbers)
+    if entry.judged == "mean":
+        of_mean = numbers["ratio" if entry.by == "share" else "mean"]
+        return Measure(entry.statement, text, entry.good(of_mean))
     bad = [one for one in judged if not entry.good(one[1])]
-    misses = tuple(f"{pair}: {entry.miss.format(value=v)}{note}" for pair, v, note in bad)
-    text = f"{entry.found.format(**numbers)}; {len(bad)} of {len(judged)} miss"
-    of_mean = numbers["mean" if entry.by == "difference" else "ratio"]
-    met = not bad if entry.judged == "each" else entry.good(of_mean)
-    return Measure(entry.statement, text, met, misses)
+    misses = tuple(f"{place}: {entry.miss.format(value=v)}{note}" for place, v, note in bad)
+    met = len(judged) - len(bad) >= entry.good_share * len(judged)
+    return Measure(entry.statement, f"{text}; {len(bad)} of {len(judged)} miss", met, misses)
+
+
+def lines_of(kind: str, found: Crossed) -> Crossed:
+    """The lines that a measure with this value of `lines` is about."""
+    return replace(found, pairs=tuple(filter(partial(_LINES[kind], found), found.pairs)))
+
+
+def _temperature(found: Crossed, pair: Pair) -> float:
+    """That of temperature scaling; NaN where it was not run."""
+    line = found.line(pair, _SCALED)
+    return np.nan if line is None or line.temperature is None else line.temperature
+
+
+def _measured_before(found: Crossed, pair: Pair) -> bool:
+    known = load_suite(found.table.suite).datasets.get(pair.dataset)
+    return known is not None and known.looked_at != "never"
+
+
+_LINES: Mapping[str, Callable[[Crossed, Pair], bool]] = {
+    "all": lambda found, pair: True,
+    "timid": lambda found, pair: _temperature(found, pair) < _TIMID,
+    "others": lambda found, pair: _temperature(found, pair) >= _TIMID,
+    "earlier": _measured_before,
+}
 
 
 def _compared(entry: MeasureEntry, found: Crossed) -> Iterator[Judged]:
@@ -69,11 +98,21 @@ def _compared(entry: MeasureEntry, found: Crossed) -> Iterator[Judged]:
 
 
 def _valued(entry: MeasureEntry, found: Crossed) -> Iterator[Judged]:
-    """The metric itself, on a data set and an OOD set."""
+    """The metric itself, of one data set and OOD set or of all."""
     for pair in found.pairs:
         value = found.value(pair, found.ours, entry.metric)
-        if (pair.dataset, pair.ood) == (entry.dataset, entry.ood) and np.isfinite(value):
+        asked = entry.dataset or pair.dataset, entry.ood or pair.ood
+        if (pair.dataset, pair.ood) == asked and np.isfinite(value):
             yield pair, value, ""
+
+
+def _earlier(entry: MeasureEntry, found: Crossed) -> Iterator[Judged]:
+    """Mean metric by classifier, less that of an earlier default."""
+    for classifier, before in entry.earlier.items():
+        pairs = [pair for pair in found.pairs if pair.classifier == classifier]
+        now = found.values(found.ours, entry.metric, pairs)
+        if len(now) and np.isfinite(now).all():
+            yield classifier, float(now.mean()) - before, f" ({before:.3f} to {now.mean():.3f})"
 
 
 def _regrets(entry: MeasureEntry, found: Crossed) -> Iterator[Judged]:
@@ -81,28 +120,11 @@ def _regrets(entry: MeasureEntry, found: Crossed) -> Iterator[Judged]:
         yield pair, value, ""
 
 
-def _fit_costs(entry: MeasureEntry, found: Crossed) -> Iterator[Judged]:
-    """Our fit over what is allowed, classifier included."""
-    for pair in found.known():
-        value = _fit_share(entry, found, pair)
-        if np.isfinite(value):
-            yield pair, value, ""
-
-
-def _prediction_costs(entry: MeasureEntry, found: Crossed) -> Iterator[Judged]:
-    """Our prediction over that of another method, less one."""
-    for pair in found.known():
-        ours, theirs = (_spent(found, pair, m) for m in (found.ours, _other(entry, found)))
-        if ours and theirs and theirs["predict"] > 0:
-            yield pair, ours["predict"] / theirs["predict"] - 1, ""
-
-
 _JUDGED: Mapping[str, Callable[[MeasureEntry, Crossed], Iterator[Judged]]] = {
     "compare": _compared,
     "value": _valued,
     "regret": _regrets,
-    "fit_cost": _fit_costs,
-    "prediction_cost": _prediction_costs,
+    "earlier": _earlier,
 }
 
 
@@ -124,48 +146,25 @@ def _above_every_baseline(entry: MeasureEntry, found: Crossed) -> Measure:
 
 
 def _means(entry: MeasureEntry, found: Crossed) -> dict[str, float]:
-    """Mean over mean, as the measure compares, and of the cost without the classifier's own."""
-    if entry.what == "fit_cost":
-        alone = [_fit_share(entry, found, pair, density_only=True) for pair in found.known()]
-        return {"density": float(np.nanmean(alone))}
-    if entry.what != "compare" or entry.by == "difference":
+    """Mean of both, over the pairs that both have, ours over theirs, and over a third method's."""
+    if entry.what != "compare":
         return {}
-    others = {"ratio": _other(entry, found), "beside": entry.beside}
-    return {name: _over_all(entry, found, other) for name, other in others.items() if other}
+    ours, theirs = _of_both(entry, found, _other(entry, found))
+    means = {"ours": ours, "theirs": theirs, "ratio": share(ours, theirs)}
+    return means | (
+        {"beside": share(*_of_both(entry, found, entry.beside))} if entry.beside else {}
+    )
 
 
-def _over_all(entry: MeasureEntry, found: Crossed, other: str) -> float:
-    """Our mean compared with another method's, over the pairs that both have."""
+def _of_both(entry: MeasureEntry, found: Crossed, other: str) -> tuple[float, float]:
+    """Our mean and another method's, over the pairs that both have."""
     pairs = found.of(entry.metric)
     ours, theirs = (found.values(name, entry.metric, pairs) for name in (found.ours, other))
     both = np.isfinite(ours) & np.isfinite(theirs)
     if not both.any():
-        return np.nan
-    return _COMPARED[entry.by](float(ours[both].mean()), float(theirs[both].mean()))
-
-
-def _fit_share(
-    entry: MeasureEntry, found: Crossed, pair: Pair, *, density_only: bool = False
-) -> float:
-    """Our fit over what is allowed: some fits of another method, and a pass for each candidate."""
-    ours, single = (_spent(found, pair, m) for m in (found.ours, _other(entry, found)))
-    if not ours or not single:
-        return np.nan
-    bare = _spent(found, pair, found.bare)
-    candidates = [_spent(found, pair, column.name) for column in found.named("candidate")]
-    passes = sum(
-        max(spent["predict"] - bare["predict"], 0.0) * spent["rows"]
-        for spent in candidates
-        if spent
-    )
-    own, allowed = (s["train"] - density_only * s["classifier"] for s in (ours, single))
-    return float(own / (entry.times * allowed + passes))
+        return np.nan, np.nan
+    return float(ours[both].mean()), float(theirs[both].mean())
 
 
 def _other(entry: MeasureEntry, found: Crossed) -> str:
     return found.bare if entry.against == "bare" else entry.against
-
-
-def _spent(found: Crossed, pair: Pair, method: str) -> Mapping[str, float]:
-    line = found.line(pair, method)
-    return {} if line is None else line.spent
