@@ -238,7 +238,7 @@ def test_a_fusion_whose_voters_are_blind_is_blind(rng):
     made = {"unit": rng.normal(-9, 1, 100), "seeing": rng.normal(1, 1, 100)}
     selector = DensitySelector()
     selector.estimators_, selector.failed_ = dict.fromkeys(held), {}
-    selector.seconds_, selector.blind_ = dict.fromkeys(held, 0.0), {"unit"}
+    selector.blind_ = {"unit"}
     selector.reach_ = Reach.of(np.zeros((2, 1)))
     selector.fit_combiner(held, np.zeros(500, int), pseudo_outliers={"one": made})
     blind = {row["name"]: row["blind"] for row in selector.ranking_}

@@ -24,13 +24,19 @@ import time
 import warnings
 from collections import Counter
 from contextlib import suppress
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+from dipedl.persistence.container import write
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+BAD = ("crash", "hang", "memory", "fault", "wrong")
+
+#: Tries in one call of `run` where others have fewer: the honest files are made first.
+BATCH = 500
 MOST_SECONDS, MOST_GROWTH = 5.0, 10
 #: Files are small: what one prediction takes beside the model.
 SLACK = 32 << 20
@@ -56,18 +62,20 @@ DTYPES = ["<f8", "<f4", "<i8", "<i4", "|u1", "<u4", "|b1", "<U1", ">f8", "|S3"]
 METHODS = ("predict_proba", "decision_function", "predict", "transform", "score_samples", "apply")
 
 
-def honest_files(folder):
-    """Manifest, tensors and inputs of one saved model of every kind."""
+@cache
+def honest_files():
+    """Name, manifest, tensors and inputs of one saved model of every kind."""
     from dipedl import persistence
     from dipedl.persistence import container
     from table_estimators import estimators, fitted
 
     found = []
-    for name, (estimator, inputs, labels) in estimators().items():
+    with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "honest.dipedl"
-        persistence.save(fitted(estimator, inputs, labels), path)
-        manifest, tensors = container.read(path)
-        found.append((name, manifest, tensors, inputs))
+        for name, (estimator, inputs, labels) in estimators().items():
+            persistence.save(fitted(estimator, inputs, labels), path)
+            manifest, tensors = container.read(path)
+            found.append((name, manifest, tensors, inputs))
     return found
 
 
@@ -237,7 +245,7 @@ class Child:
             self.process.stdin.flush()
         except BrokenPipeError:
             pass
-        began = time.monotonic()
+        began, used = time.monotonic(), self.seconds()
         while True:
             ready, _, _ = select.select([self.process.stdout], [], [], MOST_SECONDS)
             if ready:
@@ -249,44 +257,41 @@ class Child:
                 name = signal.Signals(-code).name if code < 0 else f"exit {code}"
                 return ["crash", name]
             # The machine may be busy: the seconds of this process count.
-            if self.seconds() > MOST_SECONDS or time.monotonic() - began > 120:
+            if self.seconds() - used > MOST_SECONDS or time.monotonic() - began > 120:
                 self.close()
                 self.start()
                 return ["hang", f"more than {MOST_SECONDS} s"]
 
     def seconds(self):
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        used = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-        last, self.last = getattr(self, "last", 0.0), used
-        return used - last if last else 0.0
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def close(self):
         self.process.kill()
         self.process.wait()
 
 
-def run(seed, tries, folder=None):
-    """Counts by outcome, and the forgeries of bad ones in `folder`."""
-    rng = np.random.default_rng(seed)
-    counts = Counter()
-    with tempfile.TemporaryDirectory() as made, warnings.catch_warnings():
+def run(seed, tries):
+    """Counts by outcome; with the variable FORGED, the bad files go to that folder."""
+    rng, counts = np.random.default_rng(seed), Counter()
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        from dipedl.persistence import container
-
-        honest = honest_files(made)
-        inputs = Path(made) / "inputs.pickle"
+        honest = honest_files()
+    with tempfile.TemporaryDirectory() as folder:
+        inputs, path = Path(folder) / "inputs.pickle", Path(folder) / "forged.dipedl"
         inputs.write_bytes(pickle.dumps([rows for *_, rows in honest]))
-        child, path = Child(str(inputs)), Path(made) / "forged.dipedl"
+        child = Child(str(inputs))
         for i in range(tries):
             number = int(rng.integers(len(honest)))
             name, manifest, tensors, _ = honest[number]
-            container.write(path, *forged(rng, manifest, tensors))
+            write(path, *forged(rng, manifest, tensors))
             word, said = child.ask(number, path)
             counts[word] += 1
-            if word in ("crash", "hang", "memory", "undocumented", "wrong"):
-                print(i, name, word, said, file=sys.stderr, flush=True)
-                if folder is not None:
-                    (Path(folder) / f"{seed}_{i}.dipedl").write_bytes(path.read_bytes())
+            if word in BAD:
+                print(f"seed {seed}, try {i}, {name}: {word}, {said}", file=sys.stderr, flush=True)
+                if "FORGED" in os.environ:
+                    kept = Path(os.environ["FORGED"]) / f"{seed}_{i}.dipedl"
+                    kept.write_bytes(path.read_bytes())
         child.close()
     return dict(counts)
 
@@ -309,7 +314,7 @@ def serve(inputs):
         before = _memory("VmRSS")
         outcome = _outcome(path, every[int(number)])
         grown, size = _memory("VmHWM") - before, os.path.getsize(path)
-        if grown > MOST_GROWTH * size + SLACK and outcome[0] not in ("wrong", "undocumented"):
+        if grown > MOST_GROWTH * size + SLACK and outcome[0] not in ("wrong", "fault"):
             outcome = ["memory", f"{grown >> 20} MiB for {size} bytes: {outcome}"]
         answer.write(json.dumps(outcome) + "\n")
 
@@ -330,7 +335,7 @@ def _outcome(path, inputs):
             return ["memory", str(error)[:200]]
         return ["refused", ""]
     except Exception as error:
-        return ["undocumented", f"{type(error).__name__}: {error}"[:200]]
+        return ["fault", f"{type(error).__name__}: {error}"[:200]]
     try:
         return _checked_answers(model, inputs)
     except MemoryError as error:
@@ -368,5 +373,4 @@ if __name__ == "__main__":
         serve(sys.argv[2])
     else:
         seed, tries = (int(word) for word in [*sys.argv[1:], "0", "2000"][:2])
-        kept = os.environ.get("FORGED")
-        print(json.dumps(run(seed, tries, kept)))
+        print(json.dumps(run(seed, tries)))

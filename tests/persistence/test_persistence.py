@@ -854,7 +854,6 @@ def index_state(manifest):
         {"n_neighbors": 1_000_000},
         {"n_samples_fit_": 5},
         {"_fit_method": "kd_tree"},
-        {"n_jobs": 10**6},
         {"metric": "mahalanobis"},
         {"effective_metric_": "wminkowski"},
     ],

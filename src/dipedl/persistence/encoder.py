@@ -152,8 +152,9 @@ class Encoder:
         entry: dict[str, Any] = {"type": name}
         self._objects.append(entry)
         prefix = f"{path}." if path else ""
-        # In a fixed order, whatever the order in which a fit or a load sets them.
-        entry["state"] = {k: self.encode(state[k], prefix + k) for k in sorted(state)}
+        # Parameters first, in a fixed order, whatever the order in which a fit or a load sets them.
+        names = sorted(state, key=lambda k: (k.endswith("_"), k))
+        entry["state"] = {k: self.encode(state[k], prefix + k) for k in names}
 
     def _part(self, value: Any, path: str) -> Any:
         if id(value) not in self._seen:

@@ -158,6 +158,7 @@ def _check_splits(fields: dict[str, np.ndarray], leaves: int, categories: int, w
     need(inside.all(), "names sets of categories that there are not")
     left, right = fields["left_child"], fields["right_child"]
     children = np.concatenate([left, right])
+    need((children < leaves - 1).all(), "has children that there are not")
     inner = np.flatnonzero(children >= 0)
     need((children[inner] > inner % (leaves - 1)).all(), "has children before their parents")
     # A leaf is the complement of its number: each node and leaf but the root is a child, once.
