@@ -12,7 +12,7 @@ test test-all test-min coverage: export OMP_NUM_THREADS := 1
 test test-all test-min coverage: export OPENBLAS_NUM_THREADS := 1
 smoke-%: export OMP_NUM_THREADS := 1
 
-.PHONY: demo test test-all test-min coverage mutants smoke wheel lint types format bench clean
+.PHONY: demo test test-all test-min coverage mutants smoke wheel lint types format bench audit fuzz clean
 
 demo: .venv/.demo ## Fit, print the table, write report.html: offline, on the bundled data
 	$(BIN)/dipedl demo --out report.html
@@ -58,21 +58,42 @@ bench: .venv/.dev ## Speed and quality receipts under results/ (minutes; full MN
 	$(BIN)/python benchmarks/run.py
 
 clean:
-	rm -rf .venv .venv-min report.html report.json .coverage
+	rm -rf .venv .venv-min .venv-audit report.html report.json .coverage
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dipedl needs Python 3.11 or newer")'
 	$(PYTHON) -m venv .venv
 
 .venv/.demo: .venv/bin/python pyproject.toml constraints.txt
+ifdef HASHES
+	$(PIP) install -q --no-deps --require-hashes -r $(HASHES)/demo.txt
+	$(PIP) install -q --no-deps --no-build-isolation -e .
+else
 	$(PIP) install -q -c constraints.txt -e ".[cli,report]"
+endif
 	touch $@
 
 .venv/.dev: .venv/.demo
+ifdef HASHES
+	$(PIP) install -q --no-deps --require-hashes -r $(HASHES)/dev.txt
+	$(PIP) install -q -c constraints.txt torch
+else
 	$(PIP) install -q --upgrade "pip>=25.1"
 	$(PIP) install -q -c constraints.txt torch
-	$(PIP) install -q -c constraints.txt -e ".[torch,flows,data,cli,report,save,onnx,spectra]" --group test --group lint
+	$(PIP) install -q -c constraints.txt -e ".[torch,flows,data,onnx,spectra,tables]" --group test --group lint
+endif
 	touch $@
+
+audit: .venv-audit/.done ## Known vulnerabilities of the pinned packages; offline it says so and passes
+	.venv-audit/bin/python scripts/audit.py constraints.txt
+
+.venv-audit/.done:
+	$(PYTHON) -m venv .venv-audit
+	.venv-audit/bin/python -m pip install -q pip-audit || echo "pip-audit cannot be installed"
+	touch $@
+
+fuzz: .venv/.dev ## Ten minutes of hostile files and inputs; counts go to results/fuzz.json
+	$(BIN)/python tests/fuzz/run.py --seconds 600 --out results/fuzz.json
 
 .venv-min/.done: pyproject.toml constraints-min.txt
 	$(PYTHON) -m venv .venv-min

@@ -17,8 +17,9 @@ from typing import Any
 from diagnosis import diagnosed
 from pages.page import page_of
 
+from dipedl._writing import write_file
 from dipedl.bench import Store, suite_names
-from dipedl.bench.results.row_file import as_line, write_whole
+from dipedl.bench.results.row_file import as_line
 from dipedl.bench.spec.captions import captions_of
 from dipedl.bench.studies import sweeps, toys
 from dipedl.bench.tables.table import latest, paper_suite
@@ -70,14 +71,14 @@ def keep_rows(stores: list[Store], target: Path) -> list[Mapping[str, Any]]:
     if rows:
         target.mkdir(parents=True, exist_ok=True)
         rows.sort(key=lambda row: row["seed"])
-        write_whole(target / "rows.jsonl", b"".join(as_line(row) for row in rows))
+        write_file(target / "rows.jsonl", b"".join(as_line(row) for row in rows))
     return rows
 
 
 def keep_trivial(stores: list[Store], target: Path) -> None:
     store = next((s for s in stores if (s.folder / "trivial.json").exists()), stores[0])
     stored_trivial_lines(store)  # makes the file where it is not there
-    write_whole(target / "trivial.json", (store.folder / "trivial.json").read_bytes())
+    write_file(target / "trivial.json", (store.folder / "trivial.json").read_bytes())
 
 
 def keep_sweeps(stores: list[Store], target: Path, paper: str) -> None:
@@ -92,9 +93,9 @@ def keep_sweeps(stores: list[Store], target: Path, paper: str) -> None:
     if ordered:
         found = {what: swept(make(ordered, paper)) for what, make in MAKERS.items()}
         text = json.dumps({"seeds": sorted(parts), "sweeps": found}, indent=1) + "\n"
-        write_whole(target / "sweeps.json", text.encode())
+        write_file(target / "sweeps.json", text.encode())
     elif ready:
-        write_whole(target / "sweeps.json", ready[0].read_bytes())
+        write_file(target / "sweeps.json", ready[0].read_bytes())
 
 
 def swept(lines: Iterable[Any]) -> dict[str, dict[str, Any]]:
@@ -109,13 +110,13 @@ def keep_diagnoses(stores: list[Store], target: Path) -> None:
     found = diagnosed(stores)
     if found:
         text = json.dumps(found, indent=1, allow_nan=False) + "\n"
-        write_whole(target / "diagnosis.json", text.encode())
+        write_file(target / "diagnosis.json", text.encode())
 
 
 def keep_toys(folders: Iterable[str | Path], root: Path) -> None:
     for path in (file for folder in folders for file in Path(folder, toys.FOLDER).glob("*.json")):
         (root / toys.FOLDER).mkdir(parents=True, exist_ok=True)
-        write_whole(root / toys.FOLDER / path.name, path.read_bytes())
+        write_file(root / toys.FOLDER / path.name, path.read_bytes())
 
 
 def main() -> None:
@@ -128,7 +129,7 @@ def main() -> None:
         print(publish(given.folders, given.suite, given.to))
     for suite in [given.suite] if given.suite else published():
         page = REPOSITORY / "docs" / f"results-{suite}.md"
-        page.write_text(page_of(suite, given.to), encoding="utf-8")
+        write_file(page, page_of(suite, given.to))
 
 
 if __name__ == "__main__":

@@ -12,6 +12,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from dipedl._writing import write_file
+
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("dipedl", "numpy", "scipy", "scikit-learn", "torch")
 
@@ -42,14 +44,27 @@ def commit() -> str:
     return found.stdout.strip() or "unknown"
 
 
+def config_hash(config: Mapping[str, Any]) -> str:
+    text = json.dumps(dict(config), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def begun(name: str, config: Mapping[str, Any]) -> tuple[dict[str, Any], float]:
+    """Values and seconds of the receipt, if it is of this configuration and this commit."""
+    path = ROOT / "results" / f"{name}.json"
+    row = json.loads(path.read_text()) if path.exists() else {}
+    if (row.get("config_hash"), row.get("commit")) != (config_hash(config), commit()):
+        return {}, 0.0
+    return row["values"], row["seconds"]
+
+
 def write(name: str, config: Mapping[str, Any], values: Mapping[str, Any], seconds: float) -> None:
     """Replace the receipt results/<name>.json and print it."""
-    text = json.dumps(dict(config), sort_keys=True)
     row = {
         "benchmark": name,
         "command": f"python benchmarks/{name}.py",
         "config": dict(config),
-        "config_hash": hashlib.sha256(text.encode()).hexdigest()[:12],
+        "config_hash": config_hash(config),
         "values": dict(values),
         "versions": versions(),
         "device": device(),
@@ -58,7 +73,7 @@ def write(name: str, config: Mapping[str, Any], values: Mapping[str, Any], secon
     }
     path = ROOT / "results" / f"{name}.json"
     path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(row, indent=1, sort_keys=True) + "\n")
+    write_file(path, json.dumps(row, indent=1, sort_keys=True) + "\n")
     print(json.dumps(row["values"], indent=1, sort_keys=True), file=sys.stdout)
 
 

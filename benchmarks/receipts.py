@@ -1,14 +1,15 @@
 """Receipts read again, and the Markdown that pages make of them."""
 
-import json
 from pathlib import Path
 from typing import Any
+
+from dipedl.bench.results.damage import read_json
 
 ROOT = Path(__file__).parent.parent
 
 
 def receipt(name: str) -> dict[str, Any]:
-    return json.loads((ROOT / "results" / f"{name}.json").read_text())
+    return read_json(ROOT / "results" / f"{name}.json", f"run: python benchmarks/{name}.py")
 
 
 def where(row: dict[str, Any]) -> str:

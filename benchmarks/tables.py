@@ -1,10 +1,11 @@
 """Write docs/measurements.md from the receipts under results/; a test fails if it is stale."""
 
-import json
 from pathlib import Path
 
 from receipts import receipt, table, where
 from spectra_tables import spectra_densities, spectra_features
+
+from dipedl._writing import write_file
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "measurements.md"
@@ -90,7 +91,7 @@ def mnist_pixels() -> str:
 
 
 def demo() -> str:
-    result = json.loads((ROOT / "results" / "demo.json").read_text())
+    result = receipt("demo")
     r = result["receipt"]
     rows = [
         [
@@ -140,9 +141,9 @@ def default_speed() -> str:
     text = (
         f"The default of `DIPClassifier` beside its bare classifier, {row['config']['features']} "
         f"features, {row['config']['classes']} classes; CPU seconds of one thread. Other work "
-        "shared the cores, which stretches CPU seconds too (on idle cores they are about two "
-        'thirds): read them against those of the bare classifier. "Frozen" is a fitted '
-        'classifier with 2,000 calibration rows; "above" is ours less bare.\n\n'
+        "shared the cores in some of the runs, which stretches CPU seconds too: read them against "
+        'those of the bare classifier. "Frozen" is a fitted classifier with 2,000 calibration '
+        'rows; "above" is ours less bare.\n\n'
     )
     return "## The default of DIPClassifier\n\n" + text + table(head, rows) + "\n" + where(row)
 
@@ -316,4 +317,4 @@ def page() -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+    write_file(PAGE, page())

@@ -26,8 +26,8 @@ from typing import Any
 
 from pixel_codec import decoded, encoded
 
+from dipedl._writing import write_file
 from dipedl.bench.names import refuse_unknown
-from dipedl.bench.results.row_file import write_whole
 from dipedl.bench.spec.suite import chosen_ood, first_there, load_suite
 from dipedl.datasets._files.fetch import fetch
 
@@ -110,7 +110,7 @@ def pack(
     written = []
     for number, held in enumerate(_by_room(pieces, room), start=1):
         path = folder / f"{name}.{number}.tar"
-        write_whole(path, _tar(held))
+        write_file(path, _tar(held))
         written.append(path)
     return written
 
@@ -131,7 +131,7 @@ def unpack(
         for piece, data in _read(Path(bundle)):
             waiting = folder / _PARTS / piece.member
             waiting.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(waiting, data)
+            write_file(waiting, data)
             if _join(piece, folder):
                 made.append(piece.file)
                 say(f"{piece.file}: its checksum is the official one")
@@ -216,7 +216,7 @@ def _join(piece: Piece, folder: Path) -> bool:
             place.parent.mkdir(parents=True, exist_ok=True)
         packed = b"".join(part.read_bytes() for part in parts)
         try:
-            write_whole(joined, _unpacked(packed))
+            write_file(joined, _unpacked(packed))
         except (zlib.error, KeyError, TypeError, IndexError) as error:
             raise ValueError(
                 f"the pieces of {piece.file} are damaged ({error}); pack again"

@@ -8,6 +8,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 MAX_DATA_BYTES = 2_000_000
+#: The metadata must name the licences of the bundled images, and the file that says whose they are.
+LICENCES = ["CC-BY-SA-3.0 AND CC-BY-SA-4.0 AND MIT", "src/dipedl/datasets/_mini/LICENSES.md"]
 
 
 def source_files() -> set[str]:
@@ -24,9 +26,11 @@ def main() -> None:
         (wheel,) = Path(folder).glob("dipedl-*.whl")
         with zipfile.ZipFile(wheel) as archive:
             sizes = {item.filename: item.file_size for item in archive.infolist()}
-        names = set(sizes)
+            facts = archive.read(next(n for n in sizes if n.endswith("/METADATA"))).decode()
         data = sum(size for name, size in sizes.items() if "/_mini/" in name)
-        missing = sorted(source_files() - names)
+        missing = sorted(source_files() - set(sizes)) + [
+            say for say in LICENCES if say not in facts
+        ]
         if missing or data > MAX_DATA_BYTES:
             sys.exit(f"wheel: missing {missing}, data {data} bytes")
         where = f"{wheel.name}: {wheel.stat().st_size:,} bytes, bundled data {data:,} bytes"

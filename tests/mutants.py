@@ -510,6 +510,27 @@ MUTANTS = [
         "spectra/test_read.py::test_what_makes_a_pixel_unusable",
     ),
     Mutant(
+        "a file that is replaced gets new permissions",
+        "_writing/whole_file.py",
+        "        os.fchmod(file.fileno(), mode)\n",
+        "",
+        "writing/test_whole_file.py::test_an_existing_file_keeps_its_permissions",
+    ),
+    Mutant(
+        "sizes in FITS headers believed",
+        "spectra/files/_structure.py",
+        "if value > size:",
+        "if False:",
+        "spectra/test_hostile_files.py::test_sizes_that_headers_invent[rows]",
+    ),
+    Mutant(
+        "arrays with another checksum than when they were written taken for whole",
+        "bench/results/damage.py",
+        "sha256_of(folder / name) != sums[name]",
+        "False",
+        "bench/test_store.py::test_a_flipped_bit_and_a_missing_file_are_named",
+    ),
+    Mutant(
         "half of a damaged file of spectra kept",
         "spectra/files/paper_files.py",
         "            self.n = start\n",
@@ -659,8 +680,8 @@ MUTANTS = [
     Mutant(
         "sharpened on flagged inputs",
         "maths/evidence.py",
-        "(high - low), 0.0, 1.0)",
-        "(high - low), 0.1, 1.0)",
+        ".clip(0.0, 1.0)",
+        ".clip(0.1, 1.0)",
         "calibration/test_never_surer.py::test_no_flagged_input_is_surer_than_the_bare_classifier",
     ),
     Mutant(

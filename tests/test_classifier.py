@@ -281,8 +281,10 @@ def test_text_is_sparse_for_the_classifier_and_dense_for_the_density():
     X, y = TfidfVectorizer().fit_transform(texts), np.arange(60) % 2
     clf = DIPClassifier(features=TruncatedSVD(3, random_state=0)).fit(X, y)
     assert clf.score(X, y) == 1
-    with pytest.raises(TypeError, match=r"X is sparse.*TruncatedSVD"):
-        DIPClassifier().fit(X, y)
+    default = DIPClassifier(random_state=0).fit(X, y)
+    assert default.score(X, y) == 1 and default.evidence_.features_.steps[0][0] == "dense"
+    with pytest.raises(TypeError, match=r"X is sparse, and the inputs of the fit were dense"):
+        DIPClassifier(density=GDADensity()).fit(X.toarray(), y).predict(X)
     with pytest.raises(TypeError, match=r"sparse.*TruncatedSVD"):
         DIPClassifier(features="passthrough").fit(X, y)
 
@@ -315,7 +317,9 @@ def test_weights_that_a_part_cannot_use_are_refused(iris):
         DIPClassifier(KNeighborsClassifier()).fit(X, y, sample_weight=w)
     with pytest.raises(ValueError, match=r"KNNDensity\.fit does not take it"):
         DIPClassifier(density=KNNDensity()).fit(X, y, sample_weight=w)
-    with pytest.raises(ValueError, match="sample_weight must be >= 0, got -1"):
+    with pytest.raises(
+        ValueError, match=r"sample_weight must be >= 0 and at most 2\*\*53, got -1.0 at row 0"
+    ):
         DIPClassifier().fit(X, y, sample_weight=-w)
     with pytest.raises(ValueError, match=r"positive sum|at least one non-zero"):
         DIPClassifier().fit(X, y, sample_weight=0 * w)
@@ -544,7 +548,7 @@ def set_at(X, value):
 
 
 BAD_FITS = {
-    "huge, standardised": (dict(X=lambda X: set_at(X, 1e300)), {}, "variance overflows; rescale"),
+    "huge": (dict(X=lambda X: set_at(X, 1e100)), {}, r"got 1e\+100 at row 3, column 2.*rescale"),
     "unfitted frozen": (
         {},
         dict(estimator=FrozenEstimator(LogisticRegression())),
@@ -607,11 +611,15 @@ BAD_FITS = {
         dict(density=GDADensity(shrinkage=None)),
         r"class 0: the covariance of 60 features is singular \(rank (39|49)",
     ),
-    "huge": (
-        dict(X=lambda X: set_at(X, 1e300)),
+    "huge, passthrough": (
+        dict(X=lambda X: set_at(X, 1e39)),
         dict(features="passthrough", density=GDADensity()),
-        "covariance of the features overflows; rescale the features",
+        r"up to 3.4e\+38, got 1e\+39 at row 3, column 2",
     ),
+    "no folds": ({}, dict(cv=[]), r"none of them empty, got 0 pairs; use cv=5"),
+    "empty fold": ({}, dict(cv=[(np.arange(9), [])]), "none of them empty, got 1 pairs"),
+    "rows beyond": ({}, dict(cv=[(np.arange(9), [150])]), "rows 0 to 149: index 150 is out of"),
+    "no pairs": ({}, dict(cv=[np.arange(9)]), "rows 0 to 149: too many values to unpack"),
 }
 
 
@@ -639,7 +647,7 @@ def test_bad_fit_is_refused_with_its_name_and_remedy(iris, name):
         (dict(estimator="rf"), "estimator must be a classifier object, got 'rf'"),
         (dict(normalizer="zscore"), "normalizer must have methods fit and transform.*got 'zscore'"),
         (dict(random_state="a"), "random_state must be None, an int, a RandomState.*got 'a'"),
-        (dict(density=object()), "must have a method score_samples or log_prob, got object"),
+        (dict(density=object()), "density must .* method score_samples or log_prob, got <object"),
         (dict(features=lambda X: X), "features must be None, 'passthrough' or a transformer"),
     ],
 )
@@ -761,6 +769,38 @@ def test_labels_that_are_not_what_is_wrong_leave_the_error_as_it_is(iris):
     X, y = iris
     with pytest.raises(ValueError, match="n_estimators"):
         DIPClassifier(RandomForestClassifier(n_estimators=-1)).fit(X, y.astype(str))
+
+
+@pytest.mark.parametrize("labels", [["no", "yes"], [0, 1]], ids=str)
+def test_the_error_that_is_not_about_labels_is_the_one_that_is_shown(labels):
+    """XGBoost speaks of the labels first, and only then of the column it cannot read."""
+    xgboost, pandas = pytest.importorskip("xgboost"), pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"job": pandas.Categorical(["nurse", "clerk"] * 30)})
+    clf = DIPClassifier(xgboost.XGBClassifier(n_estimators=2, enable_categorical=False))
+    with pytest.raises(ValueError, match="enable_categorical"):
+        clf.fit(frame, np.array(labels)[np.arange(60) // 30])
+
+
+def test_a_column_of_gaps_that_a_classifier_refuses_is_named():
+    X = np.random.default_rng(0).normal(size=(80, 3))
+    X[:, 2] = np.nan
+    with pytest.raises(ValueError, match="window shape") as caught:
+        DIPClassifier(HistGradientBoostingClassifier(max_iter=2)).fit(X, X[:, 0] > 0)
+    assert "nothing but gaps in the columns [2], which HistGrad" in caught.value.__notes__[0]
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        ("a b", r"X must be a list of texts, got one text: give \['a b'\]"),
+        (["a b", None, "c"], r"got None at position 1 \(no text in 1 of 3 places\).*put '' in"),
+        (np.array(["a b", 3.0], dtype=object), "got 3.0 at position 1"),
+    ],
+    ids=["one", "gap", "number"],
+)
+def test_texts_that_are_none_are_named(X, message):
+    with pytest.raises(ValueError, match=message):
+        DIPClassifier().fit(X, [0, 1, 0][: len(X)])
 
 
 def test_parameters_of_a_part_that_is_chosen_at_fit_are_refused_with_the_reason(iris):

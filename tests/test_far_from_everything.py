@@ -8,9 +8,12 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import Normalizer, StandardScaler
+from sklearn.preprocessing import MinMaxScaler, Normalizer, OneHotEncoder, StandardScaler
 
 from dipedl import DIPClassifier, OODDetector
 from dipedl.density import DensitySelector, FusedDensity, GDADensity, KNNDensity, RelativeDensity
@@ -18,9 +21,9 @@ from dipedl.density.combined._candidates import blind_to_distance
 from dipedl.density.combined._reach import Reach
 from dipedl.fitting.scaling import (
     RANGES,
-    center_and_spread,
     fitted_scaler,
     gross_outliers,
+    spread,
     warn_of_gross_outliers,
 )
 
@@ -114,6 +117,42 @@ def test_names_of_columns_are_used(rng):
         DIPClassifier(LogisticRegression(max_iter=300)).fit(table, y)
 
 
+@pytest.mark.parametrize("what", ["table", "steps", "mixture"])
+def test_rows_far_from_the_rest_of_a_table_are_named_in_its_units(rng, what):
+    pandas = pytest.importorskip("pandas")
+    X, y = classes(rng, p=3)
+    X[[5, 80], 1] = 1e6
+    table = pandas.DataFrame(X, columns=["age", "dose", "weight"])
+    columns, model = ["age", "dose", "weight"], LogisticRegression(max_iter=300)
+    named, value = r"\['dose'\]", r"1e\+06 in row 5, column 'dose'"
+    if what == "table":
+        table["job"] = pandas.Categorical(rng.choice(["nurse", "clerk"], len(X)))
+        model = HistGradientBoostingClassifier(max_iter=5)
+    elif what == "steps":
+        table["job"] = rng.choice(["nurse", "clerk"], len(X))
+        model = make_pipeline(
+            ColumnTransformer([("n", MinMaxScaler(), columns), ("j", OneHotEncoder(), ["job"])]),
+            model,
+        )
+    else:
+        named, value = r"\['pca0'\]", "in row 5, column 'pca0'"
+        model = make_pipeline(PCA(1), model)
+    with pytest.warns(UserWarning, match=rf"rows \[5, 80\], columns {named}.*{value}") as said:
+        DIPClassifier(model, GDADensity()).fit(table, y)
+    assert {w.filename for w in said if "far from the rest" in str(w.message)} == {__file__}
+
+
+def test_components_of_rare_levels_are_no_rows_far_from_the_rest(rng):
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame({"town": rng.zipf(1.3, 400).astype(str), "job": ["a", "b"] * 200})
+    encoder = ColumnTransformer([("l", OneHotEncoder(handle_unknown="ignore"), ["town", "job"])])
+    for steps in ([encoder], [encoder, TruncatedSVD(20, random_state=0)]):
+        model = make_pipeline(*steps, LogisticRegression(max_iter=300))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", message=".*far from the rest")
+            DIPClassifier(model, GDADensity()).fit(table, np.arange(400) % 2)
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_clean_columns_are_standardised_to_the_last_bit(rng, weighted):
     X = np.column_stack([rng.normal(size=400), rng.exponential(size=400), rng.random(400) < 0.03])
@@ -137,8 +176,10 @@ def test_a_few_rows_have_no_part_in_the_scale(rng, far):
 def test_weights_are_repetition_in_the_scale(rng):
     X, times = rng.standard_cauchy((60, 3)), rng.integers(1, 4, 60)
     repeated = X.repeat(times, axis=0)
-    for a, b in zip(center_and_spread(X, times), center_and_spread(repeated), strict=True):
-        np.testing.assert_array_equal(a, b)
+    assert gross_outliers(repeated).any()
+    np.testing.assert_array_equal(
+        gross_outliers(X, times).repeat(times, axis=0), gross_outliers(repeated)
+    )
     np.testing.assert_allclose(
         fitted_scaler(X, times).scale_, fitted_scaler(repeated).scale_, rtol=1e-12
     )
@@ -147,9 +188,8 @@ def test_weights_are_repetition_in_the_scale(rng):
 def test_sparse_and_constant_columns_have_a_spread(rng):
     amounts = np.where(rng.random(300) < 0.05, rng.uniform(50, 150, 300), 0.0)
     X = np.column_stack([amounts, np.full(300, 7.0), rng.random(300) < 0.01])
-    center, spread = center_and_spread(X)
-    assert center.tolist() == [0.0, 7.0, 0.0]
-    assert 50 < spread[0] < 150 and spread[1:].tolist() == [1.0, 1.0]
+    spreads = [spread(np.abs(column - np.median(column))) for column in X.T]
+    assert 50 < spreads[0] < 150 and spreads[1:] == [1.0, 1.0]
     assert fitted_scaler(X).scale_[0] == StandardScaler().fit(X).scale_[0]
 
 
@@ -224,14 +264,14 @@ def test_reach_is_as_defined(rng):
     inside, outside = np.array([[6.9, 0.0], [0.0, -69.0]]), np.array([[7.1, 0.0], [0.0, -1e5]])
     assert reach.ranges_outside(np.array([[3.0, 0.0], [0.0, -50.0]])) == pytest.approx([1, 2])
     high = np.full(2, 1e9)
-    np.testing.assert_array_equal(reach.held(high, inside), high)
-    held = reach.held(high, outside)
+    np.testing.assert_array_equal(reach.held_down(high, inside), high)
+    held = reach.held_down(high, outside)
     assert held[1] < held[0] < reach.ceiling < scores.min() - 10
     assert held[1] - held[0] == pytest.approx(
         reach.unit * np.log(3.05 / ((1e5 - 10) / 20)), rel=1e-9
     )
-    assert reach.held(np.full(1, -1e300), outside[:1]) == -1e300
-    assert reach.held(np.zeros(1), np.array([[1e308, 0.0]])) < held[1]
+    assert reach.held_down(np.full(1, -1e300), outside[:1]) == -1e300
+    assert reach.held_down(np.zeros(1), np.array([[1e308, 0.0]])) < held[1]
 
 
 def test_the_graph_holds_down_the_same_inputs(rng, tmp_path):
@@ -273,8 +313,9 @@ def test_wide_data_need_no_matrix_of_all_features(rng):
 def test_a_code_of_missing_values_is_named_however_common_it_is(rng, share):
     X = rng.normal(size=(400, 3))
     X[rng.random(400) < share, 1] = -9999
+    scaler = fitted_scaler(X)
     with pytest.warns(UserWarning, match=r"columns \[1\]; such as -9999 in row"):
-        warn_of_gross_outliers(X, None)
+        warn_of_gross_outliers(scaler.transform(X), None, X, scaler)
 
 
 def test_a_heavy_tail_is_no_code(rng):
@@ -282,4 +323,5 @@ def test_a_heavy_tail_is_no_code(rng):
     X = X + rng.normal(size=(400, 1))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warn_of_gross_outliers(X, None)
+        scaler = fitted_scaler(X)
+        warn_of_gross_outliers(scaler.transform(X), None, X, scaler)

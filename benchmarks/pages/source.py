@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from dipedl.bench.results.damage import read_json
 from dipedl.bench.results.store import Store
 from dipedl.bench.tables.table import BenchTable, bench_table
 from dipedl.bench.tables.trivial import stored_trivial_lines
@@ -38,7 +38,7 @@ class Source:
     def kept(self, profile: str, file: str) -> Mapping[str, Any]:
         """What a file beside the rows holds; {} without one."""
         path = self._store(profile).folder / file
-        found: Mapping[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
+        found: Mapping[str, Any] = read_json(path) if path.exists() else {}
         return found
 
     def _table(self, profile: str) -> BenchTable:

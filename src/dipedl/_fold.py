@@ -1,4 +1,4 @@
-"""One fold of cross-fitting: fitted models, and what they predict for rows they have not seen."""
+"""What fitted models predict for rows that they have not seen: those of a fold, or new ones."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from .calibration.pseudo_outliers import make_pseudo_outliers
 from .density._fitting import for_own_rows, log_density, takes_proba
 from .density.combined._ensemble import DensityEnsemble
 from .fitting.classifiers import FittedClassifier
-from .fitting.columns import is_table
+from .fitting.columns import is_table, numbers
 from .fitting.features import feature_array
+from .fitting.refusals import Answer, answered
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,8 +68,10 @@ class Fold:
         With a warning, without the kinds that the features or the classifier refuse: between two
         codes of a category there may be no third.
         """
-        labels = np.zeros(self.X.shape[0]) if self.y is None else self.y
         rows = numbers(self.X)
+        if rows is None:
+            return {}
+        labels = np.zeros(self.X.shape[0]) if self.y is None else self.y
         made = make_pseudo_outliers(rows, labels, sample_weight=self.w, random_state=random_state)
         found = {}
         for kind in list(made):
@@ -137,6 +140,28 @@ def _seen_by(
     return HeldOut(scores, source, weights, proba, labels, columns, names), rows
 
 
+def predictions(
+    evidence: Any, X: Any, classifier: FittedClassifier | None = None
+) -> tuple[np.ndarray, Any, np.ndarray]:
+    """Features (n, p), class probabilities (n, k) or None, and scores (n,) of inputs X (n, d).
+
+    A finite row with numbers that classifier, features or density cannot compute with is unknown:
+    its score is -inf, its probabilities are equal, and its features NaN where there are none.
+    """
+
+    def ask(X: Any) -> Answer:
+        # Features first: where an entry is not finite, their error names its row and column.
+        Z = evidence.transform(X)
+        P, none = (None, False) if classifier is None else classifier.proba_or_none(X)
+        return Z, P, np.where(none, -np.inf, evidence.score_features(Z, P))
+
+    k = 0 if classifier is None else len(classifier.classes)
+    P = np.full((1, k), 1 / k) if k else None
+    Z = np.full((1, getattr(evidence.density_, "n_features_in_", 0)), np.nan)
+    Z, P, scores = answered(ask, X, (Z, P, np.array([-np.inf])))
+    return Z, P, scores
+
+
 @dataclass(frozen=True, eq=False)
 class _Predictions:
     """What is kept of a fold: of an ensemble the components, by name, and what failed."""
@@ -165,27 +190,6 @@ class _Predictions:
 
 def _joined(parts: Sequence[np.ndarray | None]) -> np.ndarray | None:
     return None if parts[0] is None else np.concatenate([p for p in parts if p is not None])
-
-
-def numbers(X: Any) -> Any:
-    """The numbers in a DataFrame or an array of objects; anything else as it is."""
-    if is_table(X) and any(_is_category_or_text(dtype) for dtype in X.dtypes):
-        return X
-    values = X.to_numpy() if is_table(X) else X
-    if getattr(getattr(values, "dtype", None), "kind", None) != "O":
-        return values
-    try:
-        # Numbers that are spelt out stay text.
-        numeric = np.asarray(values.tolist()).dtype.kind in "biuf"
-    except ValueError:
-        return values
-    return values.astype(np.float64) if numeric else values
-
-
-def _is_category_or_text(dtype: Any) -> bool:
-    if hasattr(dtype, "is_numeric"):  # of polars
-        return not dtype.is_numeric() and str(dtype) != "Boolean"
-    return not isinstance(dtype, np.dtype) and getattr(dtype, "kind", "O") == "O"
 
 
 def like(X: Any, rows: np.ndarray) -> Any:

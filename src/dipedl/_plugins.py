@@ -31,6 +31,8 @@ EXTRAS = {
     "onnxscript": "onnx",
     "skl2onnx": "onnx",
     "astropy": "spectra",
+    "pandas": "tables",
+    "pyarrow": "tables",
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from typing import Any
 
@@ -20,14 +21,39 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from .maths.magnitude import LARGEST_SQUARED, check_magnitude
+from .maths.masks import unmasked
+
+#: A row that counts more often leaves nothing of the others: float64 counts no further.
+_MOST_COPIES = 2.0**53
+#: What stands between a user's line and a warning: this package, and what calls it.
+_OURS = {"dipedl", "sklearn", "joblib"}
+
+
+class NoAnswer(ValueError):
+    """A part of a model cannot compute with the numbers of a row."""
+
+
+def warn_caller(message: str) -> None:
+    """Warn in the name of the first line on the way here that is not of this package."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in _OURS:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, UserWarning, stacklevel=level)
+
 
 def check_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
-    """Weights (n,) as float64, finite and >= 0 with a positive sum, or None if none were given."""
+    """Weights (n,) as float64, 0 <= w <= 2**53 with a positive sum, or None if none were given."""
     if sample_weight is None:
         return None
-    weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
-    if (weights < 0).any():
-        raise ValueError(f"sample_weight must be >= 0, got {float(weights.min())!r}")
+    given = unmasked("sample_weight", sample_weight)
+    weights = _check_sample_weight(given, X, dtype=np.float64)
+    bad = np.flatnonzero((weights < 0) | (weights > _MOST_COPIES))
+    if len(bad):
+        raise ValueError(
+            f"sample_weight must be >= 0 and at most 2**53, got {float(weights[bad[0]])!r} at row "
+            f"{bad[0]}: a weight counts its row that often; divide all weights by one number"
+        )
     if not weights.sum() > 0:
         raise ValueError("sample_weight must have a positive sum, got all zeros")
     return np.asarray(weights)
@@ -35,8 +61,10 @@ def check_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
 
 def indexable(X: Any) -> Any:
     """X with rows that can be taken: array, DataFrame, sparse matrix, array of texts (n,)."""
+    X = unmasked("X", X)
     if sparse.issparse(X):
         return X.tocsr()
+    _refuse_broken_texts(X)
     if _are_texts(X):
         return np.asarray(X, dtype=object)
     X = X if hasattr(X, "shape") and hasattr(X, "__getitem__") else np.asarray(X)
@@ -59,14 +87,35 @@ def _are_texts(X: Any) -> bool:
     return hasattr(X, "__len__") and len(X) > 0 and all(isinstance(text, str) for text in X)
 
 
+def learned_inputs(model: Any, X: Any) -> Any:
+    """X to fit on, within float32; `model` learns the width and the column names."""
+    X = validate_data(model, indexable(X), skip_check_array=True)
+    check_magnitude("X", X)
+    return X
+
+
+def _refuse_broken_texts(X: Any) -> None:
+    """Raise ValueError for one text, and for a list of texts that holds something else."""
+    if isinstance(X, str):
+        raise ValueError(f"X must be a list of texts, got one text: give [{X[:20]!r}]")
+    if not hasattr(X, "__len__") or len(getattr(X, "shape", (1,))) != 1:
+        return
+    odd = [i for i, text in enumerate(X) if not isinstance(text, str)]
+    if odd and len(odd) < len(X):
+        raise ValueError(
+            f"X must hold texts alone, got {list(X)[odd[0]]!r} at position {odd[0]} (no text in "
+            f"{len(odd)} of {len(X)} places); drop such rows, or put '' in their place"
+        )
+
+
 def labelled_inputs(model: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
     """X and y, consistent with one another; `model` learns the width and the column names."""
     if y is None:
         raise ValueError(
             f"{type(model).__name__} requires y to be passed, but the target y is None"
         )
-    X = validate_data(model, indexable(X), skip_check_array=True)
-    y = column_or_1d(y, warn=True)
+    X = learned_inputs(model, X)
+    y = column_or_1d(unmasked("y", y), warn=True)
     if y.dtype.kind == "f":
         assert_all_finite(y, input_name="y")
     check_consistent_length(X, y)
@@ -103,6 +152,16 @@ def require_fitted(model: Any, attribute: str) -> None:
         check_is_fitted(model, attribute)
 
 
+def learned_rows(model: Any, X: Any, *, reset: bool = True, **checks: Any) -> np.ndarray:
+    """Features X (n, p) to fit on as float64, finite and with squares that can be summed.
+
+    With `reset` the model learns the width; `checks` are those of ``validate_data``.
+    """
+    X = validate_data(model, unmasked("X", X), dtype=np.float64, reset=reset, **checks)
+    check_magnitude("X", X, LARGEST_SQUARED)
+    return np.asarray(X)
+
+
 def known_rows(model: Any, X: Any) -> np.ndarray:
     """Features X (n, p) as finite float64, checked against those that `model` was fitted with.
 
@@ -111,7 +170,7 @@ def known_rows(model: Any, X: Any) -> np.ndarray:
     """
     if _of_known_width(model, X) and X.dtype == np.float64 and np.isfinite(X).all():
         return np.asarray(X)
-    return np.asarray(validate_data(model, X, dtype=np.float64, reset=False))
+    return np.asarray(validate_data(model, unmasked("X", X), dtype=np.float64, reset=False))
 
 
 def _of_known_width(model: Any, X: Any) -> bool:
@@ -202,6 +261,7 @@ def check_positive_number(name: str, value: Any) -> None:
 
 def prior_vector(prior: Any, k: int) -> np.ndarray:
     """The prior concentration as a (k,) array, checked."""
+    prior = unmasked("prior", prior)
     try:
         vector = np.asarray(prior, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -226,8 +286,9 @@ def calibration_rows(
             f"calibration must be a pair (X, y) of held-out rows, got {type(calibration).__name__}"
         )
     try:
-        X = known_inputs(model, calibration[0])
-        y = None if calibration[1] is None else column_or_1d(calibration[1], warn=True)
+        X, y = known_inputs(model, calibration[0]), unmasked("y", calibration[1])
+        check_magnitude("X", X)
+        y = None if y is None else column_or_1d(y, warn=True)
         check_consistent_length(X, y)
     except ValueError as error:
         raise ValueError(f"calibration rows: {error}") from error
@@ -250,11 +311,9 @@ def calibration_rows(
             f"classes are {np.asarray(classes).tolist()}; drop those rows, or fit with them"
         )
     if len(np.unique(y)) < 2:
-        warnings.warn(
+        warn_caller(
             f"the calibration rows are all of class {y[:1].tolist()}: temperature, evidence and "
             "thresholds are learned for it alone, and inputs of other classes may be flagged as "
-            "OOD; give rows of every class",
-            UserWarning,
-            stacklevel=3,
+            "OOD; give rows of every class"
         )
     return X, y

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from ._fold import predictions
 from ._validation import (
     calibration_rows,
     check_weights,
@@ -28,6 +29,7 @@ from .dirichlet import Dirichlet
 from .evidence import ZScore
 from .evidence_model import EvidenceModel
 from .export.onnx_file import export_onnx
+from .fitting.all_or_nothing import all_or_nothing
 from .fitting.classifiers import FittedClassifier, unfitted_classifier
 from .fitting.nested_parameters import NestedParameters
 from .fitting.progress import Stopwatch
@@ -216,26 +218,26 @@ class DIPClassifier(
             Held-out ID inputs (m, d) and their labels, for all that is learned from held-out rows;
             nothing is cross-fitted then. Needed for networks that were trained on X.
         """
-        X, y, weights, kept = training_rows(self, X, y, sample_weight)
-        template = unfitted_classifier(self.estimator, self.random_state)
-        classes = known_classes(template, y)
-        evidence = self.evidence_model(prior_vector(self.prior, len(classes)))
-        held_out = None if calibration is None else calibration_rows(self, calibration, classes)
-        # Features first: where an entry is not finite, their error names its row and column.
-        Z = evidence.fit_features(X, y, weights, estimator=template)
-        watch = Stopwatch(self.verbose)
-        classifier = FittedClassifier.fit(template, classes, X, y, weights)
-        watch.say(f"classifier fitted on {len(y)} rows")
-        evidence.fit_density(Z, y, weights, X=X, classifier=classifier)
-        if held_out is None:
-            evidence.cross_fit(Z, y, weights, X=X, classifier=classifier, kept=kept)
-            evidence.memorised_ = memorised(classifier, X, classifier.indices(y), Z)
-        else:
-            evidence.calibrate(*held_out, classifier=classifier)
-        # Only now: a fit that fails leaves the model as it was.
-        self.estimator_, self.evidence_, self.classes_ = classifier.estimator, evidence, classes
-        warn_of_rows(evidence.held_out_, self)
-        return self
+        with all_or_nothing(self):
+            X, y, weights, kept = training_rows(self, X, y, sample_weight)
+            template = unfitted_classifier(self.estimator, self.random_state)
+            classes = known_classes(template, y)
+            evidence = self.evidence_model(prior_vector(self.prior, len(classes)))
+            held_out = None if calibration is None else calibration_rows(self, calibration, classes)
+            # Features first: where an entry is not finite, their error names its row and column.
+            Z = evidence.fit_features(X, y, weights, estimator=template)
+            watch = Stopwatch(self.verbose)
+            classifier = FittedClassifier.fit(template, classes, X, y, weights)
+            watch.say(f"classifier fitted on {len(y)} rows")
+            evidence.fit_density(Z, y, weights, X=X, classifier=classifier)
+            if held_out is None:
+                evidence.cross_fit(Z, y, weights, X=X, classifier=classifier, kept=kept)
+                evidence.memorised_ = memorised(classifier, X, classifier.indices(y), Z)
+            else:
+                evidence.calibrate(*held_out, classifier=classifier)
+            self.estimator_, self.evidence_, self.classes_ = classifier.estimator, evidence, classes
+            warn_of_rows(evidence.held_out_, self)
+            return self
 
     def calibrate(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn all that comes from held-out rows again, from ID inputs that nothing has seen.
@@ -295,7 +297,10 @@ class DIPClassifier(
         A calibrator that sharpens does so everywhere here; in predictions, only on typical inputs.
         """
         check_is_fitted(self, "estimator_")
-        P, calibrator = self._classifier().proba(known_inputs(self, X)), self.evidence_.calibrator_
+        P, calibrator = (
+            self._classifier().known_proba(known_inputs(self, X)),
+            self.evidence_.calibrator_,
+        )
         return P if calibrator is None else np.asarray(calibrator.transform(P))
 
     def save(self, path: str | Path) -> None:
@@ -309,35 +314,27 @@ class DIPClassifier(
     @property
     def prior_(self) -> np.ndarray:
         """Concentration of the prior, shape (k,)."""
-        check_is_fitted(self, "evidence_")
-        return np.asarray(self.evidence_.prior)
+        return np.asarray(self._evidence().prior)
 
     @property
     def density_(self) -> Any:
         """The fitted density."""
-        check_is_fitted(self, "evidence_")
-        return self.evidence_.density_
+        return self._evidence().density_
 
     @property
     def normalizer_(self) -> Any:
         """The fitted normaliser; its ``source_`` says which data its statistics came from."""
-        check_is_fitted(self, "evidence_")
-        return self.evidence_.normalizer_
+        return self._evidence().normalizer_
 
     @property
     def offset_(self) -> float:
         """Score below which `predict_ood` flags an input."""
-        check_is_fitted(self, "evidence_")
-        return float(self.evidence_.offset_)
+        return float(self._evidence().offset_)
 
     def _seen(self, X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Features (n, p), the classifier's probabilities (n, k) and scores (n,) of X (n, d)."""
         check_is_fitted(self, "estimator_")
-        X = known_inputs(self, X)
-        # Features first: where an entry is not finite, their error names its row and column.
-        Z = self.evidence_.transform(X)
-        P = self._classifier().proba(X)
-        return Z, P, self.evidence_.score_features(Z, P)
+        return predictions(self.evidence_, known_inputs(self, X), self._classifier())
 
     def _classifier(self) -> FittedClassifier:
         columns = self.evidence_.columns_

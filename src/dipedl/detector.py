@@ -9,18 +9,16 @@ import numpy as np
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils.validation import (
-    check_consistent_length,
-    check_is_fitted,
-    column_or_1d,
-    validate_data,
-)
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
-from ._validation import indexable
+from ._fold import predictions
+from ._validation import known_inputs, learned_inputs
 from .classifier import DIPClassifier
 from .evidence import RankNormal
 from .evidence_model import EvidenceModel
 from .export.onnx_file import export_onnx
+from .fitting.all_or_nothing import all_or_nothing
+from .maths.masks import unmasked
 
 __all__ = ["OODDetector"]
 
@@ -61,26 +59,26 @@ class OODDetector(OutlierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit features, density and threshold on ID inputs X (n, d); no y: all are one class."""
-        template = DIPClassifier() if self.estimator is None else self.estimator
-        if isinstance(template, FrozenEstimator):
-            raise ValueError(
-                "a frozen estimator is not fitted again: use the detector without fit, or call "
-                "calibrate(X) on the classifier to set the threshold by other inputs"
-            )
-        X = validate_data(self, indexable(X), skip_check_array=True)
-        labels = np.zeros(X.shape[0]) if y is None else column_or_1d(y, warn=True)
-        check_consistent_length(X, labels)
-        # No classifier stands behind it: z is not asked for, only the score and its threshold.
-        model = template.evidence_model().set_params(normalizer=RankNormal())
-        self.evidence_: EvidenceModel = model.fit(X, labels, estimator=template.estimator)
-        return self
+        with all_or_nothing(self):
+            template = DIPClassifier() if self.estimator is None else self.estimator
+            if isinstance(template, FrozenEstimator):
+                raise ValueError(
+                    "a frozen estimator is not fitted again: use the detector without fit, or call "
+                    "calibrate(X) on the classifier to set the threshold by other inputs"
+                )
+            X, y = learned_inputs(self, X), unmasked("y", y)
+            labels = np.zeros(X.shape[0]) if y is None else column_or_1d(y, warn=True)
+            check_consistent_length(X, labels)
+            # No classifier stands behind it: z is not asked for, only the score and its threshold.
+            model = template.evidence_model().set_params(normalizer=RankNormal())
+            self.evidence_: EvidenceModel = model.fit(X, labels, estimator=template.estimator)
+            return self
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Log-density in nats of the features of each input, shape (n,); higher is more typical."""
         check_is_fitted(self)
         if hasattr(self, "evidence_"):
-            X = validate_data(self, indexable(X), reset=False, skip_check_array=True)
-            return self.evidence_.score_features(self.evidence_.transform(X))
+            return predictions(self.evidence_, known_inputs(self, X))[2]
         return self.estimator.score_samples(X)  # type: ignore[union-attr]
 
     def decision_function(self, X: Any) -> np.ndarray:

@@ -10,7 +10,6 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
@@ -124,9 +123,10 @@ class EvidenceModel(BaseEstimator):
         self.features_ = fitted_features(
             self._given_features(), X, y, w, self.random_state, estimator
         )
-        if self.features is None and isinstance(self.features_, StandardScaler):
-            warn_of_gross_outliers(np.asarray(X, dtype=np.float64), w, getattr(X, "columns", None))
-        return self.transform(X)
+        Z = self.transform(X)
+        if self._given_features() is None:
+            warn_of_gross_outliers(Z, w, X, self.features_)
+        return Z
 
     def fit_density(
         self,

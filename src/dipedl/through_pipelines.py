@@ -12,7 +12,7 @@ import numpy as np
 
 from .decisions.rejection import Rejection
 from .dirichlet import Dirichlet
-from .fitting.last_step import last_step
+from .fitting.own_steps import last_step
 
 __all__ = [
     "p_value",
@@ -26,37 +26,37 @@ __all__ = [
 
 def predict_dirichlet(model: Any, X: Any) -> Dirichlet:
     """The Dirichlet of each of the n inputs X (n, d); see `DIPClassifier.predict_dirichlet`."""
-    answer: Dirichlet = _asked(model, "predict_dirichlet", X)
+    answer: Dirichlet = _of_last_step(model, "predict_dirichlet", X)
     return answer
 
 
 def uncertainty(model: Any, X: Any, kind: str = "vacuity") -> np.ndarray:
     """Uncertainty of each input, shape (n,); see `DIPClassifier.uncertainty`."""
-    return np.asarray(_asked(model, "uncertainty", X, kind))
+    return np.asarray(_of_last_step(model, "uncertainty", X, kind))
 
 
 def p_value(model: Any, X: Any) -> np.ndarray:
     """Conformal p-value of each input, shape (n,); see `DIPClassifier.p_value`."""
-    return np.asarray(_asked(model, "p_value", X))
+    return np.asarray(_of_last_step(model, "p_value", X))
 
 
 def predict_ood(model: Any, X: Any, alpha: float | None = None) -> np.ndarray:
     """+1 for inputs like the training data, -1 for others; see `DIPClassifier.predict_ood`."""
-    return np.asarray(_asked(model, "predict_ood", X, alpha))
+    return np.asarray(_of_last_step(model, "predict_ood", X, alpha))
 
 
 def predict_set(model: Any, X: Any, coverage: float = 0.9) -> np.ndarray:
     """Which classes it may be, shape (n, k); see `DIPClassifier.predict_set`."""
-    return np.asarray(_asked(model, "predict_set", X, coverage))
+    return np.asarray(_of_last_step(model, "predict_set", X, coverage))
 
 
 def predict_with_reject(model: Any, X: Any, **promise: Any) -> Rejection:
     """Labels, and which of them not to trust; see `DIPClassifier.predict_with_reject`."""
-    answer: Rejection = _asked(model, "predict_with_reject", X, **promise)
+    answer: Rejection = _of_last_step(model, "predict_with_reject", X, **promise)
     return answer
 
 
-def _asked(model: Any, method: str, X: Any, *arguments: Any, **promise: Any) -> Any:
+def _of_last_step(model: Any, method: str, X: Any, *arguments: Any, **promise: Any) -> Any:
     inner, before = last_step(model)
     if not hasattr(inner, method):
         raise TypeError(

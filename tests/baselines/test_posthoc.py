@@ -214,3 +214,15 @@ def test_singular_covariances_are_refused_or_shrunk(data):
         with pytest.raises(ValueError, match=r"features \[4\] are constant"):
             cls(shrinkage=None).fit(X, y)
         assert np.isfinite(cls().fit(X, y).uncertainty(queries)).all()
+
+
+@pytest.mark.parametrize("kind", [MaxSoftmax, KNNDistance])
+def test_labels_that_xgboost_does_not_take_are_encoded_and_decoded(data, kind):
+    xgboost = pytest.importorskip("xgboost")
+    X, y, queries = data
+    names = np.array(["ant", "bee", "cat"])
+    plain, named = (kind(xgboost.XGBClassifier(n_estimators=3)).fit(X, t) for t in (y, names[y]))
+    np.testing.assert_array_equal(named.classes_, names)
+    np.testing.assert_array_equal(named.predict(queries), names[plain.predict(queries)])
+    np.testing.assert_array_equal(named.uncertainty(queries), plain.uncertainty(queries))
+    assert named.calibrate(X, names[y]).predict_set(queries).shape == (30, 3)

@@ -127,6 +127,10 @@ def test_what_is_missing_is_said(tmp_path):
     assert text.count("Not run: <code>dipedl bench toys</code>") == 2
     assert "No detectors without a model here" in text
     assert load_toys(tmp_path).vacuity == []
+    (tmp_path / FOLDER).mkdir()
+    (tmp_path / FOLDER / "two_moons.json").write_text("[{")
+    with pytest.raises(ValueError, match=r"two_moons\.json' is damaged .*run: dipedl bench toys"):
+        load_toys(tmp_path)
 
 
 def test_no_rows_no_page(tmp_path):

@@ -81,7 +81,7 @@ def test_seeds_after_one_another_reach_the_run(monkeypatch):
         (["table", "mnsit"], "unknown suite 'mnsit', did you mean 'mnist'?"),
         (["table", "honest/mnist"], "unknown suite 'honest/mnist', did you mean 'mnist'?"),
         (["report", "defalts"], "unknown suite 'defalts', did you mean 'defaults'?"),
-        (["report", "mnist", "--file", "nowhere/x.html"], "the folder 'nowhere' does not exist"),
+        (["report", "mnist", "--file", "nowhere/x.html"], "/nowhere does not exist; create it"),
     ],
 )
 def test_what_is_wrong_is_one_line_and_exit_code_2(arguments, message, tmp_path):

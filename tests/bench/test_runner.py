@@ -3,6 +3,7 @@
 import json
 import multiprocessing
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -155,6 +156,62 @@ def test_rescoring_gives_the_same_metrics(suite, finished):
     file.write_text("".join(json.dumps(row) + "\n" for row in forged))
     assert rescore(suite, profile="smoke", out=out) == 8
     assert load_rows("tiny", out=out) == before
+
+
+def arrays_in(folder):
+    return {path: path.read_bytes() for path in sorted(folder.rglob("*.npz"))}
+
+
+def test_damage_is_told_by_every_run_until_it_is_mended(suite, finished, tmp_path):
+    out = shutil.copytree(finished[0], tmp_path / "out")
+    folder = next(out.glob("tiny/smoke/arrays/energy/*/1"))
+    (folder / "test.npz").write_bytes(b"PK")
+    for problem in ("test.npz is damaged", "receipt.json is gone"):
+        lines = []
+        late = run(suite, out=out, budget=1e-9, progress=lines.append)
+        assert (late.present, late.left, late.rows) == (7, [("energy", 1)], [])
+        assert lines[0].startswith(f"seed 1  method energy: {problem}"), lines
+
+
+@pytest.mark.slow
+def test_what_is_damaged_is_named_and_only_that_is_made_again(suite, finished):
+    """Rows stay as they are, and a training with the same seed ends with the same bits."""
+    out, _, _ = finished
+    arrays = out / "tiny/smoke/arrays"
+    net, density, method = (
+        next(arrays.glob(f"{name}/*/1")) for name in ("net", "gaussian", "energy")
+    )
+    before, rows = receipts(out), load_rows("tiny", out=out)
+    bits = arrays_in(arrays)
+    flipped = bytearray((net / "test.npz").read_bytes())
+    flipped[len(flipped) // 2] ^= 1
+    (net / "test.npz").write_bytes(flipped)
+    (density / "receipt.json").write_bytes((density / "receipt.json").read_bytes()[:40])
+    (method / "ood__kmnist.npz").unlink()
+    lines = []
+    again = run(suite, out=out, progress=lines.append)
+    named = {line.split("; ")[0] for line in lines if "made again" in line}
+    damaged = "is damaged: its checksum is another than when it was written"
+    assert named == {
+        f"seed 1  classifier net: test.npz {damaged}",
+        f"seed 1  density gaussian: receipt.json {damaged}",
+        "seed 1  method energy: ood__kmnist.npz is gone",
+    }
+    assert (again.rows, again.failed, again.left) == ([], {}, [])
+    changed = {name for name, data in receipts(out).items() if data != before[name]}
+    assert {name.split("/")[3] for name in changed} == {"net", "gaussian", "energy"}
+    assert len(changed) == 3
+    assert arrays_in(arrays) == bits and load_rows("tiny", out=out) == rows
+    lines.clear()
+    assert run(suite, out=out, progress=lines.append).present == 8 and len(lines) == 1
+
+
+def test_arrays_that_were_deleted_are_not_made_again(suite, finished):
+    out, _, _ = finished
+    folder = next(out.glob("tiny/smoke/arrays/edl/*/1"))
+    aside = folder.rename(out / "aside")
+    assert run(suite, out=out).present == 8 and not folder.exists()
+    aside.rename(folder)
 
 
 def test_a_budget_stops_before_a_part_that_will_not_fit(suite, finished, tmp_path):

@@ -1,6 +1,7 @@
 """Spectra as rows of a suite: the split, the features that are kept, suites that extend others."""
 
 import os
+import shutil
 
 import numpy as np
 import pytest
@@ -9,10 +10,12 @@ pytest.importorskip("pydantic")
 
 from dipedl import datasets
 from dipedl.baselines import EDL
-from dipedl.bench import load_suite
+from dipedl.bench import load_suite, run
 from dipedl.bench.data import spectra as spectra_data
-from dipedl.bench.data.spectra import _drawn, flux_of, looked_at
+from dipedl.bench.data.spectra import _drawn, drop_damaged, flux_of, looked_at
 from dipedl.bench.data.splits import make_splits
+from dipedl.bench.results.damage import seal
+from dipedl.bench.results.receipt import config_hash
 from dipedl.bench.spec.build import described
 from dipedl.bench.spec.plan import data_config, plan
 from dipedl.bench.spec.suite import parse_suite
@@ -79,6 +82,32 @@ def test_what_is_kept_is_read_again(kept, monkeypatch):
     again = make_splits(CONFIG, 7, folder)
     for split, rows in splits.X.items():
         np.testing.assert_array_equal(again.X[split], rows)
+
+
+def test_damaged_features_are_named_and_dropped(kept, tmp_path):
+    keep = shutil.copytree(kept[0], tmp_path / "features")
+    assert drop_damaged(CONFIG, 7, keep) == []
+    path = next(keep.glob("*-7/ood__stars.npy"))
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(ValueError, match=r"-7/ood__stars\.npy' is damaged \("):
+        make_splits(CONFIG, 7, keep)
+    (problem,) = drop_damaged(CONFIG, 7, keep)
+    assert problem.startswith("ood__stars.npy is damaged") and not path.parent.exists()
+    assert drop_damaged(CONFIG, 7, keep) == []
+
+
+def test_a_run_names_damaged_features_first(tmp_path):
+    suite = load_suite("spectra")
+    data = data_config(suite, suite.profile("smoke"))
+    folder = tmp_path / "features" / f"{config_hash(data)}-10"
+    folder.mkdir(parents=True)
+    (folder / "plan.npz").write_bytes(b"made by hand")
+    seal(folder)
+    (folder / "plan.npz").unlink()
+    lines, chosen = [], {"methods": ["edl"], "seeds": [10]}
+    found = run("spectra", out=tmp_path, budget=1e-9, progress=lines.append, **chosen)
+    assert lines[0] == "features of seed 10: plan.npz is gone; they are made again"
+    assert found.left == [("edl", 10)] and not folder.exists()
 
 
 def test_a_failure_leaves_nothing_behind(tmp_path, monkeypatch):

@@ -4,7 +4,9 @@ import errno
 import json
 import multiprocessing
 import os
+import shutil
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -100,8 +102,8 @@ def test_arrays_that_are_half_written_are_not_there(tmp_path, monkeypatch):
     calls = []
 
     def fail_on_second(descriptor):
-        calls.append(descriptor)
-        if len(calls) == 2:
+        calls.append(stat.S_ISREG(os.fstat(descriptor).st_mode))
+        if sum(calls) == 2:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", fail_on_second)
@@ -113,6 +115,86 @@ def test_arrays_that_are_half_written_are_not_there(tmp_path, monkeypatch):
     store.save_arrays("m", "hash", 1, arrays, {"elapsed": 1.0})
     assert store.load("m", "hash", 1)["ood/x"]["a"].tolist() == [1, 1]
     assert [r["elapsed"] for r in store.receipts("m", "hash")] == [1.0]
+
+
+@pytest.fixture
+def kept(tmp_path):
+    """A store with one part, and the folder of its arrays."""
+    store = Store(tmp_path, "s", "p")
+    weights = {"layer": np.arange(6.0)}
+    store.save_arrays("m", "hash", 1, {"test": {"a": np.zeros(3)}}, {"elapsed": 1.0}, weights)
+    return store, store.arrays_folder("m", "hash", 1)
+
+
+FILES = ["test.npz", "receipt.json", "network.safetensors"]
+
+
+@pytest.mark.parametrize("sealed", [True, False], ids=["sealed", "of an earlier version"])
+@pytest.mark.parametrize("name", FILES)
+def test_a_truncated_file_is_named(kept, name, sealed):
+    store, folder = kept
+    if not sealed:
+        (folder / "SHA256SUMS").unlink()
+    assert store.damage("m", "hash", 1) == []
+    (folder / name).write_bytes((folder / name).read_bytes()[:-5])
+    (problem,) = store.damage("m", "hash", 1)
+    assert problem.startswith(f"{name} is damaged: ")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_flipped_bit_and_a_missing_file_are_named(kept, name):
+    store, folder = kept
+    data = bytearray((folder / name).read_bytes())
+    data[-4] ^= 1
+    (folder / name).write_bytes(data)
+    assert store.damage("m", "hash", 1)[0].startswith(f"{name} is damaged: its checksum")
+    (folder / name).unlink()
+    assert store.damage("m", "hash", 1) == [f"{name} is gone"]
+
+
+@pytest.mark.parametrize("sealed", [True, False], ids=["sealed", "of an earlier version"])
+def test_a_split_that_the_receipt_counts_and_no_file_holds_is_named(tmp_path, sealed):
+    store, n = Store(tmp_path, "s", "p"), {"train": 9, "test": 3, "ood/x": 3}
+    arrays = {"test": {"a": np.zeros(3)}, "ood/x": {"a": np.zeros(3)}}
+    store.save_arrays("m", "hash", 1, arrays, {"n": n})
+    folder = store.arrays_folder("m", "hash", 1)
+    if not sealed:
+        (folder / "SHA256SUMS").unlink()
+    assert store.damage("m", "hash", 1) == []
+    (folder / "ood__x.npz").unlink()
+    assert store.damage("m", "hash", 1) == ["ood__x.npz is gone"]
+
+
+def test_checksums_that_are_cut_off_are_no_proof(kept):
+    store, folder = kept
+    whole = (folder / "SHA256SUMS").read_bytes()
+    (folder / "SHA256SUMS").write_bytes(whole[:-20])
+    assert store.damage("m", "hash", 1) != []
+    (folder / "SHA256SUMS").write_bytes(b"\xff\0")
+    assert len(store.damage("m", "hash", 1)) == len(FILES)
+
+
+def test_what_waits_to_be_made_again_is_not_there(kept):
+    store, folder = kept
+    store.forget_arrays("m", "hash", 1)
+    assert store.is_waiting("m", "hash", 1) and not store.has_arrays("m", "hash", 1)
+    store.save_arrays("m", "hash", 1, {"test": {"a": np.ones(3)}}, {"elapsed": 2.0})
+    assert not store.is_waiting("m", "hash", 1) and store.damage("m", "hash", 1) == []
+    shutil.rmtree(folder)  # a deletion is no damage, a write that was cut short is
+    assert not store.is_waiting("m", "hash", 1) and store.damage("m", "hash", 1) == []
+    folder.with_name(".1.partial").mkdir()
+    assert store.damage("m", "hash", 1) == ["a run was killed while it wrote them"]
+
+
+def test_readers_name_the_damaged_file_and_the_remedy(kept):
+    store, folder = kept
+    for name in FILES:
+        (folder / name).write_bytes(b"{")
+    reads = {"test.npz": store.load, "receipt.json": store.receipt, FILES[2]: store.network}
+    for name, read in reads.items():
+        with pytest.raises(ValueError, match=rf"{name}' is damaged \(.*run the suite again"):
+            read("m", "hash", 1)
+    assert store.receipts("m", "hash") == []  # an estimate does not need them all
 
 
 def test_no_space_for_a_row_leaves_a_torn_line_that_the_next_write_repairs(store, monkeypatch):

@@ -1,7 +1,14 @@
 import numpy as np
 import pytest
 
-from dipedl.bench.tables.trivial import DETECTORS, border_ink, ink, trivial_lines, unusual_ink
+from dipedl.bench.tables.trivial import (
+    DETECTORS,
+    _kept,
+    border_ink,
+    ink,
+    trivial_lines,
+    unusual_ink,
+)
 
 
 def test_border_by_a_loop():
@@ -73,3 +80,9 @@ def test_lines_of_the_table():
         "aupr_in",
         "fpr95",
     }
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", "\0"])
+def test_a_damaged_file_of_kept_numbers_is_made_again(tmp_path, text):
+    (tmp_path / "trivial.json").write_text(text)
+    assert _kept(tmp_path / "trivial.json") == _kept(tmp_path / "absent.json") == {}

@@ -86,7 +86,7 @@ def test_a_bound_is_never_the_temperature_of_few_perfect_rows():
 
 
 @pytest.mark.parametrize("m", [20, 80, 400])
-@pytest.mark.parametrize("factor", [0.4, 1.0, 2.5], ids=["timid", "right", "overconfident"])
+@pytest.mark.parametrize("factor", [0.4, 1.0, 1.3, 2.5], ids=["timid", "right", "a little", "over"])
 def test_new_rows_are_predicted_no_worse_than_by_the_bare_classifier(factor, m):
     new, labels = overconfident(np.random.default_rng(0), factor, m=4000)
     bare = nll(1.0, new, labels, m)
@@ -96,9 +96,9 @@ def test_new_rows_are_predicted_no_worse_than_by_the_bare_classifier(factor, m):
         t = Temperature().fit(*rows, kind="logits").temperature_
         gains.append(bare - nll(t, new, labels, m) if t != 1 else 0.0)
     error = np.std(gains) / np.sqrt(len(gains))
-    # Of a classifier that is right a test at 5 % leaves a loss, of at most 1.5 % here.
-    assert np.mean(gains) > -3 * error - (0.015 * bare if factor == 1 else 0)
-    assert factor == 1 or np.mean(gains) > 3 * error
+    # Of a classifier that is nearly right a test at 5 % leaves a loss, of at most 1.5 % here.
+    assert np.mean(gains) > -3 * error - (0.015 * bare if 1 <= factor <= 1.3 else 0)
+    assert 1 <= factor <= 1.3 or np.mean(gains) > 3 * error
 
 
 @pytest.mark.parametrize("t", [0.3, 1.0, 2.5])

@@ -1,4 +1,5 @@
 import csv
+import io
 import os
 import runpy
 import subprocess
@@ -195,9 +196,9 @@ def test_rows_without_features_are_failures(fitted, folder, tmp_path):
     flux[2] *= 1e-17
     files = ["gone", "a", "b", "c", "d"]
     spectra = Spectra(flux, paper_grid(), failures=(Failure("gone", None, "damaged"),))
-    from dipedl.cli.spectra_table import TableFile
+    from dipedl.cli.spectra_table import table_file
 
-    with TableFile(tmp_path / "t.csv", ["GALAXY", "QSO"]) as out:
+    with table_file(tmp_path / "t.csv", ["GALAXY", "QSO"]) as out:
         rows, failures = spectra_run.classify_all(
             model, iter([spectra_run.Batch(files, spectra)]), 0.05, out
         )
@@ -229,6 +230,52 @@ def test_a_failure_midway_leaves_the_old_table(fitted, folder, tmp_path, monkeyp
     assert out.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["t.csv"]
 
 
+HOSTILE = [
+    "=1+1.fits",
+    "+1.fits",
+    "-1.fits",
+    "@sum.fits",
+    "a\nb.fits",
+    "\x1b[2J.fits",
+    b"\xff.fits",
+]
+
+
+def test_every_bad_file_has_its_line_whatever_its_name(fitted, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in HOSTILE[:-1]:
+        (tmp_path / name).write_bytes(b"")
+    write_sdss(tmp_path / "good.fits")
+    Path(os.fsdecode(HOSTILE[-1])).write_bytes((tmp_path / "good.fits").read_bytes())
+    os.mkfifo(tmp_path / "fifo.fits")
+    done = invoke("spectra", "classify", fitted[1], "*.fits", "--out", "=t.csv")
+    assert done.exit_code == 0, done.output
+    assert "Table: =t.csv, 2 spectra and 7 failures" in done.stdout
+    rows = {row["file"]: row for row in table("=t.csv")}  # it is UTF-8
+    safe = {"'=1+1.fits", "'+1.fits", "'-1.fits", "'@sum.fits", r"a\nb.fits", r"\x1b[2J.fits"}
+    assert rows.keys() == {*safe, "fifo.fits", "good.fits", r"\xff.fits"}
+    assert all(rows[name]["name"] == name and rows[name]["reason"] for name in safe)
+    assert rows["fifo.fits"]["reason"] == "it is no file but a folder, device, FIFO or socket"
+    assert rows[r"\xff.fits"]["name"] == r"\xff" and rows[r"\xff.fits"]["reason"] == ""
+    assert "\x1b" not in done.stderr and done.stderr.count("\n") == 1 + 5 + 1
+
+
+def test_classes_that_look_like_formulas_are_only_shown():
+    from dipedl.cli.spectra_table import Row, Table
+
+    stream = io.StringIO()
+    Table(stream, ["=A", "B"]).add(Row("n", "f", "=A", -1.0, (1.0, 0.0), "=A", 0.1, 0.5, False))
+    head, line = csv.reader(io.StringIO(stream.getvalue()))
+    assert head[4:6] == ["p_=A", "p_B"]
+    assert line[2:8] == ["'=A", "-1.00", "1.000000", "0.000000", "'=A", "0.100000"]
+
+
+def test_a_table_in_place_of_a_device_is_refused_before_anything_is_read(fitted, tmp_path):
+    (tmp_path / "out.csv").symlink_to(os.devnull)
+    done = invoke("spectra", "classify", fitted[1], "gone.fits", "--out", tmp_path / "out.csv")
+    assert done.exit_code == 2 and "out.csv: it is a device; name a file" in done.stderr
+
+
 LABELS = {
     "no-column": "name,kind\na,b\n",
     "empty": "name,class\nspec-01,\n",
@@ -243,6 +290,12 @@ LABELS = {
         ((), "give either paths of FITS files or --toy"),
         (("{folder}", "--toy"), "give either paths of FITS files or --toy"),
         (("{folder}/nothing",), "there is no file or folder"),
+        (
+            ("{folder}/gone.fits",),
+            r"could be read: .*gone\.fits: there is no such file",
+        ),
+        (("{folder}", "--labels", "{labels}/latin.csv"), r"but .*latin\.csv' is none: 'utf-8'"),
+        (("{folder}", "--labels", "{labels}/long.csv"), r"long\.csv' is none: field larger"),
         (("{folder}", "--classes", "PLANET"), "no spectrum is of class PLANET"),
         (("{folder}", "--classes", "QSO"), "two classes at least are needed, .* got QSO 15"),
         (("{folder}", "--estimator", "svm"), "--estimator must be one of"),
@@ -260,6 +313,8 @@ def test_bad_input_of_fit(arguments, message, folder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name, text in LABELS.items():
         (tmp_path / f"{name}.csv").write_text(text)
+    (tmp_path / "latin.csv").write_bytes(b"name,class\nspec-01,\xe4\n")
+    (tmp_path / "long.csv").write_text("name,class\n" + "x" * 200_000)
     typed = [a.format(folder=folder, labels=tmp_path) for a in arguments]
     done = invoke("spectra", "fit", *typed)
     assert done.exit_code == 2

@@ -69,6 +69,20 @@ def test_what_breaks_off_again_and_again_leaves_nothing(server, files, tmp_path)
     assert list(cache(tmp_path).iterdir()) == []
 
 
+def test_an_archive_with_another_checksum_is_refused(server, files, tmp_path, monkeypatch):
+    server.content = (files / "train_data_01.fits").read_bytes()
+    right = hashlib.sha256(server.content).hexdigest()
+    with pytest.raises(ValueError, match=r"(?s)no mirror gave the published file.*does not match"):
+        lamost_spectra(url=server.url, sha256="0" * 64)
+    assert list(cache(tmp_path).iterdir()) == []
+    assert len(lamost_spectra(url=server.url, sha256=right.upper())) == 25
+    monkeypatch.setenv("DIPEDL_LAMOST_SHA256", "1" * 64)
+    with pytest.raises(ValueError, match=r"sha256:1{64}, got sha256:.*delete"):
+        lamost_spectra(url=server.url)
+    with pytest.raises(ValueError, match="64 hexadecimal digits, got 'md5'"):
+        lamost_spectra(url=server.url, sha256="md5")
+
+
 def test_what_cannot_be_downloaded(server):
     with pytest.raises(ConnectionError, match=r"404.*\n.*set DIPEDL_DATA to a directory"):
         lamost_spectra(url=server.url)
@@ -194,6 +208,18 @@ def test_downloaded_once_and_known_again(server, archive, flux, tmp_path, monkey
     server.content = archive
     monkeypatch.setenv("DIPEDL_LAMOST_URL", server.url)
     assert len(lamost_spectra()) == 65
+
+
+def test_two_members_of_one_name_are_both_kept(server, files, tmp_path):
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as tar:
+        for folder, name in (("a", "train_data_01.fits"), ("b", "train_data_02.fits")):
+            tar.add(files / name, f"{folder}/spectra.fits")
+    server.content = stream.getvalue()
+    assert len(lamost_spectra(url=server.url)) == 45
+    names = {"SHA256SUMS", "spectra.fits", "spectra-2.fits"}
+    assert {p.name for p in cache(tmp_path).iterdir()} == names
+    assert len(lamost_spectra(url=server.url)) == 45 and server.asked == 1
 
 
 def test_the_address_may_serve_one_file(server, files, tmp_path):

@@ -346,6 +346,19 @@ def test_cautions_tell_of_changed_accuracy(result):
     assert "changes by at most 1.0 points" in summary.cautions(replace(result, rows=rows))[-1]
 
 
+def test_cautions_tell_of_confidence_that_is_farther_from_accuracy(result):
+    rows = {(row.model, row.method): row for row in result.rows}
+    changed = []
+    for model, before, after in zip(result.models, (0.03, 0.02), (0.05, 0.02), strict=True):
+        values = {summary.BARE[0]: before, summary.DIP: after}
+        changed += [replace(rows[model.name, m], ece=values.get(m)) for m in (DIP, *BARE)]
+    changed += [row for row in result.rows if row.model == NO_MODEL]
+    told = summary.cautions(replace(result, rows=tuple(changed)))[-1]
+    assert told.endswith(f"(ECE) for: {result.models[0].title} (0.030 to 0.050).")
+    calm = [replace(row, ece=0.02) if row.ece is not None else row for row in changed]
+    assert "no farther" in summary.cautions(replace(result, rows=tuple(calm)))[-1]
+
+
 def test_versions_leave_out_what_is_not_installed(monkeypatch):
     from dipedl.demo import runner
 

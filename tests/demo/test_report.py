@@ -114,6 +114,10 @@ def test_every_finding_and_every_card_is_on_the_page(result, page):
         assert answer in text and parts and parts in text
 
 
+def test_one_thing_has_one_name(page):
+    assert "DIP-EDL" not in page and page.count("dipedl") > 20
+
+
 def test_images_come_before_tables(page):
     order = re.findall(r'<section id="(\w+)"', page)
     assert order[:3] == ["short", "look", "alarms"]
@@ -203,6 +207,11 @@ def test_renders_in_a_browser(page, tmp_path):
             assert browser.evaluate(wide) == browser.evaluate(cues)
             browser.screenshot(tmp_path / f"{width}.png")
             assert (tmp_path / f"{width}.png").stat().st_size > 100_000
+        for width in (500, 520):
+            browser.open(path.as_uri(), width)
+            beyond = "[...document.querySelectorAll('.facts li, .facts li *')]"
+            beyond += ".filter(e => e.scrollWidth > e.clientWidth).length"
+            assert browser.evaluate(beyond) == 0
         ink = "getComputedStyle(document.querySelector('.moons svg image')).filter"
         assert browser.evaluate(ink) == "none"
         browser.open(path.as_uri(), 1280, dark=True)

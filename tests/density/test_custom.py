@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 from sklearn.mixture import GaussianMixture
 
-from dipedl.density import CustomDensity, GDADensity
+from dipedl.density import CustomDensity, GDADensity, KNNDensity
 from dipedl.density._fitting import as_density
 
 
@@ -110,6 +110,9 @@ def test_numbers_in_a_list_become_float64(X):
     assert score.dtype == np.float64 and score.shape == (20,)
 
 
-def test_a_name_for_a_density_is_refused_with_what_there_is():
-    with pytest.raises(TypeError, match=r"density must be an object, got 'knn'.*KNNDensity\(\)"):
-        as_density("knn")
+@pytest.mark.parametrize("given", ["knn", 42, KNNDensity], ids=str)
+def test_what_is_no_density_is_refused_with_what_there_is(given):
+    with pytest.raises(
+        TypeError, match=r"density must be an object with.*got.*GDA.*KNNDensity\(\)"
+    ):
+        as_density(given)

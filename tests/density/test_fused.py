@@ -20,7 +20,7 @@ from dipedl.maths.scores import auroc
 def settled(density, held, pseudo_outliers, blind=(), **more):
     """A bank whose parts are named and never asked."""
     density.estimators_, density.failed_ = dict.fromkeys(n for n in held if n != "classifier"), {}
-    density.seconds_, density.blind_ = dict.fromkeys(density.estimators_, 0.0), set(blind)
+    density.blind_ = set(blind)
     density.reach_ = Reach.of(np.zeros((2, 1)))
     m = len(next(iter(held.values())))
     return density.fit_combiner(held, np.zeros(m, int), pseudo_outliers=pseudo_outliers, **more)

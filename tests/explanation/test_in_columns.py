@@ -9,6 +9,7 @@ from scipy import sparse
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.feature_selection import SelectKBest
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import MissingIndicator, SimpleImputer
@@ -29,7 +30,8 @@ from sklearn.preprocessing import (
 import dipedl
 from dipedl import DIPClassifier
 from dipedl.density import GDADensity
-from dipedl.explanation._sources import input_sources, known_levels, sources_after
+from dipedl.fitting.columns import input_columns
+from dipedl.fitting.sources import input_sources, known_levels, sources_after
 
 N = 240
 
@@ -125,9 +127,52 @@ def test_what_the_fit_never_saw_is_said(people, name):
     unseen = known.assign(job=pd.Categorical(["pilot"]))
     assert "job = 'pilot'" in news(model, unseen)
     assert "never in the training data: job = 'pilot'" in str(dipedl.explain(model, unseen)[0])
-    # that income may be missing is known, that age may be is not
-    if name in ("table", "own steps", "features"):
-        assert news(model, known.assign(dose=np.nan, age=np.nan)) == ("age is missing",)
+    # that a dose may be missing is known, that age may be is not
+    assert news(model, known.assign(dose=np.nan, age=np.nan)) == ("age is missing",)
+    if name != "own steps":
+        gap = known.assign(job=pd.Categorical([None], categories=["nurse"]))
+        assert news(model, gap) == ("job is missing",)
+
+
+def test_an_imputer_without_an_indicator_knows_of_no_first_gap(people):
+    X, y = people[0][["age", "dose"]], people[1]
+    model = make_pipeline(SimpleImputer(), DIPClassifier(LAST, GDADensity())).fit(X, y)
+    assert news(model, X[:1].assign(age=np.nan)) == ()
+    arriving = make_pipeline(
+        StandardScaler(), DIPClassifier(HistGradientBoostingClassifier(max_iter=5), GDADensity())
+    ).fit(X, y)
+    assert news(arriving, X[:1].assign(age=np.nan, dose=np.nan)) == ("age is missing",)
+
+
+def test_values_are_told_by_their_kind(people):
+    """Levels that are numbers, booleans, names that hardly come twice, first values."""
+    X = people[0][["age"]].copy()
+    X["code"] = pd.Categorical(np.arange(N) % 4)
+    X["member"] = np.arange(N) % 3 == 0
+    X["always"] = True
+    X["empty"] = np.nan
+    X["name"] = [f"person {i}" for i in range(N)]
+    known = input_columns(X)
+    assert known.usual(1).startswith("0 25%, 1 25%") and known.usual(2) == "False 67%, True 33%"
+    assert known.usual(5) == ""
+    new = X[:1].assign(code=pd.Categorical([9]), always=False, empty=2.0, name="nobody")
+    assert known.news(new) == [["code = 9", "always = False", "empty = 2.0"]]
+    assert known.of_text() == ["code", "name"]
+
+
+def test_dates_and_words_on_cards(people):
+    y = people[1]
+    X = pd.DataFrame({"when": pd.date_range("2020", periods=N), "note": ["cat purrs", "tax"] * 120})
+    month = FunctionTransformer(
+        lambda d: d.apply(lambda c: c.dt.month), feature_names_out="one-to-one"
+    )
+    prepare = ColumnTransformer([("m", month, ["when"]), ("t", TfidfVectorizer(), "note")])
+    clf = DIPClassifier(make_pipeline(prepare, LAST), GDADensity()).fit(X, y)
+    (card,) = clf.explain(X[:1])
+    entries = {e["name"]: e for e in card.parts[0]["features"]}
+    assert {"t__cat", "t__purrs", "t__tax"} <= entries.keys() and "note" not in entries
+    assert entries["when"]["value"] == "2020-01-01" and entries["when"]["usual"] == ""
+    json.dumps(card.to_dict(), allow_nan=False)
 
 
 def test_a_gap_is_called_one(people):

@@ -45,7 +45,7 @@ def test_a_classifier_that_takes_categories_gets_them_and_the_density_their_enco
     as_given = (lambda frame: frame) if make is catboost else categories
     clf = DIPClassifier(make(), GDADensity(), random_state=0).fit(as_given(FRAME), Y)
     assert list(clf.classes_) == ["good", "poor"]
-    assert isinstance(clf.evidence_.features_["prepare"], ColumnTransformer)
+    assert isinstance(clf.evidence_.features_["encode"], ColumnTransformer)
     assert clf.score(as_given(NEW), LABELS) > 0.7
     assert (clf.predict_ood(as_given(NEW)) == -1).mean() < 0.12
     unseen = as_given(NEW.assign(job="astronaut"))
@@ -74,14 +74,14 @@ def encoded(frame, estimator=BOOSTING):
 
 def named(features, frame, column):
     """What the encoder makes of a frame, before it is standardised, by the names of the columns."""
-    inner = features["prepare"]
+    inner = features["encode"]
     made = pd.DataFrame(inner.transform(frame), columns=inner.get_feature_names_out())
     return made.filter(like=column).drop(columns=f"new__{column}", errors="ignore")
 
 
 def new_values(features, frame, column):
     """What the encoder says of new values in a column of a frame."""
-    inner = features["prepare"]
+    inner = features["encode"]
     made = pd.DataFrame(inner.transform(frame), columns=inner.get_feature_names_out())
     return made[f"new__{column}"]
 
@@ -134,7 +134,7 @@ def test_where_new_levels_are_usual_they_are_rare_ones():
     towns = named(features, FRAME.assign(town=["york", "village 3", "nowhere"] * 100), "town")
     assert towns.shape[1] == 2
     assert (towns.sum(axis=1) == [1, 0, 0] * 100).all()
-    assert "new__town" not in features["prepare"].get_feature_names_out()
+    assert "new__town" not in features["encode"].get_feature_names_out()
     many = FRAME.assign(town=[f"town {i % 25}" for i in range(300)])
     features, _ = encoded(many)
     assert named(features, many, "town").shape[1] == 20
@@ -143,7 +143,7 @@ def test_where_new_levels_are_usual_they_are_rare_ones():
 def test_identifiers_are_left_out_with_a_warning():
     frame = categories(FRAME).assign(customer=[f"c{i}" for i in range(300)])
     frame["customer"] = frame.customer.astype("category")
-    with pytest.warns(UserWarning, match=r"columns \['customer'\] of text that hardly comes twice"):
+    with pytest.warns(UserWarning, match=r"\['customer'\] of levels that hardly come twice"):
         clf = DIPClassifier(lightgbm(), GDADensity()).fit(frame, Y)
     assert named(clf.evidence_.features_, frame, "customer").shape[1] == 0
     (finding,) = [f for f in clf.diagnose().findings if f.code == "density_features"]

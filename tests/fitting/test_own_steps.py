@@ -4,20 +4,23 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.compose import ColumnTransformer
+from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline, make_union
-from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, OrdinalEncoder, StandardScaler
 from tables import customers
 
+import dipedl
 from dipedl import DIPClassifier, OODDetector
 from dipedl.density import GDADensity
+from dipedl.fitting.dense_rows import DenseRows
 from dipedl.fitting.features import fitted_again, fitted_features
 from dipedl.fitting.own_steps import own_steps
 
@@ -100,6 +103,73 @@ def test_a_mixed_table_through_a_pipeline_just_works():
     assert (detector.predict(new) == -1).mean() < 0.12
 
 
+def coded(sparse=False):
+    """Codes or columns for text, and all other columns as they are, gaps too."""
+    to_codes = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
+    encoder = OneHotEncoder(handle_unknown="ignore") if sparse else to_codes
+    return ColumnTransformer(
+        [("levels", encoder, ["job", "region"])], remainder="passthrough", sparse_threshold=sparse
+    )
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_gaps_that_the_steps_leave_to_the_classifier_are_encoded(sparse):
+    frame, y = customers()
+    new, labels = customers(seed=1)
+    boosting = HistGradientBoostingClassifier(max_iter=10, random_state=0)
+    steps = [coded(sparse), *([DenseRows()] if sparse else [])]
+    whole = DIPClassifier(make_pipeline(*steps, boosting), GDADensity())
+    for model in (whole, make_pipeline(*steps, DIPClassifier(boosting, GDADensity()))):
+        model.fit(frame, y)
+        assert model.score(new, labels) > 0.7
+        assert (dipedl.predict_ood(model, new) == -1).mean() < 0.12
+        gap = dipedl.explain(model, frame[frame.income.isna()][:1])[0].parts[0]["features"]
+        assert "income" in [entry["name"] for entry in gap if entry["value"] is None]
+    (finding,) = [f for f in whole.diagnose().findings if f.code == "density_features"]
+    assert "(ColumnTransformer" in finding.text and "where these have gaps (rem" in finding.text
+
+
+def test_wide_sparse_rows_with_gaps_become_components():
+    frame, y = customers()
+    frame["town"] = [f"town {i % 120}" for i in range(300)]
+    wide = ColumnTransformer(
+        [("levels", OneHotEncoder(handle_unknown="ignore"), ["job", "town"])],
+        remainder="passthrough",
+        sparse_threshold=1,
+    )
+    features = fitted_features(None, frame.drop(columns="region"), y, None, 0, wide_model(wide))
+    assert [name for name, _ in features.steps] == ["prepare", "fill", "reduce", "standardise"]
+
+
+def wide_model(columns):
+    return make_pipeline(columns, HistGradientBoostingClassifier())
+
+
+@pytest.mark.parametrize("levels", [30, 130])
+def test_sparse_rows_from_the_steps_before_are_taken(levels):
+    frame, y = customers()
+    frame["town"] = [f"town {i % levels}" for i in range(300)]
+    encoder = OneHotEncoder(handle_unknown="ignore")
+    prepare = make_column_transformer((encoder, ["job", "town"]), (StandardScaler(), ["age"]))
+    model = make_pipeline(prepare, DIPClassifier(LAST, GDADensity())).fit(frame, y)
+    assert model[-1].evidence_.features_.steps[0][0] == ("dense" if levels == 30 else "reduce")
+    unseen = frame[:3].assign(job="astronaut", town="nowhere", age=400.0)
+    assert (dipedl.predict_ood(model, unseen) == -1).all()
+    assert dipedl.explain(model, unseen)[0].news == ("job = 'astronaut'", "town = 'nowhere'")
+
+
+def test_identifiers_that_the_steps_encode_are_warned_of_where_fit_is_called():
+    frame, y = customers()
+    frame["customer"] = [f"c{i}" for i in range(300)]
+    columns = ["job", "customer"]
+    model = make_pipeline(
+        make_column_transformer((OneHotEncoder(handle_unknown="ignore"), columns)), LAST
+    )
+    with pytest.warns(UserWarning, match=r"\['customer'\] of levels that hardly come tw") as said:
+        DIPClassifier(model, GDADensity()).fit(frame, y)
+    assert [w.filename for w in said if "hardly" in str(w.message)] == [__file__]
+
+
 TOPICS = [["cat", "dog", "purr", "fur", "paw"], ["tax", "bank", "loan", "rate", "fee"]]
 
 
@@ -145,7 +215,7 @@ class Refuses(BaseEstimator):
 
     def transform(self, X):
         if len(X) != self.rows_:
-            raise ValueError("these are other rows")
+            raise RuntimeError("these are other rows")
         return X
 
 
@@ -156,8 +226,9 @@ def test_steps_that_refuse_new_rows():
     with pytest.raises(ValueError, match="unknown categories") as caught:
         DIPClassifier(make_pipeline(levels, LAST)).fit(frame, y)
     assert "handle_unknown='ignore'" in caught.value.__notes__[0]
-    with pytest.raises(ValueError, match="these are other rows"):
+    with pytest.raises(RuntimeError, match="these are other rows") as caught:
         DIPClassifier(make_pipeline(Refuses(), LAST)).fit(X, Y)
+    assert "it must take any rows" in caught.value.__notes__[0]
 
 
 def test_folds_have_the_levels_and_the_words_of_the_fit():

@@ -213,7 +213,7 @@ def test_a_newer_format_is_refused(tmp_path):
 
 def test_a_missing_folder_is_an_error_before_the_first_epoch(tmp_path):
     reports = []
-    with pytest.raises(FileNotFoundError, match="folder of checkpoint does not exist"):
+    with pytest.raises(FileNotFoundError, match=r"the folder .* does not exist; create it"):
         run(tmp_path / "nowhere" / "run.pt", progress=reports.append)
     assert reports == []
 
@@ -227,11 +227,10 @@ def test_no_space_left(tmp_path):
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
     try:
-        with pytest.raises(OSError, match=r"it needs [\d.]+ MB: free some space") as error:
+        with pytest.raises(OSError, match=r"run\.pt: .* needs [\d.]+ MB: free some space"):
             run(path, module)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert error.value.filename == str(path)
     assert path.read_bytes() == written and os.listdir(tmp_path) == ["run.pt"]
     # the module holds the second epoch, which could not be written
     with pytest.raises(Stop):

@@ -25,5 +25,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def reason(error: BaseException) -> str:
-    """The message of an error; a KeyError would print it in quotes."""
+    """The message of an error; a KeyError would print it in quotes, an OSError of ours a number."""
+    if isinstance(error, OSError) and error.strerror and error.filename is None:
+        return error.strerror
     return str(error.args[0] if isinstance(error, LookupError) and error.args else error)

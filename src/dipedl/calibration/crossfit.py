@@ -18,6 +18,8 @@ AUTO = "auto"
 ENOUGH = 5000
 _FOLDS = 5
 _SMALLEST = 3
+#: Numbers that are hashed at once: as many as stay in the cache.
+_CACHED = 1 << 16
 #: A gap is the same row whatever stands for it.
 _MISSING = {"None", "nan", "<NA>", "NaT"}
 
@@ -39,7 +41,7 @@ def row_hash(X: Any, random_state: int = 0) -> np.ndarray:
 def _dense_sums(values: np.ndarray, factors: np.ndarray) -> np.ndarray:
     """Sum of the bits of each row's entries times the factor of the column, shape (n,)."""
     sums = np.empty(len(values), dtype=np.uint64)
-    step = max(1, (1 << 23) // values.shape[1])
+    step = max(1, _CACHED // values.shape[1])
     for i in range(0, len(values), step):
         # Integer sums wrap and do not depend on the order of summation.
         sums[i : i + step] = (_bits(values[i : i + step]) * factors).sum(axis=1)
@@ -157,7 +159,24 @@ def splits(
     pairs = splitter.split(np.zeros(len(y)), y)
     if kept is not None and not hasattr(cv, "split"):
         pairs = [tuple(_positions(part, kept) for part in pair) for pair in pairs]
-    return pairs, f"held-out parts of {type(splitter).__name__}"
+    return _checked_pairs(pairs, len(y)), f"held-out parts of {type(splitter).__name__}"
+
+
+def _checked_pairs(pairs: Any, n: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Pairs (train, held-out) of rows among n, each with rows in both parts."""
+    try:
+        checked: list[Any] = list(pairs)
+        sizes = [np.arange(n)[part].size for train, held in checked for part in (train, held)]
+    except (IndexError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"cv must give pairs (train, held-out) of rows 0 to {n - 1}: {error}"
+        ) from error
+    if not sizes or 0 in sizes:
+        raise ValueError(
+            "cv must give pairs (train, held-out) of rows, none of them empty, got "
+            f"{len(checked)} pairs; use cv=5 or a splitter such as ShuffleSplit(1, test_size=0.2)"
+        )
+    return checked
 
 
 def enough(pairs: Iterable[tuple[np.ndarray, np.ndarray]]) -> list[tuple[np.ndarray, np.ndarray]]:

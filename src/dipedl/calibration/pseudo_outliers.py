@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..maths.masks import unmasked
 from .crossfit import row_hash
 
 __all__ = ["KINDS", "make_pseudo_outliers"]
@@ -62,6 +63,7 @@ def make_pseudo_outliers(
     >>> {kind: rows.shape for kind, rows in make_pseudo_outliers(X, y, n=2).items()}
     {'blended': (2, 3), 'pasted': (2, 3), 'permuted': (2, 3), 'noised': (2, 3)}
     """
+    X = unmasked("X", X)
     if not _numeric(X):
         return {}
     weights = np.ones(len(X)) if sample_weight is None else sample_weight

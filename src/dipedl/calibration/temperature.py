@@ -11,7 +11,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .._validation import check_positive_number, check_weights
+from ..fitting.all_or_nothing import all_or_nothing
 from ..maths.evidence import inverse_temperature
+from ..maths.masks import unmasked
 from ..maths.simplex import class_indices
 
 __all__ = ["Temperature"]
@@ -100,31 +102,34 @@ class Temperature(BaseEstimator):
         n : float, optional
             Rows behind a probability, for ``u = k / (k + n)``. Default: those given here.
         """
-        low, high = _checked_bounds(self.bounds)
-        margin = _checked_margin(self.confidence)
-        log_p = _log_probabilities(scores, kind)
-        if kind == "logits" and _on_simplex(np.asarray(scores)):
-            raise ValueError(
-                "scores are probabilities (rows sum to one), and kind='logits' was said; "
-                "give kind='probabilities'"
-            )
-        labels = class_indices(y, *log_p.shape)
-        weights = check_weights(sample_weight, log_p)
-        total = float(len(labels) if weights is None else weights.sum())
-        rows = total if n is None else n
-        check_positive_number("n", rows)
-        u = log_p.shape[1] / (log_p.shape[1] + rows)
+        with all_or_nothing(self):
+            low, high = _checked_bounds(self.bounds)
+            margin = _checked_margin(self.confidence)
+            log_p = _log_probabilities(scores, kind)
+            if kind == "logits" and _on_simplex(np.asarray(scores)):
+                raise ValueError(
+                    "scores are probabilities (rows sum to one), and kind='logits' was said; "
+                    "give kind='probabilities'"
+                )
+            labels = class_indices(y, *log_p.shape)
+            weights = check_weights(sample_weight, log_p)
+            total = float(len(labels) if weights is None else weights.sum())
+            rows = total if n is None else n
+            check_positive_number("n", rows)
+            u = log_p.shape[1] / (log_p.shape[1] + rows)
 
-        def nll(log_t: float) -> float:
-            own = _tempered(log_p, np.exp(log_t))[np.arange(len(labels)), labels]
-            return float(-np.average(np.log((1 - u) * own + u / log_p.shape[1]), weights=weights))
+            def nll(log_t: float) -> float:
+                own = _tempered(log_p, np.exp(log_t))[np.arange(len(labels)), labels]
+                return float(
+                    -np.average(np.log((1 - u) * own + u / log_p.shape[1]), weights=weights)
+                )
 
-        best, lowest = _minimum(nll, np.log(low), np.log(high))
-        chosen = _nearest_to_one(nll, best, lowest + margin / total)
-        self.minimiser_, self.temperature_ = float(np.exp(best)), float(np.exp(chosen))
-        self.nll_, self.bare_nll_ = nll(chosen), nll(0.0)
-        self.kind_, self.n_ = kind, total
-        return self
+            best, lowest = _minimum(nll, np.log(low), np.log(high))
+            chosen = _nearest_to_one(nll, best, lowest + margin / total)
+            self.minimiser_, self.temperature_ = float(np.exp(best)), float(np.exp(chosen))
+            self.nll_, self.bare_nll_ = nll(chosen), nll(0.0)
+            self.kind_, self.n_ = kind, total
+            return self
 
     def transform(self, scores: np.ndarray, share: np.ndarray | None = None) -> np.ndarray:
         """Class probabilities (n, k) at `temperature_`, from what `fit` was told to expect.
@@ -193,7 +198,7 @@ def _log_probabilities(scores: np.ndarray, kind: str) -> np.ndarray:
     """Logarithms of class probabilities (m, k), -inf where one is zero."""
     if kind not in _KINDS:
         raise ValueError(f"kind must be one of {_KINDS}, got {kind!r}")
-    S = np.asarray(scores, dtype=np.float64)
+    S = np.asarray(unmasked("scores", scores), dtype=np.float64)
     if S.ndim != 2 or not len(S) or S.shape[1] < 2:
         raise ValueError(f"scores must have shape (m, k) with m >= 1 and k >= 2, got {S.shape}")
     if not np.isfinite(S).all():

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
-import os
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from importlib.util import find_spec
+from inspect import getdoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +14,12 @@ from rich.console import Console
 
 from .. import __version__, density
 from .._plugins import EXTRAS, explain_missing
+from .._writing import writable_target, write_file
 from .bench import bench
+from .own_data.answer import explain, score
+from .own_data.learn import fit
+from .own_data.look import check, inspect
+from .own_data.tell import report
 from .spectra import spectra
 from .terminal import exit_on, fail, names_in
 
@@ -25,11 +29,12 @@ if TYPE_CHECKING:
 app = typer.Typer(
     help="An honest “I don't know” on any classifier.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
 
+for _command in (fit, score, report, explain, check, inspect):
+    app.command()(_command)
 app.add_typer(bench, name="bench")
 app.add_typer(spectra, name="spectra")
 
@@ -118,7 +123,7 @@ def demo(
     with exit_on(OSError):
         result.write_json(out.with_suffix(".json"))
         if page is not None:
-            out.write_text(page, encoding="utf-8")
+            write_file(out, page)
     if names is None and "cnn" not in result.receipt.models:
         typer.echo("No CNN: it needs torch: pip install 'dipedl[torch]'")
     _say_where(out, page is not None)
@@ -152,16 +157,16 @@ def _check_writable(out: Path) -> None:
         fail(f"--out must be a file, got the folder {str(out)!r}; try {str(out / 'report.html')!r}")
     if not folder.is_dir():
         fail(f"--out must lie in a folder that exists, got {str(out)!r}; create {str(folder)!r}")
-    for path in (out, out.with_suffix(".json")):
-        if not os.access(path if path.exists() else folder, os.W_OK):
-            fail(f"--out must be writable, got {str(path)!r}; choose another path")
+    with exit_on(OSError):
+        for path in (out, out.with_suffix(".json")):
+            writable_target(path)
 
 
 def _described_densities() -> dict[str, str]:
     described = {}
     for name in density.__all__:
         try:
-            described[name] = (inspect.getdoc(getattr(density, name)) or "").partition("\n")[0]
+            described[name] = (getdoc(getattr(density, name)) or "").partition("\n")[0]
         except ImportError as error:
             described[name] = str(explain_missing(error, name))
     return described

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from .._plugins import explain_missing
+from .._writing import writable_target, write_file
 from ..bench.names import reason
 from .terminal import fail
 
@@ -112,12 +113,11 @@ def report(
     file: Annotated[Path, typer.Option(help="Where to write it.")] = Path("bench.html"),
 ) -> None:
     """Write one HTML page with all tables and figures; it loads nothing."""
-    if not file.parent.is_dir():
-        fail(f"--file: the folder {str(file.parent)!r} does not exist; make it first")
     with explained():
+        writable_target(file)
         from ..bench.report.page import render
 
-        file.write_text(render(_store(suite, profile, out)), encoding="utf-8")
+        write_file(file, render(_store(suite, profile, out)))
     typer.echo(f"Report: {file}")
 
 

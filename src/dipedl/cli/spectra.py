@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .terminal import exit_on, fail, names_in
+from .._writing import writable_target
+from .terminal import exit_on, fail, names_in, one_line
 
 if TYPE_CHECKING:
     from ..spectra import Failure
@@ -79,6 +80,7 @@ def fit(
         )
         flux, kinds, failures = spectra_run.labelled(batches, labels, names_in(wanted))
         _list_failures(failures)
+        spectra_run.check_classes(kinds, names_in(wanted))
         note(f"Learning from {len(kinds)} spectra ...")
         model = spectra_model.fit_model(
             flux, kinds, estimator=estimator, components=components, seed=seed
@@ -90,8 +92,9 @@ def fit(
     typer.echo(f"Held out: accuracy {accuracy:.3f}, balanced {balanced:.3f}; recall {each}")
     if len(kinds) < _FEW:
         typer.echo(f"Few:      below {_FEW} spectra expect rough probabilities, and little unknown")
-    typer.echo(f"Model:    {out}")
-    typer.echo(f"Use it:   dipedl spectra classify {out} {'--toy' if toy else 'PATHS'}")
+    file = one_line(str(out))
+    typer.echo(f"Model:    {file}")
+    typer.echo(f"Use it:   dipedl spectra classify {file} {'--toy' if toy else 'PATHS'}")
 
 
 @spectra.command()
@@ -112,7 +115,7 @@ def classify(
     S/N, and lamps, which do not.
     """
     from . import spectra_model, spectra_run
-    from .spectra_table import TableFile, counted
+    from .spectra_table import counted, table_file
 
     if not 0 < false_alarms < 1:
         fail(f"--false-alarms must be in (0, 1), got {false_alarms:g}; 0.05 is usual")
@@ -125,12 +128,12 @@ def classify(
             else spectra_run.file_batches(paths or [], min_coverage, _silent if quiet else _note)
         )
         names = [str(name) for name in fitted[-1].classes_]
-        with TableFile(out, names) as table:
+        with table_file(out, names) as table:
             rows, failures = spectra_run.classify_all(fitted, batches, false_alarms, table)
     _list_failures(failures)
     typer.echo(_summary(rows, names, counted(rows, names)))
     typer.echo(f"Unknown: more unusual than {1 - false_alarms:.0%} of the objects learned from")
-    typer.echo(f"Table: {out}, {len(rows)} spectra and {len(failures)} failures")
+    typer.echo(f"Table: {one_line(str(out))}, {len(rows)} spectra and {len(failures)} failures")
     if not rows:
         raise typer.Exit(1)
 
@@ -165,7 +168,7 @@ def _summary(
 
 def _list_failures(failures: Sequence[Failure]) -> None:
     for failure in failures[:_SHOWN]:
-        typer.echo(f"failed: {failure}", err=True)
+        typer.echo(one_line(f"failed: {failure}"), err=True)
     if len(failures) > _SHOWN:
         typer.echo(f"failed: {len(failures) - _SHOWN} more files", err=True)
 
@@ -173,6 +176,8 @@ def _list_failures(failures: Sequence[Failure]) -> None:
 def _check_output(out: Path) -> None:
     if out.is_dir() or not out.parent.is_dir():
         fail(f"--out must be a file in a folder that exists, got {str(out)!r}; choose another")
+    with exit_on(OSError):
+        writable_target(out)
 
 
 def _note(text: str) -> None:

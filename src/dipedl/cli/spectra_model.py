@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 
 from ..classifier import DIPClassifier
 from ..metrics import accuracy, balanced_accuracy, class_recall
-from ..persistence.model_file import describe, load
+from ..persistence.model_file import load
 from ..spectra import spectral_features
 
 #: Classifiers by their name on the command line.
@@ -23,8 +23,6 @@ ESTIMATORS = {
 }
 #: Smallest number of spectra per class: two in each of five folds.
 MIN_PER_CLASS = 10
-#: Types in a fitted MLPClassifier besides arrays.
-_OPTIMIZER = "sklearn.neural_network._stochastic_optimizers.AdamOptimizer"
 
 
 class Predictions(NamedTuple):
@@ -82,12 +80,11 @@ def held_out(model: Pipeline) -> tuple[float, float, dict[str, float]]:
 
 
 def read_model(path: Path) -> Pipeline:
-    """Read a model of `fit_model`; of other packages' types, only MLPClassifier is trusted."""
+    """Read a model of `fit_model`."""
     wanted = f"{str(path)!r} must be a model of spectra; make one with: dipedl spectra fit"
     if not path.is_file():
         raise ValueError(f"{wanted}, but there is no such file")
-    held = describe(path)["untrusted_types"]
-    model = load(path, trusted=[_OPTIMIZER] if _OPTIMIZER in held else [])
+    model = load(path)
     if not (isinstance(model, Pipeline) and isinstance(model[-1], DIPClassifier)):
         raise ValueError(f"{wanted}, but it holds a {type(model).__name__}")
     return model

@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from ..spectra import Failure, Spectra, generate_toy_spectra, read_spectra
 from ..spectra.files._fits import fits_files
 from .spectra_model import predictions
-from .spectra_table import Row, TableFile, read_labels, rows_of
+from .spectra_table import Row, Table, read_labels, rows_of
 
 _AT_ONCE = 500
 
@@ -62,23 +62,31 @@ def labelled(
 ) -> tuple[NDArray[np.float32], NDArray[np.str_], list[Failure]]:
     """Flux and class of the spectra with one of the wanted classes (default: all).
 
-    Also the files that could not be read. Classes come from the file `labels`, else from headers.
+    Also the files that could not be read; ValueError if those are all. Classes come from the file
+    `labels`, else from headers.
     """
     named = None if labels is None else read_labels(labels)
     flux, classes, failures = [], [], []
+    n_read = 0
     for _, spectra in batches:
         kinds = _classes(spectra, named)
         kept = np.flatnonzero(np.isin(kinds, wanted) if wanted else kinds != "")
         flux.append(spectra.flux[kept])
         classes.append(kinds[kept])
         failures += spectra.failures
-    found = np.concatenate(classes)
+        n_read += len(spectra)
+    if n_read == 0:
+        raise ValueError(f"no spectrum could be read: {'; '.join(map(str, failures[:3]))}")
+    return np.concatenate(flux), np.concatenate(classes), failures
+
+
+def check_classes(found: NDArray[np.str_], wanted: Sequence[str]) -> None:
+    """Refuse to learn if a wanted class has no spectrum, or if no spectrum has a class."""
     if len(found) == 0 or set(wanted) - set(found):
         raise ValueError(
             f"{_missing(wanted, found)}: give a CSV file with names and classes by --labels, or "
             "files whose headers hold a class"
         )
-    return np.concatenate(flux), found, failures
 
 
 def _missing(wanted: Sequence[str], found: NDArray[np.str_]) -> str:
@@ -96,7 +104,7 @@ def _classes(spectra: Spectra, named: dict[str, str] | None) -> NDArray[np.str_]
 
 
 def classify_all(
-    model: Pipeline, batches: Iterator[Batch], rate: float, table: TableFile
+    model: Pipeline, batches: Iterator[Batch], rate: float, table: Table
 ) -> tuple[list[Row], list[Failure]]:
     """Write one line per file, in order; returns what was classified and what failed."""
     names = [str(name) for name in model[-1].classes_]

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import csv
-import os
+from codecs import StreamWriter, getwriter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._writing import whole_file
 from ..spectra import Failure, Spectra
 from ..spectra.files._fits import stem
 from .spectra_model import Predictions
+from .terminal import one_line
 
 _UNKNOWN = "unknown"
+#: What spreadsheets run begins with one of these.
+_FORMULA = ("=", "+", "-", "@")
 _NAME_COLUMNS = ("name", "file")
 
 
@@ -53,32 +57,22 @@ def rows_of(
         )
 
 
-class TableFile:
-    """A CSV file that appears once it is complete."""
+@contextmanager
+def table_file(path: Path, classes: Sequence[str]) -> Iterator[Table]:
+    """A table that appears at `path` once it is complete."""
+    with whole_file(path) as file:
+        yield Table(getwriter("utf-8")(file), classes)
 
-    def __init__(self, path: Path, classes: Sequence[str]) -> None:
-        self.path, self.classes = path, classes
-        self._partial = path.with_name(f".{path.name}.part")
 
-    def __enter__(self) -> Self:
-        self._stream = open(self._partial, "w", newline="", encoding="utf-8")
-        self._writer = csv.writer(self._stream, lineterminator="\n")
-        shares = [f"p_{name}" for name in self.classes]
+class Table:
+    """Lines of CSV with one spectrum each."""
+
+    def __init__(self, stream: StreamWriter, classes: Sequence[str]) -> None:
+        self.classes = classes
+        self._writer = csv.writer(stream, lineterminator="\n")
+        shares = [f"p_{name}" for name in classes]
         last = ["predicted", "vacuity", "p_value", _UNKNOWN, "reason"]
-        self._writer.writerow(["name", "file", "header_class", "snr", *shares, *last])
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stream.close()
-        if kind is None:
-            os.replace(self._partial, self.path)
-        else:
-            self._partial.unlink()
+        self._writer.writerow(map(_cell, ["name", "file", "header_class", "snr", *shares, *last]))
 
     def add(self, row: Row) -> None:
         """Write a spectrum."""
@@ -86,14 +80,20 @@ class TableFile:
         shares = [f"{p:.6f}" for p in row.proba]
         numbers = [f"{row.vacuity:.6f}", f"{row.p_value:.6f}"]
         snr = "" if np.isnan(row.snr) else f"{row.snr:.2f}"
-        self._writer.writerow(
-            [row.name, row.file, row.header_class, snr, *shares, row.predicted, *numbers, known, ""]
-        )
+        facts = map(_cell, (row.name, row.file, row.header_class))
+        self._writer.writerow([*facts, snr, *shares, _cell(row.predicted), *numbers, known, ""])
 
     def fail(self, failure: Failure) -> None:
         """Write the name of an unusable file, and why."""
         empty = [""] * (len(self.classes) + 6)
-        self._writer.writerow([Path(failure.file).name, failure.file, *empty, failure.reason])
+        name, file = _cell(Path(failure.file).name), _cell(failure.file)
+        self._writer.writerow([name, file, *empty, _cell(failure.reason)])
+
+
+def _cell(text: str) -> str:
+    """A text as one line that no spreadsheet takes for a formula."""
+    line = one_line(text)
+    return f"'{line}" if line.startswith(_FORMULA) else line
 
 
 def counted(rows: Sequence[Row], classes: Sequence[str]) -> list[tuple[str, list[int]]]:
@@ -111,6 +111,15 @@ def read_labels(path: Path) -> dict[str, str]:
     """Class of each spectrum by its name, out of a CSV file with the columns name and class."""
     if not path.is_file():
         raise ValueError(f"--labels must name a CSV file, but {str(path)!r} is none")
+    try:
+        return _labels_in(path)
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(
+            f"--labels must name a CSV file in UTF-8, but {str(path)!r} is none: {error}"
+        ) from error
+
+
+def _labels_in(path: Path) -> dict[str, str]:
     with open(path, newline="", encoding="utf-8-sig") as stream:
         lines = csv.DictReader(stream)
         columns: Sequence[Any] = lines.fieldnames or []

@@ -8,6 +8,8 @@ from typing import NoReturn
 
 import typer
 
+from ..bench.names import reason
+
 
 @contextmanager
 def exit_on(*kinds: type[Exception]) -> Iterator[None]:
@@ -15,13 +17,22 @@ def exit_on(*kinds: type[Exception]) -> Iterator[None]:
     try:
         yield
     except kinds as error:
-        fail(str(error))
+        fail(reason(error))
 
 
-def fail(message: str) -> NoReturn:
-    """One line on stderr, and exit code 2."""
+def fail(message: str, code: int = 2) -> NoReturn:
+    """One line on stderr, and an exit code."""
     typer.echo(f"dipedl: {message}", err=True)
-    raise typer.Exit(2)
+    raise typer.Exit(code)
+
+
+def one_line(text: str) -> str:
+    r"""A text without what could break a line or drive a terminal: such characters as ``\x1b``.
+
+    So are the bytes of a file's name that are no UTF-8.
+    """
+    known = text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in known)
 
 
 def names_in(typed: str) -> list[str]:

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from .._validation import check_weights
+from ..maths.masks import unmasked
 from ..maths.simplex import check_simplex
 
 
 def score_array(name: str, values: Any) -> np.ndarray:
     """One number a row, shape (n,), float64; infinities allowed."""
-    array = np.asarray(values, dtype=np.float64)
+    array = np.asarray(unmasked(name, values), dtype=np.float64)
     if array.ndim != 1:
         raise ValueError(f"{name} must hold one number a row, shape (n,), got shape {array.shape}")
     if np.isnan(array).any():
@@ -36,7 +37,7 @@ def weights_or_ones(weights: Any, rows: np.ndarray) -> np.ndarray:
 
 def class_probabilities(name: str, proba: Any) -> np.ndarray:
     """Class probabilities (n, k), float64."""
-    P = np.asarray(proba, dtype=np.float64)
+    P = np.asarray(unmasked(name, proba), dtype=np.float64)
     if P.ndim != 2 or P.shape[1] < 2:
         raise ValueError(f"{name} must have shape (n, k) with k >= 2, got {P.shape}")
     check_simplex(name, P)

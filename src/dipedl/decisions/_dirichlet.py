@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -12,6 +13,29 @@ from ..calibration.held_out import HeldOut
 from ..dirichlet import Dirichlet
 from ..maths.kinds import most_probable, uncertainty_of
 from ._per_sample import PerSampleDecisions
+from .p_values import conformal_p_values
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What a model says of n inputs, out of one pass over them.
+
+    Attributes
+    ----------
+    labels : ndarray, shape (n,)
+        As ``predict`` gives them.
+    dirichlet : Dirichlet
+        As ``predict_dirichlet``.
+    p_values : ndarray, shape (n,)
+        As ``p_value``.
+    flagged : ndarray of bool, shape (n,)
+        Where ``predict_ood`` says -1.
+    """
+
+    labels: np.ndarray
+    dirichlet: Dirichlet
+    p_values: np.ndarray
+    flagged: np.ndarray
 
 
 class DirichletDecisions(PerSampleDecisions):
@@ -40,6 +64,21 @@ class DirichletDecisions(PerSampleDecisions):
         """
         P, scores = self._proba_and_scores(X)
         return self._as_answer(self._uncertainty_by(kind, lambda: P, scores))
+
+    def answers(self, X: Any) -> Answers:
+        """Labels, Dirichlets, p-values and alarms of inputs X (n, d), out of one pass over them.
+
+        The same as `predict`, `predict_dirichlet`, `p_value` and `predict_ood` give, at the cost of
+        one of them.
+        """
+        P, scores = self._proba_and_scores(X)
+        held = self._held_out_rows()
+        return Answers(
+            np.asarray(self.classes_[self._most_probable(P, scores)]),
+            self._dirichlet(P, scores),
+            conformal_p_values(scores, held.scores, held.weights),
+            scores < self._alarm_threshold(None),
+        )
 
     def held_out_dirichlet(self) -> Dirichlet:
         """The Dirichlet of each of the N held-out inputs, in the order of ``held_out_``."""

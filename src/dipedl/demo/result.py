@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .._writing import write_file
 from ..datasets import Dataset
 from ..diagnostics import Diagnosis
 from ..dirichlet import Dirichlet
@@ -159,7 +160,7 @@ class DemoResult:
     def write_json(self, path: str | Path) -> None:
         """Write `to_json` to a file."""
         text = json.dumps(self.to_json(), indent=2, ensure_ascii=False, allow_nan=False)
-        Path(path).write_text(text + "\n", encoding="utf-8")
+        write_file(path, text + "\n")
 
 
 def _plain(value: Any) -> Any:

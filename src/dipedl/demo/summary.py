@@ -37,7 +37,7 @@ ENTROPY = BARE[1]
 
 @dataclass(frozen=True)
 class SetFinding:
-    """One OOD set: the share flagged by DIP-EDL (`dip`) and by bare entropy, for each classifier.
+    """One OOD set: the share flagged by dipedl (`dip`) and by bare entropy, for each classifier.
 
     `trivial` is the best AUROC of a trivial detector.
     """
@@ -50,12 +50,12 @@ class SetFinding:
 
     @property
     def lead(self) -> float:
-        """By how much the mean share of DIP-EDL exceeds that of the entropy."""
+        """By how much the mean share of dipedl exceeds that of the entropy."""
         return _mean(self.dip) - _mean(self.bare)
 
     @property
     def wins(self) -> int:
-        """Number of classifiers for which DIP-EDL flags more."""
+        """Number of classifiers for which dipedl flags more."""
         return sum(d > b for d, b in zip(self.dip, self.bare, strict=True))
 
     @property
@@ -147,7 +147,7 @@ def cautions(result: DemoResult) -> list[str]:
         if 100 * _mean(f.dip) < _FEW_MISSES
     ]
     said += _surer(result)
-    said.append(f"On new digits, {_accuracy_change(result)}.")
+    said.append(f"On new digits, {_accuracy_change(result)}{_ece_change(result)}.")
     return said
 
 
@@ -174,12 +174,32 @@ def _surer(result: DemoResult) -> list[str]:
     return said
 
 
-def _accuracy_change(result: DemoResult) -> str:
-    accuracy: dict[str, dict[str, float]] = {}
+def _by_method(result: DemoResult, name: str) -> dict[str, dict[str, float]]:
+    """A score of the new digits by model, and in it by method."""
+    found: dict[str, dict[str, float]] = {}
     for row in result.rows:
-        if row.accuracy is not None:
-            accuracy.setdefault(row.model, {})[row.method] = row.accuracy
+        value = getattr(row, name)
+        if value is not None:
+            found.setdefault(row.model, {})[row.method] = value
+    return found
+
+
+def _accuracy_change(result: DemoResult) -> str:
+    accuracy = _by_method(result, "accuracy")
     change = max(abs(a[DIP] - a[BARE[0]]) for a in accuracy.values())
     if change == 0:
         return "accuracy stays as it is"
     return f"accuracy changes by at most {100 * change:.1f} points"
+
+
+def _ece_change(result: DemoResult) -> str:
+    """For which classifiers confidence is farther from accuracy with the evidence than without."""
+    titles = {model.name: model.title for model in result.models}
+    worse = [
+        f"{titles[name]} ({e[BARE[0]]:.3f} to {e[DIP]:.3f})"
+        for name, e in _by_method(result, "ece").items()
+        if round(e[DIP], 3) > round(e[BARE[0]], 3)
+    ]
+    if not worse:
+        return " and confidence is no farther from it than before (ECE)"
+    return f", and confidence is farther from it than before (ECE) for: {', '.join(worse)}"

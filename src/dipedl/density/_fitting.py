@@ -14,18 +14,21 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from .._plugins import public_names
-from .._validation import weight_argument
+from .._validation import NoAnswer, weight_argument
 from ..fitting.seeds import seeded_clone
 from .custom import CustomDensity
+
+_SCORERS = ("score_samples", "log_prob")
 
 
 def as_density(density: Any, random_state: Any = None) -> Any:
     """An unfitted estimator for `density`: a clone, or a wrapper of any object that scores."""
-    if isinstance(density, str):
+    if isinstance(density, type) or not any(hasattr(density, name) for name in _SCORERS):
         classes = [n for n in sorted(public_names(Path(__file__).parent)) if n[0].isupper()]
         raise TypeError(
-            f"density must be an object, got {density!r}; dipedl.density has {', '.join(classes)}, "
-            "to be given as density=dipedl.density.KNNDensity()"
+            "density must be an object with a method score_samples or log_prob, got "
+            f"{density!r}; dipedl.density has {', '.join(classes)}, to be given as "
+            "density=dipedl.density.KNNDensity()"
         )
     if not is_estimator(density):
         return CustomDensity(density)
@@ -109,10 +112,11 @@ def log_density(density: Any, Z: np.ndarray, proba: np.ndarray | None = None) ->
             f"density {name} must give one log-density per row, shape ({len(Z)},), "
             f"got {scores.shape}"
         )
-    bad = np.isnan(scores) | (scores == np.inf)
-    if bad.any():
+    usable = scores < np.inf
+    if not usable.all():
+        bad = ~usable
         row = int(np.flatnonzero(bad)[0])
-        raise ValueError(
+        raise NoAnswer(
             f"density {name} gave {scores[row]} for row {row} ({int(bad.sum())} of {len(Z)} rows); "
             "a log-density is finite, or -inf where the density is zero: "
             "check the density's fit and scaling"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import nullcontext
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
@@ -12,23 +13,31 @@ from sklearn.neighbors import NearestNeighbors
 from ..fitting.threads import one_blas_thread
 
 _CHUNK_BYTES = 1 << 22
-_CHUNK_ROWS, _FEW_ROWS = 256, 8
-#: Products of a chunk of inputs with all rows: as many as stay in the cache.
-_CHUNK_PRODUCTS = 160_000
+#: Inputs whose products are made at once, and those that are decided at once.
+_CHUNK_ROWS, _DECIDED_ROWS = 500, 250
+#: So few inputs take less time than to set the threads.
+_FEW_ROWS = 8
+#: Products of some inputs with some rows: as many as stay in the cache.
+_TILE = 40_000
+#: Rows of a block at most, and groups of blocks at least.
+_BLOCK, _GROUPS = 16, 64
 _ROUNDING = float(np.finfo(np.float32).eps)
 #: Below this float32 has no full precision.
 _SMALLEST = float(np.finfo(np.float32).tiny)
 
 
-class _Products(NamedTuple):
-    """Rows (m, p) times `scale`, no longer than one, as ``(-2 t, |t|^2)``, (p + 1, m), float32."""
+class _Blocks(NamedTuple):
+    """Rows (m, p) times `scale`, no longer than one, as ``(-2 t, |t|^2)`` in blocks, float32.
 
-    columns: np.ndarray
+    Shape (blocks, size, p + 1); the last block is filled up with copies of the last row.
+    """
+
+    rows: np.ndarray
     scale: float
 
 
 #: Of each fitted NearestNeighbors, outside the model: they are neither pickled nor saved.
-_PREPARED: WeakKeyDictionary[NearestNeighbors, _Products] = WeakKeyDictionary()
+_PREPARED: WeakKeyDictionary[NearestNeighbors, _Blocks] = WeakKeyDictionary()
 
 
 def kth_distance(index: NearestNeighbors, X: np.ndarray) -> np.ndarray:
@@ -46,12 +55,9 @@ def nearest(index: NearestNeighbors, X: np.ndarray) -> tuple[np.ndarray, np.ndar
             return sorted_by_distance(index, X, index.kneighbors(X, return_distance=False))
     n, k = len(X), index.n_neighbors
     distances, rows = np.empty((n, k)), np.empty((n, k), dtype=np.intp)
-    # To set the threads takes longer than the search for one row.
     with one_blas_thread(X.shape[1]) if n > _FEW_ROWS else nullcontext():
-        for start in range(0, n, _CHUNK_ROWS):
-            part = slice(start, start + _CHUNK_ROWS)
-            candidates = _candidates(_prepared(index), X[part], k)
-            distances[part], rows[part] = _decided(index._fit_X, X[part], *candidates, k)
+        for part in _slices(n, _CHUNK_ROWS):
+            _search(index, X[part], distances[part], rows[part])
     return distances, rows
 
 
@@ -64,9 +70,7 @@ def sorted_by_distance(
     to itself. Here distances are taken directly.
     """
     distances = np.empty(rows.shape)
-    step = max(1, _CHUNK_BYTES // (8 * X.shape[1] * rows.shape[1]))
-    for start in range(0, len(X), step):
-        part = slice(start, start + step)
+    for part in _slices(len(X), _CHUNK_BYTES // (8 * X.shape[1] * rows.shape[1])):
         distances[part] = _distances(X[part, None] - index._fit_X[rows[part]])
     order = np.argsort(distances, axis=1, kind="stable")
     return np.take_along_axis(distances, order, 1), np.take_along_axis(rows, order, 1)
@@ -78,33 +82,76 @@ def _distances(gaps: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(distances), np.inf, distances)
 
 
-def _prepared(index: NearestNeighbors) -> _Products:
+def _prepared(index: NearestNeighbors) -> _Blocks:
     if index not in _PREPARED:
         rows = index._fit_X
+        m, p = rows.shape
         squares = np.einsum("ij,ij->i", rows, rows)
         scale = 1 / (float(np.sqrt(squares.max())) or 1.0)
-        scaled = rows * scale
-        columns = np.vstack([-2 * scaled.T, np.einsum("ij,ij->i", scaled, scaled)])
-        _PREPARED[index] = _Products(np.ascontiguousarray(columns, dtype=np.float32), scale)
+        size = min(_BLOCK, max(1, m // _groups(index.n_neighbors)))
+        scaled = rows[np.minimum(np.arange(-(-m // size) * size), m - 1)] * scale
+        columns = np.column_stack([-2 * scaled, np.einsum("ij,ij->i", scaled, scaled)])
+        _PREPARED[index] = _Blocks(columns.astype(np.float32).reshape(-1, size, p + 1), scale)
     return _PREPARED[index]
 
 
-def _candidates(products: _Products, X: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs of a row of X (n, p) and a row among its k nearest, for all that float32 can tell.
+def _groups(k: int) -> int:
+    """Groups of rows of which the k-th lowest is close to the k-th lowest of all rows."""
+    return max(_GROUPS, 16 * k)
 
-    Two arrays of row numbers; the first ascends.
+
+def _slices(n: int, step: int) -> Iterator[slice]:
+    """Slices of n rows, `step` of them each, or one."""
+    step = max(1, step)
+    return (slice(start, start + step) for start in range(0, n, step))
+
+
+def _search(
+    index: NearestNeighbors, X: np.ndarray, distances: np.ndarray, rows: np.ndarray
+) -> None:
+    """Write what `nearest` gives for X (n, p)."""
+    blocks, scale = _prepared(index)
+    m, k = len(index._fit_X), index.n_neighbors
+    if len(X) <= _FEW_ROWS:
+        # Fewer and longer steps: every row is a block.
+        blocks = blocks.reshape(-1, 1, X.shape[1] + 1)[:m]
+    queries, lengths, shrink = _queries(X, scale)
+    lowest = _lowest(blocks, queries)
+    limit = _limit(_kth_at_most(lowest, k), shrink, lengths, X.shape[1])
+    lowest = np.ascontiguousarray(lowest.T)
+    for part in _slices(len(X), _DECIDED_ROWS):
+        who, which = _candidates(blocks, queries[part], lowest[part], limit[part], m)
+        distances[part], rows[part] = _decided(index._fit_X, X[part], who, which, k)
+
+
+def _lowest(blocks: np.ndarray, queries: np.ndarray) -> np.ndarray:
+    """Lowest key of each block for each of n inputs, shape (blocks, n)."""
+    columns = np.ascontiguousarray(queries.T)
+    lowest = np.full((len(blocks), len(queries)), np.inf, dtype=np.float32)
+    for part in _slices(len(blocks), _TILE // len(queries)):
+        for place in range(blocks.shape[1]):
+            np.minimum(lowest[part], blocks[part, place] @ columns, out=lowest[part])
+    return lowest
+
+
+def _candidates(
+    blocks: np.ndarray, queries: np.ndarray, lowest: np.ndarray, limit: np.ndarray, m: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs of one of n inputs and one of m rows, of all whose key is no higher than the `limit`.
+
+    Two arrays of row numbers, in order.
     """
-    queries, lengths, shrink = _queries(X, products.scale)
-    m = products.columns.shape[1]
-    step = max(1, min(256, max(_CHUNK_PRODUCTS, min(16 * m, 1 << 24)) // m))
-    found = []
-    for start in range(0, len(X), step):
-        part = slice(start, start + step)
-        keys = queries[part] @ products.columns
-        limit = _limit(_kth_at_most(keys, k), shrink[part], lengths[part], X.shape[1])
-        found.append(start * m + np.flatnonzero((keys <= limit[:, None]).ravel()))
-    who, which = np.divmod(np.concatenate(found), m)
-    return who, which
+    count, size, _ = blocks.shape
+    who, block = np.divmod(np.flatnonzero(lowest <= limit[:, None]), count)
+    if size == 1:
+        return who, block
+    pairs = []
+    for part in _slices(len(who), _CHUNK_BYTES // blocks[0].nbytes):
+        keys = blocks.take(block[part], axis=0) @ queries[who[part], :, None]
+        hit, place = np.divmod(np.flatnonzero(keys[:, :, 0] <= limit[who[part], None]), size)
+        pairs.append((who[part][hit], block[part][hit] * size + place))
+    first, second = (np.concatenate(side) for side in zip(*pairs, strict=True))
+    return first[second < m], second[second < m]
 
 
 def _decided(
@@ -112,9 +159,7 @@ def _decided(
 ) -> tuple[np.ndarray, np.ndarray]:
     """As `nearest`, from pairs of a row of X and one of `rows`."""
     distances = np.empty(len(who))
-    step = max(1, _CHUNK_BYTES // (8 * X.shape[1]))
-    for start in range(0, len(who), step):
-        part = slice(start, start + step)
+    for part in _slices(len(who), _CHUNK_BYTES // (8 * X.shape[1])):
         distances[part] = _distances(X[who[part]] - rows[which[part]])
     first = np.searchsorted(who, np.arange(len(X)))
     place = np.arange(len(who)) - first[who]
@@ -129,24 +174,26 @@ def _queries(X: np.ndarray, scale: float) -> tuple[np.ndarray, np.ndarray, np.nd
     with np.errstate(over="ignore", invalid="ignore"):
         X = X * scale
         shrink = 1 / (np.maximum(np.abs(X).max(axis=1), 1.0) * np.sqrt(X.shape[1]))
-        queries = np.column_stack([X * shrink[:, None], shrink])
+        X = X * shrink[:, None]
         # Infinitely far from every row: which ones are nearest does not matter.
-        queries[~np.isfinite(queries).all(axis=1)] = np.eye(1, queries.shape[1], X.shape[1])
-        directions = queries[:, :-1]
-        lengths = np.sqrt(np.einsum("ij,ij->i", directions, directions)) / queries[:, -1]
-    return queries.astype(np.float32), lengths, queries[:, -1]
+        endless = ~np.isfinite(X).all(axis=1)
+        X[endless], shrink[endless] = 0.0, 1.0
+        lengths = np.sqrt(np.einsum("ij,ij->i", X, X)) / shrink
+    queries = np.empty((len(X), X.shape[1] + 1), dtype=np.float32)
+    queries[:, :-1], queries[:, -1] = X, shrink
+    return queries, lengths, shrink
 
 
-def _kth_at_most(keys: np.ndarray, k: int) -> np.ndarray:
-    """For each row of keys (n, m) a number that k of them do not exceed, close to the k-th, (n,).
+def _kth_at_most(lowest: np.ndarray, k: int) -> np.ndarray:
+    """For each of n inputs a number that k keys do not exceed, close to the k-th, shape (n,).
 
-    The lowest of each of many blocks are distinct entries: the k-th lowest of these will do.
+    The lowest of each of many groups are distinct keys: the k-th lowest of these will do.
     """
-    n, m = keys.shape
-    size = max(1, m // max(256, 16 * k))
-    width = m // size
-    lowest = keys[:, : size * width].reshape(n, size, width).min(axis=1)
-    return np.asarray(np.partition(lowest, k - 1, axis=1)[:, k - 1], dtype=np.float64)
+    count, n = lowest.shape
+    size = max(1, count // _groups(k))
+    groups = lowest[: count // size * size].reshape(-1, size, n).min(axis=1)
+    kth = np.partition(np.ascontiguousarray(groups.T), k - 1, axis=1)[:, k - 1]
+    return np.asarray(kth, dtype=np.float64)
 
 
 def _limit(kth: np.ndarray, shrink: np.ndarray, lengths: np.ndarray, p: int) -> np.ndarray:

@@ -7,8 +7,10 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from .._validation import known_rows, learned_rows
+from ..fitting.all_or_nothing import all_or_nothing
 from ..maths.array_namespace import is_tensor, to_numpy
 from ._mixin import LogDensityMixin
 
@@ -61,19 +63,20 @@ class CustomDensity(LogDensityMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit a copy of the model on features X (n, p), with labels if its ``fit`` takes ``y``."""
-        self._scorer  # noqa: B018  refuses a model that cannot score before anything is fitted
-        X = validate_data(self, X, dtype=np.float64)
-        self.model_ = self.model
-        if hasattr(self.model, "fit"):
-            self.model_ = clone(self.model, safe=False)
-            labelled = "y" in inspect.signature(self.model_.fit).parameters
-            self.model_.fit(self._given(X), **({"y": y} if labelled else {}))
-        return self
+        with all_or_nothing(self):
+            self._scorer  # noqa: B018  refuses a model that cannot score before anything is fitted
+            X = learned_rows(self, X)
+            self.model_ = self.model
+            if hasattr(self.model, "fit"):
+                self.model_ = clone(self.model, safe=False)
+                labelled = "y" in inspect.signature(self.model_.fit).parameters
+                self.model_.fit(self._given(X), **({"y": y} if labelled else {}))
+            return self
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Log-density in nats of each row of X (n, p), shape (n,)."""
         check_is_fitted(self, "model_")
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = known_rows(self, X)
         score = getattr(self.model_, self._scorer)(self._given(X))
         return to_numpy(score) if is_tensor(score) else np.asarray(score, dtype=np.float64)
 

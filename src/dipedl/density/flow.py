@@ -11,9 +11,12 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from .._validation import known_rows, learned_rows
+from ..fitting.all_or_nothing import all_or_nothing
+from ..maths.masks import unmasked
 from ..nn._estimator import _on
 from ..nn.flows._preprocessor import NoisyPreprocessor
 from ..nn.flows.dequantization import Dequantization
@@ -156,29 +159,30 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
         FloatingPointError
             If training leaves the finite numbers.
         """
-        if self.dtype not in _DTYPES:
-            raise ValueError(f"dtype must be one of {sorted(_DTYPES)}, got {self.dtype!r}")
-        rows = as_tensor(validate_data(self, X, dtype=np.float64, ensure_min_samples=2))
-        seed = int(check_random_state(self.random_state).randint(2**31))
-        rows, held_out = self._split(rows, validation, seed)
-        preprocessing = self._preprocessing().build(rows)
-        module = LogDensity(build(self.flow, rows.shape[1], seed))
-        settings = self._settings(held_out is not None)
-        inputs, settings = training_inputs(rows, preprocessing, settings)
-        self.history_ = train(
-            module,
-            negative_mean,
-            (inputs,),
-            settings,
-            seed=seed,
-            validation=None if held_out is None else (preprocessing(held_out)[0].float(),),
-            checkpoint=checkpoint,
-            progress=progress,
-            deadline=deadline,
-        )
-        self.preprocessing_ = preprocessing
-        self.flow_ = module.flow.to(_DTYPES[self.dtype])
-        return self
+        with all_or_nothing(self):
+            if self.dtype not in _DTYPES:
+                raise ValueError(f"dtype must be one of {sorted(_DTYPES)}, got {self.dtype!r}")
+            rows = as_tensor(learned_rows(self, X, ensure_min_samples=2))
+            seed = int(check_random_state(self.random_state).randint(2**31))
+            rows, held_out = self._split(rows, validation, seed)
+            preprocessing = self._preprocessing().build(rows)
+            module = LogDensity(build(self.flow, rows.shape[1], seed))
+            settings = self._settings(held_out is not None)
+            inputs, settings = training_inputs(rows, preprocessing, settings)
+            self.history_ = train(
+                module,
+                negative_mean,
+                (inputs,),
+                settings,
+                seed=seed,
+                validation=None if held_out is None else (preprocessing(held_out)[0].float(),),
+                checkpoint=checkpoint,
+                progress=progress,
+                deadline=deadline,
+            )
+            self.preprocessing_ = preprocessing
+            self.flow_ = module.flow.to(_DTYPES[self.dtype])
+            return self
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Log-density in nats of each row of X (n, d), shape (n,).
@@ -260,7 +264,7 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
 
     def _rows(self, X: Any) -> Tensor:
         check_is_fitted(self, "flow_")
-        rows = as_tensor(validate_data(self, X, dtype=np.float64, reset=False))
+        rows = as_tensor(known_rows(self, X))
         self._preprocessing().check("X", rows)
         return rows
 
@@ -272,6 +276,7 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
 
     def _held_out(self, validation: Any) -> Tensor:
         given = validation[0] if isinstance(validation, tuple) else validation
+        given = unmasked("validation", given)
         rows = as_tensor(check_array(given, dtype=np.float64, input_name="validation"))
         if rows.shape[1] != self.n_features_in_:
             raise ValueError(

@@ -6,9 +6,10 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from .._validation import check_weights, known_rows, require_fitted
+from .._validation import check_weights, known_rows, learned_rows, require_fitted
+from ..fitting.all_or_nothing import all_or_nothing
 from ..gaussians.contributions import gaussian_rows
 from ..gaussians.factor import (
     GaussianFactor,
@@ -72,18 +73,20 @@ class GaussianDensity(LogDensityMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit on features X (n, p); y is ignored; `sample_weight` (n,) counts rows that often."""
-        X = validate_data(self, X, dtype=np.float64)
-        self._set_moments(self._moments_of(X, sample_weight))
-        self._factor()
-        return self
+        with all_or_nothing(self):
+            X = learned_rows(self, X)
+            self._set_moments(self._moments_of(X, sample_weight))
+            self._factor()
+            return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add the rows of X (n, p) to those fitted before; any chunking gives the same density."""
-        first = not hasattr(self, "moments_")
-        X = validate_data(self, X, dtype=np.float64, reset=first)
-        new = self._moments_of(X, sample_weight)
-        self._set_moments(new if first else self.moments_ + new)
-        return self
+        with all_or_nothing(self):
+            first = not hasattr(self, "moments_")
+            X = learned_rows(self, X, reset=first)
+            new = self._moments_of(X, sample_weight)
+            self._set_moments(new if first else self.moments_ + new)
+            return self
 
     def __add__(self, other: GaussianDensity) -> GaussianDensity:
         """The density fitted on the rows of both."""

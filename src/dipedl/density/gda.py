@@ -10,14 +10,10 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
-from sklearn.utils.validation import (
-    check_consistent_length,
-    check_is_fitted,
-    column_or_1d,
-    validate_data,
-)
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
-from .._validation import check_weights, known_rows, require_fitted
+from .._validation import check_weights, known_rows, learned_rows, require_fitted
+from ..fitting.all_or_nothing import all_or_nothing
 from ..gaussians.contributions import nearest_rows
 from ..gaussians.factor import (
     GaussianFactor,
@@ -28,6 +24,7 @@ from ..gaussians.factor import (
 )
 from ..gaussians.moments import Moments, moments_by_class, pooled
 from ..gaussians.shrinkage import LEDOIT_WOLF, Shrinkage, class_shrinkage
+from ..maths.masks import unmasked
 from ..maths.special import log_sum_exp
 from ._mixin import LogDensityMixin
 
@@ -91,11 +88,12 @@ class GDADensity(LogDensityMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit on features X (n, p), labels y (n,); `sample_weight` (n,) counts rows that often."""
-        X, y, weights = self._validate(X, y, sample_weight, reset=True)
-        seen = np.unique(y if weights is None else y[weights > 0])
-        self._set_moments(seen, self._moments_of(X, y, weights, seen))
-        self._factors()
-        return self
+        with all_or_nothing(self):
+            X, y, weights = self._validate(X, y, sample_weight, reset=True)
+            seen = np.unique(y if weights is None else y[weights > 0])
+            self._set_moments(seen, self._moments_of(X, y, weights, seen))
+            self._factors()
+            return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Add rows to what was fitted before; any chunking gives the same density.
@@ -111,19 +109,23 @@ class GDADensity(LogDensityMixin, BaseEstimator):
         sample_weight : array-like, shape (n,), optional
             Counts each row that often.
         """
-        first = not hasattr(self, "moments_")
-        X, y, weights = self._validate(X, y, sample_weight, reset=first)
-        known = self._known_classes(np.unique(y) if first and classes is None else classes, first)
-        if len(unseen := np.setdiff1d(y, known)):
-            raise ValueError(
-                f"y holds labels {unseen.tolist()} that are not among classes {known.tolist()}; "
-                "name every label in classes= at the first call of partial_fit"
+        with all_or_nothing(self):
+            first = not hasattr(self, "moments_")
+            X, y, weights = self._validate(X, y, sample_weight, reset=first)
+            known = self._known_classes(
+                np.unique(y) if first and classes is None else classes, first
             )
-        new = self._moments_of(X, y, weights, known)
-        if not first:
-            new = [a + b for a, b in zip(self.moments_, new, strict=True)]
-        self._set_moments(known, new)
-        return self
+            if len(unseen := np.setdiff1d(y, known)):
+                raise ValueError(
+                    f"y holds labels {unseen.tolist()} that are not among classes "
+                    f"{known.tolist()}; name every label in classes= at the first call of "
+                    "partial_fit"
+                )
+            new = self._moments_of(X, y, weights, known)
+            if not first:
+                new = [a + b for a, b in zip(self.moments_, new, strict=True)]
+            self._set_moments(known, new)
+            return self
 
     def __add__(self, other: GDADensity) -> GDADensity:
         """The density fitted on the rows of both; a class may be missing from either."""
@@ -182,8 +184,8 @@ class GDADensity(LogDensityMixin, BaseEstimator):
                 f"{type(self).__name__} requires y to be passed, but the target y is None; "
                 "without labels use GaussianDensity"
             )
-        X = validate_data(self, X, dtype=np.float64, reset=reset)
-        y = column_or_1d(y, warn=True)
+        X = learned_rows(self, X, reset=reset)
+        y = column_or_1d(unmasked("y", y), warn=True)
         check_consistent_length(X, y)
         check_classification_targets(y)
         return X, y, check_weights(sample_weight, X)

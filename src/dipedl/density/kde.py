@@ -9,9 +9,10 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from .._validation import check_weights
+from .._validation import check_weights, known_rows, learned_rows
+from ..fitting.all_or_nothing import all_or_nothing
 from ..maths.special import LOG_2PI
 from ._mixin import LogDensityMixin
 from ._scaling import fitted_scaler
@@ -75,22 +76,23 @@ class KernelDensity(LogDensityMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit on features X (n, p); y is ignored; `sample_weight` (n,) counts rows that often."""
-        X = validate_data(self, X, dtype=np.float64)
-        weights = check_weights(sample_weight, X)
-        if weights is not None:
-            X, weights = X[weights > 0], weights[weights > 0]
-        n = float(len(X) if weights is None else weights.sum())
-        self.bandwidth_ = self._bandwidth(n, X.shape[1])
-        self.scaler_ = fitted_scaler(X, weights)
-        self.rows_ = self.scaler_.transform(X)
-        counts = np.ones(len(X)) if weights is None else weights
-        self.log_weights_ = np.log(counts / counts.sum())
-        return self
+        with all_or_nothing(self):
+            X = learned_rows(self, X)
+            weights = check_weights(sample_weight, X)
+            if weights is not None:
+                X, weights = X[weights > 0], weights[weights > 0]
+            n = float(len(X) if weights is None else weights.sum())
+            self.bandwidth_ = self._bandwidth(n, X.shape[1])
+            self.scaler_ = fitted_scaler(X, weights)
+            self.rows_ = self.scaler_.transform(X)
+            counts = np.ones(len(X)) if weights is None else weights
+            self.log_weights_ = np.log(counts / counts.sum())
+            return self
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Log-density in nats of the rows of X (n, p), shape (n,); -inf if a distance overflows."""
         check_is_fitted(self, "rows_")
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = known_rows(self, X)
         step = max(1, _CHUNK_BYTES // (8 * len(self.rows_)))
         with np.errstate(over="ignore", invalid="ignore"):
             Z = self.scaler_.transform(X)

@@ -9,11 +9,12 @@ import numpy as np
 from scipy.special import gammaln
 from sklearn.base import BaseEstimator
 from sklearn.neighbors import NearestNeighbors
-from sklearn.utils.validation import validate_data
 
-from .._validation import known_rows, require_fitted
+from .._validation import known_rows, learned_rows, require_fitted
 from ..calibration.crossfit import row_hash
+from ..fitting.all_or_nothing import all_or_nothing
 from ..fitting.seeds import seed
+from ..maths.masks import unmasked
 from ._approximate import approximate_neighbors, import_faiss
 from ._mixin import LogDensityMixin
 from ._neighbors import nearest, sorted_by_distance
@@ -125,32 +126,31 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If a parameter is out of range, distances overflow, or more than 5 % of the rows have
+            If a parameter or a number of X is out of range, or more than 5 % of the rows have
             `n_neighbors` copies or more.
         ImportError
             If faiss is asked for and missing; names the extra.
         """
-        X = validate_data(self, X, dtype=np.float64)
-        self._check_parameters(len(X))
-        self.row_numbers_ = self._drawn(X, y)
-        # A ball that holds k of n rows holds k m / n of m that are drawn; one alone is too noisy.
-        share = len(self.row_numbers_) / len(X)
-        self.n_neighbors_ = max(min(2, self.n_neighbors), round(self.n_neighbors * share))
-        X = X[self.row_numbers_]
-        keys = row_hash(X)
-        self._check_copies(keys)
-        with np.errstate(over="ignore", invalid="ignore"):
+        with all_or_nothing(self):
+            X = learned_rows(self, X)
+            self._check_parameters(len(X))
+            self.row_numbers_ = self._drawn(X, unmasked("y", y))
+            # A ball that holds k of n rows holds k m / n of m drawn; one alone is too noisy.
+            share = len(self.row_numbers_) / len(X)
+            self.n_neighbors_ = max(min(2, self.n_neighbors), round(self.n_neighbors * share))
+            X = X[self.row_numbers_]
+            keys = row_hash(X)
+            self._check_copies(keys)
             self.center_ = X.mean(axis=0)
             X = X - self.center_
-            longest = np.einsum("ij,ij->i", X, X).max()
-        if not longest < np.finfo(np.float64).max / 4:
-            raise ValueError("the distances between the rows of X overflow; rescale the features")
-        self.neighbors_ = self._exact(X, self.n_neighbors_)
-        some = np.argsort(keys, kind="stable")[:_PROBES]
-        self.radius_floor_ = (
-            _smallest_positive(self._kth_distance(X[some])) or self._smallest_gap(X, keys) or 1.0
-        )
-        return self
+            self.neighbors_ = self._exact(X, self.n_neighbors_)
+            some = np.argsort(keys, kind="stable")[:_PROBES]
+            self.radius_floor_ = (
+                _smallest_positive(self._kth_distance(X[some]))
+                or self._smallest_gap(X, keys)
+                or 1.0
+            )
+            return self
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Log-density in nats of the rows of X (n, p), shape (n,); -inf if a distance overflows."""

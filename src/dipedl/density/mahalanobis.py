@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._validation import known_rows, require_fitted
 from ..gaussians.shrinkage import Shrinkage
 from .gda import GDADensity
 
@@ -79,6 +79,6 @@ class MahalanobisDensity(GDADensity):
 
     def squared_distance(self, X: Any) -> np.ndarray:
         """Squared Mahalanobis distance of each row of X (n, p) to each class mean, (n, k)."""
-        check_is_fitted(self, "moments_")
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        require_fitted(self, "moments_")
+        X = known_rows(self, X)
         return np.column_stack([factor.squared_distance(X) for factor in self._factors()])

@@ -8,7 +8,7 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from ..calibration.held_out import HeldOut
-from ..fitting.last_step import last_step
+from ..fitting.own_steps import last_step
 from ._calibration_data import calibration_findings
 from ._classes import class_findings
 from ._evidence import evidence_findings

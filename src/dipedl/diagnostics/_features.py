@@ -11,6 +11,7 @@ from sklearn.pipeline import Pipeline
 
 from ..calibration.held_out import HeldOut
 from ..fitting.encoding import PARTS
+from ..fitting.sources import names_after
 from ._finding import Finding
 
 
@@ -19,15 +20,18 @@ def feature_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
     features = getattr(clf.evidence_, "features_", None)
     if clf.evidence_.features is not None or not isinstance(features, Pipeline):
         return
-    prepare, dense = features.steps[0][1], features.named_steps.get("reduce")
+    parts = features.named_steps
+    prepare, dense, encoder = (parts.get(name) for name in ("prepare", "reduce", "encode"))
     p = int(features[-1].n_features_in_)
-    made = _of_table(prepare) if isinstance(prepare, ColumnTransformer) else _of_steps(prepare)
-    reduced = "" if dense is None else f", of their {dense.n_features_in_} features {p} components"
-    left_out = _left_out(prepare)
+    made = [] if prepare is None else [_of_steps(prepare)]
+    made += [] if encoder is None else [_of_table(encoder, names_after(prepare, None))]
+    reduced = "" if dense is None else f", of {dense.n_features_in_} features {p} components"
+    left_out = _left_out(encoder)
     yield Finding(
         "density_features",
         "note" if left_out else "ok",
-        f"The density sees {p} standardised features: {made}{reduced}."
+        f"The density sees {p} standardised features: "
+        f"{'; of it '.join(made) or 'the columns of X'}{reduced}."
         + (
             f" It does not see {_listed(left_out)}: hardly a value comes twice." if left_out else ""
         ),
@@ -36,8 +40,12 @@ def feature_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
     )
 
 
-def _of_table(encoder: ColumnTransformer) -> str:
-    chosen = {name: columns for name, _, columns in encoder.transformers_}
+def _of_table(encoder: ColumnTransformer, names: list[str] | None) -> str:
+    """What the encoder does with which columns; `names` are those of an array."""
+    chosen = {
+        part: [c if names is None or isinstance(c, str) else names[c] for c in columns]
+        for part, _, columns in encoder.transformers_
+    }
     return "; ".join(f"{said} ({_listed(chosen[n])})" for n, said in PARTS.items() if n in chosen)
 
 
@@ -47,8 +55,8 @@ def _of_steps(steps: Any) -> str:
     return f"what the classifier's own steps make of X ({names})"
 
 
-def _left_out(encoder: Any) -> list[Any]:
-    if not isinstance(encoder, ColumnTransformer):
+def _left_out(encoder: ColumnTransformer | None) -> list[Any]:
+    if encoder is None:
         return []
     return [column for name, _, of in encoder.transformers_ if name == "remainder" for column in of]
 

@@ -8,8 +8,9 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.neighbors import NearestNeighbors
 
-from .._fold import like, numbers
+from .._fold import like
 from ..fitting.classifiers import FittedClassifier
+from ..fitting.columns import numbers
 
 _MOST, _FEWEST = 1000, 100
 #: A rise of the Brier score is no chance from so many standard errors on, and large from so much.
@@ -30,7 +31,7 @@ def memorised(classifier: FittedClassifier, X: Any, y: np.ndarray, Z: np.ndarray
     if not isinstance(classifier.template, FrozenEstimator):
         return None
     values = numbers(X)
-    if getattr(getattr(values, "dtype", None), "kind", "") not in "iuf" or len(Z) < _FEWEST:
+    if values is None or len(Z) < _FEWEST or not np.isfinite(values).all():
         return None
     some = np.linspace(0, len(Z) - 1, min(len(Z), _MOST)).astype(int)
     values, y, Z = values[some], y[some], Z[some]

@@ -8,7 +8,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .._validation import check_weights, require_fitted
+from ..fitting.all_or_nothing import all_or_nothing
 from ..maths.evidence import affine
+from ..maths.masks import unmasked
 
 SOURCE = "the log-densities given to fit"
 
@@ -27,10 +29,11 @@ class BaseNormalizer(BaseEstimator):
         source: str = SOURCE,
     ) -> Self:
         """Learn the statistics from ID log-densities (n,), with optional weights (n,) >= 0."""
-        scores, weights = weighted_scores(log_density, sample_weight)
-        require_finite(scores, type(self).__name__, source)
-        self._learn(scores, weights)
-        return self._learned(weights, source)
+        with all_or_nothing(self):
+            scores, weights = weighted_scores(log_density, sample_weight)
+            require_finite(scores, type(self).__name__, source)
+            self._learn(scores, weights)
+            return self._learned(weights, source)
 
     def transform(self, log_density: np.ndarray) -> np.ndarray:
         """Normalised log-density z, shape (n,); strictly increasing in `log_density`."""
@@ -64,7 +67,7 @@ def weighted_scores(
     log_density: np.ndarray, sample_weight: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Scores and weights as float64 (n,); those of weight zero are dropped."""
-    scores = np.asarray(log_density, dtype=np.float64)
+    scores = np.asarray(unmasked("log_density", log_density), dtype=np.float64)
     if scores.ndim != 1 or not len(scores):
         raise ValueError(f"log_density must be a non-empty 1-d array, got shape {scores.shape}")
     checked = check_weights(sample_weight, scores)

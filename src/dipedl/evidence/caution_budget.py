@@ -8,6 +8,7 @@ import numpy as np
 
 from .._validation import check_positive_number
 from ..calibration.held_out import HeldOut
+from ..fitting.all_or_nothing import all_or_nothing
 from ._base import SOURCE
 from ._budget import LOSSES, highest_keeping, spend
 from ._checked_rows import checked_rows
@@ -145,22 +146,23 @@ class CautionBudget(LogisticNormalizer):
             If anything is missing, out of range or constant, or if rows of zero density alone
             cost more than the budget.
         """
-        self._check_parameters()
-        rows = checked_rows(log_density, sample_weight, proba, y, source)
-        if n is None or prior is None:
-            raise ValueError(
-                f"{type(self).__name__} needs n and prior, the number of training samples and the "
-                f"prior concentration, got n={n!r}, prior={prior!r}"
-            )
-        full, alpha = prior_strength(n, prior, gamma, rows.proba.shape[1])
-        self.log_odds_ = half_point_log_odds(full, float(alpha.sum()))
-        seen = rows.finite
-        self.scale_ = lower_tail_unit(rows.scores[seen], rows.counts[seen], type(self).__name__)
-        if self.measure == "accuracy":
-            self._give_up_answers(rows)
-        else:
-            self._spend(rows, full, alpha)
-        return self._learned(rows.counts, source)
+        with all_or_nothing(self):
+            self._check_parameters()
+            rows = checked_rows(log_density, sample_weight, proba, y, source)
+            if n is None or prior is None:
+                raise ValueError(
+                    f"{type(self).__name__} needs n and prior, the number of training samples and "
+                    f"the prior concentration, got n={n!r}, prior={prior!r}"
+                )
+            full, alpha = prior_strength(n, prior, gamma, rows.proba.shape[1])
+            self.log_odds_ = half_point_log_odds(full, float(alpha.sum()))
+            seen = rows.finite
+            self.scale_ = lower_tail_unit(rows.scores[seen], rows.counts[seen], type(self).__name__)
+            if self.measure == "accuracy":
+                self._give_up_answers(rows)
+            else:
+                self._spend(rows, full, alpha)
+            return self._learned(rows.counts, source)
 
     def _check_parameters(self) -> None:
         _check_number("budget", self.budget)

@@ -7,6 +7,7 @@ from typing import Self
 import numpy as np
 
 from .._validation import check_positive_number
+from ..fitting.all_or_nothing import all_or_nothing
 from ._base import SOURCE, BaseNormalizer, require_finite, weighted_scores
 
 __all__ = ["NatPNBudget"]
@@ -75,13 +76,14 @@ class NatPNBudget(BaseNormalizer):
         gamma: float = 1.0,
     ) -> Self:
         """Note n and gamma, > 0; of the ID log-densities (m,) only their being finite matters."""
-        scores, weights = weighted_scores(log_density, sample_weight)
-        require_finite(scores, type(self).__name__, source)
-        check_positive_number("n", n)
-        check_positive_number("gamma", gamma)
-        self.log_budget_ = self._log_budget()
-        self.log_full_ = float(np.log(n) + np.log(gamma))  # type: ignore[arg-type]
-        return self._learned(weights, source)
+        with all_or_nothing(self):
+            scores, weights = weighted_scores(log_density, sample_weight)
+            require_finite(scores, type(self).__name__, source)
+            check_positive_number("n", n)
+            check_positive_number("gamma", gamma)
+            self.log_budget_ = self._log_budget()
+            self.log_full_ = float(np.log(n) + np.log(gamma))  # type: ignore[arg-type]
+            return self._learned(weights, source)
 
     def _log_budget(self) -> float:
         if self.budget not in _PER_DIMENSION:

@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from .._validation import check_positive_number
+from ..fitting.all_or_nothing import all_or_nothing
 from ._base import SOURCE, require_finite, weighted_scores
 from ._logistic import LogisticNormalizer, half_point_log_odds, lower_tail_unit
 from .quantiles import weighted_quantile
@@ -77,16 +78,19 @@ class QuantileEvidence(LogisticNormalizer):
         gamma : float, default=1.0
             Scale of the evidence.
         """
-        if not 0 < self.quantile < 1:
-            raise ValueError(f"quantile must lie strictly between 0 and 1, got {self.quantile!r}")
-        check_positive_number("slope", self.slope)
-        scores, weights = weighted_scores(log_density, sample_weight)
-        require_finite(scores, type(self).__name__, source)
-        self.log_odds_ = 0.0
-        if n is not None and prior is not None:
-            check_positive_number("n", n)
-            check_positive_number("gamma", gamma)
-            self.log_odds_ = half_point_log_odds(n * gamma, float(np.sum(prior)))
-        self.scale_ = lower_tail_unit(scores, weights, type(self).__name__)
-        self.location_ = weighted_quantile(scores, self.quantile, weights)
-        return self._learned(weights, source)
+        with all_or_nothing(self):
+            if not 0 < self.quantile < 1:
+                raise ValueError(
+                    f"quantile must lie strictly between 0 and 1, got {self.quantile!r}"
+                )
+            check_positive_number("slope", self.slope)
+            scores, weights = weighted_scores(log_density, sample_weight)
+            require_finite(scores, type(self).__name__, source)
+            self.log_odds_ = 0.0
+            if n is not None and prior is not None:
+                check_positive_number("n", n)
+                check_positive_number("gamma", gamma)
+                self.log_odds_ = half_point_log_odds(n * gamma, float(np.sum(prior)))
+            self.scale_ = lower_tail_unit(scores, weights, type(self).__name__)
+            self.location_ = weighted_quantile(scores, self.quantile, weights)
+            return self._learned(weights, source)

@@ -49,7 +49,8 @@ class Card:
         the units of the inputs; for neighbours the nearest training rows (numbered as in ``fit``)
         and their distances.
     news : tuple of str
-        What the fit never saw in any row: levels of a column, a gap in a column without gaps.
+        What the fit never saw in any row: levels of a column, a gap in a column without gaps, a
+        number that some part of the model cannot compute with.
     """
 
     class_names: tuple[str, ...]

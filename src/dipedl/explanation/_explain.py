@@ -11,7 +11,7 @@ from .._validation import indexable
 from ..calibration.held_out import HeldOut
 from ..decisions.p_values import conformal_p_values
 from ..evidence import weighted_quantile
-from ..fitting.last_step import last_step
+from ..fitting.own_steps import last_step
 from ..maths.kinds import most_probable
 from ..maths.scores import placements
 from ._card import Card
@@ -19,6 +19,7 @@ from ._in_columns import row_news, user_columns
 from ._readings import read_rows
 
 _MEDIAN = 0.5
+_OVERFLOW = "a number that classifier, features or density cannot compute with"
 
 
 def explain(clf: Any, X: Any, top: int = 5) -> list[Card]:
@@ -61,6 +62,9 @@ def explain(clf: Any, X: Any, top: int = 5) -> list[Card]:
         raise ValueError(f"top must be >= 1, got {top!r}")
     clf, before = last_step(clf)
     Z, proba, scores = clf._seen(X if before is None else before.transform(indexable(X)))
+    # Of a row that overflows there are no features, and nothing to read in them.
+    unknown = np.isnan(Z).any(axis=1)
+    Z = np.where(unknown[:, None], 0.0, Z)
     # The inputs of a network have no columns.
     given = indexable(X) if hasattr(clf, "n_features_in_") else np.arange(len(Z))
     evidence_side = clf.evidence_
@@ -69,10 +73,10 @@ def explain(clf: Any, X: Any, top: int = 5) -> list[Card]:
     dirichlet = clf._dirichlet(P, scores)
     labels = clf.classes_[most_probable(dirichlet.concentration, P)]
     p_values = conformal_p_values(scores, held.scores, held.weights)
-    in_columns = user_columns(clf, given, before, Z)
+    user = user_columns(clf, given, before, Z)
     parts = [
-        [in_columns.told(reading, i, top) for i, reading in enumerate(part)]
-        for part in _parts(clf, Z, proba, in_columns.tokens, in_columns.needed(top))
+        [user.in_columns(reading, i, top) for i, reading in enumerate(part)]
+        for part in _parts(clf, Z, proba, user.tokens, user.features_for(top))
     ]
     news = row_news(clf, given, before)
     with np.errstate(over="ignore"):
@@ -91,8 +95,8 @@ def explain(clf: Any, X: Any, top: int = 5) -> list[Card]:
             false_alarm_rate=float(clf.false_alarm_rate),
             score=float(scores[i]),
             typical_score=typical,
-            parts=tuple(part[i] for part in parts),
-            news=tuple(news[i]),
+            parts=() if unknown[i] else tuple(part[i] for part in parts),
+            news=(*news[i], _OVERFLOW) if unknown[i] else tuple(news[i]),
         )
         for i in range(len(P))
     ]

@@ -11,9 +11,25 @@ from scipy import sparse
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ..fitting.columns import InputColumns, column, is_table, missing_entries, new_levels
-from ._readings import Reading, names_after
-from ._sources import Sources, input_sources, known_levels, sources_after
+from ..fitting.columns import (
+    DATES,
+    InputColumns,
+    by_row,
+    column,
+    first_gaps,
+    is_table,
+    missing_entries,
+    new_levels,
+)
+from ..fitting.sources import (
+    Sources,
+    input_sources,
+    known_levels,
+    names_after,
+    sources_after,
+    without_gaps,
+)
+from ._readings import Reading
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,16 +68,18 @@ class UserColumns:
         """A name for each feature that stands for no other."""
         return [f"feature {j}" for j in range(len(self.features))]
 
-    def needed(self, top: int) -> int:
+    def features_for(self, top: int) -> int:
         """Features that a reading must have for the `top` columns: all, if a column has several."""
         columns = [source.columns for source in self.sources or []]
         return top if len(set(columns)) == len(columns) else max(top, len(columns))
 
-    def told(self, reading: Reading, i: int, top: int) -> Reading:
+    def in_columns(self, reading: Reading, i: int, top: int) -> Reading:
         """A reading of row i, with tokens for names, in the user's columns: the `top` of them."""
-        inner: Reading = {k: self.told(v, i, top) for k, v in reading.items() if k == "background"}
+        inner: Reading = {
+            k: self.in_columns(v, i, top) for k, v in reading.items() if k == "background"
+        }
         if "blocks" in reading:
-            inner["blocks"] = [self.told(block, i, top) for block in reading["blocks"][:top]]
+            inner["blocks"] = [self.in_columns(block, i, top) for block in reading["blocks"][:top]]
         if "neighbours" in reading:
             inner["neighbours"] = reading["neighbours"][:top]
         if "features" in reading:
@@ -77,7 +95,7 @@ class UserColumns:
         for entry in features:
             j = place.get(entry.get("name", ""))
             source = None if self.sources is None or j is None else self.sources[j]
-            if source is None or len(source.columns) != 1:
+            if source is None or len(source.columns) != 1 or source.words:
                 yield entry if j is None else self._feature(entry, j, i)
             else:
                 (c,) = source.columns
@@ -97,12 +115,11 @@ class UserColumns:
             values = column(self.X, c)
             self._read[c] = np.asarray(values), missing_entries(values)
         values, gaps = self._read[c]
-        value = None if gaps[i] else values[i : i + 1].tolist()[0]
         return {
             "name": self.names[c],
             "column": c,
             "contribution": contribution,
-            "value": value,
+            "value": None if gaps[i] else _plain(values[i]),
             "usual": self.usual.get(c, ""),
         }
 
@@ -113,11 +130,33 @@ def row_news(clf: Any, X: Any, before: Any) -> list[list[str]]:
     if before is None:
         return [[] for _ in range(X.shape[0])] if columns is None else columns.news(X)
     names = _names(before, X)
-    known = known_levels(before, input_sources(len(names)) if names else None)
-    said = [new_levels(names[c], column(X, c), levels) for c, levels in known]
-    return [[text for text in texts if text] for texts in zip(*said, strict=True)] or [
-        [] for _ in range(len(X))
-    ]
+    if not names:
+        return [[] for _ in range(X.shape[0])]
+    start = input_sources(len(names))
+    said = [new_levels(names[c], column(X, c), of) for c, of in known_levels(before, start)]
+    gapless = {*without_gaps(before, start), *_arriving_without_gaps(before, start, columns)}
+    said += [first_gaps(names[c], column(X, c)) for c in sorted(gapless)]
+    return by_row(said, X.shape[0])
+
+
+def _arriving_without_gaps(
+    before: Any, start: Sources, columns: InputColumns | None
+) -> Iterator[int]:
+    """The user's columns whose gaps would arrive, and of which none arrived in the fit."""
+    sources = sources_after(before, start)
+    if columns is None or sources is None or len(sources) != len(columns.names):
+        return
+    for source, share in zip(sources, columns.missing, strict=True):
+        if len(source.columns) == 1 and source.back is not None and not source.filled and not share:
+            yield source.columns[0]
+
+
+def _plain(value: Any) -> Any:
+    """A number, a boolean or text; dates as text."""
+    if isinstance(value, np.datetime64):
+        return str(np.datetime_as_string(value, unit="auto"))
+    value = value.item() if isinstance(value, np.generic) else value
+    return str(value) if isinstance(value, DATES) else value
 
 
 def _least(entry: dict[str, Any]) -> float:

@@ -8,6 +8,8 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
+from ..fitting.sources import names_after
+
 _PROBES = 200
 
 #: One row as one density sees it; "kind" says which entries there are.
@@ -99,11 +101,3 @@ def _named(row: Reading, names: list[str] | None) -> Reading:
         return row
     features = [{"name": names[entry["feature"]], **entry} for entry in row["features"]]
     return {**row, "features": features}
-
-
-def names_after(transformer: Any, names: list[str] | None) -> list[str] | None:
-    """What a transformer calls its features; None if it has no names for them."""
-    try:
-        return [str(name) for name in transformer.get_feature_names_out(names)]
-    except (AttributeError, ValueError):
-        return None

@@ -41,7 +41,7 @@ def check_rows(model: Any, example: Any, dtype: np.dtype) -> np.ndarray:
 
 def _refuse_text(owner: Any) -> None:
     columns = owner.evidence_.columns_
-    levels = [] if columns is None else [columns.names[j] for j in columns.levels]
+    levels = [] if columns is None else columns.of_text()
     if levels or not hasattr(owner, "n_features_in_"):
         raise TypeError(
             "X must hold numbers, as a graph takes no text, and "
@@ -124,7 +124,7 @@ def _as_fitted(model: Any, rows: np.ndarray) -> Any:
     if names is None:
         return rows
     try:
-        import pandas as pd  # type: ignore[import-untyped]
+        import pandas as pd
     except ImportError:
         # Names are not checked then; a transformer that needs them raises an error.
         return rows

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._plugins import explain_missing
 from .._version import __version__
-from ..persistence.container import replace_file
+from .._writing import writable_target, write_file
 from ._fitted import evidence_owner, kind_of, unfrozen
 
 if TYPE_CHECKING:
@@ -115,14 +114,14 @@ def export_onnx(
     >>> ood, vacuity.round(2)
     (array([False,  True]), array([0.02, 1.  ]))
     """
-    target = _writable(path)
+    writable_target(path)  # before the work starts
     model = unfrozen(model)
     _check_arguments(opset, dtype, max_constant_mb)
     if _is_module(model):
         proto = _module_graph(model, example, opset, dtype)
     else:
         proto = _estimator_graph(model, example, opset, dtype or "float64", max_constant_mb)
-    _write(proto, target)
+    _write(proto, path)
 
 
 def _estimator_graph(
@@ -234,22 +233,9 @@ def _check_arguments(opset: int, dtype: str | None, max_constant_mb: float) -> N
         raise ValueError(f"max_constant_mb must be > 0, got {max_constant_mb!r}")
 
 
-def _writable(path: str | os.PathLike[str]) -> Path:
-    """The path of a writable file, checked before the work starts."""
-    target = Path(path)
-    folder = target.parent
-    if not folder.is_dir():
-        raise FileNotFoundError(f"path {target}: the folder {folder} does not exist; create it")
-    if target.is_dir():
-        raise IsADirectoryError(f"path {target} is a folder; name a file in it")
-    if not os.access(folder, os.W_OK):
-        raise PermissionError(f"path {target}: the folder {folder} is not writable")
-    return target
-
-
-def _write(proto: ModelProto, target: Path) -> None:
+def _write(proto: ModelProto, path: str | os.PathLike[str]) -> None:
     import onnx
 
     data = proto.SerializeToString()
     onnx.checker.check_model(data, full_check=False)
-    replace_file(target, data)
+    write_file(path, data)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -15,10 +14,12 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from .._validation import weight_argument
-from ..maths.simplex import check_simplex
-from .columns import categories, with_categories
-from .refusals import refusals_noted
+from ..maths.simplex import check_simplex, on_simplex
+from .columns import categories, empty_columns, with_categories
+from .refusals import answered, refusals_noted
 from .seeds import seeded_clone
+
+_PROBA = "predict_proba of the estimator"
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +46,7 @@ class FittedClassifier:
         if isinstance(template, FrozenEstimator):
             return cls(template, classes, template, None, categories(X))
         keywords = {} if w is None else weight_argument(template, w)
-        estimator, known = _fitted_and_labels(template, X, y, keywords)
+        estimator, known = fitted_classifier(template, X, y, keywords)
         return cls(estimator, classes, template, known, categories(X))
 
     def refitted(self, X: Any, y: np.ndarray, w: np.ndarray | None) -> FittedClassifier:
@@ -56,8 +57,33 @@ class FittedClassifier:
 
     def proba(self, X: Any) -> np.ndarray:
         """Class probabilities of X (n, d), shape (n, k); zero for a class it has not seen."""
-        known = self._known()
-        P = class_probabilities(self.estimator, with_categories(X, self.categories), len(known))
+        P = self._given(X)
+        check_simplex(_PROBA, P)
+        return self._aligned(P)
+
+    def proba_or_none(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Class probabilities (n, k), and the rows (n,) where the classifier gives none.
+
+        Those that are no probabilities, far from its training data, are equal there.
+        """
+        P = self._given(X)
+        none = ~on_simplex(P)
+        P[none] = 1 / P.shape[1]
+        return self._aligned(P), none
+
+    def known_proba(self, X: Any) -> np.ndarray:
+        """Class probabilities (n, k), equal where the classifier gives none or refuses the row."""
+        equal = np.full((1, len(self.classes)), 1 / len(self.classes))
+        P: np.ndarray = answered(lambda rows: self.proba_or_none(rows)[:1], X, (equal,))[0]
+        return P
+
+    def _given(self, X: Any) -> np.ndarray:
+        """What the estimator gives, a column for each class that it knows."""
+        return _answers(self.estimator, with_categories(X, self.categories), len(self._known()))
+
+    def _aligned(self, P: np.ndarray) -> np.ndarray:
+        """P (n, known classes) with rows that sum to one and a column for every class, (n, k)."""
+        known, P = self._known(), np.asarray(P / P.sum(axis=1, keepdims=True))
         if np.array_equal(known, self.classes):
             return P
         aligned = np.zeros((len(P), len(self.classes)))
@@ -69,7 +95,7 @@ class FittedClassifier:
         if self.known is not None:
             return self.known
         known = np.asarray(getattr(self.estimator, "classes_", self.classes))
-        # It was fitted to the numbers of all classes, see `_fitted_and_labels`.
+        # It was fitted to the numbers of all classes, see `fitted_classifier`.
         coded = np.array_equal(known, np.arange(len(self.classes)))
         return self.classes if coded else known
 
@@ -108,7 +134,7 @@ def accepted_arguments(estimator: Any, **offered: Any) -> dict[str, Any]:
     }
 
 
-def _fitted_and_labels(
+def fitted_classifier(
     template: Any, X: Any, y: np.ndarray, keywords: dict[str, Any]
 ) -> tuple[Any, np.ndarray | None]:
     """A fitted clone of the template, and the labels that it knows by their number, if it does.
@@ -119,43 +145,45 @@ def _fitted_and_labels(
         return clone(template).fit(X, y, **keywords), None
     except ValueError as error:
         labels, numbers = np.unique(y, return_inverse=True)
-        if not np.array_equal(labels, np.arange(len(labels))):
-            # If it fails again, the labels are not what is wrong.
-            with suppress(ValueError):
-                return clone(template).fit(X, numbers, **keywords), labels
-        if "could not convert string" in str(error):
-            error.add_note(
-                f"{type(template).__name__} takes no text: give a pipeline that encodes it, as "
-                "make_pipeline(ColumnTransformer(...), LogisticRegression()), or columns of dtype "
-                "category to a classifier that takes these"
-            )
-        raise
-
-
-def fitted_classifier(estimator: Any, X: Any, y: np.ndarray, keywords: dict[str, Any]) -> Any:
-    """``estimator.fit(X, y, **keywords)``, with a note on labels that some libraries refuse."""
+        if np.array_equal(labels, np.arange(len(labels))):
+            raise _noted(error, template, X) from error.__cause__
     try:
-        return estimator.fit(X, y, **keywords)
+        return clone(template).fit(X, numbers, **keywords), labels
     except ValueError as error:
-        classes = np.unique(y)
-        if not np.array_equal(classes, np.arange(len(classes))):
-            error.add_note(
-                f"y holds the labels {classes.tolist()}: a classifier that wants 0..k-1, such "
-                "as XGBClassifier, needs them encoded: LabelEncoder().fit_transform(y)"
-            )
-        raise
+        # Labels are not what is wrong, or not all: what else is, the second error says.
+        raise _noted(error, template, X) from error.__cause__
+
+
+def _noted(error: ValueError, template: Any, X: Any) -> ValueError:
+    """The error of a fit, with the remedy for what some classifiers refuse."""
+    name, empty = type(template).__name__, empty_columns(X)
+    if "could not convert string" in str(error):
+        error.add_note(
+            f"{name} takes no text: give a pipeline that encodes it, as "
+            "make_pipeline(ColumnTransformer(...), LogisticRegression()), or columns of dtype "
+            "category to a classifier that takes these"
+        )
+    if empty:
+        error.add_note(
+            f"X holds nothing but gaps in the columns {empty}, which {name} may not take: drop them"
+        )
+    return error
 
 
 def class_probabilities(estimator: Any, X: Any, k: int) -> np.ndarray:
     """Class probabilities (n, k) of a fitted classifier, checked, rows summing to one."""
-    with refusals_noted():
-        P = np.asarray(estimator.predict_proba(X), dtype=np.float64)
-    if P.shape != (X.shape[0], k):
-        raise ValueError(
-            f"predict_proba of the estimator must have shape ({X.shape[0]}, {k}), got {P.shape}"
-        )
-    check_simplex("predict_proba of the estimator", P)
+    P = _answers(estimator, X, k)
+    check_simplex(_PROBA, P)
     return np.asarray(P / P.sum(axis=1, keepdims=True))
+
+
+def _answers(estimator: Any, X: Any, k: int) -> np.ndarray:
+    """A copy of ``predict_proba`` (n, k), of which only the shape is checked."""
+    with refusals_noted():
+        P = np.array(estimator.predict_proba(X), dtype=np.float64)
+    if P.shape != (X.shape[0], k):
+        raise ValueError(f"{_PROBA} must have shape ({X.shape[0]}, {k}), got {P.shape}")
+    return P
 
 
 def take_input_tags(tags: Tags, estimator: Any) -> Tags:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Hashable, Mapping
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
-from numbers import Number
+from numbers import Number, Real
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,11 @@ _MOST_ROWS = 10_000
 #: What is usual in a column of numbers: all but the lowest and the highest 5 %.
 _USUAL = (0.05, 0.95)
 _MOST_SHOWN = 3
+#: A column of levels of which more than this share of the entries has one of its own.
+_IDENTIFIER = 0.5
 _UNKNOWN = (np.nan, np.nan)
-_DATES = (date, datetime, time, timedelta, np.datetime64, np.timedelta64)
+#: Types of dates and times.
+DATES = (date, datetime, time, timedelta, np.datetime64, np.timedelta64)
 
 
 def is_table(X: Any) -> bool:
@@ -52,13 +56,30 @@ def present(values: Any) -> list[Any]:
     return list(kept.tolist())
 
 
+def numbers(X: Any) -> np.ndarray | None:
+    """Rows X (n, d), a table or an array, as float64; None unless they hold numbers alone.
+
+    Categories, and numbers that are spelt out, are no numbers. None counts as NaN.
+    """
+    if sparse.issparse(X):
+        return None
+    if is_table(X) and any(is_category(column(X, j)) for j in range(X.shape[1])):
+        return None
+    values = X.to_numpy() if is_table(X) else np.asarray(X)
+    if values.dtype.kind == "O":
+        types = {type(value) for value in values.ravel().tolist()}
+        if not all(issubclass(t, Real | np.bool_ | NoneType) for t in types):
+            return None
+    return values.astype(np.float64, copy=False) if values.dtype.kind in "biufO" else None
+
+
 def kind_of(values: Any, name: Any) -> str:
     """What a column holds; ValueError, with a remedy, for dates and for mixed types."""
     dtype = getattr(values, "dtype", None)
     if getattr(dtype, "kind", "") in "biuf" and isinstance(dtype, np.dtype):
         return EMPTY if dtype.kind == "f" and np.isnan(np.asarray(values)).all() else NUMBER
     types = {type(value) for value in present(values)}
-    if getattr(dtype, "kind", "") in ("M", "m") or any(issubclass(t, _DATES) for t in types):
+    if getattr(dtype, "kind", "") in ("M", "m") or any(issubclass(t, DATES) for t in types):
         raise ValueError(
             f"X has dates in column {name!r}, and a density cannot know which new dates are "
             "usual: turn them into numbers that come again, such as month, weekday or age in "
@@ -99,7 +120,8 @@ class InputColumns:
     missing : ndarray, shape (d,)
         Share of the rows in which the column is missing.
     levels : dict of int to dict
-        For each column of levels the share of the rows by level, the most frequent first.
+        For each column of levels (text, categories, booleans) the share of the rows by level, the
+        most frequent first; none where hardly a level comes twice.
     categories : dict of int to list
         For each column with a dtype of categories, these in their order.
     """
@@ -110,6 +132,12 @@ class InputColumns:
     missing: np.ndarray
     levels: dict[int, dict[Any, float]]
     categories: dict[int, list[Any]]
+
+    def of_text(self) -> list[str]:
+        """Names of the columns of levels that are no booleans."""
+        booleans = {j for j, known in self.levels.items() if known and set(known) <= {True, False}}
+        coded = self.levels.keys() - (booleans - self.categories.keys())
+        return [self.names[j] for j in sorted(coded)]
 
     def usual(self, j: int, unit: Callable[[float], float] = float) -> str:
         """What is usual in column j, in words, its numbers in a `unit`; "" if nothing is known."""
@@ -122,14 +150,21 @@ class InputColumns:
         return f"{low:.4g} to {high:.4g}"
 
     def news(self, X: Any) -> list[list[str]]:
-        """For each row of X (n, d), what the fit never saw: new levels, and first gaps."""
-        parts = [column(X, j) for j in range(len(self.names))]
-        said = [
-            first_gaps(name, part) if self.missing[j] == 0 else [""] * X.shape[0]
-            for j, (name, part) in enumerate(zip(self.names, parts, strict=True))
-        ]
-        said += [new_levels(self.names[j], parts[j], known) for j, known in self.levels.items()]
-        return [[text for text in row if text] for row in zip(*said, strict=True)]
+        """For each row of X (n, d), what the fit never saw: new levels, first gaps and values."""
+        return by_row(self._news(X), X.shape[0])
+
+    def _news(self, X: Any) -> Iterator[list[str]]:
+        for j, name in enumerate(self.names):
+            known: Container[Any] = self.levels.get(j, ())
+            if self.missing[j] == 0:
+                yield first_gaps(name, column(X, j))
+            if known or self.missing[j] == 1:
+                yield new_levels(name, column(X, j), known)
+
+
+def by_row(said: Iterable[list[str]], n: int) -> list[list[str]]:
+    """What is said of each column, row by row (n,), as what is said of each row."""
+    return [[text for text in row if text] for row in zip([""] * n, *said, strict=True)]
 
 
 def first_gaps(name: str, values: Any) -> list[str]:
@@ -143,17 +178,31 @@ def new_levels(name: str, values: Any, known: Container[Any]) -> list[str]:
     return ["" if gap or v in known else f"{name} = {v!r}" for v, gap in entries]
 
 
+def hardly_twice(counts: Counter[Any]) -> bool:
+    """Whether most entries of a column, by their counts, have a value that no other has."""
+    once = sum(count == 1 for count in counts.values())
+    return once > _IDENTIFIER * counts.total()
+
+
+def empty_columns(X: Any) -> list[Any]:
+    """Names (of an array: numbers) of the columns of X (n, d) that hold nothing but gaps."""
+    if sparse.issparse(X) or len(X.shape) != 2 or not (is_table(X) or isinstance(X, np.ndarray)):
+        return []
+    names = list(X.columns) if is_table(X) else list(range(X.shape[1]))
+    return [name for j, name in enumerate(names) if missing_entries(column(X, j)).all()]
+
+
 def input_columns(X: Any) -> InputColumns | None:
     """What is usual in the columns of X (n, d); None for sparse rows, images and texts."""
     if sparse.issparse(X) or len(X.shape) != 2 or not (is_table(X) or isinstance(X, np.ndarray)):
         return None
     d = X.shape[1]
     names = [str(name) for name in X.columns] if is_table(X) else [f"x{j}" for j in range(d)]
-    if not is_table(X) and X.dtype.kind in "biuf":
+    if not is_table(X) and X.dtype.kind in "iuf":
         low, high = _quantiles(X)
         return InputColumns(names, low, high, np.isnan(X).mean(axis=0), {}, {})
     parts = [column(X, j) for j in range(d)]
-    levels = {j: found for j, part in enumerate(parts) if (found := _levels(part))}
+    levels = {j: found for j, part in enumerate(parts) if (found := _levels(part)) is not None}
     ends = np.array([_ends(part) if j not in levels else _UNKNOWN for j, part in enumerate(parts)])
     missing = np.array([missing_entries(part).mean() for part in parts])
     low, high = ends.reshape(d, 2).T
@@ -188,23 +237,37 @@ def with_categories(X: Any, known: Mapping[int, list[Any]]) -> Any:
     return X
 
 
-def _levels(values: Any) -> dict[Any, float]:
-    """Share of the rows by level, the most frequent first; nothing for numbers and dates."""
-    entries = [] if np.asarray(values).dtype.kind in "biufmM" else present(values)
-    if not is_category(values) and not any(isinstance(entry, str) for entry in entries):
-        return {}
+def _levels(values: Any) -> dict[Any, float] | None:
+    """Share of the rows by level, the most frequent first; None for numbers, dates and nothing.
+
+    No level where hardly one comes twice.
+    """
+    numeric = np.asarray(values).dtype.kind in "iufmM" and not is_category(values)
+    entries = [] if numeric else present(values)
+    if not is_category(values) and not _hold_levels(entries):
+        return None
     counts = Counter(entry for entry in entries if isinstance(entry, Hashable))
+    if hardly_twice(counts):
+        return {}
     order = sorted(counts, key=lambda level: (-counts[level], str(level)))
     return {level: counts[level] / len(values) for level in order}
 
 
+def _hold_levels(entries: list[Any]) -> bool:
+    """Whether entries are text, if some, or booleans, if all are."""
+    some_text = any(isinstance(entry, str) for entry in entries)
+    return some_text or (bool(entries) and all(isinstance(entry, bool) for entry in entries))
+
+
 def _ends(values: Any) -> tuple[float, float]:
     """The usual range of a column; NaN where it holds no numbers."""
+    if np.asarray(values).dtype.kind in "mM":
+        return _UNKNOWN
     try:
-        numbers = np.asarray(present(values), dtype=np.float64)
+        entries = np.asarray(present(values), dtype=np.float64)
     except (TypeError, ValueError):
         return _UNKNOWN
-    return _finite_ends(numbers[np.isfinite(numbers)][:_MOST_ROWS])
+    return _finite_ends(entries[np.isfinite(entries)][:_MOST_ROWS])
 
 
 def _quantiles(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from typing import Any
 
@@ -19,7 +18,21 @@ from sklearn.preprocessing import (
 )
 from sklearn.utils import get_tags
 
-from .columns import EMPTY, LEVEL, NUMBER, column, is_table, kind_of, missing_entries, present
+from .._validation import warn_caller
+from .columns import (
+    EMPTY,
+    LEVEL,
+    NUMBER,
+    column,
+    hardly_twice,
+    is_table,
+    kind_of,
+    missing_entries,
+    numbers,
+    present,
+)
+from .own_steps import classifier_inside
+from .sources import input_sources, known_levels
 
 #: Where a value is put that is missing in a column without gaps, in standard deviations.
 _FAR = 10.0
@@ -29,14 +42,14 @@ _GAP_CODE = 1 << 30
 #: levels has no column of its own.
 _RARE, _FEWEST, _MOST_LEVELS = 0.01, 10, 20
 #: A column whose next row has a new level at this probability at least: new levels are usual.
-_OPEN, _IDENTIFIER = 0.01, 0.5
+_OPEN = 0.01
 
 
 def table_encoding(X: Any, estimator: Any) -> ColumnTransformer | None:
     """An unfitted encoder of the columns of X (n, d); None for numbers without gaps.
 
     Made of scikit-learn's transformers, without the labels. Gaps alone are encoded only for an
-    `estimator` that takes them.
+    `estimator`, at the end of a pipeline too, that takes them.
 
     - Numbers are standardised. Gaps get the median, and a column beside it that says so; in a
       column without gaps in the fit, a gap is put 10 standard deviations out.
@@ -49,7 +62,7 @@ def table_encoding(X: Any, estimator: Any) -> ColumnTransformer | None:
     - A column without any entry tells whether there is one.
     - A text whose values hardly come twice is left out, with a warning.
     """
-    if not is_table(X) and not _numeric_with_gaps(X):
+    if not is_table(X) and not _numbers_with_gaps(X):
         return None
     names = list(X.columns) if is_table(X) else list(range(X.shape[1]))
     parts = [column(X, j) for j in range(X.shape[1])]
@@ -134,28 +147,37 @@ def _kind(values: Any, name: Any) -> str:
 
 def _openness(counts: Counter[Any], n: int) -> str:
     """Whether new rows bring new levels, by the levels that came once."""
-    once = sum(count == 1 for count in counts.values())
-    if once > _IDENTIFIER * counts.total():
+    if hardly_twice(counts):
         return IDENTIFIER
+    once = sum(count == 1 for count in counts.values())
     return OPEN if once >= _OPEN * n else LEVEL
 
 
 def takes_gaps(estimator: Any) -> bool:
     """Whether a classifier says that it takes missing values."""
-    known = hasattr(estimator, "__sklearn_tags__")
-    return known and bool(get_tags(estimator).input_tags.allow_nan)
+    inner = classifier_inside(estimator)
+    known = hasattr(inner, "__sklearn_tags__")
+    return known and bool(get_tags(inner).input_tags.allow_nan)
 
 
-def _numeric_with_gaps(X: Any) -> bool:
-    dense = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f"
-    return bool(dense and np.isnan(X).any())
+def warn_of_identifiers(X: Any, steps: Any) -> None:
+    """Warn of columns of a table X (n, d) that fitted `steps` encode and that hardly come twice."""
+    if not is_table(X):
+        return
+    encoded = {j for j, _ in known_levels(steps, input_sources(X.shape[1]))}
+    found = [j for j in sorted(encoded) if hardly_twice(Counter(present(column(X, j))))]
+    if found:
+        _warn([str(X.columns[j]) for j in found], "sees what the estimator's steps make of them")
 
 
-def _warn(names: list[str]) -> None:
-    warnings.warn(
-        f"X has the columns {names} of text that hardly comes twice, such as names or numbers of "
-        "customers: the density leaves them out, since no value of a new row would be known; drop "
-        "them, or make something of them that comes again",
-        UserWarning,
-        stacklevel=7,
+def _numbers_with_gaps(X: Any) -> bool:
+    values = numbers(X) if isinstance(X, np.ndarray) and X.ndim == 2 else None
+    return values is not None and bool(np.isnan(values).any())
+
+
+def _warn(names: list[str], what: str = "leaves them out") -> None:
+    warn_caller(
+        f"X has the columns {names} of levels that hardly come twice, such as names or numbers of "
+        f"customers: the density {what}, and no value of a new row would be known; drop them, or "
+        "make something of them that comes again"
     )

@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.decomposition import TruncatedSVD
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import has_fit_parameter
 
+from .._validation import NoAnswer
 from .dense_rows import DenseRows
-from .encoding import table_encoding
+from .encoding import table_encoding, warn_of_identifiers
 from .own_steps import clone_with_levels, own_steps
 from .refusals import refusals_noted
 from .scaling import fitted_scaler
@@ -25,13 +27,6 @@ Steps = list[tuple[str, Any]]
 _COMPONENTS, _ROWS_PER_COMPONENT = 100, 10
 
 
-_SPARSE = (
-    "X is sparse, and the default features standardise dense inputs; pass X.toarray(), a "
-    "transformer that gives dense features, such as features=TruncatedSVD(50), or as estimator the "
-    "pipeline that makes X sparse, with its inputs as X"
-)
-
-
 def fitted_features(
     features: Any,
     X: Any,
@@ -42,8 +37,8 @@ def fitted_features(
 ) -> Any:
     """A fitted copy of the features transformer; None stands for the default.
 
-    The default is what the preprocessing of the classifier `estimator` gives, or the encoding of a
-    table, or the inputs; made dense if sparse, and standardised.
+    The default is what the preprocessing of the classifier `estimator` gives, or the inputs; made
+    dense if sparse, encoded if a table or with gaps, and standardised.
     """
     if isinstance(features, str) and features == "passthrough":
         return None
@@ -72,13 +67,16 @@ def fitted_again(
 
 def _default(X: Any, y: np.ndarray, w: np.ndarray | None, estimator: Any, seeds: Any) -> Any:
     steps = own_steps(estimator)
-    steps = table_encoding(X, estimator) if steps is None else seeded_clone(steps, seeds)
-    if steps is None and sparse.issparse(X):
-        raise TypeError(_SPARSE)
-    parts, Z = _fitted([] if steps is None else [("prepare", steps)], X, y)
+    parts, Z = _fitted([] if steps is None else [("prepare", seeded_clone(steps, seeds))], X, y)
+    for _, fitted in parts:
+        warn_of_identifiers(X, fitted)
     if sparse.issparse(Z):
-        dense, Z = _fitted([_dense(Z, seeds)], Z, y)
+        dense, Z = _fitted(_dense(Z, seeds), Z, y)
         parts += dense
+    encoding = table_encoding(Z, estimator)
+    if encoding is not None:
+        encoded, Z = _fitted([("encode", encoding)], Z, y)
+        parts += encoded
     return _standardised(parts, Z, w)
 
 
@@ -107,22 +105,28 @@ def _transformed(features: Any, X: Any) -> Any:
         if not names and X.ndim == 2 and len(X) and X.shape[1] == features.n_features_in_:
             with np.errstate(over="ignore"):
                 return (X - features.mean_) / features.scale_
-    with refusals_noted(), np.errstate(over="ignore"):
+    with refusals_noted(transform=True), np.errstate(over="ignore"):
         return features.transform(X)
 
 
-def _dense(Z: Any, seeds: Any) -> tuple[str, Any]:
+def _dense(Z: Any, seeds: Any) -> Steps:
     """What makes sparse features dense: as they are, or the components of many."""
     if Z.shape[1] <= _COMPONENTS:
-        return "dense", DenseRows()
+        return [("dense", DenseRows())]
     n = min(_COMPONENTS, max(2, Z.shape[0] // _ROWS_PER_COMPONENT))
-    return "reduce", TruncatedSVD(n, random_state=seed(seeds))
+    reduce = ("reduce", TruncatedSVD(n, random_state=seed(seeds)))
+    # Components are of finite numbers: where the gaps are is told by columns of their own.
+    gaps = bool(np.isnan(Z.data).any()) if Z.dtype.kind == "f" else False
+    return [("fill", SimpleImputer(add_indicator=True)), reduce] if gaps else [reduce]
 
 
 def feature_array(features: Any, X: Any) -> np.ndarray:
     """Features of X as a finite float64 array (n, p); an error names the first bad entry."""
     if sparse.issparse(X) and isinstance(features, StandardScaler):
-        raise TypeError(_SPARSE)
+        raise TypeError(
+            "X is sparse, and the inputs of the fit were dense: pass X.toarray(), or give fit "
+            "sparse inputs too"
+        )
     Z = X if features is None else _transformed(features, X)
     if sparse.issparse(Z):
         raise TypeError(
@@ -148,7 +152,7 @@ def feature_array(features: Any, X: Any) -> np.ndarray:
     bad = ~np.isfinite(Z)
     if bad.any():
         row, column = np.argwhere(bad)[0]
-        raise ValueError(
+        raise NoAnswer(
             f"X or its features must be finite, got {Z[row, column]} (NaN or inf) at row {row}, "
             f"column {column}; impute it, such as "
             "features=make_pipeline(SimpleImputer(), StandardScaler())"

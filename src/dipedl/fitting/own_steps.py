@@ -1,4 +1,4 @@
-"""The preprocessing that a classifier brings along: the steps of its pipeline before the last."""
+"""Pipelines: the steps before a classifier, unfitted or fitted, and the one at the end."""
 
 from __future__ import annotations
 
@@ -30,6 +30,15 @@ def own_steps(estimator: Any) -> Any:
     if steps and type(steps[-1][1]) is StandardScaler:
         steps = steps[:-1]
     return Pipeline(steps) if steps else None
+
+
+def classifier_inside(estimator: Any) -> Any:
+    """The classifier at the end of pipelines, searches, `CalibratedClassifierCV`, frozen or not."""
+    if isinstance(estimator, FrozenEstimator | BaseSearchCV | CalibratedClassifierCV):
+        return classifier_inside(estimator.estimator)
+    return (
+        classifier_inside(estimator.steps[-1][1]) if isinstance(estimator, Pipeline) else estimator
+    )
 
 
 def clone_with_levels(fitted: Any) -> Any:
@@ -65,3 +74,16 @@ def _steps(estimator: Any) -> list[tuple[str, Any]]:
 def _fitted_inside(estimator: Any) -> Any:
     """The fitted pipeline inside a search."""
     return estimator.best_estimator_ if isinstance(estimator, BaseSearchCV) else estimator
+
+
+def last_step(model: Any) -> tuple[Any, Any]:
+    """The model behind searches and pipelines, and the fitted steps before it; None without any."""
+    if isinstance(model, FrozenEstimator):
+        return last_step(model.estimator)
+    if isinstance(model, BaseSearchCV):
+        return last_step(model.best_estimator_)
+    if not isinstance(model, Pipeline):
+        return model, None
+    inner, between = last_step(model.steps[-1][1])
+    before = model.steps[:-1] if between is None else [*model.steps[:-1], ("before", between)]
+    return inner, Pipeline(before) if before else None

@@ -1,20 +1,78 @@
-"""Notes on errors of transformers that refuse new rows."""
+"""Rows that a part of a model refuses: notes on its errors, and rows that are left unanswered."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import _safe_indexing
+
+from .._validation import NoAnswer
+
+Answer = tuple[Any, ...]
+#: What scikit-learn says of numbers that float32 or float64 cannot hold.
+_TOO_LARGE = "too large for dtype"
 
 
 @contextmanager
-def refusals_noted() -> Iterator[None]:
-    """Adds the remedy to the error of an encoder that meets a new level."""
+def refusals_noted(*, transform: bool = False) -> Iterator[None]:
+    """Adds the remedy to an error of an encoder that meets a new level, or of any `transform`."""
     try:
         yield
-    except ValueError as error:
+    except Exception as error:
         if "unknown categories" in str(error):
             error.add_note(
                 "features, or the steps of the pipeline given as estimator, refuse rows that they "
                 "were not fitted on; let them pass, such as OneHotEncoder(handle_unknown='ignore')"
             )
+        elif transform:
+            error.add_note(
+                "this is an error of transform, of features or of the steps of the pipeline given "
+                "as estimator: rows are held out in fit, and new ones come in prediction, so it "
+                "must take any rows, of any number"
+            )
         raise
+
+
+def answered(ask: Callable[[Any], Answer], X: Any, unknown: Answer) -> Answer:
+    """``ask(X)``, arrays with an entry for each row of X (n, d); `unknown` for rows without answer.
+
+    These are finite rows whose numbers overflow in a part of the model. They are found by halves,
+    so that no answer depends on another row.
+
+    Raises
+    ------
+    ValueError
+        That of ``ask`` if it has another cause, such as a row that is not finite itself.
+    """
+    try:
+        return ask(X)
+    except ValueError as error:
+        if not _overflows(error):
+            raise
+        refusal = error
+    n = X.shape[0]
+    if n == 1:
+        if not _finite(X):
+            raise refusal
+        return unknown
+    try:
+        halves = np.arange(n // 2), np.arange(n // 2, n)
+        parts = [answered(ask, _safe_indexing(X, rows), unknown) for rows in halves]
+    except ValueError:
+        # That of all rows, so that the row number in it is right.
+        raise refusal from None
+    return tuple(None if a is None else np.concatenate([a, b]) for a, b in zip(*parts, strict=True))
+
+
+def _overflows(error: ValueError) -> bool:
+    return isinstance(error, NoAnswer) or _TOO_LARGE in str(error)
+
+
+def _finite(row: Any) -> bool:
+    """Whether no number of a row of an array, a table or a sparse matrix is NaN or infinite."""
+    values = row.data if sparse.issparse(row) else np.asarray(row, dtype=object).ravel()
+    return all(np.isfinite(value) for value in values.tolist() if isinstance(value, float))

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
+
+from .._validation import warn_caller
+from .columns import is_table, numbers
+from .sources import Back, Source, input_sources, names_after, sources_after
 
 #: What is far from the data, in spreads of a column: a value beyond `FENCE` has no part in the
 #: scale; one beyond `GROSS` is said aloud, and its row is left out of the fits of the default
@@ -15,6 +20,8 @@ from sklearn.preprocessing import StandardScaler
 #: the same, a code. `RANGES` is for inputs: ranges of a feature beyond which one is out of reach.
 FENCE, GROSS, RANGES = 30.0, 100.0, 3.0
 FEW, _TAIL, _CODE = 0.05, 0.1, 0.9
+#: Less than a half by more than rounding.
+_MOST = 0.49
 _NAMED = 5
 
 
@@ -36,29 +43,17 @@ def fitted_scaler(X: Any, w: np.ndarray | None = None) -> StandardScaler:
     if not np.isfinite(scaler.var_).all() or not np.isfinite(scaler.mean_).all():
         raise ValueError("X is so large that its variance overflows; rescale the inputs")
     values = np.asarray(X, dtype=np.float64)
-    center, spread = center_and_spread(values, w)
-    outside = np.abs(values - center) > FENCE * spread
-    outside &= outside.mean(axis=0) <= _TAIL
+    outside = _beyond(FENCE, values, w)
     if outside.any():
         inner = StandardScaler().fit(np.where(outside, np.nan, values), sample_weight=w)
         scaler.mean_, scaler.var_, scaler.scale_ = inner.mean_, inner.var_, inner.scale_
     return scaler
 
 
-def center_and_spread(X: np.ndarray, w: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Median of each column of X (n, d), and the median distance of the values that differ from it.
-
-    Shapes (d,); the spread of a constant column is 1.
-    """
-    center = np.array([_median(column, w) for column in X.T])
-    spread = np.ones(X.shape[1])
-    for j, column in enumerate(X.T):
-        with np.errstate(over="ignore"):
-            distance = np.abs(column - center[j])
-        away = distance > 0
-        if away.any():
-            spread[j] = _median(distance[away], None if w is None else w[away])
-    return center, spread
+def spread(distance: np.ndarray, w: np.ndarray | None = None) -> float:
+    """Median of the distances (n,) from the median of a column that are not zero; 1 if all are."""
+    away = distance > 0
+    return _median(distance[away], None if w is None else w[away]) if away.any() else 1.0
 
 
 def gross_outliers(X: np.ndarray, w: np.ndarray | None = None) -> np.ndarray:
@@ -66,45 +61,95 @@ def gross_outliers(X: np.ndarray, w: np.ndarray | None = None) -> np.ndarray:
 
     Nowhere in a column of which more than a tenth does.
     """
-    far = _far(X, w)
-    return np.asarray(far & (np.average(far, axis=0, weights=w) <= _TAIL))
+    return _beyond(GROSS, X, w)
 
 
-def _far(X: np.ndarray, w: np.ndarray | None) -> np.ndarray:
-    center, spread = center_and_spread(X, w)
-    with np.errstate(over="ignore"):
-        return np.asarray(np.abs(X - center) / spread > GROSS)
+def warn_of_gross_outliers(Z: np.ndarray, w: np.ndarray | None, X: Any, features: Any) -> None:
+    """Warn of rows with a feature beyond `GROSS` spreads, by the columns of X and in their units.
 
-
-def _codes(X: np.ndarray, w: np.ndarray | None) -> np.ndarray:
-    """Where X (n, d) holds what looks like a code: one value, far from all others of its column."""
-    far = _far(X, w)
-    for j in np.flatnonzero(far.any(axis=0)):
-        counts = np.unique(X[far[:, j], j], return_counts=True)[1]
-        far[:, j] &= counts.max() > max(_CODE * counts.sum(), 1)
-    return far
-
-
-def warn_of_gross_outliers(X: np.ndarray, w: np.ndarray | None, names: Any = None) -> None:
-    """Warn of rows and columns of X (n, d) with values beyond `GROSS` spreads."""
-    gross = gross_outliers(X, w) | _codes(X, w)
+    Parameters
+    ----------
+    Z, w : ndarray, shape (n, p), and ndarray, shape (n,), or None
+        Features and weights.
+    X, features
+        The inputs (n, d), and the fitted transformer that makes their features.
+    """
+    told = _names_and_units(X, features, Z.shape[1])
+    gross = _beyond(GROSS, Z, w, codes=True) & np.array([name is not None for name, _ in told])
     if not gross.any():
         return
     rows, columns = np.flatnonzero(gross.any(axis=1)), np.flatnonzero(gross.any(axis=0))
-    row, column = np.argwhere(gross)[0]
-    label = columns if names is None else np.asarray(names)[columns]
-    typical = X[~gross[:, column], column]
-    named = label[columns == column].tolist()[0]
-    warnings.warn(
-        f"{len(rows)} of {len(X)} rows of X hold values far from the rest: rows "
-        f"{_some(rows.tolist())}, columns {_some(label.tolist())}; such as {X[row, column]:g} in "
-        f"row {row}, column {named!r}, where others range from {typical.min():g} to "
-        f"{typical.max():g}. A few such rows are left out of the default density, many make what "
-        "is as far look known: correct or drop them, impute codes of missing values, take "
-        "logarithms of a skewed column",
-        UserWarning,
-        stacklevel=4,
+    row, first = np.argwhere(gross)[0]
+    named, unit = told[first]
+    typical = Z[~gross[:, first], first]
+    low, high = sorted((unit(float(typical.min())), unit(float(typical.max()))))
+    warn_caller(
+        f"{len(rows)} of {len(Z)} rows of X hold values far from the rest: rows "
+        f"{_some(rows.tolist())}, columns {_some(list(dict.fromkeys(told[j][0] for j in columns)))}"
+        f"; such as {unit(float(Z[row, first])):g} in row {row}, column {named!r}, where others "
+        f"range from {low:g} to {high:g}. A few such rows are left out of the default density, "
+        "many make what is as far look known: correct or drop them, impute codes of missing "
+        "values, take logarithms of a skewed column"
     )
+
+
+def _beyond(
+    fence: float, X: np.ndarray, w: np.ndarray | None, *, codes: bool = False
+) -> np.ndarray:
+    """Where X (n, d) lies more than `fence` spreads from the median of its column, (n, d).
+
+    Nowhere in a column of which more than a tenth does; with `codes`, unless nearly all of these
+    values are the same.
+    """
+    beyond = np.zeros(X.shape, dtype=bool)
+    for j, column in enumerate(X.T):
+        with np.errstate(over="ignore"):
+            distance = np.abs(column - _median(column, w))
+        # The spread is larger if most values are farther away than this; counting is fast.
+        if np.average(distance <= distance.max() / fence, weights=w) < _MOST:
+            continue
+        far = distance > fence * spread(distance, w)
+        few = np.average(far, weights=w) <= _TAIL
+        beyond[:, j] = far & (few or (codes and _is_code(column[far])))
+    return beyond
+
+
+def _is_code(values: np.ndarray) -> bool:
+    """Whether nearly all values (n,) are the same."""
+    return bool(np.unique(values, return_counts=True)[1].max() > _CODE * len(values))
+
+
+def _names_and_units(X: Any, features: Any, p: int) -> list[tuple[Any, Back]]:
+    """For each feature a name, and the way to its unit: of a column of X, or its own.
+
+    None for a mixture of columns that are not all numbers: one of a rare level is far from all.
+    """
+    labels = _labels(X)
+    sources = sources_after(features, input_sources(len(labels))) if labels else None
+    own = names_after(features, [str(label) for label in labels] if is_table(X) else None)
+    mixed = [None] * p if numbers(X) is None else [f"feature {j}" for j in range(p)]
+    scaler = features[-1] if isinstance(features, Pipeline) else features
+    found = []
+    for j in range(p):
+        source = Source(()) if sources is None else sources[j]
+        if source.back is not None:
+            found.append((labels[source.columns[0]], source.back))
+        else:
+            named = len(source.columns) == 1 or mixed[j] is not None
+            name = own[j] if named and own is not None else mixed[j]
+            found.append((name, partial(_unscaled, scaler, j)))
+    return found
+
+
+def _labels(X: Any) -> list[Any]:
+    """Names of the columns of a table, numbers of those of an array; none of texts."""
+    if is_table(X):
+        return list(X.columns)
+    return list(range(X.shape[1])) if len(X.shape) == 2 else []
+
+
+def _unscaled(scaler: StandardScaler, j: int, value: float) -> float:
+    return value * float(scaler.scale_[j]) + float(scaler.mean_[j])
 
 
 def _median(values: np.ndarray, w: np.ndarray | None) -> float:

@@ -12,6 +12,8 @@ from array_api_compat import array_namespace as namespace
 from array_api_compat import is_torch_array as is_tensor
 from scipy import special
 
+from .masks import unmasked
+
 __all__ = [
     "Array",
     "as_float",
@@ -44,7 +46,7 @@ def as_float(value: Array, like: Array | None = None) -> Array:
         raise TypeError("torch tensors and numpy arrays do not mix here: convert one of them")
     if is_tensor(value):
         return value if value.is_floating_point() else value.double()
-    return np.asarray(value, dtype=np.float64)
+    return np.asarray(unmasked("the array", value), dtype=np.float64)
 
 
 def to_numpy(value: Array) -> np.ndarray:

@@ -38,8 +38,7 @@ def sharpening_share(scores: Array, low: Any, high: Any) -> Array:
     Linear in between; ``low < high``. A temperature below one sharpens in this share of the inverse
     temperature, so that no prediction on an atypical input is surer than the classifier's own.
     """
-    xp = namespace(scores)
-    return xp.clip((scores - low) / (high - low), 0.0, 1.0)
+    return ((scores - low) / (high - low)).clip(0.0, 1.0)
 
 
 def inverse_temperature(temperature: Any, share: Array) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .array_namespace import Array, as_float, is_tensor, namespace
+from .masks import unmasked
 
 
 def rows_like(name: str, value: Array, like: Array) -> Array:
@@ -28,7 +29,7 @@ def counts_like(counts: Array, like: Array) -> Array:
 
 def class_indices(y: Array, n: int, k: int) -> np.ndarray:
     """Labels as n class indices 0..k-1, checked."""
-    y = np.asarray(y.detach().cpu().numpy() if is_tensor(y) else y)
+    y = np.asarray(y.detach().cpu().numpy() if is_tensor(y) else unmasked("y", y))
     if y.shape != (n,) or y.dtype.kind not in "iu":
         raise ValueError(
             f"y must hold {n} integer class indices, got shape {y.shape} of dtype {y.dtype}; "
@@ -49,7 +50,17 @@ def check_positive(name: str, value: Array) -> None:
         raise ValueError(f"{name} must be finite and > 0, got {float(value[bad][0])!r}")
 
 
-def check_simplex(name: str, p: Array, tolerance: float = 1e-3) -> None:
+#: A row of probabilities may miss one by this much.
+TOLERANCE = 1e-3
+
+
+def on_simplex(p: np.ndarray) -> np.ndarray:
+    """Which rows of p (n, k) are probability vectors, shape (n,)."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.asarray((p >= 0).all(axis=1) & (np.abs(p.sum(axis=1) - 1) <= TOLERANCE))
+
+
+def check_simplex(name: str, p: Array) -> None:
     """Raise ValueError unless every row of `p` (n, k) is a probability vector."""
     xp = namespace(p)
     if not bool(xp.isfinite(p).all()) or bool((p < 0).any()):
@@ -58,7 +69,7 @@ def check_simplex(name: str, p: Array, tolerance: float = 1e-3) -> None:
             f"{float(p.max()):.6g}; apply a softmax to logits or scores"
         )
     sums = xp.sum(p, axis=-1)
-    if bool((xp.abs(sums - 1) > tolerance).any()):
+    if bool((xp.abs(sums - 1) > TOLERANCE).any()):
         worst = float(sums[int(xp.abs(sums - 1).argmax())])
         raise ValueError(
             f"rows of {name} must sum to 1, got a row that sums to {worst:.6g}; "

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..maths.masks import unmasked
+
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]
 Bools = npt.NDArray[np.bool_]
@@ -129,6 +131,7 @@ def check_positive_class(positive: str) -> None:
 
 
 def _array(name: str, values: npt.ArrayLike, shape: str, ndim: int) -> npt.NDArray[Any]:
+    values = unmasked(name, values)
     try:
         array: npt.NDArray[Any] = np.asarray(values)
     except ValueError as error:

@@ -16,6 +16,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 from torch import Tensor, nn
 
+from .._validation import NoAnswer
+from ..fitting.all_or_nothing import all_or_nothing
+from ..maths.magnitude import check_magnitude
+from ..maths.masks import unmasked
 from ._checks import check_pixels
 from .backbones._network import Backbone, Network, Shape, image_shape
 from .backbones.mlp import MLP
@@ -98,20 +102,25 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
             If the loss is not finite. As after a KeyboardInterrupt, ``module_`` is then the network
             of the end of the last whole epoch.
         """
-        if self._take_trained(X, y):
-            return self
-        data = self._checked(X, y, validation)
-        seed = self._seed()
-        module = self._build(len(self.classes_), seed)
-        run: dict[str, Any] = {"checkpoint": checkpoint, "progress": progress, "deadline": deadline}
-        try:
-            self.history_ = self._train(module, *data, seed=seed, **run)
-        except (FloatingPointError, KeyboardInterrupt, TrainingPaused):
+        with all_or_nothing(self, FloatingPointError, TrainingPaused):
+            if self._take_trained(X, y):
+                return self
+            data = self._checked(X, y, validation)
+            seed = self._seed()
+            module = self._build(len(self.classes_), seed)
+            run: dict[str, Any] = {
+                "checkpoint": checkpoint,
+                "progress": progress,
+                "deadline": deadline,
+            }
+            try:
+                self.history_ = self._train(module, *data, seed=seed, **run)
+            except (FloatingPointError, KeyboardInterrupt, TrainingPaused):
+                self.module_ = module
+                raise
             self.module_ = module
-            raise
-        self.module_ = module
-        self._after_training(X, y)
-        return self
+            self._after_training(X, y)
+            return self
 
     def _take_trained(self, X: Any, y: Any) -> bool:
         """Whether a network that is already trained was taken, so that there is none to train."""
@@ -183,7 +192,7 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
         self, X: Any, y: Any, validation: Any
     ) -> tuple[np.ndarray, np.ndarray, Pair | None]:
         """Inputs in float32 and class numbers; sets `classes_` and the shapes."""
-        X, y = validate_data(self, X, y, dtype=np.float32)
+        X, y = float32_rows(self, X, y)
         check_classification_targets(y)
         self.image_shape_ = image_shape(self.image_shape, X.shape[1])
         self._check_pixels("X", X)
@@ -197,7 +206,8 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
     def _checked_validation(self, validation: Any) -> Pair:
         if not (isinstance(validation, tuple | list) and len(validation) == 2):
             raise TypeError(f"validation must be a pair (X, y) or None, got {type(validation)}")
-        X, y = check_X_y(*validation, dtype=np.float32)
+        X, y = (unmasked("validation", part) for part in validation)
+        X, y = check_X_y(X, y, dtype=np.float32)
         if X.shape[1] != self.n_features_in_:
             raise ValueError(
                 f"X of validation must have {self.n_features_in_} columns as X, got {X.shape[1]}"
@@ -251,7 +261,7 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
         """``function(module, rows)`` in chunks of 512 rows, as one finite float64 array."""
         check_is_fitted(self, "module_")
         dtype = self._dtype()
-        X = validate_data(self, X, dtype=_NUMPY[dtype], reset=False)
+        X = validate_data(self, unmasked("X", X), dtype=_NUMPY[dtype], reset=False)
         self._check_pixels("X", X)
         settings = self._settings()
         device = resolve_device(settings.device)
@@ -266,11 +276,19 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
         return outputs
 
 
+def float32_rows(model: TorchEstimator, X: Any, y: Any) -> Pair:
+    """X (n, d) in float32 and y (n,) to fit on; `model` learns the width."""
+    X, y = unmasked("X", X), unmasked("y", y)
+    check_magnitude("X", X)
+    X, y = validate_data(model, X, y, dtype=np.float32)
+    return X, y
+
+
 def _check_finite(outputs: np.ndarray, X: np.ndarray) -> None:
     bad = ~np.isfinite(outputs).all(axis=tuple(range(1, outputs.ndim)))
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
-        raise ValueError(
+        raise NoAnswer(
             f"the network gives NaN or infinity for {int(bad.sum())} of {len(X)} rows of X, the "
             f"first of them row {row} with values up to {np.abs(X[row]).max():g}; scale the inputs "
             "as those of fit"

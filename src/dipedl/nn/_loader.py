@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..maths.masks import unmasked
+
 _LABELS = ("labels", "label", "y", "target", "targets")
 _UNPACK = (
     "unpack=lambda batch: (inputs, labels), where inputs is a tensor, a tuple of positional or a "
@@ -134,7 +136,7 @@ def _class_indices(labels: Any, number: int, name: str) -> Tensor:
     if labels is None:
         raise _no_labels(labels, f"batch {number} of {name}")
     try:
-        found = torch.as_tensor(labels)
+        found = torch.as_tensor(unmasked("labels", labels))
     except (TypeError, ValueError, RuntimeError) as error:
         raise TypeError(
             f"labels must be class indices 0..k-1 (int), got {_shown(labels)} in batch {number} "

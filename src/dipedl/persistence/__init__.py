@@ -1,5 +1,5 @@
 """Save a fitted model to one file without pickle, and load it without running code from it."""
 
-from .model_file import UntrustedTypesError, describe, load, save
+from .model_file import ModelFileError, UntrustedTypesError, describe, load, save
 
-__all__ = ["UntrustedTypesError", "describe", "load", "save"]
+__all__ = ["ModelFileError", "UntrustedTypesError", "describe", "load", "save"]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from .._plugins import public_names
+from .codecs import CODECS, POOLS
 
 _PACKAGE = __name__.partition(".")[0]
 #: Name in a file -> module that defines the type; below this package where it starts with a dot.
@@ -36,12 +37,6 @@ _HOMES = {
     "spectra.LineMeans": ".spectra.features.line_means",
     "spectra.PrincipalComponents": ".spectra.features.components",
     "spectra.SavitzkyGolay": ".spectra.features.smoothing",
-    # By value too: skops would ask for trust in the trees, which are built again instead, and
-    # would not see that a frozen estimator or the last step of a pipeline is ours.
-    "sklearn.FrozenEstimator": "sklearn.frozen",
-    "sklearn.KernelDensity": "sklearn.neighbors",
-    "sklearn.NearestNeighbors": "sklearn.neighbors",
-    "sklearn.Pipeline": "sklearn.pipeline",
 }
 #: Folders whose public classes may all be in a file.
 _FOLDERS = ("density", "evidence", "preprocessing")
@@ -49,36 +44,57 @@ _FOLDERS = ("density", "evidence", "preprocessing")
 
 @cache
 def _homes() -> dict[str, str]:
-    """Name in a file -> full name of the module that defines the type."""
+    """Name in a file of a type of ours -> full name of the module that defines it."""
     found = dict(_HOMES)
     for folder in _FOLDERS:
         names = public_names(Path(__file__).parents[1] / folder)
         classes = {name: home for name, home in names.items() if name[0].isupper()}
         found |= {f"{folder}.{name}": f".{folder}.{home}" for name, home in classes.items()}
-    return {name: _PACKAGE + home if home[0] == "." else home for name, home in found.items()}
+    return {name: _PACKAGE + home for name, home in found.items()}
+
+
+@cache
+def _all_homes() -> dict[str, str]:
+    """Name in a file -> full name of the module, also of the types of other packages."""
+    foreign = {name: name.rpartition(".")[0] for name in (*CODECS, *POOLS)}
+    return _homes() | foreign
 
 
 def _class_of(name: str) -> str:
     return name.rpartition(".")[2]
 
 
+@cache
+def _by_class() -> dict[str, list[str]]:
+    """Name of a class -> the names in a file that end in it."""
+    found: dict[str, list[str]] = {}
+    for name in _all_homes():
+        found.setdefault(_class_of(name), []).append(name)
+    return found
+
+
 def type_name(cls: type) -> str | None:
     """The name of a type in a file; None for a type that is not in the table."""
-    for name, home in _homes().items():
+    for name in _by_class().get(cls.__name__, ()):
         # A class exists only where its module is loaded already.
-        if getattr(sys.modules.get(home), _class_of(name), None) is cls:
+        if getattr(sys.modules.get(_all_homes()[name]), cls.__name__, None) is cls:
             return name
     return None
 
 
+def is_ours(name: str) -> bool:
+    """Whether the name of a type in a file is one of this package."""
+    return name in _homes()
+
+
 def lookup(name: Any) -> type:
     """The type that a file names; ValueError if the table has no such name."""
-    if not isinstance(name, str) or name not in _homes():
+    if not isinstance(name, str) or name not in _all_homes():
         raise ValueError(f"the type {name!r} is not one that a model may hold")
-    found: type = getattr(import_module(_homes()[name]), _class_of(name))
+    home = _all_homes()[name]
+    try:
+        found: type = getattr(import_module(home), _class_of(name))
+    except (ImportError, AttributeError) as error:
+        package = home.partition(".")[0]
+        raise ValueError(f"the type {name} needs {package}, as it was saved: {error}") from error
     return found
-
-
-def own_type_names() -> list[str]:
-    """Types that need no trust, as skops names them."""
-    return [f"{home}.{_class_of(name)}" for name, home in _homes().items()]

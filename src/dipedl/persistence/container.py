@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
-import secrets
-from contextlib import suppress
+import stat
 from hashlib import sha256
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
@@ -17,11 +15,18 @@ import numpy as np
 
 from .._plugins import explain_missing
 from .._version import __version__
+from .._writing import write_file
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 _KEY = "dipedl"
-#: What reading damaged or forged content can raise.
-DAMAGE = (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError)
+#: Bytes that one list or dict of the manifest takes in memory, and one value in it, at most.
+_PER_CONTAINER, _PER_VALUE = 200, 40
+#: The manifest may take this many times the size of the file.
+_MOST_GROWTH, _ALWAYS = 7, 1 << 20
+
+
+class ModelFileError(ValueError):
+    """A file that is not one of ours, or is damaged, forged, too new or of another version."""
 
 
 def optional(module: str) -> Any:
@@ -50,43 +55,71 @@ def write(path: Path, manifest: dict[str, Any], tensors: dict[str, np.ndarray]) 
     # As it will be read: a tuple is a list by then.
     full = json.loads(json.dumps(full, allow_nan=False))
     text = json.dumps(full | {"sha256": _checksum(full)}, sort_keys=True)
-    replace_file(path, optional("safetensors.numpy").save(tensors, metadata={_KEY: text}))
+    write_file(path, optional("safetensors.numpy").save(tensors, metadata={_KEY: text}))
 
 
 def read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Manifest and tensors of a file, every checksum verified."""
-    data = path.read_bytes()
-    reader, damage = optional("safetensors.numpy"), optional("safetensors").SafetensorError
+    """Manifest and tensors of a file, every checksum verified; ModelFileError if one is wrong."""
+    data = _regular_bytes(path)
+    reader = optional("safetensors.numpy")
     try:
+        header = _header(data)
         tensors = reader.load(data)
-        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
         metadata = header.get("__metadata__") or {}
-    except (damage, *DAMAGE) as error:
-        raise ValueError(
+    # Whatever a parser makes of foreign bytes, it is the file.
+    except Exception as error:
+        raise ModelFileError(
             f"{path} is not a file that dipedl saved, or it is damaged: {error}"
         ) from error
     if _KEY not in metadata:
-        raise ValueError(
+        raise ModelFileError(
             f"{path} is a safetensors file but holds no model of dipedl; "
             "write one with clf.save(path)"
         )
     try:
         manifest = _verified(metadata[_KEY], tensors)
-    except DAMAGE as error:
-        raise ValueError(f"{path} is damaged: {error}; save or copy it again") from error
+    except Exception as error:
+        raise ModelFileError(f"{path} is damaged: {error}; save or copy it again") from error
     _check_format(path, manifest)
     return manifest, tensors
+
+
+def _regular_bytes(path: Path) -> bytes:
+    """All bytes of a file; a device or a pipe could go on for ever."""
+    kind = path.stat().st_mode
+    if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
+        raise ModelFileError(f"{path} is not a regular file; copy what it gives to one first")
+    return path.read_bytes()
+
+
+def _header(data: bytes) -> dict[str, Any]:
+    """The JSON before the arrays, once it is seen that reading it takes little memory."""
+    size = int.from_bytes(data[:8], "little")
+    if size > len(data) - 8:
+        raise ValueError("it is shorter than its header says")
+    text = data[8 : 8 + size]
+    check_growth(text, len(data))
+    return dict(json.loads(text))
+
+
+def check_growth(text: bytes, size: int) -> None:
+    """Raise ValueError if JSON would take many times the memory of its file of `size` bytes."""
+    containers = text.count(b"[") + text.count(b"{")
+    taken = _PER_CONTAINER * containers + _PER_VALUE * text.count(b",")
+    if taken > _ALWAYS + _MOST_GROWTH * size:
+        raise ValueError("its manifest would take many times the memory of the file")
 
 
 def _check_format(path: Path, manifest: dict[str, Any]) -> None:
     found = manifest.get("format_version")
     if found == FORMAT_VERSION:
         return
-    writer = (manifest.get("versions") or {}).get("dipedl", "of an unknown version")
+    written = manifest.get("versions")
+    writer = written.get("dipedl") if isinstance(written, dict) else "of an unknown version"
     remedy = "upgrade: pip install -U dipedl"
     if isinstance(found, int) and found < FORMAT_VERSION:
         remedy = f"fit the model again and save it, or load the file with dipedl {writer}"
-    raise ValueError(
+    raise ModelFileError(
         f"{path} has format version {found}, written by dipedl {writer}; this dipedl "
         f"({__version__}) reads format version {FORMAT_VERSION}; {remedy}"
     )
@@ -117,23 +150,3 @@ def _summary(array: np.ndarray) -> dict[str, Any]:
 
 def _checksum(manifest: dict[str, Any]) -> str:
     return sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
-
-
-def replace_file(path: Path, data: bytes) -> None:
-    """Write next to the file, then take its place in one step."""
-    # A link is followed: what it points to is replaced.
-    target = Path(os.path.realpath(path))
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with open(temporary, "xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except OSError as error:
-        message = f"cannot save to {path}: {error.strerror or error}; what was there is unchanged"
-        raise OSError(error.errno, message) from error
-    finally:
-        # If the folder went read-only or away meanwhile, the first error says so already.
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)

@@ -1,12 +1,14 @@
 """Save a fitted model to one file without pickle, and load it without running code from the file.
 
 The file is a safetensors container. Arrays are tensors; the manifest (versions, types, plain
-values, checksums) is JSON in its metadata; estimators that are not ours are one skops archive,
-held as a tensor of bytes.
+values, checksums) is JSON in its metadata. Estimators of scikit-learn, LightGBM and XGBoost are
+arrays and plain values too, made again once every part was checked; only what the table does not
+know is one skops archive, held as a tensor of bytes, and asks for trust.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,15 +16,17 @@ from typing import Any
 import numpy as np
 import sklearn
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from ._types import type_name
-from .codec import Decoder, Encoder, is_own
-from .container import DAMAGE, read, versions, write
+from ._types import is_ours, type_name
+from .container import ModelFileError, optional, read, versions, write
+from .decoder import Decoder
+from .encoder import Encoder
 from .skops_parts import dump_parts, load_parts, untrusted_types
 
-__all__ = ["UntrustedTypesError", "describe", "load", "save"]
+__all__ = ["ModelFileError", "UntrustedTypesError", "describe", "load", "save"]
 
 _PARTS = "skops"
 #: What `dipedl.pretrained.DIPModule.save` writes in the place of a type of ours.
@@ -30,8 +34,8 @@ _MODULE = "DIPModule"
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "skops")
 
 
-class UntrustedTypesError(ValueError):
-    """A file holds types that neither skops nor the caller of `load` trusts.
+class UntrustedTypesError(ModelFileError):
+    """A file holds types that are not in the table and that the caller of `load` did not name.
 
     Attributes
     ----------
@@ -80,7 +84,7 @@ def save(model: Any, path: str | Path) -> None:
     >>> bool((dipedl.load(path).predict_proba(X) == clf.predict_proba(X)).all())
     True
     """
-    if not (is_own(model) and isinstance(model, BaseEstimator)):
+    if not _can_be_saved(model):
         raise TypeError(
             "model must be a DIPClassifier, an OODDetector or a density of dipedl.density, got "
             f"{type(model).__name__}; save other scikit-learn estimators with skops.io.dump"
@@ -88,35 +92,42 @@ def save(model: Any, path: str | Path) -> None:
     _check_fitted(model)
     encoder = Encoder()
     root = encoder.encode(model, "")
+    manifest = _manifest(model, encoder) | {"root": root}
     tensors = dict(encoder.tensors)
     if encoder.parts:
         tensors[_PARTS] = np.frombuffer(dump_parts(encoder.parts, encoder.paths), np.uint8)
-    write(Path(path), _manifest(model, encoder) | {"root": root}, tensors)
+    write(Path(path), manifest, tensors)
 
 
-def load(
-    path: str | Path, *, trusted: Sequence[Any] = (), allow_version_mismatch: bool = False
-) -> Any:
+def load(path: str | Path, *, trusted: Sequence[Any] = ()) -> Any:
     """The model that `save` wrote; its answers are the same to the last bit.
 
-    Every checksum is verified before anything is built, types come from a closed table, and other
-    estimators are rebuilt by skops from the types that it or you trust.
+    Every checksum is verified before anything is built, types come from a closed table, and every
+    index, shape and bound in it is checked.
 
     Parameters
     ----------
     path : str or Path
         The file.
     trusted : list of str or type, default=()
-        Types in the file that you have looked at and trust; `describe` lists them.
-    allow_version_mismatch : bool, default=False
-        Load even if another scikit-learn version wrote the file: answers may differ.
+        For a file with types of your own: those that you have looked at and trust. `describe`
+        lists what is needed; a file of estimators of scikit-learn, LightGBM and XGBoost needs none.
 
     Raises
     ------
+    ModelFileError
+        If the file is damaged, not one of ours, from a newer format, or does not fit the installed
+        versions; a ValueError.
     UntrustedTypesError
-        If the file holds other types than these; shows the call that trusts them.
-    ValueError
-        If the file is damaged, not one of ours, from a newer format, or from another scikit-learn.
+        If the file holds other types than these; shows the call that trusts them. A ModelFileError.
+    OSError
+        If the file cannot be read.
+
+    Warns
+    -----
+    InconsistentVersionWarning
+        If another minor version of scikit-learn wrote the file: all parts fit, but answers may
+        differ.
     """
     if not isinstance(trusted, list | tuple | set):
         raise TypeError(
@@ -125,16 +136,30 @@ def load(
         )
     manifest, tensors = read(Path(path))
     if manifest.get("type") == _MODULE:
-        raise ValueError(
+        raise ModelFileError(
             f"{path} holds a DIPModule, which is read around its network: "
             "dipedl.pretrained.DIPModule.load(path, network)"
         )
-    _check_scikit_learn(path, manifest, allow_version_mismatch)
-    parts = _load_parts(path, tensors, trusted)
+    written = _written_with(path, manifest)
+    parts = _load_parts(path, tensors, trusted, written)
     try:
-        return Decoder(manifest["objects"], tensors, parts).decode(manifest["root"])
-    except DAMAGE as error:
-        raise ValueError(f"{path} holds no valid model: {error}") from error
+        model = Decoder(manifest, tensors, parts).decode(manifest["root"])
+        _check_root(model, manifest)
+    # Whatever building makes of forged content, it is the file.
+    except Exception as error:
+        raise ModelFileError(
+            f"{path} holds no valid model: {_explained(error, written)}"
+        ) from error
+    if not _same_minor(written):
+        warnings.warn(
+            InconsistentVersionWarning(
+                estimator_name=type(model).__name__,
+                current_sklearn_version=sklearn.__version__,
+                original_sklearn_version=written,
+            ),
+            stacklevel=2,
+        )
+    return model
 
 
 def describe(path: str | Path) -> dict[str, Any]:
@@ -172,8 +197,8 @@ def _manifest(model: Any, encoder: Encoder) -> dict[str, Any]:
         "type": type_name(type(model)),
         "classes": None if classes is None else _labels(classes),
         "n": None if evidence is None else evidence.n_,
-        "objects": encoder.objects,
         "parts": encoder.paths,
+        **encoder.contents(),
     }
 
 
@@ -183,32 +208,50 @@ def _labels(classes: np.ndarray) -> list[Any]:
     ]
 
 
-def _check_scikit_learn(path: str | Path, manifest: dict[str, Any], allowed: bool) -> None:
+def _can_be_saved(model: Any) -> bool:
+    name = type_name(type(model))
+    whole = name is not None and (is_ours(name) or type(model) is Pipeline)
+    return bool(whole and isinstance(model, BaseEstimator))
+
+
+def _check_root(model: Any, manifest: dict[str, Any]) -> None:
+    if not _can_be_saved(model) or type_name(type(model)) != manifest["type"]:
+        raise ValueError(f"it is a {type(model).__name__}, not the {manifest['type']!r} it says")
+    _check_fitted(model)
+
+
+def _written_with(path: str | Path, manifest: dict[str, Any]) -> str:
     try:
-        theirs, ours = str(manifest["versions"]["scikit-learn"]), sklearn.__version__
-    except DAMAGE as error:
-        raise ValueError(f"{path} does not say which scikit-learn wrote it") from error
-    if theirs.split(".")[:2] != ours.split(".")[:2] and not allowed:
-        raise ValueError(
-            f"{path} was saved with scikit-learn {theirs}, this is {ours}, and fitted estimators "
-            "are not made to be carried over; install that version, refit, or accept that answers "
-            "may differ: load(path, allow_version_mismatch=True)"
-        )
+        return str(manifest["versions"]["scikit-learn"])
+    except Exception as error:
+        raise ModelFileError(f"{path} does not say which scikit-learn wrote it") from error
+
+
+def _same_minor(written: str) -> bool:
+    return bool(written.split(".")[:2] == sklearn.__version__.split(".")[:2])
+
+
+def _explained(error: Exception, written: str) -> str:
+    if _same_minor(written):
+        return str(error)
+    return (
+        f"{error}; it was saved with scikit-learn {written}, this is {sklearn.__version__}: "
+        "install that version, or fit the model again"
+    )
 
 
 def _untrusted(path: str | Path, tensors: dict[str, np.ndarray]) -> list[str]:
     if _PARTS not in tensors:
         return []
+    optional("skops.io")
     try:
         return untrusted_types(tensors[_PARTS].tobytes())
-    except ImportError:
-        raise
     except Exception as error:
-        raise ValueError(f"{path}: its skops archive cannot be read: {error}") from error
+        raise ModelFileError(f"{path}: its skops archive cannot be read: {error}") from error
 
 
 def _load_parts(
-    path: str | Path, tensors: dict[str, np.ndarray], trusted: Sequence[Any]
+    path: str | Path, tensors: dict[str, np.ndarray], trusted: Sequence[Any], written: str
 ) -> list[Any]:
     names = {t if isinstance(t, str) else f"{t.__module__}.{t.__name__}" for t in trusted}
     refused = sorted(set(_untrusted(path, tensors)) - names)
@@ -219,7 +262,7 @@ def _load_parts(
     try:
         return load_parts(tensors[_PARTS].tobytes(), sorted(names))
     except Exception as error:
-        raise ValueError(
-            f"{path}: skops cannot rebuild the saved estimators: {error}; "
+        raise ModelFileError(
+            f"{path}: skops cannot rebuild the saved estimators: {_explained(error, written)}; "
             "install the packages they came from, or refit"
         ) from error

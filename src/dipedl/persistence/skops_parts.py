@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import PurePath
 from typing import Any
 from zipfile import ZipFile, ZipInfo
 
 import numpy as np
-from sklearn import model_selection
 
-from ._types import own_type_names
 from .container import optional
+from .skops_archive import nodes, unpacked
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
+#: Types whose values cannot hurt: skops builds them from JSON and from arrays of checked size.
+_PLAIN = frozenset(
+    {
+        *(f"builtins.{name}" for name in ("NoneType", "bool", "bytearray", "bytes", "complex")),
+        *(f"builtins.{name}" for name in ("dict", "float", "int", "list", "set", "slice", "str")),
+        *("builtins.tuple", "collections.OrderedDict", "numpy.dtype", "numpy.ndarray"),
+        *(f"numpy.{kind.__name__}" for kind in np.sctypeDict.values() if kind is not np.object_),
+    }
+)
 
 
 def dump_parts(parts: Sequence[Any], paths: Sequence[str]) -> bytes:
@@ -34,24 +42,24 @@ def dump_parts(parts: Sequence[Any], paths: Sequence[str]) -> bytes:
 
 
 def untrusted_types(archive: bytes) -> list[str]:
-    """Types in the archive that neither skops nor dipedl trusts; imports and builds nothing."""
-    found = optional("skops.io").get_untrusted_types(data=archive)
-    return sorted(set(found) - set(_known_types()))
+    """Types in the archive other than plain values and arrays; imports and builds nothing.
+
+    What skops trusts by itself is listed too: its types of scikit-learn are rebuilt unchecked.
+    """
+    schema, _ = unpacked(archive)
+    found = {*_named_types(schema), *optional("skops.io").get_untrusted_types(data=archive)}
+    return sorted(found - _PLAIN)
 
 
 def load_parts(archive: bytes, trusted: Sequence[Any]) -> list[Any]:
     """The objects of an archive; call `untrusted_types` first."""
-    return list(optional("skops.io").loads(archive, trusted=[*_known_types(), *trusted]))
+    return list(optional("skops.io").loads(archive, trusted=[*_PLAIN, *trusted]))
 
 
-def _known_types() -> list[str]:
-    """Our own types, scikit-learn's splitters (plain parameters) for ``cv``, and dtypes.
-
-    An imputer holds a dtype; skops reads it from the header of an empty array, without pickle.
-    """
-    public = vars(model_selection).values()
-    splitters = [t for t in public if isinstance(t, type) and hasattr(t, "get_n_splits")]
-    return ["numpy.dtype", *own_type_names(), *(f"{t.__module__}.{t.__name__}" for t in splitters)]
+def _named_types(schema: Any) -> set[str]:
+    """The types of a schema, also where skops would not look for them."""
+    named = (node for node in nodes(schema) if isinstance(node.get("__class__"), str))
+    return {f"{node.get('__module__')}.{node['__class__']}" for node in named}
 
 
 def _checked_part(part: Any, path: str) -> None:
@@ -76,14 +84,12 @@ def _checked_archive(parts: Sequence[Any]) -> bytes:
     return archive
 
 
-def _unpacked(archive: bytes) -> tuple[Any, dict[str, bytes]]:
-    with ZipFile(io.BytesIO(archive)) as source:
-        files = {name: _without_padding(name, source.read(name)) for name in source.namelist()}
-    return json.loads(files.pop("schema.json")), files
-
-
-def _without_padding(name: str, data: bytes) -> bytes:
-    """The file, with zeros between the fields of a structured array: memory was left there."""
+def _normal(name: str, data: bytes) -> bytes:
+    """The file, uncompressed, with zeros between the fields of a structured array."""
+    if name.endswith(".npz"):
+        # A sparse matrix: compressed by scipy.
+        with ZipFile(io.BytesIO(data)) as source:
+            return _zipped({inner: source.read(inner) for inner in source.namelist()})
     if not name.endswith(".npy"):
         return data
     array = np.load(io.BytesIO(data), allow_pickle=False)
@@ -95,18 +101,23 @@ def _without_padding(name: str, data: bytes) -> bytes:
     return data[: len(data) - array.nbytes] + clean.tobytes()
 
 
+def _zipped(files: Mapping[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with ZipFile(buffer, "w") as target:
+        for name, data in files.items():
+            target.writestr(ZipInfo(name, _EPOCH), data)
+    return buffer.getvalue()
+
+
 def _canonical(archive: bytes) -> bytes:
     """The same archive without memory addresses and times: equal models give equal bytes."""
-    schema, files = _unpacked(archive)
+    schema, files = unpacked(archive, trusted=True)
+    files = {name: _normal(name, data) for name, data in files.items()}
     ids: dict[int, int] = {}
     names: dict[str, str] = {}
     _renumber(schema, ids, names)
-    buffer = io.BytesIO()
-    with ZipFile(buffer, "w") as target:
-        for old, new in names.items():
-            target.writestr(ZipInfo(new, _EPOCH), files[old])
-        target.writestr(ZipInfo("schema.json", _EPOCH), json.dumps(schema))
-    return buffer.getvalue()
+    kept = {new: files[old] for old, new in names.items()}
+    return _zipped(kept | {"schema.json": json.dumps(schema).encode()})
 
 
 def _renumber(node: Any, ids: dict[int, int], names: dict[str, str]) -> None:
@@ -125,7 +136,8 @@ def _renumber(node: Any, ids: dict[int, int], names: dict[str, str]) -> None:
 
 def _fingerprint(archive: bytes) -> Any:
     """Content of an archive, to compare by ``==``."""
-    schema, files = _unpacked(archive)
+    schema, files = unpacked(archive, trusted=True)
+    files = {name: _normal(name, data) for name, data in files.items()}
     return _content(schema, {name: sha256(data).hexdigest() for name, data in files.items()})
 
 

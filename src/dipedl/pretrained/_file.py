@@ -11,8 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from ..nn._loader import device_of
-from ..persistence.codec import Decoder, Encoder
-from ..persistence.container import DAMAGE, read, versions, write
+from ..persistence.container import ModelFileError, read, versions, write
+from ..persistence.decoder import Decoder
+from ..persistence.encoder import Encoder
 from ._fitted_module import FittedModule
 from .class_gaussians import SETTINGS, ClassGaussians
 
@@ -42,6 +43,7 @@ def write_module(module: FittedModule, path: Path, *, weights: bool) -> None:
             "cannot be saved without pickle; use numbers, strings and normalisers of "
             "dipedl.evidence"
         )
+    contents = encoder.contents()
     tensors, state = dict(encoder.tensors), {}
     for part in _PARTS if weights else _PARTS[:-1]:
         for name, tensor in _weights(getattr(module, part)).items():
@@ -56,7 +58,7 @@ def write_module(module: FittedModule, path: Path, *, weights: bool) -> None:
         "structure": _structure(module.network),
         "weights": _digest(module.network),
         "state": state,
-        "objects": encoder.objects,
+        **contents,
         "parts": [],
         "settings": settings,
     }
@@ -67,26 +69,26 @@ def read_module(cls: type[Module], path: Path, network: nn.Module) -> Module:
     """The module in a file, around `network`, if that is the network of the file."""
     manifest, tensors = read(path)
     if manifest.get("type") != _TYPE:
-        raise ValueError(
+        raise ModelFileError(
             f"{path} holds no DIPModule but {manifest.get('type')}; read it with dipedl.load"
         )
     try:
-        decoder = Decoder(manifest["objects"], tensors, [])
+        decoder = Decoder(manifest, tensors, [])
         settings = {name: decoder.decode(code) for name, code in manifest["settings"].items()}
         state = {
             name: _tensor(tensors[name], kind, shape)
             for name, (kind, shape) in manifest["state"].items()
         }
         structure, weights = dict(manifest["structure"]), manifest["weights"]
-    except (*DAMAGE, RuntimeError) as error:
-        raise ValueError(f"{path} holds no valid DIPModule: {error}") from error
+    except Exception as error:
+        raise ModelFileError(f"{path} holds no valid DIPModule: {error}") from error
     _check_structure(path, structure, network)
     if not any(_is_of(name, "network") for name in state):
         _check_weights(path, weights, network)
     try:
         return _built(cls, network, settings, state)
-    except (*DAMAGE, RuntimeError) as error:
-        raise ValueError(f"{path} holds no valid DIPModule: {error}") from error
+    except Exception as error:
+        raise ModelFileError(f"{path} holds no valid DIPModule: {error}") from error
 
 
 def _settings(module: FittedModule) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ..._validation import check_class_counts, known_classes, known_inputs, labelled_inputs
+from ...fitting.all_or_nothing import all_or_nothing
 from ...fitting.classifiers import (
     accepted_arguments,
     class_probabilities,
@@ -40,17 +41,19 @@ class PostHoc(HeldOutDecisions, ClassifierMixin, BaseEstimator):
         validation : tuple (X, y), optional
             Passed to ``estimator.fit`` if it takes the argument; the score does not use it.
         """
-        self._forget_held_out()
-        X, y = labelled_inputs(self, X, y)
-        check_class_counts(y)
-        self._check_parameters(y)
-        estimator = unfitted_classifier(self.estimator)
-        classes = known_classes(estimator, y)
-        keywords = accepted_arguments(estimator, validation=validation)
-        self.estimator_ = fitted_classifier(estimator, X, y, keywords)
-        self.classes_ = np.asarray(getattr(self.estimator_, "classes_", classes))
-        self._fit_score(X, y)
-        return self
+        with all_or_nothing(self):
+            self._forget_held_out()
+            X, y = labelled_inputs(self, X, y)
+            check_class_counts(y)
+            self._check_parameters(y)
+            estimator = unfitted_classifier(self.estimator)
+            classes = known_classes(estimator, y)
+            keywords = accepted_arguments(estimator, validation=validation)
+            self.estimator_, known = fitted_classifier(estimator, X, y, keywords)
+            own = getattr(self.estimator_, "classes_", classes) if known is None else known
+            self.classes_ = np.asarray(own)
+            self._fit_score(X, y)
+            return self
 
     def predict(self, X: Any) -> np.ndarray:
         """Most probable label of each input X (n, d), shape (n,)."""

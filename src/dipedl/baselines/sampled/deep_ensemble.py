@@ -14,6 +14,7 @@ from sklearn.utils import Tags, _safe_indexing, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..._validation import check_class_counts, known_inputs, labelled_inputs
+from ...fitting.all_or_nothing import all_or_nothing
 from ...fitting.classifiers import (
     accepted_arguments,
     class_probabilities,
@@ -166,28 +167,29 @@ class DeepEnsemble(HeldOutDecisions, ClassifierMixin, BaseEstimator):
         TypeError, ValueError
             If the estimator, `n_members`, X or y is invalid.
         """
-        if not isinstance(self.n_members, int | np.integer) or self.n_members < 2:
-            raise ValueError(f"n_members must be an integer >= 2, got {self.n_members!r}")
-        self._forget_held_out()
-        X, y = labelled_inputs(self, X, y)
-        check_class_counts(y)
-        template = _template(self.estimator)
-        draw = check_random_state(self.random_state)
-        self.member_seeds_ = draw.randint(2**31 - 1, size=self.n_members).tolist()
-        members = []
-        for i, seed in enumerate(self.member_seeds_):
-            keywords = accepted_arguments(
-                template,
-                validation=validation,
-                checkpoint=None if checkpoint is None else Path(f"{checkpoint}.{i}"),
-                progress=None if progress is None else _report(progress, i, self.n_members),
-                deadline=deadline,
-            )
-            members.append(fitted_classifier(_member(template, seed), X, y, keywords))
-        self.members_ = members
-        self.classes_ = np.unique(y)
-        self._warn_if_alike(_safe_indexing(X, np.arange(min(len(y), _PROBE))))
-        return self
+        with all_or_nothing(self):
+            if not isinstance(self.n_members, int | np.integer) or self.n_members < 2:
+                raise ValueError(f"n_members must be an integer >= 2, got {self.n_members!r}")
+            self._forget_held_out()
+            X, y = labelled_inputs(self, X, y)
+            check_class_counts(y)
+            template = _template(self.estimator)
+            draw = check_random_state(self.random_state)
+            self.member_seeds_ = draw.randint(2**31 - 1, size=self.n_members).tolist()
+            members = []
+            for i, seed in enumerate(self.member_seeds_):
+                keywords = accepted_arguments(
+                    template,
+                    validation=validation,
+                    checkpoint=None if checkpoint is None else Path(f"{checkpoint}.{i}"),
+                    progress=None if progress is None else _report(progress, i, self.n_members),
+                    deadline=deadline,
+                )
+                members.append(fitted_classifier(_member(template, seed), X, y, keywords)[0])
+            self.members_ = members
+            self.classes_ = np.unique(y)
+            self._warn_if_alike(_safe_indexing(X, np.arange(min(len(y), _PROBE))))
+            return self
 
     def predict(self, X: Any) -> np.ndarray:
         """Most probable label of each input X (n, d) under the mean, shape (n,)."""

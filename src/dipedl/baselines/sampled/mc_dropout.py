@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from ...nn._checks import check_integer
-from ...nn._estimator import TorchEstimator
+from ...nn._estimator import TorchEstimator, float32_rows
 from ...nn.backbones._network import Backbone, Network
 from ...nn.backbones.mlp import MLP
 from ...nn.torch_classifier import TorchClassifier
@@ -187,7 +187,7 @@ class MCDropout(HeldOutDecisions, Published, TorchClassifier):
         trained = self._given()
         check_is_fitted(trained, "module_")
         check_dropout(trained.module_)  # type: ignore[arg-type]
-        X, y = validate_data(self, X, y, dtype=np.float32)
+        X, y = float32_rows(self, X, y)
         unknown = np.setdiff1d(y, trained.classes_)
         if X.shape[1] != trained.n_features_in_ or len(unknown):
             raise ValueError(

@@ -17,7 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ... import datasets, spectra
+from ..._writing import whole_file
 from ...spectra import Spectra
+from ..results.damage import damaged_files, read_npy, read_npz, seal
 from ..results.receipt import config_hash
 from ..results.scores import OOD_PREFIX, SHIFTED_PREFIX
 
@@ -107,7 +109,7 @@ def spectra_splits(
     """
     with _kept(config, seed, keep) as folder:
         plan = _read(folder)
-        X = {split: np.load(folder / f"{_file(split)}.npy") for split in plan}
+        X = {split: read_npy(folder / _file(split)) for split in plan}
         y = {
             split: looked.label
             for split, looked in plan.items()
@@ -151,7 +153,7 @@ def _kept(config: Mapping[str, Any], seed: int, keep: Path | None) -> Iterator[P
 
 
 def _made(config: Mapping[str, Any], seed: int, place: Path) -> Path:
-    folder = place / f"{config_hash(dict(config))}-{seed}"
+    folder = _folder(config, seed, place)
     if not (folder / _PLAN).exists():
         place.mkdir(parents=True, exist_ok=True)
         partial_folder = Path(tempfile.mkdtemp(dir=place, prefix="."))
@@ -161,6 +163,22 @@ def _made(config: Mapping[str, Any], seed: int, place: Path) -> Path:
         finally:
             shutil.rmtree(partial_folder, ignore_errors=True)
     return folder
+
+
+def _folder(config: Mapping[str, Any], seed: int, place: Path) -> Path:
+    return place / f"{config_hash(dict(config))}-{seed}"
+
+
+def drop_damaged(config: Mapping[str, Any], seed: int, keep: Path) -> list[str]:
+    """Remove kept features if files of them are damaged or gone; says which.
+
+    They are made again when they are needed next.
+    """
+    folder = _folder(config, seed, keep)
+    problems = damaged_files(folder) if folder.is_dir() else []
+    if problems:
+        shutil.rmtree(folder)
+    return problems
 
 
 def _publish(made: Path, folder: Path) -> None:
@@ -182,10 +200,13 @@ def _prepare(config: Mapping[str, Any], seed: int, folder: Path) -> None:
     pipeline.fit(every.flux[plan["train"]])
     known: dict[str, np.ndarray] = {}
     for split, source, rows in _parts(every, plan, config, seed):
-        np.save(folder / f"{_file(split)}.npy", pipeline.transform(source.flux[rows]))
+        with whole_file(folder / _file(split)) as file:
+            np.save(file, pipeline.transform(source.flux[rows]))
         for name, values in _looked(source, rows)._asdict().items():
             known[f"{split} {name}"] = values
-    np.savez(folder / _PLAN, **known)  # type: ignore[arg-type]
+    with whole_file(folder / _PLAN) as file:
+        np.savez(file, **known)  # type: ignore[arg-type]
+    seal(folder)
 
 
 def _split(every: Spectra, config: Mapping[str, Any], seed: int) -> dict[str, np.ndarray]:
@@ -266,13 +287,12 @@ def _looked(source: Spectra, rows: np.ndarray) -> Looked:
 
 
 def _read(folder: Path) -> dict[str, Looked]:
-    with np.load(folder / _PLAN, allow_pickle=False) as known:
-        splits = dict.fromkeys(name.partition(" ")[0] for name in known.files)
-        return {
-            split: Looked(*(known[f"{split} {name}"] for name in Looked._fields))
-            for split in splits
-        }
+    known = read_npz(folder / _PLAN)
+    splits = dict.fromkeys(name.partition(" ")[0] for name in known)
+    return {
+        split: Looked(*(known[f"{split} {name}"] for name in Looked._fields)) for split in splits
+    }
 
 
 def _file(split: str) -> str:
-    return split.replace("/", "__")
+    return f"{split.replace('/', '__')}.npy"

@@ -15,6 +15,8 @@ from typing import Any
 
 from filelock import FileLock
 
+from ..._writing import writable_target, write_file
+
 _KEY = ("suite", "profile", "method", "config_hash", "seed")
 
 
@@ -60,7 +62,7 @@ class RowFile:
         """Write all rows anew, changed, at once or not at all; gives how many there are."""
         with FileLock(self._lock):
             rows = [change(row) for row in self.read()[0]]
-            write_whole(self.path, b"".join(as_line(row) for row in rows))
+            write_file(self.path, b"".join(as_line(row) for row in rows))
         return len(rows)
 
     @property
@@ -78,18 +80,8 @@ def as_line(row: Mapping[str, Any]) -> bytes:
     return json.dumps(plain(row), ensure_ascii=False, allow_nan=False).encode() + b"\n"
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """Replace a file at once."""
-    partial = path.with_name(f".{path.name}.partial")
-    with partial.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
-
-
 def _append(path: Path, line: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    descriptor = os.open(writable_target(path), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     try:
         if os.write(descriptor, line) < len(line):  # the disk filled up in the middle of the line
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
@@ -103,7 +95,7 @@ def _parsed(data: bytes, path: Path) -> Iterator[dict[str, Any]]:
         try:
             row = _with_numbers(json.loads(line))
             key_of(row)
-        except (ValueError, LookupError, TypeError, AttributeError) as error:
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(
                 f"{str(path)!r} must hold one JSON object a line, got line {number}: "
                 f"{line[:60]!r} ({type(error).__name__}: {error}); delete that line: the next run "

@@ -6,31 +6,34 @@
     ROOT/<suite>/<profile>/arrays/<name>/<config hash>/<seed>/<split>.npz
                                                              /receipt.json
                                                              /network.safetensors
+                                                             /SHA256SUMS
 
-A folder of arrays appears whole or not at all: it is written beside its place and renamed.
+A folder of arrays appears whole or not at all: it is written beside its place and renamed. One
+without a receipt waits to be made again.
 """
 
 from __future__ import annotations
 
 import errno
-import json
 import os
 import shutil
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .row_file import RowFile, as_line, write_whole
+from ..._writing import sync_folder, whole_file, write_file
+from .damage import damaged_files, read_json, read_npz, read_weights, seal
+from .row_file import RowFile, as_line
 
 __all__ = ["PARTS", "Store", "default_root", "load_arrays", "load_rows"]
 
 Arrays = dict[str, dict[str, np.ndarray]]
 
-_NETWORK = "network.safetensors"
+_NETWORK, _RECEIPT = "network.safetensors", "receipt.json"
 #: What arrays a row has: those of the method itself, and the trained parts below it.
 PARTS = ("method", "classifier", "density")
 
@@ -155,18 +158,40 @@ class Store:
 
     def has_arrays(self, name: str, config_hash: str, seed: int) -> bool:
         """Whether the arrays of a trained part are there, all of them."""
-        return (self.arrays_folder(name, config_hash, seed) / "receipt.json").exists()
+        return (self.arrays_folder(name, config_hash, seed) / _RECEIPT).exists()
 
     def receipt(self, name: str, config_hash: str, seed: int) -> dict[str, Any]:
         """What training and scoring of a part cost."""
-        path = self.arrays_folder(name, config_hash, seed) / "receipt.json"
-        receipt: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        path = self.arrays_folder(name, config_hash, seed) / _RECEIPT
+        receipt: dict[str, Any] = read_json(path)
         return receipt
 
     def receipts(self, name: str, config_hash: str) -> list[dict[str, Any]]:
-        """Receipts of all seeds of a part."""
-        files = sorted((self.folder / "arrays" / name / config_hash).glob("[!.]*/receipt.json"))
-        return [json.loads(file.read_text(encoding="utf-8")) for file in files]
+        """Receipts of all seeds of a part, those that can be read."""
+        files = sorted((self.folder / "arrays" / name / config_hash).glob(f"[!.]*/{_RECEIPT}"))
+        found = []
+        for file in files:
+            with suppress(ValueError, OSError):
+                found.append(read_json(file))
+        return found
+
+    def damage(self, name: str, config_hash: str, seed: int) -> list[str]:
+        """What is wrong with the stored arrays of a part, file by file; all of them are read."""
+        folder = self.arrays_folder(name, config_hash, seed)
+        if not folder.is_dir():
+            return ["a run was killed while it wrote them"] if _partial(folder).is_dir() else []
+        return list(dict.fromkeys([*_lost_files(folder), *damaged_files(folder)]))
+
+    def forget_arrays(self, name: str, config_hash: str, seed: int) -> None:
+        """Take the receipt away: the arrays wait to be made again, also for other runs."""
+        folder = self.arrays_folder(name, config_hash, seed)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / _RECEIPT).unlink(missing_ok=True)
+
+    def is_waiting(self, name: str, config_hash: str, seed: int) -> bool:
+        """Whether the arrays of a part wait to be made again; not if they have been deleted."""
+        there = self.arrays_folder(name, config_hash, seed).is_dir()
+        return there and not self.has_arrays(name, config_hash, seed)
 
     def save_arrays(
         self,
@@ -179,22 +204,22 @@ class Store:
     ) -> None:
         """Write the arrays of a part, its receipt and its weights; all of it appears at once."""
         folder = self.arrays_folder(name, config_hash, seed)
-        partial = folder.with_name(f".{folder.name}.partial")
+        partial = _partial(folder)
         with _no_space_explained(self.folder):
             shutil.rmtree(partial, ignore_errors=True)
             partial.mkdir(parents=True)
             for split, named in arrays.items():
-                path = partial / f"{split.replace('/', '__')}.npz"
-                with path.open("wb") as file:
+                with whole_file(partial / _file(split)) as file:
                     np.savez(file, **dict(named))  # type: ignore[arg-type]
-                    os.fsync(file.fileno())
             if network is not None:
                 from safetensors.numpy import save
 
-                write_whole(partial / _NETWORK, save(dict(network)))
-            write_whole(partial / "receipt.json", as_line(receipt))
+                write_file(partial / _NETWORK, save(dict(network)))
+            write_file(partial / _RECEIPT, as_line(receipt))
+            seal(partial)
             shutil.rmtree(folder, ignore_errors=True)
             partial.replace(folder)
+            sync_folder(folder.parent)
 
     def load(self, name: str, config_hash: str, seed: int) -> Arrays:
         """Arrays of a part: split -> name -> array."""
@@ -205,20 +230,17 @@ class Store:
                 f"no arrays in {str(folder)!r}; run the suite again, or name the folder of its "
                 "results with --out"
             )
-        return {file.stem.replace("__", "/"): _load_npz(file) for file in files}
+        return {file.stem.replace("__", "/"): read_npz(file) for file in files}
 
     def network(self, name: str, config_hash: str, seed: int) -> dict[str, np.ndarray]:
         """Weights of a trained network by name."""
-        from safetensors.numpy import load_file
-
         path = self.arrays_folder(name, config_hash, seed) / _NETWORK
         if not path.exists():
             raise FileNotFoundError(
                 f"no weights in {str(path)!r}: the network was trained before they were kept; "
                 "delete its folder, and run the suite again"
             )
-        weights: dict[str, np.ndarray] = load_file(path)
-        return weights
+        return read_weights(path)
 
     def arrays_of(self, row: Mapping[str, Any], part: str = "method") -> Arrays:
         """Arrays of a row, see `load_arrays`."""
@@ -232,9 +254,23 @@ class Store:
         return self.load(below["name"], below["config_hash"], row["seed"])
 
 
-def _load_npz(path: Path) -> dict[str, np.ndarray]:
-    with np.load(path, allow_pickle=False) as stored:
-        return {name: stored[name] for name in stored.files}
+def _lost_files(folder: Path) -> list[str]:
+    """What a folder lacks, going by its receipt; of a method no training rows are kept."""
+    if not (folder / _RECEIPT).is_file():
+        return [f"{_RECEIPT} is gone"]
+    splits: set[str] = set()
+    with suppress(ValueError, AttributeError):  # a damaged receipt is told anyway
+        splits = read_json(folder / _RECEIPT).get("n", {}).keys() - {"train"}
+    return [f"{_file(s)} is gone" for s in sorted(splits) if not (folder / _file(s)).is_file()]
+
+
+def _file(split: str) -> str:
+    return f"{split.replace('/', '__')}.npz"
+
+
+def _partial(folder: Path) -> Path:
+    """Where the arrays of a folder are written, before they take their place."""
+    return folder.with_name(f".{folder.name}.partial")
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,6 +13,8 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from ..data.spectra import SPECTRA, drop_damaged
+from ..results.receipt import config_hash
 from ..results.rows import numbers
 from ..results.scores import score
 from ..results.store import Store, default_root, load_rows
@@ -20,7 +22,7 @@ from ..spec.suite import load_suite
 from .clock import Clock, Say, duration, seldom
 from .process import Outcome, run_in_process
 from .todo import check_devices, planned_work
-from .work import Place, Step, Work
+from .work import MethodWork, Place, Step, Work
 from .worker import FATAL, PAUSED
 
 __all__ = ["RunResult", "StoppedError", "rescore", "run"]
@@ -39,7 +41,7 @@ class RunResult:
 
     #: New rows.
     rows: list[dict[str, Any]] = field(default_factory=list)
-    #: How many rows were there before.
+    #: How many rows were there before, none of their arrays damaged.
     present: int = 0
     #: Why there is no row of a (method, seed); in a crossed suite a method is named with data set
     #: and classifier, "wine-1, forest: knn".
@@ -68,6 +70,8 @@ def run(
     they are complete, and the row is written from them. In a crossed suite a cell (data set,
     classifier, seed) has a process of its own, and a row is written when its method is done. So the
     run may be killed at any time, and the same call goes on; two runs on one folder share the work.
+    It begins with a look at the checksums of all arrays: what is damaged or gone is named, and only
+    that is made again. Arrays of a row whose whole folder was deleted are not made again.
 
     Parameters
     ----------
@@ -146,6 +150,7 @@ class _Run:
     broken: dict[tuple[str, int], str] = field(default_factory=dict)
 
     def go(self, wanted: list[Work]) -> RunResult:
+        self._find_damage(wanted)
         missing = [len(work.missing()) for work in wanted]
         todo = [work for work, lacking in zip(wanted, missing, strict=True) if lacking]
         result = RunResult(present=sum(work.n_rows for work in wanted) - sum(missing))
@@ -163,6 +168,24 @@ class _Run:
                 self._wait_for_others(waiting)
             todo = waiting
         return result
+
+    def _find_damage(self, wanted: list[Work]) -> None:
+        """Name what is damaged, and let it wait to be made again."""
+        steps = {(step.unit.digest, work.seed): step for work in wanted for step in work.steps}
+        for (_, seed), step in steps.items():
+            # most have nothing wrong: looked at without the lock, which would leave a file
+            if step.damage():
+                with _lock(self.store, step, seed) as free:
+                    self._forget_damaged(step, seed, step.damage() if free else [])
+        for data, seed in _features(wanted):
+            for problem in drop_damaged(data, seed, self.store.root / "features"):
+                self.say(f"features of seed {seed}: {problem}; they are made again")
+
+    def _forget_damaged(self, step: Step, seed: int, problems: list[str]) -> None:
+        for problem in problems:
+            self.say(f"{step}: {problem}; it is made again")
+        if problems:
+            self.store.forget_arrays(step.unit.name, step.unit.digest, seed)
 
     def _pass(self, todo: list[Work], result: RunResult) -> list[Work]:
         """Once through; gives what another run is at work on."""
@@ -256,6 +279,18 @@ def _lock(store: Store, step: Step, seed: int) -> Iterator[bool]:
         yield True
     finally:
         lock.release()
+
+
+def _features(wanted: list[Work]) -> Iterator[tuple[Mapping[str, Any], int]]:
+    """Data and seed of the features of spectra that what is missing needs."""
+    found = {
+        (config_hash(data), work.seed): data
+        for work in wanted
+        if isinstance(work, MethodWork) and work.missing()
+        for data in [work.method.config["data"]]
+        if data.get("dataset") in SPECTRA
+    }
+    yield from ((data, seed) for (_, seed), data in found.items())
 
 
 def _untrained(todo: list[Work]) -> list[Any]:

@@ -54,6 +54,10 @@ class PartStep:
         """Where a training leaves its state, so that it goes on after a kill."""
         return self.place.store.checkpoint(self.unit.name, self.unit.digest, self.seed)
 
+    def damage(self) -> list[str]:
+        """What is wrong with its stored arrays, file by file."""
+        return self.place.store.damage(self.unit.name, self.unit.digest, self.seed)
+
     def forget(self) -> None:
         """Remove the state of the training."""
         shutil.rmtree(self.checkpoint.parent, ignore_errors=True)
@@ -82,10 +86,11 @@ class MethodWork:
         return [PartStep(self.place, part, self.seed) for part in trained_parts(self.method)]
 
     def missing(self) -> dict[str, str]:
-        """Its name, if it has no row."""
-        name = self.method.name
-        there = self.place.store.has_row(name, self.method.digest, self.seed)
-        return {} if there else {name: name}
+        """Its name, if it has no row, or if arrays of its parts wait to be made again."""
+        name, store = self.method.name, self.place.store
+        there = store.has_row(name, self.method.digest, self.seed)
+        waiting = (store.is_waiting(s.unit.name, s.unit.digest, self.seed) for s in self.steps)
+        return {name: name} if not there or any(waiting) else {}
 
     def finish(self) -> list[Row]:
         """Write the row, if all parts are trained; gives it if it was not there."""
@@ -163,6 +168,11 @@ class CellWork:
     def missing(self) -> dict[str, str]:
         """Place and name of each row that is not there -> those of its method."""
         return {f"{self.title}: {r}": f"{self.title}: {m}" for r, m in self.lacking().items()}
+
+    def damage(self) -> list[str]:
+        """What is wrong with the stored weights of its classifier, if a row still needs them."""
+        unit = self.unit
+        return self.place.store.damage(unit.name, unit.digest, self.seed) if self.lacking() else []
 
     def is_done(self, alone: bool) -> bool:
         """Whether every row is there."""

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..._writing import write_file
+from ..results.damage import read_json
+
 __all__ = ["FOLDER", "Toys", "load_toys", "run_toys"]
 
 #: Below the folder of all results; the toys belong to no suite.
@@ -50,11 +53,11 @@ def run_toys(
     vacuity = toy_vacuity.run(
         progress=lambda row: progress(f"vacuity at nu = {row['nu']:g}: {row['mean']:.4f}"), **sizes
     )
-    (folder / _VACUITY).write_text(json.dumps(vacuity), encoding="utf-8")
+    write_file(folder / _VACUITY, json.dumps(vacuity))
     moons = two_moons.run()
     progress("two moons fitted")
-    (folder / _MOONS).write_text(json.dumps(two_moons.rows(moons)), encoding="utf-8")
-    (folder / _DRAWING).write_text(_drawn(two_moons.figure(moons)), encoding="utf-8")
+    write_file(folder / _MOONS, json.dumps(two_moons.rows(moons)))
+    write_file(folder / _DRAWING, _drawn(two_moons.figure(moons)))
     return load_toys(root)
 
 
@@ -66,5 +69,5 @@ def _drawn(figure: Any) -> str:
 
 
 def _rows(path: Path) -> Rows:
-    rows: Rows = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    rows: Rows = read_json(path, "run: dipedl bench toys") if path.exists() else []
     return rows

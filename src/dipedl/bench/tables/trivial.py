@@ -11,13 +11,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..._writing import write_file
 from ..data.loaders import LOADERS
 from ..data.splits import make_splits
 from ..names import reason
+from ..results.damage import read_json
 from ..results.scores import RANKED
 from ..results.store import Store
 from .cells import Cell, cell_over_seeds
@@ -117,13 +120,22 @@ def stored_trivial_lines(store: Store) -> tuple[Line, ...]:
     if seen is None:
         raise LookupError(f"no row in {str(store.folder)!r} says which data it saw")
     config, path = seen["config"]["data"], store.folder / "trivial.json"
-    kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    kept = _kept(path)
     if kept.get("data") != config:
         lines = _computed(config, seen["seed"])
         values = {line.title: _plain(line) for line in lines}
         kept = {"data": config, "lines": values}
-        path.write_text(json.dumps(kept), encoding="utf-8")
+        write_file(path, json.dumps(kept))
     return tuple(_read(title, cells) for title, cells in kept["lines"].items())
+
+
+def _kept(path: Path) -> dict[str, Any]:
+    """What the file holds; nothing if it is damaged, for it is soon made again."""
+    try:
+        found = read_json(path)
+    except (FileNotFoundError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def with_trivial(table: BenchTable, store: Store) -> tuple[BenchTable, str]:

@@ -13,13 +13,12 @@ import tarfile
 import tempfile
 import time
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from ..._plugins import optional
+from ..._writing import whole_file
 from .sources import FILES, RemoteFile
 
 DataDir = str | os.PathLike[str] | None
@@ -137,19 +136,6 @@ def unpack(archive: Path, member: str, path: Path) -> None:
                 f"{str(archive)!r} must be an archive that holds the file {member!r}, but: "
                 f"{error}; delete it and load again to download it again"
             ) from error
-
-
-@contextmanager
-def whole_file(path: Path) -> Iterator[IO[bytes]]:
-    """A file open for writing that appears at `path` completely or not at all."""
-    descriptor, part = tempfile.mkstemp(dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as target:
-            yield target
-        os.replace(part, path)
-    except BaseException:
-        os.unlink(part)
-        raise
 
 
 def download(file: RemoteFile, path: Path, name: str) -> Path:

@@ -15,7 +15,7 @@ from ...spectra.files.paper_files import read_paper_files
 from ...spectra.spectra import Spectra
 from .._dataset import Dataset, Provenance
 from .._files.fetch import offline_folder
-from .._files.lamost_files import URL, URL_VARIABLE, downloaded, verify
+from .._files.lamost_files import SHA256_VARIABLE, URL, URL_VARIABLE, downloaded, verify
 
 __all__ = ["lamost_spectra", "load_lamost"]
 
@@ -26,20 +26,23 @@ _PROVENANCE = Provenance(
     "LAMOST DR9 spectra with S/N above 10, as the paper uses them",
     urls=(URL,),
     licence="LAMOST data: public, with acknowledgement",
-    notes="no checksum is published: that of the first download is kept and verified afterwards",
+    notes="no checksum is published: the first download is trusted, and verified afterwards",
 )
 
 
 def lamost_spectra(
-    data_dir: str | os.PathLike[str] | None = None, *, url: str | None = None
+    data_dir: str | os.PathLike[str] | None = None,
+    *,
+    url: str | None = None,
+    sha256: str | None = None,
 ) -> Spectra:
     """All of the paper's spectra, in the order of files and rows.
 
     They are searched in the folder ``lamost`` of `data_dir`, else of ``DIPEDL_DATA``; if neither is
     given, of the cache (``DIPEDL_CACHE``, or the user's cache directory), to which the archive (2.4
-    GB) is downloaded once: an interrupted download starts again. No checksum is published: that of
-    the first download is written to ``SHA256SUMS`` beside the files, which are verified by it
-    whenever they are read.
+    GB) is downloaded once: an interrupted download starts again. No checksum is published, so the
+    first download is trusted unless you give one by `sha256`; its checksums are written to
+    ``SHA256SUMS`` beside the files, which are verified by them whenever they are read.
 
     Parameters
     ----------
@@ -49,6 +52,9 @@ def lamost_spectra(
         Where to download the archive (.tar, or one FITS file in the same layout). None:
         ``DIPEDL_LAMOST_URL``, else the address that the paper's authors name. That address could
         not be tested.
+    sha256 : str or None, default=None
+        Checksum that the downloaded archive must have. None: ``DIPEDL_LAMOST_SHA256``, else that of
+        the first download (trust on first use).
 
     Returns
     -------
@@ -81,7 +87,8 @@ def lamost_spectra(
     """
     folder, origin = offline_folder(data_dir)
     if folder is None:
-        return _read(downloaded(url or os.environ.get(URL_VARIABLE) or URL))
+        address = url or os.environ.get(URL_VARIABLE) or URL
+        return _read(downloaded(address, sha256 or os.environ.get(SHA256_VARIABLE) or None))
     files = sorted((folder / "lamost").glob("[!.]*.fits*"))
     if not files:
         raise FileNotFoundError(
@@ -111,6 +118,7 @@ def load_lamost(
     random_state: int = 10,
     data_dir: str | os.PathLike[str] | None = None,
     url: str | None = None,
+    sha256: str | None = None,
 ) -> Dataset:
     """The paper's LAMOST problem: two classes are known, the third was never labelled.
 
@@ -129,7 +137,7 @@ def load_lamost(
         the test set, as in the paper's code.
     random_state : int, default=10
         Seed of the split; the paper's are 10, 20, 30 and 40.
-    data_dir, url
+    data_dir, url, sha256
         As for `lamost_spectra`.
 
     Returns
@@ -157,7 +165,7 @@ def load_lamost(
     """
     if ood not in _CLASSES:
         raise ValueError(f"ood must be one of {list(_CLASSES)}, got {ood!r}")
-    spectra = lamost_spectra(data_dir, url=url)
+    spectra = lamost_spectra(data_dir, url=url, sha256=sha256)
     label = np.asarray(spectra.label)
     known = tuple(name for name in _CLASSES.values() if name != _CLASSES[ood])
     numbers = [spectra.target_names.index(name) for name in known]

@@ -21,7 +21,11 @@ from ..summary import ENTROPY, set_title
 from .inline import svg
 
 _BLUE, _ORANGE, _GREEN = COLORS[:3]
-_RANKINGS = {"bare confidence": _ORANGE, "DIP-EDL confidence": _BLUE, "vacuity": _GREEN}
+_RANKINGS = {
+    "confidence of the classifier alone": _ORANGE,
+    "dipedl confidence": _BLUE,
+    "vacuity": _GREEN,
+}
 #: From the paper of the page to its ink: the page inverts it in its dark theme.
 _INK = LinearSegmentedColormap.from_list("ink", [(0, 0, 0, 0), (0, 0, 0, 0.7)])
 _DASHES = dict(zip(LINES, ("", "7 3", "8 2 2 2", "2 3"), strict=True))
@@ -55,7 +59,7 @@ def legends(result: DemoResult) -> dict[str, list[Entry]]:
     sets = [ID, *result.dataset.ood]
     dashes = list(_DASHES.values())
     return {
-        "pair": [Entry("bare classifier", 1, ""), Entry("with DIP-EDL", 0, "")],
+        "pair": [Entry("the classifier alone", 1, ""), Entry("dipedl", 0, "")],
         "alarms": [Entry("the classifier alone, by its entropy", 1, ""), Entry("dipedl", 0, "")],
         "sets": [Entry(set_title(key), i, dashes[i % 4]) for i, key in enumerate(sets)],
         "rankings": [
@@ -75,7 +79,7 @@ def panel_axes(width: float = 4.2, height: float = 3.0) -> Axes:
 
 
 def alarms(result: DemoResult) -> Iterator[Panel]:
-    """Share of each set that is flagged, by bare entropy and by DIP-EDL; one panel each."""
+    """Share of each set that is flagged, by bare entropy and by dipedl; one panel each."""
     for model in result.models:
         ax = panel_axes(4.2, 2.5)
         for offset, method, color in ((-0.2, ENTROPY, _ORANGE), (0.2, DIP, _BLUE)):
@@ -98,7 +102,7 @@ def reliability(result: DemoResult) -> Iterator[Panel]:
         known = model.on[ID]
         ax = reliability_diagram(y, known.bare, color=_ORANGE, ax=panel_axes())
         reliability_diagram(y, known.dirichlet.mean, color=_BLUE, ax=ax)
-        alt = f"{model.title}: accuracy against confidence on digits, bare and with DIP-EDL"
+        alt = f"{model.title}: accuracy against confidence on digits, alone and with dipedl"
         yield _panel(model.title, ax, alt, f"rel-{model.name}")
 
 
@@ -108,10 +112,10 @@ def histograms(result: DemoResult) -> Iterator[Panel]:
         yield _histogram(
             model, "vacuity", "vac", lambda a: np.asarray(a.dirichlet.vacuity), model.alarm_vacuity
         )
-        yield _histogram(model, "confidence, bare", "bare", lambda a: a.bare.max(axis=1))
         yield _histogram(
-            model, "confidence, DIP-EDL", "dip", lambda a: a.dirichlet.mean.max(axis=1)
+            model, "confidence, classifier alone", "bare", lambda a: a.bare.max(axis=1)
         )
+        yield _histogram(model, "confidence, dipedl", "dip", lambda a: a.dirichlet.mean.max(axis=1))
 
 
 def selection(result: DemoResult) -> Iterator[Panel]:

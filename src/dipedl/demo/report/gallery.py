@@ -41,7 +41,7 @@ class Shelf:
 
 @dataclass(frozen=True)
 class Look:
-    """An image, and whether the classifier's entropy and DIP-EDL flag it."""
+    """An image, and whether the classifier's entropy and dipedl flag it."""
 
     image: str
     alt: str
@@ -101,7 +101,7 @@ def _noticed(key: str, entropy: bool, dip: bool) -> str:
 
 
 def shelves(result: DemoResult, model: ModelResult) -> Iterator[Shelf]:
-    """Most and least trusted digits, then the most trusted images of each OOD set (the misses)."""
+    """Most and least trusted digits, then those of each OOD set."""
     data = result.dataset
     known = _order(model.on[ID].dirichlet)
     yield _shelf("Digits it trusts most", result, model, ID, data.X_test, known[:_CARDS])

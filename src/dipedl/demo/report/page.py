@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from ..._writing import write_file
 from .. import DemoResult, ModelResult, Row, SetScore
 from ..rows import BARE, DIP, ID, NO_MODEL
 from ..summary import SET_TITLES, cautions, findings, headline, of_hundred
@@ -58,7 +59,7 @@ def write(result: DemoResult, path: str | Path) -> None:
     >>> from dipedl.demo import report
     >>> report.write(demo.run(), "report.html")  # doctest: +SKIP
     """
-    Path(path).write_text(render(result), encoding="utf-8")
+    write_file(path, render(result))
 
 
 def render(result: DemoResult) -> str:
@@ -122,7 +123,7 @@ def _known(result: DemoResult) -> Iterator[list[KnownLine]]:
         yield [
             KnownLine(
                 title=model.title,
-                of="DIP-EDL" if row.method == DIP else "bare classifier",
+                of="dipedl" if row.method == DIP else "the classifier alone",
                 cells=tuple((getattr(row, name), marks[name][i]) for name in _HIGHER),
                 flagged=row.flagged,
             )
@@ -156,7 +157,12 @@ def _ood_lines(title: str, rows: Sequence[Row], name: str) -> list[OODLine]:
     }
     compared = bool(rows) and rows[0].model != NO_MODEL
     return [
-        OODLine(title, row.method, score, {c: compared and mark[i] for c, mark in marks.items()})
+        OODLine(
+            title,
+            "dipedl: vacuity" if row.method == DIP else row.method,
+            score,
+            {c: compared and mark[i] for c, mark in marks.items()},
+        )
         for i, (row, score) in enumerate(zip(rows, scores, strict=True))
     ]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -12,14 +11,21 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import validate_data
 
-from ..._validation import check_weights, known_rows, require_fitted
+from ..._validation import (
+    check_weights,
+    known_rows,
+    learned_rows,
+    require_fitted,
+)
 from ...calibration.crossfit import content_folds, fold_pairs
 from ...calibration.pseudo_outliers import make_pseudo_outliers
+from ...fitting.all_or_nothing import all_or_nothing
 from ...fitting.progress import Stopwatch
 from ...fitting.scaling import RANGES
 from ...fitting.seeds import seed
+from ...maths.magnitude import check_magnitude
+from ...maths.masks import unmasked
 from ...maths.scores import confidence
 from ...maths.simplex import check_simplex
 from .._fitting import clone_with_selected, fitted_density, for_own_rows, log_density
@@ -44,9 +50,9 @@ class DensityEnsemble(LogDensityMixin, BaseEstimator, ABC):
 
     They are fitted in two steps: ``fit_estimators`` on rows, once for all rows and once for each
     fold; then ``fit_combiner`` on the scores of held-out rows. `EvidenceModel` takes the two steps
-    itself; ``fit`` alone does both, with folds of its own. ``seconds_`` is the wall time of fitting
-    each candidate on all rows, ``blind_`` holds those whose score does not fall far from all data,
-    ``reach_`` the range of the rows, outside of which every score is held down.
+    itself; ``fit`` alone does both, with folds of its own. ``blind_`` holds those whose score does
+    not fall far from all data, ``reach_`` the range of the rows, outside of which every score is
+    held down.
     """
 
     normalized = False
@@ -69,17 +75,19 @@ class DensityEnsemble(LogDensityMixin, BaseEstimator, ABC):
             Class probabilities, by a classifier that was not fitted on these rows; one column per
             label in y, which is needed then, in sorted order.
         """
-        X = validate_data(self, X, dtype=np.float64)
-        _check_proba(proba, y, len(X))
-        y = np.zeros(len(X), int) if y is None else np.asarray(y)
-        w = check_weights(sample_weight, X)
-        P = None if proba is None else np.asarray(proba, dtype=np.float64)
-        if w is not None and (w == 0).any():
-            # A row of weight zero is absent.
-            X, y, P = X[w > 0], y[w > 0], None if P is None else P[w > 0]
-            w = w[w > 0]
-        self.fit_estimators(X, y, w).find_blind(X)
-        return self._fit_combiner_in_folds(X, y, w, P)
+        with all_or_nothing(self):
+            X = learned_rows(self, X)
+            check_magnitude("X", X)
+            _check_proba(proba, y, len(X))
+            y = np.zeros(len(X), int) if y is None else np.asarray(unmasked("y", y))
+            w = check_weights(sample_weight, X)
+            P = None if proba is None else np.asarray(proba, dtype=np.float64)
+            if w is not None and (w == 0).any():
+                # A row of weight zero is absent.
+                X, y, P = X[w > 0], y[w > 0], None if P is None else P[w > 0]
+                w = w[w > 0]
+            self.fit_estimators(X, y, w).find_blind(X)
+            return self._fit_combiner_in_folds(X, y, w, P)
 
     def _fit_combiner_in_folds(
         self, X: np.ndarray, y: np.ndarray, w: np.ndarray | None, P: np.ndarray | None
@@ -128,13 +136,10 @@ class DensityEnsemble(LogDensityMixin, BaseEstimator, ABC):
         self.reach_ = Reach.of(X)
         self.estimators_: dict[str, Any] = {}
         self.failed_: dict[str, str] = {}
-        self.seconds_: dict[str, float] = {}
         self.blind_: set[str] = set()
         for name, density in named_candidates(self.candidates):
-            start = time.perf_counter()
             try:
                 self.estimators_[name] = fitted_density(density, X, y, w, self.random_state)
-                self.seconds_[name] = time.perf_counter() - start
             except _FAILURES as error:
                 self.failed_[name] = f"{type(error).__name__}: {error}"
             if watch is not None:
@@ -245,7 +250,9 @@ class DensityEnsemble(LogDensityMixin, BaseEstimator, ABC):
                 f"{type(self).__name__} {wanted} proba, the class probabilities of the rows; give "
                 "them to both fit and score_samples, or to neither"
             )
-        return self.reach_.held(self.combine(self._components(X, given, self.component_names_)), X)
+        return self.reach_.held_down(
+            self.combine(self._components(X, given, self.component_names_)), X
+        )
 
     @abstractmethod
     def fit_combiner(

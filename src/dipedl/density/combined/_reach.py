@@ -58,7 +58,7 @@ class Reach:
             place = (X - self.low) / self.width
         return np.asarray(np.maximum(-place, place - 1).max(axis=1))
 
-    def held(self, scores: np.ndarray, X: np.ndarray) -> np.ndarray:
+    def held_down(self, scores: np.ndarray, X: np.ndarray) -> np.ndarray:
         """The scores (n,) of rows X (n, p), those of rows outside held down."""
         outside = np.maximum(self.ranges_outside(X), RANGES)
         ceiling = np.where(

@@ -8,10 +8,11 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from ..._validation import check_weights
+from ..._validation import check_weights, known_rows, learned_rows
 from ...calibration.crossfit import splits
+from ...fitting.all_or_nothing import all_or_nothing
 from .._fitting import fitted_density, is_estimator, log_density
 from .._mixin import LogDensityMixin
 from ..gda import GDADensity
@@ -99,19 +100,20 @@ class BlockSumDensity(LogDensityMixin, BaseEstimator):
             If the blocks do not fit the columns, or with `cv` a block's held-out scores are all
             alike or not finite.
         """
-        X = validate_data(self, X, dtype=np.float64)
-        weights = check_weights(sample_weight, X)
-        self.blocks_ = _slices(self.blocks, X.shape[1])
-        self.densities_ = self._fitted(X, y, weights)
-        self.center_, self.scale_ = np.zeros(len(self.blocks_)), np.ones(len(self.blocks_))
-        if self.cv is not None:
-            self.center_, self.scale_ = self._held_out_scale(X, y, weights)
-        return self
+        with all_or_nothing(self):
+            X = learned_rows(self, X)
+            weights = check_weights(sample_weight, X)
+            self.blocks_ = _slices(self.blocks, X.shape[1])
+            self.densities_ = self._fitted(X, y, weights)
+            self.center_, self.scale_ = np.zeros(len(self.blocks_)), np.ones(len(self.blocks_))
+            if self.cv is not None:
+                self.center_, self.scale_ = self._held_out_scale(X, y, weights)
+            return self
 
     def block_scores(self, X: Any) -> np.ndarray:
         """What each block adds for each row of X (n, p), shape (n, b)."""
         check_is_fitted(self, "densities_")
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = known_rows(self, X)
         return np.asarray((self._scores(self.densities_, X) - self.center_) / self.scale_)
 
     def score_samples(self, X: Any) -> np.ndarray:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import validate_data
 
-from ..._validation import check_weights, known_rows, require_fitted
+from ..._validation import check_weights, known_rows, learned_rows, require_fitted
+from ...fitting.all_or_nothing import all_or_nothing
 from .._fitting import as_density, clone_with_selected, fitted_density, log_density
 from .._mixin import LogDensityMixin
 from ..gaussian import GaussianDensity
@@ -89,26 +90,29 @@ class RelativeDensity(LogDensityMixin, BaseEstimator):
         sample_weight : array-like, shape (n,), optional
             Counts each row that often; refused if a part does not take weights.
         """
-        X = validate_data(self, X, dtype=np.float64)
-        weights = check_weights(sample_weight, X)
-        foreground, background = self._templates()
-        self.density_ = fitted_density(foreground, X, y, weights)
-        self.background_ = fitted_density(background, X, y, weights)
-        return self
+        with all_or_nothing(self):
+            X = learned_rows(self, X)
+            weights = check_weights(sample_weight, X)
+            foreground, background = self._templates()
+            self.density_ = fitted_density(foreground, X, y, weights)
+            self.background_ = fitted_density(background, X, y, weights)
+            return self
 
     @available_if(lambda self: check_offers((self.density, self.background), "partial_fit"))  # type: ignore[untyped-decorator]
     def partial_fit(
         self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
     ) -> Self:
         """Add rows to what both parts were fitted on; the arguments are those of `GDADensity`."""
-        first = not hasattr(self, "density_")
-        X = validate_data(self, X, dtype=np.float64, reset=first)
-        fitted = None if first else [self.density_, self.background_]
-        parts = fitted or [as_density(template) for template in self._templates()]
-        self.density_, self.background_ = (
-            add_rows(part, X, y, classes, sample_weight) for part in parts
-        )
-        return self
+        with all_or_nothing(self):
+            first = not hasattr(self, "density_")
+            X = learned_rows(self, X, reset=first)
+            # Of copies, as rows are added in place and the second part may refuse them.
+            fitted = None if first else [deepcopy(self.density_), deepcopy(self.background_)]
+            parts = fitted or [as_density(template) for template in self._templates()]
+            self.density_, self.background_ = (
+                add_rows(part, X, y, classes, sample_weight) for part in parts
+            )
+            return self
 
     @available_if(lambda self: check_offers((self.density, self.background), "__add__"))  # type: ignore[untyped-decorator]
     def __add__(self, other: RelativeDensity) -> RelativeDensity:

@@ -52,8 +52,8 @@ class DensitySelector(DensityEnsemble):
     ranking_ : list of dict
         By rank, the choice first: "name", "score" (the criterion), "standard_error", "blind" (to
         distance), "errors" (AUROC of the classifier's errors, NaN if unknown), "pseudo_outliers"
-        (mean AUROC), one entry per kind of pseudo-outlier, and "seconds" of fitting on all rows
-        (of all estimators for the fusion). Then the candidates that failed: "name", "failed".
+        (mean AUROC), and one entry per kind of pseudo-outlier. Then the candidates that failed:
+        "name", "failed".
     estimators_, failed_
         As in `FusedDensity`.
     component_names_ : tuple of str
@@ -175,7 +175,6 @@ class DensitySelector(DensityEnsemble):
         if outlying:
             pairs.append((scores, np.concatenate([made[name] for made in outlying.values()])))
         error = np.sqrt(sum(auroc_variance(*pair) for pair in pairs)) / max(len(pairs), 1)
-        parts = self.estimators_ if name == FUSED else [name]
         return {
             "name": name,
             "score": float(np.mean(criteria)) if criteria else np.nan,
@@ -183,7 +182,6 @@ class DensitySelector(DensityEnsemble):
             "errors": errors,
             "pseudo_outliers": outliers,
             **by_kind,
-            "seconds": round(sum(self.seconds_[part] for part in parts), 4),
         }
 
 

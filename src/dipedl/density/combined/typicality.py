@@ -7,11 +7,14 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from ..._validation import known_rows, learned_rows
 from ...calibration.crossfit import splits
 from ...evidence import RankNormal
+from ...fitting.all_or_nothing import all_or_nothing
 from ...fitting.seeds import seed
+from ...maths.masks import unmasked
 from ...maths.special import LOG_2PI
 from .._fitting import clone_with_selected, fitted_density, is_frozen, log_density
 from .._mixin import LogDensityMixin
@@ -86,16 +89,17 @@ class TypicalityDensity(LogDensityMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit on features X (n, p), with labels y (n,) for densities and folds that use them."""
-        X = validate_data(self, X, dtype=np.float64)
-        labels: Any = None if y is None else np.asarray(y)
-        self.density_ = fitted_density(self._template(), X, labels, None, self.random_state)
-        self.normal_score_ = RankNormal().fit(self._held_out(X, labels))
-        return self
+        with all_or_nothing(self):
+            X = learned_rows(self, X)
+            labels: Any = None if y is None else np.asarray(unmasked("y", y))
+            self.density_ = fitted_density(self._template(), X, labels, None, self.random_state)
+            self.normal_score_ = RankNormal().fit(self._held_out(X, labels))
+            return self
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Log-density of the log-density of each row of X (n, p), shape (n,)."""
         check_is_fitted(self, "normal_score_")
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = known_rows(self, X)
         with np.errstate(over="ignore"):
             r = self.normal_score_.transform(log_density(self.density_, X))
             return np.asarray(-(r**2 + LOG_2PI) / 2)

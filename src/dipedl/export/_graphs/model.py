@@ -8,6 +8,7 @@ import numpy as np
 from onnx import ModelProto
 
 from ...density._fitting import takes_proba
+from ...maths.simplex import TOLERANCE
 from .._estimators.networks import network_outputs
 from .._estimators.sklearn_models import probabilities
 from .._estimators.transformers import Data, transformed
@@ -29,22 +30,26 @@ def model_graph(
     known = evidence_owner(model)
     density = known.evidence_.density_
     P, Z = _proba_and_features(known, X)
-    refused = _not_finite(Z.tensor)
-    seen = Seen(Z, P if takes_proba(density) else None)
-    scores = refused.where(-np.inf, log_density(density, seen))
+    unknown = _not_finite(Z.tensor)
+    if P is not None:
+        unknown = graph.op("Or", unknown, _no_probabilities(P))
+        P = P / P.reduce("Sum", 1, keep=True)
+    scores = log_density(density, Seen(Z, P if takes_proba(density) else None))
+    unknown = graph.op("Or", unknown, scores.apply("IsNaN"))
+    scores = unknown.where(-np.inf, scores)
     found, shapes = {"score": scores}, {}
     if kind_of(model) == "DIPClassifier":
-        found = _posterior(model, P, scores, refused)
+        found = _posterior(model, P, scores, unknown)
         shapes = {"probabilities": ["n", len(model.classes_)]}
-    flagged = graph.op("Or", scores < model.offset_, refused)
+    flagged = graph.op("Or", scores < model.offset_, unknown)
     outputs = {name: (t.cast(dtype), dtype, shapes.get(name, ["n"])) for name, t in found.items()}
     return graph.model(outputs | {"ood": (flagged, np.dtype(bool), ["n"])})
 
 
-def _posterior(model: Any, P: Any, scores: Tensor, refused: Tensor) -> dict[str, Tensor]:
-    """What a `DIPClassifier` gives beside the flag; the prior for a refused row."""
+def _posterior(model: Any, P: Any, scores: Tensor, unknown: Tensor) -> dict[str, Tensor]:
+    """What a `DIPClassifier` gives beside the flag; the prior for an unknown row."""
     evidence = model.evidence_
-    P = refused.unsqueeze(1).where(model.prior_ / model.prior_.sum(), P)
+    P = unknown.unsqueeze(1).where(1 / len(model.prior_), P)
     z = normalised(scores, evidence.normalizer_)
     strength = log_evidence(z, evidence.n_, evidence.gamma, evidence.max_evidence)
     P = calibrated(P, evidence.calibrator_, scores, evidence.sharpening_)
@@ -60,8 +65,7 @@ def _proba_and_features(model: Any, X: Data) -> tuple[Tensor | None, Data]:
     if is_shared(model.estimator_, features):
         both = network_outputs(X.tensor, model.estimator_, features)
         return both["probabilities"], Data(both["features"], features.transform(X.rows))
-    P = _in_order(probabilities(model.estimator_, X), model)
-    return P / P.reduce("Sum", 1, keep=True), transformed(features, X)
+    return _in_order(probabilities(model.estimator_, X), model), transformed(features, X)
 
 
 def _in_order(P: Tensor, model: Any) -> Tensor:
@@ -71,6 +75,13 @@ def _in_order(P: Tensor, model: Any) -> Tensor:
     if given == known:
         return P
     return P @ np.array([[float(a == b) for b in known] for a in given])
+
+
+def _no_probabilities(P: Tensor) -> Tensor:
+    """Rows (n,) of P (n, k) that are no probabilities, which Python answers as unknown."""
+    inside = P.reduce("Min", 1) >= 0.0
+    off = (P.reduce("Sum", 1) - 1.0).apply("Abs")
+    return P.graph.op("Not", P.graph.op("And", inside, off < TOLERANCE))
 
 
 def _not_finite(Z: Tensor) -> Tensor:

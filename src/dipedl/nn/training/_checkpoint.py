@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import io
-import os
 import time
 from collections.abc import Callable
 from itertools import zip_longest
@@ -12,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+
+from ..._writing import writable_target, write_file
 
 _FORMAT = 1
 #: A file of more bytes is written at most once per so many seconds: WRN-28-10 has 290 MB and,
@@ -24,11 +24,8 @@ class Checkpoints:
     """Checkpoint of one run: a small one is written every epoch, a large one less often."""
 
     def __init__(self, path: Path | None, identity: dict[str, str]) -> None:
-        if path is not None and not path.parent.is_dir():
-            # now, and not after the first epoch
-            raise FileNotFoundError(
-                errno.ENOENT, "the folder of checkpoint does not exist; make it first", str(path)
-            )
+        if path is not None:
+            writable_target(path)  # now, and not after the first epoch
         self.path, self.identity = path, identity
         self.size, self.written, self.is_newest = 0, 0.0, True
 
@@ -75,21 +72,13 @@ def save_checkpoint(path: Path, state: dict[str, Any], fingerprint: dict[str, st
     # Through memory: torch.save to a full disk raises an unclear RuntimeError.
     buffer = io.BytesIO()
     torch.save({"format": _FORMAT, "fingerprint": fingerprint, "state": state}, buffer)
-    temporary = path.with_name(f".{path.name}.part")
     try:
-        with temporary.open("wb") as file:
-            file.write(buffer.getbuffer())
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
+        write_file(path, buffer.getbuffer())
     except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise type(error)(
+        raise OSError(
             error.errno,
-            f"checkpoint cannot be written ({error.strerror}); it needs "
-            f"{max(buffer.tell() / 1e6, 0.1):.1f} MB: free some space or pass another path. The "
-            "module holds the last epoch, and an earlier checkpoint is as it was",
-            str(path),
+            f"{error.strerror}. The checkpoint needs {max(buffer.tell() / 1e6, 0.1):.1f} MB: free "
+            "some space or pass another path. The module holds the last epoch",
         ) from error
     return buffer.tell()
 

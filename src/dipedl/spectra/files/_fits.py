@@ -7,20 +7,26 @@ import gzip
 import io
 import os
 import re
+import stat
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from ..._plugins import optional
 from ..spectra import Failure
+from ._structure import check_structure
 
 PathLike = str | os.PathLike[str]
 ENDINGS = (".fits", ".fit", ".fits.gz", ".fit.gz")
 
 #: Warnings of astropy for a truncated file, in its data or in a header.
 _BROKEN_OFF = ".*(truncated|Error validating header)"
+#: Bytes of a file of one spectrum, unpacked; those of surveys have a few million at most.
+_MOST_BYTES = 100_000_000
+#: How many times the packed size a file of many spectra may have; noise packs badly.
+_MOST_RATIO = 20
 #: Where the reason ends and astropy's advice begins.
 _ADVICE = re.compile(r"[.] |, fix it first")
 
@@ -89,20 +95,31 @@ def _natural(path: Path) -> list[Any]:
 
 
 @contextmanager
-def opened(path: Path, *, memmap: bool = False) -> Iterator[Any]:
-    """The HDUs of a file; any problem raises an UnusableError that names the file."""
+def opened(path: Path, *, many: bool = False) -> Iterator[Any]:
+    """The HDUs of a file; any problem raises an UnusableError that names the file.
+
+    `many` says that it may hold many spectra: it may be large then, and is read bit by bit.
+    """
     fits = optional("astropy.io.fits", "reading FITS files")
     with warnings.catch_warnings():
+        # Most are of cards that nobody asks for; what is wrong with a spectrum is checked here.
+        warnings.simplefilter("ignore")
         warnings.filterwarnings("error", message=_BROKEN_OFF)
         try:
-            with fits.open(_unpacked(path), memmap=memmap) as hdus:
+            with (
+                _content(path, many) as stream,
+                # mapped if it is a file; tables of packed images have no spectra
+                fits.open(stream, memmap=many, disable_image_compression=True) as hdus,
+            ):
                 yield hdus
-        except (UnusableError, MemoryError):
+        except UnusableError:
             raise
         except LayoutError as error:
             raise unusable(path, str(error)) from error
         except FileNotFoundError as error:
             raise unusable(path, "there is no such file") from error
+        except MemoryError as error:
+            raise unusable(path, "reading it takes more memory than there is") from error
         except Exception as error:
             # For a damaged header astropy raises nearly any exception, AttributeError included.
             said = " ".join(str(error).split()) or type(error).__name__
@@ -110,12 +127,34 @@ def opened(path: Path, *, memmap: bool = False) -> Iterator[Any]:
             raise unusable(path, f"damaged, or no FITS file: {reason}") from error
 
 
-def _unpacked(path: Path) -> Path | io.BytesIO:
-    """The file, or its bytes: astropy reads a truncated .gz as a file with fewer HDUs."""
-    if not path.name.lower().endswith(".gz"):
-        return path
-    with gzip.open(path) as stream:
-        return io.BytesIO(stream.read())
+@contextmanager
+def _content(path: Path, many: bool) -> Iterator[IO[bytes]]:
+    """The bytes of a file, unpacked, of a size that its headers agree with.
+
+    astropy would unpack whatever looks packed, to any size, and would read a truncated .gz as a
+    file with fewer HDUs.
+    """
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise LayoutError("it is no file but a folder, device, FIFO or socket")
+    with open(path, "rb") as file:
+        size, packed = os.fstat(file.fileno()).st_size, file.read(2) == b"\x1f\x8b"
+        file.seek(0)
+        most = max(_MOST_BYTES, _MOST_RATIO * size) if many else _MOST_BYTES
+        if many and not packed:
+            check_structure(file, size)
+            file.seek(0)
+            yield file
+            return
+        content = _bounded(gzip.open(file) if packed else file, most)
+        check_structure(io.BytesIO(content), len(content))
+        yield io.BytesIO(content)
+
+
+def _bounded(stream: gzip.GzipFile | IO[bytes], most: int) -> bytes:
+    content = stream.read(most + 1)
+    if len(content) > most:
+        raise LayoutError(f"it holds more than {most / 1e6:.0f} MB, which no such file does")
+    return content
 
 
 def unusable(path: Path, reason: str, row: int | None = None) -> UnusableError:

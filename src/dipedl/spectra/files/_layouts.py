@@ -108,7 +108,7 @@ def _checked(one: OneSpectrum) -> OneSpectrum:
             "flux, ivar, wavelength and mask must have as many pixels, got "
             f"{len(flux)}, {len(ivar)}, {len(wavelength)}, {len(bad)}"
         )
-    if not (np.all(np.diff(wavelength) > 0) and wavelength[0] > 0):
+    if not (np.all(np.diff(wavelength) > 0) and 0 < wavelength[0] and np.isfinite(wavelength[-1])):
         raise LayoutError("its wavelengths do not increase")
     bad = bad | ~np.isfinite(flux) | ~np.isfinite(ivar) | (ivar <= 0)
     if bad.all():

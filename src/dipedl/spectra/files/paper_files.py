@@ -86,7 +86,7 @@ def read_paper_files(
 
 def _rows_in(path: Path) -> int:
     """Number of spectra in a file, from its headers; refuses another layout."""
-    with opened(path) as hdus:
+    with opened(path, many=True) as hdus:
         shape = tuple(hdus[0].shape)
         pixels = len(paper_grid())
         if len(shape) != 2 or shape[1] != pixels:
@@ -128,7 +128,7 @@ class _Table:
         """Read the spectra of a file, all or none; returns the failures."""
         start, problems = self.n, []
         try:
-            with opened(path, memmap=not path.name.endswith(".gz")) as hdus:
+            with opened(path, many=True) as hdus:
                 label = np.asarray(hdus[1].data["label"])
                 objid = _numbers(hdus[1].data["objid"])
                 for low in range(0, len(label), _CHUNK):

@@ -147,7 +147,10 @@ def _on_grid(path: Path, grid: NDArray[np.float64], min_coverage: float) -> _Row
     covered = np.interp(grid, one.wavelength, ~one.bad, left=0, right=0)
     if not covered.any():
         raise unusable(path, f"it has no usable pixel in {span}")
-    pixels = resample(one.flux, one.wavelength, grid, ivar=one.ivar, mask=one.bad)
+    with np.errstate(all="ignore"):  # what overflows is refused below
+        pixels = resample(one.flux, one.wavelength, grid, ivar=one.ivar, mask=one.bad)
+        # Converted to float32 per spectrum: there may be thousands.
+        flux, ivar = (np.asarray(array, dtype=np.float32) for array in pixels[:2])
     share = 1 - pixels.mask.mean()
     if share < min_coverage:
         raise unusable(
@@ -157,8 +160,9 @@ def _on_grid(path: Path, grid: NDArray[np.float64], min_coverage: float) -> _Row
         )
     if not pixels.flux.sum() > 0:
         raise unusable(path, f"its total flux in {span} is not positive: {pixels.flux.sum():g}")
-    # Converted to float32 per spectrum: there may be thousands.
-    flux, ivar = (np.asarray(array, dtype=np.float32) for array in pixels[:2])
+    if not (np.isfinite(flux).all() and np.isfinite(ivar).all()):
+        largest = np.abs(pixels.flux).max()
+        raise unusable(path, f"flux up to {largest:g} or its ivar is too large for float32")
     return _Row(path, one, flux, ivar, pixels.mask)
 
 

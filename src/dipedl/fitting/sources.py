@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.compose import ColumnTransformer
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 from sklearn.feature_selection import SelectorMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
-from ..fitting.dense_rows import DenseRows
+from .dense_rows import DenseRows
 
 Back = Callable[[float], float]
 
@@ -25,11 +26,14 @@ Back = Callable[[float], float]
 class Source:
     """Columns that a feature is made of, and the way from its value to that of the one column.
 
-    `back` is None where the value says nothing of the column's: one level of many, a gap.
+    `back` is None where the value says nothing of the column's: one level of many, a gap. `filled`
+    are features whose gaps have been imputed, `words` those of texts, of which each says something.
     """
 
     columns: tuple[int, ...]
     back: Back | None = None
+    filled: bool = False
+    words: bool = False
 
 
 Sources = list[Source]
@@ -55,32 +59,66 @@ def sources_after(transformer: Any, sources: Sources) -> Sources | None:
 
 def known_levels(transformer: Any, sources: Sources | None) -> Iterator[tuple[int, list[Any]]]:
     """Columns that an encoder reads as they are, with the levels that it knows."""
-    if isinstance(transformer, FrozenEstimator):
-        yield from known_levels(transformer.estimator, sources)
-    elif sources is not None and isinstance(transformer, Pipeline):
-        for _, step in transformer.steps:
-            yield from known_levels(step, sources)
-            sources = None if sources is None else sources_after(step, sources)
-    elif sources is not None and isinstance(transformer, ColumnTransformer):
-        for name, part, _ in transformer.transformers_:
-            chosen = transformer._transformer_to_input_indices[name]
-            yield from known_levels(part, [sources[j] for j in chosen])
-    elif sources is not None and hasattr(transformer, "categories_"):
-        for source, levels in zip(sources, transformer.categories_, strict=True):
+    for leaf, read in _leaves(transformer, sources):
+        for source, levels in zip(read, getattr(leaf, "categories_", []), strict=False):
             if len(source.columns) == 1 and source.back is not None:
                 yield source.columns[0], list(levels)
 
 
+def without_gaps(transformer: Any, sources: Sources | None) -> Iterator[int]:
+    """Columns that had no gap in the fit, as far as encoders and indicators of gaps know."""
+    for leaf, read in _leaves(transformer, sources):
+        for j, source in enumerate(read):
+            if len(source.columns) == 1 and not source.filled and _gapless(leaf, j):
+                yield source.columns[0]
+
+
+def _gapless(leaf: Any, j: int) -> bool:
+    """Whether a fitted transformer knows that there was no gap in what it reads as number j."""
+    if hasattr(leaf, "categories_"):
+        return not any(v is None or v != v for v in leaf.categories_[j])
+    indicator = leaf if isinstance(leaf, MissingIndicator) else getattr(leaf, "indicator_", None)
+    return indicator is not None and j not in indicator.features_
+
+
+def _leaves(transformer: Any, sources: Sources | None) -> Iterator[tuple[Any, Sources]]:
+    """The transformers inside of a transformer, with the sources of what each of them reads."""
+    if sources is None:
+        return
+    if isinstance(transformer, FrozenEstimator):
+        yield from _leaves(transformer.estimator, sources)
+    elif isinstance(transformer, Pipeline):
+        for _, step in transformer.steps:
+            yield from _leaves(step, sources)
+            sources = None if sources is None else sources_after(step, sources)
+    elif isinstance(transformer, FeatureUnion):
+        for _, part in transformer.transformer_list:
+            yield from _leaves(part, sources)
+    elif isinstance(transformer, ColumnTransformer):
+        for name, part, _ in transformer.transformers_:
+            chosen = transformer._transformer_to_input_indices[name]
+            yield from _leaves(part, [sources[j] for j in chosen])
+    else:
+        yield transformer, sources
+
+
+def names_after(transformer: Any, names: list[str] | None) -> list[str] | None:
+    """What a transformer calls its features; None if it has no names for them."""
+    try:
+        return [str(name) for name in transformer.get_feature_names_out(names)]
+    except (AttributeError, ValueError):
+        return None
+
+
 def _mixed(sources: Sources, width: int | None) -> Sources | None:
     every = tuple(sorted({c for source in sources for c in source.columns}))
-    return None if width is None else [Source(every)] * width
+    words = bool(sources) and all(source.words for source in sources)
+    return None if width is None else [Source(every, words=words)] * width
 
 
 def _width(transformer: Any) -> int | None:
-    try:
-        return len(transformer.get_feature_names_out())
-    except (AttributeError, ValueError):
-        return None
+    names = names_after(transformer, None)
+    return None if names is None else len(names)
 
 
 def _frozen(model: FrozenEstimator, sources: Sources) -> Sources | None:
@@ -117,12 +155,18 @@ def _one_hot(model: OneHotEncoder, sources: Sources) -> Sources:
 
 def _imputer(model: SimpleImputer, sources: Sources) -> Sources:
     empty = np.array([value is None or value != value for value in model.statistics_.tolist()])
-    kept = [s for s, none in zip(sources, empty, strict=True) if not none]
+    kept = [replace(s, filled=True) for s, none in zip(sources, empty, strict=True) if not none]
     return kept + (_gaps(model.indicator_, sources) if model.add_indicator else [])
 
 
 def _gaps(model: MissingIndicator, sources: Sources) -> Sources:
-    return [Source(sources[j].columns) for j in model.features_]
+    return [Source(sources[j].columns, filled=True) for j in model.features_]
+
+
+def _words(model: Any, sources: Sources) -> Sources:
+    found = replace(sources[0], back=None, words=True)
+    counted = isinstance(model, CountVectorizer)
+    return [found] * (len(model.vocabulary_) if counted else model.n_features)
 
 
 def _selected(model: SelectorMixin, sources: Sources) -> Sources:
@@ -132,9 +176,9 @@ def _selected(model: SelectorMixin, sources: Sources) -> Sources:
 def _one_to_one(model: OneToOneFeatureMixin, sources: Sources) -> Sources:
     known = hasattr(model, "inverse_transform") and not hasattr(model, "categories_")
     return [
-        Source(s.columns, partial(_inverted, model, len(sources), j, s.back))
+        replace(s, back=partial(_inverted, model, len(sources), j, s.back))
         if known and s.back is not None
-        else Source(s.columns, s.back if isinstance(model, DenseRows) else None)
+        else replace(s, back=s.back if isinstance(model, DenseRows) else None)
         for j, s in enumerate(sources)
     ]
 
@@ -143,7 +187,7 @@ def _function(model: FunctionTransformer, sources: Sources) -> Sources | None:
     if model.func is None:
         return sources
     one_to_one = model.feature_names_out == "one-to-one"
-    return [Source(source.columns) for source in sources] if one_to_one else None
+    return [replace(source, back=None) for source in sources] if one_to_one else None
 
 
 def _inverted(model: Any, width: int, j: int, back: Back, value: float) -> float:
@@ -158,6 +202,7 @@ _RULES: list[tuple[Any, Callable[[Any, Sources], Sources | None]]] = [
     (ColumnTransformer, _columns),
     (FeatureUnion, _union),
     (OneHotEncoder, _one_hot),
+    ((CountVectorizer, HashingVectorizer), _words),
     (SimpleImputer, _imputer),
     (MissingIndicator, _gaps),
     (SelectorMixin, _selected),

@@ -1,0 +1,1 @@
+"""Commands for a user's own data: fit, score, explain, inspect, check, report."""

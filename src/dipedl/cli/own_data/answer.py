@@ -1,0 +1,194 @@
+"""``dipedl score`` and ``dipedl explain``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..terminal import fail, names_in
+from .running import (
+    PARTIAL,
+    Coverage,
+    Delimiter,
+    Json,
+    Model,
+    Quiet,
+    as_json,
+    in_range,
+    mistakes_told,
+    opened,
+    row_progress,
+    tell_refused,
+)
+
+if TYPE_CHECKING:
+    from ...own_data.scoring import Count, Wanted
+
+_FIRST = 10
+
+
+def score(
+    model: Annotated[
+        Path | None, typer.Argument(help="A file that `dipedl fit` wrote; none with --proba.")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Argument(help="The rows to answer, in any of the formats.")
+    ] = None,
+    out: Annotated[
+        Path,
+        typer.Option(help="Ends in .csv, .csv.gz, .parquet, .feather, .arrow or .jsonl."),
+    ] = Path("answers.csv"),
+    columns: Annotated[
+        str, typer.Option(help="Columns of the data to copy beside each answer: id,name.")
+    ] = "",
+    coverage: Coverage = 0.9,
+    reasons: Annotated[
+        str, typer.Option(help="Rows that get a reason: flagged, all or none.")
+    ] = "flagged",
+    proba: Annotated[
+        Path | None,
+        typer.Option(help="Class probabilities by any other system, in place of MODEL and DATA."),
+    ] = None,
+    features: Annotated[
+        Path | None, typer.Option(help="Features of the same rows; default: the probabilities.")
+    ] = None,
+    held_out_proba: Annotated[
+        Path | None,
+        typer.Option(help="Its probabilities of rows that it was not fitted on, with --target."),
+    ] = None,
+    held_out_features: Annotated[
+        Path | None, typer.Option(help="Features of these rows, if --features are given.")
+    ] = None,
+    target: Annotated[
+        str, typer.Option(help="Column of --held-out-proba with the true class.")
+    ] = "target",
+    delimiter: Delimiter = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Answer each row: label, probabilities, vacuity, p-value, flag, prediction set, reason.
+
+    Reads piece by piece, so the data may be larger than memory. Rows that cannot be read are listed
+    with reasons in a second file, and the exit code is then 3.
+    """
+    in_range(coverage, "--coverage", "0.9")
+    files = (proba, features, held_out_proba, held_out_features)
+    _check_inputs(model, data, *files)
+    with mistakes_told():
+        from ...own_data.scoring import REASONS, Wanted, refused_path
+        from ...own_data.tables.writing import check_ending, check_writable
+
+        if reasons not in REASONS:
+            fail(f"--reasons must be one of {', '.join(REASONS)}, got {reasons!r}")
+        check_ending(out)
+        check_writable(out)
+        wanted = Wanted(names_in(columns), coverage, reasons)
+        if model is not None and data is not None:
+            count = _by_model(model, data, out, wanted, delimiter, quiet)
+        else:
+            count = _by_proba(files, target, out, wanted, delimiter, quiet)
+    finish(count, out, refused_path(out), json)
+
+
+def _check_inputs(
+    model: Path | None,
+    data: Path | None,
+    proba: Path | None,
+    features: Path | None,
+    held_out_proba: Path | None,
+    held_out_features: Path | None,
+) -> None:
+    if proba is None:
+        if model is None or data is None:
+            fail("give MODEL and DATA, or --proba and --held-out-proba; see dipedl score --help")
+        if features or held_out_proba or held_out_features:
+            fail("--features and --held-out-... belong to --proba, which is not given")
+    elif model is not None or held_out_proba is None:
+        fail("--proba needs --held-out-proba, and neither MODEL nor DATA")
+    elif (features is None) != (held_out_features is None):
+        fail("--features and --held-out-features are given together or not at all")
+
+
+def _by_model(
+    model: Path, data: Path, out: Path, wanted: Wanted, delimiter: str | None, quiet: bool
+) -> Count:
+    from ...own_data.saved import read_model
+    from ...own_data.scoring import score_table
+
+    fitted = read_model(model)
+    table = opened(data, delimiter, fitted.gaps)
+    with row_progress(quiet) as progress:
+        return score_table(fitted, table, out, wanted, progress)
+
+
+def _by_proba(
+    files: tuple[Path | None, ...],
+    target: str,
+    out: Path,
+    wanted: Wanted,
+    delimiter: str | None,
+    quiet: bool,
+) -> Count:
+    from ...own_data.given import Pair, score_given
+
+    proba, features, held, held_features = (
+        None if path is None else opened(path, delimiter, ()) for path in files
+    )
+    if proba is None or held is None:
+        raise ValueError("--proba and --held-out-proba must be given")
+    pairs = Pair(proba, features), Pair(held, held_features)
+    with row_progress(quiet) as progress:
+        return score_given(*pairs, target, out, wanted, progress=progress)
+
+
+def finish(count: Count, out: Path, refused_at: Path, json: bool) -> None:
+    """Print what was done; exit code 3 if rows were refused."""
+    if json:
+        files = {"out": str(out), "refused_out": str(refused_at) if count.refused else None}
+        as_json(
+            files
+            | {n: getattr(count, n) for n in ("rows", "answered", "refused", "flagged", "by_label")}
+        )
+    else:
+        labels = ", ".join(f"{name} {n:,}" for name, n in sorted(count.by_label.items())[:10])
+        share = count.flagged / max(count.answered, 1)
+        typer.echo(
+            f"Rows:     {count.rows:,} = {count.answered:,} answered + {count.refused:,} refused"
+        )
+        typer.echo(f"Labels:   {labels}")
+        typer.echo(f"Flagged:  {count.flagged:,} rows ({share:.1%}) unlike those learned from")
+        typer.echo(f"Answers:  {out}")
+    if count.refused:
+        tell_refused(count.first_refused, count.refused)
+        typer.echo(f"refused rows: {refused_at}", err=True)
+        raise typer.Exit(PARTIAL)
+
+
+def explain(
+    model: Model,
+    data: Annotated[
+        Path, typer.Argument(help='A row as JSON, {"age": 40, ...}, or a table in any format.')
+    ],
+    top: Annotated[int, typer.Option(help="Columns named per density.", min=1)] = 5,
+    rows: Annotated[int, typer.Option(help="Explain so many rows at most.", min=1)] = _FIRST,
+    delimiter: Delimiter = None,
+    json: Json = False,
+) -> None:
+    """Say why rows got their answers: evidence, rarity, columns that are unusual or new."""
+    with mistakes_told():
+        from ...own_data.explaining import explained
+        from ...own_data.saved import read_model
+
+        fitted = read_model(model)
+        table = opened(data, delimiter, fitted.gaps)
+        cards, refused = explained(fitted, table, rows, top)
+    if json:
+        as_json([{"row": row, **card.to_dict()} for row, card in cards])
+    else:
+        for row, card in cards:
+            typer.echo(f"Row {row}\n{card}\n")
+    if refused:
+        tell_refused(refused, len(refused))
+        raise typer.Exit(PARTIAL)

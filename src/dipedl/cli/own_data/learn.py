@@ -1,0 +1,144 @@
+"""``dipedl fit``."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..terminal import names_in
+from .running import (
+    PARTIAL,
+    Data,
+    Delimiter,
+    Gaps,
+    Json,
+    Quiet,
+    Types,
+    Verbose,
+    as_json,
+    in_range,
+    mistakes_told,
+    opened,
+    pairs_in,
+    tell_refused,
+)
+
+if TYPE_CHECKING:
+    from ...own_data.learning import Learned
+
+
+def fit(
+    data: Data,
+    target: Annotated[str, typer.Option(help="The column to predict.")],
+    out: Annotated[Path, typer.Option(help="The model's file.")] = Path("model.dipedl"),
+    model: Annotated[
+        str,
+        typer.Option(help="boosting, forest, linear, mlp, or a .skops file of a classifier."),
+    ] = "boosting",
+    drop: Annotated[str, typer.Option(help="Columns to leave out: id,name.")] = "",
+    time_column: Annotated[
+        str | None,
+        typer.Option(help="Dates or numbers: later rows test what was learned from earlier ones."),
+    ] = None,
+    types: Types = "",
+    gaps: Gaps = "",
+    delimiter: Delimiter = None,
+    rows: Annotated[
+        int, typer.Option(help="Learn from so many rows, drawn at random; 0: from all.", min=0)
+    ] = 100_000,
+    false_alarms: Annotated[
+        float, typer.Option(help="Share of usual rows that may be flagged, in (0, 1).")
+    ] = 0.05,
+    seed: Annotated[int, typer.Option(help="Seed of every random part.", min=0)] = 0,
+    json: Json = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Learn to predict a column of a table, and to know which rows are unlike it.
+
+    Kinds of columns are guessed and printed. Accuracy and Brier score are those of held-out rows.
+    """
+    in_range(false_alarms, "--false-alarms", "0.05")
+    with mistakes_told():
+        from ...own_data.learning import Order, learn
+        from ...own_data.saved import keep
+        from ...own_data.tables.writing import check_writable
+
+        check_writable(out)
+        order = Order(
+            target,
+            model,
+            names_in(drop),
+            pairs_in(types),
+            time_column,
+            rows or None,
+            false_alarms,
+            seed,
+            verbose,
+        )
+        table = opened(data, delimiter, names_in(gaps))
+        if not quiet:
+            typer.echo(f"Reading {data} and fitting, which may take minutes ...", err=True)
+        with redirect_stdout(sys.stderr):  # what --verbose says is no result
+            learned = learn(table, order)
+        keep(learned.model, out)
+    _print_json(learned, out) if json else _print(learned, data, out)
+    if learned.refused:
+        tell_refused(learned.refused, len(learned.refused))
+        raise typer.Exit(PARTIAL)
+
+
+def _print_json(learned: Learned, out: Path) -> None:
+    as_json(
+        {
+            "model": str(out),
+            "target": learned.model.target,
+            "columns": {c.name: c.kind for c in learned.model.columns},
+            **{k: learned.model.facts[k] for k in ("model_title", "rows", "learned", "classes")},
+            **learned.numbers,
+            "notes": learned.notes,
+            "diagnosis": learned.diagnosis.to_dict(),
+            "refused": [one._asdict() for one in learned.refused],
+        }
+    )
+
+
+def _print(learned: Learned, data: Path, out: Path) -> None:
+    model, numbers = learned.model, learned.numbers
+    facts = model.facts
+    typer.echo(f"Read:     {data} ({facts['format']}), {facts['rows']:,} rows")
+    for column in model.columns:
+        typer.echo(f"  {column.name:<20} {column.told()}")
+    counts = ", ".join(f"{name} {n:,}" for name, n in list(facts["classes"].items())[:10])
+    typer.echo(f"Learned:  {model.target} from {facts['learned']:,} rows: {counts}")
+    typer.echo(
+        f"Model:    {facts['model_title']} with the default density (--model {facts['model']})"
+    )
+    typer.echo(_held_out(numbers, facts))
+    typer.echo(
+        f"Cost:     {numbers['fit_seconds']:.1f} s to fit; here it answers about "
+        f"{numbers['rows_per_second']:,.0f} rows per second; {out.stat().st_size / 1e6:.1f} MB"
+    )
+    for note in learned.notes:
+        typer.echo(f"Note:     {note}")
+    for finding in learned.diagnosis.findings:
+        if finding.severity != "ok":
+            typer.echo(f"{finding.severity.capitalize() + ':':<9} {finding.text}")
+            typer.echo(f"          Remedy: {finding.remedy}" if finding.remedy else "", nl=False)
+            typer.echo("\n" if finding.remedy else "", nl=False)
+    typer.echo(f"File:     {out}")
+    typer.echo(f"Use it:   dipedl score {out} new.csv --out answers.csv")
+
+
+def _held_out(numbers: dict[str, float], facts: dict[str, Any]) -> str:
+    largest = max(facts["classes"], key=facts["classes"].get)
+    how = "of later rows" if facts["time_column"] else "by cross-fitting"
+    return (
+        f"Held out: accuracy {numbers['accuracy']:.3f} ({numbers['share_of_largest_class']:.3f} by "
+        f"always saying {largest!r}), Brier score {numbers['brier']:.3f}; "
+        f"{numbers['held_out_rows']:,.0f} rows, {how}"
+    )

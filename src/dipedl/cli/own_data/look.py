@@ -1,0 +1,96 @@
+"""``dipedl inspect`` and ``dipedl check``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..terminal import names_in
+from .running import (
+    PARTIAL,
+    Data,
+    Delimiter,
+    Gaps,
+    Json,
+    Model,
+    Types,
+    as_json,
+    mistakes_told,
+    opened,
+    pairs_in,
+)
+
+
+def inspect(model: Model, json: Json = False) -> None:
+    """Say what a model's file holds: versions, columns, what it was fitted on.
+
+    Nothing in the file is built or executed.
+    """
+    with mistakes_told():
+        from ...own_data.saved import inspected
+
+        found = inspected(model)
+    if json:
+        as_json(found)
+        return
+    versions = ", ".join(f"{name} {v}" for name, v in found["versions"].items() if v)
+    lines = {
+        "File": f"{model}, {found['megabytes']:.1f} MB, format {found['format']}",
+        "Type": f"{found['type']}, {found['arrays']} arrays, all checksums right",
+        "Versions": versions,
+        "Classes": ", ".join(map(str, found["classes"] or [])) or "none",
+        "Samples": f"{found['n']:,.0f}" if found["n"] else "none",
+        "Untrusted": ", ".join(found["untrusted_types"]) or "no types",
+    }
+    for name, text in lines.items():
+        typer.echo(f"{name + ':':<11}{text}")
+    _print_table(found["table"])
+
+
+def _print_table(table: dict[str, Any] | None) -> None:
+    if table is None:
+        typer.echo("Table:     none; the model was made in Python")
+        return
+    facts = table["facts"]
+    held = facts["held_out"]
+    typer.echo(f"Target:    {table['target']}")
+    typer.echo(f"Fitted on: {facts['file']} ({facts['format']}), {facts['learned']:,} rows")
+    typer.echo(f"Model:     {facts['model_title']}")
+    typer.echo(f"Held out:  accuracy {held['accuracy']:.3f}, Brier score {held['brier']:.3f}")
+    for column in table["columns"]:
+        typer.echo(f"  {column['name']:<20} {column['kind']}")
+
+
+def check(
+    data: Data,
+    target: Annotated[str, typer.Option(help="The column to predict.")],
+    test: Annotated[
+        Path | None, typer.Option(help="Another table, to find rows that are in both.")
+    ] = None,
+    drop: Annotated[str, typer.Option(help="Columns to leave out: id,name.")] = "",
+    types: Types = "",
+    gaps: Gaps = "",
+    delimiter: Delimiter = None,
+    rows: Annotated[
+        int, typer.Option(help="Look at so many rows, drawn at random; 0: at all.", min=0)
+    ] = 100_000,
+    json: Json = False,
+) -> None:
+    """Say what is wrong with a table before anything is fitted.
+
+    Leaks of the target, ids, duplicates, rare classes, constant columns, gaps, dates, rows that are
+    in a test table too. The exit code is 3 if there are warnings.
+    """
+    with mistakes_told():
+        from ...own_data.checking import checked
+
+        tables = [opened(path, delimiter, names_in(gaps)) for path in (data, test) if path]
+        found = checked(tables, target, names_in(drop), pairs_in(types), rows or None)
+    if json:
+        as_json(found.to_dict())
+    else:
+        typer.echo(str(found))
+    if found.warnings:
+        raise typer.Exit(PARTIAL)

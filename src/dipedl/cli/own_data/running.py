@@ -1,0 +1,146 @@
+"""What all commands for own data share: options, exit codes, progress."""
+
+from __future__ import annotations
+
+import json
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from ..._plugins import EXTRAS, explain_missing
+from ...own_data.tables.mistake import WrongOption
+from ..terminal import fail, names_in
+
+if TYPE_CHECKING:
+    from ...own_data.tables.reading import Refused, Table
+
+#: Exit codes: what the data or files are to blame for; the command line; done in part; Ctrl-C.
+WRONG_DATA, WRONG_COMMAND, PARTIAL, STOPPED = 1, 2, 3, 130
+_EVERY = 10.0
+
+Data = Annotated[
+    Path, typer.Argument(help="CSV (also .gz), Parquet, Feather, Arrow, JSON lines or NPZ.")
+]
+Model = Annotated[Path, typer.Argument(help="A file that `dipedl fit` wrote.")]
+Delimiter = Annotated[
+    str | None, typer.Option(help="Between the fields of a CSV file; default: found by itself.")
+]
+Gaps = Annotated[
+    str, typer.Option(help="Words in a CSV file that stand for a gap, beside NA, NaN, null: '?,-'.")
+]
+Types = Annotated[
+    str,
+    typer.Option(help="Kinds in place of guessed ones: zip=category,day=date. Kinds: numeric, "
+    "category, boolean, text, date."),
+]  # fmt: skip
+Json = Annotated[bool, typer.Option("--json", help="The result as JSON on stdout.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the result.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Each step with its seconds.")]
+Coverage = Annotated[
+    float, typer.Option(help="Of the prediction sets: they hold the class this often, in (0, 1).")
+]
+
+
+@contextmanager
+def mistakes_told() -> Iterator[None]:
+    """End with one line on stderr and an exit code in place of a traceback."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("default", UserWarning)
+            warnings.showwarning = _note
+            yield
+    except KeyboardInterrupt:
+        typer.echo("\ndipedl: stopped; no file was written", err=True)
+        raise typer.Exit(STOPPED) from None
+    except WrongOption as error:
+        fail(str(error), WRONG_COMMAND)
+    except MemoryError:
+        fail("not enough memory; fewer rows by --rows, or fewer columns by --drop", WRONG_DATA)
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in EXTRAS:
+            raise
+        fail(str(explain_missing(error, "this command")), WRONG_DATA)
+    except (ValueError, TypeError, OSError) as error:
+        fail(" ".join([str(error), *getattr(error, "__notes__", [])]), WRONG_DATA)
+
+
+def _note(message: Warning | str, *_: object, **__: object) -> None:
+    """A warning of the library in place of its file and line."""
+    typer.echo(f"note: {message}", err=True)
+
+
+def as_json(value: Any) -> None:
+    """Print a result for machines."""
+    typer.echo(json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False))
+
+
+def opened(path: Path, delimiter: str | None, gaps: Sequence[str]) -> Table:
+    """The table in a file."""
+    from ...own_data.tables.reading import open_table
+
+    return open_table(path, delimiter=delimiter, gaps=gaps)
+
+
+def pairs_in(typed: str) -> dict[str, str]:
+    """Columns and their kinds out of "zip=category,day=date"."""
+    pairs = [pair.rpartition("=") for pair in names_in(typed)]
+    for name, _, kind in pairs:
+        if not name or not kind:
+            fail(f"--types must be written as column=kind,column=kind, got {typed!r}")
+    return {name.strip(): kind.strip() for name, _, kind in pairs}
+
+
+def in_range(value: float, option: str, usual: str) -> None:
+    """Refuse a share that is not between 0 and 1."""
+    if not 0 < value < 1:
+        fail(f"{option} must lie between 0 and 1, got {value:g}; {usual} is usual")
+
+
+def tell_refused(refused: Sequence[Refused], total: int) -> None:
+    """Name the first rows that were left out, on stderr."""
+    for one in refused[:5]:
+        where = f", column {one.column!r}" if one.column else ""
+        typer.echo(f"refused: row {one.row}{where}: {one.reason}", err=True)
+    if total > 5:
+        typer.echo(f"refused: {total - 5:,} more rows", err=True)
+
+
+@contextmanager
+def row_progress(quiet: bool) -> Iterator[Callable[[int, float], None] | None]:
+    """A function of the rows so far and the share of the file: a bar, or now and then a line."""
+    console = Console(stderr=True, highlight=False)
+    if quiet:
+        yield None
+    elif console.is_terminal and not console.is_dumb_terminal:
+        text = TextColumn("{task.fields[rows]:,} rows  {task.fields[speed]:,.0f} rows/s")
+        with Progress(BarColumn(), text, TimeRemainingColumn(), console=console) as bar:
+            task = bar.add_task("", total=1.0, rows=0, speed=0.0)
+            start = time.perf_counter()
+            yield lambda rows, done: bar.update(
+                task, completed=done, rows=rows, speed=rows / (time.perf_counter() - start)
+            )
+    else:
+        yield _Lines()
+
+
+class _Lines:
+    """A line on stderr each ten seconds."""
+
+    def __init__(self) -> None:
+        self.start = self.last = time.perf_counter()
+
+    def __call__(self, rows: int, done: float) -> None:
+        now = time.perf_counter()
+        if now - self.last < _EVERY:
+            return
+        self.last, spent = now, now - self.start
+        left = f", about {spent * (1 - done) / done:.0f} s left" if 0 < done < 1 else ""
+        typer.echo(f"{rows:,} rows, {rows / spent:,.0f} rows/s{left}", err=True)

@@ -1,0 +1,69 @@
+"""``dipedl report``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .running import (
+    Coverage,
+    Delimiter,
+    Json,
+    Model,
+    Quiet,
+    as_json,
+    in_range,
+    mistakes_told,
+    opened,
+)
+
+
+def report(
+    model: Model,
+    data: Annotated[
+        Path, typer.Argument(help="Rows the fit has not seen, with their classes if known.")
+    ],
+    out: Annotated[Path, typer.Option(help="The page.")] = Path("report.html"),
+    ood: Annotated[
+        Path | None, typer.Option(help="Rows that are of no class, to see whether it notices.")
+    ] = None,
+    rows: Annotated[
+        int, typer.Option(help="Use so many rows of each, drawn at random; 0: all.", min=0)
+    ] = 20_000,
+    coverage: Coverage = 0.9,
+    delimiter: Delimiter = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write a page about a model on your own test rows: one HTML file that loads nothing.
+
+    What it can be trusted on, reliability, classes, rows, what changed since the fit, what to do.
+    """
+    in_range(coverage, "--coverage", "0.9")
+    with mistakes_told():
+        from ...own_data.measuring import measured
+        from ...own_data.report import render
+        from ...own_data.report.advice import headline, next_steps
+        from ...own_data.saved import read_model
+        from ...own_data.tables.writing import check_writable, complete_file
+
+        check_writable(out)
+        fitted = read_model(model)
+        tables = [opened(path, delimiter, fitted.gaps) for path in (data, ood) if path]
+        if not quiet:
+            typer.echo("Answering and drawing ...", err=True)
+        found = measured(fitted, tables[0], tables[1] if ood else None, rows or None, coverage)
+        page = render(found, data.name, model.name)
+        with complete_file(out) as partial:
+            partial.write_text(page, encoding="utf-8")
+    if json:
+        changed = [drift.name for drift in found.drifts if drift.changed]
+        steps = {"next_steps": next_steps(found), "changed_columns": changed}
+        as_json({"report": str(out), "rows": len(found.test), **found.scores, **steps})
+        return
+    typer.echo(headline(found))
+    for step in next_steps(found):
+        typer.echo(f"* {step}")
+    typer.echo(f"Report: {out}")

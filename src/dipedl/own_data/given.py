@@ -1,0 +1,191 @@
+"""Probabilities of any other system: the evidence beside them, from held-out rows of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.compose import ColumnTransformer
+from sklearn.frozen import FrozenEstimator
+from sklearn.preprocessing import StandardScaler
+
+from ..classifier import DIPClassifier
+from .gathering import gathered
+from .scoring import Count, Progress, Wanted, answer_frame, write_answers
+from .tables.columns import Column, labels_of
+from .tables.kinds import NUMERIC
+from .tables.mistake import Mistake, listed, meant
+from .tables.reading import Refused, Table
+
+_SUM, _TINY, _AT_ONCE, _FEWEST = 1e-3, 1e-6, 20_000, 20
+
+
+class _Given(ClassifierMixin, BaseEstimator):
+    """A classifier whose probabilities are the first columns of its inputs."""
+
+    def __init__(self, classes: Sequence[str] = ()) -> None:
+        self.classes = classes
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Nothing is learned."""
+        self.classes_ = np.asarray(self.classes)
+        return self
+
+    def predict_proba(self, X: pd.DataFrame) -> np.ndarray:
+        """The given probabilities (n, k), rows summing to one."""
+        P = X.iloc[:, : len(self.classes_)].to_numpy(dtype=np.float64)
+        return np.asarray(P / P.sum(axis=1, keepdims=True))
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Tables of probabilities and, if there are, features: row i of both is the same input."""
+
+    proba: Table
+    features: Table | None = None
+
+
+def score_given(
+    new: Pair,
+    held_out: Pair,
+    target: str,
+    out: Path,
+    wanted: Wanted,
+    false_alarms: float = 0.05,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Count:
+    """Answer rows by their given probabilities and evidence learned from held-out rows.
+
+    Without features the density sees the logarithms of the probabilities.
+    """
+    if target not in held_out.proba.names:
+        near = meant(target, held_out.proba.names)
+        raise Mistake(f"{held_out.proba.path} has no column {target!r} of true classes: {near}")
+    X, _, y, _ = _inputs(held_out, target, None)
+    classes = _classes(held_out.proba, target)
+    clf = _fitted(X, _checked_labels(y, classes, held_out.proba), classes, false_alarms, seed)
+    X_new, rows, _, refused = _inputs(new, target, list(X.columns))
+    lines = _lines(clf, X_new, rows, wanted, refused)
+    return write_answers(lines, out, progress)
+
+
+def _lines(
+    clf: DIPClassifier,
+    X: pd.DataFrame,
+    rows: np.ndarray,
+    wanted: Wanted,
+    refused: list[Refused],
+) -> Iterator[tuple[pd.DataFrame, list[Refused], float]]:
+    for first in range(0, len(X), _AT_ONCE):
+        at = slice(first, first + _AT_ONCE)
+        some = X.iloc[at].reset_index(drop=True)
+        made = answer_frame(clf, some, rows[at], pd.DataFrame(), wanted)
+        yield made, refused if first == 0 else [], min(1.0, (first + _AT_ONCE) / len(X))
+
+
+def _fitted(
+    X: pd.DataFrame, y: np.ndarray, classes: list[str], false_alarms: float, seed: int
+) -> DIPClassifier:
+    order = np.argsort(classes)
+    given = _Given([classes[c] for c in order]).fit(X)
+    names = list(X.columns)
+    arranged = [names[c] for c in order] + names[len(classes) :]
+    seen = ColumnTransformer([("features", StandardScaler(), names[len(classes) :])])
+    clf = DIPClassifier(
+        FrozenEstimator(given), features=seen, false_alarm_rate=false_alarms, random_state=seed
+    )
+    return clf.fit(X[arranged], y)
+
+
+def _classes(proba: Table, target: str) -> list[str]:
+    names = [name for name in proba.names if name != target]
+    if len(names) < 2:
+        raise Mistake(
+            f"{proba.path} must have a column of probabilities for each of two classes or more, "
+            f"got {listed(proba.names)}"
+        )
+    return [name.removeprefix("p_") for name in names]
+
+
+def _inputs(
+    pair: Pair, target: str, known: list[str] | None
+) -> tuple[pd.DataFrame, np.ndarray, pd.Series | None, list[Refused]]:
+    """Probabilities and features side by side, row numbers, labels if there are, refused rows."""
+    P, rows, truth = _read(pair.proba, target)
+    made = P.rename(columns={name: f"p_{name.removeprefix('p_')}" for name in P})
+    if pair.features is None:
+        F = np.log(P.clip(lower=_TINY))
+        F = F.sub(F.mean(axis=1), axis=0).iloc[:, 1:].add_prefix("log ")
+    else:
+        F, _, _ = _read(pair.features, "")
+        if len(F) != len(P):
+            raise Mistake(
+                f"{pair.features.path} has {len(F):,} rows and {pair.proba.path} {len(P):,}: row i "
+                "of both must be the same input"
+            )
+    X = pd.concat([made, F], axis=1)
+    if known is not None and sorted(known) != sorted(X.columns):
+        lacking = sorted(set(known) ^ set(X.columns))
+        raise Mistake(f"new and held-out rows differ in {listed(lacking)}: give the same columns")
+    k = made.shape[1]
+    odd = _odd_rows(made, rows) + _missing_rows(X.iloc[:, k:], rows)
+    keep = ~np.isin(rows, [one.row for one in odd])
+    X = X if known is None else X[known]
+    labels = None if truth is None else truth[keep].reset_index(drop=True)
+    return X[keep].reset_index(drop=True), rows[keep], labels, sorted(odd)
+
+
+def _read(table: Table, target: str) -> tuple[pd.DataFrame, np.ndarray, pd.Series | None]:
+    """All rows as numbers, with gaps for what is none, and the labels."""
+    some = gathered(table)
+    if some.refused:
+        one = some.refused[0]
+        raise Mistake(f"{table.path}, row {one.row}: {one.reason}; rows must stay in step")
+    names = [str(name) for name in some.frame if name != target]
+    columns = [Column(name, NUMERIC) for name in names]
+    made: dict[str, np.ndarray] = {}
+    for column in columns:
+        parts, odd = column.read(some.frame[column.name])
+        if odd.any():
+            i = int(np.flatnonzero(odd)[0])
+            wrong = column.wrong(some.frame[column.name].iloc[i])
+            raise Mistake(f"{table.path}, row {some.rows[i]}, column {column.name!r}: {wrong}")
+        made |= parts
+    truth = labels_of(some.frame[target]) if target in some.frame else None
+    return pd.DataFrame(made), some.rows, truth
+
+
+def _odd_rows(P: pd.DataFrame, rows: np.ndarray) -> list[Refused]:
+    """Rows that are no probabilities."""
+    sums = P.sum(axis=1, skipna=False).to_numpy()
+    odd = ~(np.abs(sums - 1) <= _SUM) | (P < 0).any(axis=1).to_numpy()
+    told = "probabilities must be >= 0 and sum to one, and sum to"
+    return [Refused(int(rows[i]), "", f"{told} {sums[i]:.4g}") for i in np.flatnonzero(odd)]
+
+
+def _missing_rows(F: pd.DataFrame, rows: np.ndarray) -> list[Refused]:
+    at = np.flatnonzero(F.isna().any(axis=1))
+    names = F.columns
+    first = F.isna().to_numpy().argmax(axis=1)
+    return [Refused(int(rows[i]), str(names[first[i]]), "a feature is missing") for i in at]
+
+
+def _checked_labels(y: pd.Series | None, classes: list[str], table: Table) -> np.ndarray:
+    if y is None or y.isna().any() or len(y) < _FEWEST:
+        n = 0 if y is None else int(y.notna().sum())
+        raise Mistake(
+            f"{table.path} must have the true class of each of {_FEWEST} rows or more, got {n:,}"
+        )
+    unknown = sorted(set(y) - set(classes))
+    if unknown:
+        raise Mistake(
+            f"{table.path} holds the classes {listed(unknown)}, and has probabilities of "
+            f"{listed(classes)}: give a column of probabilities for each class"
+        )
+    return np.asarray(y, dtype=object).astype(str)

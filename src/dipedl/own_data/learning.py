@@ -1,0 +1,205 @@
+"""Learn from a table: kinds of columns, a classifier with its density, and what to know of it."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.model_selection import TimeSeriesSplit
+
+from ..classifier import DIPClassifier
+from ..diagnostics import Diagnosis
+from ..metrics import accuracy, brier_score
+from .gathering import Gathered, gathered
+from .models import check_model, classifier, title
+from .saved import TableModel
+from .tables.columns import Column, as_inputs, check_forced, columns_of, read_dates
+from .tables.kinds import DATE, NUMERIC, TEXT, guess, to_numbers
+from .tables.mistake import Mistake, listed, meant
+from .tables.reading import Refused, Table
+from .targets import check_target, classes_of
+
+_TIMED, _FEW = 500, 200
+_BY_TIME = 4
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a fit is asked for; see ``dipedl fit --help``."""
+
+    target: str
+    model: str = "boosting"
+    drop: Sequence[str] = ()
+    types: Mapping[str, str] = field(default_factory=dict)
+    time_column: str | None = None
+    rows: int | None = None
+    false_alarms: float = 0.05
+    seed: int = 0
+    verbose: bool = False
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A fitted model, and what its owner should know: numbers, findings, refused rows, notes."""
+
+    model: TableModel
+    numbers: dict[str, float]
+    diagnosis: Diagnosis
+    refused: list[Refused]
+    notes: list[str]
+
+
+def learn(table: Table, order: Order, progress: Callable[[float], None] | None = None) -> Learned:
+    """Fit the model that `order` asks for on a table."""
+    names = _checked_names(table, order)
+    check_model(order.model)
+    rows = gathered(table, order.rows, order.seed, progress)
+    labels, known, unlabelled = classes_of(rows.frame[order.target], order.target, rows.rows)
+    frame = rows.frame.loc[known, names].reset_index(drop=True)
+    columns = columns_of(frame, order.types)
+    X, fine, odd = as_inputs(columns, frame, rows.rows[known])
+    if X.shape[1] == 0:
+        told = listed(f"{c.name} ({c.told()})" for c in columns)
+        raise Mistake(
+            f"{table.path} has no column to learn from: {told}; name a kind for one by --types"
+        )
+    y = labels[fine].to_numpy(dtype=object).astype(str)
+    if order.time_column is not None:
+        first = _by_time(rows.frame.loc[known].reset_index(drop=True)[fine], order.time_column)
+        X, y = X.iloc[first].reset_index(drop=True), y[first]
+    fitted, notes, seconds = _fitted(X, y, order)
+    numbers = _held_out(fitted) | {"fit_seconds": seconds, "rows_per_second": _speed(fitted, X)}
+    refused = sorted([*rows.refused, *unlabelled, *odd])
+    facts = _facts(table, order, rows, y, numbers)
+    model = TableModel(fitted, columns, order.target, facts)
+    notes = [*_notes_of(columns, rows, len(y)), *notes]
+    return Learned(model, numbers, fitted.diagnose(), refused, notes)
+
+
+def _checked_names(table: Table, order: Order) -> list[str]:
+    """The columns to learn from."""
+    names = list(table.names)
+    check_target(order.target, names, table.path)
+    left_out = {"--drop": order.drop, "--time-column": [order.time_column or order.target]}
+    for option, given in left_out.items():
+        for name in given:
+            if name not in names:
+                near = meant(name, names)
+                raise Mistake(f"{option} names {name!r}, which is not in {table.path}: {near}")
+    if order.target in order.drop:
+        raise Mistake(f"--drop names the target {order.target!r}; drop other columns")
+    check_forced(order.types, names)
+    gone = {order.target, order.time_column, *order.drop}
+    kept = [name for name in names if name not in gone]
+    if not kept:
+        raise Mistake(f"no column of {table.path} is left to learn from; drop fewer")
+    return kept
+
+
+def _by_time(frame: pd.DataFrame, name: str) -> np.ndarray:
+    """The order of the rows by a column of dates or numbers."""
+    found = guess(frame[name], name)
+    if found.kind == DATE:
+        when = read_dates(frame[name], found.date)
+    elif found.kind == NUMERIC:
+        when = pd.Series(to_numbers(frame[name], found.decimal))
+    else:
+        raise Mistake(f"--time-column {name} is {found.kind}: give a column of dates or numbers")
+    if when.isna().any():
+        row = int(np.flatnonzero(when.isna())[0]) + 1
+        raise Mistake(f"--time-column {name} is missing in row {row}; fill or leave out such rows")
+    return np.asarray(when.argsort(kind="stable"))
+
+
+def _fitted(X: pd.DataFrame, y: np.ndarray, order: Order) -> tuple[DIPClassifier, list[str], float]:
+    start = time.perf_counter()
+    clf = DIPClassifier(
+        classifier(order.model, X, order.seed),
+        cv="auto" if order.time_column is None else TimeSeriesSplit(_BY_TIME),
+        false_alarm_rate=order.false_alarms,
+        random_state=order.seed,
+        verbose=int(order.verbose),
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        clf.fit(X, y)
+    said = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
+    return clf, list(dict.fromkeys(said)), time.perf_counter() - start
+
+
+def _held_out(clf: DIPClassifier) -> dict[str, float]:
+    held = clf.evidence_.held_out_
+    proba, y = np.asarray(clf.held_out_dirichlet().mean), np.asarray(held.labels)
+    return {
+        "held_out_rows": float(len(y)),
+        "accuracy": float(accuracy(y, proba)),
+        "brier": float(brier_score(y, proba)),
+        "share_of_largest_class": float(np.bincount(y).max() / len(y)),
+    }
+
+
+def _speed(clf: DIPClassifier, X: pd.DataFrame) -> float:
+    some = X.iloc[:_TIMED]
+    clf.answers(some)
+    start = time.perf_counter()
+    clf.answers(some)
+    return len(some) / (time.perf_counter() - start)
+
+
+def _facts(
+    table: Table, order: Order, rows: Gathered, y: np.ndarray, numbers: Mapping[str, float]
+) -> dict[str, Any]:
+    classes, counts = np.unique(y, return_counts=True)
+    return {
+        "file": table.path.name,
+        "format": str(table.format),
+        "model": order.model,
+        "model_title": title(order.model),
+        "rows": rows.total,
+        "learned": len(y),
+        "classes": {str(name): int(n) for name, n in zip(classes, counts, strict=True)},
+        "dropped": list(order.drop),
+        "time_column": order.time_column,
+        "gaps": list(table.gaps),
+        "seed": order.seed,
+        "held_out": {k: v for k, v in numbers.items() if k not in _CLOCK},
+    }
+
+
+#: What differs between two equal fits.
+_CLOCK = ("fit_seconds", "rows_per_second")
+
+
+def _notes_of(columns: Sequence[Column], rows: Gathered, n: int) -> list[str]:
+    notes = []
+    if rows.total > len(rows.frame) + len(rows.refused):
+        notes.append(
+            f"learned from {n:,} of {rows.total:,} rows, drawn at random: --rows 0 takes all"
+        )
+    left = [c for c in columns if c.kind == TEXT]
+    if left:
+        told = listed(f"{c.name} ({c.why or 'as asked'})" for c in left)
+        few = [c.name for c in left if "come once" in c.why]
+        remedy = f"; to use it: --types {few[0]}=category" if few else ""
+        notes.append(f"left out as text: {told}{remedy}")
+    ids = [c.name for c in columns if c.kind == NUMERIC and _counts_rows(c, len(rows.frame))]
+    if ids:
+        notes.append(f"{listed(ids)} numbers the rows, as an id does: --drop {','.join(ids)}")
+    if n < _FEW:
+        notes.append(f"few rows: below {_FEW} expect rough probabilities and a rough alarm")
+    return notes
+
+
+def _counts_rows(column: Column, n: int) -> bool:
+    """Whether a column looks like 1, 2, 3, ...: whole numbers, evenly spread, as many as rows."""
+    cuts = np.asarray(column.cuts)
+    if len(cuts) < 20 or column.missing:
+        return False
+    span = cuts[-1] - cuts[0]
+    even = np.allclose(cuts, np.linspace(cuts[0], cuts[-1], len(cuts)), atol=0.6)
+    return bool(even and span == n - 1)

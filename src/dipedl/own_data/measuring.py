@@ -1,0 +1,259 @@
+"""What a report says of a model on a test table: the numbers, before any page is made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..metrics import accuracy, aurc, brier_score, ece, ood_auroc
+from .drift import ColumnDrift, PValueDrift, column_drifts, p_value_drift
+from .gathering import gathered
+from .reasons import reason
+from .saved import TableModel
+from .scoring import Wanted, answer_frame
+from .tables.columns import as_inputs, check_known, labels_of
+from .tables.mistake import Mistake, listed
+from .tables.reading import Table
+
+_SHOWN, _COLUMNS = 6, 8
+_UNKNOWN = -1
+
+
+@dataclass(frozen=True)
+class Side:
+    """Answers to the rows of one table, with the inputs as the user wrote them."""
+
+    name: str
+    frame: pd.DataFrame
+    X: pd.DataFrame
+    answers: pd.DataFrame
+    refused: int
+    total: int
+
+    def __len__(self) -> int:
+        return len(self.answers)
+
+    @property
+    def flagged(self) -> np.ndarray:
+        """Where the alarm goes off, shape (n,)."""
+        return np.asarray(self.answers["flagged"], dtype=bool)
+
+    @property
+    def vacuity(self) -> np.ndarray:
+        """Share of the prior, shape (n,)."""
+        return np.asarray(self.answers["vacuity"], dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Trust:
+    """Rows of one kind of answer: how many, and how many of them are right."""
+
+    title: str
+    rows: int
+    share: float
+    right: float | None
+
+
+@dataclass(frozen=True)
+class ClassLine:
+    """A class of the test table: its rows, how many are found, how often its name is right."""
+
+    name: str
+    rows: int
+    found: float
+    right: float | None
+    in_set: float
+    flagged: float
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A row of the user with its answer, in the user's columns."""
+
+    row: int
+    values: tuple[str, ...]
+    label: str
+    truth: str
+    probability: float
+    vacuity: float
+    p_value: float
+    reason: str
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A model on a test table: everything a page shows."""
+
+    model: TableModel
+    test: Side
+    ood: Side | None
+    #: Index of the true class of each row with one that the model knows, else -1; None without.
+    truth: np.ndarray | None
+    proba: np.ndarray
+    bare: np.ndarray
+    scores: dict[str, float]
+    trust: tuple[Trust, ...]
+    classes: tuple[ClassLine, ...]
+    strange: dict[str, int]
+    columns: tuple[str, ...]
+    most: tuple[Shown, ...]
+    least: tuple[Shown, ...]
+    drifts: tuple[ColumnDrift, ...]
+    p_values: PValueDrift
+    auroc: float | None
+
+
+def measured(
+    model: TableModel, test: Table, ood: Table | None, rows: int | None, coverage: float = 0.9
+) -> Measured:
+    """Measure a model on a test table, and on rows that are of no known class."""
+    side = _side(model, test, "test rows", rows, coverage)
+    other = None if ood is None else _side(model, ood, "other rows", rows, coverage)
+    proba = _proba(model, side)
+    truth, strange = _truth(model, side)
+    known = truth is not None and (truth >= 0).any()
+    columns = tuple(c.name for c in model.columns if c.used)[:_COLUMNS]
+    order = np.lexsort((side.vacuity, -side.answers["p_value"].to_numpy()))
+    return Measured(
+        model=model,
+        test=side,
+        ood=other,
+        truth=truth if known else None,
+        proba=proba,
+        bare=np.asarray(model.classifier.classifier_proba(side.X)),
+        scores=_scores(truth, proba, side) if known and truth is not None else {},
+        trust=_trust(truth if known else None, proba, side),
+        classes=_classes(model, truth, proba, side) if known and truth is not None else (),
+        strange=strange,
+        columns=columns,
+        most=_shown(model, side, order[:_SHOWN], columns),
+        least=_shown(model, side, order[::-1][:_SHOWN], columns),
+        drifts=column_drifts(model.columns, side.frame, int(model.facts["learned"])),
+        p_values=p_value_drift(side.answers["p_value"].to_numpy(), model.classifier),
+        auroc=None if other is None else _auroc(side, other),
+    )
+
+
+def _side(model: TableModel, table: Table, name: str, rows: int | None, coverage: float) -> Side:
+    check_known(model.columns, table.names, table.path)
+    some = gathered(table, rows)
+    X, fine, refused = as_inputs(model.columns, some.frame, some.rows)
+    if not len(X):
+        why = f": row {refused[0].row}: {refused[0].reason}" if refused else ""
+        raise Mistake(f"no row of {table.path} can be answered{why}")
+    frame = some.frame[fine].reset_index(drop=True)
+    wanted = Wanted(coverage=coverage, reasons="none")
+    answers = answer_frame(model.classifier, X, some.rows[fine], pd.DataFrame(), wanted)
+    return Side(name, frame, X, answers, len(refused) + len(some.refused), some.total)
+
+
+def _proba(model: TableModel, side: Side) -> np.ndarray:
+    names = [f"p_{name}" for name in model.classes]
+    return np.asarray(side.answers[names], dtype=np.float64)
+
+
+def _truth(model: TableModel, side: Side) -> tuple[np.ndarray | None, dict[str, int]]:
+    """Index of the true class of each row, and how often classes come that the model has not."""
+    if model.target not in side.frame:
+        return None, {}
+    labels = labels_of(side.frame[model.target])
+    at = {name: c for c, name in enumerate(model.classes)}
+    truth = labels.map(at).fillna(_UNKNOWN).to_numpy(dtype=int)
+    strange = labels[(truth == _UNKNOWN) & labels.notna().to_numpy()].value_counts()
+    if len(strange) and not (truth >= 0).any():
+        raise Mistake(
+            f"the target {model.target!r} holds {listed(strange.index)}, and the model knows "
+            f"{listed(model.classes)}: give rows with the same names of classes"
+        )
+    return truth, {str(name): int(n) for name, n in strange.items()}
+
+
+def _scores(truth: np.ndarray, proba: np.ndarray, side: Side) -> dict[str, float]:
+    known = truth >= 0
+    y, P = truth[known], proba[known]
+    right = P.argmax(axis=1) == y
+    return {
+        "accuracy": float(accuracy(y, P)),
+        "brier": float(brier_score(y, P)),
+        "ece": float(ece(y, P)),
+        "aurc": float(aurc(right, 1 - P.max(axis=1))),
+        "confidence": float(P.max(axis=1).mean()),
+        "flagged": float(side.flagged.mean()),
+    }
+
+
+def _trust(truth: np.ndarray | None, proba: np.ndarray, side: Side) -> tuple[Trust, ...]:
+    single = side.answers["set"].map(lambda names: bool(names) and "|" not in names).to_numpy(bool)
+    groups = {
+        "not flagged, one class in the set": ~side.flagged & single,
+        "not flagged, several classes or none": ~side.flagged & ~single,
+        "flagged as unlike the training rows": side.flagged,
+    }
+    right = None if truth is None else proba.argmax(axis=1) == truth
+    known = np.ones(len(side), bool) if truth is None else truth >= 0
+    return tuple(
+        Trust(title, int(group.sum()), float(group.mean()), _mean(right, group & known))
+        for title, group in groups.items()
+    )
+
+
+def _mean(values: np.ndarray | None, where: np.ndarray) -> float | None:
+    return None if values is None or not where.any() else float(values[where].mean())
+
+
+def _classes(
+    model: TableModel, truth: np.ndarray, proba: np.ndarray, side: Side
+) -> tuple[ClassLine, ...]:
+    said = proba.argmax(axis=1)
+    sets = side.answers["set"].map(lambda names: set(names.split("|")))
+    lines = []
+    for c, name in enumerate(model.classes):
+        own = truth == c
+        if own.any():
+            lines.append(
+                ClassLine(
+                    name,
+                    int(own.sum()),
+                    float((said == c)[own].mean()),
+                    _mean(own, (said == c) & (truth >= 0)),
+                    float(np.mean([name in s for s in sets[own]])),
+                    float(side.flagged[own].mean()),
+                )
+            )
+    return tuple(lines)
+
+
+def _shown(
+    model: TableModel, side: Side, rows: np.ndarray, columns: Sequence[str]
+) -> tuple[Shown, ...]:
+    cards = model.classifier.explain(side.X.iloc[rows].reset_index(drop=True))
+    truth = side.frame.get(model.target)
+    return tuple(
+        Shown(
+            row=int(answer["row"]),
+            values=tuple(_text(side.frame[name].iloc[i]) for name in columns),
+            label=str(answer["label"]),
+            truth="" if truth is None else _text(truth.iloc[i]),
+            probability=float(answer[f"p_{answer['label']}"]),
+            vacuity=float(answer["vacuity"]),
+            p_value=float(answer["p_value"]),
+            reason=reason(card),
+        )
+        for i, card in zip(rows, cards, strict=True)
+        for answer in [side.answers.iloc[i]]
+    )
+
+
+def _text(value: Any) -> str:
+    if pd.isna(value):
+        return "–"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)[:40]
+
+
+def _auroc(test: Side, other: Side) -> float:
+    """How well vacuity parts the other rows from the test rows."""
+    return float(ood_auroc(test.vacuity, other.vacuity))

@@ -1,0 +1,89 @@
+"""What a report says in words: its first sentences, and what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..measuring import Measured
+
+#: Shares and scores from which something is said.
+_MISCALIBRATED, _RARELY_FOUND, _MANY, _FEW = 0.05, 0.5, 2.0, 200
+
+
+def headline(found: Measured) -> str:
+    """The result in a few sentences."""
+    n, flagged = len(found.test), found.scores.get("flagged", float(found.test.flagged.mean()))
+    said = []
+    if found.scores:
+        safe = found.trust[0]
+        said.append(f"{found.scores['accuracy']:.1%} of {n:,} test rows are answered rightly.")
+        if safe.right is not None:
+            said.append(
+                f"Of the {safe.share:.0%} that are like the training rows and leave one class open,"
+                f" {safe.right:.1%} are."
+            )
+    else:
+        said.append(f"{n:,} rows were answered; without classes nothing is known of mistakes.")
+    said.append(
+        f"{flagged:.1%} are flagged as unlike the training rows, where "
+        f"{found.p_values.rate:.0%} would be by chance."
+    )
+    if found.ood is not None:
+        said.append(f"Of {len(found.ood):,} other rows {found.ood.flagged.mean():.1%} are flagged.")
+    return " ".join(said)
+
+
+def next_steps(found: Measured) -> list[str]:
+    """What to do about what was found, in order; never empty."""
+    steps = [*_drift(found), *_mistakes(found), *_model(found)]
+    return steps or [
+        "Nothing calls for action. Answer what is not flagged, and show flagged rows to a person."
+    ]
+
+
+def _drift(found: Measured) -> Iterator[str]:
+    drift = found.p_values
+    changed = [d.name for d in found.drifts if d.changed]
+    columns = f" Look first at: {', '.join(changed[:5])}." if changed else ""
+    if drift.changed or drift.below > _MANY * drift.rate:
+        yield (
+            f"The rows differ from those of the fit: {drift.below:.1%} are flagged.{columns} "
+            "If they are mistakes, mend their source; if the world changed, fit again with such "
+            "rows."
+        )
+    elif changed:
+        yield f"Some columns differ from those of the fit, the rows as a whole do not.{columns}"
+    new = [f"{d.name} ({', '.join(d.new)})" for d in found.drifts if d.new]
+    if new:
+        yield f"There are levels that the fit never saw: {'; '.join(new)}. They count as unknown."
+    if found.test.refused:
+        yield (
+            f"{found.test.refused:,} rows could not be read: `dipedl score` lists them, with "
+            "reasons."
+        )
+
+
+def _mistakes(found: Measured) -> Iterator[str]:
+    if found.strange:
+        named = ", ".join(f"{name} ({n:,})" for name, n in found.strange.items())
+        yield f"Classes that the model does not know: {named}. Fit again with rows of them."
+    if found.scores and found.scores["ece"] > _MISCALIBRATED:
+        off = found.scores["confidence"] - found.scores["accuracy"]
+        word = "claims too much" if off > 0 else "is too modest"
+        yield (
+            f"The confidence is off by {found.scores['ece']:.3f} on average and {word}: fit again "
+            "with newer rows, or do not read probabilities as frequencies."
+        )
+    rare = [line.name for line in found.classes if line.found < _RARELY_FOUND]
+    if rare:
+        yield (
+            f"Fewer than half of the rows are found of: {', '.join(rare)}. More rows of them, or a "
+            "column that tells them apart, would help."
+        )
+    if found.scores and len(found.test) < _FEW:
+        yield f"{len(found.test):,} test rows give rough numbers; use {_FEW} or more."
+
+
+def _model(found: Measured) -> Iterator[str]:
+    for finding in found.model.classifier.diagnose().warnings:
+        yield f"{finding.text} {finding.remedy}".strip()

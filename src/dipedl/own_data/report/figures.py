@@ -1,0 +1,76 @@
+"""Figures of the report on a user's table, of the pieces of the demo's report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from ...demo.report.figures import Entry, Panel, panel_axes
+from ...demo.report.inline import svg
+from ...plots import reliability_diagram, risk_coverage, uncertainty_histogram
+from ...plots._canvas import COLORS
+from ..measuring import Measured
+
+_BLUE, _ORANGE, _GREEN = COLORS[:3]
+_BINS = 20
+
+PAIR = [Entry("classifier alone", 1, ""), Entry("with DIP-EDL", 0, "")]
+RANKINGS = [
+    Entry("confidence of the classifier", 1, ""),
+    Entry("confidence with DIP-EDL", 0, "7 3"),
+    Entry("vacuity", 2, "8 2 2 2"),
+]
+
+
+def sets(found: Measured) -> list[Entry]:
+    """The legend of the histograms."""
+    names = [side.name for side in (found.test, found.ood) if side is not None]
+    return [Entry(name, i, "7 3" * i) for i, name in enumerate(names)]
+
+
+def reliability(found: Measured, known: np.ndarray) -> Panel:
+    """Accuracy against confidence, before and after, of the rows with a known class."""
+    y = np.asarray(found.truth)[known]
+    ax = reliability_diagram(y, found.bare[known], color=_ORANGE, ax=panel_axes())
+    reliability_diagram(y, found.proba[known], color=_BLUE, ax=ax)
+    return _panel("Accuracy by confidence", ax.figure, "accuracy against confidence", "rel")
+
+
+def selection(found: Measured, known: np.ndarray) -> Panel:
+    """Error rate against the share of rows that are answered."""
+    right = (found.proba.argmax(axis=1) == found.truth)[known]
+    ax = panel_axes()
+    given = {
+        _ORANGE: 1 - found.bare.max(axis=1),
+        _BLUE: 1 - found.proba.max(axis=1),
+        _GREEN: found.test.vacuity,
+    }
+    for color, uncertainty in given.items():
+        risk_coverage(right, uncertainty[known], color=color, ax=ax)
+    return _panel("Errors among the surest", ax.figure, "error rate against coverage", "rc")
+
+
+def evidence(found: Measured) -> Iterator[Panel]:
+    """Vacuity and p-values of the test rows, and of the other ones."""
+    sides = [side for side in (found.test, found.ood) if side is not None]
+    ax = uncertainty_histogram(
+        {side.name: side.vacuity for side in sides}, log_odds=True, legend=False, ax=panel_axes()
+    )
+    ax.set_xlabel("vacuity (both ends stretched)")
+    yield _panel("Vacuity", ax.figure, "histogram of vacuity", "vac")
+    ax = panel_axes()
+    edges = np.linspace(0, 1, _BINS + 1)
+    for color, side in zip((_BLUE, _ORANGE), sides, strict=False):
+        share = np.histogram(side.answers["p_value"], edges)[0] / len(side)
+        ax.stairs(share, edges, color=color, linewidth=1.8)
+    ax.axhline(1 / _BINS, color="0.5", linewidth=1, linestyle=":")
+    ax.set(xlabel="p-value: how usual the row is", ylabel="share of the rows", xlim=(0, 1))
+    yield _panel("p-values", ax.figure, "histogram of p-values, even where nothing changed", "p")
+
+
+def _panel(title: str, figure: object, alt: str, name: str) -> Panel:
+    if not isinstance(figure, Figure):
+        raise TypeError(f"a panel must lie on a Figure, got {type(figure).__name__}")
+    return Panel(title, svg(figure, alt, name))

@@ -1,0 +1,98 @@
+"""A model of a table in its file: the classifier, and how the columns of its table are read."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..classifier import DIPClassifier
+from ..persistence import UntrustedTypesError, describe, load
+from .tables.columns import Column, from_plain, to_plain
+from .tables.mistake import Mistake
+
+#: Attribute of the classifier that holds, as JSON, what `TableModel` needs beside it.
+_KEPT = "table_"
+_MAKE = "make one with: dipedl fit data.csv --target NAME --out model.dipedl"
+
+
+@dataclass(frozen=True)
+class TableModel:
+    """A fitted classifier with the columns of its table.
+
+    `facts` are what the fit was asked and found, as plain values.
+    """
+
+    classifier: DIPClassifier
+    columns: tuple[Column, ...]
+    target: str
+    facts: dict[str, Any]
+
+    @property
+    def classes(self) -> list[str]:
+        """The classes, in the order of all probabilities."""
+        return [str(name) for name in self.classifier.classes_]
+
+    @property
+    def gaps(self) -> tuple[str, ...]:
+        """Words for a gap that the fit was told of."""
+        return tuple(self.facts.get("gaps", ()))
+
+
+def keep(model: TableModel, path: Path) -> None:
+    """Write the model: the ordinary file of a DIPClassifier."""
+    kept = {"target": model.target, "columns": to_plain(model.columns), "facts": model.facts}
+    setattr(model.classifier, _KEPT, json.dumps(kept))
+    try:
+        model.classifier.save(path)
+    except OSError as error:
+        raise Mistake(f"{error}. Free space, or choose another place by --out") from error
+
+
+def read_model(path: Path) -> TableModel:
+    """The model in a file; Mistake if it is none of a table."""
+    _check_file(path)
+    try:
+        classifier = load(path)
+    except UntrustedTypesError as error:
+        raise Mistake(
+            f"{path} holds types that are not trusted: {', '.join(error.types)}; load it in Python "
+            "if you know where it comes from: dipedl.load(path, trusted=[...])"
+        ) from error
+    except ValueError as error:
+        raise Mistake(str(error)) from error
+    kept = _kept(getattr(classifier, _KEPT, None), path)
+    columns = tuple(from_plain(kept["columns"]))
+    return TableModel(classifier, columns, kept["target"], kept["facts"])
+
+
+def inspected(path: Path) -> dict[str, Any]:
+    """What a file says of itself: nothing in it is built or executed."""
+    _check_file(path)
+    try:
+        manifest = describe(path)
+    except ValueError as error:
+        raise Mistake(str(error)) from error
+    found = {name: manifest.get(name) for name in ("type", "versions", "classes", "n")}
+    found |= {"format": manifest["format_version"], "untrusted_types": manifest["untrusted_types"]}
+    found |= {"megabytes": path.stat().st_size / 1e6, "arrays": len(manifest["tensors"])}
+    state = manifest["objects"][manifest["root"]["$object"]]["state"]
+    return found | {"table": json.loads(state[_KEPT]) if _KEPT in state else None}
+
+
+def _check_file(path: Path) -> None:
+    if path.is_dir():
+        raise Mistake(f"{path} is a folder, not a model; {_MAKE}")
+    if not path.exists():
+        raise Mistake(f"there is no model {path}; {_MAKE}")
+
+
+def _kept(text: Any, path: Path) -> dict[str, Any]:
+    if not isinstance(text, str):
+        raise Mistake(
+            f"{path} holds a model that was not made of a table by this command: its columns are "
+            f"not known. Use it in Python, or {_MAKE}"
+        )
+    kept: dict[str, Any] = json.loads(text)
+    return kept

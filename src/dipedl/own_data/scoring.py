@@ -1,0 +1,162 @@
+"""Answers to the rows of a table, piece by piece: memory does not grow with the table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..classifier import DIPClassifier
+from ..decisions import prediction_sets
+from .reasons import reason
+from .saved import TableModel
+from .tables.columns import as_inputs, check_known
+from .tables.mistake import Mistake, meant
+from .tables.reading import Refused, Table
+from .tables.writing import table_writer
+
+REASONS = ("flagged", "all", "none")
+#: Called with the rows so far and the share of the file that was read.
+Progress = Callable[[int, float], None]
+
+
+@dataclass
+class Count:
+    """Rows that came in, that were answered, flagged and refused."""
+
+    rows: int = 0
+    answered: int = 0
+    flagged: int = 0
+    refused: int = 0
+    by_label: dict[str, int] = field(default_factory=dict)
+    first_refused: list[Refused] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is written of each row: input columns beside the answer, sets, reasons."""
+
+    columns: Sequence[str] = ()
+    coverage: float = 0.9
+    reasons: str = "flagged"
+
+
+def refused_path(out: Path) -> Path:
+    """Where refused rows are listed: answers.refused.csv beside answers.parquet."""
+    return out.with_name(out.name.partition(".")[0] + ".refused.csv")
+
+
+def score_table(
+    model: TableModel, table: Table, out: Path, wanted: Wanted, progress: Progress | None = None
+) -> Count:
+    """Write an answer for each row of a table, and the refused rows with reasons beside it."""
+    check_known(model.columns, table.names, table.path)
+    check_wanted(wanted.columns, table, model.classes)
+    pieces = ((p.frame, p.rows, p.refused, p.done) for p in table.pieces())
+    answered = (
+        (*_answered(model, frame, rows, wanted), refused, done)
+        for frame, rows, refused, done in pieces
+    )
+    lines = ((made, [*bad, *odd], done) for made, odd, bad, done in answered)
+    return write_answers(lines, out, progress)
+
+
+def check_wanted(columns: Sequence[str], table: Table, classes: Sequence[str]) -> None:
+    """Mistake for a column to copy that is not there, or that an answer has too."""
+    own = {"row", "label", "vacuity", "p_value", "flagged", "set", "reason"}
+    own |= {f"p_{name}" for name in classes}
+    for name in columns:
+        if name not in table.names:
+            near = meant(name, table.names)
+            raise Mistake(f"--columns names {name!r}, which is not in {table.path}: {near}")
+        if name in own:
+            raise Mistake(f"--columns {name}: an answer has a column of that name; rename yours")
+
+
+def write_answers(
+    lines: Iterator[tuple[pd.DataFrame, list[Refused], float]],
+    out: Path,
+    progress: Progress | None,
+) -> Count:
+    """Write answers and refused rows as they come; both files appear once they are complete."""
+    count, listed_at = Count(), refused_path(out)
+    refused_rows: list[Refused] = []
+    with table_writer(out) as write:
+        for made, refused, done in lines:
+            if len(made):
+                write(made)
+            _counted(count, made, refused)
+            refused_rows += refused
+            if progress is not None:
+                progress(count.rows, done)
+        if count.answered == 0:
+            why = refused_rows[0] if refused_rows else None
+            told = f"; row {why.row}, column {why.column!r}: {why.reason}" if why else ""
+            raise Mistake(f"no row can be answered{told}. Nothing was written")
+        if refused_rows:
+            with table_writer(listed_at) as write_refused:
+                write_refused(pd.DataFrame(sorted(refused_rows)))
+        else:
+            listed_at.unlink(missing_ok=True)
+    return count
+
+
+def _counted(count: Count, made: pd.DataFrame, refused: list[Refused]) -> None:
+    count.answered += len(made)
+    count.refused += len(refused)
+    count.rows = count.answered + count.refused
+    count.first_refused = sorted([*count.first_refused, *refused])[:5]
+    if len(made):
+        count.flagged += int(made["flagged"].sum())
+        for label, n in made["label"].value_counts().items():
+            count.by_label[str(label)] = count.by_label.get(str(label), 0) + int(n)
+
+
+def _answered(
+    model: TableModel, frame: pd.DataFrame, rows: np.ndarray, wanted: Wanted
+) -> tuple[pd.DataFrame, list[Refused]]:
+    X, fine, refused = as_inputs(model.columns, frame, rows)
+    if not len(X):
+        return pd.DataFrame(), refused
+    kept = frame.loc[fine, list(wanted.columns)].reset_index(drop=True)
+    return answer_frame(model.classifier, X, rows[fine], kept, wanted), refused
+
+
+def answer_frame(
+    clf: DIPClassifier, X: Any, rows: np.ndarray, kept: pd.DataFrame, wanted: Wanted
+) -> pd.DataFrame:
+    """One line per row: number, columns of the input, label, probabilities, evidence, reason."""
+    answers = clf.answers(X)
+    mean = np.asarray(answers.dirichlet.mean)
+    names = [str(name) for name in clf.classes_]
+    made: dict[str, Any] = {"row": rows}
+    made |= {name: kept[name] for name in kept}
+    made |= {"label": answers.labels.astype(str).astype(object)}
+    made |= {f"p_{name}": mean[:, c] for c, name in enumerate(names)}
+    made |= {"vacuity": np.asarray(answers.dirichlet.vacuity), "p_value": answers.p_values}
+    made |= {"flagged": answers.flagged, "set": _sets(clf, mean, names, wanted.coverage)}
+    made |= {"reason": _reasons(clf, X, answers.flagged, wanted.reasons)}
+    return pd.DataFrame(made)
+
+
+def _sets(clf: DIPClassifier, mean: np.ndarray, names: list[str], coverage: float) -> np.ndarray:
+    """The prediction set of each row: its classes with bars between them."""
+    held = clf.evidence_.held_out_
+    held_mean = np.asarray(clf.held_out_dirichlet().mean)
+    inside = prediction_sets(mean, held_mean, held.labels, coverage=coverage, weights=held.weights)
+    kinds, which = np.unique(inside, axis=0, return_inverse=True)
+    told = ["|".join(name for name, on in zip(names, kind, strict=True) if on) for kind in kinds]
+    return np.asarray(told, dtype=object)[which.ravel()]
+
+
+def _reasons(clf: DIPClassifier, X: Any, flagged: np.ndarray, which: str) -> np.ndarray:
+    said = np.full(len(X), "", dtype=object)
+    asked = {"flagged": flagged, "all": np.ones(len(X), bool), "none": np.zeros(len(X), bool)}
+    at = np.flatnonzero(asked[which])
+    if len(at):
+        said[at] = [reason(card) for card in clf.explain(X.iloc[at].reset_index(drop=True))]
+    return said

@@ -1,0 +1,234 @@
+"""The columns of a model: the kind of each, and how new rows are brought into it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from .kinds import BOOLEAN, CATEGORY, DATE, KINDS, MOST_LEVELS, NUMERIC, TEXT, guess, to_numbers
+from .mistake import Mistake, WrongOption, listed, meant
+from .reading import Refused
+
+_TRUE = {"true", "yes", "t", "y", "1", "1.0"}
+_FALSE = {"false", "no", "f", "n", "0", "0.0"}
+#: Shares of the rows at which the values of a number are kept, to notice a drift.
+_SHARES = np.linspace(0, 1, 21)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column by its kind, with what reading it needs and what was usual in it.
+
+    `levels` are those of a category, `cuts` quantiles of a number; `shares` of the rows that had a
+    level, or had at most a cut.
+    """
+
+    name: str
+    kind: str
+    why: str = ""
+    decimal: str = "."
+    date: str = ""
+    hours: bool = False
+    levels: tuple[str, ...] = ()
+    cuts: tuple[float, ...] = ()
+    shares: tuple[float, ...] = ()
+    missing: float = 0.0
+
+    @property
+    def used(self) -> bool:
+        """Whether the model sees it: a text it does not."""
+        return self.kind != TEXT
+
+    def read(self, values: pd.Series) -> tuple[dict[str, Any], np.ndarray]:
+        """What the model gets of a column (n,), by name, and where an entry is none, (n,)."""
+        return _READ[self.kind](self, values)
+
+    def wrong(self, value: object) -> str:
+        """Why an entry cannot be read."""
+        return f"{str(value)[:40]!r} is {_NOT[self.kind]}"
+
+    def told(self) -> str:
+        """The kind in words, for the output."""
+        parts = {CATEGORY: f"{len(self.levels)} levels", DATE: "month and weekday"}
+        said = [self.kind, parts.get(self.kind, ""), self.why]
+        said += [f"{self.missing:.0%} gaps" if self.missing >= 0.005 else ""]
+        return ", ".join(part for part in said if part)
+
+
+_NOT = {
+    NUMERIC: "no finite number",
+    BOOLEAN: "neither true nor false",
+    DATE: "no date of the format that the model was fitted with",
+    CATEGORY: "no single text",
+}
+
+
+def _numeric(column: Column, values: pd.Series) -> tuple[dict[str, Any], np.ndarray]:
+    if pd.api.types.is_numeric_dtype(values.dtype):
+        numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
+    else:
+        numbers = to_numbers(values, column.decimal)
+    odd = np.isnan(numbers) & values.notna().to_numpy()
+    return {column.name: numbers}, odd | np.isinf(numbers)
+
+
+def _boolean(column: Column, values: pd.Series) -> tuple[dict[str, Any], np.ndarray]:
+    known = {**dict.fromkeys(_TRUE, 1.0), **dict.fromkeys(_FALSE, 0.0)}
+    numbers = _texts(values).str.lower().map(known).to_numpy(dtype=np.float64)
+    return {column.name: numbers}, np.isnan(numbers) & values.notna().to_numpy()
+
+
+def _category(column: Column, values: pd.Series) -> tuple[dict[str, Any], np.ndarray]:
+    texts = _texts(values)
+    # A new level stays, so that it is noticed: the classifier takes it as missing.
+    new = sorted(set(texts.dropna()) - set(column.levels)) if column.levels else []
+    levels = [*column.levels, *new] or sorted(set(texts.dropna()))
+    made = pd.Series(pd.Categorical(texts, categories=pd.Index(levels, dtype=object)))
+    return {column.name: made}, np.zeros(len(values), dtype=bool)
+
+
+def _date(column: Column, values: pd.Series) -> tuple[dict[str, Any], np.ndarray]:
+    when = read_dates(values, column.date)
+    made = {f"{column.name}.month": when.dt.month, f"{column.name}.weekday": when.dt.day_of_week}
+    if column.hours:
+        made[f"{column.name}.hour"] = when.dt.hour
+    numbers = {name: part.to_numpy(dtype=np.float64) for name, part in made.items()}
+    return numbers, (when.isna() & values.notna()).to_numpy()
+
+
+def read_dates(values: pd.Series, date: str) -> pd.Series:
+    """Dates of a column, missing where an entry is none."""
+    given = values if values.dtype.kind == "M" else values.astype(object)
+    found = pd.to_datetime(given, format=date or "ISO8601", errors="coerce", utc=True)
+    return pd.Series(found).reset_index(drop=True)
+
+
+_READ = {NUMERIC: _numeric, BOOLEAN: _boolean, CATEGORY: _category, DATE: _date}
+
+
+def _texts(values: pd.Series) -> pd.Series:
+    """Entries as texts, gaps as they are; 3.0 is 3, as a gap makes floats of integers."""
+    gaps = values.isna()
+    if values.dtype.kind == "f" and (values.dropna() % 1 == 0).all():
+        values = values.astype("Int64")
+    return values.astype(str).str.strip().astype(object).mask(gaps, None)
+
+
+def labels_of(values: pd.Series) -> pd.Series:
+    """Classes as texts, None where there is none."""
+    return _texts(values.reset_index(drop=True))
+
+
+def columns_of(frame: pd.DataFrame, forced: Mapping[str, str]) -> tuple[Column, ...]:
+    """The columns of the rows to learn from, `forced` kinds by name before guessed ones."""
+    check_forced(forced, frame.columns)
+    return tuple(_column(frame[name], str(name), forced.get(str(name))) for name in frame.columns)
+
+
+def check_forced(forced: Mapping[str, str], names: Iterable[str]) -> None:
+    """Mistake for a kind of a column that is not there, or for a kind that there is not."""
+    known = [str(name) for name in names]
+    for name, kind in forced.items():
+        if name not in known:
+            near = meant(name, known)
+            raise Mistake(f"--types names the column {name!r}, which is not there: {near}")
+        if kind not in KINDS:
+            raise WrongOption(f"--types {name}={kind}: a kind must be one of {listed(KINDS)}")
+
+
+def _column(values: pd.Series, name: str, forced: str | None) -> Column:
+    found = guess(values, name) if forced is None else None
+    missing = float(values.isna().mean())
+    if found is not None:
+        column = Column(name, found.kind, found.why, found.decimal, found.date, missing=missing)
+    else:
+        column = _forced(values, name, str(forced), missing)
+    return _with_usual(column, values) if column.used else column
+
+
+def _forced(values: pd.Series, name: str, kind: str, missing: float) -> Column:
+    from_guess = guess(values, name) if kind in (NUMERIC, DATE) else None
+    decimal = from_guess.decimal if from_guess and from_guess.kind == NUMERIC else "."
+    date = from_guess.date if from_guess and from_guess.kind == DATE else ""
+    column = Column(name, kind, "as asked", decimal, date, missing=missing)
+    levels = values.nunique()
+    if kind == CATEGORY and levels > MOST_LEVELS:
+        raise Mistake(
+            f"--types {name}=category: it has {levels:,} levels, and {MOST_LEVELS} is the most; "
+            "leave it text, or make groups of them"
+        )
+    if column.used:
+        _, odd = column.read(values)
+        if odd.any():
+            row = int(np.flatnonzero(odd)[0])
+            raise Mistake(
+                f"--types {name}={kind}: row {row + 1} of the rows to learn from: "
+                f"{column.wrong(values.iloc[row])}"
+            )
+    return column
+
+
+def _with_usual(column: Column, values: pd.Series) -> Column:
+    if column.kind == DATE:
+        when = read_dates(values, column.date).dropna()
+        return replace(column, hours=bool((when.dt.normalize() != when).any()))
+    made, _ = column.read(values)
+    part = made[column.name]
+    if column.kind == CATEGORY:
+        counts = part.value_counts(normalize=True, sort=False)
+        levels = tuple(str(level) for level in counts.index)
+        return replace(column, levels=levels, shares=tuple(counts.tolist()))
+    numbers = np.sort(part[np.isfinite(part)])
+    cuts = np.unique(np.quantile(numbers, _SHARES)) if len(numbers) else numbers
+    shares = np.searchsorted(numbers, cuts, side="right") / max(len(numbers), 1)
+    return replace(column, cuts=tuple(cuts.tolist()), shares=tuple(shares.tolist()))
+
+
+def as_inputs(
+    columns: Iterable[Column], frame: pd.DataFrame, rows: np.ndarray
+) -> tuple[pd.DataFrame, np.ndarray, list[Refused]]:
+    """What a model gets of a piece: inputs, which rows they are of, and refused rows with reasons.
+
+    Columns come by name, in any order; those that the model does not know are not looked at.
+    """
+    made: dict[str, Any] = {}
+    reasons: dict[int, Refused] = {}
+    for column in columns:
+        if column.used:
+            parts, odd = column.read(frame[column.name])
+            made |= parts
+            for i in np.flatnonzero(odd).tolist():
+                wrong = column.wrong(frame[column.name].iloc[i])
+                reasons.setdefault(i, Refused(int(rows[i]), column.name, wrong))
+    fine = np.ones(len(frame), dtype=bool)
+    fine[list(reasons)] = False
+    X = pd.DataFrame(made, index=range(len(frame)))
+    return X[fine].reset_index(drop=True), fine, [reasons[i] for i in sorted(reasons)]
+
+
+def check_known(columns: Iterable[Column], names: Iterable[str], path: object) -> None:
+    """Mistake if a column that the model needs is not there."""
+    there = list(names)
+    lacking = [c.name for c in columns if c.used and c.name not in there]
+    if lacking:
+        raise Mistake(
+            f"{path} lacks {'the column' if len(lacking) == 1 else 'columns'} "
+            f"{listed(map(repr, lacking))} of the model: {meant(lacking[0], there)}; "
+            "an empty column of that name stands for gaps"
+        )
+
+
+def to_plain(columns: Iterable[Column]) -> list[dict[str, Any]]:
+    """The columns as values for JSON."""
+    return [asdict(column) for column in columns]
+
+
+def from_plain(values: Iterable[Mapping[str, Any]]) -> Iterator[Column]:
+    """The columns out of `to_plain`."""
+    for given in values:
+        several = {name: tuple(given[name]) for name in ("levels", "cuts", "shares")}
+        yield Column(**{**given, **several})

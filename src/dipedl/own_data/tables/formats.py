@@ -1,0 +1,160 @@
+"""What kind of file it is, by its first bytes: endings lie."""
+
+from __future__ import annotations
+
+import bz2
+import csv
+import gzip
+import lzma
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from .mistake import Mistake, WrongOption
+
+CSV, PARQUET, ARROW, STREAM, FEATHER, NPZ, LINES = (
+    "CSV",
+    "Parquet",
+    "Arrow",
+    "Arrow stream",
+    "Feather",
+    "NPZ",
+    "JSON lines",
+)
+_SAMPLE = 1 << 16
+_PACKED: dict[bytes, tuple[str, Callable[..., Any]]] = {
+    b"\x1f\x8b": ("gzip", gzip.open),
+    b"BZh": ("bzip2", bz2.open),
+    b"\xfd7zXZ": ("xz", lzma.open),
+}
+_MAGIC = {
+    b"PAR1": PARQUET,
+    b"ARROW1": ARROW,
+    b"FEA1": FEATHER,
+    b"\xff\xff\xff\xff": STREAM,
+    b"PK": NPZ,
+}
+_REFUSED = {
+    b"\x80": "a pickle, which could run code: write it as CSV or Parquet where it was made",
+    b"\xd0\xcf\x11\xe0": "an old Excel workbook: save the sheet as CSV",
+    b"%PDF": "a PDF: give the table itself, as CSV",
+    b"\x89PNG": "an image: make features of it, and give these as a table",
+    b"\xff\xd8\xff": "an image: make features of it, and give these as a table",
+    b"\x89HDF": "an HDF5 file: write the table as Parquet",
+    b"SQLite": "a database: write the table as CSV",
+    b"<": "a page of HTML or XML: download the table itself, as CSV",
+    b"[": "one JSON list: write one object per line, as by: jq -c '.[]' old.json > new.jsonl",
+}
+_DELIMITERS = ",;\t|"
+_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
+
+
+@dataclass(frozen=True)
+class Format:
+    """How to read a file: its format and, of text, encoding and delimiter."""
+
+    kind: str
+    packed: str = ""
+    encoding: str = "utf-8"
+    delimiter: str = ","
+
+    def __str__(self) -> str:
+        """In words, for the output."""
+        said = [self.kind]
+        if self.kind == CSV:
+            said.append(f"{_NAMES.get(self.delimiter, repr(self.delimiter))}-separated")
+            said += [self.encoding] if self.encoding != "utf-8" else []
+        return ", ".join(said + ([self.packed] if self.packed else []))
+
+
+def open_bytes(path: Path, packed: str) -> IO[bytes]:
+    """The file as bytes, unpacked."""
+    stream: IO[bytes] = dict(_PACKED.values()).get(packed, open)(path, "rb")
+    return stream
+
+
+def format_of(path: Path, delimiter: str | None = None) -> Format:
+    """The format of a file; Mistake if it is none that holds a table."""
+    _check_readable(path)
+    with open(path, "rb") as raw:
+        head = raw.read(8)
+    packed = next((name for magic, (name, _) in _PACKED.items() if head.startswith(magic)), "")
+    sample = _sample(path, packed)
+    if not sample.strip(b"\x00\t\r\n \xef\xbb\xbf\xff\xfe"):
+        raise Mistake(f"{path} is empty; give a table with a line of names and rows below it")
+    for magic, kind in _MAGIC.items():
+        if sample.startswith(magic):
+            return Format(_checked(kind, sample, path), packed)
+    encoding = _encoding(sample)
+    text = sample.decode(encoding, "ignore").lstrip("\ufeff")
+    if text.lstrip().startswith("{"):
+        return Format(LINES, packed, encoding)
+    for magic, what in _REFUSED.items():
+        if sample.lstrip().startswith(magic):
+            raise Mistake(f"{path} is no table but {what}")
+    return Format(CSV, packed, encoding, _checked_delimiter(delimiter) or _delimiter(text))
+
+
+def _check_readable(path: Path) -> None:
+    if path.is_dir():
+        raise Mistake(f"{path} is a folder; give a file")
+    if not path.exists():
+        near = sorted(p.name for p in path.parent.glob(f"*{path.suffix}"))[:5]
+        there = f"; beside it: {', '.join(near)}" if near else ""
+        raise Mistake(f"there is no file {path}{there}")
+
+
+def _sample(path: Path, packed: str) -> bytes:
+    try:
+        with open_bytes(path, packed) as stream:
+            return stream.read(_SAMPLE)
+    except (EOFError, OSError, lzma.LZMAError) as error:
+        if isinstance(error, PermissionError):
+            raise
+        raise Mistake(
+            f"{path} cannot be unpacked ({packed}): {error}; copy or download it again"
+        ) from error
+
+
+def _checked(kind: str, sample: bytes, path: Path) -> str:
+    if kind == NPZ and b"[Content_Types]" in sample[:4096]:
+        raise Mistake(f"{path} is no table but an Excel workbook: save the sheet as CSV")
+    if kind == NPZ and b".npy" not in sample[:4096]:
+        raise Mistake(f"{path} is a zip archive: unpack it, and give the table in it")
+    return kind
+
+
+def _encoding(sample: bytes) -> str:
+    """By the mark at the start or by zero bytes; else UTF-8, or Western text that is none."""
+    if sample.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "utf-16"
+    zeros = [sample[:400][i::2].count(0) for i in (0, 1)]
+    if max(zeros) > 0.3 * len(sample[:400][::2]):
+        return "utf-16-be" if zeros[0] > zeros[1] else "utf-16-le"
+    try:
+        # The last character may be cut.
+        sample[: len(sample) - 3 if len(sample) == _SAMPLE else None].decode("utf-8")
+    except UnicodeDecodeError as error:
+        return "utf-8" if len(sample) == _SAMPLE and error.start > _SAMPLE - 8 else "cp1252"
+    return "utf-8"
+
+
+def _delimiter(text: str) -> str:
+    """The delimiter by which the first lines have the same number of fields, and most of them."""
+    return max(_DELIMITERS, key=lambda delimiter: _fields(text, delimiter))
+
+
+def _fields(text: str, delimiter: str) -> tuple[float, int]:
+    lines = [row for row in csv.reader(text.splitlines(True)[:100], delimiter=delimiter) if row]
+    width = len(lines[0]) if lines else 0
+    same = Counter(map(len, lines))[width] / max(len(lines), 1)
+    return (same if width > 1 else 0.0, width)
+
+
+def _checked_delimiter(given: str | None) -> str:
+    wanted = {"tab": "\t", "\\t": "\t"}.get(given or "", given or "")
+    if len(wanted) > 1:
+        raise WrongOption(f"--delimiter must be one character or tab, got {given!r}")
+    return wanted

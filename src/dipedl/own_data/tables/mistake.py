@@ -1,0 +1,31 @@
+"""What a user can mend: one error that says what, where and the remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+_MOST_NAMED = 8
+
+
+class Mistake(ValueError):
+    """Something in a file or in an option that its owner can mend; the message says how."""
+
+
+class WrongOption(Mistake):
+    """A mistake in the command line itself, whatever the data are."""
+
+
+def listed(names: Iterable[object]) -> str:
+    """Names between commas, those after the eighth as a number."""
+    named = [str(name) for name in names]
+    more = len(named) - _MOST_NAMED
+    return ", ".join(named[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def meant(name: str, names: Iterable[str]) -> str:
+    """The known name that comes nearest, or all of them, for an error."""
+    known = list(names)
+    lower = {each.lower(): each for each in known}
+    near = get_close_matches(name.lower(), lower, n=1)
+    return f"did you mean {lower[near[0]]!r}?" if near else f"it has {listed(known)}"

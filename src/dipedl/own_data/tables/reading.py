@@ -1,0 +1,315 @@
+"""Tables in pieces: every format as DataFrames, with the numbers of their rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet
+
+from .formats import ARROW, CSV, FEATHER, LINES, PARQUET, STREAM, Format, format_of, open_bytes
+from .mistake import Mistake, listed
+
+#: Words for a gap, beside an empty field.
+GAPS = ("NA", "N/A", "#N/A", "NaN", "nan", "NULL", "null", "None", "<NA>")
+_ROWS = 20_000
+_BLOCK = 1 << 22
+
+
+class Refused(NamedTuple):
+    """A row that is left out: its number from 1, without the line of names; where, and why."""
+
+    row: int
+    column: str
+    reason: str
+
+
+@dataclass
+class Piece:
+    """Some rows of a table, their numbers from 1, and what was refused before or among them."""
+
+    frame: pd.DataFrame
+    rows: np.ndarray
+    refused: list[Refused] = field(default_factory=list)
+    #: Share of the file that was read up to here.
+    done: float = 1.0
+
+
+@dataclass(frozen=True)
+class Table:
+    """A file that holds a table; `pieces` reads it from the start, each time it is asked."""
+
+    path: Path
+    format: Format
+    names: tuple[str, ...]
+    gaps: tuple[str, ...] = GAPS
+
+    def pieces(self) -> Iterator[Piece]:
+        """The rows in order."""
+        with _damage_told(self.path):
+            yield from _PIECES.get(self.format.kind, _npz_pieces)(self)
+
+
+def open_table(
+    path: Path | str, *, delimiter: str | None = None, gaps: Iterable[str] = ()
+) -> Table:
+    """A table by its file.
+
+    Parameters
+    ----------
+    path : path-like
+        CSV (also compressed, UTF-16, with semicolons or tabs), Parquet, Feather, Arrow, JSON lines
+        or NPZ; told by the content.
+    delimiter : str, optional
+        Of a CSV file; default: found by itself.
+    gaps : iterable of str
+        Words that stand for a missing value, beside the usual ones.
+
+    Raises
+    ------
+    Mistake
+        If it holds no table, or one without rows or with two columns of one name.
+    """
+    path = Path(path)
+    table = Table(path, format_of(path, delimiter), (), (*GAPS, *gaps))
+    with _damage_told(path):
+        first = next((p for p in table.pieces() if len(p.frame) or p.refused), None)
+    if first is None or not len(first.frame):
+        raise Mistake(f"{path} has names of columns, but no rows below them{_all_bad(first)}")
+    names = [str(name) for name in first.frame.columns]
+    _check_names(path, names)
+    return Table(path, table.format, tuple(names), table.gaps)
+
+
+def _all_bad(piece: Piece | None) -> str:
+    bad = [] if piece is None else piece.refused
+    return f" that can be read: row {bad[0].row}: {bad[0].reason}" if bad else ""
+
+
+def _check_names(path: Path, names: list[str]) -> None:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise Mistake(
+            f"{path} has two columns named {listed(map(repr, twice))}: give each a name of its own"
+        )
+    bare = [name for name in names if not name.strip()]
+    if bare:
+        at = names.index(bare[0]) + 1
+        raise Mistake(f"{path} has no name for column {at}: write one into its first line")
+    if all(_is_number(name) for name in names):
+        raise Mistake(
+            f"{path} begins with numbers ({listed(names)}), not with names of columns: "
+            "write a line of names above them"
+        )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text.replace(",", "."))
+    except ValueError:
+        return False
+    return True
+
+
+def _csv_pieces(table: Table) -> Iterator[Piece]:
+    invalid: dict[int, str] = {}
+    with open_bytes(table.path, table.format.packed) as stream:
+        size = max(table.path.stat().st_size, 1)
+        names = _csv_names(table)
+        reader = _csv_reader(table, stream, names, invalid)
+        told, number = 0, 0
+        for batch in reader:
+            rows, number = _numbered(number, batch.num_rows, invalid)
+            refused = [Refused(r, "", invalid[r]) for r in sorted(invalid) if told < r <= number]
+            told = number
+            frame = batch.to_pandas()
+            frame.columns = names
+            yield Piece(frame, rows, refused, _share_read(stream, size))
+        last = [Refused(r, "", invalid[r]) for r in sorted(invalid) if r > told]
+        if last:
+            yield Piece(pd.DataFrame(columns=names), np.array([], dtype=int), last)
+
+
+def _share_read(stream: Any, size: int) -> float:
+    raw = getattr(stream, "fileobj", None) or getattr(stream, "_fp", None) or stream
+    return min(raw.tell() / size, 1.0) if not raw.closed else 1.0
+
+
+def _csv_names(table: Table) -> list[str]:
+    """Names in the first line, as they are: two may be equal."""
+    with open_bytes(table.path, table.format.packed) as stream:
+        reader = _csv_reader(table, stream, None, {})
+        return [name.strip().lstrip("\ufeff") for name in reader.schema.names]
+
+
+def _csv_reader(table: Table, stream: Any, names: list[str] | None, invalid: dict[int, str]) -> Any:
+    def refuse(row: Any) -> str:
+        fields = f"{row.actual_columns} fields, where the first line has {row.expected_columns}"
+        # The line of names is a record too.
+        invalid[(row.number or 2) - 1] = f"{fields}: {str(row.text)[:60]!r}"
+        return "skip"
+
+    positions = None if names is None else [f"f{i}" for i in range(len(names))]
+    types = None if positions is None else dict.fromkeys(positions, pa.string())
+    return pa.csv.open_csv(
+        stream,
+        read_options=pa.csv.ReadOptions(
+            encoding=table.format.encoding,
+            block_size=_BLOCK,
+            column_names=positions,
+            skip_rows=0 if names is None else 1,
+        ),
+        parse_options=pa.csv.ParseOptions(
+            delimiter=table.format.delimiter,
+            newlines_in_values=True,
+            invalid_row_handler=refuse,
+        ),
+        convert_options=pa.csv.ConvertOptions(
+            column_types=types,
+            null_values=["", *table.gaps],
+            strings_can_be_null=True,
+        ),
+    )
+
+
+def _numbered(last: int, n: int, left_out: Iterable[int]) -> tuple[np.ndarray, int]:
+    """Numbers of n rows after row `last`, without those that were left out."""
+    top = last + n
+    skipped = sorted(r for r in left_out if r > last)
+    for r in skipped:
+        top += r <= top
+    rows = np.setdiff1d(np.arange(last + 1, top + 1), skipped)
+    return rows, top
+
+
+def _parquet_pieces(table: Table) -> Iterator[Piece]:
+    with pa.parquet.ParquetFile(table.path) as file:
+        total = max(file.metadata.num_rows, 1)
+        yield from _of_batches(file.iter_batches(batch_size=_ROWS), total)
+
+
+def _arrow_pieces(table: Table) -> Iterator[Piece]:
+    with pa.memory_map(str(table.path)) as source, pa.ipc.open_file(source) as reader:
+        count = reader.num_record_batches
+        yield from _of_batches(map(reader.get_batch, range(count)), None)
+
+
+def _stream_pieces(table: Table) -> Iterator[Piece]:
+    with open(table.path, "rb") as source, pa.ipc.open_stream(source) as reader:
+        yield from _of_batches(reader, None)
+
+
+def _feather_pieces(table: Table) -> Iterator[Piece]:
+    whole = pa.feather.read_table(table.path)
+    yield from _of_batches(whole.to_batches(_ROWS), whole.num_rows)
+
+
+def _of_batches(batches: Iterable[Any], total: int | None) -> Iterator[Piece]:
+    number = 0
+    small = (b.slice(i, _ROWS) for b in batches for i in range(0, max(b.num_rows, 1), _ROWS))
+    for batch in small:
+        frame = pa.Table.from_batches([batch]).to_pandas(ignore_metadata=True)
+        rows = np.arange(number + 1, number + len(frame) + 1)
+        number += len(frame)
+        yield Piece(frame, rows, [], number / total if total else 0.0)
+
+
+def _line_pieces(table: Table) -> Iterator[Piece]:
+    options = {"lines": True, "dtype": False, "precise_float": True, "chunksize": _ROWS}
+    packed = {"gzip": "gzip", "bzip2": "bz2", "xz": "xz"}.get(table.format.packed)
+    number = 0
+    encoding = table.format.encoding
+    try:
+        with pd.read_json(table.path, encoding=encoding, compression=packed, **options) as reader:
+            for frame in reader:
+                rows = np.arange(number + 1, number + len(frame) + 1)
+                number += len(frame)
+                yield Piece(frame, rows, [], 0.0)
+    except (ValueError, TypeError, AttributeError) as error:
+        only = _only_object(table) if number == 0 else None
+        if only is None:
+            raise Mistake(f"{table.path}{_bad_line(table)}") from error
+        yield Piece(pd.DataFrame([only]), np.array([1]))
+
+
+def _only_object(table: Table) -> dict[str, Any] | None:
+    """The object that the whole file is, written over several lines."""
+    with open_bytes(table.path, table.format.packed) as stream:
+        try:
+            found = json.loads(stream.read().decode(table.format.encoding))
+        except ValueError:
+            return None
+    return found if isinstance(found, dict) else None
+
+
+def _bad_line(table: Table) -> str:
+    """Which line is no object."""
+    with open_bytes(table.path, table.format.packed) as stream:
+        for i, line in enumerate(chain(stream), start=1):
+            try:
+                fine = not line.strip() or isinstance(json.loads(line), dict)
+            except ValueError as error:
+                return f", line {i} is no JSON: {error}; write one object per line"
+            if not fine:
+                return f", line {i} is no object but {line[:30]!r}; write names and values"
+    return " cannot be read as JSON lines; write one object per line"
+
+
+def _npz_pieces(table: Table) -> Iterator[Piece]:
+    with np.load(table.path, allow_pickle=False) as arrays:
+        columns = [c for name in arrays.files for c in _npz_columns(name, arrays[name], table.path)]
+    n = {len(values) for _, values in columns}
+    if len(n) > 1:
+        raise Mistake(
+            f"{table.path} holds arrays of {listed(sorted(n))} rows: all must have as many"
+        )
+    frame = pd.DataFrame(dict(columns))
+    for first in range(0, len(frame), _ROWS):
+        some = frame.iloc[first : first + _ROWS]
+        rows = np.arange(first + 1, first + len(some) + 1)
+        yield Piece(some.reset_index(drop=True), rows, [], (first + len(some)) / len(frame))
+
+
+def _npz_columns(name: str, array: np.ndarray, path: Path) -> Iterator[tuple[str, np.ndarray]]:
+    if array.ndim not in (1, 2):
+        raise Mistake(
+            f"{path} holds the array {name!r} of shape {array.shape}: give rows by columns, (n, d)"
+        )
+    if array.ndim == 1:
+        yield name, array
+    else:
+        yield from ((f"{name}{j}", array[:, j]) for j in range(array.shape[1]))
+
+
+_PIECES = {
+    CSV: _csv_pieces,
+    PARQUET: _parquet_pieces,
+    ARROW: _arrow_pieces,
+    STREAM: _stream_pieces,
+    FEATHER: _feather_pieces,
+    LINES: _line_pieces,
+}
+
+
+@contextmanager
+def _damage_told(path: Path) -> Iterator[None]:
+    """Errors of the readers with the name of the file and a remedy."""
+    try:
+        yield
+    except (Mistake, FileNotFoundError, PermissionError):
+        raise
+    except UnicodeDecodeError as error:
+        raise Mistake(f"{path} changes its encoding: {error}; write it as UTF-8") from error
+    except (pa.ArrowException, ValueError, EOFError, OSError) as error:
+        said = str(error).partition("\n")[0]
+        raise Mistake(f"{path} cannot be read: {said}; copy or write it again") from error

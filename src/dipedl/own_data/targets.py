@@ -1,0 +1,77 @@
+"""The column to predict: classes, each of enough rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from .tables.columns import labels_of
+from .tables.kinds import NUMERIC, guess, to_numbers
+from .tables.mistake import Mistake, listed, meant
+from .tables.reading import Refused
+
+#: Two in each of five folds.
+FEWEST = 10
+_MOST_CLASSES = 200
+_MOST_NUMBERS = 20
+
+
+def check_target(target: str, names: list[str], path: object) -> None:
+    """Mistake if there is no such column, or no other."""
+    if target not in names:
+        alone = len(names) == 1
+        split = "; if that is all of them in one, name the delimiter by --delimiter"
+        raise Mistake(
+            f"{path} has no column {target!r} to predict: {meant(target, names)}{split * alone}"
+        )
+    if len(names) == 1:
+        raise Mistake(f"{path} has only the column {target!r}: there is nothing to predict it from")
+
+
+def classes_of(
+    values: pd.Series, target: str, rows: np.ndarray
+) -> tuple[pd.Series, np.ndarray, list[Refused]]:
+    """Labels of the rows that have one, which rows these are, and the others as refused."""
+    labels = labels_of(values)
+    known = labels.notna().to_numpy()
+    refused = [Refused(int(r), target, "no class: the entry is missing") for r in rows[~known]]
+    if not known.any():
+        raise Mistake(f"the target {target!r} is missing in all rows; give rows with a class")
+    labels = labels[known].reset_index(drop=True)
+    _check_kind(values[known].reset_index(drop=True), labels, target)
+    _check_counts(labels, target)
+    return labels, known, refused
+
+
+def _check_kind(values: pd.Series, labels: pd.Series, target: str) -> None:
+    n = labels.nunique()
+    if n <= _MOST_NUMBERS:
+        return
+    numbers = to_numbers(labels)
+    if guess(values, target).kind == NUMERIC and (np.any(numbers % 1 != 0) or n > _MOST_CLASSES):
+        raise Mistake(
+            f"the target {target!r} holds {n:,} different numbers, {numbers.min():g} to "
+            f"{numbers.max():g}: that is regression, and dipedl classifies. Make classes of it, "
+            "such as low, middle and high, or name another --target"
+        )
+    if n > _MOST_CLASSES and n > 0.2 * len(labels):
+        raise Mistake(
+            f"the target {target!r} has {n:,} different values in {len(labels):,} rows: an id or a "
+            "text, no class. Name another --target"
+        )
+
+
+def _check_counts(labels: pd.Series, target: str) -> None:
+    counts = labels.value_counts()
+    if len(counts) == 1:
+        raise Mistake(
+            f"the target {target!r} is {counts.index[0]!r} in all rows: two classes are needed. "
+            "Add rows of another class; for one class there is OODDetector in Python"
+        )
+    rare = counts[counts < FEWEST]
+    if len(rare):
+        named = listed(f"{name!r} ({n})" for name, n in rare.items())
+        raise Mistake(
+            f"the target {target!r} has classes of fewer than {FEWEST} rows: {named}; add rows of "
+            "them, merge them with another class, or leave their rows out"
+        )

@@ -1,0 +1,50 @@
+"""The whole table: what may be in a file from scikit-learn, LightGBM, XGBoost and numpy."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from .compiled import lightgbm, random, search_trees, trees, xgboost
+from .table import boosters, columns, composed, forests, linear, probabilities, vectors
+
+
+class Codec(Protocol):
+    """How objects of one type are taken apart and made again, every part checked."""
+
+    def take(self, value: Any) -> dict[str, Any]:
+        """The parts; ValueError if the object is not one that the codec knows."""
+        ...
+
+    def make(self, cls: type, state: dict[str, Any]) -> Any:
+        """The object; ValueError unless the parts fit together."""
+        ...
+
+
+class Pool(Protocol):
+    """How all objects of one type lie in a file: one array per field, one object after another."""
+
+    fields: dict[str, Any]
+
+    def take(self, value: Any) -> dict[str, np.ndarray]:
+        """The fields of one object, each (n,)."""
+        ...
+
+    def make_all(self, cls: Any, joined: trees.Joined) -> list[Any]:
+        """The objects; ValueError unless every one is sound."""
+        ...
+
+
+_FAMILIES = (linear, forests, vectors, probabilities, columns, composed, boosters)
+_ENTRIES = {name: entry for family in _FAMILIES for name, entry in family.ENTRIES.items()}
+#: Full public name of a type -> its codec.
+CODECS: dict[str, Codec] = {
+    **_ENTRIES,
+    **random.CODECS,
+    **search_trees.CODECS,
+    **lightgbm.CODECS,
+    **xgboost.CODECS,
+}
+#: Types whose objects lie in a file one after another.
+POOLS: dict[str, Pool] = trees.POOLS

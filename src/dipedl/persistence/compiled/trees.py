@@ -1,0 +1,193 @@
+"""Decision trees as arrays: the trees of a file lie one after another, one array per field."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..checks import need
+
+#: Arrays of all objects, one after another, and how many entries each has (n_objects,).
+Joined = Mapping[str, tuple[np.ndarray, NDArray[np.int64]]]
+
+_LEAF = -1
+_NODE = (
+    *("left_child", "right_child", "feature", "threshold", "impurity"),
+    *("n_node_samples", "weighted_n_node_samples", "missing_go_to_left"),
+)
+_HIST_NODE = (
+    *("value", "count", "feature_idx", "num_threshold", "missing_go_to_left", "left", "right"),
+    *("gain", "depth", "is_leaf", "bin_threshold", "is_categorical", "bitset_idx"),
+)
+_BITSETS = ("binned_left_cat_bitsets", "raw_left_cat_bitsets")
+#: Words of 32 bits in the set of the categories of one column.
+_WORDS = 8
+
+
+class _Trees:
+    """The trees of forests, gradient boosting and isolation forests."""
+
+    fields: ClassVar[dict[str, Any]] = {
+        "shape": np.int64,
+        "values": np.float64,
+        **dict.fromkeys(_NODE[:3], np.int32),
+        **dict.fromkeys(("threshold", "impurity", "weighted_n_node_samples"), np.float64),
+        "n_node_samples": np.int64,
+        "missing_go_to_left": np.uint8,
+    }
+
+    def take(self, value: Any) -> dict[str, np.ndarray]:
+        state = value.__getstate__()
+        nodes = state["nodes"]
+        need(set(nodes.dtype.names) == set(_NODE), "has other fields in this version")
+        need(value.n_outputs == 1, "has several outputs")
+        shape = [value.n_features, value.max_n_classes, state["max_depth"]]
+        fields = {name: nodes[name] for name in _NODE}
+        return fields | {"shape": np.array(shape), "values": state["values"].ravel()}
+
+    def make_all(self, cls: Any, joined: Joined) -> list[Any]:
+        counts = joined["left_child"][1]
+        need(all((joined[name][1] == counts).all() for name in _NODE), "have fields of other sizes")
+        need((joined["shape"][1] == 3).all() and (counts >= 1).all(), "have no nodes")
+        shapes = joined["shape"][0].reshape(-1, 3)
+        classes = shapes[:, 1]
+        need((shapes >= [1, 1, 0]).all() and (classes <= 1 << 31).all(), "have no features")
+        need((joined["values"][1] == counts * classes).all(), "have values of other classes")
+        fields = {name: joined[name][0] for name in _NODE}
+        inner = fields["left_child"] != _LEAF
+        need((inner == (fields["right_child"] != _LEAF)).all(), "have nodes with one child")
+        check_children(counts, inner, fields["left_child"], fields["right_child"])
+        check_columns(fields["feature"][inner], np.repeat(shapes[:, 0], counts)[inner])
+        self._check_numbers(fields, joined["values"][0], inner)
+        return self._built(cls, fields, joined["values"][0], counts, shapes)
+
+    def _check_numbers(
+        self, fields: Mapping[str, np.ndarray], values: np.ndarray, inner: np.ndarray
+    ) -> None:
+        need(not np.isnan(fields["threshold"][inner]).any(), "have thresholds that are NaN")
+        need(np.isfinite(values).all(), "have values that are not finite")
+        weights = fields["weighted_n_node_samples"]
+        need((weights >= 0).all() and np.isfinite(weights).all(), "have negative weights")
+        need((fields["n_node_samples"] >= 0).all(), "have negative numbers of samples")
+
+    def _built(
+        self,
+        cls: Any,
+        fields: Mapping[str, np.ndarray],
+        values: np.ndarray,
+        counts: NDArray[np.int64],
+        shapes: np.ndarray,
+    ) -> list[Any]:
+        from sklearn.tree._tree import NODE_DTYPE
+
+        nodes = np.zeros(int(counts.sum()), NODE_DTYPE)
+        for name in _NODE:
+            nodes[name] = fields[name]
+        ends = np.cumsum(counts)
+        last = np.cumsum(counts * shapes[:, 1])
+        made = []
+        for (width, classes, depth), count, end, stop in zip(
+            shapes.tolist(), counts.tolist(), ends.tolist(), last.tolist(), strict=True
+        ):
+            tree = cls(width, np.array([classes], np.intp), 1)
+            state = {"max_depth": depth, "node_count": count, "nodes": nodes[end - count : end]}
+            state["values"] = values[stop - count * classes : stop].reshape(count, 1, classes)
+            tree.__setstate__(state)
+            # A path is as long as this says: memory is taken by it.
+            need(tree.compute_node_depths().max() - 1 == depth, "are deeper than they say")
+            made.append(tree)
+        return made
+
+
+class _Predictors:
+    """The trees of histogram boosting."""
+
+    fields: ClassVar[dict[str, Any]] = {
+        **dict.fromkeys(("value", "num_threshold", "gain"), np.float64),
+        **dict.fromkeys(("count", "left", "right", "depth", "bitset_idx", *_BITSETS), np.uint32),
+        "feature_idx": np.int64,
+        **dict.fromkeys(
+            ("missing_go_to_left", "is_leaf", "bin_threshold", "is_categorical"), np.uint8
+        ),
+    }
+
+    def take(self, value: Any) -> dict[str, np.ndarray]:
+        nodes, sets = value.nodes, {name: getattr(value, name) for name in _BITSETS}
+        need(set(nodes.dtype.names) == set(_HIST_NODE), "has other fields in this version")
+        need(vars(value).keys() == {"nodes", *_BITSETS}, "has other parts in this version")
+        return {name: nodes[name] for name in _HIST_NODE} | {k: v.ravel() for k, v in sets.items()}
+
+    def make_all(self, cls: Any, joined: Joined) -> list[Any]:
+        counts = joined["left"][1]
+        same = all((joined[name][1] == counts).all() for name in _HIST_NODE)
+        need(same and (counts >= 1).all(), "have fields of other sizes")
+        fields = {name: joined[name][0] for name in _HIST_NODE}
+        flags = [fields[name] for name in ("is_leaf", "is_categorical", "missing_go_to_left")]
+        need(all((flag <= 1).all() for flag in flags), "have flags that are not 0 or 1")
+        inner = fields["is_leaf"] == 0
+        check_children(counts, inner, fields["left"], fields["right"])
+        need((fields["feature_idx"] >= 0)[inner].all(), "split on features that there are not")
+        self._check_sets(fields, joined, inner & (fields["is_categorical"] == 1))
+        need(np.isfinite(fields["value"]).all(), "have values that are not finite")
+        need(not np.isnan(fields["num_threshold"][inner]).any(), "have thresholds that are NaN")
+        return self._built(cls, fields, joined, counts)
+
+    def _check_sets(
+        self, fields: Mapping[str, np.ndarray], joined: Joined, categorical: np.ndarray
+    ) -> None:
+        (_, words), (_, others) = (joined[name] for name in _BITSETS)
+        need((words == others).all() and (words % _WORDS == 0).all(), "have torn sets")
+        sets = np.repeat(words // _WORDS, joined["left"][1])
+        need((fields["bitset_idx"] < sets)[categorical].all(), "name sets that there are not")
+
+    def _built(
+        self,
+        cls: Any,
+        fields: Mapping[str, np.ndarray],
+        joined: Joined,
+        counts: NDArray[np.int64],
+    ) -> list[Any]:
+        from sklearn.ensemble._hist_gradient_boosting.common import PREDICTOR_RECORD_DTYPE
+
+        nodes = np.zeros(int(counts.sum()), PREDICTOR_RECORD_DTYPE)
+        for name in _HIST_NODE:
+            nodes[name] = fields[name]
+        words = joined[_BITSETS[0]][1]
+        parts = [
+            np.split(nodes, np.cumsum(counts)[:-1]),
+            *(np.split(joined[name][0], np.cumsum(words)[:-1]) for name in _BITSETS),
+        ]
+        # Copies: the nodes of all trees in one array would keep each other alive.
+        return [
+            cls(n.copy(), b.reshape(-1, _WORDS).copy(), r.reshape(-1, _WORDS).copy())
+            for n, b, r in zip(*parts, strict=True)
+        ]
+
+
+def check_children(
+    counts: NDArray[np.int64], inner: np.ndarray, left: np.ndarray, right: np.ndarray
+) -> None:
+    """Each inner node has two children behind it in its tree, and each other node one parent."""
+    start = np.repeat(np.cumsum(counts) - counts, counts)[inner]
+    at = np.flatnonzero(inner)
+    children = np.concatenate([start + left[inner], start + right[inner]])
+    end = np.repeat(np.cumsum(counts), counts)[inner]
+    behind = (children > np.tile(at, 2)).all() and (children < np.tile(end, 2)).all()
+    need(behind, "have children that are not behind their parents")
+    parents = np.bincount(children, minlength=len(inner))
+    parents[np.cumsum(counts) - counts] += 1
+    need((parents == 1).all(), "have nodes without a parent or with two")
+
+
+def check_columns(features: np.ndarray, widths: np.ndarray) -> None:
+    """Each inner node splits on a column that there is."""
+    need(((features >= 0) & (features < widths)).all(), "split on features that there are not")
+
+
+POOLS: dict[str, Any] = {
+    "sklearn.tree._tree.Tree": _Trees(),
+    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor": _Predictors(),
+}

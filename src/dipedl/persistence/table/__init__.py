@@ -1,0 +1,1 @@
+"""What a fitted estimator of another package consists of: one entry per type."""

@@ -1,0 +1,372 @@
+"""Forged model files with good checksums, each loaded and asked in a child process.
+
+A forgery changes some values, arrays, names or texts of an honest file. Loading it must raise
+`ModelFileError`, or give a model that answers in the shape it should, or raises: never a crash,
+never more than 5 seconds or 10 times the size of the file in memory.
+
+A forgery within bounds, such as another threshold of a tree, is another valid model: only who
+keeps the file's SHA-256 elsewhere can see that.
+
+    python tests/fuzz/forged_models.py [seed] [tries]
+"""
+
+import copy
+import json
+import os
+import pickle
+import re
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections import Counter
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+MOST_SECONDS, MOST_GROWTH = 5.0, 10
+#: Files are small: what one prediction takes beside the model.
+SLACK = 32 << 20
+#: The child process is given this much.
+ADDRESS_SPACE = 6 << 30
+NUMBERS = [0, 1, -1, -2, 2, 3, 7, 255, 256, 10**4, 10**8, 2**31 - 1, 2**31, -(2**31), 2**62, 2**64]
+VALUES = [*NUMBERS, 1e308, -1e308, 1e-320, 0.5, -0.0, None, True, False, "", "x", "euclidean"]
+VALUES += [
+    "minkowski",
+    "mahalanobis",
+    "precomputed",
+    "kd_tree",
+    [],
+    {},
+    [0],
+    [[]],
+    {"$float": "nan"},
+]
+VALUES += [{"$float": "inf"}, {"$tuple": []}, {"$object": 0}, {"$small": 0}, {"$part": 0}]
+WORDS = ["-1", "99999999", "2147483648", "nan", "inf", "1e400", "", "0", "7", "-2147483649"]
+SHAPES = [[0], [1], [3], [2, 2], [0, 4], [150, 4], [10**9], [2**62, 2], []]
+DTYPES = ["<f8", "<f4", "<i8", "<i4", "|u1", "<u4", "|b1", "<U1", ">f8", "|S3"]
+METHODS = ("predict_proba", "decision_function", "predict", "transform", "score_samples", "apply")
+
+
+def honest_files(folder):
+    """Manifest, tensors and inputs of one saved model of every kind."""
+    from dipedl import persistence
+    from dipedl.persistence import container
+    from table_estimators import estimators, fitted
+
+    found = []
+    for name, (estimator, inputs, labels) in estimators().items():
+        path = Path(folder) / "honest.dipedl"
+        persistence.save(fitted(estimator, inputs, labels), path)
+        manifest, tensors = container.read(path)
+        found.append((name, manifest, tensors, inputs))
+    return found
+
+
+def forged(rng, manifest, tensors):
+    """A copy with one to four changes."""
+    manifest = copy.deepcopy(manifest)
+    tensors = {name: array.copy() for name, array in tensors.items()}
+    for _ in range(rng.choice([1, 2, 4], p=[0.6, 0.2, 0.2])):
+        kinds = [_value, _value, _small, _name, _swap]
+        if tensors:
+            kinds += [_tensor, _tensor, _tensor]
+        # Another change may have left nothing that this one could change.
+        with suppress(ValueError, TypeError, OverflowError, LookupError, AttributeError):
+            kinds[rng.integers(len(kinds))](rng, manifest, tensors)
+    return manifest, tensors
+
+
+def _places(node, found):
+    """Every place of a JSON value: its container and key."""
+    items = node.items() if isinstance(node, dict) else enumerate(node)
+    for key, child in list(items):
+        found.append((node, key))
+        if isinstance(child, dict | list):
+            _places(child, found)
+    return found
+
+
+def _any_place(rng, manifest):
+    places = _places(manifest["objects"], [])
+    return places[rng.integers(len(places))]
+
+
+def _value(rng, manifest, tensors):
+    node, key = _any_place(rng, manifest)
+    if rng.random() < 0.1 and isinstance(node, dict):
+        del node[key]
+    elif isinstance(node[key], int | float) and rng.random() < 0.4:
+        node[key] = node[key] + int(rng.integers(-3, 4))
+    else:
+        node[key] = copy.deepcopy(VALUES[rng.integers(len(VALUES))])
+
+
+def _name(rng, manifest, tensors):
+    entry = manifest["objects"][rng.integers(len(manifest["objects"]))]
+    other = manifest["objects"][rng.integers(len(manifest["objects"]))]
+    if rng.random() < 0.5:
+        entry["type"] = other["type"]
+    elif entry["state"]:
+        name = list(entry["state"])[rng.integers(len(entry["state"]))]
+        entry["state"][f"{name}_"] = entry["state"].pop(name)
+
+
+def _swap(rng, manifest, tensors):
+    """Two values change places."""
+    (a, i), (b, j) = _any_place(rng, manifest), _any_place(rng, manifest)
+    try:
+        a[i], b[j] = copy.deepcopy(b[j]), copy.deepcopy(a[i])
+    except (KeyError, IndexError):
+        return
+
+
+def _small(rng, manifest, tensors):
+    if not manifest["small"]:
+        return
+    entry = manifest["small"][rng.integers(len(manifest["small"]))]
+    kind = rng.integers(4)
+    if kind == 0:
+        entry[0] = DTYPES[rng.integers(len(DTYPES))]
+    elif kind == 1:
+        entry[1] = SHAPES[rng.integers(len(SHAPES))]
+    elif kind == 2:
+        entry[2] = "F" if entry[2] == "C" else "C"
+    else:
+        dtype = np.dtype(entry[0])
+        array = _changed(rng, np.frombuffer(bytes.fromhex(entry[3]), dtype).reshape(entry[1]))
+        entry[:] = [array.dtype.str, list(array.shape), "C", array.tobytes().hex()]
+
+
+def _tensor(rng, manifest, tensors):
+    name = list(tensors)[rng.integers(len(tensors))]
+    if name.endswith((".text", ".json")):
+        tensors[name] = _text(rng, tensors[name])
+    else:
+        tensors[name] = np.ascontiguousarray(_changed(rng, tensors[name]))
+
+
+def _changed(rng, array):
+    """The array with other entries, another length, type or shape."""
+    kind = rng.integers(8)
+    if kind == 0 and array.ndim:
+        return array[: max(0, len(array) - int(rng.integers(1, 4)))]
+    if kind == 1 and array.ndim and len(array):
+        return np.concatenate([array, array[: int(rng.integers(1, 4))]])
+    if kind == 2 and array.dtype.kind in "iufb":
+        return array.astype([np.float64, np.float32, np.int64, np.int32, np.uint8][rng.integers(5)])
+    if kind == 3:
+        return array.reshape(-1)[::-1].reshape(array.shape)
+    array = array.copy()
+    flat = array.reshape(-1)
+    if not flat.size:
+        return (
+            np.concatenate([flat, np.ones(3, flat.dtype)]) if flat.dtype.kind in "iufb" else array
+        )
+    at = rng.integers(flat.size, size=int(rng.integers(1, 4)))
+    if flat.dtype.kind in "iu":
+        near = flat[at].astype(object) + int(rng.integers(-2, 3))
+        bad = near if rng.random() < 0.5 else NUMBERS[rng.integers(len(NUMBERS))]
+        info = np.iinfo(flat.dtype)
+        bad = np.atleast_1d(np.array(bad, object))
+        flat[at] = np.clip(bad, info.min, info.max).astype(flat.dtype)
+    elif flat.dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            flat[at] = [np.nan, np.inf, -1.0, 0.0, 1e308, -1e308, 1e8, 0.5][rng.integers(8)]
+    elif flat.dtype.kind == "b":
+        flat[at] = ~flat[at]
+    return array
+
+
+def _text(rng, array):
+    """Another number, line or letter in the text of a native model."""
+    data = array.tobytes()
+    kind = rng.integers(4)
+    numbers = list(re.finditer(rb"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?", data))
+    if kind < 2:
+        at = numbers[rng.integers(len(numbers))]
+        data = data[: at.start()] + WORDS[rng.integers(len(WORDS))].encode() + data[at.end() :]
+    elif kind == 2:
+        split = b"\n" if b"\n" in data else b","
+        lines = data.split(split)
+        i, j = rng.integers(len(lines), size=2)
+        lines[i] = lines[j] if rng.random() < 0.5 else b""
+        data = split.join(lines)
+    else:
+        flipped = bytearray(data)
+        flipped[rng.integers(len(flipped))] = int(rng.integers(32, 127))
+        data = bytes(flipped)
+    # tree_sizes must be right, or LightGBM's own check would stop nearly every try.
+    starts = [m.start() + 1 for m in re.finditer(rb"\nTree=", data)]
+    if starts and b"\nend of trees" in data and rng.random() < 0.9:
+        ends = [*starts[1:], data.index(b"\nend of trees") + 1]
+        sizes = b" ".join(str(e - s).encode() for s, e in zip(starts, ends, strict=True))
+        data = re.sub(rb"tree_sizes=.*", b"tree_sizes=" + sizes, data)
+    return np.frombuffer(data, np.uint8)
+
+
+class Child:
+    """A process that loads files and says how that went; made again after a crash."""
+
+    def __init__(self, inputs):
+        self.inputs = inputs
+        self.start()
+
+    def start(self):
+        environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+        self.process = subprocess.Popen(
+            [sys.executable, __file__, "--child", self.inputs],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+        )
+
+    def ask(self, number, path):
+        """How it went: one word, and what was said."""
+        try:
+            self.process.stdin.write(f"{number} {path}\n".encode())
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            pass
+        began = time.monotonic()
+        while True:
+            ready, _, _ = select.select([self.process.stdout], [], [], MOST_SECONDS)
+            if ready:
+                line = self.process.stdout.readline()
+                if line:
+                    return json.loads(line)
+                code = self.process.wait()
+                self.start()
+                name = signal.Signals(-code).name if code < 0 else f"exit {code}"
+                return ["crash", name]
+            # The machine may be busy: the seconds of this process count.
+            if self.seconds() > MOST_SECONDS or time.monotonic() - began > 120:
+                self.close()
+                self.start()
+                return ["hang", f"more than {MOST_SECONDS} s"]
+
+    def seconds(self):
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        used = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        last, self.last = getattr(self, "last", 0.0), used
+        return used - last if last else 0.0
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+
+
+def run(seed, tries, folder=None):
+    """Counts by outcome, and the forgeries of bad ones in `folder`."""
+    rng = np.random.default_rng(seed)
+    counts = Counter()
+    with tempfile.TemporaryDirectory() as made, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from dipedl.persistence import container
+
+        honest = honest_files(made)
+        inputs = Path(made) / "inputs.pickle"
+        inputs.write_bytes(pickle.dumps([rows for *_, rows in honest]))
+        child, path = Child(str(inputs)), Path(made) / "forged.dipedl"
+        for i in range(tries):
+            number = int(rng.integers(len(honest)))
+            name, manifest, tensors, _ = honest[number]
+            container.write(path, *forged(rng, manifest, tensors))
+            word, said = child.ask(number, path)
+            counts[word] += 1
+            if word in ("crash", "hang", "memory", "undocumented", "wrong"):
+                print(i, name, word, said, file=sys.stderr, flush=True)
+                if folder is not None:
+                    (Path(folder) / f"{seed}_{i}.dipedl").write_bytes(path.read_bytes())
+        child.close()
+    return dict(counts)
+
+
+def serve(inputs):
+    """Load each file named on stdin, ask the model, and write one line of JSON about it."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    warnings.simplefilter("ignore")
+    every = pickle.loads(Path(inputs).read_bytes())
+    answer = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    # Every package is loaded before memory is counted.
+    import_module("table_estimators")
+    for line in sys.stdin:
+        number, path = line.rstrip("\n").split(" ", 1)
+        Path("/proc/self/clear_refs").write_text("5")
+        before = _memory("VmRSS")
+        outcome = _outcome(path, every[int(number)])
+        grown, size = _memory("VmHWM") - before, os.path.getsize(path)
+        if grown > MOST_GROWTH * size + SLACK and outcome[0] not in ("wrong", "undocumented"):
+            outcome = ["memory", f"{grown >> 20} MiB for {size} bytes: {outcome}"]
+        answer.write(json.dumps(outcome) + "\n")
+
+
+def _memory(name):
+    line = re.search(rf"{name}:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    return int(line[1]) << 10
+
+
+def _outcome(path, inputs):
+    from dipedl.persistence import ModelFileError, load
+
+    try:
+        model = load(path)
+    except ModelFileError as error:
+        cause = error.__cause__
+        if isinstance(cause, MemoryError):
+            return ["memory", str(error)[:200]]
+        return ["refused", ""]
+    except Exception as error:
+        return ["undocumented", f"{type(error).__name__}: {error}"[:200]]
+    try:
+        return _checked_answers(model, inputs)
+    except MemoryError as error:
+        return ["memory", str(error)[:200]]
+    except Exception as error:
+        return ["error in an answer", type(error).__name__]
+
+
+def _checked_answers(model, inputs):
+    for method in METHODS:
+        if not hasattr(model, method):
+            continue
+        said = getattr(model, method)(inputs)
+        said = np.asarray(said.toarray() if hasattr(said, "toarray") else said)
+        if len(said) != len(inputs):
+            return ["wrong", f"{method} gives {len(said)} rows for {len(inputs)}"]
+        if method == "predict_proba" and (fault := _fault(model, said)):
+            return fault
+    return ["answered", ""]
+
+
+def _fault(model, proba):
+    """What is wrong with probabilities; None if nothing is."""
+    # A row without a neighbour in the radius has none: scikit-learn warns.
+    proba = proba[proba.any(axis=1)] if hasattr(model[-1], "radius") else proba
+    if np.isnan(proba).any():
+        return ["answers NaN", type(model[-1]).__name__]
+    if proba.shape[1:] == model.classes_.shape and np.allclose(proba.sum(axis=1), 1, atol=1e-3):
+        return None
+    return ["wrong", f"probabilities of {type(model[-1]).__name__}: {proba[:1].tolist()}"]
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--child"]:
+        serve(sys.argv[2])
+    else:
+        seed, tries = (int(word) for word in [*sys.argv[1:], "0", "2000"][:2])
+        kept = os.environ.get("FORGED")
+        print(json.dumps(run(seed, tries, kept)))

@@ -1,0 +1,34 @@
+"""A few seconds of every fuzzer; `make fuzz` runs them for ten minutes."""
+
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+fuzz = import_module("run")
+
+#: Tries of each, for about two seconds; 50 of any other.
+TRIES = {"inputs": 300, "onnx_extremes": 1000, "model_files": 200, "kills": 8}
+
+
+@pytest.mark.parametrize("name", fuzz.modules())
+def test_nothing_that_must_not_occur_does(name):
+    counts = import_module(name).run(0, TRIES.get(name, 50))
+    assert fuzz.bad(counts) == {}
+    assert sum(counts.values()) > 0
+
+
+def test_faults_are_found_by_their_names():
+    counts = {"refused": 3, "wrong model": 1, "hang": 0, "fault: TypeError: x": 2, "traceback": 1}
+    assert list(fuzz.bad(counts)) == ["wrong model", "fault: TypeError: x", "traceback"]
+
+
+def test_a_fuzzer_that_dies_is_a_fault(tmp_path, monkeypatch):
+    (tmp_path / "dies.py").write_text("import os\ndef run(seed, tries): os.abort()\n")
+    script = tmp_path / "run.py"
+    script.write_text(Path(fuzz.__file__).read_text("utf-8"), "utf-8")
+    monkeypatch.setattr(fuzz, "__file__", str(script))
+    result = fuzz.watched("dies", 7, 1.0)
+    assert fuzz.bad(result["counts"]) == {"crash": 1} and result["end"].startswith("seed 7 ended")

@@ -1,0 +1,29 @@
+"""A made-up list of passengers: text, categories, numbers with gaps, an id; classes by a rule."""
+
+import numpy as np
+import pandas as pd
+
+FIRST = ["Anna", "Karl", "Maria", "John", "Ida", "Olaf", "Ruth", "Emil"]
+
+
+def passengers(n=240, seed=0):
+    rng = np.random.default_rng(seed)
+    deck = rng.choice([1, 2, 3], n, p=[0.25, 0.21, 0.54])
+    sex = rng.choice(["male", "female"], n, p=[0.64, 0.36])
+    age = np.round(rng.normal(42 - 5 * deck, 13, n).clip(0.5, 78), 1)
+    fare = np.round(np.exp(rng.normal(4.6 - 0.75 * deck, 0.5, n)), 2)
+    score = 2.4 * (sex == "female") - 0.8 * (deck - 1) - 0.02 * age + rng.logistic(0, 0.6, n)
+    made = pd.DataFrame(
+        {
+            "passenger": np.arange(1, n + 1),
+            "survived": np.where(score > 0, "yes", "no"),
+            "deck": deck,
+            "name": [f"{FIRST[i % 8]}, no. {i}" for i in range(n)],
+            "sex": sex,
+            "age": age,
+            "fare": fare,
+            "port": rng.choice(["S", "C", "Q"], n, p=[0.7, 0.21, 0.09]),
+        }
+    )
+    made.loc[rng.random(n) < 0.2, "age"] = np.nan
+    return made

@@ -1,0 +1,317 @@
+"""Answers from the shell are those of the library; explanation, checks and report say them."""
+
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+pytest.importorskip("pyarrow")
+
+from passengers import passengers
+
+import dipedl
+from dipedl.own_data import measuring, report
+from dipedl.own_data.learning import Order, learn
+from dipedl.own_data.models import MODELS
+from dipedl.own_data.saved import read_model
+from dipedl.own_data.tables import reading
+from dipedl.own_data.tables.reading import open_table
+from headless import Page, chromium
+
+
+@pytest.fixture(scope="module")
+def by_hand(kept):
+    """The classifier in the model's file and the new rows as pandas reads them."""
+    new = pd.read_csv(kept / "new.csv")
+    X = new[["deck", "sex", "age", "fare", "port"]].astype({"sex": "category", "port": "category"})
+    return dipedl.load(kept / "model.dipedl"), X.astype({"deck": float})
+
+
+def test_answers_are_those_of_the_library(run, kept, by_hand, tmp_path):
+    clf, X = by_hand
+    out = tmp_path / "a.parquet"
+    done = run("score", kept / "model.dipedl", kept / "new.csv", "--columns", "name", "--out", out)
+    assert done.exit_code == 0, done.output
+    found = pd.read_parquet(out)
+    assert found["row"].tolist() == list(range(1, 61))
+    assert found["name"].tolist() == pd.read_csv(kept / "new.csv")["name"].tolist()
+    assert (found["label"] == clf.predict(X)).all()
+    np.testing.assert_array_equal(found[["p_no", "p_yes"]], clf.predict_proba(X))
+    np.testing.assert_array_equal(found["vacuity"], clf.uncertainty(X))
+    np.testing.assert_array_equal(found["p_value"], clf.p_value(X))
+    np.testing.assert_array_equal(found["flagged"], clf.predict_ood(X) == -1)
+    sets = ["|".join(np.array(["no", "yes"])[row]) for row in clf.predict_set(X, 0.9)]
+    assert found["set"].tolist() == sets
+    assert ((found["reason"] != "") == found["flagged"]).all() and found["flagged"].any()
+
+
+def test_any_pieces_give_the_same_answers(run, kept, tmp_path, monkeypatch):
+    outs = [tmp_path / "whole.csv", tmp_path / "pieces.csv"]
+    for out, block in zip(outs, (1 << 22, 500), strict=True):
+        monkeypatch.setattr(reading, "_BLOCK", block)
+        run("score", kept / "model.dipedl", kept / "new.csv", "--out", out)
+    assert outs[0].read_bytes() == outs[1].read_bytes()
+
+
+def test_columns_come_by_name_and_others_are_not_looked_at(run, kept, tmp_path):
+    new = pd.read_csv(kept / "new.csv")
+    new[new.columns[::-1]].assign(more=1).to_csv(tmp_path / "turned.csv", index=False)
+    for data, out in ((kept / "new.csv", "a.csv"), (tmp_path / "turned.csv", "b.csv")):
+        assert run("score", kept / "model.dipedl", data, "--out", tmp_path / out).exit_code == 0
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+
+
+def test_a_category_that_was_never_seen_is_answered_and_told(run, kept, tmp_path):
+    passengers(5, seed=2).assign(port="Z").to_csv(tmp_path / "new.csv", index=False)
+    done = run("explain", kept / "model.dipedl", tmp_path / "new.csv", "--rows", 2)
+    assert done.exit_code == 0 and done.stdout.count("never in the training data: port = 'Z'") == 2
+
+
+def test_explain_gives_the_card_of_the_library(run, kept, by_hand, tmp_path):
+    clf, X = by_hand
+    row = pd.read_csv(kept / "new.csv").iloc[0].to_dict()
+    (tmp_path / "row.json").write_text(json.dumps(row))
+    done = run("explain", kept / "model.dipedl", tmp_path / "row.json")
+    assert str(clf.explain(X[:1])[0]) in done.stdout
+    done = run("explain", kept / "model.dipedl", tmp_path / "row.json", "--json")
+    assert json.loads(done.stdout) == [{"row": 1, **clf.explain(X[:1])[0].to_dict()}]
+
+
+def test_inspect_builds_nothing(run, kept, monkeypatch):
+    from dipedl.persistence import codec
+
+    monkeypatch.setattr(codec, "Decoder", None)
+    done = run("inspect", kept / "model.dipedl", "--json")
+    found = json.loads(done.stdout)
+    assert found["classes"] == ["no", "yes"] and found["table"]["target"] == "survived"
+    assert found["table"]["facts"]["learned"] == 240 == found["n"]
+    assert [c["kind"] for c in found["table"]["columns"]][:3] == ["numeric", "text", "category"]
+    assert "passengers.csv" in run("inspect", kept / "model.dipedl").stdout
+
+
+def test_fit_tells_what_it_learned(run, kept, tmp_path):
+    out = tmp_path / "m.dipedl"
+    arguments = ["--target", "survived", "--model", "linear", "--out", out, "--json", "--verbose"]
+    done = run("fit", kept / "passengers.csv", *arguments, "--time-column", "passenger")
+    assert done.exit_code == 0, done.output
+    told, model = json.loads(done.stdout), read_model(out)
+    assert "[dipedl] classifier fitted on 240 rows" in done.stderr
+    held, clf = model.classifier.evidence_.held_out_, model.classifier
+    right = clf.held_out_dirichlet().mean.argmax(axis=1) == held.labels
+    assert told["accuracy"] == right.mean() and told["learned"] == 240
+    # The later four fifths in turn, each by a model of the rows before it.
+    assert told["held_out_rows"] == 192
+    assert told["columns"]["name"] == "text" and "passenger" not in told["columns"]
+    assert any("left out as text: name" in note for note in told["notes"])
+    assert (model.classifier.predict_proba is not None) and model.target == "survived"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MODELS)
+def test_every_model_learns_text_and_gaps(name, kept):
+    table = open_table(kept / "passengers.csv")
+    learned = learn(table, Order("survived", model=name, drop=["passenger"]))
+    assert learned.numbers["accuracy"] > learned.numbers["share_of_largest_class"]
+    assert learned.model.facts["model_title"] in str(MODELS[name])
+
+
+def test_a_classifier_in_a_file_is_fitted_again(kept, tmp_path):
+    import skops.io
+    from sklearn.dummy import DummyClassifier
+
+    skops.io.dump(DummyClassifier(strategy="prior"), tmp_path / "m.skops")
+    order = Order("survived", model=str(tmp_path / "m.skops"), drop=["passenger"])
+    learned = learn(open_table(kept / "passengers.csv"), order)
+    assert learned.numbers["accuracy"] == learned.numbers["share_of_largest_class"]
+
+
+def test_check_finds_what_is_wrong(run, tmp_path):
+    made = passengers(300)
+    made = made.assign(
+        leak=made["survived"].map({"yes": "a", "no": "b"}), fixed=1, twin=made["fare"]
+    )
+    made = pd.concat([made, made.iloc[:5]], ignore_index=True).assign(day="2026-11-22")
+    torn = made.loc[2:3, "survived"].map({"yes": "no", "no": "yes"})
+    made.loc[302:303, "survived"] = torn.to_numpy()
+    made.to_csv(tmp_path / "data.csv", index=False)
+    made.iloc[:7].to_csv(tmp_path / "test.csv", index=False)
+    arguments = ["--target", "survived", "--test", tmp_path / "test.csv"]
+    done = run("check", tmp_path / "data.csv", *arguments, "--json")
+    assert done.exit_code == 3
+    findings = json.loads(done.stdout)["findings"]
+    found = {f["code"]: f for f in findings}
+    assert found["leak"]["numbers"]["column"] == "leak"
+    constant = {f["numbers"]["column"] for f in findings if f["code"] == "constant_column"}
+    assert constant == {"fixed", "day"}
+    assert found["equal_columns"]["text"] == "twin equals fare."
+    assert found["duplicates"]["numbers"]["rows"] == 5
+    assert found["conflicting_copies"]["numbers"]["rows"] == 2
+    assert found["overlap"]["numbers"]["rows"] == 7
+    assert {"text_columns", "dates", "classes"} <= set(found)
+
+
+def test_check_of_sound_data_warns_of_nothing(run, tmp_path):
+    sound = passengers(300).drop(columns=["passenger", "name"])
+    sound.to_csv(tmp_path / "data.csv", index=False)
+    done = run("check", tmp_path / "data.csv", "--target", "survived")
+    assert done.exit_code == 0 and "warning" not in done.stdout
+
+
+@pytest.fixture(scope="module")
+def found(kept, tmp_path_factory):
+    pytest.importorskip("matplotlib")
+    other = tmp_path_factory.mktemp("other") / "other.csv"
+    rng = np.random.default_rng(0)
+    strange = passengers(60, seed=3).assign(port="Z", fare=lambda t: 900 + rng.random(len(t)))
+    strange.to_csv(other, index=False)
+    return measuring.measured(
+        read_model(kept / "model.dipedl"), open_table(kept / "new.csv"), open_table(other), None
+    )
+
+
+def test_numbers_of_the_report_are_those_of_the_rows(kept, found, by_hand):
+    clf, X = by_hand
+    y = pd.read_csv(kept / "new.csv")["survived"]
+    right, flagged = clf.predict(X) == y, clf.predict_ood(X) == -1
+    assert found.scores["accuracy"] == right.mean()
+    assert sum(one.rows for one in found.trust) == len(y)
+    assert found.trust[2].rows == flagged.sum()
+    assert found.trust[2].right == right[flagged].mean()
+    for line in found.classes:
+        assert line.found == right[y == line.name].mean()
+    assert found.least[0].row == int(clf.p_value(X).argmin()) + 1
+    assert found.auroc == dipedl.metrics.ood_auroc(found.test.vacuity, found.ood.vacuity) > 0.9
+
+
+def test_columns_that_changed_are_noticed_and_others_are_not(kept, found):
+    assert not any(drift.changed for drift in found.drifts)
+    changed = measuring.column_drifts(found.model.columns, found.ood.frame, 240)
+    named = {drift.name for drift in changed if drift.changed}
+    assert named == {"fare", "port"} and {d.name: d.new for d in changed}["port"] == ("Z",)
+    train = pd.read_csv(kept / "passengers.csv")["age"]
+    age = next(d for d in found.drifts if d.name == "age")
+    # Against the samples themselves: quantiles 5 % apart lose no more than that.
+    from scipy.stats import ks_2samp
+
+    exact = ks_2samp(train.dropna(), found.test.frame["age"].astype(float).dropna()).statistic
+    assert exact - 0.05 <= age.distance <= exact + 1e-9 or age.distance == pytest.approx(
+        abs(age.missing - age.missing_before)
+    )
+
+
+def test_the_report_is_one_file_that_loads_nothing(found):
+    page = report.render(found, "new.csv", "model.dipedl")
+    assert "<script" not in page and not re.search(r'(src|href)="(https?:)?//', page)
+    ids = re.findall(r'\bid="([^"]*)"', page)
+    assert len(ids) == len(set(ids))
+    assert set(re.findall(r'href="#([^"]*)"', page)) <= set(ids)
+    assert f"{100 * found.scores['accuracy']:.1f}%" in page
+    assert page.count('class="swipe"') == page.count('class="scroll"') == 5
+    for one in (*found.most, *found.least):
+        assert f'<th scope="row">{one.row}</th>' in page
+
+
+@pytest.mark.browser
+def test_the_report_renders_in_a_browser(found, tmp_path):
+    pytest.importorskip("websocket")
+    if chromium() is None:
+        pytest.skip("no Chromium found")
+    path = tmp_path / "report.html"
+    path.write_text(report.render(found, "new.csv", "model.dipedl"), encoding="utf-8")
+    with Page(tmp_path / "profile") as browser:
+        for width, dark in ((390, False), (1280, True)):
+            browser.open(path.as_uri(), width, dark=dark)
+            assert browser.evaluate("document.documentElement.scrollWidth") <= width
+            empty = "[...document.querySelectorAll('svg')].filter(s => !s.clientHeight).length"
+            assert browser.evaluate(empty) == 0
+        outside = [url for url in browser.requests if not url.startswith(("data:", "file:"))]
+        assert (browser.problems, outside) == ([], [])
+
+
+def test_report_from_the_shell_without_classes(run, kept, tmp_path):
+    pytest.importorskip("matplotlib")
+    bare = pd.read_csv(kept / "new.csv").drop(columns="survived")
+    bare.to_csv(tmp_path / "bare.csv", index=False)
+    done = run("report", kept / "model.dipedl", tmp_path / "bare.csv", "--out", tmp_path / "r.html")
+    assert done.exit_code == 0, done.output
+    assert "without classes nothing is known of mistakes" in done.stdout
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "Class by class" not in page and "Most trusted" in page
+
+
+def test_a_test_table_of_other_classes_is_refused(run, kept, tmp_path):
+    other = passengers(40).assign(survived="perhaps")
+    other.to_csv(tmp_path / "other.csv", index=False)
+    done = run(
+        "report", kept / "model.dipedl", tmp_path / "other.csv", "--out", tmp_path / "r.html"
+    )
+    assert done.exit_code == 1 and "holds perhaps, and the model knows no, yes" in done.stderr
+
+
+@pytest.fixture
+def other_system(tmp_path):
+    """Probabilities and features of two Gaussian classes, held-out rows and new ones, as files."""
+    rng = np.random.default_rng(0)
+
+    def written(n, name, shift=0.0):
+        y = rng.integers(0, 2, n)
+        F = rng.normal(size=(n, 2)) + 2.0 * y[:, None] + shift
+        p = 1 / (1 + np.exp(4 - 2 * F.sum(axis=1)))
+        proba = pd.DataFrame({"no": 1 - p, "yes": p})
+        if name == "held":
+            proba["truth"] = np.where(y, "yes", "no")
+        proba.to_csv(tmp_path / f"{name}_p.csv", index=False)
+        pd.DataFrame(F, columns=["a", "b"]).to_csv(tmp_path / f"{name}_f.csv", index=False)
+        return proba
+
+    written(300, "held")
+    return tmp_path, written
+
+
+def given(folder, *more):
+    return [
+        "score", "--proba", folder / "new_p.csv", "--features", folder / "new_f.csv",
+        "--held-out-proba", folder / "held_p.csv", "--held-out-features", folder / "held_f.csv",
+        "--target", "truth", "--out", folder / "a.csv", *more,
+    ]  # fmt: skip
+
+
+def test_evidence_beside_given_probabilities(run, other_system):
+    folder, written = other_system
+    proba = written(200, "new")
+    assert run(*given(folder)).exit_code == 0
+    found = pd.read_csv(folder / "a.csv")
+    assert abs(found["flagged"].mean() - 0.05) < 0.08
+    assert (found["label"] == np.where(proba["yes"] > 0.5, "yes", "no")).mean() > 0.97
+    written(50, "new", shift=30.0)
+    run(*given(folder))
+    far = pd.read_csv(folder / "a.csv")
+    assert far["flagged"].all() and np.allclose(far[["p_no", "p_yes"]], 0.5)
+
+
+def test_progress_says_rows_and_speed(capsys, monkeypatch):
+    from dipedl.cli.own_data import running
+
+    monkeypatch.setattr(running, "_EVERY", 0.0)
+    with running.row_progress(quiet=False) as progress:
+        progress(1200, 0.5)
+    said = capsys.readouterr().err
+    assert re.search(r"1,200 rows, [\d,]+ rows/s, about \d+ s left", said)
+    with running.row_progress(quiet=True) as progress:
+        assert progress is None
+
+
+def test_mistakes_in_given_probabilities(run, other_system):
+    folder, written = other_system
+    proba = written(20, "new")
+    proba.assign(yes=proba["yes"] * 2).to_csv(folder / "new_p.csv", index=False)
+    done = run(*given(folder))
+    assert "must be >= 0 and sum to one" in done.stderr and done.exit_code in (1, 3)
+    proba[:7].to_csv(folder / "new_p.csv", index=False)
+    done = run(*given(folder))
+    assert done.exit_code == 1 and "has 20 rows and" in done.stderr
+    done = run(*given(folder, "--target", "true"))
+    assert done.exit_code == 1 and "no column 'true' of true classes" in done.stderr
+    assert run("score", "--proba", folder / "new_p.csv").exit_code == 2

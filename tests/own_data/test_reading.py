@@ -1,0 +1,186 @@
+"""Tables in every format and dress give the same rows; kinds of columns are guessed rightly."""
+
+import gzip
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+pytest.importorskip("pyarrow")
+
+import pyarrow as pa
+from passengers import passengers
+
+from dipedl.own_data.gathering import gathered
+from dipedl.own_data.tables import reading, writing
+from dipedl.own_data.tables.columns import as_inputs, columns_of
+from dipedl.own_data.tables.reading import open_table
+
+PLAIN = passengers(50).assign(name=[f'{i}; "a,\nb"' for i in range(50)], port="ö")
+TEXT = PLAIN.to_csv(index=False)
+
+
+def german(frame):
+    return frame.to_csv(index=False, sep=";", decimal=",").encode()
+
+
+def feather(path):
+    pa.feather.write_feather(pa.Table.from_pandas(PLAIN), path, version=1)
+
+
+def stream(path):
+    table = pa.Table.from_pandas(PLAIN)
+    with pa.ipc.new_stream(path, table.schema) as writer:
+        writer.write_table(table, max_chunksize=7)
+
+
+def lines(path):
+    PLAIN.to_json(path, orient="records", lines=True)
+
+
+#: How a file is written, by what is special about it.
+DRESSES = {
+    "plain": TEXT.encode(),
+    "byte order mark": b"\xef\xbb\xbf" + TEXT.encode(),
+    "UTF-16": TEXT.encode("utf-16"),
+    "UTF-16 without a mark": TEXT.encode("utf-16-le"),
+    "Western": TEXT.encode("cp1252"),
+    "gz": gzip.compress(TEXT.encode()),
+    "lines of Windows": TEXT.replace("\n", "\r\n").encode(),
+    "tabs": PLAIN.to_csv(index=False, sep="\t").encode(),
+    "bars": PLAIN.to_csv(index=False, sep="|").encode(),
+    "semicolons and decimal commas": german(PLAIN),
+    "Parquet": PLAIN.to_parquet,
+    "Feather": PLAIN.to_feather,
+    "Feather 1": feather,
+    "Arrow stream": stream,
+    "JSON lines": lines,
+}
+
+
+def as_frame(path, **forced):
+    some = gathered(open_table(path))
+    columns = columns_of(some.frame, {"name": "category", **forced})
+    X, _, refused = as_inputs(columns, some.frame, some.rows)
+    assert refused == []
+    return X, columns
+
+
+@pytest.mark.parametrize("dress", DRESSES)
+def test_every_dress_gives_the_same_rows(dress, tmp_path):
+    # A wrong ending, on purpose: the content tells.
+    path, made = tmp_path / "data.png", DRESSES[dress]
+    path.write_bytes(made) if isinstance(made, bytes) else made(path)
+    X, columns = as_frame(path)
+    kinds = {c.name: c.kind for c in columns}
+    assert kinds == {
+        "passenger": "numeric",
+        "survived": "boolean",
+        "deck": "numeric",
+        "name": "category",
+        "sex": "category",
+        "age": "numeric",
+        "fare": "numeric",
+        "port": "category",
+    }
+    for name in ("passenger", "deck", "age", "fare"):
+        np.testing.assert_array_equal(X[name], PLAIN[name].astype(float))
+    np.testing.assert_array_equal(X["survived"], PLAIN["survived"] == "yes")
+    for name in ("name", "sex", "port"):
+        said = X[name].astype(object).str.replace("\r", "")
+        np.testing.assert_array_equal(said, PLAIN[name].astype(object))
+
+
+def test_an_npz_file_gives_a_column_for_each_of_an_array(tmp_path):
+    X, y = np.arange(12.0).reshape(6, 2), np.array(list("aababb"))
+    np.savez(tmp_path / "data.npz", X=X, y=y)
+    frame = gathered(open_table(tmp_path / "data.npz")).frame
+    assert list(frame) == ["X0", "X1", "y"]
+    np.testing.assert_array_equal(frame[["X0", "X1"]], X)
+    assert list(frame["y"]) == list(y)
+
+
+def test_one_object_over_several_lines_is_a_row(tmp_path):
+    (tmp_path / "row.json").write_text(json.dumps({"a": 1, "b": "x"}, indent=2))
+    frame = gathered(open_table(tmp_path / "row.json")).frame
+    assert frame.to_dict("records") == [{"a": 1, "b": "x"}]
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (["1", "2.5", "-3e4", None], "numeric"),
+        (["1,5", "2,25", "3"], "numeric"),
+        (["007", "010", "123"] * 5, "category"),
+        (["TRUE", "false", "False"], "boolean"),
+        (["Yes", "no"], "boolean"),
+        (["2020-01-31", "2021-12-01"], "date"),
+        (["2020-01-31T12:30:00", "2021-12-01T00:00:00"], "date"),
+        (["31.01.2020", "01.12.2021"], "date"),
+        (["12/31/2020", "01/02/2021"], "date"),
+        (["red", "blue", "red", "blue"], "category"),
+        ([f"t{i}" for i in range(20)], "text"),
+        ([f"t{i}" for i in range(300)] * 5, "text"),
+        ([None, None], "text"),
+    ],
+)
+def test_kinds_are_guessed(values, kind):
+    (column,) = columns_of(pd.DataFrame({"x": pd.Series(values, dtype=object)}), {})
+    assert column.kind == kind
+
+
+def test_dates_become_month_weekday_and_hour():
+    days = ["2026-11-22 13:00", "2026-01-01 00:00"]
+    frame = pd.DataFrame({"day": days})
+    columns = columns_of(frame, {})
+    X, _, _ = as_inputs(columns, frame, np.array([1, 2]))
+    assert X.to_dict("list") == {
+        "day.month": [11, 1],
+        "day.weekday": [6, 3],
+        "day.hour": [13, 0],
+    }
+
+
+def test_a_column_told_to_be_a_category_keeps_its_texts():
+    frame = pd.DataFrame({"zip": ["1", "2", "1"], "n": [1.0, np.nan, 3.0]})
+    zips, n = columns_of(frame, {"zip": "category", "n": "category"})
+    assert (zips.levels, n.levels) == (("1", "2"), ("1", "3"))
+
+
+def test_numbers_of_rows_count_those_that_are_left_out(tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "_BLOCK", 200)
+    body = [f"{i},x" for i in range(300)]
+    for i in (3, 150, 299):
+        body[i] = "one,two,three"
+    (tmp_path / "data.csv").write_text("\n".join(["a,b", *body]))
+    some = gathered(open_table(tmp_path / "data.csv"))
+    assert [one.row for one in some.refused] == [4, 151, 300]
+    assert (some.frame["a"].astype(int) + 1 == some.rows).all()
+    assert len(some.rows) == 297 and some.total == 300
+
+
+def test_rows_are_drawn_without_favour(tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "_ROWS", 10)
+    pd.DataFrame({"a": range(100)}).to_parquet(tmp_path / "data.parquet")
+    table = open_table(tmp_path / "data.parquet")
+    draws = [gathered(table, 20, seed).rows for seed in range(60)]
+    assert all(len(set(rows)) == 20 and (np.diff(rows) > 0).all() for rows in draws)
+    counts = np.bincount(np.concatenate(draws), minlength=101)[1:]
+    # 60 draws at 20 %: 12 of each row, and six standard deviations of the sum over half of them
+    assert abs(counts[:50].sum() - 600) < 6 * np.sqrt(60 * 20 * 0.25)
+    np.testing.assert_array_equal(draws[0], gathered(table, 20, 0).rows)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".parquet", ".feather", ".arrow", ".jsonl"])
+def test_what_is_written_is_read_again(ending, tmp_path):
+    made = pd.DataFrame({"n": [0.1, 1 / 3], "text": ["a\nb", 'ö"'], "on": [True, False]})
+    path = tmp_path / f"a{ending}"
+    with writing.table_writer(path) as write:
+        write(made)
+        write(made)
+    again = gathered(open_table(path)).frame
+    assert again["n"].astype(float).tolist() == [0.1, 1 / 3] * 2
+    assert again["text"].tolist() == ["a\nb", 'ö"'] * 2
+    assert again["on"].astype(str).str.lower().tolist() == ["true", "false"] * 2
+    assert [p.name for p in tmp_path.iterdir()] == [path.name]

@@ -1,0 +1,439 @@
+"""Forged files with good checksums: every one is a ModelFileError, whatever it would have done."""
+
+import io
+import json
+import os
+import struct
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+from lightgbm import LGBMClassifier
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_iris
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    IsolationForest,
+    RandomForestClassifier,
+)
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier, RadiusNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
+from xgboost import XGBClassifier
+
+from dipedl import DIPClassifier, density
+from dipedl.persistence import ModelFileError, container, describe, load, save
+from dipedl.persistence.compiled import lightgbm, xgboost
+
+X, Y = load_iris(return_X_y=True)
+TEXTS = ["a red apple", "a green pear"]
+TREE = "sklearn.tree._tree.Tree"
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.dipedl"
+
+
+def saved(estimator, path, rows=X, labels=Y):
+    save(Pipeline([("m", estimator)]).fit(rows, labels), path)
+    return path
+
+
+def forge(path, change):
+    manifest, tensors = container.read(path)
+    tensors = {name: array.copy() for name, array in tensors.items()}
+    change(manifest, tensors)
+    container.write(path, manifest, tensors)
+
+
+def with_state(path, kind, **attributes):
+    """Other attributes in the first object of a type; arrays are put in their place."""
+
+    def change(manifest, tensors):
+        entry = next(o for o in manifest["objects"] if o["type"].endswith(f".{kind}"))
+        for name, value in attributes.items():
+            if isinstance(value, np.ndarray):
+                tensors[name] = value
+                value = {"$array": name}
+            entry["state"][name] = value
+
+    forge(path, change)
+
+
+def refused(path, message):
+    with pytest.raises(ModelFileError, match=message) as info:
+        load(path)
+    assert str(path) in str(info.value)
+
+
+NEIGHBOURS = [
+    *(
+        KNeighborsClassifier(algorithm="brute", metric=metric)
+        for metric in ("manhattan", "chebyshev", "minkowski")
+    ),
+    RadiusNeighborsClassifier(radius=9.0, algorithm="brute", metric="manhattan"),
+]
+
+
+@pytest.mark.parametrize("model", NEIGHBOURS, ids=str)
+@pytest.mark.parametrize("label", [10**8, -1])
+def test_labels_beyond_the_classes(model, label, path):
+    """Compiled code counts votes at this address: SIGSEGV, or a write outside the heap."""
+    labels = Y.astype(np.intp)
+    labels[0] = label
+    with_state(saved(model, path), type(model).__name__, _y=labels)
+    refused(path, f"_y of {type(model).__name__} holds")
+
+
+ATTRIBUTES = [
+    (SVC(), {"_n_support": np.array([10**6, 3, 3], np.int32)}, "supports of the classes"),
+    (SVC(), {"_n_support": np.array([-5, 30, 35], np.int32)}, "_n_support of SVC"),
+    (SVC(), {"probability": True}, "have no probabilities"),
+    (SVC(), {"kernel": "precomputed"}, "kernel of SVC"),
+    (KNeighborsClassifier(), {"_fit_X": X[:, :1].copy()}, "_fit_X of KNeighborsClassifier"),
+    (KNeighborsClassifier(), {"_fit_X": np.full_like(X, np.nan)}, "NaN or infinite"),
+    (DecisionTreeClassifier(), {"n_features_in_": 3}, "tree_ of DecisionTreeClassifier"),
+    (DummyClassifier(), {"class_prior_": np.full(3, 1e308)}, "add up to 1"),
+    (
+        StandardScaler(),
+        {"mean_": np.zeros(9)},
+        "has 9 entries where d is 4",
+    ),
+    (PolynomialFeatures(), {"_max_degree": 90, "degree": 90}, "make 3049501 columns"),
+    (LogisticRegression(max_iter=300), {"coef_": np.zeros((3, 9))}, "coef_ of LogisticRegression"),
+    (MLPClassifier((5,), max_iter=3), {"coefs_": [np.zeros((4, 5)).tolist()] * 2}, "coefs_"),
+    (CalibratedClassifierCV(LogisticRegression(max_iter=300), cv=2), {"classes_": "x"}, "classes_"),
+]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("model", "change", "message"), ATTRIBUTES, ids=lambda v: str(v)[:40])
+def test_attributes_that_do_not_fit(model, change, message, path):
+    with_state(saved(model, path), type(model).__name__, **change)
+    refused(path, message)
+
+
+def test_no_more_processes_than_cores(path):
+    with_state(saved(KNeighborsClassifier(), path), "KNeighborsClassifier", n_jobs=10**6)
+    assert load(path)[0].n_jobs == os.cpu_count()
+
+
+def test_shares_of_the_classes_add_up(path):
+    def change(manifest, tensors):
+        tensors[f"{TREE}/values"][:] = 1e8
+
+    forge(saved(RandomForestClassifier(2), path), change)
+    refused(path, "add up to 1")
+
+
+TREES = [
+    ("left_child", 0, "behind their parents"),
+    ("right_child", 10**6, "behind their parents"),
+    ("right_child", -1, "one child"),
+    ("feature", 4, "features that there are not"),
+    ("feature", -7, "features that there are not"),
+    ("threshold", np.nan, "NaN"),
+    ("weighted_n_node_samples", -1.0, "negative weights"),
+]
+
+
+@pytest.mark.parametrize(("field", "value", "message"), TREES)
+@pytest.mark.parametrize(
+    "model",
+    [
+        DecisionTreeClassifier(random_state=0),
+        RandomForestClassifier(2, random_state=0),
+        GradientBoostingClassifier(n_estimators=1),
+        IsolationForest(n_estimators=2),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_nodes_of_trees(model, field, value, message, path):
+    def change(manifest, tensors):
+        tensors[f"{TREE}/{field}"][0] = value
+
+    forge(saved(model, path), change)
+    refused(path, message)
+
+
+def test_a_tree_that_says_it_is_deeper(path):
+    """A path would be given memory for every level."""
+    forge(saved(DecisionTreeClassifier(), path), lambda m, t: t[f"{TREE}/shape"].put(2, 2**40))
+    refused(path, "deeper than they say")
+
+
+HIST = "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor"
+NUMBERED = np.column_stack([X[:, 0], (X[:, 1] * 10).astype(int) % 5])
+HIST_NODES = [
+    ("left", 0, "behind"),
+    ("feature_idx", 99, "features that there are not"),
+    ("is_categorical", 1, "as a category|sets that there are not"),
+    ("bitset_idx", 2**31, "sets that there are not"),
+    ("is_leaf", 7, "not 0 or 1"),
+]
+
+
+@pytest.mark.parametrize(("field", "value", "message"), HIST_NODES)
+def test_nodes_of_histogram_boosting(field, value, message, path):
+    model = HistGradientBoostingClassifier(max_iter=2, categorical_features=[1])
+
+    def change(manifest, tensors):
+        inner = tensors[f"{HIST}/is_leaf"] == 0
+        sets = tensors[f"{HIST}/is_categorical"] == 1
+        where = inner & (sets if field == "bitset_idx" else ~sets)
+        tensors[f"{HIST}/{field}"][np.flatnonzero(where)] = value
+
+    forge(saved(model, path, NUMBERED), change)
+    refused(path, message)
+
+
+LIGHTGBM = [
+    (r"num_leaves=\d+", "num_leaves=99999", "numbers of"),
+    (r"split_feature=\d+", "split_feature=99", "features that there are not"),
+    (r"left_child=-?\d+", "left_child=99", "torn trees"),
+    (r"right_child=-?\d+", "right_child=0", "before their parents|torn trees"),
+    (r"decision_type=\d+", "decision_type=1", "sets of categories|sets"),
+    (r"is_linear=0", "is_linear=1", "linear trees"),
+    (r"tree_sizes=\d+", "tree_sizes=1", "other sizes"),
+    (r"num_class=\d+", "num_class=999999", "other classes"),
+    (r"max_feature_idx=\d+", "max_feature_idx=9999999", "other features"),
+    (r"leaf_value=\S+", "leaf_value=nan", "no numbers"),
+    (r"shrinkage=\S+", "surprise=1", "shrinkage|tree of"),
+]
+
+
+@pytest.fixture(scope="module")
+def native():
+    """Texts of a LightGBM and an XGBoost model."""
+    booster = LGBMClassifier(n_estimators=2, verbose=-1).fit(X, Y)._Booster
+    state = lightgbm.CODECS["lightgbm.Booster"].take(booster)
+    other = XGBClassifier(n_estimators=2, max_depth=3).fit(X, Y).get_booster()
+    return state["text"].tobytes().decode(), json.loads(bytes(other.save_raw("json")))
+
+
+@pytest.mark.parametrize(("pattern", "text", "message"), LIGHTGBM)
+def test_texts_of_lightgbm(pattern, text, message, native):
+    import re
+
+    lightgbm.check_text(native[0])
+    with pytest.raises(ValueError, match=message):
+        lightgbm.check_text(re.sub(pattern, text, native[0], count=1))
+
+
+XGBOOST = [
+    (("left_children", 0), 0, "before their parents|torn"),
+    (("left_children", 0), 10**6, "torn"),
+    (("split_indices", 0), 99, "features that there are not"),
+    (("split_type", 0), 1, "by category"),
+    (("parents", 1), 7, "other parents"),
+    (("split_conditions", 0), 1e39, "not finite"),
+    (("categories",), [1], "by category"),
+    (("tree_param", "num_nodes"), "99999", "torn"),
+    (("tree_param", "size_leaf_vector"), "3", "several values"),
+    (("id",), 5, "elsewhere"),
+    (("surprise",), 1, "too many"),
+]
+
+
+@pytest.mark.parametrize(("place", "value", "message"), XGBOOST, ids=str)
+def test_json_of_xgboost(place, value, message, native):
+    learned = json.loads(json.dumps(native[1]))
+    xgboost.check_model(learned)
+    node = learned["learner"]["gradient_booster"]["model"]["trees"][0]
+    for key in place[:-1]:
+        node = node[key]
+    node[place[-1]] = value
+    with pytest.raises(ValueError, match=message):
+        xgboost.check_model(learned)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"vocabulary_": {"$dict": [["red", 10**9]]}}, "columns that are not 0, 1, 2"),
+        ({"token_pattern": "(a+)+$"}, "token_pattern of CountVectorizer"),
+        ({"ngram_range": {"$tuple": [1, 10**9]}}, "ngram_range of CountVectorizer"),
+        ({"input": "filename"}, "input of CountVectorizer"),
+    ],
+    ids=str,
+)
+def test_words(change, message, path):
+    model = Pipeline([("m", CountVectorizer()), ("c", LogisticRegression())])
+    with_state(saved(model, path, TEXTS, [0, 1]), "CountVectorizer", **change)
+    refused(path, message)
+
+
+def test_a_random_state_reads_within_its_words(path):
+    model = MLPClassifier((5,), max_iter=3, random_state=np.random.RandomState(0))
+    with_state(saved(model, path), "RandomState", position=10**6)
+    refused(path, "has position 1000000")
+
+
+def test_an_object_that_holds_itself(path):
+    model = FrozenEstimator(LogisticRegression(max_iter=300).fit(X, Y))
+    with_state(saved(model, path), "FrozenEstimator", estimator={"$object": 1})
+    refused(path, "holds itself")
+
+
+# Bombs
+
+
+class Own(ClassifierMixin, BaseEstimator):
+    """A user's own classifier, which skops keeps."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        self.rows_ = np.array(X)
+        return self
+
+    def predict_proba(self, X):
+        return np.full((len(X), len(self.classes_)), 1 / len(self.classes_))
+
+
+def archived(path, change):
+    """The file of an own type with another skops archive."""
+    save(DIPClassifier(Own(), density.GDADensity()).fit(X, Y), path)
+
+    def repacked(manifest, tensors):
+        with zipfile.ZipFile(io.BytesIO(tensors["skops"].tobytes())) as source:
+            files = {name: source.read(name) for name in source.namelist()}
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w") as target:
+            change(files, target)
+        tensors["skops"] = np.frombuffer(buffer.getvalue(), np.uint8)
+
+    forge(path, repacked)
+
+
+def compressed(files, target):
+    rows = io.BytesIO()
+    np.save(rows, np.zeros(10**6))
+    name = next(name for name in files if name.endswith(".npy"))
+    for file, data in (files | {name: rows.getvalue()}).items():
+        target.writestr(file, data, zipfile.ZIP_DEFLATED)
+
+
+def longer_than_it_is(files, target):
+    for file, data in files.items():
+        if file.endswith(".npy"):
+            head = io.BytesIO()
+            shape = {"descr": "<f8", "fortran_order": False, "shape": (10**12,)}
+            np.lib.format.write_array_header_1_0(head, shape)
+            data = head.getvalue() + bytes(64)
+        target.writestr(file, data)
+
+
+def named_often(files, target):
+    schema = json.loads(files["schema.json"])
+    name = next(name for name in files if name.endswith(".npy"))
+    node = {"__class__": "ndarray", "__module__": "numpy", "__loader__": "NdArrayNode"}
+    node |= {"type": "numpy", "file": name}
+    schema["content"] += [node | {"__id__": 1000 + i} for i in range(50)]
+    target.writestr("schema.json", json.dumps(schema))
+    for file in files.keys() - {"schema.json"}:
+        target.writestr(file, files[file] if file != name else npy(np.zeros(10**4)))
+
+
+def npy(array):
+    buffer = io.BytesIO()
+    np.save(buffer, array)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (compressed, "it is compressed"),
+        (longer_than_it_is, "another size than its shape"),
+        (named_often, "more often than it holds them"),
+    ],
+)
+def test_archives_that_grow(change, message, path):
+    archived(path, change)
+    for call in (load, describe):
+        with pytest.raises(ModelFileError, match=message):
+            call(path)
+
+
+def test_an_array_that_is_named_often_is_one_array(path):
+    model = density.GaussianDensity().fit(X)
+    model.extra_ = [X, X.copy()]
+    save(model, path)
+
+    def share(manifest, tensors):
+        extra = manifest["objects"][0]["state"]["extra_"]
+        extra[:] = [extra[0]] * 100
+
+    forge(path, share)
+    found = load(path).extra_
+    assert len(found) == 100 and all(array is found[0] for array in found)
+
+
+def test_search_trees_over_the_same_points(path):
+    saved(KNeighborsClassifier(), path, *[np.tile(a, (200, 1)[: a.ndim]) for a in (X, Y)])
+
+    def many(manifest, tensors):
+        objects = manifest["objects"]
+        tree = next(o for o in objects if o["type"].endswith("KDTree"))
+        tree["state"]["leaf_size"] = 1
+        first = len(objects)
+        objects += [tree] * 1000
+        root = objects[0]["state"]
+        root["steps"] = [{"$object": first + i} for i in range(1000)]
+
+    forge(path, many)
+    refused(path, "many times the memory of the file")
+
+
+def test_a_manifest_that_grows(path):
+    text = json.dumps({"__metadata__": {"dipedl": "[" + "[]," * 10**6 + "[]]"}}).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text)
+    refused(path, "many times the memory of the file")
+
+
+@pytest.mark.parametrize(
+    ("root", "message"),
+    [
+        ({"$float": "1"}, "it is a float"),
+        ([], "it is a list"),
+        ({"$object": 1}, "not the 'sklearn.pipeline.Pipeline' it says"),
+        ({"$object": 0, "$tuple": []}, "no value with the keys"),
+        ({"$object": 0, "more": 1}, "no value with the keys"),
+        ({"$raw": "x", "dtype": "<f8", "shape": [2**70]}, "no valid model"),
+        ({"$slice": [0, 1, 2, 3]}, "no valid model"),
+    ],
+    ids=str,
+)
+def test_forged_roots(root, message, path):
+    forge(saved(StandardScaler(), path), lambda m, t: m.update(root=root))
+    refused(path, message)
+
+
+def test_a_package_that_is_not_installed_is_named(path, monkeypatch):
+    saved(LGBMClassifier(n_estimators=1, verbose=-1), path)
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
+    refused(path, "needs lightgbm")
+
+
+def test_a_pipe_is_not_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    refused(tmp_path / "pipe", "is not a regular file")
+
+
+def test_the_same_fit_gives_the_same_bytes(path, tmp_path):
+    """No wall times, no addresses."""
+    other = tmp_path / "other.dipedl"
+    for file in (path, other):
+        DIPClassifier(random_state=0).fit(X, Y).save(file)
+    assert path.read_bytes() == other.read_bytes()

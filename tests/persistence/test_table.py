@@ -1,0 +1,41 @@
+"""Estimators of other packages by value: the same answers to the last bit, and no trust asked."""
+
+import json
+
+import numpy as np
+import pytest
+
+from dipedl.persistence import container, describe, load, save
+from dipedl.persistence.codecs import CODECS, POOLS
+from table_estimators import answers, estimators, fitted
+
+ESTIMATORS = estimators()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_a_loaded_estimator_answers_the_same(name, tmp_path):
+    estimator, inputs, labels = ESTIMATORS[name]
+    model = fitted(estimator, inputs, labels)
+    path = tmp_path / "model.dipedl"
+    save(model, path)
+    assert describe(path)["parts"] == []
+    same = load(path)
+    first, second = answers(model[-1], inputs), answers(same[-1], inputs)
+    assert first.keys() == second.keys()
+    for method, found in first.items():
+        np.testing.assert_array_equal(second[method], found, strict=True, err_msg=method)
+    data = path.read_bytes()
+    save(same, path)
+    assert path.read_bytes() == data
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_every_entry_of_the_table_is_in_one_of_these_files(tmp_path):
+    path, found = tmp_path / "model.dipedl", set()
+    for estimator, inputs, labels in ESTIMATORS.values():
+        save(fitted(estimator, inputs, labels), path)
+        found |= {entry["type"] for entry in container.read(path)[0]["objects"]}
+        json.dumps(describe(path))
+    assert found >= CODECS.keys() | POOLS.keys()

@@ -1,0 +1,279 @@
+"""Inputs that no model can use: refused by name at fit, unknown one by one in scoring."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, StandardScaler
+
+from dipedl import DIPClassifier, OODDetector, baselines, density, metrics
+from dipedl.calibration import Temperature, make_pseudo_outliers
+from dipedl.decisions import conformal_p_values
+from dipedl.density import GaussianDensity, GDADensity
+from dipedl.evidence import CautionBudget, ZScore
+
+X, Y = load_iris(return_X_y=True)
+LARGEST = np.finfo(float).max
+FITTED = {
+    "classifier": DIPClassifier(density=GDADensity()),
+    "detector": OODDetector(DIPClassifier(density=GDADensity())),
+    "baseline": baselines.MaxSoftmax(),
+    "score of features": baselines.KNNDistance(n_neighbors=5),
+    **{
+        name: getattr(density, name)()
+        for name in density.__all__
+        if name not in ("FlowDensity", "CustomDensity")
+    },
+    "wrapped": density.CustomDensity(GaussianDensity()),
+}
+
+
+def at(row, column, value, X=X):
+    X = X.copy()
+    X[row, column] = value
+    return X
+
+
+def masked(array=X):
+    """The array with its second entry hidden."""
+    mask = np.zeros(array.shape, bool)
+    mask.flat[1] = True
+    return np.ma.array(array, mask=mask)
+
+
+def answer(model, X):
+    return getattr(model, "predict_proba", getattr(model, "score_samples", None))(X)
+
+
+@pytest.mark.parametrize("name", FITTED)
+def test_masked_arrays_are_refused(name):
+    model = clone(FITTED[name])
+    with pytest.raises(ValueError, match=r"X must not be masked, got 1 masked entries.*imputer"):
+        model.fit(masked(), Y)
+    model.fit(np.ma.array(X), Y)
+    with pytest.raises(ValueError, match="X must not be masked"):
+        answer(model, masked())
+    with pytest.raises(ValueError, match="X must not be masked"):
+        answer(model, list(masked()))
+    np.testing.assert_array_equal(answer(model, np.ma.array(X)), answer(model, X))
+
+
+P, SCORES = np.full((150, 3), 1 / 3), X[:, 0] / 8
+MASKED = {
+    "y": lambda: DIPClassifier().fit(X, masked(Y)),
+    "y of a detector": lambda: OODDetector().fit(X, masked(Y)),
+    "y of a density": lambda: GDADensity().fit(X, masked(Y)),
+    "weights": lambda: DIPClassifier().fit(X, Y, masked(np.ones(150))),
+    "prior": lambda: DIPClassifier(prior=masked(np.ones(3))).fit(X, Y),
+    "calibration rows": lambda: DIPClassifier().fit(X, Y, calibration=(masked(), Y)),
+    "labels of a metric": lambda: metrics.brier_score(masked(Y), P),
+    "probabilities of a metric": lambda: metrics.brier_score(Y, masked(P)),
+    "scores of a metric": lambda: metrics.ood_auroc(SCORES, masked(SCORES)),
+    "scores of p-values": lambda: conformal_p_values(masked(SCORES), SCORES),
+    "calibrator": lambda: Temperature().fit(masked(P), Y),
+    "labels of a calibrator": lambda: Temperature().fit(P, masked(Y)),
+    "normaliser": lambda: ZScore().fit(masked(SCORES)),
+}
+
+
+@pytest.mark.parametrize("name", MASKED)
+def test_nothing_reads_through_a_mask(name):
+    with pytest.raises(ValueError, match="must not be masked"):
+        MASKED[name]()
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        at(3, 1, np.nan)[:, :2],
+        pd.DataFrame(at(3, 2, np.inf)[:, [2, 0]], columns=["c", "a"]),
+        at(3, 1, np.nan),
+        at(3, 1, 1e300),
+        np.zeros((0, 4)),
+    ],
+    ids=["width", "names", "nan", "huge", "empty"],
+)
+@pytest.mark.parametrize("name", FITTED)
+def test_a_failed_fit_changes_nothing(name, bad):
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    model = clone(FITTED[name]).fit(frame, Y)
+    before, expected = dict(vars(model)), answer(model, frame)
+    for method in ("fit", "partial_fit"):
+        if hasattr(model, method):
+            with pytest.raises(ValueError, match=r"NaN|inf|nan|column 1|minimum|feature"):
+                getattr(model, method)(bad, Y[: len(bad)])
+    assert vars(model) == before
+    np.testing.assert_array_equal(answer(model, frame), expected)
+
+
+def test_a_part_that_fails_late_changes_nothing():
+    """The classifier was fitted, and a rest of its width and of its names would have stayed."""
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    model = DIPClassifier(density=GDADensity()).fit(frame, Y)
+    before = dict(vars(model))
+    with pytest.raises(ValueError, match="cv must"):
+        model.set_params(cv=[]).fit(frame[["d", "b"]], Y)
+    model.set_params(cv="auto")
+    assert vars(model) == before
+    knn = baselines.KNNDistance(n_neighbors=5).fit(X, Y).calibrate(X, Y)
+    held = knn.held_out_
+    with pytest.raises(ValueError, match="n_neighbors must lie in"):
+        knn.set_params(n_neighbors=999).fit(X[:, :2], Y)
+    assert knn.held_out_ is held and knn.n_features_in_ == 4
+
+
+@pytest.mark.parametrize(
+    ("calibrator", "good", "bad"),
+    [
+        (Temperature(), (P, Y), (P, Y + 1)),
+        (ZScore(), (SCORES,), (0 * SCORES,)),
+        (CautionBudget(), (SCORES,), (0 * SCORES,)),
+    ],
+)
+def test_calibrators_keep_what_they_have_learned(calibrator, good, bad):
+    extra = {"proba": P, "y": Y, "n": 150, "prior": 1.0} if "Caution" in str(calibrator) else {}
+    model = clone(calibrator).fit(*good, **extra)
+    before = dict(vars(model))
+    with pytest.raises(ValueError, match=r"."):
+        model.fit(*bad, **extra)
+    assert vars(model) == before
+
+
+def test_of_two_parts_neither_takes_rows_that_one_refuses():
+    X2 = np.abs(X)
+    model = density.RelativeDensity(GaussianDensity(), GaussianDensity("diag")).fit(X2)
+    before = model.score_samples(X2)
+    model.background_.covariance_type = "unheard of"
+    with pytest.raises(ValueError, match="covariance_type"):
+        model.partial_fit(10 * X2)
+    model.background_.covariance_type = "diag"
+    np.testing.assert_array_equal(model.score_samples(X2), before)
+
+
+@pytest.mark.parametrize(
+    ("make", "where"),
+    [
+        (lambda: at(7, 2, 1e100), "got 1e\\+100 at row 7, column 2"),
+        (lambda: at(7, 2, -1e39), "got -1e\\+39 at row 7, column 2"),
+        (lambda: at(7, 2, 1e100).astype(object), "row 7, column 2"),
+        (lambda: pd.DataFrame(at(7, 2, 1e39), columns=list("abcd")), "row 7, column 'c'"),
+        (lambda: sparse.csr_array(at(7, 2, 1e39)), "row 7, column 2"),
+    ],
+)
+@pytest.mark.parametrize("estimator", [LogisticRegression(), RandomForestClassifier(3)])
+def test_a_number_too_large_to_fit_is_named(make, where, estimator):
+    pipeline = make_pipeline(MaxAbsScaler(), estimator)
+    with pytest.raises(ValueError, match=f"up to 3.4e\\+38, {where}|{where}"):
+        DIPClassifier(pipeline).fit(make(), Y)
+    with pytest.raises(ValueError, match=where):
+        baselines.MaxSoftmax(pipeline).fit(make(), Y)
+    if not sparse.issparse(make()):
+        with pytest.raises(ValueError, match=where):
+            OODDetector().fit(make())
+
+
+def test_a_weight_too_large_is_named():
+    w = np.ones(150)
+    w[5] = 1e100
+    for model in (DIPClassifier(), GDADensity(), density.KernelDensity()):
+        with pytest.raises(ValueError, match=r"at most 2\*\*53, got 1e\+100 at row 5"):
+            model.fit(X, Y, sample_weight=w)
+
+
+QUERIES = np.concatenate([X[:3], at(0, 2, 1e39)[:1], X[60:63], at(1, 0, LARGEST)[:2]])
+FAR = np.array([3, 8])
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        LogisticRegression(),
+        GaussianNB(),
+        RandomForestClassifier(5, random_state=0),
+        make_pipeline(StandardScaler(), RandomForestClassifier(5, random_state=0)),
+    ],
+    ids=["linear", "bayes", "forest", "scaled forest"],
+)
+@pytest.mark.parametrize("given", [GDADensity(), density.KNNDensity(5)], ids=str)
+def test_a_row_out_of_range_is_unknown_and_the_others_are_as_alone(estimator, given):
+    prior = np.array([1.0, 2.0, 3.0])
+    clf = DIPClassifier(estimator, given, prior=prior, random_state=0).fit(X, Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        rows = {name: getattr(clf, name)(QUERIES) for name in ("predict_proba", "p_value")}
+        u, flags = clf.uncertainty(QUERIES), clf.predict_ood(QUERIES)
+        bare = clf.classifier_proba(QUERIES)
+        cards = clf.explain(QUERIES[FAR])
+    np.testing.assert_array_equal(rows["predict_proba"][FAR], [prior / 6] * 2)
+    np.testing.assert_array_equal(u[FAR], 1.0)
+    np.testing.assert_array_equal(rows["p_value"][FAR], 1 / (len(clf.evidence_.held_out_) + 1))
+    np.testing.assert_array_equal(flags[FAR], -1)
+    assert np.isfinite(bare).all() and all(str(card) for card in cards)
+    near = np.setdiff1d(np.arange(len(QUERIES)), FAR)
+    alone = np.concatenate([clf.predict_proba(QUERIES[i : i + 1]) for i in near])
+    np.testing.assert_allclose(rows["predict_proba"][near], alone, rtol=1e-12)
+
+
+class FarIsNaN(LogisticRegression):
+    """Sums to eight beyond 5, and to nothing beyond 6."""
+
+    def predict_proba(self, X):
+        P = super().predict_proba(X)
+        P[X[:, 0] > 5.5] *= 8
+        P[X[:, 0] > 6] = np.nan
+        return P
+
+
+def test_where_the_classifier_breaks_the_row_is_unknown():
+    clf = DIPClassifier(FarIsNaN(), GDADensity())
+    near = X[:, 0] < 5.4
+    clf.fit(X[near], Y[near] > 0)
+    far = X[:, 0] > 5.5
+    np.testing.assert_array_equal(clf.uncertainty(X) == 1, far)
+    np.testing.assert_array_equal(clf.predict_proba(X[far]), 0.5)
+    np.testing.assert_array_equal(clf.score_samples(X[far]), -np.inf)
+    with pytest.raises(ValueError, match="finite probabilities"):
+        DIPClassifier(FarIsNaN(), GDADensity()).fit(X, Y)
+
+
+def test_features_that_overflow_make_a_row_unknown():
+    features = FunctionTransformer(np.exp)
+    clf = DIPClassifier(density=GDADensity(), features=features).fit(X, Y)
+    with np.errstate(over="ignore"):
+        found = clf.uncertainty(at(1, 0, 1e4)[:3])
+        (card,) = clf.explain(at(0, 0, 1e4)[:1])
+    assert found[1] == 1 and (found[[0, 2]] < 1).all()
+    assert "cannot compute" in card.news[0] and card.parts == () and card.vacuity == 1
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_is_refused_with_its_own_row(value):
+    """Also beside a row that overflows, which alone would be unknown."""
+    clf = DIPClassifier(density=GDADensity(), features="passthrough").fit(X, Y)
+    for model in (clf, OODDetector(clf), OODDetector(clf).fit(X)):
+        with pytest.raises(ValueError, match="row 7, column 1"):
+            model.score_samples(at(7, 1, value))
+    forest = DIPClassifier(RandomForestClassifier(3), GDADensity()).fit(X, Y)
+    with pytest.raises(ValueError, match=r"row 7, column 1|infinity"):
+        forest.predict(at(7, 1, value, at(2, 0, 1e39)))
+
+
+def test_a_detector_answers_all_rows():
+    clf = DIPClassifier(density=GDADensity(), features=FunctionTransformer(np.exp))
+    with np.errstate(over="ignore"):
+        for detector in (OODDetector(clf).fit(X), OODDetector(clf.fit(X, Y))):
+            assert detector.predict(at(1, 0, 1e4)[:3]).tolist()[1] == -1
+            assert detector.score_samples(at(1, 0, 1e4)[:3])[1] == -np.inf
+
+
+def test_pseudo_outliers_of_masked_rows_are_refused():
+    with pytest.raises(ValueError, match="must not be masked"):
+        make_pseudo_outliers(masked(), Y)
