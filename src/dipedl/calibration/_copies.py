@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .._validation import warn_caller
 from ..fitting.columns import column, is_table
+from ..fitting.progress import warn_caller
 from .crossfit import row_hash
 
 #: A column of which more than this share of different rows have a value of their own is continuous,

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
-from .._validation import warn_caller
 from ..calibration._seen_rows import GIVEN_TWICE
 from ..calibration.crossfit import IN_SAMPLE
 from ..calibration.held_out import HeldOut
+from ..fitting.progress import warn_caller
 from ._finding import Finding
 
 _COVERAGE = 0.9
