@@ -22,7 +22,7 @@ HERE = Path(__file__).parent
 RECEIPT = HERE.parents[1] / "results" / "fuzz.json"
 BATCH = 50
 #: Words in the names of outcomes that must not occur.
-FAULTS = ("fault", "crash", "hang", "wrong", "traceback", "memory", "lost")
+FAULTS = ("fault", "crash", "hang", "slow", "wrong", "warned", "traceback", "memory", "lost")
 #: Seconds beyond its time after which a module counts as hanging.
 GRACE = 60
 
@@ -40,7 +40,7 @@ def bad(counts: dict[str, int]) -> dict[str, int]:
 
 def work(name: str, seed: int, seconds: float) -> None:
     """Run a module batch by batch until its time is over; a line of JSON for each batch."""
-    sys.path.insert(0, str(HERE))
+    sys.path[:0] = [str(HERE), str(HERE.parent)]
     fuzzer, end = import_module(name), time.monotonic() + seconds
     size = getattr(fuzzer, "BATCH", BATCH)
     while time.monotonic() < end:
