@@ -242,9 +242,9 @@ FIT = {
         csv(),
         ["--out", "no/m.dipedl"],
         1,
-        "there is no folder no; make it first",
+        "the folder",
     ),
-    "out is a folder": (csv(), ["--out", "."], 1, "is a folder; give the name of a file"),
+    "out is a folder": (csv(), ["--out", "."], 1, "it is a folder; name a file in it"),
 }
 
 
@@ -404,7 +404,7 @@ def test_no_permission(run, kept, tmp_path, monkeypatch):
     allowed = os.access
     monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK and allowed(path, mode))
     done = run("score", kept / "model.dipedl", kept / "new.csv", "--out", out)
-    one_sentence(done, 1, "is not yours to write; choose another place")
+    one_sentence(done, 1, "it is read-only; name another file")
 
 
 def test_ctrl_c_leaves_no_half_file(run, kept, tmp_path, monkeypatch):

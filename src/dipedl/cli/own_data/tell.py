@@ -56,8 +56,8 @@ def report(
             typer.echo("Answering and drawing ...", err=True)
         found = measured(fitted, tables[0], tables[1] if ood else None, rows or None, coverage)
         page = render(found, data.name, model.name)
-        with complete_file(out) as partial:
-            partial.write_text(page, encoding="utf-8")
+        with complete_file(out) as file:
+            file.write(page.encode())
     if json:
         changed = [drift.name for drift in found.drifts if drift.changed]
         steps = {"next_steps": next_steps(found), "changed_columns": changed}

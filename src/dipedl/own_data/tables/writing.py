@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import gzip
 import json
-import os
-import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from ..._writing import whole_file, writable_target
 from .mistake import Mistake, WrongOption
 
 _ENDINGS = ".csv, .csv.gz, .parquet, .feather, .arrow or .jsonl"
@@ -22,32 +22,21 @@ Write = Callable[[pd.DataFrame], None]
 
 
 @contextmanager
-def complete_file(path: Path) -> Iterator[Path]:
-    """A path beside `path` to write to; it takes its place if nothing fails, else it is removed."""
-    target = Path(os.path.realpath(path))
-    partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+def complete_file(path: Path) -> Iterator[IO[bytes]]:
+    """A file open for writing that appears at `path` if nothing fails."""
     try:
-        yield partial
-        os.replace(partial, target)
+        with whole_file(path) as file:
+            yield file
     except OSError as error:
-        said = error.strerror or str(error)
-        raise Mistake(
-            f"{path} cannot be written: {said}; what was there is unchanged. Free space, or choose "
-            "another place by --out"
-        ) from error
-    finally:
-        partial.unlink(missing_ok=True)
+        raise Mistake(f"{error.strerror}. Free space, or choose another place by --out") from error
 
 
-def check_writable(path: Path, option: str = "--out") -> None:
+def check_writable(path: Path) -> None:
     """Mistake for a file that cannot be written, before the long work starts."""
-    folder = path.parent
-    if path.is_dir():
-        raise Mistake(f"{option} {path} is a folder; give the name of a file")
-    if not folder.is_dir():
-        raise Mistake(f"{option} {path}: there is no folder {folder}; make it first")
-    if not os.access(path if path.exists() else folder, os.W_OK):
-        raise Mistake(f"{option} {path} is not yours to write; choose another place")
+    try:
+        writable_target(path)
+    except OSError as error:
+        raise Mistake(f"--out: {error.strerror}") from error
 
 
 def check_ending(path: Path) -> None:
@@ -62,11 +51,11 @@ def table_writer(path: Path) -> Iterator[Write]:
     All pieces must have the same columns, and there must be one.
     """
     make = _writer_of(path)
-    with complete_file(path) as partial, make(partial) as write:
+    with complete_file(path) as file, make(file) as write:
         yield write
 
 
-def _writer_of(path: Path) -> Callable[[Path], Any]:
+def _writer_of(path: Path) -> Callable[[IO[bytes]], Any]:
     name = path.name.lower()
     for ending, make in _WRITERS.items():
         if name.endswith(ending):
@@ -75,25 +64,24 @@ def _writer_of(path: Path) -> Callable[[Path], Any]:
 
 
 @contextmanager
-def _csv_writer(path: Path, packed: str | None = None) -> Iterator[Write]:
+def _csv_writer(file: Any) -> Iterator[Write]:
     header = iter([True])
 
     def write(frame: pd.DataFrame) -> None:
         options = pa.csv.WriteOptions(include_header=next(header, False), quoting_style="needed")
-        pa.csv.write_csv(pa.Table.from_pandas(frame, preserve_index=False), stream, options)
+        pa.csv.write_csv(pa.Table.from_pandas(frame, preserve_index=False), file, options)
 
-    with pa.output_stream(str(path), compression=packed) as stream:
+    yield write
+
+
+@contextmanager
+def _gz_writer(file: IO[bytes]) -> Iterator[Write]:
+    with gzip.GzipFile(fileobj=file, mode="wb") as packed, _csv_writer(packed) as write:
         yield write
 
 
 @contextmanager
-def _gz_writer(path: Path) -> Iterator[Write]:
-    with _csv_writer(path, "gzip") as write:
-        yield write
-
-
-@contextmanager
-def _arrow_writer(path: Path, open_file: Callable[[str, Any], Any]) -> Iterator[Write]:
+def _arrow_writer(file: IO[bytes], open_file: Callable[..., Any]) -> Iterator[Write]:
     """The schema is that of the first piece."""
     opened: list[tuple[Any, Any]] = []
 
@@ -101,7 +89,7 @@ def _arrow_writer(path: Path, open_file: Callable[[str, Any], Any]) -> Iterator[
         schema = opened[0][1] if opened else None
         table = pa.Table.from_pandas(frame, schema, preserve_index=False)
         if not opened:
-            opened.append((open_file(str(path), table.schema), table.schema))
+            opened.append((open_file(file, table.schema), table.schema))
         opened[0][0].write_table(table)
 
     try:
@@ -111,27 +99,26 @@ def _arrow_writer(path: Path, open_file: Callable[[str, Any], Any]) -> Iterator[
             writer.close()
 
 
-def _parquet_writer(path: Path) -> Any:
-    return _arrow_writer(path, pa.parquet.ParquetWriter)
+def _parquet_writer(file: IO[bytes]) -> Any:
+    return _arrow_writer(file, pa.parquet.ParquetWriter)
 
 
-def _feather_writer(path: Path) -> Any:
-    return _arrow_writer(path, pa.ipc.new_file)
+def _feather_writer(file: IO[bytes]) -> Any:
+    return _arrow_writer(file, pa.ipc.new_file)
 
 
 @contextmanager
-def _lines_writer(path: Path) -> Iterator[Write]:
-    with open(path, "w", encoding="utf-8") as stream:
-        yield lambda frame: _add_lines(frame, stream)
+def _lines_writer(file: IO[bytes]) -> Iterator[Write]:
+    yield lambda frame: _add_lines(frame, file)
 
 
-def _add_lines(frame: pd.DataFrame, stream: Any) -> None:
+def _add_lines(frame: pd.DataFrame, file: IO[bytes]) -> None:
     # pandas would round to 15 digits.
     for record in frame.to_dict("records"):
-        stream.write(json.dumps(record, ensure_ascii=False, default=str) + "\n")
+        file.write((json.dumps(record, ensure_ascii=False, default=str) + "\n").encode())
 
 
-_WRITERS: dict[str, Callable[[Path], Any]] = {
+_WRITERS: dict[str, Callable[[IO[bytes]], Any]] = {
     ".csv": _csv_writer,
     ".csv.gz": _gz_writer,
     ".parquet": _parquet_writer,

@@ -59,11 +59,31 @@ def _powers(powers: Any, d: int, low: int, high: int) -> int:
 
 
 def _encoded_columns_fit(encoder: Any, sizes: Sizes) -> None:
-    need(not encoder._infrequent_enabled, "group rare categories")
+    if encoder._infrequent_enabled:
+        parts = (encoder.categories_, encoder._infrequent_indices)
+        for categories, rare, codes in zip(
+            *parts, encoder._default_to_infrequent_mappings, strict=True
+        ):
+            _rare_are_grouped(len(categories), rare, codes)
     dropped = getattr(encoder, "drop_idx_", None)
     if dropped is not None:
         for number_, categories in zip(dropped.tolist(), encoder.categories_, strict=True):
             need(number_ is None or 0 <= number_ < len(categories), "drop an absent category")
+    if hasattr(encoder, "_n_features_outs"):
+        # They are the width of a sparse matrix, whose columns nobody checks.
+        need(encoder._n_features_outs == encoder._compute_n_features_outs(), "make other columns")
+
+
+def _rare_are_grouped(n: int, rare: np.ndarray | None, codes: np.ndarray | None) -> None:
+    """The codes of n categories: the frequent ones in order, then one for all rare ones."""
+    if rare is None or codes is None:
+        need(rare is None and codes is None, "group rare categories without codes")
+        return
+    need(len(rare) and rare.max() < n, "group categories that are absent")
+    frequent = np.setdiff1d(np.arange(n), rare)
+    expected = np.full(n, len(frequent))
+    expected[frequent] = np.arange(len(frequent))
+    need(np.array_equal(codes, expected), "have other codes for rare categories")
 
 
 def _names_are_numbered(words: Any, sizes: Sizes) -> None:
@@ -99,6 +119,10 @@ _COUNTED = {"vocabulary_": _vocabulary, "fixed_vocabulary_": flag}
 _ADDRESS = frozenset({"_stop_words_id"})
 _BINS = either(each(values("*"), "d"), grid(floats("*"), "d"))
 _ENCODER = WIDE | {"categories_": each(values("*"), "d"), "_infrequent_enabled": flag}
+_RARE: dict[str, Check] = {
+    "_infrequent_indices": each(maybe(ints("*", least=0)), "d"),
+    "_default_to_infrequent_mappings": each(maybe(ints("*")), "d"),
+}
 _SPECTRUM = {
     name: floats("c")
     for name in ("explained_variance_", "explained_variance_ratio_", "singular_values_")
@@ -165,7 +189,8 @@ ENTRIES: dict[str, Entry] = {
     ),
     "sklearn.preprocessing.OneHotEncoder": Entry(
         _ENCODER,
-        {
+        _RARE
+        | {
             "drop_idx_": maybe(values("d")),
             "_drop_idx_after_grouping": maybe(values("d")),
             "_n_features_outs": each(count(), "d"),
@@ -173,7 +198,7 @@ ENTRIES: dict[str, Entry] = {
         where=(_encoded_columns_fit,),
     ),
     "sklearn.preprocessing.OrdinalEncoder": Entry(
-        _ENCODER, {"_missing_indices": plain}, where=(_encoded_columns_fit,)
+        _ENCODER, _RARE | {"_missing_indices": plain}, where=(_encoded_columns_fit,)
     ),
     "sklearn.preprocessing.KBinsDiscretizer": Entry(
         WIDE | {"bin_edges_": _BINS, "n_bins_": ints("d", least=1)},
