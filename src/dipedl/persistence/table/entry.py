@@ -110,7 +110,7 @@ class Entry:
 
     def _check_parameters(self, value: Any) -> None:
         for name, check in {**_PARAMETERS, **self.parameters}.items():
-            if name in _constructor(type(value)):
+            if name in self._parameter_names(type(value)):
                 _named(value, name, check, getattr(value, name), Sizes())
         if not self.unread and hasattr(value, "_parameter_constraints"):
             value._validate_params()
