@@ -60,6 +60,12 @@ def _powers(powers: Any, d: int, low: int, high: int) -> int:
 
 def _encoded_columns_fit(encoder: Any, sizes: Sizes) -> None:
     need(not encoder._infrequent_enabled, "group rare categories")
+    for categories in encoder.categories_:
+        if categories.dtype.kind in "biuf":
+            # Numbers are looked up by bisection: unsorted ones give columns that there are not.
+            known = categories[~np.isnan(categories)]
+            rising = len(categories) - len(known) <= 1 and (known[1:] > known[:-1]).all()
+            need(rising, "have categories that are not sorted")
     dropped = getattr(encoder, "drop_idx_", None)
     if dropped is not None:
         for number_, categories in zip(dropped.tolist(), encoder.categories_, strict=True):
