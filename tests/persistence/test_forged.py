@@ -104,6 +104,7 @@ ATTRIBUTES = [
     (KNeighborsClassifier(), {"_fit_X": X[:, :1].copy()}, "_fit_X of KNeighborsClassifier"),
     (KNeighborsClassifier(), {"_fit_X": np.full_like(X, np.nan)}, "NaN or infinite"),
     (DecisionTreeClassifier(), {"n_features_in_": 3}, "tree_ of DecisionTreeClassifier"),
+    (OneHotEncoder(), {"_n_features_outs": [1, 1, 1, 1]}, "have other columns"),
     (DummyClassifier(), {"class_prior_": np.full(3, 1e308)}, "add up to 1"),
     (
         StandardScaler(),

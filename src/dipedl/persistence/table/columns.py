@@ -67,6 +67,11 @@ def _encoded_columns_fit(encoder: Any, sizes: Sizes) -> None:
             rising = len(categories) - len(known) <= 1 and (known[1:] > known[:-1]).all()
             need(rising, "have categories that are not sorted")
     dropped = getattr(encoder, "drop_idx_", None)
+    gone = [0 if n is None else 1 for n in dropped] if dropped is not None else None
+    columns = [len(c) for c in encoder.categories_]
+    if gone is not None:
+        columns = [n - less for n, less in zip(columns, gone, strict=True)]
+    need(getattr(encoder, "_n_features_outs", columns) == columns, "have other columns")
     if dropped is not None:
         for number_, categories in zip(dropped.tolist(), encoder.categories_, strict=True):
             need(number_ is None or 0 <= number_ < len(categories), "drop an absent category")
