@@ -38,6 +38,7 @@ from sklearn.model_selection import (
     StratifiedGroupKFold,
     StratifiedKFold,
     StratifiedShuffleSplit,
+    TimeSeriesSplit,
 )
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.neural_network import MLPClassifier
@@ -136,6 +137,7 @@ _ON_NUMBERS = [
     pre.PolynomialFeatures(3, interaction_only=True, include_bias=False),
     pre.OneHotEncoder(handle_unknown="ignore"),
     pre.OneHotEncoder(drop="first"),
+    pre.OneHotEncoder(max_categories=2, handle_unknown="infrequent_if_exist"),
     pre.OrdinalEncoder(),
     pre.KBinsDiscretizer(quantile_method="averaged_inverted_cdf"),
     PCA(),
@@ -154,6 +156,7 @@ _ON_NUMBERS = [
 ]
 _SPLITTERS = [
     *(KFold(2), StratifiedKFold(2), GroupKFold(2), StratifiedGroupKFold(2), LeaveOneOut()),
+    TimeSeriesSplit(2),
     *(ShuffleSplit(2), StratifiedShuffleSplit(2), GroupShuffleSplit(2)),
 ]
 

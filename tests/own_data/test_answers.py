@@ -80,9 +80,9 @@ def test_explain_gives_the_card_of_the_library(run, kept, by_hand, tmp_path):
 
 
 def test_inspect_builds_nothing(run, kept, monkeypatch):
-    from dipedl.persistence import codec
+    from dipedl.persistence import model_file
 
-    monkeypatch.setattr(codec, "Decoder", None)
+    monkeypatch.setattr(model_file, "Decoder", None)
     done = run("inspect", kept / "model.dipedl", "--json")
     found = json.loads(done.stdout)
     assert found["classes"] == ["no", "yes"] and found["table"]["target"] == "survived"
@@ -110,11 +110,15 @@ def test_fit_tells_what_it_learned(run, kept, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
-def test_every_model_learns_text_and_gaps(name, kept):
+def test_every_model_learns_text_and_gaps_and_loads_by_itself(name, kept, tmp_path):
     table = open_table(kept / "passengers.csv")
     learned = learn(table, Order("survived", model=name, drop=["passenger"]))
     assert learned.numbers["accuracy"] > learned.numbers["share_of_largest_class"]
     assert learned.model.facts["model_title"] in str(MODELS[name])
+    learned.model.classifier.save(tmp_path / "model.dipedl")
+    rows = learned.model.inputs(next(table.pieces()))
+    same = dipedl.load(tmp_path / "model.dipedl")
+    assert (same.predict_proba(rows) == learned.model.classifier.predict_proba(rows)).all()
 
 
 def test_a_classifier_in_a_file_is_fitted_again(kept, tmp_path):

@@ -242,7 +242,7 @@ FIT = {
         csv(),
         ["--out", "no/m.dipedl"],
         1,
-        "the folder",
+        "the folder no does not exist; create it",
     ),
     "out is a folder": (csv(), ["--out", "."], 1, "it is a folder; name a file in it"),
 }
@@ -392,7 +392,7 @@ def test_a_full_disk_leaves_no_half_file(run, kept, tmp_path, monkeypatch):
     monkeypatch.setattr(writing.pa.csv, "write_csv", full_disk)
     done = run("score", kept / "model.dipedl", kept / "new.csv", "--out", tmp_path / "a.csv")
     one_sentence(done, 1, "No space left on device; what was there is unchanged")
-    monkeypatch.setattr(container.os, "fsync", full_disk)
+    monkeypatch.setattr(os, "fsync", full_disk)
     arguments = ["--target", "survived", "--model", "linear", "--out", tmp_path / "m.dipedl"]
     one_sentence(run("fit", kept / "passengers.csv", *arguments), 1, "No space left on device")
     assert [p.name for p in tmp_path.iterdir()] == ["a.csv"]
@@ -404,7 +404,7 @@ def test_no_permission(run, kept, tmp_path, monkeypatch):
     allowed = os.access
     monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK and allowed(path, mode))
     done = run("score", kept / "model.dipedl", kept / "new.csv", "--out", out)
-    one_sentence(done, 1, "it is read-only; name another file")
+    one_sentence(done, 1, "is not writable; name another")
 
 
 def test_ctrl_c_leaves_no_half_file(run, kept, tmp_path, monkeypatch):

@@ -26,7 +26,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier, RadiusNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 from xgboost import XGBClassifier
@@ -104,6 +104,7 @@ ATTRIBUTES = [
     (KNeighborsClassifier(), {"_fit_X": X[:, :1].copy()}, "_fit_X of KNeighborsClassifier"),
     (KNeighborsClassifier(), {"_fit_X": np.full_like(X, np.nan)}, "NaN or infinite"),
     (DecisionTreeClassifier(), {"n_features_in_": 3}, "tree_ of DecisionTreeClassifier"),
+    (OneHotEncoder(), {"_n_features_outs": [1, 1, 1, 1]}, "have other columns"),
     (DummyClassifier(), {"class_prior_": np.full(3, 1e308)}, "add up to 1"),
     (
         StandardScaler(),
@@ -122,6 +123,17 @@ ATTRIBUTES = [
 def test_attributes_that_do_not_fit(model, change, message, path):
     with_state(saved(model, path), type(model).__name__, **change)
     refused(path, message)
+
+
+def test_categories_that_are_not_sorted(path):
+    def change(manifest, tensors):
+        manifest["small"] = [
+            [d, s, o, np.frombuffer(bytes.fromhex(data), d)[::-1].tobytes().hex()]
+            for d, s, o, data in manifest["small"]
+        ]
+
+    forge(saved(OneHotEncoder(), path, NUMBERED), change)
+    refused(path, "categories that are not sorted")
 
 
 def test_no_more_processes_than_cores(path):

@@ -59,11 +59,15 @@ def _powers(powers: Any, d: int, low: int, high: int) -> int:
 
 
 def _encoded_columns_fit(encoder: Any, sizes: Sizes) -> None:
+    for categories in encoder.categories_:
+        if categories.dtype.kind in "biuf":
+            # Numbers are looked up by bisection: unsorted ones give columns that there are not.
+            known = categories[~np.isnan(categories)]
+            rising = len(categories) - len(known) <= 1 and (known[1:] > known[:-1]).all()
+            need(rising, "have categories that are not sorted")
     if encoder._infrequent_enabled:
-        parts = (encoder.categories_, encoder._infrequent_indices)
-        for categories, rare, codes in zip(
-            *parts, encoder._default_to_infrequent_mappings, strict=True
-        ):
+        grouped = (encoder._infrequent_indices, encoder._default_to_infrequent_mappings)
+        for categories, rare, codes in zip(encoder.categories_, *grouped, strict=True):
             _rare_are_grouped(len(categories), rare, codes)
     dropped = getattr(encoder, "drop_idx_", None)
     if dropped is not None:
@@ -71,7 +75,7 @@ def _encoded_columns_fit(encoder: Any, sizes: Sizes) -> None:
             need(number_ is None or 0 <= number_ < len(categories), "drop an absent category")
     if hasattr(encoder, "_n_features_outs"):
         # They are the width of a sparse matrix, whose columns nobody checks.
-        need(encoder._n_features_outs == encoder._compute_n_features_outs(), "make other columns")
+        need(encoder._n_features_outs == encoder._compute_n_features_outs(), "have other columns")
 
 
 def _rare_are_grouped(n: int, rare: np.ndarray | None, codes: np.ndarray | None) -> None:

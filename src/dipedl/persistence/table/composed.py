@@ -125,4 +125,8 @@ ENTRIES: dict[str, Entry] = {
         for name in ("ShuffleSplit", "StratifiedShuffleSplit", "GroupShuffleSplit")
     },
     "sklearn.model_selection.LeaveOneOut": Entry({}, bare=True),
+    "sklearn.model_selection.TimeSeriesSplit": Entry(
+        _SHUFFLED | {"max_train_size": maybe(count()), "test_size": maybe(count()), "gap": count()},
+        bare=True,
+    ),
 }

@@ -59,6 +59,8 @@ class Entry:
     dropped: frozenset[str] = frozenset()
     restore: Callable[[Any], None] | None = None
     bare: bool = False
+    #: Whether no answer reads a parameter: those are checked by the next fit.
+    unread: bool = False
     #: The attribute that tells a fitted object, where the constructor makes some of the others.
     sign: str | None = None
     #: Parameters that the constructor takes as keywords without naming them.
@@ -107,11 +109,10 @@ class Entry:
             _named(value, "the parts", relation, value, sizes)
 
     def _check_parameters(self, value: Any) -> None:
-        for name in self._parameter_names(type(value)):
-            check = self.parameters.get(name) or _PARAMETERS.get(name)
-            if check is not None:
-                _named(value, name, check, getattr(value, name, None), Sizes())
-        if hasattr(value, "_parameter_constraints"):
+        for name, check in {**_PARAMETERS, **self.parameters}.items():
+            if name in self._parameter_names(type(value)):
+                _named(value, name, check, getattr(value, name), Sizes())
+        if not self.unread and hasattr(value, "_parameter_constraints"):
             value._validate_params()
 
     def _parameter_names(self, cls: type) -> set[str]:
@@ -156,8 +157,9 @@ def _constructor(cls: type) -> frozenset[str]:
 
 def _setting(name: str, value: Any) -> Any:
     """A parameter; no more processes than this machine has cores, whatever wrote the file."""
-    most = os.cpu_count() or 1
-    return most if name == "n_jobs" and isinstance(value, int) and value > most else value
+    if name != "n_jobs" or not isinstance(value, int):
+        return value
+    return min(value, os.cpu_count() or 1)
 
 
 def _as_dict(value: Any) -> Any:

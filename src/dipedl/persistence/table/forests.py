@@ -129,8 +129,11 @@ def _same_trees(forest: Any, sizes: Sizes) -> None:
 
 
 ENTRIES: dict[str, Entry] = {
-    **{name: Entry(_tree("k"), _MAX_FEATURES, where=(_shares_add_up,)) for name in _CLASSIFIERS},
-    **{name: Entry(_tree(1), _MAX_FEATURES) for name in _REGRESSORS},
+    **{
+        name: Entry(_tree("k"), _MAX_FEATURES, where=(_shares_add_up,), unread=True)
+        for name in _CLASSIFIERS
+    },
+    **{name: Entry(_tree(1), _MAX_FEATURES, unread=True) for name in _REGRESSORS},
     "sklearn.ensemble.RandomForestClassifier": _FOREST,
     "sklearn.ensemble.ExtraTreesClassifier": _FOREST,
     "sklearn.ensemble.IsolationForest": Entry(
