@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from ..fitting.columns import column, is_table
+from ..fitting.progress import warn_caller
 from .crossfit import row_hash
 
 #: A column of which more than this share of different rows have a value of their own is continuous,
@@ -37,11 +37,9 @@ def warn_of_copies(X: Any, Z: np.ndarray, *, dealt: bool) -> bool:
         else "cv may hold a row out of a fit on its copy, and then too many new rows are flagged: "
         "leave cv at its default or give a splitter that keeps copies together;"
     )
-    warnings.warn(
+    warn_caller(
         f"{copies} of {len(Z)} rows are copies of other rows, and their values are too fine for "
-        f"chance: {effect} drop duplicates, or count them by sample_weight",
-        UserWarning,
-        stacklevel=5,
+        f"chance: {effect} drop duplicates, or count them by sample_weight"
     )
     return True
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +11,7 @@ from sklearn.frozen import FrozenEstimator
 from ..calibration._seen_rows import GIVEN_TWICE
 from ..calibration.crossfit import IN_SAMPLE
 from ..calibration.held_out import HeldOut
+from ..fitting.progress import warn_caller
 from ._finding import Finding
 
 _COVERAGE = 0.9
@@ -27,23 +27,23 @@ _GIVEN = "held-out inputs"
 _SURER = "It is surer of the labels of these rows than half-way between two rows of one class"
 
 
-def warn_of_rows(held: HeldOut, clf: Any, stacklevel: int = 3) -> None:
+def warn_of_rows(held: HeldOut, clf: Any) -> None:
     """Say at once what makes the held-out rows of a fit worth little, with the remedy."""
-    warn_of_source(held, clf, stacklevel + 1)
+    warn_of_source(held, clf)
     size = _size(held, clf.false_alarm_rate)
     if size.code == "calibration_small" and IN_SAMPLE not in held.source:
-        _warn(size, stacklevel)
+        _warn(size)
 
 
-def warn_of_source(held: HeldOut, clf: Any, stacklevel: int = 3) -> None:
+def warn_of_source(held: HeldOut, clf: Any) -> None:
     """Say at once that the held-out rows were seen before."""
     source = _source(held, clf)
     if source.severity == "warning" and source.code != "calibration_in_sample":
-        _warn(source, stacklevel)
+        _warn(source)
 
 
-def _warn(finding: Finding, stacklevel: int) -> None:
-    warnings.warn(f"{finding.text} {finding.remedy}", UserWarning, stacklevel=stacklevel + 1)
+def _warn(finding: Finding) -> None:
+    warn_caller(f"{finding.text} {finding.remedy}")
 
 
 def calibration_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:

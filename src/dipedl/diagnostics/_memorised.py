@@ -31,7 +31,7 @@ def memorised(classifier: FittedClassifier, X: Any, y: np.ndarray, Z: np.ndarray
     if not isinstance(classifier.template, FrozenEstimator):
         return None
     values = numbers(X)
-    if values is None or len(Z) < _FEWEST:
+    if values is None or len(Z) < _FEWEST or not np.isfinite(values).all():
         return None
     some = np.linspace(0, len(Z) - 1, min(len(Z), _MOST)).astype(int)
     values, y, Z = values[some], y[some], Z[some]

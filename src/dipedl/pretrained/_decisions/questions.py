@@ -59,7 +59,7 @@ class ModuleDecisions(DirichletDecisions, SelfReport):
 
     def _warned(self) -> Self:
         """Itself, with a warning if its held-out rows were seen before."""
-        warn_of_source(self.kept.held_out(), self, stacklevel=5)
+        warn_of_source(self.kept.held_out(), self)
         return self
 
     def _learned(self) -> EvidenceModel:
