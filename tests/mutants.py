@@ -740,6 +740,41 @@ MUTANTS = [
         "return 0.0",
         "diagnostics/test_seen_rows.py::test_calibration_rows_that_were_given_to_fit_are_warned_of",
     ),
+    Mutant(
+        "trees with circles",
+        "persistence/compiled/trees.py",
+        "behind = (children > np.tile(at, 2)).all() and",
+        "behind = (children > -1).all() and",
+        "persistence/test_forged.py::test_nodes_of_trees",
+    ),
+    Mutant(
+        "labels beyond the classes",
+        "persistence/table/vectors.py",
+        'ints("n", least=0, below="k", dtype=np.intp)',
+        'ints("n", dtype=np.intp)',
+        "persistence/test_forged.py::test_labels_beyond_the_classes",
+    ),
+    Mutant(
+        "supports that do not add up",
+        "persistence/table/vectors.py",
+        'need(machine._n_support.sum() == sizes["s"],',
+        "need(True,",
+        "persistence/test_forged.py::test_attributes_that_do_not_fit",
+    ),
+    Mutant(
+        "compressed archives",
+        "persistence/skops_archive.py",
+        "e.compress_type != ZIP_STORED or e.file_size != e.compress_size",
+        "False",
+        "persistence/test_forged.py::test_archives_that_grow",
+    ),
+    Mutant(
+        "children of LightGBM beyond its nodes",
+        "persistence/compiled/lightgbm.py",
+        "(children < leaves - 1).all()",
+        "True",
+        "persistence/test_forged.py::test_texts_of_lightgbm",
+    ),
 ]
 
 if __name__ == "__main__":

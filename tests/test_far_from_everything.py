@@ -313,8 +313,9 @@ def test_wide_data_need_no_matrix_of_all_features(rng):
 def test_a_code_of_missing_values_is_named_however_common_it_is(rng, share):
     X = rng.normal(size=(400, 3))
     X[rng.random(400) < share, 1] = -9999
+    scaler = fitted_scaler(X)
     with pytest.warns(UserWarning, match=r"columns \[1\]; such as -9999 in row"):
-        warn_of_gross_outliers(X, None, X, "passthrough")
+        warn_of_gross_outliers(scaler.transform(X), None, X, scaler)
 
 
 def test_a_heavy_tail_is_no_code(rng):
@@ -322,4 +323,5 @@ def test_a_heavy_tail_is_no_code(rng):
     X = X + rng.normal(size=(400, 1))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warn_of_gross_outliers(X, None, X, "passthrough")
+        scaler = fitted_scaler(X)
+        warn_of_gross_outliers(scaler.transform(X), None, X, scaler)

@@ -164,7 +164,11 @@ def _tensor(rng, manifest, tensors):
 
 def _changed(rng, array):
     """The array with other entries, another length, type or shape."""
-    kind = rng.integers(8)
+    with np.errstate(all="ignore"):
+        return _changed_in(rng, array, rng.integers(8))
+
+
+def _changed_in(rng, array, kind):
     if kind == 0 and array.ndim:
         return array[: max(0, len(array) - int(rng.integers(1, 4)))]
     if kind == 1 and array.ndim and len(array):
@@ -187,8 +191,7 @@ def _changed(rng, array):
         bad = np.atleast_1d(np.array(bad, object))
         flat[at] = np.clip(bad, info.min, info.max).astype(flat.dtype)
     elif flat.dtype.kind == "f":
-        with np.errstate(over="ignore"):
-            flat[at] = [np.nan, np.inf, -1.0, 0.0, 1e308, -1e308, 1e8, 0.5][rng.integers(8)]
+        flat[at] = [np.nan, np.inf, -1.0, 0.0, 1e308, -1e308, 1e8, 0.5][rng.integers(8)]
     elif flat.dtype.kind == "b":
         flat[at] = ~flat[at]
     return array

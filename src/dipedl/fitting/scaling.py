@@ -43,7 +43,7 @@ def fitted_scaler(X: Any, w: np.ndarray | None = None) -> StandardScaler:
     if not np.isfinite(scaler.var_).all() or not np.isfinite(scaler.mean_).all():
         raise ValueError("X is so large that its variance overflows; rescale the inputs")
     values = np.asarray(X, dtype=np.float64)
-    outside = _of_few(_beyond(FENCE, values, w), w)
+    outside = _beyond(FENCE, values, w)
     if outside.any():
         inner = StandardScaler().fit(np.where(outside, np.nan, values), sample_weight=w)
         scaler.mean_, scaler.var_, scaler.scale_ = inner.mean_, inner.var_, inner.scale_
@@ -61,7 +61,7 @@ def gross_outliers(X: np.ndarray, w: np.ndarray | None = None) -> np.ndarray:
 
     Nowhere in a column of which more than a tenth does.
     """
-    return _of_few(_beyond(GROSS, X, w), w)
+    return _beyond(GROSS, X, w)
 
 
 def warn_of_gross_outliers(Z: np.ndarray, w: np.ndarray | None, X: Any, features: Any) -> None:
@@ -74,8 +74,7 @@ def warn_of_gross_outliers(Z: np.ndarray, w: np.ndarray | None, X: Any, features
     X, features
         The inputs (n, d), and the fitted transformer that makes their features.
     """
-    far = _beyond(GROSS, Z, w)
-    gross = _of_few(far, w) | _codes(Z, far)
+    gross = _beyond(GROSS, Z, w, codes=True)
     told = _names_and_units(X, features, Z.shape[1]) if gross.any() else []
     gross[:, [j for j, (name, _) in enumerate(told) if name is None]] = False
     if not gross.any():
@@ -95,30 +94,30 @@ def warn_of_gross_outliers(Z: np.ndarray, w: np.ndarray | None, X: Any, features
     )
 
 
-def _beyond(fence: float, X: np.ndarray, w: np.ndarray | None) -> np.ndarray:
-    """Where X (n, d) lies more than `fence` spreads from the median of its column, (n, d)."""
+def _beyond(
+    fence: float, X: np.ndarray, w: np.ndarray | None, *, codes: bool = False
+) -> np.ndarray:
+    """Where X (n, d) lies more than `fence` spreads from the median of its column, (n, d).
+
+    Nowhere in a column of which more than a tenth does; with `codes`, unless nearly all of these
+    values are the same.
+    """
     beyond = np.zeros(X.shape, dtype=bool)
     for j, column in enumerate(X.T):
         with np.errstate(over="ignore"):
             distance = np.abs(column - _median(column, w))
         # The spread is larger if most values are farther away than this; counting is fast.
-        if np.average(distance <= distance.max() / fence, weights=w) >= _MOST:
-            beyond[:, j] = distance > fence * spread(distance, w)
+        if np.average(distance <= distance.max() / fence, weights=w) < _MOST:
+            continue
+        far = distance > fence * spread(distance, w)
+        few = np.average(far, weights=w) <= _TAIL
+        beyond[:, j] = far & (few or (codes and _is_code(column[far])))
     return beyond
 
 
-def _of_few(far: np.ndarray, w: np.ndarray | None) -> np.ndarray:
-    """What is far, (n, d), but nothing of a column of which more than a tenth is."""
-    return np.asarray(far & (np.average(far, axis=0, weights=w) <= _TAIL))
-
-
-def _codes(X: np.ndarray, far: np.ndarray) -> np.ndarray:
-    """Of what is far in X (n, d), what looks like a code: one value in nearly all these rows."""
-    codes = far.copy()
-    for j in np.flatnonzero(far.any(axis=0)):
-        counts = np.unique(X[far[:, j], j], return_counts=True)[1]
-        codes[:, j] &= counts.max() > max(_CODE * counts.sum(), 1)
-    return codes
+def _is_code(values: np.ndarray) -> bool:
+    """Whether nearly all values (n,) are the same."""
+    return bool(np.unique(values, return_counts=True)[1].max() > _CODE * len(values))
 
 
 def _names_and_units(X: Any, features: Any, p: int) -> list[tuple[Any, Back]]:
