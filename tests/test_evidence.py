@@ -88,8 +88,9 @@ def test_the_source_of_every_statistic_is_stated(rng):
     assert sources["int"] == "5-fold cross-fitting of 50 inputs"
     assert sources["in"] == "the 50 inputs the density was fitted on (in-sample)"
     assert sources["split"] == "held-out parts of ShuffleSplit of 10 inputs"
-    model = EvidenceModel(normalizer=ZScore(), false_alarm_rate=0.2).fit(X, y).calibrate(X[:7])
-    assert model.normalizer_.source_ == "7 held-out inputs"
+    model = EvidenceModel(normalizer=ZScore(), false_alarm_rate=0.2).fit(X, y)
+    new = rng.normal(size=(7, 2))
+    assert model.calibrate(new).normalizer_.source_ == "7 held-out inputs"
     assert len(model.held_out_.scores) == 7
 
 

@@ -104,10 +104,8 @@ class DIPClassifier(
         The fitted classifier.
     evidence_ : EvidenceModel
         The fitted features, density, normaliser and threshold.
-    n_features_in_ : int
-        Number of inputs d.
-    feature_names_in_ : ndarray, shape (d,)
-        Names of the inputs, if X was a DataFrame.
+    n_features_in_, feature_names_in_ : int and ndarray, shape (d,)
+        Number of inputs d, and their names if X was a DataFrame.
 
     Raises
     ------
@@ -211,10 +209,8 @@ class DIPClassifier(
 
         Parameters
         ----------
-        X : array-like or DataFrame, shape (n, d)
-            In-distribution inputs.
-        y : array-like, shape (n,)
-            Labels.
+        X, y : array-like or DataFrame, shape (n, d), and array-like, shape (n,)
+            In-distribution inputs and their labels.
         sample_weight : array-like, shape (n,), optional
             Counts each row that often, in the classifier, in the density and in n; >= 0.
         calibration : tuple (X, y), optional

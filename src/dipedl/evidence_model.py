@@ -119,11 +119,12 @@ class EvidenceModel(BaseEstimator):
         if self.max_evidence is not None:
             check_positive_number("max_evidence", self.max_evidence)
         check_seed(self.random_state)
-        self.columns_, self.row_hashes_ = input_columns(X), smallest(row_hash(X))
+        self.columns_ = input_columns(X)
         self.features_ = fitted_features(
             self._given_features(), X, y, w, self.random_state, estimator
         )
         Z = self.transform(X)
+        self.row_hashes_ = smallest(row_hash(X))
         if self._given_features() is None:
             warn_of_gross_outliers(Z, w, X, self.features_)
         return Z

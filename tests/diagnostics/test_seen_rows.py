@@ -87,3 +87,9 @@ def test_seen_rows_are_counted_among_many(rng):
     assert share_seen(row_hash(mixed), kept) == pytest.approx(0.6, abs=0.12)
     assert share_seen(row_hash(rng.normal(size=(20_000, 2))), kept) == 0
     assert share_seen(row_hash(X), None) == 0
+
+
+def test_rows_with_gaps_have_no_row_half_way():
+    (X, y), _ = noisy(0)
+    X = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
+    assert frozen_on((X, y), BOOSTED, (X, y)).evidence_.memorised_ is None
