@@ -17,6 +17,7 @@ from dipedl.own_data.learning import Order, learn
 from dipedl.own_data.models import MODELS
 from dipedl.own_data.saved import read_model
 from dipedl.own_data.tables import reading
+from dipedl.own_data.tables.columns import as_inputs
 from dipedl.own_data.tables.reading import open_table
 from headless import Page, chromium
 
@@ -116,7 +117,8 @@ def test_every_model_learns_text_and_gaps_and_loads_by_itself(name, kept, tmp_pa
     assert learned.numbers["accuracy"] > learned.numbers["share_of_largest_class"]
     assert learned.model.facts["model_title"] in str(MODELS[name])
     learned.model.classifier.save(tmp_path / "model.dipedl")
-    rows = learned.model.inputs(next(table.pieces()))
+    piece = next(table.pieces())
+    rows, *_ = as_inputs(learned.model.columns, piece.frame, piece.rows)
     same = dipedl.load(tmp_path / "model.dipedl")
     assert (same.predict_proba(rows) == learned.model.classifier.predict_proba(rows)).all()
 

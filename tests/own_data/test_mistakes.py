@@ -242,7 +242,7 @@ FIT = {
         csv(),
         ["--out", "no/m.dipedl"],
         1,
-        "the folder no does not exist; create it",
+        "does not exist; create it",
     ),
     "out is a folder": (csv(), ["--out", "."], 1, "it is a folder; name a file in it"),
 }
