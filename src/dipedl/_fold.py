@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils import _safe_indexing
 
 from .calibration.held_out import HeldOut
@@ -16,6 +17,7 @@ from .density._fitting import for_own_rows, log_density, takes_proba
 from .density.combined._ensemble import DensityEnsemble
 from .fitting.classifiers import FittedClassifier
 from .fitting.columns import is_table, numbers
+from .fitting.dense_rows import is_narrow
 from .fitting.features import feature_array
 from .fitting.refusals import Answer, answered
 
@@ -68,7 +70,7 @@ class Fold:
         With a warning, without the kinds that the features or the classifier refuse: between two
         codes of a category there may be no third.
         """
-        rows = numbers(self.X)
+        rows = numbers(self.X.toarray() if is_narrow(self.X) else self.X)
         if rows is None:
             return {}
         labels = np.zeros(self.X.shape[0]) if self.y is None else self.y
@@ -194,6 +196,8 @@ def _joined(parts: Sequence[np.ndarray | None]) -> np.ndarray | None:
 
 def like(X: Any, rows: np.ndarray) -> Any:
     """The rows in the form of X."""
+    if sparse.issparse(X):
+        return sparse.csr_array(rows) if isinstance(X, sparse.sparray) else sparse.csr_matrix(rows)
     if not is_table(X):
         return rows
     # polars names columns "schema"

@@ -17,7 +17,8 @@ AUTO = "auto"
 #: Held-out rows that suffice for cv="auto"; more folds than they need are not fitted.
 ENOUGH = 5000
 _FOLDS = 5
-_SMALLEST = 3
+#: Rows of a class that a fit without its held-out ones needs.
+_LEFT = 2
 #: Numbers that are hashed at once: as many as stay in the cache.
 _CACHED = 1 << 16
 #: A gap is the same row whatever stands for it.
@@ -96,24 +97,24 @@ def content_folds(
     Rows are dealt out in the order of their hashes, so the folds depend on what the rows hold and
     not on where they stand. Copies of a row are spread: new inputs repeat old ones as often as the
     rows repeat one another; or kept `together`, whatever their labels, as a row with a weight is.
-    A class of fewer than three rows is never held out.
+    A class is held out if two rows at least are left of it then.
     """
     keys, classes = row_hash(X, random_state), np.unique(y, return_inverse=True)[1]
     if not together:
-        return _dealt(keys, classes, n_folds)
-    distinct, row = np.unique(keys, return_inverse=True)
+        return _dealt(keys, classes, np.ones(len(keys), int), n_folds)
+    distinct, row, copies = np.unique(keys, return_inverse=True, return_counts=True)
     lowest = np.full(len(distinct), len(keys))
     np.minimum.at(lowest, row, classes)
-    return _dealt(distinct, lowest, n_folds)[row]
+    return _dealt(distinct, lowest, copies, n_folds)[row]
 
 
-def _dealt(keys: np.ndarray, classes: np.ndarray, n_folds: int) -> np.ndarray:
-    """Fold of each row, class after class in the order of the keys."""
+def _dealt(keys: np.ndarray, classes: np.ndarray, copies: np.ndarray, n_folds: int) -> np.ndarray:
+    """Fold of each row, which counts as so many `copies`, class by class in the order of keys."""
     fold = np.full(len(keys), -1)
     dealt = 0
     for c in np.unique(classes):
         rows = np.flatnonzero(classes == c)
-        if len(rows) >= _SMALLEST:
+        if copies[rows].sum() - copies[rows].max() >= _LEFT:
             order = rows[np.argsort(keys[rows], kind="stable")]
             fold[order] = (dealt + np.arange(len(rows))) % n_folds
             dealt += len(rows)
@@ -149,7 +150,7 @@ def splits(
         fold = content_folds(X, y, int(cv), random_state, together=together)
         if (fold < 0).all():
             raise ValueError(
-                f"cv={cv} needs a class with at least {_SMALLEST} samples to hold some out, got "
+                f"cv={cv} needs a class with at least {_LEFT + 1} samples to hold some out, got "
                 f"n_samples = {len(y)} in {len(np.unique(y))} classes; use cv='in-sample'"
             )
         return fold_pairs(fold), f"{cv}-fold cross-fitting"

@@ -9,6 +9,15 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import validate_data
 
+#: Sparse rows of more columns than this become components: as many as scikit-learn recommends for
+#: latent semantic analysis.
+COMPONENTS = 100
+
+
+def is_narrow(X: Any) -> bool:
+    """Whether X (n, p) is sparse and of so few columns that it is made dense."""
+    return bool(sparse.issparse(X) and X.shape[1] <= COMPONENTS)
+
 
 class DenseRows(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """The same numbers as a dense array."""

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import has_fit_parameter
 
 from .._validation import NoAnswer
-from .dense_rows import DenseRows
+from .dense_rows import COMPONENTS, DenseRows, is_narrow
 from .encoding import table_encoding, warn_of_identifiers
 from .own_steps import clone_with_levels, own_steps
 from .refusals import refusals_noted
@@ -22,9 +22,8 @@ from .seeds import seed, seeded_clone
 
 Steps = list[tuple[str, Any]]
 
-#: Components of sparse features, and rows that each of them needs. 100 is what scikit-learn
-#: recommends for latent semantic analysis.
-_COMPONENTS, _ROWS_PER_COMPONENT = 100, 10
+#: Rows that each component of sparse features needs.
+_ROWS_PER_COMPONENT = 10
 
 
 def fitted_features(
@@ -111,9 +110,9 @@ def _transformed(features: Any, X: Any) -> Any:
 
 def _dense(Z: Any, seeds: Any) -> Steps:
     """What makes sparse features dense: as they are, or the components of many."""
-    if Z.shape[1] <= _COMPONENTS:
+    if is_narrow(Z):
         return [("dense", DenseRows())]
-    n = min(_COMPONENTS, max(2, Z.shape[0] // _ROWS_PER_COMPONENT))
+    n = min(COMPONENTS, max(2, Z.shape[0] // _ROWS_PER_COMPONENT))
     reduce = ("reduce", TruncatedSVD(n, random_state=seed(seeds)))
     # Components are of finite numbers: where the gaps are is told by columns of their own.
     gaps = bool(np.isnan(Z.data).any()) if Z.dtype.kind == "f" else False
