@@ -39,7 +39,10 @@ class ColumnDrift:
 
 @dataclass(frozen=True)
 class PValueDrift:
-    """The p-values of rows: even between 0 and 1 if the rows are like those of the fit."""
+    """The p-values of rows: even between 0 and 1, or larger, if the rows are like those of the fit.
+
+    They may be larger, since no held-out row scores higher than the final model scores it.
+    """
 
     below: float
     rate: float
@@ -60,9 +63,9 @@ def column_drifts(
 
 
 def p_value_drift(p: np.ndarray, clf: DIPClassifier) -> PValueDrift:
-    """The p-values against an even distribution."""
+    """How far the p-values lie below an even distribution."""
     held, rate = clf.evidence_.held_out_.total, float(clf.false_alarm_rate)
-    distance = float(stats.kstest(p, "uniform").statistic)
+    distance = float(stats.kstest(p, "uniform", alternative="greater").statistic)
     return PValueDrift(
         float((p <= rate).mean()), rate, distance, _notable(distance, len(p), int(held), _LEVEL)
     )

@@ -79,7 +79,7 @@ class DensityEnsemble(LogDensityMixin, BaseEstimator, ABC):
             X = learned_rows(self, X)
             check_magnitude("X", X)
             _check_proba(proba, y, len(X))
-            y = np.zeros(len(X), int) if y is None else np.asarray(unmasked("y", y))
+            y = np.zeros(len(X), int) if y is None else column_or_1d(unmasked("y", y), warn=True)
             w = check_weights(sample_weight, X)
             P = None if proba is None else np.asarray(proba, dtype=np.float64)
             if w is not None and (w == 0).any():
