@@ -781,12 +781,21 @@ def test_the_error_that_is_not_about_labels_is_the_one_that_is_shown(labels):
         clf.fit(frame, np.array(labels)[np.arange(60) // 30])
 
 
+class NoEmptyColumns(HistGradientBoostingClassifier):
+    """Of scikit-learn 1.6 it takes columns of gaps alone, of 1.9 not."""
+
+    def fit(self, X, y):
+        if np.isnan(X).all(axis=0).any():
+            raise ValueError("window shape")
+        return super().fit(X, y)
+
+
 def test_a_column_of_gaps_that_a_classifier_refuses_is_named():
     X = np.random.default_rng(0).normal(size=(80, 3))
     X[:, 2] = np.nan
     with pytest.raises(ValueError, match="window shape") as caught:
-        DIPClassifier(HistGradientBoostingClassifier(max_iter=2)).fit(X, X[:, 0] > 0)
-    assert "nothing but gaps in the columns [2], which HistGrad" in caught.value.__notes__[0]
+        DIPClassifier(NoEmptyColumns(max_iter=2)).fit(X, X[:, 0] > 0)
+    assert "nothing but gaps in the columns [2], which NoEmpty" in caught.value.__notes__[0]
 
 
 @pytest.mark.parametrize(
