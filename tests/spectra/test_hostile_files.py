@@ -161,3 +161,13 @@ def test_flux_beyond_float32_is_a_failure(tmp_path):
     spectra = read_spectra(tmp_path)
     assert spectra.name.tolist() == ["a"]
     assert spectra.failures[0].reason.endswith("is too large for float32")
+
+
+def test_a_size_that_is_said_twice_is_refused(tmp_path):
+    path = tmp_path / "twice.fits"
+    card = b"NAXIS   =  9223372036854775808".ljust(80)
+    first = [b"SIMPLE  =                    T", b"BITPIX  =                    8", b"NAXIS   = 0"]
+    header = b"".join(c.ljust(80) for c in [*first, card, b"END"])
+    path.write_bytes(header.ljust(2880))
+    failures = read_spectra(path).failures
+    assert [f.reason for f in failures] and "NAXIS occurs twice" in failures[0].reason

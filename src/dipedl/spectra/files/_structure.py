@@ -11,6 +11,8 @@ _BLOCK, _CARD = 2880, 80
 _MOST_AXES = 999
 #: Cards in all headers of a file; those of surveys have some hundred, and reading them takes time.
 _MOST_CARDS = 36_000
+#: Cards that say how long the data are.
+_SIZES = re.compile(rb"BITPIX|NAXIS[0-9]*|TFIELDS|PCOUNT|GCOUNT")
 _INTEGER = re.compile(rb"= *([+-]?[0-9]{1,18}) *(/|$)")
 
 
@@ -55,16 +57,22 @@ def _header(stream: IO[bytes], place: int, most: int) -> list[bytes]:
 
 def _data_size(cards: list[bytes], size: int) -> int:
     """Bytes of the data behind a header, without padding."""
-    said = {card[:8].rstrip(): card[8:] for card in reversed(cards)}  # of two the first counts
+    said: dict[bytes, bytes] = {}
+    for card in cards:
+        name = card[:8].rstrip()
+        if name in said and _SIZES.fullmatch(name):
+            # Readers do not agree on which of two counts, and one reader takes now this, now that.
+            raise ValueError(f"{name.decode()} occurs twice in a header")
+        said.setdefault(name, card[8:])
     axes, columns = _integer(said, "NAXIS"), _integer(said, "TFIELDS", 0)
-    for name, value in [("NAXIS", axes), ("TFIELDS", columns)]:
+    for key, value in [("NAXIS", axes), ("TFIELDS", columns)]:
         if not 0 <= value <= _MOST_AXES:
-            raise ValueError(f"{name} must be in 0..{_MOST_AXES}, got {value}")
+            raise ValueError(f"{key} must be in 0..{_MOST_AXES}, got {value}")
     lengths = [_integer(said, f"NAXIS{axis}") for axis in range(1, axes + 1)]
     extra, groups = _integer(said, "PCOUNT", 0), _integer(said, "GCOUNT", 1)
-    for name, value in [("NAXISn", max(lengths, default=0)), ("PCOUNT", extra), ("GCOUNT", groups)]:
+    for key, value in [("NAXISn", max(lengths, default=0)), ("PCOUNT", extra), ("GCOUNT", groups)]:
         if value > size:
-            raise ValueError(f"{name} is {value}, more than the {size} bytes of the file")
+            raise ValueError(f"{key} is {value}, more than the {size} bytes of the file")
     if min([*lengths, extra, groups]) < 0:
         raise ValueError("its headers promise data of a negative size")
     pixels = math.prod(lengths) if lengths else 0
