@@ -97,7 +97,7 @@ def content_folds(
     Rows are dealt out in the order of their hashes, so the folds depend on what the rows hold and
     not on where they stand. Copies of a row are spread: new inputs repeat old ones as often as the
     rows repeat one another; or kept `together`, whatever their labels, as a row with a weight is.
-    A class is held out if two rows at least are left of it then.
+    A class is held out only if at least two of its rows stay in each fit.
     """
     keys, classes = row_hash(X, random_state), np.unique(y, return_inverse=True)[1]
     if not together:

@@ -16,10 +16,10 @@ from ..measuring import Measured
 _BLUE, _ORANGE, _GREEN = COLORS[:3]
 _BINS = 20
 
-PAIR = [Entry("classifier alone", 1, ""), Entry("with DIP-EDL", 0, "")]
+PAIR = [Entry("classifier alone", 1, ""), Entry("with dipedl", 0, "")]
 RANKINGS = [
     Entry("confidence of the classifier", 1, ""),
-    Entry("confidence with DIP-EDL", 0, "7 3"),
+    Entry("confidence with dipedl", 0, "7 3"),
     Entry("vacuity", 2, "8 2 2 2"),
 ]
 
