@@ -5,7 +5,8 @@
 FOLDERs are what ``--out`` named; runs of several machines or processes are joined. Of each method
 the rows of the latest configuration are kept, and what derives from stored predictions, which are
 too large to keep: sweeps and diagnoses. Which profiles count and what is kept follow from the page
-in the captions of the suite. Then docs/results-SUITE.md is written; without a SUITE all such pages.
+in the captions of the suite. Then docs/reference/results-SUITE.md is written; without a SUITE all
+such pages.
 """
 
 import argparse
@@ -128,7 +129,7 @@ def main() -> None:
     if given.folders:
         print(publish(given.folders, given.suite, given.to))
     for suite in [given.suite] if given.suite else published():
-        page = REPOSITORY / "docs" / f"results-{suite}.md"
+        page = REPOSITORY / "docs" / "reference" / f"results-{suite}.md"
         write_file(page, page_of(suite, given.to))
 
 

@@ -1,4 +1,4 @@
-"""Sections on spectra of docs/measurements.md."""
+"""Sections on spectra of docs/reference/measurements.md."""
 
 from receipts import receipt, table, where
 

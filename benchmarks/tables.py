@@ -1,4 +1,4 @@
-"""Write docs/measurements.md from the receipts under results/; a test fails if it is stale."""
+"""Write docs/reference/measurements.md from the receipts under results/; a test keeps it so."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from spectra_tables import spectra_densities, spectra_features
 from dipedl._writing import write_file
 
 ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "docs" / "measurements.md"
+PAGE = ROOT / "docs" / "reference" / "measurements.md"
 SETS = {"kmnist": "K-MNIST", "omniglot": "Omniglot", "omniglot_inverted": "Omniglot inverted"}
 HEAD = """# Measurements
 

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
-PAGES = [ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!http)([^)#]+)\)")
 
@@ -27,17 +27,21 @@ def run(code, name, monkeypatch):
     return module.__dict__
 
 
+def name_of(page):
+    return page.relative_to(ROOT).with_suffix("").as_posix()
+
+
 def blocks(page):
     return BLOCK.findall(page.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_code_of_a_page_runs_top_to_bottom(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    run("\n".join(blocks(page)), f"page_{page.stem}", monkeypatch)
+    run("\n".join(blocks(page)), f"page_{name_of(page)}", monkeypatch)
 
 
-@pytest.mark.parametrize("page", [README, *PAGES], ids=lambda p: p.name)
+@pytest.mark.parametrize("page", [README, *PAGES], ids=name_of)
 def test_links_lead_somewhere(page):
     targets = LINK.findall(page.read_text(encoding="utf-8"))
     missing = [t for t in targets if not (page.parent / t).exists()]

@@ -76,8 +76,8 @@ class DIPClassifier(
         they are. One that sharpens does so in full on typical inputs and never on flagged ones.
     features : transformer, "passthrough" or None, default=None
         What the density sees of X. None: what a pipeline's own steps before its classifier give, or
-        an encoding of a table with text or gaps (docs/tables.md), or the inputs; standardised. A
-        transformer (PCA, a frozen network's features) is fitted on X; "passthrough" takes X as is.
+        an encoding of a table with text or gaps, or the inputs; standardised. A transformer (PCA, a
+        frozen network's features) is fitted on X; "passthrough" takes X as is.
     cv : "auto", int, splitter, iterable of index pairs or "in-sample", default="auto"
         Rows that calibrator, normaliser, thresholds and the choice of the density learn from. An
         int: rows held out in that many folds (density and classifier are fitted again for each,

@@ -1,4 +1,4 @@
-"""The commands of docs/command-line.md run as they stand there, after the Python before them."""
+"""The commands of docs/reference/command-line.md run as they stand, after the Python on it."""
 
 import re
 import shlex
@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("pyarrow")
 pytest.importorskip("matplotlib")
 
-PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "command-line.md"
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
