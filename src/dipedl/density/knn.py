@@ -163,9 +163,9 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
 
         Returns
         -------
-        distances : ndarray, shape (n, n_neighbors_)
+        distances : ndarray, shape (n, `n_neighbors_`)
             Euclidean distances, in the unit of the features; ``inf`` where one overflows.
-        rows : ndarray of int, shape (n, n_neighbors_)
+        rows : ndarray of int, shape (n, `n_neighbors_`)
             Numbers of the training rows, nearest first. A training row is its own neighbour.
         """
         distances, rows = self._nearest(self._centred(X))

@@ -22,7 +22,7 @@ class FusedDensity(DensityEnsemble):
     Scores of held-out in-distribution rows turn each component into normal scores, z_c, linear
     beyond the rows seen. Then
 
-    .. math:: s(x) = -\sqrt{-2 \textstyle\sum_c w_c \log \Phi(z_c(x) + t_c)} + \epsilon \bar z(x),
+    .. math:: s(x) = -\sqrt{-2 \sum_c w_c \log \Phi(z_c(x) + t_c)} + \epsilon \bar z(x),
 
     with :math:`t_c` = 0 for the classifier and `margin` for a density. Each expert
     :math:`\Phi(z_c + t_c)^{w_c}` is flat where an input is typical for it and falls off like a

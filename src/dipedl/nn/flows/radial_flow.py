@@ -76,7 +76,7 @@ class RadialFlow(nn.Module):
         return log_det - 0.5 * (u.square().sum(dim=-1) + z.shape[1] * log(2 * pi))
 
     def transform(self, z: Tensor) -> tuple[Tensor, Tensor]:
-        """Images of z (n, dim) under each class's layers (n, k, dim), and log |det| (n, k)."""
+        """Images of z (n, dim) under each class's layers (n, k, dim), and ``log |det|`` (n, k)."""
         u = z[:, None, :].expand(-1, self.center.shape[1], -1)
         total = torch.zeros_like(u[..., 0])
         layers = zip(
@@ -89,7 +89,7 @@ class RadialFlow(nn.Module):
 
 
 def _radial(u: Tensor, center: Tensor, a: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
-    """One layer: points (n, k, dim) and log |det| (n, k). a, s > 0 have shape (k,)."""
+    """One layer: points (n, k, dim) and ``log |det|`` (n, k). a, s > 0 have shape (k,)."""
     offset = u - center
     r = offset.norm(dim=-1)
     # Across the ray dim - 1 directions are stretched by 1 + beta / (a + r) = (r + s) / (a + r).

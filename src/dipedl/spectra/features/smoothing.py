@@ -33,9 +33,9 @@ class SavitzkyGolay(OneToOneFeatureMixin, FluxTransformer):
     ----------
     window_ : int
         Number of pixels of the window used.
-    taps_ : ndarray (window_,)
+    taps_ : ndarray (`window_`,)
         Weights of the pixels of a window, in their order.
-    edges_ : ndarray (2, window_ // 2, window_)
+    edges_ : ndarray (2, `window_` // 2, `window_`)
         Weights that give the first and the last ``window_ // 2`` pixels from the first and the
         last `window_` ones.
     n_features_in_ : int

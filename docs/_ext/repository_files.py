@@ -1,0 +1,116 @@
+"""Files of the repository that pages link to: each becomes a page of the site.
+
+A page links to ``../../tests/x.py`` so that the link works in the repository too. Here that file
+is shown with its lines numbered, and each of its functions is a target. Where the name of a test,
+or a pattern such as ``test_lemma_c_1_*``, stands in code font it leads to that function.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from collections.abc import Iterator
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+from sphinx.application import Sphinx
+from written import write_page
+
+DOCS = Path(__file__).parents[1]
+ROOT = DOCS.parent
+#: Pages made of files beside this folder.
+WHOLE = {
+    "CHANGELOG.md": "reference/changelog.myst",
+    "CONTRIBUTING.md": "contributing.myst",
+}
+LINK = re.compile(r"\]\((?!\w+:|#)([^)#\s]+)(#[^)\s]*)?\)")
+TEST = re.compile(r"(?<![\w\[])`(test_[a-z0-9_]+\*?)`")
+
+
+def label(file: str, function: str) -> str:
+    """Name of the target of a function."""
+    return f"{file}-{function}".replace("/", "-").replace("_", "-").lower()
+
+
+def functions(file: str) -> dict[str, int]:
+    """Top-level functions and classes of a Python file, each with its first line."""
+    tree = ast.parse((ROOT / file).read_text("utf-8"))
+    kinds = (ast.FunctionDef, ast.ClassDef)
+    return {
+        node.name: min([node.lineno, *(d.lineno for d in node.decorator_list)])
+        for node in tree.body
+        if isinstance(node, kinds)
+    }
+
+
+def page_of(file: str) -> str:
+    """A page with the text of a file, cut before each function so that it can be linked to."""
+    language = {".py": "python", ".md": "markdown"}.get(Path(file).suffix, "text")
+    include = f".. literalinclude:: /{os.path.relpath(ROOT / file, DOCS)}\n"
+    include += f"   :language: {language}\n"
+    parts = [f"{file}\n{'=' * len(file)}\n"]
+    cuts = {"": 1, **(functions(file) if file.endswith(".py") else {})}
+    ends = [line - 1 for line in list(cuts.values())[1:]] + [None]
+    for (name, start), end in zip(cuts.items(), ends, strict=True):
+        parts += [f".. _{label(file, name)}:\n"] if name else []
+        parts += [f"{include}   :lines: {start}-{end or ''}\n   :lineno-match:\n"]
+    return ":orphan:\n\n" + "\n".join(parts)
+
+
+def linked(text: str, folder: Path) -> str:
+    """The Markdown with links to files outside this folder led to their pages."""
+
+    def page(match: re.Match[str]) -> str:
+        file = (folder / match[1]).resolve()
+        if file.is_relative_to(DOCS):
+            return f"](/{file.relative_to(DOCS)}{match[2] or ''})"
+        name = str(file.relative_to(ROOT))
+        return f"](/{WHOLE.get(name, f'source/{name}.rst')}{match[2] or ''})"
+
+    return LINK.sub(page, text)
+
+
+def outside(text: str, folder: Path) -> Iterator[str]:
+    """Files beyond this folder that the Markdown links to."""
+    for target, _ in LINK.findall(text):
+        file = (folder / target).resolve()
+        if not file.is_relative_to(DOCS) and str(file.relative_to(ROOT)) not in WHOLE:
+            yield str(file.relative_to(ROOT))
+
+
+def with_tests_linked(text: str, files: list[str]) -> str:
+    """The Markdown with the name of each test led to the first function it stands for."""
+    homes = {name: file for file in files for name in functions(file)}
+
+    def link(match: re.Match[str]) -> str:
+        found = [name for name in homes if fnmatch(name, match[1])]
+        return f"[{match[0]}](#{label(homes[found[0]], found[0])})" if found else match[0]
+
+    return TEST.sub(link, text)
+
+
+def write_pages(app: Sphinx, *_: Any) -> None:
+    """Write the pages of files, and those of whole documents beside this folder."""
+    texts = {p: p.read_text("utf-8") for p in DOCS.rglob("*.md") if "_build" not in p.parts}
+    texts |= {ROOT / name: (ROOT / name).read_text("utf-8") for name in WHOLE}
+    for file in sorted({f for page, text in texts.items() for f in outside(text, page.parent)}):
+        write_page(Path(app.srcdir, "source", f"{file}.rst"), page_of(file))
+    for name, page in WHOLE.items():
+        write_page(Path(app.srcdir, page), linked(texts[ROOT / name], ROOT))
+
+
+def read(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Links of a page of the repository, while Sphinx reads it."""
+    page = Path(app.env.doc2path(docname))
+    if page.suffix == ".md":
+        tests = [f for f in outside(source[0], page.parent) if f.startswith("tests/")]
+        source[0] = with_tests_linked(linked(source[0], page.parent), tests)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Write the pages before Sphinx looks for them."""
+    app.connect("config-inited", write_pages)
+    app.connect("source-read", read)
+    return {"parallel_read_safe": True}

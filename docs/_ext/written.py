@@ -1,0 +1,12 @@
+"""Pages that the build writes. Their suffix, `.myst`, keeps them apart from those in the repository."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def write_page(page: Path, text: str) -> None:
+    """Write a page, but leave alone one that is as before: it need not be read again."""
+    page.parent.mkdir(parents=True, exist_ok=True)
+    if not page.exists() or page.read_text("utf-8") != text:
+        page.write_text(text, "utf-8")
