@@ -12,7 +12,7 @@ test test-all test-min coverage: export OMP_NUM_THREADS := 1
 test test-all test-min coverage: export OPENBLAS_NUM_THREADS := 1
 smoke-%: export OMP_NUM_THREADS := 1
 
-.PHONY: demo test test-all test-min coverage mutants smoke wheel lint types format bench audit fuzz clean
+.PHONY: demo test test-all test-min coverage mutants smoke docs wheel lint types format bench audit fuzz clean
 
 demo: .venv/.demo ## Fit, print the table, write report.html: offline, on the bundled data
 	$(BIN)/dipedl demo --out report.html
@@ -42,6 +42,10 @@ smoke-%: .venv/.dev
 	$(BIN)/dipedl bench table $* --profile smoke --out $$out --no-trivial >/dev/null && \
 	$(BIN)/dipedl bench report $* --profile smoke --out $$out --file $$out/$*.html
 
+docs: .venv/.docs ## The site, in docs/_build/html; GALLERY=0 leaves out running its examples
+	$(BIN)/python -m sphinx -b html -j $(JOBS) -W --keep-going -q -D plot_gallery=$(or $(GALLERY),1) docs docs/_build/html
+	$(BIN)/python scripts/check_docs.py docs/_build/html
+
 wheel: .venv/.dev ## Build the wheel and check what a user would get
 	$(BIN)/python scripts/check_wheel.py
 
@@ -59,6 +63,8 @@ bench: .venv/.dev ## Speed and quality receipts under results/ (minutes; full MN
 
 clean:
 	rm -rf .venv .venv-min .venv-audit report.html report.json .coverage
+	rm -rf docs/_build docs/gallery docs/source docs/reference/api
+	find docs -name '*.myst' -delete
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dipedl needs Python 3.11 or newer")'
@@ -81,6 +87,14 @@ else
 	$(PIP) install -q --upgrade "pip>=25.1"
 	$(PIP) install -q -c constraints.txt torch
 	$(PIP) install -q -c constraints.txt -e ".[torch,flows,data,onnx,spectra,tables]" --group test --group lint
+endif
+	touch $@
+
+.venv/.docs: .venv/.dev
+ifdef HASHES
+	$(PIP) install -q --no-deps --require-hashes -r $(HASHES)/docs.txt
+else
+	$(PIP) install -q -c constraints.txt --group docs
 endif
 	touch $@
 

@@ -30,7 +30,7 @@ extensions = [
     "mathml",
 ]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown", ".myst": "markdown"}
-exclude_patterns = ["_build", "_ext", "_templates", "figures"]
+exclude_patterns = ["_build"]
 templates_path = ["_templates"]
 default_role = "py:obj"
 language = "en"
@@ -75,11 +75,14 @@ html_title = f"dipedl {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_js_files = ["tables.js"]
+html_search_scorer = str(HERE / "_static" / "search_order.js")
+html_favicon = "_static/icon.svg"
+html_context = {"default_mode": "auto"}
 html_copy_source = False
 html_show_sphinx = False
 html_sidebars = {"comparison": [], "contributing": [], "gallery/**": []}
 html_theme_options = {
-    "logo": {"text": "dipedl"},
+    "logo": {"text": "dipedl", "image_light": "_static/icon.svg", "image_dark": "_static/icon.svg"},
     "show_prev_next": True,
     "header_links_before_dropdown": 7,
     "navbar_align": "left",

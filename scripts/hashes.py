@@ -1,4 +1,4 @@
-"""Writes `.ci/hashes/`: each package that `make demo` and `make test` install, with its SHA-256.
+"""Writes `.ci/hashes/`: each package that demo, tests and docs need, with its SHA-256.
 
 ``python scripts/hashes.py`` after a change of `constraints.txt` or of the requirements in
 `pyproject.toml`, on the platform of CI (Linux, x86-64, Python 3.11): pip resolves, nothing is
@@ -24,6 +24,7 @@ SETS = {
         *("-e", ".[torch,flows,data,onnx,spectra,tables]"),
         *("--group", "test", "--group", "lint", *BUILD),
     ],
+    "docs": ["--group", "docs"],
 }
 #: Not by hash: PyTorch, and what only its builds with CUDA need.
 APART = ("torch", "triton", "nvidia-", "cuda-")
@@ -46,10 +47,12 @@ def resolved(requirements: list[str]) -> dict[str, tuple[str, str]]:
 
 
 def main() -> None:
-    """Resolve both sets and write them; what the demo needs stands in its file only."""
-    demo, dev = (resolved(requirements) for requirements in SETS.values())
-    for name, packages in (("demo", demo), ("dev", dev)):
-        new = {k: v for k, v in packages.items() if name == "demo" or k not in demo}
+    """Resolve the sets and write them; what an earlier one installs stands in its file only."""
+    installed: set[str] = set()
+    for name, requirements in SETS.items():
+        found = resolved(requirements)
+        new = {package: of for package, of in found.items() if package not in installed}
+        installed |= set(found)
         lines = [
             f"{package}=={version} --hash=sha256:{digest}"
             for package, (version, digest) in sorted(new.items(), key=lambda item: item[0].lower())

@@ -18,6 +18,8 @@ from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 from written import write_page
 
+import dipedl
+
 FOLDER = "reference/api"
 #: In the order of a reader's way through the library; a test compares them with the package.
 PACKAGES = {
@@ -54,15 +56,30 @@ def names_of(package: str) -> list[str]:
     return sorted(names, key=str.lower)
 
 
+def own_and_shared(package: str) -> tuple[list[str], list[str]]:
+    """Names that are described as those of this package, and those as names of ``dipedl``."""
+    names, module = names_of(package), import_module(package)
+    if package == "dipedl":
+        return names, []
+    shared = [n for n in names if getattr(module, n) is getattr(dipedl, n, None)]
+    return [n for n in names if n not in shared], shared
+
+
 def page_of(package: str, title: str) -> str:
     """A page that lists the public names, and has Sphinx write a page for each."""
-    names = "\n".join(f"   {name}" for name in names_of(package))
+    own, shared = own_and_shared(package)
     head = f"{package}: {title}"
-    return (
+    text = (
         f"{head}\n{'=' * len(head)}\n\n.. automodule:: {package}\n   :no-members:\n\n"
         f".. currentmodule:: {package}\n\n"
-        f".. autosummary::\n   :toctree: names\n   :nosignatures:\n\n{names}\n"
     )
+    if shared:
+        names = "\n".join(f"   ~dipedl.{name}" for name in shared)
+        text += f"Offered by `dipedl` itself:\n\n.. autosummary::\n   :nosignatures:\n\n{names}\n\n"
+    if own:
+        names = "\n".join(f"   {name}" for name in own)
+        text += f".. autosummary::\n   :toctree: names\n   :nosignatures:\n\n{names}\n"
+    return text
 
 
 def index() -> str:
@@ -112,7 +129,7 @@ def homes() -> dict[str, str]:
     """Full name of each public class by its name, and of every public name by itself."""
     found = {}
     for package in PACKAGES:
-        for name in names_of(package):
+        for name in own_and_shared(package)[0]:
             found[f"{package}.{name}"] = f"{package}.{name}"
             if name[0].isupper():
                 found.setdefault(name, f"{package}.{name}")

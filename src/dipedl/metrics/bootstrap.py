@@ -50,7 +50,7 @@ def bootstrap_ci(
 ) -> ConfidenceInterval:
     r"""Percentile bootstrap interval of ``metric(*arrays)``.
 
-    .. math:: [q_{(1-level)/2},\ q_{(1+level)/2}] \text{ of } m(D^{*}_1), \dots, m(D^{*}_B)
+    .. math:: [q_{(1-level)/2},\ q_{(1+level)/2}] \text{ of } m(D^{*}_1), \ldots, m(D^{*}_B)
 
     where each resample D* draws rows with replacement, as many as there are.
 

@@ -36,7 +36,7 @@ class DeepEnsemble(HeldOutDecisions, ClassifierMixin, BaseEstimator):
     r"""Clones of a classifier, each trained on all data from its own random start.
 
     .. math:: p(x) = \frac{1}{m} \sum_i p_i(x), \quad
-              u(x) = H\big(p(x)\big) - \frac{1}{m} \sum_i H\big(p_i(x)\big).
+              u(x) = H(p(x)) - \frac{1}{m} \sum_i H(p_i(x)).
 
     Uncertainty is the mutual information of label and member, large where members disagree.
 

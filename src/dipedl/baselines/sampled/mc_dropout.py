@@ -29,7 +29,7 @@ class MCDropout(HeldOutDecisions, Published, TorchClassifier):
     r"""A network trained with dropout by cross-entropy; prediction averages passes with dropout.
 
     .. math:: p(x) = \frac{1}{m} \sum_s p_s(x), \quad
-              u(x) = H\big(p(x)\big) - \frac{1}{m} \sum_s H\big(p_s(x)\big),
+              u(x) = H(p(x)) - \frac{1}{m} \sum_s H(p_s(x)),
 
     with p_s the softmax of a pass in which units are dropped at random and all else (batch
     normalisation) is as in evaluation. Uncertainty is the mutual information of label and weights.

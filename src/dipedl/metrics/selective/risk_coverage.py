@@ -32,7 +32,7 @@ class RiskCoverageCurve:
 def risk_coverage_curve(correct: npt.ArrayLike, uncertainty: npt.ArrayLike) -> RiskCoverageCurve:
     r"""Error rate among the m most certain inputs, for m = 1..n.
 
-    .. math:: r_m = \frac1m \sum_{i \le m} 1[\text{wrong}_{(i)}], \; u_{(1)} \le \dots \le u_{(n)}
+    .. math:: r_m = \frac1m \sum_{i \le m} 1[\text{wrong}_{(i)}], \; u_{(1)} \le \ldots \le u_{(n)}
 
     Parameters
     ----------

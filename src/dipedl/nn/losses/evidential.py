@@ -128,8 +128,8 @@ def projected_mse(
 ) -> Tensor:
     r"""Squared error of the projected probability, the R-EDL loss; no variance term.
 
-    .. math:: \sum_k \Big(y_k - \frac{e_k + \lambda_2}
-        {e_k + \lambda_1 \sum_{j \ne k} e_j + K \lambda_2}\Big)^2
+    .. math:: \sum_k \left(y_k - \frac{e_k + \lambda_2}
+        {e_k + \lambda_1 \sum_{j \ne k} e_j + K \lambda_2}\right)^2
 
     Parameters
     ----------
