@@ -43,7 +43,7 @@ smoke-%: .venv/.dev
 	$(BIN)/dipedl bench report $* --profile smoke --out $$out --file $$out/$*.html
 
 docs: .venv/.docs ## The site, in docs/_build/html; GALLERY=0 leaves out running its examples
-	$(BIN)/python -m sphinx -b html -j $(JOBS) -W --keep-going -q -D plot_gallery=$(or $(GALLERY),1) docs docs/_build/html
+	$(BIN)/python -m sphinx -b html -d docs/_build/doctrees -j $(JOBS) -W --keep-going -q -D plot_gallery=$(or $(GALLERY),1) docs docs/_build/html
 	$(BIN)/python scripts/check_docs.py docs/_build/html
 
 wheel: .venv/.dev ## Build the wheel and check what a user would get

@@ -13,10 +13,7 @@ def receipt(name: str) -> dict[str, Any]:
 
 
 def where(row: dict[str, Any]) -> str:
-    versions = ", ".join(f"{k} {v}" for k, v in sorted(row["versions"].items()) if k != "dipedl")
-    return (
-        f"`{row['command']}` on {row['device']}; {versions}; configuration {row['config_hash']}.\n"
-    )
+    return f"`{row['command']}` on {row['device']}, configuration {row['config_hash']}.\n"
 
 
 def table(head: list[str], rows: list[list[Any]]) -> str:

@@ -1,4 +1,4 @@
-"""Sections on spectra of docs/reference/measurements.md."""
+"""Sections on spectra of the pages of measurements."""
 
 from receipts import receipt, table, where
 

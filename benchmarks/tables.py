@@ -1,4 +1,4 @@
-"""Write docs/reference/measurements.md from the receipts under results/; a test keeps it so."""
+"""Write the two pages of measurements from the receipts under results/; a test keeps them so."""
 
 from pathlib import Path
 
@@ -8,13 +8,20 @@ from spectra_tables import spectra_densities, spectra_features
 from dipedl._writing import write_file
 
 ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "docs" / "reference" / "measurements.md"
+FOLDER = ROOT / "docs" / "reference"
 SETS = {"kmnist": "K-MNIST", "omniglot": "Omniglot", "omniglot_inverted": "Omniglot inverted"}
-HEAD = """# Measurements
-
-Written by `python benchmarks/tables.py` from the receipts under `results/`; `make bench` makes
-them again. Speed figures are medians of calls run in turn with their peers in one process, after a
-warm-up: read the ratios, not the seconds.
+HEAD = """
+Written by `python benchmarks/tables.py` from the receipts under `results/`, which hold versions and
+configuration; `make bench` makes them again.
+"""
+SPEED = f"""# Measurements of time and memory
+{HEAD}
+Figures are medians of calls run in turn with their peers in one process, after a warm-up: read the
+ratios, not the seconds. How good the answers are: [measurements of quality](measurements-quality.md).
+"""
+QUALITY = f"""# Measurements of quality
+{HEAD}
+How long things take: [measurements of time and memory](measurements.md).
 """
 
 
@@ -295,26 +302,37 @@ def which_score() -> str:
     return "## Which score for which question\n\n" + text + table(head, rows) + "\n" + where(row)
 
 
-def page() -> str:
-    parts = [
+#: What each page says.
+PAGES = {
+    "measurements": [
+        SPEED,
         startup,
         install_size,
         gda_speed,
         default_speed,
-        neighbour_rows,
         flow_speed,
         head_speed,
         mnist_pixels,
         spectra_features,
-        spectra_densities,
+        dip_edl_time,
+    ],
+    "measurements-quality": [
+        QUALITY,
+        which_score,
+        neighbour_rows,
         selection,
         likelihood_failure,
-        which_score,
-        dip_edl_time,
+        spectra_densities,
         demo,
-    ]
-    return "\n".join([HEAD, *(part() for part in parts)])
+    ],
+}
+
+
+def page(name: str) -> str:
+    head, *parts = PAGES[name]
+    return "\n".join([head, *(part() for part in parts)])
 
 
 if __name__ == "__main__":
-    write_file(PAGE, page())
+    for name in PAGES:
+        write_file(FOLDER / f"{name}.md", page(name))

@@ -1,4 +1,4 @@
-"""How `make docs` builds the site: Sphinx on the pages of this folder, loading nothing from outside."""
+"""How `make docs` builds the site: Sphinx on the pages of this folder, nothing from outside."""
 
 import sys
 from pathlib import Path
@@ -82,7 +82,7 @@ html_copy_source = False
 html_show_sphinx = False
 html_sidebars = {"comparison": [], "contributing": [], "gallery/**": []}
 html_theme_options = {
-    "logo": {"text": "dipedl", "image_light": "_static/icon.svg", "image_dark": "_static/icon.svg"},
+    "logo": {"text": "dipedl"},
     "show_prev_next": True,
     "header_links_before_dropdown": 7,
     "navbar_align": "left",

@@ -27,7 +27,7 @@ from sphinx.util.inventory import InventoryFile
 import dipedl
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from headless import Page, chromium  # noqa: E402
+from headless import Page, chromium
 
 #: What a reader looks for, and the page that must come first.
 SEARCHES = {
@@ -142,7 +142,9 @@ def main() -> None:
         problems += wrong_answers(site)
     else:
         print("no chromium: the search was not tried")
-    print("\n".join(problems) or f"{len(list(site.rglob('*.html')))} pages: all links lead somewhere")
+    print(
+        "\n".join(problems) or f"{len(list(site.rglob('*.html')))} pages: all links lead somewhere"
+    )
     sys.exit(bool(problems))
 
 

@@ -21,10 +21,11 @@ def load(name):
     return module
 
 
-def test_the_page_is_what_the_receipts_say():
+@pytest.mark.parametrize("name", ["measurements", "measurements-quality"])
+def test_the_page_is_what_the_receipts_say(name):
     stale = "run: python benchmarks/tables.py"
-    page = (ROOT / "docs" / "reference" / "measurements.md").read_text(encoding="utf-8")
-    assert load("tables").page() == page, stale
+    page = (ROOT / "docs" / "reference" / f"{name}.md").read_text(encoding="utf-8")
+    assert load("tables").page(name) == page, stale
 
 
 def test_every_benchmark_of_the_page_has_a_receipt_with_what_makes_it_again():

@@ -86,8 +86,8 @@ def index() -> str:
     """Contents of the reference of the Python interface."""
     pages = "\n".join(f"   {package}" for package in PACKAGES)
     return (
-        "Python interface\n================\n\nEvery public name, by package. `import dipedl` loads "
-        "none of the optional packages;\neach is loaded when a name that needs it is used.\n\n"
+        "Python interface\n================\n\nEvery public name, by package. An optional package, "
+        "such as PyTorch, is loaded when a name that needs it is used.\n\n"
         f".. toctree::\n   :maxdepth: 1\n\n{pages}\n"
     )
 

@@ -1,4 +1,4 @@
-"""Pages that the build writes. Their suffix, `.myst`, keeps them apart from those in the repository."""
+"""Pages that the build writes; Markdown ones end in `.myst`, those of the repository in `.md`."""
 
 from __future__ import annotations
 
