@@ -17,7 +17,7 @@ configuration; `make bench` makes them again.
 SPEED = f"""# Measurements of time and memory
 {HEAD}
 Figures are medians of calls run in turn with their peers in one process, after a warm-up: read the
-ratios, not the seconds. How good the answers are: [measurements of quality](measurements-quality.md).
+ratios, not the seconds. Quality of the answers: [measurements of quality](measurements-quality.md).
 """
 QUALITY = f"""# Measurements of quality
 {HEAD}

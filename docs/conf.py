@@ -41,6 +41,7 @@ myst_heading_anchors = 4
 myst_links_external_new_tab = False
 
 autosummary_generate_overwrite = True
+toc_object_entries_show_parents = "hide"
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False

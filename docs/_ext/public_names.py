@@ -105,6 +105,18 @@ def foreign(_app: Sphinx, _what: str, _name: str, item: Any, *_: Any) -> bool | 
     return None if home.startswith("dipedl") else True
 
 
+def to_whole_pages(
+    _app: Sphinx, page: str, _template: str, context: dict[str, Any], *_: Any
+) -> None:
+    """Links from source code back to the reference: to the page of a name, without a target on it.
+
+    Sphinx takes all names of a file to be of one module; ours may be of `dipedl` and of a package.
+    """
+    if page.startswith("_modules/"):
+        back = r'(class="viewcode-back" href="[^"#]*)#[^"]*"'
+        context["body"] = re.sub(back, r'\1"', context["body"])
+
+
 class LinkedNames(SphinxTransform):
     """The name of a public class, or a dotted public name, in code font becomes a link."""
 
@@ -141,5 +153,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     LinkedNames.homes = homes()
     app.connect("config-inited", write_pages)
     app.connect("autodoc-skip-member", foreign)
+    app.connect("html-page-context", to_whole_pages)
     app.add_transform(LinkedNames)
     return {"parallel_read_safe": True}

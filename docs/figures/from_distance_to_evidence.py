@@ -16,7 +16,7 @@ def main():
     x = np.linspace(-8, 20, 400)
     line = np.stack([x, np.zeros_like(x)], axis=1)
     posterior = clf.predict_dirichlet(line)
-    figure, axes = plt.subplots(2, 1, figsize=(10, 4.6), sharex=True, layout="constrained")
+    _, axes = plt.subplots(2, 1, figsize=(10, 4.6), sharex=True, layout="constrained")
     axes[0].hist([X[y == 0, 0], X[y == 1, 0]], bins=50, stacked=True, color=["#3b7dd8", "#e07b39"])
     axes[0].set(ylabel="training rows", title="two classes; evidence where data was seen")
     evidence = axes[0].twinx()
