@@ -1,0 +1,42 @@
+"""What can be said of the site unbuilt; `scripts/check_docs.py` looks at the built one."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import dipedl
+
+pytest.importorskip("torch")
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.rglob("*.md"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(DOCS)))
+def test_no_page_is_longer_than_1500_words(page):
+    """Tables of more than 12 rows do not count: the site folds them."""
+    long_table = re.compile(r"^\|.*\n\|[-:| ]+\n(\|.*\n){13,}", re.MULTILINE)
+    text = long_table.sub("", page.read_text(encoding="utf-8"))
+    assert len(text.split()) <= 1500
+
+
+def test_front_page_shows_the_four_lines_of_the_readme():
+    """The README's are run by its own test; those of the front page are in a block of Sphinx's."""
+    texts = ((DOCS / "index.md").read_text("utf-8"), (ROOT / "README.md").read_text("utf-8"))
+    front, readme = (re.search(r"python\n(from .*?)^```", t, re.M | re.S)[1] for t in texts)
+    assert front == readme
+
+
+def test_reference_has_every_package_with_public_names():
+    """That every name of these packages has a page is checked where the site is built."""
+    tree = ast.parse((DOCS / "_ext" / "public_names.py").read_text(encoding="utf-8"))
+    described = next(
+        ast.literal_eval(node.value)
+        for node in tree.body
+        if isinstance(node, ast.AnnAssign | ast.Assign) and "PACKAGES" in ast.unparse(node)
+    )
+    packages = {p for p in dipedl._MODULES if hasattr(getattr(dipedl, p), "__all__")}
+    assert set(described) == {"dipedl", *(f"dipedl.{p}" for p in packages)}
