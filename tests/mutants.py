@@ -250,6 +250,13 @@ MUTANTS = [
         "evidence/test_caution_budget.py::test_a_perfect_classifier_is_charged_as_one_row_that_only_the_prior_answers",
     ),
     Mutant(
+        "noisy labels buy doubt of everything",
+        "evidence/_budget.py",
+        "share = bare if full_loss <= rows.average(gain) else gain",
+        "share = bare",
+        "evidence/test_caution_budget.py::test_on_noisy_labels_doubt_takes_a_share_of_the_gain_over_the_prior",
+    ),
+    Mutant(
         "confidence without the error of the mean",
         "evidence/_budget.py",
         "special.ndtri(confidence) * error",

@@ -68,8 +68,8 @@ class DIPClassifier(
     max_evidence : float, optional
         Largest pseudo-count of an input. None leaves it to the density.
     normalizer : normaliser, default=CautionBudget()
-        One of `dipedl.evidence`: how a score becomes z. None spends 2 % of the held-out Brier score
-        on caution.
+        One of `dipedl.evidence`: how a score becomes z. None spends 2 % of the held-out Brier
+        score on caution, or of its gain over the prior.
     calibrator : calibrator, "passthrough" or None, default=None
         How the classifier's probabilities are calibrated first: an object with ``fit(P, y)`` and
         ``transform(P)``. None is `dipedl.calibration.Temperature()`; "passthrough" leaves them as

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from calibration_data import MEASURES, brier, held_out, nll, shrunk_mean
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import optimize
 from sklearn.base import clone
@@ -12,6 +12,12 @@ from dipedl.evidence import CautionBudget, QuantileEvidence, log_evidence
 from dipedl.evidence._budget import BrierLoss, LogLoss
 
 FLAT = np.ones(4)
+
+
+def worth(loss, proba, y, n=1000, prior=FLAT, gamma=1.0):
+    """Loss at full evidence, and what a budget is a share of: that loss or its gain, the lower."""
+    full = loss(shrunk_mean(np.zeros(len(y)), proba, n, prior, gamma), y)
+    return full, min(full, loss(np.tile(prior / prior.sum(), (len(y), 1)), y) - full)
 
 
 def fitted(caution, s, proba, y, n=1000, prior=FLAT, weights=None, gamma=1.0):
@@ -26,22 +32,33 @@ def fitted(caution, s, proba, y, n=1000, prior=FLAT, weights=None, gamma=1.0):
     n=st.sampled_from([60, 1000, 1e6]),
     gamma=st.sampled_from([0.3, 1.0]),
     alpha0=st.sampled_from([0.4, 4.0, 8.0]),
+    sharpness=st.sampled_from([1.0, 2.0, 5.0]),
 )
-def test_the_budget_is_spent_exactly(measure, seed, budget, slope, n, gamma, alpha0):
-    s, proba, y = held_out(np.random.default_rng(seed), 200)
+def test_the_budget_is_spent_exactly(measure, seed, budget, slope, n, gamma, alpha0, sharpness):
+    s, proba, y = held_out(np.random.default_rng(seed), 200, sharpness=sharpness)
     prior = np.array([0.4, 0.3, 0.2, 0.1]) * alpha0
     caution = fitted(CautionBudget(budget, measure, slope), s, proba, y, n, prior, gamma=gamma)
     loss = MEASURES[measure]
-    full = loss(shrunk_mean(np.zeros(200), proba, n, prior, gamma), y)
+    full, unit = worth(loss, proba, y, n, prior, gamma)
+    assume(unit > full / 20)
     spent = loss(shrunk_mean(caution.transform(s), proba, n, prior, gamma), y)
     np.testing.assert_allclose(caution.full_loss_, full, rtol=1e-12)
     np.testing.assert_allclose(caution.loss_, spent, rtol=1e-10)
     assert caution.exhausted_
-    np.testing.assert_allclose(spent, (1 + budget) * full, rtol=1e-9)
+    np.testing.assert_allclose(spent, full + budget * unit, rtol=1e-9)
+
+
+def test_on_noisy_labels_doubt_takes_a_share_of_the_gain_over_the_prior(rng):
+    """That gain is E |p - m|^2 and the cost E u^2 |p - m|^2, if p is calibrated: u^2 is .02."""
+    s, proba, y = held_out(rng, 100_000, sharpness=1.0)
+    z = fitted(CautionBudget(0.02), s, proba, y, n=1e9).transform(s)
+    u = 4 / (4 + np.exp(log_evidence(z, 1e9)))
+    mean_square = np.average(u**2, weights=((proba - 0.25) ** 2).sum(axis=1))
+    np.testing.assert_allclose(mean_square, 0.02, rtol=0.1)
 
 
 def test_the_half_point_is_where_a_root_finder_puts_it(rng):
-    s, proba, y = held_out(rng, 500)
+    s, proba, y = held_out(rng, 500, sharpness=4.0)
     unit = (np.median(s) - np.quantile(s, 0.01, method="inverted_cdf")) / 2.3263478740408408
     bare = brier(proba, y)
 
@@ -199,7 +216,7 @@ def test_where_the_prior_outweighs_the_data_the_half_point_halves_the_evidence(r
 
 
 def test_few_rows_of_zero_density_are_paid_from_the_budget_and_many_are_refused(rng):
-    s, proba, y = held_out(rng, 1000)
+    s, proba, y = held_out(rng, 1000, sharpness=4.0)
     s[:2] = -np.inf
     caution = fitted(CautionBudget(), s, proba, y)
     mean = shrunk_mean(caution.transform(s), proba, 1000, FLAT)
@@ -211,7 +228,7 @@ def test_few_rows_of_zero_density_are_paid_from_the_budget_and_many_are_refused(
 
 
 def test_heavy_tails_and_ties_are_solved_too(rng):
-    _, proba, y = held_out(rng, 300)
+    _, proba, y = held_out(rng, 300, sharpness=4.0)
     for s in (rng.standard_cauchy(300) * 1e6, np.repeat([-5.0, 0.0], [40, 260])):
         caution = fitted(CautionBudget(), s, proba, y)
         assert caution.loss_ == pytest.approx(1.02 * caution.full_loss_, rel=1e-6)
@@ -286,11 +303,11 @@ def test_the_budget_holds_on_new_rows_in_the_mean():
     """As docs/explanation/caution.md says: 2.0 % (sd .6) on new rows with 1,000 held-out ones."""
     rng = np.random.default_rng(0)
     s, proba, y = held_out(rng, 50_000)
-    loss = BrierLoss.of(proba, y, FLAT / 4)
+    loss, (full, unit) = BrierLoss.of(proba, y, FLAT / 4), worth(brier, proba, y)
     costs = []
     for _ in range(60):
         z = fitted(CautionBudget(0.02), *held_out(rng, 1000)).transform(s)
-        costs.append(loss(4 / (4 + 1000 * np.exp(z))).mean() / loss(4 / 1004).mean() - 1)
+        costs.append((loss(4 / (4 + 1000 * np.exp(z))).mean() - full) / unit)
     assert abs(np.mean(costs) - 0.02) < 4 * np.std(costs) / np.sqrt(60) + 0.001
     assert 0.003 < np.std(costs) < 0.009
 
@@ -300,13 +317,13 @@ def test_the_stated_confidence_is_that_of_keeping_the_budget_on_new_rows():
     rng = np.random.default_rng(1)
     s, proba, y = held_out(rng, 30_000)
     loss, repetitions = BrierLoss.of(proba, y, FLAT / 4), 100
-    bare = loss(4 / 1004).mean()
+    full, unit = worth(brier, proba, y)
     for confidence in (0.8, 0.95):
         overspent = 0
         for _ in range(repetitions):
             caution = fitted(CautionBudget(0.02, confidence=confidence), *held_out(rng, 300))
             u = 4 / (4 + 1000 * np.exp(caution.transform(s)))
-            overspent += loss(u).mean() > 1.02 * bare
+            overspent += loss(u).mean() > full + 0.02 * unit
         rate = 1 - confidence
         assert overspent <= repetitions * rate + 4 * np.sqrt(repetitions * rate * confidence)
         assert confidence > 0.8 or overspent > 0
@@ -318,9 +335,9 @@ def test_confidence_costs_caution_and_asks_for_rows(rng):
         fitted(CautionBudget(0.02, confidence=c), s, proba, y).location_ for c in (0.5, 0.9, 0.99)
     ]
     assert (np.diff(places) < 0).all()
-    sure = np.array([[0.98, 0.01, 0.005, 0.005]] * 2)
-    with pytest.raises(ValueError, match=r"2 rows from .* are too few to keep budget=0.02"):
-        fitted(CautionBudget(confidence=0.95), s[:2], sure, np.array([0, 1]))
+    one_miss = np.array([[0.99, 0.01, 0.0, 0.0]] * 2 + [[0.28, 0.52, 0.1, 0.1]])
+    with pytest.raises(ValueError, match=r"3 rows from .* are too few to keep budget=0.02"):
+        fitted(CautionBudget(confidence=0.95), s[:3], one_miss, np.zeros(3, dtype=int))
 
 
 @pytest.mark.parametrize("loss", [BrierLoss, LogLoss])

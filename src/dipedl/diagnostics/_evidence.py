@@ -118,6 +118,8 @@ def _rarity(numbers: dict[str, Number]) -> str:
     power = -float(numbers["log10_rarity"])
     if not np.isfinite(power):
         return "at no score at all"
+    if power < 1:
+        return f"above {10**-power:.0%} of the ID inputs"
     if power < 4:
         return f"where about 1 in {10**power:,.0f} ID inputs lies"
     return (
@@ -188,7 +190,7 @@ def _budget(normalizer: Any, bare: float) -> tuple[float, float, float]:
     """Brier score before the evidence costs any, what costs are a share of, and the share allowed.
 
     None is set by a budget of another kind. Of a `CautionBudget` costs count from full evidence
-    on, as a share of that score, or of one held-out row's where the classifier hardly errs.
+    on, as a share of that score, or of another where the classifier errs much or hardly.
     """
     if not isinstance(normalizer, CautionBudget):
         return bare, bare, _BUDGET

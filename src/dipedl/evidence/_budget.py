@@ -95,9 +95,12 @@ def spend(
 
     counts, bare = rows.counts, loss(special.expit(-log_ratio))
     full_loss = rows.average(bare)
+    gain = loss(1.0) - bare
     per_row = rows.average(loss(1.0)) / max(counts.sum(), 1.0)
-    unit = max(full_loss, per_row)
-    allowed = bare + budget * (bare if full_loss >= per_row else per_row)
+    share = bare if full_loss <= rows.average(gain) else gain
+    share = share if rows.average(share) >= per_row else np.full_like(bare, per_row)
+    unit = rows.average(share)
+    allowed = bare + budget * share
 
     def excess(t: float) -> float:
         # Rounding of a mean must not make free what is not, nor costly what is free.

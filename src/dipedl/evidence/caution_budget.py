@@ -33,17 +33,20 @@ class CautionBudget(LogisticNormalizer):
     half-point is the highest at which the held-out ID loss of the posterior mean
     ``(1 - u) p + u prior / alpha0`` is at most
 
-        ``full + budget * max(full, prior_loss / m)``,
+        ``full + budget * max(min(full, prior_loss - full), prior_loss / m)``,
 
     where `full` is the loss at full evidence, ``u = alpha0 / (alpha0 + n gamma)``: that of the bare
-    classifier but for the weight of the prior. ``prior_loss / m`` is what one of the m held-out
-    rows costs when only the prior predicts it. The loss of a perfect classifier is known no better.
+    classifier but for the weight of the prior. ``prior_loss - full`` is what the classifier gains
+    over the prior: with noisy labels it is less than the loss, and all there is to lose.
+    ``prior_loss / m`` is what one of the m held-out rows costs when only the prior predicts it. The
+    loss of a perfect classifier is known no better.
 
     Parameters
     ----------
     budget : float, default=0.02
-        Share of the held-out ID loss to spend, from 0 to 1. With 0 nothing is spent beyond what is
-        free: the half-point is then far below every held-out score.
+        Share to spend of the held-out ID loss, or of its gain over the prior if that is less, from
+        0 to 1. With 0 nothing is spent beyond what is free: the half-point is then far below every
+        held-out score.
     measure : {"brier", "nll", "accuracy"}, default="brier"
         What is spent: Brier score or negative log-likelihood of the posterior mean; or answers: at
         most the share `budget` of the rows that the classifier gets right lies below the half-point
