@@ -17,9 +17,11 @@ PAGES = sorted(DOCS.rglob("*.md"))
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(DOCS)))
 def test_no_page_is_longer_than_1500_words(page):
-    """Tables of more than 12 rows do not count: the site folds them."""
+    """In the reference tables of more than 12 rows do not count: the site folds them."""
     long_table = re.compile(r"^\|.*\n\|[-:| ]+\n(\|.*\n){13,}", re.MULTILINE)
-    text = long_table.sub("", page.read_text(encoding="utf-8"))
+    text = page.read_text(encoding="utf-8")
+    if page.parent.name == "reference":
+        text = long_table.sub("", text)
     assert len(text.split()) <= 1500
 
 

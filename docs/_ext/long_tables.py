@@ -1,4 +1,4 @@
-"""Long tables are folded: their page stays short, and a click opens them."""
+"""Long tables of the reference are folded: their page stays short, and a click opens them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 
-#: Tables with more rows are folded. `tests/test_docs.py` does not count their words.
+#: Tables with more rows are folded. `tests/test_site.py` does not count their words.
 MOST_ROWS = 12
 
 
@@ -18,7 +18,9 @@ class FoldedTables(SphinxTransform):
     default_priority = 800
 
     def apply(self, **_: Any) -> None:
-        """Fold the tables of a page."""
+        """Fold the tables of a page of the reference."""
+        if not self.env.docname.startswith("reference/"):
+            return
         for table in list(self.document.findall(nodes.table)):
             rows = sum(len(body) for body in table.findall(nodes.tbody))
             heads = list(table.findall(nodes.thead))  # lists of names in the reference have none

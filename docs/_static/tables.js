@@ -1,21 +1,24 @@
-// A click on the head of a column sorts its table; a second click turns the order around.
-document.querySelectorAll("table.table, article table").forEach((table) => {
+// A click on the head of a column sorts its table by it; a second click turns the order around.
+const numberIn = (text) => Number.parseFloat(text.replace(/^[^\d.+-]+/, "").replace(/(\d),(?=\d{3})/g, "$1"));
+
+function compare(a, b) {
+  const [x, y] = [numberIn(a), numberIn(b)];
+  if (Number.isNaN(x) || Number.isNaN(y) || x === y) return a.localeCompare(b);
+  return x - y;
+}
+
+function sortable(table) {
+  const heads = [...table.tHead.rows[0].cells];
   const body = table.tBodies[0];
-  const heads = table.tHead ? [...table.tHead.rows[0].cells] : [];
-  if (!body || body.rows.length < 3 || table.classList.contains("autosummary")) return;
-  const value = (row, column) => {
-    const text = row.cells[column] ? row.cells[column].textContent.trim() : "";
-    const number = Number.parseFloat(text.replace(/^[^\d.+-]+/, "").replace(/(\d),(?=\d{3})/g, "$1"));
-    return [text === "" ? 1 : 0, Number.isNaN(number) ? Infinity : number, text];
-  };
-  const order = (a, b) =>
-    a[1] === b[1] || (Number.isNaN(a[1] - b[1])) ? a[2].localeCompare(b[2]) : a[1] - b[1];
-  const sort = (column, down) => {
-    const rows = [...body.rows].map((row) => [value(row, column), row]);
-    rows.sort(([a], [b]) => a[0] - b[0] || (down ? -order(a, b) : order(a, b)));
-    body.append(...rows.map(([, row]) => row));
-    heads.forEach((head, i) =>
-      head.setAttribute("aria-sort", i !== column ? "none" : down ? "descending" : "ascending"));
+  const text = (row, column) => row.cells[column]?.textContent.trim() ?? "";
+  const sort = (column) => {
+    const down = heads[column].getAttribute("aria-sort") === "ascending";
+    const rows = [...body.rows].sort((a, b) => compare(text(a, column), text(b, column)));
+    const filled = rows.filter((row) => text(row, column));
+    // Empty cells stay below
+    body.append(...(down ? filled.reverse() : filled), ...rows.filter((row) => !text(row, column)));
+    heads.forEach((head) => head.setAttribute("aria-sort", "none"));
+    heads[column].setAttribute("aria-sort", down ? "descending" : "ascending");
   };
   heads.forEach((head, column) => {
     const button = document.createElement("button");
@@ -23,7 +26,11 @@ document.querySelectorAll("table.table, article table").forEach((table) => {
     button.className = "sort";
     button.title = "Sort by this column";
     button.append(...head.childNodes);
-    button.addEventListener("click", () => sort(column, head.getAttribute("aria-sort") === "ascending"));
+    button.addEventListener("click", () => sort(column));
     head.append(button);
   });
+}
+
+document.querySelectorAll("article table").forEach((table) => {
+  if (table.tHead && table.tBodies[0]?.rows.length > 3) sortable(table);
 });
