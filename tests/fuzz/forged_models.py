@@ -366,7 +366,7 @@ def _fault(model, proba):
     # A row without a neighbour in the radius has none: scikit-learn warns.
     proba = proba[proba.any(axis=1)] if hasattr(model[-1], "radius") else proba
     if np.isnan(proba).any():
-        return ["answers NaN", type(model[-1]).__name__]
+        return ["wrong", f"NaN among the probabilities of {type(model[-1]).__name__}"]
     if proba.shape[1:] == model.classes_.shape and np.allclose(proba.sum(axis=1), 1, atol=1e-3):
         return None
     return ["wrong", f"probabilities of {type(model[-1]).__name__}: {proba[:1].tolist()}"]
