@@ -490,7 +490,8 @@ def test_detector_shares_the_fit_or_makes_its_own(iris, fitted):
     tiny = OODDetector(fitted, false_alarm_rate=1e-6)
     with pytest.warns(UserWarning, match="flag nothing"):
         tiny.predict(X)
-    assert tiny.offset_ == -np.inf and (tiny.predict(X + FAR) == 1).all()
+    assert (tiny.predict(X + FAR) == 1).all()
+    assert tiny.predict(np.full((1, X.shape[1]), 1e200)) == -1
 
 
 def test_prediction_is_row_by_row_and_deterministic(iris, fitted):
