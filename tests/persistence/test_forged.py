@@ -15,6 +15,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import (
+    AdaBoostClassifier,
     GradientBoostingClassifier,
     HistGradientBoostingClassifier,
     IsolationForest,
@@ -23,6 +24,8 @@ from sklearn.ensemble import (
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
+from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
+from sklearn.naive_bayes import BernoulliNB, GaussianNB, MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier, RadiusNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import Pipeline
@@ -96,6 +99,7 @@ def test_labels_beyond_the_classes(model, label, path):
     refused(path, f"_y of {type(model).__name__} holds")
 
 
+_DIAGONAL = GaussianMixture(2, covariance_type="diag")
 ATTRIBUTES = [
     (SVC(), {"_n_support": np.array([10**6, 3, 3], np.int32)}, "supports of the classes"),
     (SVC(), {"_n_support": np.array([-5, 30, 35], np.int32)}, "_n_support of SVC"),
@@ -105,7 +109,17 @@ ATTRIBUTES = [
     (KNeighborsClassifier(), {"_fit_X": np.full_like(X, np.nan)}, "NaN or infinite"),
     (DecisionTreeClassifier(), {"n_features_in_": 3}, "tree_ of DecisionTreeClassifier"),
     (OneHotEncoder(), {"_n_features_outs": [1, 1, 1, 1]}, "have other columns"),
-    (DummyClassifier(), {"class_prior_": np.full(3, 1e308)}, "add up to 1"),
+    (DummyClassifier(), {"class_prior_": np.full(3, 0.5)}, "add up to 1"),
+    # What gave NaN.
+    (LogisticRegression(max_iter=300), {"coef_": np.full((3, 4), 1e308)}, r"beyond 1e\+100"),
+    (GaussianNB(), {"var_": np.zeros((3, 4))}, "values below 1e-100"),
+    (GaussianNB(), {"class_prior_": np.zeros(3)}, "add up to 1"),
+    (MultinomialNB(), {"class_log_prior_": np.full(3, np.nan)}, "NaN or infinite"),
+    (BernoulliNB(), {"feature_log_prob_": np.zeros((3, 4))}, "logarithms of no probabilities"),
+    (AdaBoostClassifier(n_estimators=2), {"estimator_weights_": np.zeros(2)}, "all 0"),
+    (GradientBoostingClassifier(n_estimators=1), {"learning_rate": 1e308}, "learning_rate"),
+    (_DIAGONAL, {"precisions_cholesky_": np.full((2, 4), -1.0)}, "precisions that are not pos"),
+    (BayesianGaussianMixture(), {"degrees_of_freedom_": np.ones(1)}, "too few degrees"),
     (
         StandardScaler(),
         {"mean_": np.zeros(9)},
@@ -392,6 +406,20 @@ def test_an_array_that_is_named_often_is_one_array(path):
     forge(path, share)
     found = load(path).extra_
     assert len(found) == 100 and all(array is found[0] for array in found)
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        ("IsotonicRegression", {"X_min_": {"$float": "nan"}}),
+        ("IsotonicRegression", {"X_thresholds_": np.zeros(2), "y_thresholds_": np.zeros(2)}),
+    ],
+    ids=["end", "steps"],
+)
+def test_calibrators_that_do_not_fit(kind, change, path):
+    model = CalibratedClassifierCV(GaussianNB(), method="isotonic", cv=2)
+    with_state(saved(model, path), kind, **change)
+    refused(path, "steps|X_min_")
 
 
 def test_search_trees_over_the_same_points(path):
