@@ -23,6 +23,7 @@ from sklearn.ensemble import (
 )
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 from sklearn.naive_bayes import BernoulliNB, GaussianNB, MultinomialNB
@@ -115,6 +116,8 @@ ATTRIBUTES = [
     (GaussianNB(), {"var_": np.zeros((3, 4))}, "values below 1e-100"),
     (GaussianNB(), {"class_prior_": np.zeros(3)}, "add up to 1"),
     (MultinomialNB(), {"class_log_prior_": np.full(3, np.nan)}, "NaN or infinite"),
+    (MultinomialNB(), {"feature_log_prob_": np.full((3, 4), 1e99)}, "values beyond 750"),
+    (SimpleImputer(), {"statistics_": np.full(4, -1e308)}, "statistics_ of SimpleImputer"),
     (BernoulliNB(), {"feature_log_prob_": np.zeros((3, 4))}, "logarithms of no probabilities"),
     (AdaBoostClassifier(n_estimators=2), {"estimator_weights_": np.zeros(2)}, "all 0"),
     (GradientBoostingClassifier(n_estimators=1), {"learning_rate": 1e308}, "learning_rate"),
@@ -237,6 +240,7 @@ LIGHTGBM = [
     (r"num_class=\d+", "num_class=999999", "other classes"),
     (r"max_feature_idx=\d+", "max_feature_idx=9999999", "other features"),
     (r"leaf_value=\S+", "leaf_value=nan", "no numbers"),
+    (r"leaf_value=\S+", "leaf_value=1e308", "too large"),
     (r"shrinkage=\S+", "surprise=1", "shrinkage|tree of"),
 ]
 
@@ -266,6 +270,8 @@ XGBOOST = [
     (("split_type", 0), 1, "by category"),
     (("parents", 1), 7, "other parents"),
     (("split_conditions", 0), 1e39, "not finite"),
+    # The last node is a leaf.
+    (("split_conditions", -1), 1e37, "too large"),
     (("categories",), [1], "by category"),
     (("tree_param", "num_nodes"), "99999", "torn"),
     (("tree_param", "size_leaf_vector"), "3", "several values"),
@@ -413,13 +419,18 @@ def test_an_array_that_is_named_often_is_one_array(path):
     [
         ("IsotonicRegression", {"X_min_": {"$float": "nan"}}),
         ("IsotonicRegression", {"X_thresholds_": np.zeros(2), "y_thresholds_": np.zeros(2)}),
+        (
+            "IsotonicRegression",
+            {"X_min_": 0.0, "X_max_": 1.0}
+            | {"X_thresholds_": np.array([0.0, 1.0]), "y_thresholds_": np.array([-1.0, 0.0])},
+        ),
     ],
-    ids=["end", "steps"],
+    ids=["end", "steps", "below 0"],
 )
 def test_calibrators_that_do_not_fit(kind, change, path):
     model = CalibratedClassifierCV(GaussianNB(), method="isotonic", cv=2)
     with_state(saved(model, path), kind, **change)
-    refused(path, "steps|X_min_")
+    refused(path, "steps that do not rise|X_min_|no probability")
 
 
 def test_search_trees_over_the_same_points(path):

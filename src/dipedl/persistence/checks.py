@@ -29,6 +29,7 @@ LARGEST = np.float64(1e100)
 #: More threads than any machine has cores to gain from, and few enough to start.
 _MOST_JOBS = 1024
 _ROUNDING = 1e-5
+_LARGEST_LOG = np.float64(750.0)
 _NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 _PLAIN = (str, slice, type, np.dtype, np.generic, *_NUMBERS)
 
@@ -65,15 +66,17 @@ def _array(value: Any, kinds: str, shape: tuple[Shape, ...], sizes: Sizes) -> np
     return np.asarray(value)
 
 
-def floats(*shape: Shape, finite: bool = True, least: float = -math.inf) -> Check:
-    """Floating point numbers of 4 or 8 bytes, none of them finite and beyond `LARGEST`."""
+def floats(
+    *shape: Shape, finite: bool = True, least: float = -math.inf, most: float = LARGEST
+) -> Check:
+    """Floating point numbers of 4 or 8 bytes, the finite ones in [-`most`, `most`]."""
 
     def check(value: Any, sizes: Sizes) -> None:
         array = _array(value, "f", shape, sizes)
         need(array.itemsize in (4, 8), f"has the dtype {array.dtype}")
         need(not finite or np.isfinite(array).all(), "holds NaN or infinite values")
-        large = (abs(array) > LARGEST) & np.isfinite(array)
-        need(not large.any(), f"holds values beyond {LARGEST:g}")
+        large = (abs(array) > most) & np.isfinite(array)
+        need(not large.any(), f"holds values beyond {most:g}")
         need(least == -math.inf or not (array < least).any(), f"holds values below {least}")
 
     return check
@@ -82,6 +85,11 @@ def floats(*shape: Shape, finite: bool = True, least: float = -math.inf) -> Chec
 def positive(*shape: Shape) -> Check:
     """Numbers that may be divided by, and have a logarithm."""
     return floats(*shape, least=float(1 / LARGEST))
+
+
+def logs(*shape: Shape) -> Check:
+    """Logarithms of numbers that are not 0, or these negated."""
+    return floats(*shape, most=_LARGEST_LOG)
 
 
 def shares(name: Shape) -> Check:
@@ -131,9 +139,9 @@ def void(value: Any) -> None:
     """Nothing, of anything: makes a check of a call that returns a value."""
 
 
-def values(*shape: Shape) -> Check:
+def values(*shape: Shape, kinds: str = "biufcUSOM") -> Check:
     """An array of anything plain."""
-    return lambda value, sizes: void(_array(value, "biufcUSOM", shape, sizes))
+    return lambda value, sizes: void(_array(value, kinds, shape, sizes))
 
 
 def labels(name: Shape = "k") -> Check:

@@ -224,7 +224,7 @@ ENTRIES: dict[str, Entry] = {
         {"classes_": labels(), "y_type_": text, "sparse_input_": flag}
     ),
     "sklearn.impute.SimpleImputer": Entry(
-        WIDE | {"statistics_": either(floats("d", finite=False), values("d"))},
+        WIDE | {"statistics_": either(floats("d", finite=False), values("d", kinds="biUSOM"))},
         {
             "indicator_": maybe(is_a("sklearn.impute.MissingIndicator", d="d")),
             "_fit_dtype": plain,

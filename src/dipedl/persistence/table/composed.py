@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ..checks import (
     Sizes,
     count,
@@ -23,6 +25,8 @@ from ..checks import (
 )
 from .entry import WIDE, Entry
 
+#: In the place of the steps of a calibrator that has none.
+_CERTAIN = np.ones(1)
 _LABELS = {"classes_": labels()}
 _WIDTH = {"n_features_in_": count("d")}
 _NAMED = {"named_estimators_": is_a("sklearn.utils.Bunch")}
@@ -47,9 +51,11 @@ def _columns_exist(table: Any, sizes: Sizes) -> None:
         need(all(0 <= n < sizes["d"] for n in numbers), "read columns that there are not")
 
 
-def _one_calibrator_per_class(calibrated: Any, sizes: Sizes) -> None:
+def _calibrators_fit(calibrated: Any, sizes: Sizes) -> None:
     wanted = 1 if sizes["k"] == 2 or calibrated.method == "temperature" else sizes["k"]
     need(len(calibrated.calibrators) == wanted, "have not one calibrator per class")
+    for steps in (getattr(c, "y_thresholds_", None) for c in calibrated.calibrators):
+        need(steps is None or ((steps >= 0) & (steps <= 1)).all(), "give what are no probabilities")
 
 
 _VOTERS = _LABELS | _NAMED | {"estimators_": each(model())}
@@ -101,7 +107,7 @@ ENTRIES: dict[str, Entry] = {
             "calibrators": each(_CALIBRATORS),
             "method": one_of("sigmoid", "isotonic", "temperature"),
         },
-        where=(_one_calibrator_per_class,),
+        where=(_calibrators_fit,),
         bare=True,
     ),
     "sklearn.multiclass.OneVsRestClassifier": Entry(

@@ -19,6 +19,7 @@ from ..checks import (
     ints,
     is_a,
     labels,
+    logs,
     maybe,
     need,
     number,
@@ -33,9 +34,9 @@ from .entry import WIDE, Entry
 _CLASSES = WIDE | {"classes_": labels()}
 _COUNTED = _CLASSES | {
     "class_count_": floats("k"),
-    "class_log_prior_": floats("k"),
+    "class_log_prior_": logs("k"),
     "feature_count_": floats("k", "d"),
-    "feature_log_prob_": floats("k", "d"),
+    "feature_log_prob_": logs("k", "d"),
 }
 _RANDOM = is_a("numpy.random.RandomState")
 _SHAPES: dict[str, tuple[str, ...]] = {
@@ -117,9 +118,9 @@ ENTRIES: dict[str, Entry] = {
         _CLASSES
         | {
             "class_count_": floats("k"),
-            "class_log_prior_": floats("k"),
+            "class_log_prior_": logs("k"),
             "category_count_": each(floats("k", "*"), "d"),
-            "feature_log_prob_": each(floats("k", "*"), "d"),
+            "feature_log_prob_": each(logs("k", "*"), "d"),
             "n_categories_": ints("d", least=0),
         }
     ),
