@@ -430,7 +430,7 @@ def test_an_array_that_is_named_often_is_one_array(path):
 def test_calibrators_that_do_not_fit(kind, change, path):
     model = CalibratedClassifierCV(GaussianNB(), method="isotonic", cv=2)
     with_state(saved(model, path), kind, **change)
-    refused(path, "steps that do not rise|X_min_|no probability")
+    refused(path, "steps that do not rise|X_min_|no probabilities")
 
 
 def test_search_trees_over_the_same_points(path):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ..checks import (
     Sizes,
     count,
@@ -25,8 +23,6 @@ from ..checks import (
 )
 from .entry import WIDE, Entry
 
-#: In the place of the steps of a calibrator that has none.
-_CERTAIN = np.ones(1)
 _LABELS = {"classes_": labels()}
 _WIDTH = {"n_features_in_": count("d")}
 _NAMED = {"named_estimators_": is_a("sklearn.utils.Bunch")}
