@@ -417,6 +417,7 @@ def test_an_array_that_is_named_often_is_one_array(path):
 @pytest.mark.parametrize(
     ("kind", "change"),
     [
+        ("IsotonicRegression", {"out_of_bounds": "nan"}),
         ("IsotonicRegression", {"X_min_": {"$float": "nan"}}),
         ("IsotonicRegression", {"X_thresholds_": np.zeros(2), "y_thresholds_": np.zeros(2)}),
         (
@@ -425,12 +426,12 @@ def test_an_array_that_is_named_often_is_one_array(path):
             | {"X_thresholds_": np.array([0.0, 1.0]), "y_thresholds_": np.array([-1.0, 0.0])},
         ),
     ],
-    ids=["end", "steps", "below 0"],
+    ids=["beyond", "end", "steps", "below 0"],
 )
 def test_calibrators_that_do_not_fit(kind, change, path):
     model = CalibratedClassifierCV(GaussianNB(), method="isotonic", cv=2)
     with_state(saved(model, path), kind, **change)
-    refused(path, "steps that do not rise|X_min_|no probabilities")
+    refused(path, "steps that do not rise|X_min_|no probabilities|beyond their steps")
 
 
 def test_search_trees_over_the_same_points(path):

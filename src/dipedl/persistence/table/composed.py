@@ -50,8 +50,11 @@ def _columns_exist(table: Any, sizes: Sizes) -> None:
 def _calibrators_fit(calibrated: Any, sizes: Sizes) -> None:
     wanted = 1 if sizes["k"] == 2 or calibrated.method == "temperature" else sizes["k"]
     need(len(calibrated.calibrators) == wanted, "have not one calibrator per class")
-    for steps in (getattr(c, "y_thresholds_", None) for c in calibrated.calibrators):
-        need(steps is None or ((steps >= 0) & (steps <= 1)).all(), "give what are no probabilities")
+    for calibrator in calibrated.calibrators:
+        if hasattr(calibrator, "y_thresholds_"):
+            steps = calibrator.y_thresholds_
+            need(((steps >= 0) & (steps <= 1)).all(), "give what are no probabilities")
+            need(calibrator.out_of_bounds == "clip", "give no probabilities beyond their steps")
 
 
 _VOTERS = _LABELS | _NAMED | {"estimators_": each(model())}
