@@ -82,14 +82,18 @@ def median_seconds(call: Callable[[], Any], repeats: int = 5) -> float:
     return paired_seconds({"": call}, repeats)[""]
 
 
-def paired_seconds(calls: Mapping[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
-    """Median wall seconds of each call, run in turn: a drifting machine is fair to all."""
+def paired_seconds(
+    calls: Mapping[str, Callable[[], Any]],
+    repeats: int,
+    clock: Callable[[], float] = time.perf_counter,
+) -> dict[str, float]:
+    """Median seconds of each call, run in turn: a drifting machine is fair to all."""
     for call in calls.values():
         call()
     seconds: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(repeats):
         for name, call in calls.items():
-            start = time.perf_counter()
+            start = clock()
             call()
-            seconds[name].append(time.perf_counter() - start)
+            seconds[name].append(clock() - start)
     return {name: statistics.median(values) for name, values in seconds.items()}

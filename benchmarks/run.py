@@ -13,6 +13,7 @@ NAMES = (
     "default_speed",
     "neighbour_rows",
     "head_speed",
+    "load_speed",
     "install_size",
     "mnist_pixels",
     "select_density",

@@ -782,6 +782,27 @@ MUTANTS = [
         "True",
         "persistence/test_forged.py::test_texts_of_lightgbm",
     ),
+    Mutant(
+        "numbers of a file that overflow",
+        "persistence/checks.py",
+        "(abs(array) > most) & np.isfinite(array)",
+        "(abs(array) > np.inf)",
+        "persistence/test_forged.py::test_attributes_that_do_not_fit",
+    ),
+    Mutant(
+        "formulas in cells",
+        "_writing/cells.py",
+        'f"\'{text}" if text.startswith(_FORMULA)',
+        "text if text.startswith(_FORMULA)",
+        "writing/test_cells.py",
+    ),
+    Mutant(
+        "unknown rows without a flag",
+        "evidence/_learned.py",
+        "return LOWEST",
+        "return threshold",
+        "export/test_onnx_file.py::test_unknown_rows_are_flagged_where_nothing_else_is",
+    ),
 ]
 
 if __name__ == "__main__":

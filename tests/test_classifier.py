@@ -321,6 +321,8 @@ def test_weights_that_a_part_cannot_use_are_refused(iris):
         ValueError, match=r"sample_weight must be >= 0 and at most 2\*\*53, got -1.0 at row 0"
     ):
         DIPClassifier().fit(X, y, sample_weight=-w)
+    with pytest.raises(ValueError, match=r"at most .* got nan at row 3"):
+        DIPClassifier().fit(X, y, sample_weight=np.where(np.arange(len(y)) == 3, np.nan, w))
     with pytest.raises(ValueError, match=r"positive sum|at least one non-zero"):
         DIPClassifier().fit(X, y, sample_weight=0 * w)
 
@@ -490,7 +492,8 @@ def test_detector_shares_the_fit_or_makes_its_own(iris, fitted):
     tiny = OODDetector(fitted, false_alarm_rate=1e-6)
     with pytest.warns(UserWarning, match="flag nothing"):
         tiny.predict(X)
-    assert tiny.offset_ == -np.inf and (tiny.predict(X + FAR) == 1).all()
+    assert (tiny.predict(X + FAR) == 1).all()
+    assert tiny.predict(np.full((1, X.shape[1]), 1e200)) == -1
 
 
 def test_prediction_is_row_by_row_and_deterministic(iris, fitted):

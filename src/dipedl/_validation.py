@@ -36,13 +36,14 @@ def check_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
     if sample_weight is None:
         return None
     given = unmasked("sample_weight", sample_weight)
-    weights = _check_sample_weight(given, X, dtype=np.float64)
-    bad = np.flatnonzero((weights < 0) | (weights > _MOST_COPIES))
+    numbers = np.asarray(given, dtype=np.float64).ravel()
+    bad = np.flatnonzero(~((numbers >= 0) & (numbers <= _MOST_COPIES)))
     if len(bad):
         raise ValueError(
-            f"sample_weight must be >= 0 and at most 2**53, got {float(weights[bad[0]])!r} at row "
+            f"sample_weight must be >= 0 and at most 2**53, got {float(numbers[bad[0]])!r} at row "
             f"{bad[0]}: a weight counts its row that often; divide all weights by one number"
         )
+    weights = _check_sample_weight(given, X, dtype=np.float64)
     if not weights.sum() > 0:
         raise ValueError("sample_weight must have a positive sum, got all zeros")
     return np.asarray(weights)

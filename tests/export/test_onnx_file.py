@@ -179,13 +179,15 @@ def test_a_row_that_python_refuses_gets_the_prior_and_a_flag(fitted, tmp_path):
     assert found["ood"].tolist() == [False, True, True, True]
 
 
-def test_refused_rows_are_flagged_where_nothing_else_is(tmp_path):
-    with pytest.warns(UserWarning, match="will flag nothing"):
+def test_unknown_rows_are_flagged_where_nothing_else_is(tmp_path):
+    with pytest.warns(UserWarning, match="will flag nothing but rows that cannot be computed with"):
         model = quick(false_alarm_rate=0.001).fit(X, Y)
-    assert model.offset_ == -np.inf
     export_onnx(model, tmp_path / "m.onnx")
-    rows = np.array([X[0], [1e200] * 4, [np.nan] * 4])
-    assert ask(opened(tmp_path / "m.onnx"), rows)["ood"].tolist() == [False, False, True]
+    rows = np.array([X[0], X[0] + 1e6, [1e200] * 4, [np.nan] * 4])
+    found = ask(opened(tmp_path / "m.onnx"), rows)["ood"]
+    assert found.tolist() == [False, False, True, True]
+    np.testing.assert_array_equal(model.predict_ood(rows[:3]) == -1, found[:3])
+    np.testing.assert_array_equal(model.answers(rows[:3]).flagged, found[:3])
 
 
 def test_columns_follow_the_classes_of_the_model():

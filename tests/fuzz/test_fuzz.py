@@ -1,5 +1,7 @@
 """A few seconds of every fuzzer; `make fuzz` runs them for ten minutes."""
 
+import os
+import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -18,6 +20,35 @@ def test_nothing_that_must_not_occur_does(name):
     counts = import_module(name).run(0, TRIES.get(name, 50))
     assert fuzz.bad(counts) == {}
     assert sum(counts.values()) > 0
+
+
+_DIGEST = """
+import hashlib, json, sys, warnings
+import numpy as np
+sys.path.insert(0, sys.argv[1])
+import forged_models
+warnings.simplefilter("ignore")
+rng, digest = np.random.default_rng(0), hashlib.sha256()
+for name, manifest, tensors, _ in forged_models.honest_files():
+    for made, arrays in ((manifest, tensors), forged_models.forged(rng, manifest, tensors)):
+        digest.update(json.dumps([name, made, list(arrays)]).encode())
+        digest.update(b"".join(array.tobytes() for array in arrays.values()))
+print(digest.hexdigest())
+"""
+
+
+@pytest.mark.slow
+def test_one_seed_forges_the_same_files_in_every_process():
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", _DIGEST, str(Path(__file__).parent)],
+            stdout=subprocess.PIPE,
+            env=os.environ | {"PYTHONHASHSEED": seed},
+        )
+        for seed in ("1", "2")
+    ]
+    one, other = (process.communicate()[0] for process in processes)
+    assert len(one) == 65 and one == other
 
 
 def test_faults_are_found_by_their_names():

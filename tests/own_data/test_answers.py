@@ -19,6 +19,7 @@ from dipedl.own_data.saved import read_model
 from dipedl.own_data.tables import reading
 from dipedl.own_data.tables.columns import as_inputs
 from dipedl.own_data.tables.reading import open_table
+from dipedl.own_data.tables.writing import table_writer
 from headless import Page, chromium
 
 
@@ -46,6 +47,31 @@ def test_answers_are_those_of_the_library(run, kept, by_hand, tmp_path):
     sets = ["|".join(np.array(["no", "yes"])[row]) for row in clf.predict_set(X, 0.9)]
     assert found["set"].tolist() == sets
     assert ((found["reason"] != "") == found["flagged"]).all() and found["flagged"].any()
+
+
+def test_csv_holds_no_formulas_and_parquet_is_exact(run, kept, tmp_path):
+    name, data = "=a", pd.read_csv(kept / "new.csv")[:4]
+    data["depth"], data[name] = [-1, -2.5, 3, -4e-5], ["=1+1", "@x", "-7", "plain"]
+    data.to_csv(tmp_path / "new.csv", index=False)
+    outs = [tmp_path / "a.csv", tmp_path / "a.parquet"]
+    for out in outs:
+        options = ("--columns", f"depth,{name}", "--out", out)
+        assert run("score", kept / "model.dipedl", tmp_path / "new.csv", *options).exit_code == 0
+    found = pd.read_csv(outs[0], dtype=str)
+    assert found["'=a"].tolist() == ["'=1+1", "'@x", "-7", "plain"]
+    assert found["depth"].tolist() == ["-1.0", "-2.5", "3.0", "-4e-05"]
+    assert pd.read_parquet(outs[1])[name].tolist() == data[name].tolist()
+
+
+def test_categories_and_missing_cells_are_written(tmp_path):
+    frame = pd.DataFrame({"a": pd.Categorical(["=x", None, "'=x"]), "b": [None, "-", "c"]})
+    with table_writer(tmp_path / "a.csv") as write:
+        write(frame)
+    assert pd.read_csv(tmp_path / "a.csv").fillna("").values.tolist() == [
+        ["'=x", ""],
+        ["", "'-"],
+        ["'=x", "c"],
+    ]
 
 
 def test_any_pieces_give_the_same_answers(run, kept, tmp_path, monkeypatch):

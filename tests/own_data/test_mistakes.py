@@ -98,6 +98,7 @@ MANY = passengers(600).assign(code=[f"c{i % 300}" for i in range(600)])
 #: What is made, further arguments of `dipedl fit data.csv --target survived`, exit code, message.
 FIT = {
     "no such file": (nothing, [], 1, "there is no file data.csv"),
+    "a pipe": (lambda folder: os.mkfifo(folder / "data.csv"), [], 1, "is no ordinary file; copy"),
     "a folder": (folder_of_that_name, [], 1, "data.csv is a folder; give a file"),
     "an empty file": (text(""), [], 1, "data.csv is empty; give a table"),
     "blank lines only": (text("\n\n  \n"), [], 1, "data.csv is empty"),

@@ -15,6 +15,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import (
+    AdaBoostClassifier,
     GradientBoostingClassifier,
     HistGradientBoostingClassifier,
     IsolationForest,
@@ -22,7 +23,10 @@ from sklearn.ensemble import (
 )
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
+from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
+from sklearn.naive_bayes import BernoulliNB, GaussianNB, MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier, RadiusNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import Pipeline
@@ -96,6 +100,7 @@ def test_labels_beyond_the_classes(model, label, path):
     refused(path, f"_y of {type(model).__name__} holds")
 
 
+_DIAGONAL = GaussianMixture(2, covariance_type="diag")
 ATTRIBUTES = [
     (SVC(), {"_n_support": np.array([10**6, 3, 3], np.int32)}, "supports of the classes"),
     (SVC(), {"_n_support": np.array([-5, 30, 35], np.int32)}, "_n_support of SVC"),
@@ -105,7 +110,19 @@ ATTRIBUTES = [
     (KNeighborsClassifier(), {"_fit_X": np.full_like(X, np.nan)}, "NaN or infinite"),
     (DecisionTreeClassifier(), {"n_features_in_": 3}, "tree_ of DecisionTreeClassifier"),
     (OneHotEncoder(), {"_n_features_outs": [1, 1, 1, 1]}, "have other columns"),
-    (DummyClassifier(), {"class_prior_": np.full(3, 1e308)}, "add up to 1"),
+    (DummyClassifier(), {"class_prior_": np.full(3, 0.5)}, "add up to 1"),
+    # What gave NaN.
+    (LogisticRegression(max_iter=300), {"coef_": np.full((3, 4), 1e308)}, r"beyond 1e\+100"),
+    (GaussianNB(), {"var_": np.zeros((3, 4))}, "values below 1e-100"),
+    (GaussianNB(), {"class_prior_": np.zeros(3)}, "add up to 1"),
+    (MultinomialNB(), {"class_log_prior_": np.full(3, np.nan)}, "NaN or infinite"),
+    (MultinomialNB(), {"feature_log_prob_": np.full((3, 4), 1e99)}, "values beyond 750"),
+    (SimpleImputer(), {"statistics_": np.full(4, -1e308)}, "statistics_ of SimpleImputer"),
+    (BernoulliNB(), {"feature_log_prob_": np.zeros((3, 4))}, "logarithms of no probabilities"),
+    (AdaBoostClassifier(n_estimators=2), {"estimator_weights_": np.zeros(2)}, "all 0"),
+    (GradientBoostingClassifier(n_estimators=1), {"learning_rate": 1e308}, "learning_rate"),
+    (_DIAGONAL, {"precisions_cholesky_": np.full((2, 4), -1.0)}, "precisions that are not pos"),
+    (BayesianGaussianMixture(), {"degrees_of_freedom_": np.ones(1)}, "too few degrees"),
     (
         StandardScaler(),
         {"mean_": np.zeros(9)},
@@ -223,6 +240,7 @@ LIGHTGBM = [
     (r"num_class=\d+", "num_class=999999", "other classes"),
     (r"max_feature_idx=\d+", "max_feature_idx=9999999", "other features"),
     (r"leaf_value=\S+", "leaf_value=nan", "no numbers"),
+    (r"leaf_value=\S+", "leaf_value=1e308", "too large"),
     (r"shrinkage=\S+", "surprise=1", "shrinkage|tree of"),
 ]
 
@@ -252,6 +270,8 @@ XGBOOST = [
     (("split_type", 0), 1, "by category"),
     (("parents", 1), 7, "other parents"),
     (("split_conditions", 0), 1e39, "not finite"),
+    # The last node is a leaf.
+    (("split_conditions", -1), 1e37, "too large"),
     (("categories",), [1], "by category"),
     (("tree_param", "num_nodes"), "99999", "torn"),
     (("tree_param", "size_leaf_vector"), "3", "several values"),
@@ -392,6 +412,26 @@ def test_an_array_that_is_named_often_is_one_array(path):
     forge(path, share)
     found = load(path).extra_
     assert len(found) == 100 and all(array is found[0] for array in found)
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        ("IsotonicRegression", {"out_of_bounds": "nan"}),
+        ("IsotonicRegression", {"X_min_": {"$float": "nan"}}),
+        ("IsotonicRegression", {"X_thresholds_": np.zeros(2), "y_thresholds_": np.zeros(2)}),
+        (
+            "IsotonicRegression",
+            {"X_min_": 0.0, "X_max_": 1.0}
+            | {"X_thresholds_": np.array([0.0, 1.0]), "y_thresholds_": np.array([-1.0, 0.0])},
+        ),
+    ],
+    ids=["beyond", "end", "steps", "below 0"],
+)
+def test_calibrators_that_do_not_fit(kind, change, path):
+    model = CalibratedClassifierCV(GaussianNB(), method="isotonic", cv=2)
+    with_state(saved(model, path), kind, **change)
+    refused(path, "steps that do not rise|X_min_|no probabilities|beyond their steps")
 
 
 def test_search_trees_over_the_same_points(path):

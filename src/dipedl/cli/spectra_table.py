@@ -11,15 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._writing import whole_file
+from .._writing import cell, whole_file
 from ..spectra import Failure, Spectra
 from ..spectra.files._fits import stem
 from .spectra_model import Predictions
 from .terminal import one_line
 
 _UNKNOWN = "unknown"
-#: What spreadsheets run begins with one of these.
-_FORMULA = ("=", "+", "-", "@")
 _NAME_COLUMNS = ("name", "file")
 
 
@@ -92,8 +90,7 @@ class Table:
 
 def _cell(text: str) -> str:
     """A text as one line that no spreadsheet takes for a formula."""
-    line = one_line(text)
-    return f"'{line}" if line.startswith(_FORMULA) else line
+    return cell(one_line(text))
 
 
 def counted(rows: Sequence[Row], classes: Sequence[str]) -> list[tuple[str, list[int]]]:

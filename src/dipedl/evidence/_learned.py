@@ -15,6 +15,9 @@ from .caution_budget import CautionBudget
 from .monotone import check_increasing
 from .quantiles import alarm_threshold
 
+#: Only the score of what cannot be computed with is lower, in float32 too.
+LOWEST = float(np.finfo(np.float32).min)
+
 
 def fitted_calibrator(calibrator: Any, held: HeldOut, n: float) -> Any:
     """A fitted copy of the calibrator (None stands for the default); None for "passthrough"."""
@@ -61,14 +64,16 @@ def _cloned_normalizer(normalizer: Any) -> Any:
 
 
 def threshold(held: HeldOut, rate: float, name: str = "false_alarm_rate") -> float:
-    """The alarm threshold, with a warning if it can never be crossed."""
+    """The alarm threshold; with a warning, `LOWEST` where there are too few rows for another."""
     threshold = alarm_threshold(held.scores, rate, held.weights)
-    if threshold == -np.inf and np.isfinite(held.scores).all():
-        warnings.warn(
-            f"{name}={rate:g} needs at least {int(np.ceil(1 / rate)) - 1} held-out "
-            f"inputs, got {held.total:g}: predict_ood will flag nothing; hold out more "
-            "(sample_weight counts rows: its sum is their number) or ask for a higher rate",
-            UserWarning,
-            stacklevel=5,
-        )
-    return threshold
+    if threshold > -np.inf or not np.isfinite(held.scores).all():
+        return threshold
+    warnings.warn(
+        f"{name}={rate:g} needs at least {int(np.ceil(1 / rate)) - 1} held-out inputs, got "
+        f"{held.total:g}: predict_ood will flag nothing but rows that cannot be computed with; "
+        "hold out more (sample_weight counts rows: its sum is their number) or ask for a higher "
+        "rate",
+        UserWarning,
+        stacklevel=5,
+    )
+    return LOWEST

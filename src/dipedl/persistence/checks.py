@@ -24,8 +24,12 @@ _DERIVED: dict[str, Callable[[int], int]] = {
     "pairs": lambda k: k * (k - 1) // 2,
     "k-1": lambda k: k - 1,
 }
+#: Larger numbers no fit gives; products of two of these, and of their inverses, are finite.
+LARGEST = np.float64(1e100)
 #: More threads than any machine has cores to gain from, and few enough to start.
 _MOST_JOBS = 1024
+_ROUNDING = 1e-5
+_LARGEST_LOG = np.float64(750.0)
 _NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 _PLAIN = (str, slice, type, np.dtype, np.generic, *_NUMBERS)
 
@@ -62,14 +66,38 @@ def _array(value: Any, kinds: str, shape: tuple[Shape, ...], sizes: Sizes) -> np
     return np.asarray(value)
 
 
-def floats(*shape: Shape, finite: bool = True, least: float = -math.inf) -> Check:
-    """Floating point numbers of 4 or 8 bytes."""
+def floats(
+    *shape: Shape, finite: bool = True, least: float = -math.inf, most: float = LARGEST
+) -> Check:
+    """Floating point numbers of 4 or 8 bytes, the finite ones in [-`most`, `most`]."""
 
     def check(value: Any, sizes: Sizes) -> None:
         array = _array(value, "f", shape, sizes)
         need(array.itemsize in (4, 8), f"has the dtype {array.dtype}")
         need(not finite or np.isfinite(array).all(), "holds NaN or infinite values")
+        large = (abs(array) > most) & np.isfinite(array)
+        need(not large.any(), f"holds values beyond {most:g}")
         need(least == -math.inf or not (array < least).any(), f"holds values below {least}")
+
+    return check
+
+
+def positive(*shape: Shape) -> Check:
+    """Numbers that may be divided by, and have a logarithm."""
+    return floats(*shape, least=float(1 / LARGEST))
+
+
+def logs(*shape: Shape) -> Check:
+    """Logarithms of numbers that are not 0, or these negated."""
+    return floats(*shape, most=_LARGEST_LOG)
+
+
+def shares(name: Shape) -> Check:
+    """Numbers of which none is negative and which add up to 1."""
+
+    def check(value: Any, sizes: Sizes) -> None:
+        floats(name, least=0)(value, sizes)
+        need(abs(value.sum() - 1) < _ROUNDING, "are shares that do not add up to 1")
 
     return check
 
@@ -111,9 +139,9 @@ def void(value: Any) -> None:
     """Nothing, of anything: makes a check of a call that returns a value."""
 
 
-def values(*shape: Shape) -> Check:
+def values(*shape: Shape, kinds: str = "biufcUSOM") -> Check:
     """An array of anything plain."""
-    return lambda value, sizes: void(_array(value, "biufcUSOM", shape, sizes))
+    return lambda value, sizes: void(_array(value, kinds, shape, sizes))
 
 
 def labels(name: Shape = "k") -> Check:
@@ -135,6 +163,11 @@ def number(least: float = -math.inf, most: float = math.inf) -> Check:
         need(not bounded or least <= value <= most, f"is {value}, not in [{least}, {most}]")
 
     return check
+
+
+def real(least: float = -LARGEST) -> Check:
+    """A finite number, not beyond `LARGEST`."""
+    return number(least, float(LARGEST))
 
 
 def count(name: Shape = "*", least: int = 0) -> Check:

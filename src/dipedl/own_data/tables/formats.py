@@ -111,6 +111,8 @@ def _check_readable(path: Path) -> None:
         near = sorted(p.name for p in path.parent.glob(f"*{path.suffix}"))[:5]
         there = f"; beside it: {', '.join(near)}" if near else ""
         raise Mistake(f"there is no file {path}{there}")
+    if not path.is_file():
+        raise Mistake(f"{path} is no ordinary file; copy what it gives to one first")
 
 
 def _sample(path: Path, packed: str) -> bytes:

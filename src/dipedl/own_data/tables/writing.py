@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from ..._writing import whole_file, writable_target
+from ..._writing import cell, whole_file, writable_target
 from .mistake import Mistake, WrongOption
 
 _ENDINGS = ".csv, .csv.gz, .parquet, .feather, .arrow or .jsonl"
@@ -69,9 +69,21 @@ def _csv_writer(file: Any) -> Iterator[Write]:
 
     def write(frame: pd.DataFrame) -> None:
         options = pa.csv.WriteOptions(include_header=next(header, False), quoting_style="needed")
-        pa.csv.write_csv(pa.Table.from_pandas(frame, preserve_index=False), file, options)
+        table = pa.Table.from_pandas(_as_cells(frame), preserve_index=False)
+        pa.csv.write_csv(table, file, options)
 
     yield write
+
+
+def _as_cells(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with names and texts that no spreadsheet takes for formulas."""
+    texts = frame.select_dtypes(["object", "string", "category"])
+    cells = {name: texts[name].map(_as_cell, na_action="ignore") for name in texts}
+    return frame.assign(**cells).rename(columns=_as_cell)
+
+
+def _as_cell(value: Any) -> Any:
+    return cell(value) if isinstance(value, str) else value
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import need
+from ..checks import LARGEST, need
 
 _INT = r"-?\d{1,10}"
 _FLOAT = r"-?(?:\d+(?:\.\d+)?(?:e[+-]?\d{1,3})?|inf)"
@@ -134,7 +134,9 @@ def _check_tree(number: int, block: str, width: int) -> None:
     need("leaf_value" in pairs, "has a tree without values")
     patterns = _PER_LEAF | _PER_SPLIT | _PER_CATEGORY
     fields = {name: _numbers(name, patterns[name], pairs[name], sizes[name]) for name in sizes}
-    need(np.isfinite(fields["leaf_value"]).all(), "has values that are not finite")
+    need(
+        (abs(fields["leaf_value"]) <= LARGEST).all(), "has values that are not finite, or too large"
+    )
     if leaves > 1:
         _check_splits(fields, leaves, categories, width)
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import need
+from ..checks import LARGEST, need
 
 #: Arrays of all objects, one after another, and how many entries each has (n_objects,).
 Joined = Mapping[str, tuple[np.ndarray, NDArray[np.int64]]]
@@ -68,7 +68,7 @@ class _Trees:
         self, fields: Mapping[str, np.ndarray], values: np.ndarray, inner: np.ndarray
     ) -> None:
         need(not np.isnan(fields["threshold"][inner]).any(), "have thresholds that are NaN")
-        need(np.isfinite(values).all(), "have values that are not finite")
+        need((abs(values) <= LARGEST).all(), "have values that are not finite, or too large")
         weights = fields["weighted_n_node_samples"]
         need((weights >= 0).all() and np.isfinite(weights).all(), "have negative weights")
         need((fields["n_node_samples"] >= 0).all(), "have negative numbers of samples")
@@ -131,7 +131,9 @@ class _Predictors:
         check_children(counts, inner, fields["left"], fields["right"])
         need((fields["feature_idx"] >= 0)[inner].all(), "split on features that there are not")
         self._check_sets(fields, joined, inner & (fields["is_categorical"] == 1))
-        need(np.isfinite(fields["value"]).all(), "have values that are not finite")
+        need(
+            (abs(fields["value"]) <= LARGEST).all(), "have values that are not finite, or too large"
+        )
         need(not np.isnan(fields["num_threshold"][inner]).any(), "have thresholds that are NaN")
         return self._built(cls, fields, joined, counts)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from typing import Any
 
@@ -23,6 +22,8 @@ _OBJECTIVES = {
 }
 _MODEL = {"gbtree_model_param", "iteration_indptr", "tree_info", "trees"}
 _LARGEST = 3.4e38
+#: Sums of the values of leaves are in float32 too.
+_LARGEST_LEAF = 1e30
 
 
 class _Booster:
@@ -73,7 +74,7 @@ def _check_parameters(parameters: Any) -> tuple[int, int]:
     score = re.fullmatch(r"\[?([\d.E+-]+(?:,[\d.E+-]+)*)\]?", parameters["base_score"])
     scores = [float(word) for word in score[1].split(",")] if score else []
     need(len(scores) in (1, max(classes, 1)), "has other base scores")
-    need(all(math.isfinite(s) for s in scores), "has base scores that are not finite")
+    need(all(abs(s) <= _LARGEST_LEAF for s in scores), "has base scores that are too large")
     need(classes != 0 or 0 < scores[0] < 1, "has a base score that is no probability")
     return width, classes
 
@@ -130,6 +131,9 @@ def _check_tree(tree: Any, number: int, width: int) -> None:
         need(_finite(tree[name]), f"has {name} that are not finite")
     per_node = (*_PER_NODE_INTS, *_PER_NODE_FLOATS, "split_type")
     need(all(len(tree[name]) == nodes for name in per_node), "has torn trees")
+    leaves = np.array(tree["left_children"]) == -1
+    values = np.array(tree["split_conditions"])[leaves]
+    need((abs(values) <= _LARGEST_LEAF).all(), "has values that are too large")
     _check_nodes({name: np.array(tree[name]) for name in (*_PER_NODE_INTS, "split_type")}, width)
 
 

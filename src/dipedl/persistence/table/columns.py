@@ -75,7 +75,18 @@ def _encoded_columns_fit(encoder: Any, sizes: Sizes) -> None:
             need(number_ is None or 0 <= number_ < len(categories), "drop an absent category")
     if hasattr(encoder, "_n_features_outs"):
         # They are the width of a sparse matrix, whose columns nobody checks.
-        need(encoder._n_features_outs == encoder._compute_n_features_outs(), "have other columns")
+        need(encoder._n_features_outs == _encoded_widths(encoder), "have other columns")
+
+
+def _encoded_widths(encoder: Any) -> list[int]:
+    """Columns for each feature: one per category, one for all rare ones, less one if dropped."""
+    categories, dropped = encoder.categories_, encoder._drop_idx_after_grouping
+    rare = encoder._infrequent_indices if encoder._infrequent_enabled else [None] * len(categories)
+    dropped = [None] * len(categories) if dropped is None else dropped
+    return [
+        len(kept) - (0 if few is None else len(few) - 1) - (left_out is not None)
+        for kept, few, left_out in zip(categories, rare, dropped, strict=True)
+    ]
 
 
 def _rare_are_grouped(n: int, rare: np.ndarray | None, codes: np.ndarray | None) -> None:
@@ -213,7 +224,7 @@ ENTRIES: dict[str, Entry] = {
         {"classes_": labels(), "y_type_": text, "sparse_input_": flag}
     ),
     "sklearn.impute.SimpleImputer": Entry(
-        WIDE | {"statistics_": either(floats("d", finite=False), values("d"))},
+        WIDE | {"statistics_": either(floats("d", finite=False), values("d", kinds="biUSOM"))},
         {
             "indicator_": maybe(is_a("sklearn.impute.MissingIndicator", d="d")),
             "_fit_dtype": plain,

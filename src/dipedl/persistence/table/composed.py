@@ -47,9 +47,14 @@ def _columns_exist(table: Any, sizes: Sizes) -> None:
         need(all(0 <= n < sizes["d"] for n in numbers), "read columns that there are not")
 
 
-def _one_calibrator_per_class(calibrated: Any, sizes: Sizes) -> None:
+def _calibrators_fit(calibrated: Any, sizes: Sizes) -> None:
     wanted = 1 if sizes["k"] == 2 or calibrated.method == "temperature" else sizes["k"]
     need(len(calibrated.calibrators) == wanted, "have not one calibrator per class")
+    for calibrator in calibrated.calibrators:
+        if hasattr(calibrator, "y_thresholds_"):
+            steps = calibrator.y_thresholds_
+            need(((steps >= 0) & (steps <= 1)).all(), "give what are no probabilities")
+            need(calibrator.out_of_bounds == "clip", "give no probabilities beyond their steps")
 
 
 _VOTERS = _LABELS | _NAMED | {"estimators_": each(model())}
@@ -101,7 +106,7 @@ ENTRIES: dict[str, Entry] = {
             "calibrators": each(_CALIBRATORS),
             "method": one_of("sigmoid", "isotonic", "temperature"),
         },
-        where=(_one_calibrator_per_class,),
+        where=(_calibrators_fit,),
         bare=True,
     ),
     "sklearn.multiclass.OneVsRestClassifier": Entry(

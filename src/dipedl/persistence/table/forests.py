@@ -23,6 +23,7 @@ from ..checks import (
     number,
     one_of,
     plain,
+    real,
 )
 from .entry import WIDE, Entry
 
@@ -124,6 +125,10 @@ def _categories_are_bits(bins: Any, sizes: Sizes) -> None:
             need(((edges >= 0) & (edges < 256) & (edges % 1 == 0)).all(), "have no such categories")
 
 
+def _some_weigh(forest: Any, sizes: Sizes) -> None:
+    need(forest.estimator_weights_.any(), "have weights that are all 0")
+
+
 def _same_trees(forest: Any, sizes: Sizes) -> None:
     need(len(forest.estimators_) == len(forest.estimators_features_), "are not one per tree")
 
@@ -171,9 +176,14 @@ ENTRIES: dict[str, Entry] = {
             "classes_": labels(),
             "n_classes_": count("k"),
             "estimators_": each(model(d="d", k="k")),
-            "estimator_weights_": floats("*"),
+            "estimator_weights_": floats("*", least=0),
         },
         {"estimator_errors_": floats("*"), "estimator_": model()},
+        where=(
+            lambda model, sizes: need(
+                model.estimator_weights_.any(), "have weights that are all 0"
+            ),
+        ),
     ),
     "sklearn.ensemble.GradientBoostingClassifier": Entry(
         WIDE
@@ -188,6 +198,7 @@ ENTRIES: dict[str, Entry] = {
         _MAX_FEATURES
         | {"n_estimators_": count(), "_rng": _RANDOM, "oob_score_": number()}
         | {name: floats("*") for name in ("train_score_", "oob_improvement_", "oob_scores_")},
+        parameters={"learning_rate": real(0)},
         where=(_one_column_each,),
     ),
     f"{_HIST}.binning._BinMapper": Entry(

@@ -1,11 +1,30 @@
 """Linear models."""
 
-from ..checks import count, either, floats, ints, is_a, labels, maybe, number, one_of, plain, text
+from typing import Any
+
+import numpy as np
+
+from ..checks import (
+    Sizes,
+    count,
+    either,
+    floats,
+    ints,
+    is_a,
+    labels,
+    maybe,
+    need,
+    number,
+    one_of,
+    plain,
+    real,
+    text,
+)
 from .entry import WIDE, Entry
 
 _BINARIZER = is_a("sklearn.preprocessing.LabelBinarizer", k="k")
 _LINEAR = WIDE | {"classes_": labels(), "coef_": floats("outputs", "d")}
-_INTERCEPT = {"intercept_": either(floats("outputs"), number())}
+_INTERCEPT = {"intercept_": either(floats("outputs"), real())}
 _ITERATIONS = {"n_iter_": either(ints("*"), ints("*", "*", "*"), ints("*", "*"), maybe(count()))}
 _SGD = Entry(
     _LINEAR | _INTERCEPT,
@@ -30,6 +49,16 @@ _RIDGE = Entry(
     | {"cv_results_": floats("*", "*", "*"), "cv_values_": floats("*", "*", "*")},
 )
 
+
+def _steps_rise(model: Any, sizes: Sizes) -> None:
+    """Numbers between two steps are interpolated: equal ones would be divided by."""
+    x, y = model.X_thresholds_, model.y_thresholds_
+    need(len(x) and (np.diff(x) > 0).all(), "have steps that do not rise")
+    need(x[0] == model.X_min_ and x[-1] == model.X_max_, "end elsewhere than their steps")
+    least, most = (np.nan if bound is None else bound for bound in (model.y_min, model.y_max))
+    need(not ((y < least) | (y > most)).any(), "have values out of their bounds")
+
+
 ENTRIES: dict[str, Entry] = {
     "sklearn.linear_model.LogisticRegression": Entry(_LINEAR | _INTERCEPT, _ITERATIONS),
     "sklearn.linear_model.LogisticRegressionCV": Entry(
@@ -47,16 +76,17 @@ ENTRIES: dict[str, Entry] = {
     "sklearn.svm.LinearSVC": Entry(_LINEAR | _INTERCEPT, _ITERATIONS),
     "sklearn.isotonic.IsotonicRegression": Entry(
         {
-            "X_min_": number(),
-            "X_max_": number(),
+            "X_min_": real(),
+            "X_max_": real(),
             "X_thresholds_": floats("t"),
             "y_thresholds_": floats("t"),
         },
         {"increasing_": one_of(True, False)},
+        where=(_steps_rise,),
         dropped=frozenset({"f_"}),
         # As scikit-learn does when it unpickles one.
         restore=lambda model: model._build_f(model.X_thresholds_, model.y_thresholds_),
     ),
-    "sklearn.calibration._SigmoidCalibration": Entry({"a_": number(), "b_": number()}),
-    "sklearn.calibration._TemperatureScaling": Entry({"beta_": number()}),
+    "sklearn.calibration._SigmoidCalibration": Entry({"a_": real(), "b_": real()}),
+    "sklearn.calibration._TemperatureScaling": Entry({"beta_": real(0)}),
 }

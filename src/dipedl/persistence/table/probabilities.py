@@ -5,7 +5,10 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+
 from ..checks import (
+    LARGEST,
     Sizes,
     count,
     each,
@@ -16,11 +19,14 @@ from ..checks import (
     ints,
     is_a,
     labels,
+    logs,
     maybe,
     need,
     number,
     one_of,
     plain,
+    positive,
+    shares,
     text,
 )
 from .entry import WIDE, Entry
@@ -28,9 +34,9 @@ from .entry import WIDE, Entry
 _CLASSES = WIDE | {"classes_": labels()}
 _COUNTED = _CLASSES | {
     "class_count_": floats("k"),
-    "class_log_prior_": floats("k", finite=False),
+    "class_log_prior_": logs("k"),
     "feature_count_": floats("k", "d"),
-    "feature_log_prob_": floats("k", "d", finite=False),
+    "feature_log_prob_": logs("k", "d"),
 }
 _RANDOM = is_a("numpy.random.RandomState")
 _SHAPES: dict[str, tuple[str, ...]] = {
@@ -45,10 +51,18 @@ _COVARIANCES = ("covariances_", "precisions_cholesky_", "precisions_")
 def _covariances_fit(mixture: Any, sizes: Sizes) -> None:
     for name in _COVARIANCES:
         floats(*_SHAPES[mixture.covariance_type])(getattr(mixture, name), sizes)
+    factors = mixture.precisions_cholesky_
+    if mixture.covariance_type in ("full", "tied"):
+        factors = np.diagonal(factors, axis1=-2, axis2=-1)
+    need((factors >= 1 / LARGEST).all(), "have precisions that are not positive")
+
+
+def _freedom_suffices(mixture: Any, sizes: Sizes) -> None:
+    need((mixture.degrees_of_freedom_ > sizes["d"] - 1).all(), "have too few degrees of freedom")
 
 
 _MIXTURE = {
-    "weights_": floats("c", least=0),
+    "weights_": shares("c"),
     "means_": floats("c", "d"),
     **{name: plain for name in _COVARIANCES},
 }
@@ -84,29 +98,36 @@ ENTRIES: dict[str, Entry] = {
         _CLASSES
         | {
             "theta_": floats("k", "d"),
-            "var_": floats("k", "d", least=0),
-            "class_prior_": floats("k", least=0),
+            "var_": positive("k", "d"),
+            "class_prior_": shares("k"),
             "class_count_": floats("k"),
             "epsilon_": number(),
         }
     ),
     "sklearn.naive_bayes.MultinomialNB": Entry(_COUNTED),
-    "sklearn.naive_bayes.BernoulliNB": Entry(_COUNTED),
+    "sklearn.naive_bayes.BernoulliNB": Entry(
+        _COUNTED,
+        where=(
+            lambda model, sizes: need(
+                (np.exp(model.feature_log_prob_) < 1).all(), "have logarithms of no probabilities"
+            ),
+        ),
+    ),
     "sklearn.naive_bayes.ComplementNB": Entry(_COUNTED | {"feature_all_": floats("d")}),
     "sklearn.naive_bayes.CategoricalNB": Entry(
         _CLASSES
         | {
             "class_count_": floats("k"),
-            "class_log_prior_": floats("k", finite=False),
+            "class_log_prior_": logs("k"),
             "category_count_": each(floats("k", "*"), "d"),
-            "feature_log_prob_": each(floats("k", "*", finite=False), "d"),
+            "feature_log_prob_": each(logs("k", "*"), "d"),
             "n_categories_": ints("d", least=0),
         }
     ),
     "sklearn.discriminant_analysis.LinearDiscriminantAnalysis": Entry(
         _CLASSES
         | {"coef_": floats("outputs", "d"), "intercept_": floats("outputs")}
-        | {"means_": floats("k", "d"), "priors_": floats("k")},
+        | {"means_": floats("k", "d"), "priors_": shares("k")},
         {
             "xbar_": floats("d"),
             "scalings_": floats("d", "*"),
@@ -119,9 +140,9 @@ ENTRIES: dict[str, Entry] = {
     "sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis": Entry(
         _CLASSES
         | {
-            "priors_": floats("k"),
+            "priors_": shares("k"),
             "means_": floats("k", "d"),
-            "scalings_": each(floats("*"), "k"),
+            "scalings_": each(positive("*"), "k"),
             "rotations_": each(floats("d", "*"), "k"),
         },
         {"covariance_": each(floats("d", "d"), "k")},
@@ -131,8 +152,8 @@ ENTRIES: dict[str, Entry] = {
         WIDE
         | _MIXTURE
         | {
-            "weight_concentration_": either(floats("c"), fields(floats("c"), floats("c"))),
-            "mean_precision_": floats("c"),
+            "weight_concentration_": either(positive("c"), fields(positive("c"), positive("c"))),
+            "mean_precision_": positive("c"),
             "degrees_of_freedom_": floats("c"),
         },
         _MIXED
@@ -143,7 +164,7 @@ ENTRIES: dict[str, Entry] = {
             "degrees_of_freedom_prior_": number(),
             "covariance_prior_": plain,
         },
-        where=(_covariances_fit,),
+        where=(_covariances_fit, _freedom_suffices),
     ),
     "sklearn.neural_network.MLPClassifier": Entry(
         _CLASSES
@@ -193,15 +214,10 @@ ENTRIES: dict[str, Entry] = {
         | {
             "_strategy": text,
             "n_classes_": count("k"),
-            "class_prior_": floats("k", least=0),
+            "class_prior_": shares("k"),
             "n_outputs_": count(1),
             "sparse_output_": one_of(False),
         },
         {"constant_": plain},
-        where=(
-            lambda dummy, sizes: need(
-                abs(dummy.class_prior_.sum() - 1) < 1e-6, "have shares that do not add up to 1"
-            ),
-        ),
     ),
 }

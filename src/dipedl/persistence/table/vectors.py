@@ -21,6 +21,7 @@ from ..checks import (
     number,
     one_of,
     plain,
+    shares,
 )
 from .entry import WIDE, Entry
 
@@ -145,7 +146,7 @@ ENTRIES: dict[str, Entry] = {
     "sklearn.neighbors.NearestCentroid": Entry(
         WIDE | {"classes_": labels(), "centroids_": floats("k", "d")},
         {
-            "class_prior_": floats("k"),
+            "class_prior_": shares("k"),
             "within_class_std_dev_": floats("d"),
             "deviations_": floats("k", "d", finite=False),
         },
