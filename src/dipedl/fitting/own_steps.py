@@ -53,8 +53,10 @@ def clone_with_levels(fitted: Any) -> Any:
         parts = [(n, clone_with_levels(part)) for n, part in getattr(fitted, name)]
         copy.set_params(**{name: parts})
     elif isinstance(fitted, ColumnTransformer):
-        given = [(n, fitted.named_transformers_.get(n, t), of) for n, t, of in fitted.transformers]
-        copy.set_params(transformers=[(n, clone_with_levels(t), of) for n, t, of in given])
+        # A part of no columns was not fitted.
+        reads = fitted._transformer_to_input_indices
+        known = {n: clone_with_levels(t) for n, t, _ in fitted.transformers_ if len(reads[n])}
+        copy.set_params(transformers=[(n, known.get(n, t), of) for n, t, of in copy.transformers])
     elif isinstance(fitted, OneHotEncoder):
         copy.set_params(categories=fitted.categories_)
     elif isinstance(fitted, CountVectorizer):
