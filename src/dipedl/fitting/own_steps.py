@@ -78,6 +78,17 @@ def _fitted_inside(estimator: Any) -> Any:
     return estimator.best_estimator_ if isinstance(estimator, BaseSearchCV) else estimator
 
 
+def last_step_with(method: str, model: Any) -> tuple[Any, Any]:
+    """As `last_step`, of a model that has a method; TypeError for any other."""
+    inner, before = last_step(model)
+    if not hasattr(inner, method):
+        raise TypeError(
+            "model must be a DIPClassifier, a DIPModule or a baseline, or a pipeline or search "
+            f"that ends in one, got {type(inner).__name__} at its end"
+        )
+    return inner, before
+
+
 def last_step(model: Any) -> tuple[Any, Any]:
     """The model behind searches and pipelines, and the fitted steps before it; None without any."""
     if isinstance(model, FrozenEstimator):
