@@ -12,6 +12,7 @@ NAMES = (
     "flow_speed",
     "default_speed",
     "neighbour_rows",
+    "guarantee",
     "head_speed",
     "load_speed",
     "install_size",

@@ -170,6 +170,21 @@ def neighbour_rows() -> str:
     return "## Neighbours among some of the rows\n\n" + text + table(head, rows) + "\n" + where(row)
 
 
+def guarantee() -> str:
+    row = receipt("guarantee")
+    v, config = row["values"], row["config"]
+    head = ["classifier, density", "inputs", "flagged", "violations"]
+    rows = [[name, *(f"{of[key]:,}" for key in head[1:])] for name, of in v.items()]
+    text = (
+        f"For each model {config['random']:,} inputs near, between and far from the data; "
+        f"{config['at_threshold']:,} on both sides of the alarm threshold, found by bisection; and "
+        f"{config['searched']:,} that a search moves towards a violation. A violation is a flagged "
+        "input whose largest probability is above the bare classifier's, or whose entropy is "
+        "below, by more than rounding: see [what the evidence means](evidence.md).\n\n"
+    )
+    return "## Never surer than the classifier\n\n" + text + table(head, rows) + "\n" + where(row)
+
+
 def _auroc_and_flagged(score: dict) -> str:
     flagged = "" if score["flagged"] is None else f" ({100 * score['flagged']:.0f} %)"
     return f"{score['auroc']:.3f}{flagged}"
@@ -334,6 +349,7 @@ PAGES = {
         QUALITY,
         which_score,
         neighbour_rows,
+        guarantee,
         selection,
         likelihood_failure,
         spectra_densities,

@@ -1,9 +1,34 @@
+import importlib.util
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import settings
 
 settings.register_profile("default", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("default")
+
+
+BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
+
+
+@pytest.fixture(scope="session")
+def benchmark():
+    """A script of `benchmarks` as a module, by its name."""
+
+    def load(name):
+        sys.path.insert(0, str(BENCHMARKS))
+        try:
+            spec = importlib.util.spec_from_file_location(f"its_{name}", BENCHMARKS / f"{name}.py")
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+        finally:
+            sys.path.remove(str(BENCHMARKS))
+            sys.modules.pop("receipt", None)
+        return module
+
+    return load
 
 
 @pytest.fixture

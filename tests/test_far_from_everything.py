@@ -1,9 +1,6 @@
 """What lies far from everything is unknown, whatever the data: never dropped, never outvoted."""
 
-import importlib.util
-import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 import onnxruntime
@@ -27,22 +24,11 @@ from dipedl.fitting.scaling import (
     warn_of_gross_outliers,
 )
 
-BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
-
 
 @pytest.fixture(scope="module")
-def study():
+def study(benchmark):
     """The benchmark of the same name, whose fits these are a few of."""
-    sys.path.insert(0, str(BENCHMARKS))
-    try:
-        path = BENCHMARKS / "far_from_everything.py"
-        spec = importlib.util.spec_from_file_location("far_study", path)
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.remove(str(BENCHMARKS))
-        sys.modules.pop("receipt", None)
-    return module
+    return benchmark("far_from_everything")
 
 
 @pytest.mark.parametrize("kind", range(11))

@@ -34,3 +34,11 @@ def test_every_benchmark_of_the_page_has_a_receipt_with_what_makes_it_again():
         row = load("tables").receipt(name)
         assert row["command"] == f"python benchmarks/{name}.py"
         assert {"config", "config_hash", "values", "versions", "device", "seconds"} <= set(row)
+
+
+def test_the_page_on_evidence_names_the_inputs_that_the_guarantee_was_tried_on():
+    values = load("tables").receipt("guarantee")["values"]
+    assert values["all"]["violations"] == 0
+    (page,) = (ROOT / "docs").rglob("evidence.md")
+    said = f"of {values['all']['inputs']:,} inputs to {len(values) - 1} models"
+    assert said in page.read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import _safe_indexing
 
-from .calibration.held_out import HeldOut
+from .calibration.held_out import HeldOut, Origin
 from .calibration.pseudo_outliers import make_pseudo_outliers
 from .density._fitting import for_own_rows, log_density, takes_proba
 from .density.combined._ensemble import DensityEnsemble
@@ -98,7 +98,9 @@ class Fold:
             return None
 
 
-def held_out_by(folds: Iterable[Fold], whole: Fold, source: str, random_state: int) -> HeldOut:
+def held_out_by(
+    folds: Iterable[Fold], whole: Fold, source: str, origin: Origin, random_state: int
+) -> HeldOut:
     """Predictions of all folds on their rows; a `DensityEnsemble` learns its combiner from them.
 
     The folds are asked one after the other, and none is kept. No row scores higher than the model
@@ -108,8 +110,9 @@ def held_out_by(folds: Iterable[Fold], whole: Fold, source: str, random_state: i
     """
     held, rows = _seen_by(folds, whole.density, source, random_state)
     if rows is None:
-        return held
-    return replace(held, scores=np.minimum(held.scores, whole.scores_of(rows)))
+        return replace(held, origin=origin)
+    scores = np.minimum(held.scores, whole.scores_of(rows))
+    return replace(held, scores=scores, origin=origin)
 
 
 def _seen_by(

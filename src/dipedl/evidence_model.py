@@ -17,10 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 from ._fold import Fold, held_out_by
 from ._validation import check_positive_number, rate_in_range, require_fitted
 from .calibration._copies import warn_of_copies
-from .calibration._seen_rows import GIVEN_TWICE, share_seen, smallest
+from .calibration._seen_rows import share_seen, smallest
 from .calibration._sharpening import calibrated_in_share, sharpening_range
 from .calibration.crossfit import AUTO, IN_SAMPLE, enough, row_hash, splits
-from .calibration.held_out import HeldOut
+from .calibration.held_out import HeldOut, Origin
 from .density._fitting import clone_with_selected, fit_density, is_frozen, log_density, takes_proba
 from .density.combined._default import unfitted_density
 from .density.combined._ensemble import DensityEnsemble
@@ -171,8 +171,8 @@ class EvidenceModel(BaseEstimator):
         """
         labels = y if classifier is None else classifier.indices(y)
         whole = Fold(self.density_, self.features_, classifier, X, labels, w, Z)
-        folds, source = self._folds(whole, y, kept)
-        return self.learn(held_out_by(folds, whole, source, seed(self.random_state)))
+        folds, source, origin = self._folds(whole, y, kept)
+        return self.learn(held_out_by(folds, whole, source, origin, seed(self.random_state)))
 
     def calibrate(
         self,
@@ -187,10 +187,10 @@ class EvidenceModel(BaseEstimator):
         Z = self.transform(X)
         fold = Fold(self.density_, self.features_, classifier, X, labels, sample_weight, Z)
         seen = share_seen(row_hash(X), getattr(self, "row_hashes_", None))
-        kind = f"inputs, {seen:.0%} of them {GIVEN_TWICE}" if seen else "held-out inputs"
-        return self.learn(
-            held_out_by([fold], fold, f"{X.shape[0]} {kind}", seed(self.random_state))
-        )
+        origin: Origin = "given twice" if seen else "given"
+        kind = f"inputs, {seen:.0%} of them given to fit too" if seen else "held-out inputs"
+        seeds = seed(self.random_state)
+        return self.learn(held_out_by([fold], fold, f"{X.shape[0]} {kind}", origin, seeds))
 
     def learn(self, held: HeldOut, *, n: float | None = None) -> Self:
         """Learn calibrator, normaliser and threshold from predictions on held-out rows.
@@ -259,15 +259,17 @@ class EvidenceModel(BaseEstimator):
 
     def _folds(
         self, whole: Fold, y: np.ndarray, kept: np.ndarray | None
-    ) -> tuple[Iterable[Fold], str]:
-        """Models with the rows that they have not seen, and where these rows came from.
+    ) -> tuple[Iterable[Fold], str, Origin]:
+        """Models with the rows that they have not seen, and where these came from.
 
         Each is fitted when it is asked for: two of them never need memory at once.
         """
         if isinstance(self.cv, str) and self.cv == IN_SAMPLE:
-            return [whole], f"the {len(y)} inputs the density was fitted on (in-sample)"
+            source = f"the {len(y)} inputs the density was fitted on (in-sample)"
+            return [whole], source, "in-sample"
         if is_frozen(self.density):
-            return [whole], f"the {len(y)} inputs given to fit, by a density that was fitted before"
+            source = f"the {len(y)} inputs given to fit, by a density that was fitted before"
+            return [whole], source, "frozen density"
         dealt = isinstance(self.cv, str | int)
         together = warn_of_copies(whole.X, whole.Z, dealt=dealt)
         given, how = splits(self.cv, whole.X, y, kept, seed(self.random_state), together=together)
@@ -276,8 +278,8 @@ class EvidenceModel(BaseEstimator):
         # With seeds drawn beforehand they are the same in one process and in many.
         seeded = [self._seeded() for _ in pairs]
         steps = [(part, train, held) for part, (train, held) in zip(seeded, pairs, strict=True)]
-        size = sum(_size(held) for _, held in pairs)
-        return self._fitted_folds(steps, whole, y, selected), f"{how} of {size} inputs"
+        size = sum(np.arange(len(y))[held].size for _, held in pairs)
+        return self._fitted_folds(steps, whole, y, selected), f"{how} of {size} inputs", "left out"
 
     def _fitted_folds(
         self, steps: list[Any], whole: Fold, y: np.ndarray, selected: Any
@@ -341,9 +343,3 @@ class EvidenceModel(BaseEstimator):
         # A density that was fitted before knows its own features.
         given = self.features is None and is_frozen(self.density)
         return "passthrough" if given else self.features
-
-
-def _size(rows: np.ndarray) -> int:
-    """Number of rows, given by their indices or by a mask."""
-    rows = np.asarray(rows)
-    return int(rows.sum() if rows.dtype == bool else len(rows))

@@ -12,7 +12,7 @@ import numpy as np
 
 from .decisions.rejection import Rejection
 from .dirichlet import Dirichlet
-from .fitting.own_steps import last_step
+from .fitting.own_steps import last_step_with
 
 __all__ = [
     "p_value",
@@ -57,11 +57,6 @@ def predict_with_reject(model: Any, X: Any, **promise: Any) -> Rejection:
 
 
 def _of_last_step(model: Any, method: str, X: Any, *arguments: Any, **promise: Any) -> Any:
-    inner, before = last_step(model)
-    if not hasattr(inner, method):
-        raise TypeError(
-            "model must be a DIPClassifier, or a pipeline or search that ends in one, got "
-            f"{type(inner).__name__} at its end"
-        )
+    inner, before = last_step_with(method, model)
     prepared = X if before is None else before.transform(X)
     return getattr(inner, method)(prepared, *arguments, **promise)

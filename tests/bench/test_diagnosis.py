@@ -1,21 +1,13 @@
 """Diagnoses of collapsed methods, from their predictions and features."""
 
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pytest
 from synthetic_store import write_synthetic_store
 
-FILE = Path(__file__).parent.parent.parent / "benchmarks" / "diagnosis.py"
-
 
 @pytest.fixture(scope="module")
-def diagnosis():
-    spec = importlib.util.spec_from_file_location("diagnosis", FILE)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def diagnosis(benchmark):
+    return benchmark("diagnosis")
 
 
 def test_a_dead_unit_is_seen_in_the_predictions(diagnosis):

@@ -83,7 +83,8 @@ def baseline(name):
     training = Training(epochs=20, batch_size=32, learning_rate=0.02, n_jobs=1)
     network = {"backbone": MLP((16,), dropout=0.2 if name == "MCDropout" else 0.0)}
     if "training" in names:
-        return cls(**network, training=training)
+        own = {"density": GDADensity()} if name == "DAEDL" else {}
+        return cls(**network, training=training, **own)
     return cls(**cls._test_params()) if hasattr(cls, "_test_params") else cls()
 
 
@@ -210,6 +211,9 @@ def test_before_the_fit_every_question_is_refused(name):
     for question in ("p_value", "predict_ood", "predict_set"):
         with pytest.raises(NotFittedError):
             getattr(made, question)(X)
+    for ask in (made.diagnose, lambda: made.explain(X)):
+        with pytest.raises(NotFittedError):
+            ask()
     with pytest.raises(NotFittedError):
         made.predict_with_reject(X, coverage=0.9)
     with pytest.raises(NotFittedError):
@@ -222,7 +226,7 @@ def test_a_baseline_says_how_it_gets_thresholds_and_forgets_them_with_a_fit(name
     X = draw(9, 5)[0]
     assert model.p_value(X).shape == (5,)
     model.fit(*draw(0, 60))
-    for ask in (model.p_value, model.predict_ood, model.predict_set):
+    for ask in (model.p_value, model.predict_ood, model.predict_set, model.explain):
         with pytest.raises(NotFittedError, match=rf"{name} has no held-out rows.*calibrate\(X, y"):
             ask(X)
 

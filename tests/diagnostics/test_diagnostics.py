@@ -9,7 +9,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from scipy import stats
-from sklearn.base import BaseEstimator
 from sklearn.datasets import load_digits, make_blobs
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
@@ -41,15 +40,8 @@ class HalfAt:
         return (scores - self.score) * self.slope + np.log(K / N)
 
 
-class Model(BaseEstimator):
-    """What a diagnosis looks at, and no more."""
-
-    def fit(self, X=None, y=None):
-        return self
-
-
 def model(held_out, normalizer=None, *, prior=None, density=None, estimator=None, calibrator=None):
-    clf = Model()
+    clf = DIPClassifier(LogisticRegression() if estimator is None else estimator)
     if normalizer is None:
         scores = held_out.scores
         normalizer = HalfAt(np.quantile(scores, 0.005), 4 / max(np.std(scores), 1e-9))
@@ -59,8 +51,6 @@ def model(held_out, normalizer=None, *, prior=None, density=None, estimator=None
     clf.evidence_.sharpening_ = (-1e3, -1e3 + 1e-3)
     clf.evidence_.n_, clf.evidence_.density_ = N, density
     clf.classes_ = np.array(["ant", "bee", "cat"])
-    clf.false_alarm_rate = 0.05
-    clf.estimator = LogisticRegression() if estimator is None else estimator
     return clf
 
 
@@ -89,13 +79,12 @@ def _scores_of(calibration, scores):
 
 
 def _in_sample(c):
-    return model(replace(c, source="the 2000 inputs the density was fitted on (in-sample)"))
+    clf = model(replace(c, origin="in-sample"))
+    return clf.set_params(cv="in-sample")
 
 
 def _frozen_density(c):
-    return model(
-        replace(c, source="the 9 inputs given to fit, by a density that was fitted before")
-    )
+    return model(replace(c, origin="frozen density"))
 
 
 def _frozen(c):
@@ -306,7 +295,7 @@ def test_the_culprit_is_named(plant, said):
 
 
 def test_a_calibration_by_rows_nobody_has_seen_is_no_cause_for_concern():
-    clf = _frozen(replace(healthy(), source="2000 held-out inputs"))
+    clf = _frozen(replace(healthy(), origin="given"))
     assert "classifier_frozen" not in found(clf)
 
 
@@ -506,7 +495,9 @@ def test_worst_first():
 
 def test_bad_input():
     with pytest.raises(NotFittedError):
-        diagnose(Model())
+        diagnose(DIPClassifier())
+    with pytest.raises(TypeError, match=r"model must be a DIPClassifier.* got LogisticRegression"):
+        diagnose(LogisticRegression())
     with pytest.raises(ValueError, match="severity must be one of"):
         Finding("a", "fatal", "text")
 

@@ -14,7 +14,13 @@ from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline, make_union
-from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, OrdinalEncoder, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MinMaxScaler,
+    OneHotEncoder,
+    OrdinalEncoder,
+    StandardScaler,
+)
 from tables import customers
 
 import dipedl
@@ -241,3 +247,46 @@ def test_folds_have_the_levels_and_the_words_of_the_fit():
     again = fitted_again(features, None, few, y[: len(few)], None, 0)
     assert again.transform(few).shape[1] == features.transform(frame).shape[1] == 20
     assert again[0].steps[0][1] is not features[0].steps[0][1]
+
+
+GAPLESS = make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder())
+
+
+@pytest.mark.parametrize("part", [OneHotEncoder(), GAPLESS, OrdinalEncoder(), PCA(1)], ids=str)
+@pytest.mark.parametrize("none", [[], [False] * 5], ids=["list", "mask"])
+def test_a_part_of_no_columns_changes_nothing(part, none):
+    frame, y = customers(120)
+    frame = frame.fillna({"income": 0.0})
+    numbers = ("numbers", StandardScaler(), ["age", "income"])
+    models = [
+        DIPClassifier(make_pipeline(ColumnTransformer(parts), LAST), GDADensity()).fit(frame, y)
+        for parts in ([numbers], [numbers, ("none", part, none)])
+    ]
+    with_it, without = ([str(card) for card in model.explain(frame[:3])] for model in models)
+    assert with_it == without and "age = " in with_it[0]
+
+
+def nothing(Z):
+    return np.empty((len(Z), 0))
+
+
+EMPTY = [
+    [("all", "drop", ["age", "job"])],
+    [],
+    [("none", OneHotEncoder(), [])],
+    [("numbers", FunctionTransformer(nothing), ["age"])],
+]
+
+
+@pytest.mark.parametrize("parts", EMPTY, ids=["drop", "no parts", "no columns", "no features"])
+def test_steps_that_keep_nothing_are_refused_by_name(parts):
+    frame, y = customers(60)
+    with pytest.raises(ValueError, match="pipeline given as estimator, keep no column"):
+        DIPClassifier(make_pipeline(ColumnTransformer(parts), LAST)).fit(frame, y)
+
+
+def test_text_that_passes_through_is_refused_with_the_remedy():
+    frame, y = customers(60)
+    parts = ColumnTransformer([("numbers", SimpleImputer(), ["income"])], remainder="passthrough")
+    with pytest.raises(ValueError, match=r"must be numbers.*encode text, in a pipeline"):
+        DIPClassifier(make_pipeline(parts, LAST)).fit(frame, y)

@@ -92,7 +92,7 @@ def test_what_a_file_says_without_building_anything(path):
     assert found["versions"]["torch"] == torch.__version__
     assert "the input of '3'" in found["features"]
     with safe_open(path, "numpy") as file:
-        assert json.loads(file.metadata()["dipedl"])["format_version"] == 3
+        assert json.loads(file.metadata()["dipedl"])["format_version"] == container.FORMAT_VERSION
 
 
 def fitted(**settings):

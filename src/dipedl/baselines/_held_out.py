@@ -11,10 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 from .._validation import calibration_rows, check_weights
 from ..calibration.held_out import HeldOut
 from ..decisions._per_sample import PerSampleDecisions
+from ..diagnostics.self_report import SelfReport
+from ..explanation import BaselineCard, Behind, explain
 
 
-class HeldOutDecisions(PerSampleDecisions):
-    """`calibrate`, and the decisions that `dipedl.DIPClassifier` offers, for a baseline.
+class HeldOutDecisions(PerSampleDecisions, SelfReport):
+    """`calibrate`, and the questions that `dipedl.DIPClassifier` answers, for a baseline.
 
     The score is the negated uncertainty of the method; probabilities are its own, uncalibrated.
     Nothing of the method is learned from the held-out rows: for these and new inputs exchangeable
@@ -42,12 +44,37 @@ class HeldOutDecisions(PerSampleDecisions):
         indices = None if labels is None else np.searchsorted(self.classes_, labels)
         source = f"{X.shape[0]} held-out inputs"
         weights = check_weights(sample_weight, X)
-        self.held_out_ = HeldOut(scores, source, weights, P, indices).sorted()
+        self.held_out_ = HeldOut(scores, source, weights, P, indices, origin="given").sorted()
         return self
+
+    def explain(self, X: Any, top: int = 5) -> list[BaselineCard]:  # type: ignore[override]
+        """Why each of the n inputs X (n, d) got its answer, one card each.
+
+        Reasons by column, or by neighbours, come from a density: only `DDU`, `Mahalanobis`,
+        `KNNDistance` and `DAEDL` have one that can be read.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, d)
+            Inputs.
+        top : int, default=5
+            Features or neighbours named on a card.
+
+        Returns
+        -------
+        list of BaselineCard, length n
+            ``print(card)``, ``card.to_dict()``.
+        """
+        cards: Any = explain(self, X, top)
+        return list(cards)
 
     def _proba_and_scores(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         # Each of the two asks the method itself: one class has no Dirichlet, another no samples.
         return self.predict_proba(X), -self.uncertainty(X)  # type: ignore[attr-defined]
+
+    def _behind(self, X: Any) -> Behind:
+        """What the score of inputs X (n, d) is read from; nothing where there is no density."""
+        return Behind()
 
     def _held_out_rows(self) -> HeldOut:
         check_is_fitted(self, "classes_")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
-#: In the source of held-out rows that were not.
-GIVEN_TWICE = "given to fit too"
 _KEPT = 1000
 #: Share of new rows beyond what chance explains, and the level of the test for more.
 _MORE, _LEVEL = 0.05, 1e-3

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-__all__ = ["HeldOut"]
+__all__ = ["HeldOut", "Origin"]
+
+#: How held-out rows were got: left out of a fit; given apart from it; given apart, but to the fit
+#: too; those of the fit itself; or given to the fit of a model whose density came fitted.
+Origin = Literal["left out", "given", "given twice", "in-sample", "frozen density"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,7 +24,7 @@ class HeldOut:
         Log-density in nats, or the score of a density that fuses several; -inf where the density
         is zero. Ascending once `sorted`.
     source : str
-        Where the rows came from.
+        Where the rows came from, in words.
     weights : ndarray, shape (m,), or None
         How many inputs each row stands for.
     proba : ndarray, shape (m, k), or None
@@ -31,6 +35,8 @@ class HeldOut:
         Scores of the parts of a density that has several.
     component_names : tuple of str
         Their names.
+    origin : Origin
+        Where the rows came from, as far as guarantees depend on it.
     """
 
     scores: np.ndarray
@@ -40,6 +46,7 @@ class HeldOut:
     labels: Any = None
     components: np.ndarray | None = None
     component_names: tuple[str, ...] = ()
+    origin: Origin = "left out"
 
     def __len__(self) -> int:
         return len(self.scores)

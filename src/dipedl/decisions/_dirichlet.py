@@ -43,6 +43,7 @@ class DirichletDecisions(PerSampleDecisions):
 
     evidence_: Any
     _rejects_by: ClassVar[str] = "total"
+    _has_evidence: ClassVar[bool] = True
 
     if TYPE_CHECKING:
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from .._validation import rate_in_range
-from ..calibration.crossfit import IN_SAMPLE
 from ..calibration.held_out import HeldOut
 from ..evidence._learned import threshold
 from ..maths.kinds import bare_uncertainty_of
@@ -36,6 +35,8 @@ class PerSampleDecisions:
     _calibrated_by: ClassVar[str] = "clf.calibrate(X, y)"
     #: Which uncertainty rejects unless another is asked for.
     _rejects_by: ClassVar[str] = "uncertainty"
+    #: Whether a density gives evidence, `evidence_`.
+    _has_evidence: ClassVar[bool] = False
 
     if TYPE_CHECKING:
         false_alarm_rate: float
@@ -275,6 +276,6 @@ def _fault(held: HeldOut) -> str:
     """Why no promise about labels can come from these rows, or nothing."""
     if held.labels is None:
         return "have no labels"
-    if IN_SAMPLE in held.source:
+    if held.origin == "in-sample":
         return "are the ones that it was fitted on"
     return "are all of one class" if (held.labels == held.labels[0]).all() else ""

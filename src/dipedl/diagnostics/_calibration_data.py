@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
-from ..calibration._seen_rows import GIVEN_TWICE
-from ..calibration.crossfit import IN_SAMPLE
 from ..calibration.held_out import HeldOut
 from ..fitting.progress import warn_caller
 from ._finding import Finding
+from ._remedies import more_rows, own_rows
 
 _COVERAGE = 0.9
 #: Confidence of the bound on an error rate without an error, by Clopper and Pearson.
@@ -22,16 +21,14 @@ _RELATIVE = 0.5
 _COVERAGE_SD = 0.03
 #: Fewer errors than this say nothing about which score spots errors.
 _FEW_ERRORS = 10
-#: In the source of rows that were given to `calibrate`.
-_GIVEN = "held-out inputs"
 _SURER = "It is surer of the labels of these rows than half-way between two rows of one class"
 
 
 def warn_of_rows(held: HeldOut, clf: Any) -> None:
     """Say at once what makes the held-out rows of a fit worth little, with the remedy."""
     warn_of_source(held, clf)
-    size = _size(held, clf.false_alarm_rate)
-    if size.code == "calibration_small" and IN_SAMPLE not in held.source:
+    size = _size(held, clf)
+    if size.code == "calibration_small" and held.origin != "in-sample":
         _warn(size)
 
 
@@ -49,13 +46,13 @@ def _warn(finding: Finding) -> None:
 def calibration_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
     """Source, size and labels of the held-out data."""
     yield _source(held, clf)
-    yield _size(held, clf.false_alarm_rate)
-    yield _labels(held)
+    yield _size(held, clf)
+    yield _labels(held, clf)
 
 
 def _source(held: HeldOut, clf: Any) -> Finding:
     source = held.source
-    if IN_SAMPLE in source:
+    if held.origin == "in-sample":
         return Finding(
             "calibration_in_sample",
             "warning",
@@ -63,22 +60,21 @@ def _source(held: HeldOut, clf: Any) -> Finding:
             "Such rows look more typical than new ones: more new inputs will be flagged, and "
             "lose more confidence, than the settings ask for.",
             {"source": source},
-            "Leave cv at its default, or call calibrate(X, y) with rows that nothing was fitted "
-            "on.",
+            own_rows(clf),
         )
-    if "density that was fitted before" in source:
+    if held.origin == "frozen density":
         return Finding(
             "density_frozen",
             "note",
             "The density came fitted, and is judged on the rows given to fit. If they are the rows "
             "it learned from, they look more typical than new ones.",
             {"source": source},
-            "Call calibrate(X, y) with rows that the density has not seen.",
+            f"Call {clf._calibrated_by} with rows that the density has not seen.",
         )
-    if GIVEN_TWICE in source:
+    if held.origin == "given twice":
         return _given_twice(source)
-    if _came_fitted(clf) and _GIVEN not in source:
-        return _frozen(held, getattr(clf.evidence_, "memorised_", None))
+    if held.origin == "left out" and _came_fitted(clf):
+        return _frozen(held, clf)
     return Finding(
         "calibration_source", "ok", f"Statistics come from {source}.", {"source": source}
     )
@@ -101,7 +97,8 @@ def _given_twice(source: str) -> Finding:
     )
 
 
-def _frozen(held: HeldOut, memorised: bool | None) -> Finding:
+def _frozen(held: HeldOut, clf: Any) -> Finding:
+    memorised = getattr(clf.evidence_, "memorised_", None)
     numbers: dict[str, float | int | str] = {"source": held.source}
     perfect = held.labelled and held.total >= 100 and not held.wrong.any()
     if held.labelled:
@@ -120,12 +117,12 @@ def _frozen(held: HeldOut, memorised: bool | None) -> Finding:
         "warning" if suspect else "note",
         f"The classifier came fitted, and is judged on the rows given to fit. {tail}",
         numbers,
-        "Call calibrate(X, y) with rows that the classifier has not seen.",
+        f"Call {clf._calibrated_by} with rows that the classifier has not seen.",
     )
 
 
-def _size(held: HeldOut, rate: float) -> Finding:
-    m = held.total
+def _size(held: HeldOut, clf: Any) -> Finding:
+    m, rate = held.total, clf.false_alarm_rate
     least = int(np.ceil(1 / rate)) - 1
     steady = int(np.ceil((1 - rate) / (rate * _RELATIVE**2)))
     covering = int(np.ceil(_COVERAGE * (1 - _COVERAGE) / _COVERAGE_SD**2))
@@ -162,7 +159,7 @@ def _size(held: HeldOut, rate: float) -> Finding:
             f"{least} are needed before any input can be flagged, and {needed} before the rate is "
             "steady.",
             numbers,
-            f"Hold out at least {needed} rows, or ask for a higher false_alarm_rate.",
+            f"{more_rows(clf, needed)}; or ask for a higher false_alarm_rate than {rate:g}.",
         )
     if m < needed:
         return Finding(
@@ -170,12 +167,12 @@ def _size(held: HeldOut, rate: float) -> Finding:
             "note",
             f"{spread} (one standard deviation over the choice of rows).",
             numbers,
-            f"Hold out at least {needed} rows if the rates matter.",
+            f"{more_rows(clf, needed)}, if the rates matter.",
         )
     return Finding("calibration_size", "ok", f"{spread}.", numbers)
 
 
-def _labels(held: HeldOut) -> Finding:
+def _labels(held: HeldOut, clf: Any) -> Finding:
     if held.labelled:
         errors = int(held.wrong.sum())
         numbers: dict[str, float | int | str] = {"errors": errors}
@@ -195,7 +192,7 @@ def _labels(held: HeldOut) -> Finding:
         f"The held-out rows have no {missing}: whether the density says more than the "
         "classifier, what the evidence costs, and which class suffers cannot be told.",
         {"missing": missing},
-        "Give labels: calibrate(X, y).",
+        f"Give rows with labels to {clf._calibrated_by}.",
     )
 
 

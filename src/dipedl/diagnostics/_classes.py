@@ -11,6 +11,7 @@ from scipy import stats
 from ..calibration.held_out import HeldOut
 from ..evidence import alarm_threshold
 from ._finding import Finding, Number
+from ._remedies import equal_alarms
 
 _LEVEL = 0.01
 _FEW_ROWS = 5
@@ -38,8 +39,8 @@ def class_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
         yield _collapse(held, names)
         yield from _thin_classes(held, names)
         if reachable:
-            yield _alarms(held, names, rate, flagged)
-    if reachable:
+            yield _alarms(held, clf, names, flagged)
+    if reachable and clf._has_evidence:
         yield from _parts(held, clf.evidence_.density_, flagged)
 
 
@@ -126,7 +127,8 @@ def _by_class(held: HeldOut, names: Names) -> tuple[np.ndarray, np.ndarray, np.n
         return rows, predicted, hits / rows
 
 
-def _alarms(held: HeldOut, names: Names, rate: float, flagged: np.ndarray) -> Finding:
+def _alarms(held: HeldOut, clf: Any, names: Names, flagged: np.ndarray) -> Finding:
+    rate = clf.false_alarm_rate
     shares, p_values = _alarms_by_class(held, len(names), flagged)
     overall = held.average(flagged)
     numbers: dict[str, Number] = {"flagged": overall, "false_alarm_rate": rate}
@@ -147,9 +149,7 @@ def _alarms(held: HeldOut, names: Names, rate: float, flagged: np.ndarray) -> Fi
             f"{_subject(names, drives)} flagged far more often than others (p = "
             f"{p_values[drives].max():.1g} at most, after Holm's correction). {text}",
             numbers,
-            "The rate of false alarms holds over all inputs, not within each class. A density "
-            "with a covariance per class and shrinkage, or more rows of that class, evens it "
-            "out.",
+            equal_alarms(clf),
         )
     return Finding("alarms_by_class", "ok", text, numbers)
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from sklearn.utils.validation import check_is_fitted
-
 from ..calibration.held_out import HeldOut
-from ..fitting.own_steps import last_step
+from ..fitting.own_steps import last_step_with
 from ._calibration_data import calibration_findings
 from ._classes import class_findings
 from ._evidence import evidence_findings
@@ -27,18 +25,20 @@ _CHECKS: tuple[Callable[[HeldOut, Any], Iterator[Finding]], ...] = (
     selection_findings,
     feature_findings,
 )
+_OF_EVIDENCE = (evidence_findings, selection_findings, feature_findings)
 
 
 def diagnose(clf: Any) -> Diagnosis:
-    """What the held-out in-distribution data say about a fitted classifier with its density.
+    """What the held-out in-distribution data say about a fitted model.
 
-    Looks at `clf.evidence_.held_out_` alone: no new input is needed, and no
-    OOD input is used, so nothing here says how well OOD inputs are seen.
+    Looks at the rows that the model holds out, or was given by ``calibrate``: no new input is
+    needed, and no OOD input is used, so nothing here says how well OOD inputs are seen.
 
     Parameters
     ----------
-    clf : DIPClassifier or DIPModule
-        Fitted; or a pipeline or search that ends in a classifier.
+    clf : DIPClassifier, DIPModule or a baseline
+        Fitted; or a pipeline or search that ends in a classifier. Of a baseline, which has no
+        evidence, these are findings on its held-out rows, probabilities, classes and alarms.
 
     Returns
     -------
@@ -48,7 +48,9 @@ def diagnose(clf: Any) -> Diagnosis:
     Raises
     ------
     NotFittedError
-        If `clf` is not fitted.
+        If `clf` is not fitted, or is a baseline without held-out rows.
+    TypeError
+        If it is another model.
 
     Notes
     -----
@@ -64,10 +66,7 @@ def diagnose(clf: Any) -> Diagnosis:
     >>> [finding.code for finding in diagnose(clf).warnings][:1]
     ['calibration_in_sample']
     """
-    clf, _ = last_step(clf)
-    if hasattr(clf, "fit"):
-        # A DIPModule says so itself.
-        check_is_fitted(clf, "evidence_")
-    held = clf.evidence_.held_out_
-    found = [finding for check in _CHECKS for finding in check(held, clf)]
-    return Diagnosis(tuple(found), held.source)
+    clf, _ = last_step_with("diagnose", clf)
+    held = clf._held_out_rows()
+    checks = [c for c in _CHECKS if clf._has_evidence or c not in _OF_EVIDENCE]
+    return Diagnosis(tuple(finding for c in checks for finding in c(held, clf)), held.source)

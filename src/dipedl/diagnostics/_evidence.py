@@ -11,6 +11,7 @@ from ..calibration.held_out import HeldOut
 from ..evidence import CautionBudget
 from ..evidence_model import EvidenceModel
 from ._finding import Finding, Number
+from ._remedies import farther_half_point, nearer_half_point
 from ._vacuity import half_point, lowest, posterior_mean, score_quantile, vacuity_at
 
 _LOW = 0.01
@@ -52,18 +53,9 @@ def _reach(evidence: EvidenceModel) -> Finding:
             f"The evidence hardly ever changes a probability. {where} Mean probabilities of "
             "OOD inputs will be those of the classifier alone, however low their scores rank.",
             numbers,
-            _nearer(evidence.normalizer_),
+            nearer_half_point(evidence),
         )
     return Finding("evidence_scale", "ok", where, numbers)
-
-
-def _nearer(normalizer: Any) -> str:
-    if isinstance(normalizer, CautionBudget):
-        return "Raise the budget of the normalizer, or lower gamma."
-    return (
-        "Use the default normalizer, CautionBudget(), which puts the loss where held-out data "
-        "end, or lower gamma."
-    )
 
 
 def _reach_numbers(evidence: EvidenceModel) -> dict[str, Number]:
@@ -151,7 +143,7 @@ def _cost(evidence: EvidenceModel) -> Finding:
             "warning",
             f"The evidence costs inputs of the known kind more confidence than it may. {text}",
             numbers,
-            "Use CautionBudget() with a smaller budget, or raise gamma.",
+            farther_half_point(evidence),
         )
     return Finding("evidence_cost", "ok", text, numbers)
 

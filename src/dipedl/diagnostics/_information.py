@@ -14,6 +14,7 @@ from ..calibration.held_out import HeldOut
 from ..maths.scores import max_prob
 from ._finding import Finding
 from ._probabilities import uncalibrated
+from ._remedies import another_density
 from ._vacuity import lowest, spread
 
 _SAME_RANKING = 0.95
@@ -30,9 +31,9 @@ def information_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
     """Whether scores vary, repeat the classifier, or point the wrong way."""
     tied = _largest_tie(held)
     if tied > _MOST_TIED:
-        yield _constant(tied, held)
-    elif held.labelled:
-        yield _compared(held, max_prob(uncalibrated(held, clf.evidence_)))
+        yield _constant(tied, held, clf)
+    elif held.labelled and clf._has_evidence:
+        yield _compared(held, clf)
 
 
 def _largest_tie(held: HeldOut) -> float:
@@ -44,24 +45,35 @@ def _largest_tie(held: HeldOut) -> float:
     return float(np.bincount(inverse, weights=held.counts).max() / held.total)
 
 
-def _constant(tied: float, held: HeldOut) -> Finding:
+def _constant(tied: float, held: HeldOut, clf: Any) -> Finding:
+    numbers: dict[str, float | int | str] = {"share_tied": tied, "spread": spread(held)}
+    if not clf._has_evidence:
+        return Finding(
+            "score_constant",
+            "warning",
+            f"The uncertainty of {tied:.0%} of the held-out rows is one and the same: it cannot "
+            "tell what is typical, and hardly an input can be flagged.",
+            numbers,
+            "Use a classifier or a method whose uncertainty takes more values.",
+        )
     return Finding(
         "density_constant",
         "warning",
         f"The density gives {tied:.0%} of the held-out rows one and the same score: it cannot "
         "tell what is typical, and the evidence is the same everywhere.",
-        {"share_tied": tied, "spread": spread(held)},
-        "Check the features that the density sees, or leave density=None to have one chosen.",
+        numbers,
+        f"Check the features that the density sees. {another_density(clf)}.",
     )
 
 
-def _compared(held: HeldOut, doubt: np.ndarray) -> Finding:
-    """`doubt` (m,) is the classifier's own: after a temperature it depends on the score."""
+def _compared(held: HeldOut, clf: Any) -> Finding:
+    # The classifier's own doubt: after a temperature it depends on the score.
+    doubt = max_prob(uncalibrated(held, clf.evidence_))
     rank = float(stats.spearmanr(-held.scores, doubt).statistic) if np.ptp(doubt) > 0 else 0.0
     errors = int(held.wrong.sum())
     numbers: dict[str, float | int | str] = {"rank_correlation": rank, "errors": errors}
     if abs(rank) >= _SAME_RANKING:
-        return _repeats(rank, numbers)
+        return _repeats(rank, numbers, clf)
     if errors < _FEW_ERRORS or errors > len(held.scores) - _FEW_ERRORS:
         return _unjudged(rank, errors, numbers)
     by_score = _auroc(held, -held.scores)
@@ -71,18 +83,17 @@ def _compared(held: HeldOut, doubt: np.ndarray) -> Finding:
         "auroc_sd": _auroc_sd(by_score, errors, len(held.scores) - errors),
         "p_value_beyond": _beyond(held, doubt),
     }
-    return _judged(numbers)
+    return _judged(numbers, clf)
 
 
-def _repeats(rank: float, numbers: dict[str, float | int | str]) -> Finding:
+def _repeats(rank: float, numbers: dict[str, float | int | str], clf: Any) -> Finding:
     return Finding(
         "density_repeats_classifier",
         "warning",
         f"The score ranks inputs as the classifier's own confidence does (rank correlation "
         f"{rank:.2f}): what the classifier is wrongly sure about will not be flagged either.",
         numbers,
-        "Give the density features of the input itself, not the classifier's outputs, or leave "
-        "density=None to have one chosen.",
+        f"{another_density(clf)}: it should see the input itself, not the classifier's outputs.",
     )
 
 
@@ -96,17 +107,14 @@ def _unjudged(rank: float, errors: int, numbers: dict[str, float | int | str]) -
     )
 
 
-def _judged(numbers: dict[str, float | int | str]) -> Finding:
+def _judged(numbers: dict[str, float | int | str], clf: Any) -> Finding:
     score, sure = float(numbers["auroc_score"]), float(numbers["auroc_max_prob"])
     margin = _SIGMAS * float(numbers["auroc_sd"])
     compared = (
         f"Held-out errors are spotted by the score with AUROC {score:.2f} ± "
         f"{float(numbers['auroc_sd']):.2f}, by the classifier's own confidence with {sure:.2f}"
     )
-    remedy = (
-        "Use another density or other features (density=None has one chosen), and rank "
-        "likely errors by uncertainty(X, 'max_prob')."
-    )
+    remedy = f"{another_density(clf)}. Rank likely errors by uncertainty(X, 'max_prob')."
     if score < 0.5 - margin:
         text = f"{compared}: errors lie where the density is higher, so it points the wrong way."
         return Finding("density_points_the_wrong_way", "warning", text, numbers, remedy)

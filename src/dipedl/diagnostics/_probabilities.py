@@ -12,6 +12,7 @@ from ..calibration.held_out import HeldOut
 from ..maths.evidence import inverse_temperature, sharpening_share
 from ..metrics import ece
 from ._finding import Finding, Number
+from ._remedies import honest_confidence, other_probabilities
 
 #: Temperatures outside of this range say that the classifier's confidence was far off.
 _USUAL = (0.5, 2.0)
@@ -25,12 +26,9 @@ def probability_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
     """Temperature, and confidence against accuracy."""
     if not held.labelled:
         return
-    calibrator = getattr(clf.evidence_, "calibrator_", None)
-    temperature = getattr(calibrator, "temperature_", None)
-    if temperature is not None:
-        before = uncalibrated(held, clf.evidence_)
-        yield _temperature(held, float(temperature), before, calibrator)
-    yield _confidence(held)
+    if clf._has_evidence and hasattr(clf.evidence_.calibrator_, "temperature_"):
+        yield _temperature(held, clf)
+    yield _confidence(held, clf)
 
 
 def uncalibrated(held: HeldOut, evidence: Any) -> np.ndarray:
@@ -43,7 +41,9 @@ def uncalibrated(held: HeldOut, evidence: Any) -> np.ndarray:
     return np.asarray(special.softmax(exponent * np.log(np.maximum(held.proba, _TINY)), axis=1))
 
 
-def _temperature(held: HeldOut, temperature: float, before: np.ndarray, calibrator: Any) -> Finding:
+def _temperature(held: HeldOut, clf: Any) -> Finding:
+    calibrator, before = clf.evidence_.calibrator_, uncalibrated(held, clf.evidence_)
+    temperature = float(calibrator.temperature_)
     numbers: dict[str, Number] = {"temperature": temperature}
     for name, P in (("before", before), ("after", held.proba)):
         own = P[np.arange(len(P)), held.labels]
@@ -62,8 +62,7 @@ def _temperature(held: HeldOut, temperature: float, before: np.ndarray, calibrat
             f"{text} It stopped at the end of its range: no temperature repairs these "
             "probabilities.",
             numbers,
-            "Look for leaked or mislabelled rows, and for probabilities of exactly 0 and 1; or "
-            "calibrate the classifier by CalibratedClassifierCV.",
+            other_probabilities(clf),
         )
     if not _USUAL[0] <= temperature <= _USUAL[1]:
         which = "over" if temperature > 1 else "under"
@@ -72,7 +71,7 @@ def _temperature(held: HeldOut, temperature: float, before: np.ndarray, calibrat
             "note",
             f"{text} The bare classifier is far {which}-confident.",
             numbers,
-            "Use predict_proba of this model, not that of the bare classifier.",
+            "Use the probabilities of this model, not those of the bare classifier.",
         )
     return Finding("temperature", "ok", text, numbers)
 
@@ -84,7 +83,7 @@ def _at_bound(temperature: float, calibrator: Any) -> bool:
     return bool(np.any(np.abs(np.log(temperature / np.asarray(bounds, float))) < _AT_BOUND))
 
 
-def _confidence(held: HeldOut) -> Finding:
+def _confidence(held: HeldOut, clf: Any) -> Finding:
     confidence = held.proba.max(axis=1)
     gap = confidence - ~held.wrong
     mean = held.average(gap)
@@ -106,7 +105,6 @@ def _confidence(held: HeldOut) -> Finding:
             f"{text} The gap is {abs(mean) / sd:.0f} standard deviations wide; a density does "
             "not repair confidence on known data.",
             numbers,
-            "Leave calibrator at its default, Temperature(), or calibrate the classifier by "
-            "CalibratedClassifierCV.",
+            honest_confidence(clf, timid=mean < 0),
         )
     return Finding("classifier_confidence", "ok", text, numbers)

@@ -12,7 +12,7 @@ __all__ = ["SelfReport"]
 
 
 class SelfReport:
-    """Diagnosis and explanation of a fitted `DIPClassifier` or `DIPModule`."""
+    """Diagnosis and explanation of a fitted `DIPClassifier`, `DIPModule` or baseline."""
 
     def diagnose(self) -> Diagnosis:
         """What the held-out rows say about this model, in plain words with numbers and remedies.

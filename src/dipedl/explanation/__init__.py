@@ -1,6 +1,7 @@
 """Why a single input got the answer it got: a card per input, as values, text and picture."""
 
+from ._baseline_card import BaselineCard
 from ._card import Card
-from ._explain import explain
+from ._explain import Behind, explain
 
-__all__ = ["Card", "explain"]
+__all__ = ["BaselineCard", "Behind", "Card", "explain"]

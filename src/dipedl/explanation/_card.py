@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -84,7 +84,7 @@ class Card:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values that ``json.dump`` takes; what is not finite becomes text."""
-        plain = {
+        given = {
             "label": self.label,
             "proba": dict(zip(self.class_names, self.mean.tolist(), strict=True)),
             "classifier_proba": dict(
@@ -102,7 +102,7 @@ class Card:
             "parts": list(self.parts),
             "news": list(self.news),
         }
-        made: dict[str, Any] = _plain(plain)
+        made: dict[str, Any] = plain(given)
         return made
 
     def __str__(self) -> str:
@@ -126,13 +126,14 @@ class Card:
         return draw_card(self.dirichlet, self.classifier_proba, self.class_names, title, ax)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Values that ``json.dump`` takes; what is not finite becomes text."""
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, np.generic):
-        return _plain(value.item())
+        return plain(value.item())
     if isinstance(value, float) and not np.isfinite(value):
         return str(value)
     return value
@@ -140,11 +141,9 @@ def _plain(value: Any) -> Any:
 
 def _answer(card: Card) -> Iterator[str]:
     # far from all data the mean ties, and the classifier decides
-    order = np.lexsort((-card.classifier_proba, -card.mean.round(12)))[:_MOST_CLASSES]
+    order = np.lexsort((-card.classifier_proba, -card.mean.round(12)))
     first = int(card.classifier_proba.argmax())
-    yield f"Answer {card.label!r}: " + ", ".join(
-        f"{card.class_names[c]} {card.mean[c]:.1%}" for c in order
-    )
+    yield leading(card.label, card.class_names, card.mean, order)
     yield f"  classifier alone: {card.class_names[first]} {card.classifier_proba[first]:.1%}"
     yield (
         f"  evidence: {_count(card.evidence)} of {card.n:,.0f} equivalent training samples; "
@@ -152,28 +151,37 @@ def _answer(card: Card) -> Iterator[str]:
     )
 
 
-def _rarity(card: Card) -> Iterator[str]:
-    verdict = "flagged as OOD" if card.flagged else "not flagged"
-    yield (
-        f"  p-value {card.p_value:.3g}: {_rare(card)} ({verdict} at {card.false_alarm_rate:.3g})"
+def leading(label: str, names: Sequence[str], P: np.ndarray, order: np.ndarray) -> str:
+    """The answer, with the first classes in this order and their probabilities P (k,)."""
+    return f"Answer {label!r}: " + ", ".join(
+        f"{names[c]} {P[c]:.1%}" for c in order[:_MOST_CLASSES]
     )
+
+
+def _rarity(card: Card) -> Iterator[str]:
+    yield rare(card)
     yield f"  score of the density {card.score:.4g}, typically {card.typical_score:.4g}"
     if card.news:
         yield f"  never in the training data: {', '.join(card.news)}"
 
 
-def _rare(card: Card) -> str:
-    fewer = card.p_value * (card.held_out + 1) - 1
-    if fewer < 0.5:
-        return f"none of {card.held_out:,.0f} held-out inputs is less typical"
-    return f"{fewer:,.0f} of {card.held_out:,.0f} held-out inputs are no more typical"
+def rare(card: Any) -> str:
+    """How rare the input of a card is, and whether it is flagged."""
+    verdict = "flagged as OOD" if card.flagged else "not flagged"
+    fewer, of = card.p_value * (card.held_out + 1) - 1, f"{card.held_out:,.0f} held-out inputs"
+    among = (
+        f"none of {of} is less typical"
+        if fewer < 0.5
+        else f"{fewer:,.0f} of {of} are no more typical"
+    )
+    return f"  p-value {card.p_value:.3g}: {among} ({verdict} at {card.false_alarm_rate:.3g})"
 
 
 def _all_parts(card: Card) -> Iterator[str]:
     for part in card.parts:
         if "part" in part:
             yield f"  by {part['part']!r}{_standing(part)}"
-        yield from _part(part)
+        yield from part_lines(part)
 
 
 def _standing(part: dict[str, Any]) -> str:
@@ -182,7 +190,8 @@ def _standing(part: dict[str, Any]) -> str:
     return f": {part['normal_score']:+.1f} standard deviations among held-out inputs"
 
 
-def _part(part: dict[str, Any]) -> Iterator[str]:
+def part_lines(part: dict[str, Any]) -> Iterator[str]:
+    """What one part of a density saw, in lines."""
     if part["kind"] == "gaussian":
         yield from _gaussian(part)
     if part["kind"] == "blocks":
@@ -223,7 +232,7 @@ def _entry(entry: dict[str, Any]) -> str:
 def _blocks(part: dict[str, Any]) -> Iterator[str]:
     for block in part["blocks"]:
         yield f"    block {block['block']} adds {block['score']:.4g}"
-        yield from _part(block)
+        yield from part_lines(block)
 
 
 def _neighbours(part: dict[str, Any]) -> Iterator[str]:

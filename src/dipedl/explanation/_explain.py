@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,10 @@ from .._validation import indexable
 from ..calibration.held_out import HeldOut
 from ..decisions.p_values import conformal_p_values
 from ..evidence import weighted_quantile
-from ..fitting.own_steps import last_step
+from ..fitting.own_steps import last_step_with
 from ..maths.kinds import most_probable
 from ..maths.scores import placements
+from ._baseline_card import BaselineCard
 from ._card import Card
 from ._in_columns import row_news, user_columns
 from ._readings import read_rows
@@ -22,12 +24,31 @@ _MEDIAN = 0.5
 _OVERFLOW = "a number that classifier, features or density cannot compute with"
 
 
+@dataclass(frozen=True, eq=False)
+class Behind:
+    """What stands behind the scores of a baseline, for its cards.
+
+    Attributes
+    ----------
+    density : object or None
+        What `read_rows` can read; None where there is no density.
+    Z : ndarray, shape (n, p), or None
+        Features of the inputs that the density sees.
+    features : transformer or None
+        What makes them of the inputs.
+    """
+
+    density: Any = None
+    Z: np.ndarray | None = None
+    features: Any = None
+
+
 def explain(clf: Any, X: Any, top: int = 5) -> list[Card]:
     """Why each input of X (n, d) got its answer.
 
     Parameters
     ----------
-    clf : DIPClassifier or DIPModule
+    clf : DIPClassifier, DIPModule or a baseline
         Fitted; or a pipeline or search that ends in a classifier.
     X : array-like or DataFrame, shape (n, d); or a batch of the module's network
         Inputs, for a pipeline those that its first step takes.
@@ -36,15 +57,17 @@ def explain(clf: Any, X: Any, top: int = 5) -> list[Card]:
 
     Returns
     -------
-    list of Card, length n
-        ``print(card)``, ``card.to_dict()``, ``card.plot()``.
+    list of Card, or of `BaselineCard` for a baseline, length n
+        ``print(card)``, ``card.to_dict()``; of a `Card` also ``card.plot()``.
 
     Raises
     ------
     ValueError
         If `top` is less than 1.
     NotFittedError
-        If `clf` is not fitted.
+        If `clf` is not fitted, or is a baseline without held-out rows.
+    TypeError
+        If it is another model.
 
     Examples
     --------
@@ -60,8 +83,12 @@ def explain(clf: Any, X: Any, top: int = 5) -> list[Card]:
     """
     if top < 1:
         raise ValueError(f"top must be >= 1, got {top!r}")
-    clf, before = last_step(clf)
-    Z, proba, scores = clf._seen(X if before is None else before.transform(indexable(X)))
+    clf, before = last_step_with("explain", clf)
+    arriving = X if before is None else before.transform(indexable(X))
+    if not clf._has_evidence:
+        cards: Any = _baseline_cards(clf, X, arriving, before, top)
+        return list(cards)
+    Z, proba, scores = clf._seen(arriving)
     # Of a row that overflows there are no features, and nothing to read in them.
     unknown = np.isnan(Z).any(axis=1)
     Z = np.where(unknown[:, None], 0.0, Z)
@@ -73,18 +100,19 @@ def explain(clf: Any, X: Any, top: int = 5) -> list[Card]:
     dirichlet = clf._dirichlet(P, scores)
     labels = clf.classes_[most_probable(dirichlet.concentration, P)]
     p_values = conformal_p_values(scores, held.scores, held.weights)
-    user = user_columns(clf, given, before, Z)
+    columns = evidence_side.columns_
+    user = user_columns(clf, given, before, Z, evidence_side.features_, columns)
     parts = [
         [user.in_columns(reading, i, top) for i, reading in enumerate(part)]
         for part in _parts(clf, Z, proba, user.tokens, user.features_for(top))
     ]
-    news = row_news(clf, given, before)
+    news = row_news(columns, given, before)
     with np.errstate(over="ignore"):
         evidence = np.exp(np.asarray(dirichlet.log_evidence))
     typical = weighted_quantile(held.scores, _MEDIAN, held.weights)
     return [
         Card(
-            class_names=tuple(str(name) for name in np.asarray(clf.classes_).tolist()),
+            class_names=_names(clf),
             label=str(labels[i]),
             classifier_proba=P[i],
             dirichlet=dirichlet[i],
@@ -100,6 +128,40 @@ def explain(clf: Any, X: Any, top: int = 5) -> list[Card]:
         )
         for i in range(len(P))
     ]
+
+
+def _baseline_cards(clf: Any, X: Any, arriving: Any, before: Any, top: int) -> list[BaselineCard]:
+    held: HeldOut = clf._held_out_rows()
+    P, scores = clf._proba_and_scores(arriving)
+    labels, typical = clf.predict(arriving), weighted_quantile(held.scores, _MEDIAN, held.weights)
+    p_values = conformal_p_values(scores, held.scores, held.weights)
+    dirichlet = clf.predict_dirichlet(arriving) if hasattr(clf, "predict_dirichlet") else None
+    behind: Behind = clf._behind(arriving)
+    readings: list[tuple[dict[str, Any], ...]] = [()] * len(P)
+    if behind.density is not None and behind.Z is not None:
+        user = user_columns(clf, indexable(X), before, behind.Z, behind.features, None)
+        read = read_rows(behind.density, behind.Z, user.tokens, user.features_for(top))
+        readings = [(user.in_columns(row, i, top),) for i, row in enumerate(read)]
+    return [
+        BaselineCard(
+            method=type(clf).__name__,
+            class_names=_names(clf),
+            label=str(labels[i]),
+            proba=P[i],
+            dirichlet=None if dirichlet is None else dirichlet[i],
+            uncertainty=-float(scores[i]),
+            typical_uncertainty=-typical,
+            p_value=float(p_values[i]),
+            held_out=held.total,
+            false_alarm_rate=float(clf.false_alarm_rate),
+            parts=readings[i],
+        )
+        for i in range(len(P))
+    ]
+
+
+def _names(clf: Any) -> tuple[str, ...]:
+    return tuple(str(name) for name in np.asarray(clf.classes_).tolist())
 
 
 def _parts(

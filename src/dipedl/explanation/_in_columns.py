@@ -124,9 +124,8 @@ class UserColumns:
         }
 
 
-def row_news(clf: Any, X: Any, before: Any) -> list[list[str]]:
-    """For each row of the user's X (n, d), what neither `clf` nor the steps `before` have seen."""
-    columns = getattr(clf.evidence_, "columns_", None)
+def row_news(columns: InputColumns | None, X: Any, before: Any) -> list[list[str]]:
+    """For each row of the user's X (n, d), what neither fit nor the steps `before` have seen."""
     if before is None:
         return [[] for _ in range(X.shape[0])] if columns is None else columns.news(X)
     names = _names(before, X)
@@ -163,18 +162,22 @@ def _least(entry: dict[str, Any]) -> float:
     return -float(entry["contribution"])
 
 
-def user_columns(clf: Any, X: Any, before: Any, Z: np.ndarray) -> UserColumns:
-    """The user's inputs X (n, d), which the steps `before` bring to `clf`, of features Z (n, p)."""
+def user_columns(
+    clf: Any, X: Any, before: Any, Z: np.ndarray, features: Any, columns: InputColumns | None
+) -> UserColumns:
+    """The user's inputs X (n, d), which the steps `before` bring to `clf`, of features Z (n, p).
+
+    `features` makes these, and `columns` knows what is usual in what arrives.
+    """
     names = _names(clf if before is None else before, X)
     start = sources_after(before, input_sources(len(names))) if names else None
-    features = clf.evidence_.features_
     last = None if start is None else sources_after(features, start)
     p, scaler = Z.shape[1], features[-1] if isinstance(features, Pipeline) else features
     arriving = names if before is None else names_after(before, names or None)
     return UserColumns(
         X,
         names,
-        {} if start is None else dict(_usual(getattr(clf.evidence_, "columns_", None), start)),
+        {} if start is None else dict(_usual(columns, start)),
         _feature_names(features, arriving, p),
         last if last is not None and len(last) == p else None,
         scaler if type(scaler) is StandardScaler else None,

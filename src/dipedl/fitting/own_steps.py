@@ -53,8 +53,10 @@ def clone_with_levels(fitted: Any) -> Any:
         parts = [(n, clone_with_levels(part)) for n, part in getattr(fitted, name)]
         copy.set_params(**{name: parts})
     elif isinstance(fitted, ColumnTransformer):
-        given = [(n, fitted.named_transformers_.get(n, t), of) for n, t, of in fitted.transformers]
-        copy.set_params(transformers=[(n, clone_with_levels(t), of) for n, t, of in given])
+        # A part of no columns was not fitted.
+        reads = fitted._transformer_to_input_indices
+        known = {n: clone_with_levels(t) for n, t, _ in fitted.transformers_ if len(reads[n])}
+        copy.set_params(transformers=[(n, known.get(n, t), of) for n, t, of in copy.transformers])
     elif isinstance(fitted, OneHotEncoder):
         copy.set_params(categories=fitted.categories_)
     elif isinstance(fitted, CountVectorizer):
@@ -74,6 +76,17 @@ def _steps(estimator: Any) -> list[tuple[str, Any]]:
 def _fitted_inside(estimator: Any) -> Any:
     """The fitted pipeline inside a search."""
     return estimator.best_estimator_ if isinstance(estimator, BaseSearchCV) else estimator
+
+
+def last_step_with(method: str, model: Any) -> tuple[Any, Any]:
+    """As `last_step`, of a model that has a method; TypeError for any other."""
+    inner, before = last_step(model)
+    if not hasattr(inner, method):
+        raise TypeError(
+            "model must be a DIPClassifier, a DIPModule or a baseline, or a pipeline or search "
+            f"that ends in one, got {type(inner).__name__} at its end"
+        )
+    return inner, before
 
 
 def last_step(model: Any) -> tuple[Any, Any]:

@@ -95,9 +95,8 @@ def _leaves(transformer: Any, sources: Sources | None) -> Iterator[tuple[Any, So
         for _, part in transformer.transformer_list:
             yield from _leaves(part, sources)
     elif isinstance(transformer, ColumnTransformer):
-        for name, part, _ in transformer.transformers_:
-            chosen = transformer._transformer_to_input_indices[name]
-            yield from _leaves(part, [sources[j] for j in chosen])
+        for _, part, chosen in _fitted_parts(transformer, sources):
+            yield from _leaves(part, chosen)
     else:
         yield transformer, sources
 
@@ -133,13 +132,22 @@ def _pipeline(model: Pipeline, sources: Sources | None) -> Sources | None:
 
 def _columns(model: ColumnTransformer, sources: Sources) -> Sources | None:
     found: Sources = []
-    for name, transformer, _ in model.transformers_:
-        out = model.output_indices_[name]
-        chosen = [sources[j] for j in model._transformer_to_input_indices[name]]
-        if out.stop > out.start:
+    # Without features there is no account of which part they come from.
+    made = getattr(model, "output_indices_", {})
+    for name, transformer, chosen in _fitted_parts(model, sources):
+        width = made[name].stop - made[name].start if made else 0
+        if width:
             part = sources_after(transformer, chosen)
-            found += (part or _mixed(chosen, out.stop - out.start)) or []
+            found += (part or _mixed(chosen, width)) or []
     return found
+
+
+def _fitted_parts(model: ColumnTransformer, sources: Sources) -> Iterator[tuple[str, Any, Sources]]:
+    """Name, transformer and what it reads, of each part; one without columns was not fitted."""
+    for name, transformer, _ in model.transformers_:
+        chosen = [sources[j] for j in model._transformer_to_input_indices[name]]
+        if chosen:
+            yield name, transformer, chosen
 
 
 def _union(model: FeatureUnion, sources: Sources) -> Sources | None:

@@ -17,7 +17,7 @@ from .._plugins import explain_missing
 from .._version import __version__
 from .._writing import write_file
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 _KEY = "dipedl"
 #: Bytes that one list or dict of the manifest takes in memory, and one value in it, at most.
 _PER_CONTAINER, _PER_VALUE = 200, 40

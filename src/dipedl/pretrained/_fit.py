@@ -14,9 +14,10 @@ from torch import distributed
 
 from ..calibration._seen_rows import share_seen, smallest
 from ..calibration.crossfit import ENOUGH, IN_SAMPLE, row_hash
+from ..calibration.held_out import Origin
 from ..maths.array_namespace import to_numpy
 from ..nn._loader import Unpack, check_rereadable
-from ._decisions.kept_rows import SOURCES, KeptRows, spread_evenly
+from ._decisions.kept_rows import KeptRows, spread_evenly
 from ._evidence_head import EvidenceHead
 from ._feature_source import FeatureSource
 from ._fusion import Score
@@ -49,11 +50,11 @@ class Data:
         """Whether the training rows also calibrate."""
         return self.calibration is None and isinstance(self.held_out, str)
 
-    def source(self, keys: np.ndarray, hashes: np.ndarray | None) -> str:
+    def origin(self, keys: np.ndarray, hashes: np.ndarray | None) -> Origin:
         """Where held-out rows come from, by hashes of their features and of the density's."""
         if self.calibration is None:
-            return SOURCES[0 if self.in_sample else 1]
-        return SOURCES[3 if share_seen(keys, hashes) else 2]
+            return "in-sample" if self.in_sample else "left out"
+        return "given twice" if share_seen(keys, hashes) else "given"
 
     def split(self) -> HeldOutRows | None:
         """Which rows of the loader are held out; None if no row is."""
@@ -132,7 +133,7 @@ def calibrate_parts(
         log_density if score.needs_logits else None,
         logits,
         labels,
-        data.source(keys, hashes),
+        data.origin(keys, hashes),
     )
     head.learn(kept.held_out(), n=float(density.n_), k=density.n_classes_)
     return kept

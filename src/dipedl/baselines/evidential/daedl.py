@@ -13,6 +13,7 @@ from ...density._fitting import fit_density, log_density
 from ...density.combined._default import unfitted_density
 from ...density.gda import GDADensity
 from ...dirichlet import Dirichlet
+from ...explanation import Behind
 from ...nn.backbones._network import Backbone
 from ...nn.backbones.conv_lin_1d import ConvLin1d
 from ...nn.backbones.convlin import ConvLin
@@ -168,6 +169,9 @@ class DAEDL(EvidentialEstimator):
         # differ from one by a billionth keep their order.
         least = _LEAST / np.maximum(np.abs(logits).max(axis=1, keepdims=True), 1.0)
         return Dirichlet(np.exp(np.clip(np.maximum(d, least) * logits, -_TOP, _TOP)))
+
+    def _behind(self, X: Any) -> Behind:
+        return Behind(self.density_, self.transform(X), self)
 
     def _log_evidence(self, X: Any) -> np.ndarray:
         d, logits = self._typicality_and_logits(X)

@@ -11,6 +11,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ..._validation import check_class_counts, known_classes, known_inputs, labelled_inputs
+from ...explanation import Behind
 from ...fitting.all_or_nothing import all_or_nothing
 from ...fitting.classifiers import (
     accepted_arguments,
@@ -85,6 +86,10 @@ class PostHoc(HeldOutDecisions, ClassifierMixin, BaseEstimator):
         else:
             self.features_ = self.estimator_ if hasattr(self.estimator_, "transform") else None
         return feature_array(self.features_, X)
+
+    def _behind(self, X: Any) -> Behind:
+        density = getattr(self, "density_", None)
+        return Behind() if density is None else Behind(density, self._features(X), self.features_)
 
     def _features(self, X: Any) -> np.ndarray:
         """Features of X (n, d), shape (n, p)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import normalize
 
 from ...density._neighbors import kth_distance
+from ...explanation import Behind
 from ._posthoc import PostHoc
 
 __all__ = ["KNNDistance"]
@@ -92,7 +94,26 @@ class KNNDistance(PostHoc):
         Z = normalize(self._features(X))
         return kth_distance(self.neighbors_, Z)
 
+    def _behind(self, X: Any) -> Behind:
+        return Behind(_Neighbours(self.neighbors_), normalize(self._features(X)), self.features_)
+
     @staticmethod
     def _test_params() -> dict[str, Any]:
         """Arguments for the public conformance checks, whose classes have few rows."""
         return {"n_neighbors": 5}
+
+
+@dataclass(frozen=True, eq=False)
+class _Neighbours:
+    """The index, as cards read it."""
+
+    neighbors_: NearestNeighbors
+
+    @property
+    def n_neighbors_(self) -> int:
+        return int(self.neighbors_.n_neighbors)
+
+    def neighbors(self, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Distances to the nearest training rows of features Z (n, p), and their numbers."""
+        distances, rows = self.neighbors_.kneighbors(Z)
+        return distances, rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,19 +10,17 @@ import torch
 from scipy import special
 from torch import Tensor, nn
 
-from ...calibration._seen_rows import GIVEN_TWICE
-from ...calibration.crossfit import IN_SAMPLE
-from ...calibration.held_out import HeldOut
+from ...calibration.held_out import HeldOut, Origin
 from ...maths.array_namespace import to_numpy
 from ...maths.scores import confidence
 
-#: Where rows came from; the place in the list is what a state holds.
-SOURCES = (
-    f"{IN_SAMPLE} rows",
-    "held-out rows of the loader",
-    "held-out inputs",
-    f"inputs, many of them {GIVEN_TWICE}",
-)
+#: Where rows came from, in words; the place in the order is what a state holds.
+_SOURCES: dict[Origin, str] = {
+    "in-sample": "in-sample rows",
+    "left out": "held-out rows of the loader",
+    "given": "held-out inputs",
+    "given twice": "inputs, many of them given to fit too",
+}
 #: Parts of the fused score, as columns of ``held_out_.components``.
 DENSITY_PART, CONFIDENCE_PART = "density", "confidence"
 _GOLDEN = (5**0.5 - 1) / 2
@@ -44,29 +43,29 @@ class KeptRows(nn.Module):
     def is_empty(self) -> bool:
         return not len(self.scores)
 
-    def keep(self, scores: Any, log_density: Any, logits: Any, labels: Any, source: str) -> None:
+    def keep(self, scores: Any, log_density: Any, logits: Any, labels: Any, origin: Origin) -> None:
         """Take rows: scores (m,), log-densities (m,), logits (m, k) and labels (m,) or None."""
         self._set(
             scores=_small(scores),
             log_density=_small(log_density),
             logits=_small(logits),
             labels=torch.empty(0) if labels is None else torch.as_tensor(labels).to(torch.int32),
-            source=torch.tensor(SOURCES.index(source)),
+            source=torch.tensor(list(_SOURCES).index(origin)),
         )
 
     def held_out(self) -> HeldOut:
         """The rows as every model keeps them; probabilities are those of the bare network."""
         scores = to_numpy(self.scores)
-        source = f"{len(scores)} {SOURCES[int(self.source)]}"
+        origin = list(_SOURCES)[int(self.source)]
+        held = HeldOut(scores, f"{len(scores)} {_SOURCES[origin]}", origin=origin)
         if not len(self.labels):
-            return HeldOut(scores, source)
+            return held
         proba = special.softmax(to_numpy(self.logits), axis=1)
-        held = HeldOut(scores, source, proba=proba, labels=self.labels.numpy().astype(np.int64))
+        held = replace(held, proba=proba, labels=self.labels.numpy().astype(np.int64))
         if not len(self.log_density):
             return held
         parts = np.column_stack([to_numpy(self.log_density), confidence(proba)])
-        names = (DENSITY_PART, CONFIDENCE_PART)
-        return HeldOut(scores, source, None, proba, held.labels, parts, names)
+        return replace(held, components=parts, component_names=(DENSITY_PART, CONFIDENCE_PART))
 
     def _set(self, **rows: Tensor) -> None:
         self.rows = rows
