@@ -33,7 +33,7 @@ def blocks(page):
     return BLOCK.findall(page.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_code_of_a_page_runs_top_to_bottom(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shell = page.parent.name == "tutorials"  # other pages speak of files that are not there
@@ -47,7 +47,7 @@ def test_a_page_must_show_what_is_printed():
             check(shown, printed, "")
 
 
-@pytest.mark.parametrize("page", [README, *PAGES], ids=lambda p: p.name)
+@pytest.mark.parametrize("page", [README, *PAGES], ids=lambda p: str(p.relative_to(ROOT)))
 def test_links_lead_somewhere(page):
     targets = LINK.findall(page.read_text(encoding="utf-8"))
     missing = [t for t in targets if not (page.parent / t).exists()]
