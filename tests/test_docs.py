@@ -3,6 +3,7 @@
 import re
 import sys
 import types
+from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -45,6 +46,16 @@ def test_a_page_must_show_what_is_printed():
     for shown, printed in (("a 1.20", "a 1.30"), ("a\nb", "a\nmore\nb"), ("a", "a b")):
         with pytest.raises(AssertionError, match="the page shows"):
             check(shown, printed, "")
+
+
+def test_the_tutorial_of_the_report_has_its_headings():
+    page = (ROOT / "docs/tutorials/report.md").read_text(encoding="utf-8")
+    made = resources.files("dipedl.own_data.report") / "templates/own_data.html.j2"
+    headings = re.findall(r"<h[23][^>]*>([^<{]+)</h[23]>", made.read_text(encoding="utf-8"))
+    told = re.findall(r"^## (.*)", page, re.MULTILINE)
+    first, last = told.index("In short"), told.index("What to know about this model")
+    rest = iter(headings)
+    assert all(heading in rest for heading in told[first : last + 1]), "in the same order"
 
 
 @pytest.mark.parametrize("page", [README, *PAGES], ids=lambda p: str(p.relative_to(ROOT)))
