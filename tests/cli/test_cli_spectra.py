@@ -4,6 +4,7 @@ import os
 import runpy
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -169,6 +170,7 @@ def test_try_out_on_made_up_spectra(fitted, tmp_path, monkeypatch):
 
     def fit_model(flux, classes, **options):
         seen.update(n=len(flux), **options)
+        warnings.warn("some rows are far", UserWarning, stacklevel=1)
         return model
 
     monkeypatch.setattr(spectra_model, "fit_model", fit_model)
@@ -179,6 +181,7 @@ def test_try_out_on_made_up_spectra(fitted, tmp_path, monkeypatch):
     done = invoke("spectra", "fit", "--toy", "--seed", 3)
     assert "Learned:  GALAXY 45, QSO 25 (made-up spectra)" in done.stdout
     assert "dipedl spectra classify spectra.dipedl --toy" in done.stdout
+    assert done.stderr.splitlines()[-1] == "note: some rows are far"
     assert seen == {"n": 70, "estimator": "mlp", "components": None, "seed": 3}
     done = invoke("spectra", "classify", "spectra.dipedl", "--toy", "--quiet")
     assert (done.exit_code, done.stderr) == (0, "")

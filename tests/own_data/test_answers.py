@@ -96,6 +96,13 @@ def test_a_category_that_was_never_seen_is_answered_and_told(run, kept, tmp_path
     assert done.exit_code == 0 and done.stdout.count("never in the training data: port = 'Z'") == 2
 
 
+def test_a_reason_names_what_is_far_and_nothing_else(run, kept, tmp_path):
+    passengers(5, seed=2).assign(fare=30_900).to_csv(tmp_path / "new.csv", index=False)
+    run("score", kept / "model.dipedl", tmp_path / "new.csv", "--out", tmp_path / "a.csv")
+    reasons = pd.read_csv(tmp_path / "a.csv")["reason"]
+    assert reasons.str.fullmatch(r"fare = 30900 \(typical [\d.]+ to [\d.]+\)").all()
+
+
 def test_explain_gives_the_card_of_the_library(run, kept, by_hand, tmp_path):
     clf, X = by_hand
     row = pd.read_csv(kept / "new.csv").iloc[0].to_dict()

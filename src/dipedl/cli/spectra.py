@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .._writing import writable_target
-from .terminal import exit_on, fail, names_in, one_line
+from .terminal import exit_on, fail, names_in, one_line, warnings_as_notes
 
 if TYPE_CHECKING:
     from ..spectra import Failure
@@ -71,7 +71,7 @@ def fit(
     _check_output(out)
     wanted = classes or ("GALAXY,QSO" if toy else "")
     note = _silent if quiet else _note
-    with exit_on(*_REFUSED):
+    with exit_on(*_REFUSED), warnings_as_notes():
         spectra_model.check_estimator(estimator)  # before reading thousands of files
         batches = (
             spectra_run.toy_batches(_TOY_FIT, seed=0)
@@ -120,7 +120,7 @@ def classify(
     if not 0 < false_alarms < 1:
         fail(f"--false-alarms must be in (0, 1), got {false_alarms:g}; 0.05 is usual")
     _check_output(out)
-    with exit_on(*_REFUSED):
+    with exit_on(*_REFUSED), warnings_as_notes():
         fitted = spectra_model.read_model(model)
         batches = (
             spectra_run.toy_batches(_TOY_CLASSIFY, seed=1, lamps=_TOY_LAMPS)

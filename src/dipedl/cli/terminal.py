@@ -1,7 +1,8 @@
-"""What all commands share: names between commas, and errors in one line."""
+"""What all commands share: names between commas, errors and warnings in one line."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
@@ -18,6 +19,20 @@ def exit_on(*kinds: type[Exception]) -> Iterator[None]:
         yield
     except kinds as error:
         fail(reason(error))
+
+
+@contextmanager
+def warnings_as_notes() -> Iterator[None]:
+    """Tell a warning of the library without its file and line, and others not at all."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("default", UserWarning)
+        warnings.showwarning = _note
+        yield
+
+
+def _note(message: Warning | str, *_: object, **__: object) -> None:
+    typer.echo(f"note: {message}", err=True)
 
 
 def fail(message: str, code: int = 2) -> NoReturn:

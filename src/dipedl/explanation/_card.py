@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._plugins import explain_missing
+from .._writing.numbers import number_text
 from ..dirichlet import Dirichlet
 
 if TYPE_CHECKING:
@@ -226,7 +227,7 @@ def _entry(entry: dict[str, Any]) -> str:
     if value is None:
         return f"{entry['name']} is missing{usual}"
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    return f"{entry['name']} = {format(value, '.4g') if number else repr(value)}{usual}"
+    return f"{entry['name']} = {number_text(value) if number else repr(value)}{usual}"
 
 
 def _blocks(part: dict[str, Any]) -> Iterator[str]:

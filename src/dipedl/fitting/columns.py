@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from .._writing.numbers import number_text
+
 #: Kinds of columns: numbers (booleans too), levels (text, categories), nothing at all.
 NUMBER, LEVEL, EMPTY = "number", "level", "empty"
 _MOST_ROWS = 10_000
@@ -147,7 +149,7 @@ class InputColumns:
         if np.isnan(self.low[j]):
             return ""
         low, high = sorted((unit(float(self.low[j])), unit(float(self.high[j]))))
-        return f"{low:.4g} to {high:.4g}"
+        return f"{number_text(low)} to {number_text(high)}"
 
     def news(self, X: Any) -> list[list[str]]:
         """For each row of X (n, d), what the fit never saw: new levels, first gaps and values."""

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from .._writing.numbers import number_text
 from ..classifier import DIPClassifier
 from .tables.columns import Column
 from .tables.kinds import CATEGORY
@@ -91,7 +92,7 @@ def _numbers(column: Column, values: pd.Series, n: int, level: float) -> ColumnD
 
 
 def _range(ends: np.ndarray) -> str:
-    return f"{ends[0]:.4g} to {ends[1]:.4g}"
+    return " to ".join(number_text(end) for end in ends)
 
 
 def _levels(column: Column, values: pd.Series, n: int, level: float) -> ColumnDrift:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ..._plugins import EXTRAS, explain_missing
 from ...own_data.tables.mistake import WrongOption
-from ..terminal import fail, names_in
+from ..terminal import fail, names_in, warnings_as_notes
 
 if TYPE_CHECKING:
     from ...own_data.saved import TableModel
@@ -53,10 +52,7 @@ Coverage = Annotated[
 def mistakes_told() -> Iterator[None]:
     """End with one line on stderr and an exit code in place of a traceback."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            warnings.simplefilter("default", UserWarning)
-            warnings.showwarning = _note
+        with warnings_as_notes():
             yield
     except KeyboardInterrupt:
         typer.echo("\ndipedl: stopped; no file was written", err=True)
@@ -71,11 +67,6 @@ def mistakes_told() -> Iterator[None]:
         fail(str(explain_missing(error, "this command")), WRONG_DATA)
     except (ValueError, TypeError, OSError) as error:
         fail(" ".join([str(error), *getattr(error, "__notes__", [])]), WRONG_DATA)
-
-
-def _note(message: Warning | str, *_: object, **__: object) -> None:
-    """A warning of the library in place of its file and line."""
-    typer.echo(f"note: {message}", err=True)
 
 
 def as_json(value: Any) -> None:

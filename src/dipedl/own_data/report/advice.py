@@ -58,7 +58,7 @@ def _drift(found: Measured) -> Iterator[str]:
         yield f"There are levels that the fit never saw: {'; '.join(new)}. They count as unknown."
     if found.test.refused:
         yield (
-            f"{found.test.refused:,} rows could not be read: `dipedl score` lists them, with "
+            f"Rows that could not be read: {found.test.refused:,}; `dipedl score` lists them, with "
             "reasons."
         )
 
