@@ -4,7 +4,7 @@ The same "I don't know" around any classifier
 
 A classifier draws its boundary through places where it has seen nothing, and is sure of itself
 there. ``DIPClassifier`` adds a density of the training data: without data the answer returns to
-"either class". What the classifier says where data are stays as it is.
+"either class". Where data are, the answer stays close to the classifier's.
 """
 
 # %%
@@ -33,20 +33,20 @@ for model in models.values():
     model.fit(data.X_train, data.y_train)
 
 # %%
-# Points far from both moons, bundled with the data. Their mean confidence should be near 1/2, as
-# nothing is known about them.
+# The mean confidence at new points of the moons, and at points far from both, where it should be
+# near 1/2, as nothing is known there.
 
-far = data.ood["far"]
+places = {"new points": data.X_test, "far away": data.ood["far"]}
 confidence = {
-    name: (
-        model.classifier_proba(far).max(axis=1).mean(),
-        model.predict_proba(far).max(axis=1).mean(),
+    (place, name): (
+        model.classifier_proba(X).max(axis=1).mean(),
+        model.predict_proba(X).max(axis=1).mean(),
     )
+    for place, X in places.items()
     for name, model in models.items()
 }
-print(f"{'mean confidence far from the data':35}alone   with the density")
-for name, (alone, ours) in confidence.items():
-    print(f"{name:35}{alone:5.2f}{ours:19.2f}")
+for (place, name), (alone, ours) in confidence.items():
+    print(f"{place:11} {name:20} alone {alone:.2f}, with the density {ours:.2f}")
 
 # %%
 # Above, the entropy of the classifier alone; below, that of the answer with the density. Dark is
