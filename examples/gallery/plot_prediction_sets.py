@@ -8,8 +8,8 @@ the known kind. Clear inputs get one class, doubtful ones two or three.
 """
 
 # %%
-# Naive Bayes on the digits 0 to 9 of scikit-learn: right nine times in ten. A third of the rows
-# trains, a third calibrates, a third tests.
+# Naive Bayes on the digits 0 to 9 of scikit-learn: right about nine times in ten. A third of the
+# rows trains, a third calibrates, a third tests.
 
 import numpy as np
 from sklearn.datasets import load_digits

@@ -31,7 +31,7 @@ print(f"everything answered: {wrong.mean():.1%} wrong")
 print(f"{answer.accepted.mean():.0%} answered: {errors:.1%} wrong")
 
 # %%
-# Nothing is promised for unknown digits (8 and 9), to which every answer is wrong. But the order
+# Nothing is promised for unknown digits (8 and 9), for which every answer is wrong. But the order
 # matters: the uncertainty should put them last. ``"total"``, the default, is the entropy of the
 # answer with its evidence; ``"max_prob"`` is the classifier's own confidence.
 
