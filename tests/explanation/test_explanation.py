@@ -256,6 +256,8 @@ def test_plot(data, gaussian):
     np.testing.assert_allclose(heights, card.mean)
     marks = next(line for line in ax.lines if line.get_marker() == "_")
     np.testing.assert_allclose(marks.get_ydata(), card.classifier_proba)
+    low, high = ax.get_ylim()
+    assert low < 0 and high > 1  # a mark at 0 or 1 is not cut in half
     assert [text.get_text() for text in ax.get_legend().get_texts()] == [
         "with the evidence, 95 % interval",
         "classifier alone",

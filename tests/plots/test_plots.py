@@ -136,6 +136,15 @@ def test_map_asks_the_classifier_at_the_points_it_paints():
         plots.uncertainty_map(clf, np.eye(3), y)
 
 
+def test_maps_can_share_one_scale_and_one_colour_bar():
+    X, y = np.array([[0.0, 0.0], [2.0, 4.0]]), [0, 1]
+    clf = SimpleNamespace(uncertainty=lambda Z, kind: np.linspace(0, 0.25, len(Z)))
+    own = plots.uncertainty_map(clf, X, y, grid=3)
+    assert own.images[0].get_clim() == (0, 0.25) and own.images[0].colorbar is not None
+    shared = plots.uncertainty_map(clf, X, y, grid=3, top=1.0, colorbar=False)
+    assert shared.images[0].get_clim() == (0, 1) and shared.figure.axes == [shared]
+
+
 def test_map_of_a_real_classifier_is_bright_far_away():
     data = load_moons(80)
     clf = DIPClassifier().fit(data.X_train, data.y_train)

@@ -30,7 +30,8 @@ def draw_card(
     ax = dirichlet_bars(dirichlet, class_names=names, ax=ax)
     ax.patches[-1].set_label("with the evidence, 95 % interval")
     x = np.arange(len(P))
-    ax.plot(x, P, "_", color="#D55E00", markersize=12, clip_on=False, label=_ALONE)
+    ax.plot(x, P, "_", color="#D55E00", markersize=16, markeredgewidth=2, label=_ALONE)
+    ax.set_ylim(-0.03, 1.03)  # room for a dash at either end
     ax.legend(fontsize="small")
     ax.set_xlabel("class")
     ax.set_ylabel("probability")

@@ -22,6 +22,7 @@ def plane_map(
     y: ArrayLike,
     *,
     top: float | None = None,
+    colorbar: bool = True,
     ax: Axes | None = None,
 ) -> Axes:
     """A map of values over the plane with labelled points on it.
@@ -36,13 +37,15 @@ def plane_map(
         Points and labels.
     top : float, optional
         Value of the brightest colour; default: the largest.
+    colorbar : bool, default=True
+        Whether a colour bar stands beside the map.
     ax : Axes, optional
         Where to draw.
 
     Returns
     -------
     Axes
-        The axes drawn on, with a colour bar beside it.
+        The axes drawn on; the map is ``ax.images[0]``.
 
     Examples
     --------
@@ -56,7 +59,8 @@ def plane_map(
     image = ax.imshow(
         values, extent=extent, origin="lower", aspect="auto", cmap="cividis", vmin=0, vmax=top
     )
-    ax.figure.colorbar(image, ax=ax)
+    if colorbar:
+        ax.figure.colorbar(image, ax=ax)
     labels = np.asarray(y)
     for i, label in enumerate(np.unique(labels)):
         across, up = X[labels == label].T
@@ -72,6 +76,8 @@ def uncertainty_map(
     kind: str = "vacuity",
     *,
     grid: int = 150,
+    top: float | None = None,
+    colorbar: bool = True,
     ax: Axes | None = None,
 ) -> Axes:
     """Uncertainty over the plane, for a classifier of two inputs.
@@ -88,13 +94,13 @@ def uncertainty_map(
         As in `DIPClassifier.uncertainty`.
     grid : int, default=150
         Points along each side.
-    ax : Axes, optional
-        Where to draw.
+    top, colorbar, ax
+        As in `plane_map`.
 
     Returns
     -------
     Axes
-        The axes drawn on.
+        The axes drawn on; the map is ``ax.images[0]``.
 
     Examples
     --------
@@ -114,6 +120,7 @@ def uncertainty_map(
     across, up = (np.linspace(low[i], high[i], grid) for i in range(2))
     plane = np.stack(np.meshgrid(across, up), axis=-1).reshape(-1, 2)
     values = np.asarray(clf.uncertainty(plane, kind)).reshape(grid, grid)
-    ax = plane_map(values, (low[0], high[0], low[1], high[1]), points, y, ax=ax)
+    extent = (low[0], high[0], low[1], high[1])
+    ax = plane_map(values, extent, points, y, top=top, colorbar=colorbar, ax=ax)
     ax.set_title(kind)
     return ax

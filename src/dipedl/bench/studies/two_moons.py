@@ -132,8 +132,8 @@ def figure(moons: TwoMoons, fig: FigureBase | None = None) -> FigureBase:
     for row, (name, maps) in zip(axes, moons.maps.items(), strict=True):
         row[0].set_ylabel(name)
         for ax, kind in zip(row, KINDS, strict=True):
-            plane_map(maps[kind], moons.extent, moons.X_train, moons.y_train, top=tops[kind], ax=ax)
-            ax.images[0].colorbar.remove()
+            shown = {"top": tops[kind], "colorbar": False, "ax": ax}
+            plane_map(maps[kind], moons.extent, moons.X_train, moons.y_train, **shown)
     for column, title in zip(axes.T, KINDS.values(), strict=True):
         column[0].set_title(title)
         bar = fig.colorbar(
