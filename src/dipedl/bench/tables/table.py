@@ -221,7 +221,7 @@ def _line(rows: Sequence[Mapping[str, Any]]) -> Line:
     refused = row.get("refused", "")
     return Line(
         name=row["method"],
-        title=row["title"],
+        title=_title(row),
         cells={}
         if refused
         else {name: _cell(rows, name) for name in names} | dict(worst_recalls(rows, names)),
@@ -237,6 +237,12 @@ def _line(rows: Sequence[Mapping[str, Any]]) -> Line:
         selected=tuple(r["chosen"] for r in rows if "chosen" in r),
         temperature=_mean_temperature(rows),
     )
+
+
+def _title(row: Mapping[str, Any]) -> str:
+    """That of the captions, where the one that the row carries says more than was done."""
+    better = captions_of(row["suite"]).titles.get(row["profile"], {})
+    return str(better.get(row["method"], row["title"]))
 
 
 def _mean_temperature(rows: Sequence[Mapping[str, Any]]) -> float | None:
