@@ -63,7 +63,7 @@ def _older(source: Source) -> Iterator[str]:
     """Rows that a run of today would make anew, with other settings, beside these."""
     lines = [f"- {said}" for said in older_settings(source)]
     if lines:
-        told = "These rows are of older settings; a run of the suite makes others beside them."
+        told = "A run of today's suite makes other rows beside these:"
         yield "\n\n".join(["## Settings that have changed since", told, "\n".join(lines)])
 
 
