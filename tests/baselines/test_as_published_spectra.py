@@ -93,7 +93,9 @@ def test_it_trains_on_806_features(method):
 
 @pytest.mark.parametrize("name", [*[m.__name__ for m in METHODS], "DeepEnsemble"])
 def test_unknown_data(name):
-    with pytest.raises(ValueError, match=r"data must be one of \['mnist', 'spectra'\], got 'iris'"):
+    with pytest.raises(
+        ValueError, match=r"data must be one of \['cifar10', 'mnist', 'spectra'\], got 'iris'"
+    ):
         getattr(baselines, name).as_published(data="iris")
 
 

@@ -5,7 +5,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from dipedl.baselines import EDL  # noqa: E402
+from dipedl.baselines import EDL, REDL  # noqa: E402
 from dipedl.datasets import load_digits  # noqa: E402
 from dipedl.nn import MLP, LeNet5, Training  # noqa: E402
 
@@ -57,6 +57,19 @@ def test_the_loss_is_annealed(data):
     assert start == without and end == later
     torch.testing.assert_close(half - start, (end - start) / 2)
     assert end > start
+
+
+@pytest.mark.parametrize(
+    ("length", "weights"), [(1.0, [0, 1 / 7, 1]), (0.5, [0, 2 / 7, 1]), (0.0, [1] * 3)]
+)
+def test_a_share_of_the_epochs_ends_with_the_full_weight(length, weights):
+    """Of 8 epochs the first, second and last; an int would count epochs whatever the training."""
+    for cls in (EDL, REDL):
+        model = cls(training=replace(TRAINING, epochs=8), annealing_epochs=length)
+        found = [model._annealed(epoch, length) for epoch in (0, 1, 7)]
+        np.testing.assert_allclose(found, weights, rtol=1e-12)
+        alone = cls(training=replace(TRAINING, epochs=1))
+        assert alone._annealed(0, 1.0) == 0.0
 
 
 def test_misleading_evidence_is_pushed_out(data):

@@ -13,12 +13,14 @@ from tiny_crossed import TINY_CROSSED
 from tiny_suite import TINY
 
 from dipedl.bench import Store
-from dipedl.bench.running import runner
+from dipedl.bench.results.receipt import machine
+from dipedl.bench.running import machines, runner
 from dipedl.bench.running.process import Outcome
 from dipedl.bench.running.work import PartStep, Place
 from dipedl.bench.running.worker import _kind, _message, train_part
 from dipedl.bench.spec.plan import plan
 from dipedl.bench.spec.suite import parse_suite
+from dipedl.bench.tables import provenance
 from dipedl.nn import TrainingPaused
 from dipedl.nn.training._loop import Run
 
@@ -41,8 +43,14 @@ def test_a_paused_training_goes_on_and_ends_with_the_same_answers(tmp_path, monk
             train_part(replace(paused, deadline=time.monotonic() + 3600))
     assert (_kind(stopped.value), _message(stopped.value)) == ("paused", str(stopped.value))
     assert paused.checkpoint.exists() and not other.has_arrays("edl", edl.digest, 1)
+    monkeypatch.setattr(machines, "machine", lambda: "another CPU")
     train_part(paused)
-    assert other.receipt("edl", edl.digest, 1)["resumed"]
+    receipt = other.receipt("edl", edl.digest, 1)
+    assert receipt["resumed"] and receipt["precision"] == "float32"
+    assert receipt["machines"] == [machine(), "another CPU"]
+    assert "machines" not in store.receipt("edl", edl.digest, 1)
+    row = {"device": "2 x Z80", "own": receipt, "parts": {}}
+    assert provenance.machines([row]) == f"{machine()}, resumed on another CPU"
     assert not paused.checkpoint.parent.exists()
     expected, found = (s.load("edl", edl.digest, 1) for s in (store, other))
     for split in expected:

@@ -57,6 +57,13 @@ def test_what_is_not_there_is_said_with_what_is(store, tmp_path):
         load_arrays("mnist", "smoke", "edl", 20, out=tmp_path, part="flow")
 
 
+def test_rows_without_arrays_name_the_command_that_makes_them(store, tmp_path):
+    shutil.rmtree(store.folder / "arrays")
+    command = "dipedl bench run mnist --profile smoke --seeds 20 --out FOLDER"
+    with pytest.raises(FileNotFoundError, match=command):
+        load_arrays("mnist", "smoke", "edl", 20, out=tmp_path)
+
+
 def test_a_row_is_never_there_twice(store):
     before = store.rows_file.read_bytes()
     assert not store.append(row_of(store, time="later"))

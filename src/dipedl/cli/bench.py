@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .bench_results import Out, explained, merge, report, sweep, table, toys
+from .bench_verify import verify
 from .terminal import fail, names_in
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def methods(suite: SuiteName, profile: ProfileName = "smoke") -> None:
         typer.echo(f"{name:<22}{loaded.methods[name].get('title', '')}")
 
 
-for _command_of in (table, sweep, toys, report, merge):
+for _command_of in (table, sweep, toys, report, merge, verify):
     bench.command()(_command_of)
 
 

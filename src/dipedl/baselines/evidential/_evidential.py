@@ -11,16 +11,16 @@ from torch import Tensor
 
 from ...dirichlet import Dirichlet
 from ...maths.kinds import DIRICHLET_KINDS
-from ...nn._checks import check_choice, check_number
+from ...nn._checks import check_choice, check_integer, check_number
 from ...nn._estimator import TorchEstimator
 from ...nn.losses.evidence_functions import evidence_from_logits, log_evidence_from_logits
-from ...nn.losses.evidence_regularizers import kl_misleading
+from ...nn.losses.evidence_regularizers import annealed_weight, kl_misleading
 from ...nn.training.settings import Training
 from .._held_out import HeldOutDecisions
 from .._recipe import TRAINING, Published
 
 _EVIDENCE = ("exp", "relu", "softplus")
-_NON_NEGATIVE = {"lambda1", "kl_weight", "annealing_epochs", "entropy_weight"}
+_NON_NEGATIVE = {"lambda1", "kl_weight", "entropy_weight"}
 
 
 class EvidentialEstimator(HeldOutDecisions, Published, TorchEstimator):
@@ -76,6 +76,12 @@ class EvidentialEstimator(HeldOutDecisions, Published, TorchEstimator):
 
     _score = _error_rate
 
+    def _annealed(self, epoch: int, length: float) -> float:
+        """Weight of the KL in an epoch; a float `length` is a share of the training."""
+        if isinstance(length, float) and length > 0:
+            length = max(1.0, length * (self._settings().epochs - 1))
+        return annealed_weight(epoch, length)
+
     def _with_kl(
         self, risk: Tensor, alpha: Tensor, target: Tensor, weight: float, prior: float = 1.0
     ) -> Tensor:
@@ -91,6 +97,7 @@ class EvidentialEstimator(HeldOutDecisions, Published, TorchEstimator):
         for name, value in given.items():
             if name in _NON_NEGATIVE:
                 check_number(name, value, ">= 0", lambda x: x >= 0)
+        _check_annealing(given.get("annealing_epochs", 0))
         if "lambda2" in given:
             check_number("lambda2", given["lambda2"], "> 0", lambda x: x > 0)
 
@@ -101,6 +108,14 @@ class EvidentialEstimator(HeldOutDecisions, Published, TorchEstimator):
     def _checked(self, X: Any, y: Any, validation: Any) -> Any:
         self._check_parameters()
         return super()._checked(X, y, validation)
+
+
+def _check_annealing(length: Any) -> None:
+    if isinstance(length, float):
+        allowed = "an integer >= 0, or a share of the epochs in [0, 1]"
+        check_number("annealing_epochs", length, allowed, lambda x: 0 <= x <= 1)
+    else:
+        check_integer("annealing_epochs", length, 0)
 
 
 def additive_dirichlet(logits: np.ndarray, evidence: str, prior: float) -> Dirichlet:

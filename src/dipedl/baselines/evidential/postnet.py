@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from ...dirichlet import Dirichlet
 from ...nn._checks import check_choice, check_integer, check_number
+from ...nn.augment.crop_flip_rotate import CropFlipRotate
 from ...nn.backbones._network import Backbone
 from ...nn.backbones.convlin import ConvLin
 from ...nn.backbones.mlp import MLP
@@ -82,7 +83,8 @@ class PostNet(EvidentialEstimator):
     Notes
     -----
     ``as_published`` is the paper's configuration: 50 epochs of Adam at 5e-5; `ConvLin` on MNIST, an
-    `MLP` of three layers of 64 on LAMOST; ``fit`` needs validation data. Two differences: the
+    `MLP` of three layers of 64 on LAMOST; 200 epochs at 5e-4 of `ConvLin` on CIFAR-10; a latent
+    space of 6; ``fit`` needs validation data. Two differences: the
     weights of the best validation check are kept, which the released code overwrites by the last
     ones; and training stops after 10 checks without a better loss, while the released rule looks
     back 10 checks.
@@ -130,12 +132,14 @@ class PostNet(EvidentialEstimator):
 
     @classmethod
     def _published(cls, data: str) -> dict[str, Any]:
+        cifar10 = data == "cifar10"
         return {
-            "backbone": ConvLin() if data == "mnist" else MLP((64, 64, 64)),
+            "backbone": MLP((64, 64, 64)) if data == "spectra" else ConvLin(),
             "training": Training(
-                epochs=50,
+                epochs=200 if cifar10 else 50,
                 batch_size=64,
-                learning_rate=5e-5,
+                learning_rate=5e-4 if cifar10 else 5e-5,
+                augment=CropFlipRotate() if cifar10 else None,
                 patience=10,
                 restore_best=True,
                 validate_every=2,

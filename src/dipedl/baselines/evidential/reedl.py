@@ -64,8 +64,8 @@ class ReEDL(EvidentialEstimator):
     Notes
     -----
     ``as_published`` is the released configuration: that of `REDL`, without the KL; ``fit`` needs
-    validation data, for the choice of the epoch. On LAMOST `lambda2` is 0.8, as in the released
-    code; the paper's table has 0.1.
+    validation data, for the choice of the epoch. `lambda2` is 0.8 on CIFAR-10, and on LAMOST as in
+    the released code; the paper's table has 0.1 there.
 
     References
     ----------

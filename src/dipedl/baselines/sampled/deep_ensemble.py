@@ -110,25 +110,28 @@ class DeepEnsemble(HeldOutDecisions, ClassifierMixin, BaseEstimator):
         image_shape: tuple[int, ...] | None = None,
         random_state: Any = 0,
     ) -> Self:
-        """The paper's configuration: 5 networks without dropout, 50 epochs each.
+        """The paper's configuration: 5 networks without dropout.
 
         Members start from different weights, as the released code intends.
 
         Parameters
         ----------
-        data : {"mnist", "spectra"}, default="mnist"
-            `LeNet5`, or on LAMOST `BranchCNN`.
+        data : {"mnist", "cifar10", "spectra"}, default="mnist"
+            50 epochs of `LeNet5`, or on LAMOST of `BranchCNN`; 100 of a spectrally normalised
+            `WideResNet` on CIFAR-10.
         image_shape
-            As of `dipedl.nn.TorchClassifier`.
+            As of `dipedl.nn.TorchClassifier`; (3, 32, 32) for CIFAR-10.
         random_state
             As of the class.
         """
         # Imported here: an ensemble of other classifiers needs no PyTorch.
         from ...nn.torch_classifier import TorchClassifier
-        from .._recipe import STEPS, published_network
+        from .._recipe import published_network, published_shape, published_training
 
         member = TorchClassifier(
-            published_network(data, dropout=0.0), STEPS, image_shape=image_shape
+            published_network(data, dropout=0.0),
+            published_training(data),
+            image_shape=published_shape(data, image_shape),
         )
         return cls(member, 5, random_state)
 

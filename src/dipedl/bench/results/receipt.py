@@ -15,6 +15,8 @@ from typing import Any
 
 from ... import __version__
 
+#: Vector instructions that change the rounding of a training, the widest last.
+_INSTRUCTIONS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16")
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "zuko")
 
 
@@ -25,13 +27,19 @@ def config_hash(config: Mapping[str, Any]) -> str:
 
 
 def receipt() -> dict[str, Any]:
-    """Versions, commit, device and the time of now."""
+    """Versions, commit, device with its widest instructions, and the time of now."""
     return {
         "versions": dict(_versions()),
         "commit": _commit(),
         "device": _device(),
+        "instructions": _instructions(),
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+def machine() -> str:
+    """The kind of this machine: trainings on another kind round in another way."""
+    return f"{_device()}, {_instructions()}"
 
 
 @cache
@@ -67,9 +75,22 @@ def _git(folder: Path, *arguments: str) -> str | None:
 @cache
 def _device() -> str:
     """CPU model and number of cores; the GPU stands in the receipt of what ran on it."""
-    cpuinfo = Path("/proc/cpuinfo")
-    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
-    names = [line.partition(": ")[2] for line in lines if line.startswith("model name")]
+    names = _cpuinfo("model name")
     if names:
         return f"{len(names)} x {names[0]}"
     return platform.processor() or platform.machine()
+
+
+@cache
+def _instructions() -> str:
+    """The widest vector instructions of the CPU that are known here, or its architecture."""
+    flags = set(" ".join(_cpuinfo("flags")[:1]).split())
+    known = [name for name in _INSTRUCTIONS if name in flags]
+    return known[-1] if known else platform.machine()
+
+
+def _cpuinfo(key: str) -> list[str]:
+    """What Linux says of each core."""
+    file = Path("/proc/cpuinfo")
+    lines = file.read_text().splitlines() if file.exists() else []
+    return [line.partition(": ")[2] for line in lines if line.startswith(key)]

@@ -16,6 +16,7 @@ from typing import Any
 from filelock import FileLock
 
 from ..._writing import writable_target, write_file
+from .settled import standing
 
 _KEY = ("suite", "profile", "method", "config_hash", "seed")
 
@@ -28,13 +29,16 @@ class RowFile:
         self._keys: tuple[tuple[int, ...], frozenset[tuple[Any, ...]]] | None = None
 
     def keys(self) -> frozenset[tuple[Any, ...]]:
-        """Keys of all whole rows; the file is read again only when it has changed."""
+        """Keys of all whole rows, with the hash of the settings that each stands for.
+
+        The file is read again only when it has changed.
+        """
         if not self.path.exists():
             return frozenset()
         stat = self.path.stat()
         state = stat.st_ino, stat.st_size, stat.st_mtime_ns
         if self._keys is None or self._keys[0] != state:
-            self._keys = state, frozenset(key_of(row) for row in self.read()[0])
+            self._keys = state, frozenset(map(_standing_key, self.read()[0]))
         return self._keys[1]
 
     def read(self) -> tuple[list[dict[str, Any]], int]:
@@ -73,6 +77,10 @@ class RowFile:
 def key_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
     """What no two rows share."""
     return tuple(row[name] for name in _KEY)
+
+
+def _standing_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return key_of({**row, "config_hash": standing(row)})
 
 
 def as_line(row: Mapping[str, Any]) -> bytes:

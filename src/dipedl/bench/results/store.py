@@ -134,7 +134,7 @@ class Store:
         return found
 
     def has_row(self, method: str, config_hash: str, seed: int) -> bool:
-        """Whether the row of this method, config and seed is there."""
+        """Whether a row of this method and seed stands for these settings."""
         return (self.suite, self.profile, method, config_hash, seed) in self._rows.keys()
 
     def append(self, row: Mapping[str, Any]) -> bool:
@@ -226,9 +226,11 @@ class Store:
         folder = self.arrays_folder(name, config_hash, seed)
         files = sorted(folder.glob("*.npz"))
         if not files:
+            part = f"--profile {self.profile} --seeds {seed}"
             raise FileNotFoundError(
-                f"no arrays in {str(folder)!r}; run the suite again, or name the folder of its "
-                "results with --out"
+                f"no arrays in {str(folder)!r}: rows alone make tables. Make rows and arrays in a "
+                f"folder of their own and name it with --out: dipedl bench run {self.suite} {part} "
+                "--out FOLDER"
             )
         return {file.stem.replace("__", "/"): read_npz(file) for file in files}
 

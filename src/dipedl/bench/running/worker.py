@@ -26,6 +26,7 @@ from ..spec.build import accepts
 from ..spec.plan import Part
 from .clock import Say, epoch_text
 from .inputs import inputs_of
+from .machines import precision, trained_on
 from .memo import Spent, rounded
 from .predictions import Arrays, classifier_arrays, density_arrays, method_arrays
 from .weights import weights_of
@@ -74,7 +75,7 @@ def train_part(step: PartStep, say: Say = lambda text: None) -> None:
     train, scoring = Spent(), Spent()
     model = part.built(step.seed, **given)
     step.checkpoint.parent.mkdir(parents=True, exist_ok=True)
-    resumed = any(step.checkpoint.parent.iterdir())
+    resumed, machines = trained_on(step.checkpoint.parent)
     with train.counted():
         _fit(model, step, X, y, say)
     _count_earlier_epochs(model, train)
@@ -89,7 +90,9 @@ def train_part(step: PartStep, say: Say = lambda text: None) -> None:
         model, {"train": train, "score": scoring}, sizes, time.perf_counter() - start
     )
     network = weights_of(model) if part.role == "classifier" else None
-    receipt["resumed"] = resumed
+    receipt |= {"resumed": resumed} | ({"machines": machines} if len(machines) > 1 else {})
+    trained_in = precision(part.config)
+    receipt |= {} if trained_in is None else {"precision": trained_in}
     store.save_arrays(part.name, part.digest, step.seed, arrays, receipt, network)
     step.forget()
 

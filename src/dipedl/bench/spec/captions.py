@@ -90,6 +90,8 @@ class Captions(Frozen):
     own_data: dict[str, str]
     #: Rows of the paper's splits; rows of other sizes are of other data.
     paper_rows: dict[str, int] = {}
+    #: Titles of methods in place of those that rows carry: profile, method.
+    titles: dict[str, dict[str, str]] = {}
     #: Why a number is not the paper's: profile, method, metric (or "*"), one sentence.
     differences: dict[str, dict[str, dict[str, str]]] = {}
     #: The released training of a method of the paper.

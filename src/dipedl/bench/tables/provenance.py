@@ -30,8 +30,10 @@ def not_yet_run(table: BenchTable) -> str:
 
 
 def _machine(row: Mapping[str, Any]) -> str:
-    gpus = {part["gpu"] for part in (row["own"], *row["parts"].values()) if "gpu" in part}
-    return " and ".join([*sorted(gpus), str(row["device"])])
+    parts = (row["own"], *row["parts"].values())
+    gpus = {part["gpu"] for part in parts if "gpu" in part}
+    moved = {", resumed on ".join(part["machines"]) for part in parts if "machines" in part}
+    return " and ".join([*sorted(gpus), *(sorted(moved) or [str(row["device"])])])
 
 
 def receipts(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..results.paper import published, published_rows, same_method
 from ..results.scores import OOD_PREFIX, SHIFTED_PREFIX
+from ..results.settled import standing
 from ..spec.captions import captions_of, data_note, is_own_data
 from .cells import Cell, cell_over_seeds
 from .columns import columns, worst_recalls
@@ -180,15 +181,16 @@ def _names_of(suite: str) -> str:
 def latest(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Rows of the latest configuration of each method, one per seed, in order of method and seed.
 
+    Rows of older versions count where their settings are the same.
     In a crossed suite, of each method on each data set with each classifier.
     """
     newest: dict[tuple[str, ...], str] = {}
     found: dict[tuple[Any, ...], Mapping[str, Any]] = {}
     for row in rows:
-        newest[_key(row)] = row["config_hash"]
-        found[*_key(row), row["config_hash"], row["seed"]] = row
+        newest[_key(row)] = standing(row)
+        found[*_key(row), newest[_key(row)], row["seed"]] = row
     order = {key: i for i, key in enumerate(newest)}
-    kept = [row for row in found.values() if newest[_key(row)] == row["config_hash"]]
+    kept = [row for key, row in found.items() if newest[_key(row)] == key[-2]]
     return sorted(kept, key=lambda row: (order[_key(row)], row["seed"]))
 
 
@@ -219,7 +221,7 @@ def _line(rows: Sequence[Mapping[str, Any]]) -> Line:
     refused = row.get("refused", "")
     return Line(
         name=row["method"],
-        title=row["title"],
+        title=_title(row),
         cells={}
         if refused
         else {name: _cell(rows, name) for name in names} | dict(worst_recalls(rows, names)),
@@ -235,6 +237,12 @@ def _line(rows: Sequence[Mapping[str, Any]]) -> Line:
         selected=tuple(r["chosen"] for r in rows if "chosen" in r),
         temperature=_mean_temperature(rows),
     )
+
+
+def _title(row: Mapping[str, Any]) -> str:
+    """That of the captions, where the one that the row carries says more than was done."""
+    better = captions_of(row["suite"]).titles.get(row["profile"], {})
+    return str(better.get(row["method"], row["title"]))
 
 
 def _mean_temperature(rows: Sequence[Mapping[str, Any]]) -> float | None:

@@ -76,14 +76,14 @@ def kl_misleading(alpha: Tensor, y: Tensor, prior: float = 1.0) -> Tensor:
     return kl_to_prior(alpha.masked_fill(label, prior), prior)
 
 
-def annealed_weight(epoch: int, annealing_epochs: int) -> float:
+def annealed_weight(epoch: int, annealing_epochs: float) -> float:
     """Weight of a regulariser that grows linearly from 0 in epoch 0 to 1 and stays there.
 
     Parameters
     ----------
     epoch : int
         Epoch, counted from 0.
-    annealing_epochs : int
+    annealing_epochs : float
         Epochs that it takes; 0 means full weight from the start.
 
     Returns

@@ -1,0 +1,275 @@
+"""Trains published rows again, in a folder that is thrown away, and compares their metrics."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from ... import __version__
+from ..results.settled import changes, standing
+from ..results.store import Store, load_rows
+from ..spec.suite import Suite, load_suite
+from .clock import Say
+from .runner import run
+from .todo import planned_work
+from .work import MethodWork, Place
+
+__all__ = ["ACROSS", "EXACT", "Comparison", "Verified", "verify"]
+
+#: On the same kind of machine with the same versions: float64 of the same bits, up to the order of
+#: sums over rows.
+EXACT = 1e-9
+#: How far the metric of a training in float32 may be from the published one on another kind of
+#: machine or with other versions of the libraries, by the name of the metric before any ``/``.
+ACROSS = {
+    "accuracy": 0.01,
+    "balanced_accuracy": 0.02,
+    "recall": 0.03,
+    "brier_id": 0.01,
+    "nll": 0.03,
+    "ece": 0.02,
+    "adaptive_ece": 0.02,
+    "errors_avoided_10": 0.15,
+    "error_auroc": 0.05,
+    "auroc": 0.02,
+    "aupr": 0.02,
+    "aupr_in": 0.02,
+    "fpr95": 0.05,
+    "brier_ood": 0.03,
+}
+
+Row = Mapping[str, Any]
+Key = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A metric as published and again, and how far apart they may be."""
+
+    published: float
+    again: float | None
+    tolerance: float
+
+    @property
+    def agrees(self) -> bool:
+        """Whether it is there again, and no further apart."""
+        return self.again is not None and abs(self.again - self.published) <= self.tolerance
+
+
+@dataclass(frozen=True)
+class Verified:
+    """A published row, trained again; `why` says why it could not be.
+
+    `data` and `classifier` are those of a crossed suite. `same` says whether machine and versions
+    are of the same kind as then, so that tolerances are those of equal bits.
+    """
+
+    method: str
+    seed: int
+    data: str = ""
+    classifier: str = ""
+    then: str = ""
+    now: str = ""
+    same: bool = False
+    why: str = ""
+    metrics: Mapping[str, Comparison] = field(default_factory=dict)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether every metric does."""
+        return not self.why and all(one.agrees for one in self.metrics.values())
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it, as plain values."""
+        metrics = {name: {**vars(one), "agrees": one.agrees} for name, one in self.metrics.items()}
+        return {**vars(self), "agrees": self.agrees, "metrics": metrics}
+
+
+def verify(
+    suite: str | os.PathLike[str],
+    *,
+    profile: str | None = None,
+    methods: Iterable[str] | None = None,
+    datasets: Iterable[str] | None = None,
+    classifiers: Iterable[str] | None = None,
+    seed: int | None = None,
+    out: str | os.PathLike[str] | None = None,
+    data_dir: str | os.PathLike[str] | None = None,
+    progress: Say | None = None,
+) -> list[Verified]:
+    """Train rows of a suite again and compare every metric; nothing is written to the results.
+
+    Parameters are those of `run`; `out` holds the published rows. `profile` None takes the only one
+    that has rows, `seed` None their smallest. Methods of the suite that have no row are left out.
+
+    Raises
+    ------
+    ValueError
+        If nothing chosen has a row, or a row was made by a newer version of dipedl.
+    FileNotFoundError
+        If there are no rows of this suite and profile.
+    StoppedError
+        If data is missing.
+    """
+    loaded = load_suite(suite)
+    there = load_rows(loaded.name, profile, out)
+    profile = profile or _profile(there)
+    chosen = loaded.chosen_methods(profile, methods)
+    axes = {"datasets": _known(datasets), "classifiers": _known(classifiers)}
+    rows = _published(there, chosen, axes, seed)
+    of_seed = next(iter(rows.values()))["seed"]
+    with TemporaryDirectory(prefix="dipedl-verify-") as folder:
+        data = os.environ.get("DIPEDL_DATA") if data_dir is None else str(data_dir)
+        place = Place(Store(folder, loaded.name, profile), data)
+        other = _other_settings(loaded, str(suite), place, rows, axes)
+        again = {key for key in rows if key not in other}
+        failed: Mapping[tuple[str, int], str] = {}
+        if again:
+            result = run(
+                suite,
+                profile=profile,
+                methods=dict.fromkeys(_method(key) for key in again),
+                **_axes_of(again, loaded.crossed),
+                seeds=[of_seed],
+                out=folder,
+                data_dir=data_dir,
+                progress=progress,
+            )
+            failed = result.failed
+        made = {_key(row): row for row in place.store.rows()}
+    why = other | {key: _reason(key, of_seed, failed) for key in again - made.keys()}
+    return [_compared(row, made.get(key), why.get(key, "")) for key, row in rows.items()]
+
+
+def _profile(rows: Iterable[Row]) -> str:
+    """The only profile that there are rows of; ValueError if there are several."""
+    found = sorted({row["profile"] for row in rows})
+    if len(found) != 1:
+        raise ValueError(f"there are rows of the profiles {found}; choose one with --profile")
+    return str(found[0])
+
+
+def _known(names: Iterable[str] | None) -> list[str] | None:
+    return None if names is None else list(names)
+
+
+def _key(row: Row) -> Key:
+    return row.get("dataset", ""), row.get("classifier", ""), row["method"]
+
+
+def _method(key: Key) -> str:
+    """Name of the method; rows of other kinds of its uncertainty are called ``method:kind``."""
+    return key[2].partition(":")[0]
+
+
+def _published(
+    rows: Iterable[Row], methods: Iterable[str], axes: Mapping[str, Any], seed: int | None
+) -> dict[Key, Row]:
+    """The latest row of each chosen method with a seed, by place and method."""
+    methods, rows = tuple(methods), list(rows)
+    found = [row for row in rows if _method(_key(row)) in methods and row["metrics"]]
+    for axis, name in (("datasets", "dataset"), ("classifiers", "classifier")):
+        found = [row for row in found if axes[axis] is None or row.get(name) in axes[axis]]
+    seeds = sorted({row["seed"] for row in found})
+    of_seed = [
+        row for row in found if row["seed"] == (min(seeds) if seed is None and seeds else seed)
+    ]
+    if not of_seed:
+        known = sorted({(row["method"], row["seed"]) for row in rows})
+        raise ValueError(
+            f"no row of {', '.join(methods)} with seed {seed} to verify; there are rows of {known}"
+        )
+    for row in of_seed:
+        _refuse_newer(row)
+    return {_key(row): row for row in of_seed}
+
+
+def _refuse_newer(row: Row) -> None:
+    theirs = str(row.get("versions", {}).get("dipedl", "0"))
+    if _numbers(theirs) > _numbers(__version__):
+        raise ValueError(
+            f"the row of {row['method']}, seed {row['seed']}, was made by dipedl {theirs}, newer "
+            f"than this {__version__}; upgrade dipedl to verify it"
+        )
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(part) for part in version.split(".") if part.isdecimal()]
+
+
+def _other_settings(
+    suite: Suite, name: str, place: Place, rows: Mapping[Key, Row], axes: Mapping[str, Any]
+) -> dict[Key, str]:
+    """Why rows cannot be made again: the suite no longer has their settings."""
+    where = name if name.endswith(".toml") else f"{name}.toml"
+    seed = next(iter(rows.values()))["seed"]
+    names = list(dict.fromkeys(_method(key) for key in rows))
+    today: dict[Key, tuple[str, Mapping[str, Any]]] = {}
+    for work in planned_work(suite, where, place, (seed,), methods=names, **axes):
+        if isinstance(work, MethodWork):
+            today["", "", work.method.name] = work.method.standing, work.method.config
+        else:
+            unit = work.unit
+            today |= {
+                (unit.dataset, unit.classifier, row): (digest, {})
+                for row, (_, digest) in work.rows.items()
+            }
+    return {
+        key: _told(row, today[key][1] if key in today else {})
+        for key, row in rows.items()
+        if key not in today or today[key][0] != standing(row)
+    }
+
+
+def _told(row: Row, config: Mapping[str, Any]) -> str:
+    said = "; ".join(changes(row["config"], config)) if config else "another hash"
+    return f"its settings are not today's: {said}"
+
+
+def _axes_of(keys: Iterable[Key], crossed: bool) -> dict[str, Any]:
+    if not crossed:
+        return {}
+    return {
+        "datasets": list(dict.fromkeys(key[0] for key in keys)),
+        "classifiers": list(dict.fromkeys(key[1] for key in keys)),
+    }
+
+
+def _reason(key: Key, seed: int, failed: Mapping[tuple[str, int], str]) -> str:
+    place = ", ".join(key[:2])
+    name = f"{place}: {_method(key)}" if key[0] else key[2]
+    return failed.get((name, seed), "it gave no row")
+
+
+def _compared(then: Row, now: Row | None, why: str) -> Verified:
+    data, classifier, method = _key(then)
+    head = Verified(method, then["seed"], data, classifier, then=_machine(then), why=why)
+    if now is None:
+        return head
+    same = _kind(then) == _kind(now)
+    metrics = {
+        name: Comparison(value, now["metrics"].get(name), EXACT if same else _across(name))
+        for name, value in then["metrics"].items()
+    }
+    return Verified(
+        method, then["seed"], data, classifier, head.then, _machine(now), same, why, metrics
+    )
+
+
+def _across(metric: str) -> float:
+    kind = metric.partition("/")[0]
+    return ACROSS["recall" if kind.startswith("recall_") else kind]
+
+
+def _machine(row: Row) -> str:
+    told = [row.get("device"), row.get("instructions")]
+    return ", ".join(str(one) for one in told if one)
+
+
+def _kind(row: Row) -> tuple[Any, ...]:
+    """What equal bits need; a row that does not say its instructions is of no kind."""
+    versions = {name: v for name, v in row.get("versions", {}).items() if name != "dipedl"}
+    return row.get("device"), row.get("instructions", id(row)), versions

@@ -1,0 +1,164 @@
+"""Published rows are trained again: what agrees, what does not, and what cannot be compared."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("typer")
+pytest.importorskip("pydantic")
+
+from tiny_suite import TINY
+from typer.testing import CliRunner
+
+from dipedl.bench import load_rows, load_suite
+from dipedl.bench.results.receipt import receipt
+from dipedl.bench.results.store import Store
+from dipedl.bench.running import verify as module
+from dipedl.bench.running.runner import RunResult, StoppedError, run
+from dipedl.bench.running.verify import EXACT
+from dipedl.bench.spec.plan import plan
+from dipedl.cli.app import app
+
+RESULTS = Path(__file__).parent.parent.parent / "results" / "bench"
+
+
+def dipedl(*arguments):
+    return CliRunner().invoke(app, ["bench", *map(str, arguments)])
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory):
+    path = tmp_path_factory.mktemp("suite") / "tiny.toml"
+    path.write_text(TINY)
+    return path
+
+
+@pytest.fixture(scope="module")
+def rows(suite):
+    """One row as a run on this machine would have written it."""
+    (part,) = plan(load_suite(suite), "smoke", ["energy"], "tiny.toml")
+    head = {"suite": "tiny", "profile": "smoke", "method": "energy", "title": "Energy", "seed": 1}
+    names = ("accuracy", "nll", "recall_3", "auroc/kmnist", "errors_avoided_10")
+    metrics = {"metrics": {name: 0.5 for name in names}, "intervals": {}}
+    return [{**head, "config": part.config, "config_hash": part.digest, **metrics, **receipt()}]
+
+
+def published(out, *rows):
+    store = Store(out, "tiny", "smoke")
+    for row in rows:
+        store.append(row)
+    return out
+
+
+@pytest.fixture
+def again(monkeypatch, rows):
+    """Instead of a training: the row as it was, changed."""
+    calls = []
+
+    def instead(**changes):
+        def run_instead(suite, *, out, **chosen):
+            calls.append(chosen)
+            published(out, {**rows[0], **changes})
+            return RunResult()
+
+        monkeypatch.setattr(module, "run", run_instead)
+        return calls
+
+    return instead
+
+
+@pytest.mark.slow
+def test_a_row_of_this_machine_is_made_again_bit_by_bit(suite, tmp_path):
+    """The real thing, in processes of their own; results stay as they are."""
+    assert not run(suite, out=tmp_path, methods=["energy"], seeds=[1]).failed
+    before = sorted(tmp_path.rglob("*"))
+    done = dipedl("verify", suite, "--methods", "energy", "--out", tmp_path, "--profile", "smoke")
+    assert done.exit_code == 0, done.stderr
+    n = len(load_rows("tiny", out=tmp_path)[0]["metrics"])
+    assert f"energy, seed 1: {n} of {n} metrics agree (the same kind of machine" in done.stdout
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_number_that_moved_is_named(suite, rows, again, tmp_path):
+    out = published(tmp_path, *rows)
+    metrics = {**rows[0]["metrics"], "accuracy": rows[0]["metrics"]["accuracy"] + 2 * EXACT}
+    calls = again(metrics=metrics)
+    options = ("--profile", "smoke", "--seed", 1, "--methods", "energy", "--out", out)
+    done = dipedl("verify", suite, *options)
+    assert done.exit_code == 1 and "tolerance 1e-09" in done.stdout
+    assert calls[0]["seeds"] == [1] and list(calls[0]["methods"]) == ["energy"]
+    told = json.loads(dipedl("verify", suite, *options, "--json").stdout)
+    assert [one["method"] for one in told] == ["energy"] and not told[0]["agrees"]
+    off = [name for name, one in told[0]["metrics"].items() if not one["agrees"]]
+    assert off == ["accuracy"]
+
+
+@pytest.mark.parametrize("other", [{"instructions": "sse2"}, {"device": "2 x Z80"}])
+def test_another_kind_of_cpu_has_the_looser_tolerance(suite, rows, again, tmp_path, other):
+    out = published(tmp_path, {**rows[0], **other})
+    allowed = {name: module._across(name) for name in rows[0]["metrics"]}
+    again(metrics={k: v + 0.9 * allowed[k] for k, v in rows[0]["metrics"].items()})
+    (found,) = module.verify(suite, profile="smoke", methods=["energy"], out=out)
+    assert found.agrees and not found.same and found.then != found.now
+    again(metrics={k: v + 1.1 * allowed[k] for k, v in rows[0]["metrics"].items()})
+    (found,) = module.verify(suite, profile="smoke", methods=["energy"], out=out)
+    assert not any(one.agrees for one in found.metrics.values())
+
+
+def test_every_metric_of_published_rows_has_a_tolerance():
+    names = {
+        name
+        for suite in ("mnist", "spectra")
+        for row in load_rows(suite, out=RESULTS)
+        for name in row["metrics"]
+    }
+    assert all(module._across(name) > EXACT for name in names)
+    with pytest.raises(KeyError):
+        module._across("new_metric")
+
+
+def test_a_row_that_does_not_say_its_instructions_is_of_another_kind(rows):
+    old = {k: v for k, v in rows[0].items() if k != "instructions"}
+    assert module._kind(old) != module._kind(dict(old)) and module._kind(rows[0]) == (
+        module._kind(dict(rows[0]))
+    )
+
+
+def test_other_settings_are_told_and_nothing_is_trained(suite, rows, again, tmp_path):
+    config = json.loads(json.dumps(rows[0]["config"]))
+    config["below"]["classifier"]["arguments"]["training"]["settings"]["amp"] = True
+    out = published(tmp_path, {**rows[0], "config": config, "config_hash": "older"})
+    calls = again()
+    done = dipedl("verify", suite, "--methods", "energy", "--out", out)
+    assert done.exit_code == 1 and not calls
+    assert "`training.amp` was true and is false now" in done.stdout
+
+
+def test_what_cannot_be_verified_says_what_to_do(suite, rows, again, tmp_path, monkeypatch):
+    def refused(*options, out=tmp_path):
+        done = dipedl("verify", suite, "--out", out, *options)
+        assert done.exit_code == 2 and not done.stdout
+        return done.stderr
+
+    assert "no results of suite 'tiny'" in refused(out=tmp_path / "none")
+    out = published(tmp_path / "rows", *rows)
+    assert "there are rows of [('energy', 1)]" in refused("--seed", "9", out=out)
+    assert "did you mean 'energy'?" in refused("--methods", "enrgy", out=out)
+    newer = {**rows[0], "versions": {**rows[0]["versions"], "dipedl": "9.10.0"}}
+    theirs = published(tmp_path / "newer", newer)
+    assert "made by dipedl 9.10.0, newer than this" in refused(out=theirs)
+
+    def no_data(*_, **__):
+        raise StoppedError("mnist/train-images is missing; download it with")
+
+    monkeypatch.setattr(module, "run", no_data)
+    assert "mnist/train-images is missing" in refused(out=out)
+
+
+def test_a_method_that_fails_says_why(suite, rows, tmp_path, monkeypatch):
+    out = published(tmp_path, *rows)
+    failed = RunResult(failed={("energy", 1): "classifier net: out of memory"})
+    monkeypatch.setattr(module, "run", lambda *_, **__: failed)
+    (found,) = module.verify(suite, profile="smoke", methods=["energy"], out=out)
+    assert not found.agrees and found.why == "classifier net: out of memory"
