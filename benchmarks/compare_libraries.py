@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -43,10 +44,13 @@ SNIPPETS = {"dipedl": ["plain", "dipedl", "dipedl_network"], "uncertainty_toolbo
 
 def main() -> None:
     start, load = time.perf_counter(), os.getloadavg()
-    pythons = interpreters()
+    arguments = parsed()
+    pythons = interpreters(arguments)
     with tempfile.TemporaryDirectory() as folder:
         labels = [save_split(Path(folder), seed) for seed in SEEDS]
-        found = {name: answers(name, pythons[name], Path(folder)) for name in INSTALL}
+        with ThreadPoolExecutor(arguments.jobs) as pool:
+            runs = pool.map(lambda name: answers(name, pythons[name], Path(folder)), INSTALL)
+            found = dict(zip(INSTALL, runs, strict=True))
     values = {
         "libraries": {name: of_library(run) for name, run in found.items()},
         "task": {k: v for run in found.values() for k, v in of_task(run, labels).items()},
@@ -59,17 +63,25 @@ def main() -> None:
         "installed": INSTALL,
         "facts_checked": facts["checked"],
         "threads": os.environ.get("OMP_NUM_THREADS"),
+        "libraries_at_once": arguments.jobs,
     }
     receipt.write("compare_libraries", config, values, time.perf_counter() - start)
 
 
-def interpreters() -> dict[str, str]:
+def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--python", action="append", default=[], metavar="LIBRARY=PATH")
-    given = dict(pair.split("=", 1) for pair in parser.parse_args().python)
+    parser.add_argument(
+        "--jobs", type=int, default=1, help="libraries at once; 1 on a quiet machine"
+    )
+    return parser.parse_args()
+
+
+def interpreters(arguments: argparse.Namespace) -> dict[str, str]:
+    given = dict(pair.split("=", 1) for pair in arguments.python)
     pythons = {"dipedl": sys.executable} | given
     if missing := INSTALL.keys() - pythons.keys():
-        parser.error(f"no interpreter for {', '.join(sorted(missing))}: add --python LIBRARY=PATH")
+        raise SystemExit(f"no interpreter for {', '.join(missing)}: add --python LIBRARY=PATH")
     return pythons
 
 
@@ -82,7 +94,7 @@ def save_split(folder: Path, seed: int) -> np.ndarray:
 
 
 def answers(name: str, python: str, folder: Path) -> dict:
-    task, out = folder / "task.json", folder / "out.json"
+    task, out = folder / f"{name}.task.json", folder / f"{name}.out.json"
     package = INSTALL[name].partition("==")[0].partition("[")[0]
     about = {"library": name, "package": package, "snippets": SNIPPETS.get(name, [name])}
     task.write_text(json.dumps(about | {"data": [str(folder / f"{s}.npz") for s in SEEDS]}))
