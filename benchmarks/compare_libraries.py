@@ -72,7 +72,7 @@ def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--python", action="append", default=[], metavar="LIBRARY=PATH")
     parser.add_argument(
-        "--jobs", type=int, default=1, help="libraries at once; 1 on a quiet machine"
+        "--jobs", type=int, default=1, help="libraries at once; 1 where nothing else runs"
     )
     return parser.parse_args()
 

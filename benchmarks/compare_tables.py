@@ -1,5 +1,6 @@
 """Write the tables of docs/comparison.md from its receipt; a test fails if they are stale."""
 
+import ast
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -58,21 +59,31 @@ def cell(fact: dict[str, str] | None) -> str:
 
 
 def lines() -> str:
+    """By library: the calls behind "yes" and "part", but for searches of its sources and counts."""
     libraries, questions = receipt("compare_libraries")["values"]["libraries"], facts()["questions"]
-    return "".join(
-        f"- {name}: " + "; ".join(call(f) for f in shown(libraries[key], questions)) + ".\n"
+    calls = {
+        name: [call(fact) for fact in shown(libraries[key]["facts"], questions)]
         for key, name in NAMES.items()
+    }
+    return "".join(
+        f"- {name}: {', '.join(f'`{line}`' for line in found if '(mentions(' not in line)}.\n"
+        for name, found in calls.items()
     )
 
 
-def shown(library: dict[str, Any], questions: dict[str, str]) -> list[dict[str, str]]:
-    found = [library["facts"][about] for about in questions if about in library["facts"]]
-    return [fact for fact in found if fact["answer"] != "no"]
+def shown(found: dict[str, Any], questions: dict[str, str]) -> list[dict[str, str]]:
+    said = [found[about] for about in questions if about in found]
+    return [f for f in said if f["answer"] != "no" and not f["shows"].startswith("holds(")]
 
 
 def call(fact: dict[str, str]) -> str:
-    """The part of the line after its imports."""
-    return f"`{fact['shows'].rpartition('; ')[2]}`"
+    """The last step of the line that is more than a name."""
+    steps = [step for step in ast.parse(fact["shows"]).body if not is_name(step)]
+    return ast.unparse(steps[-1])
+
+
+def is_name(step: ast.stmt) -> bool:
+    return isinstance(step, ast.Expr) and isinstance(step.value, ast.Name)
 
 
 def task() -> str:

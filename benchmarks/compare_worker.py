@@ -17,6 +17,7 @@ REPEATS = 5
 
 
 def main(task_path: str, out: str) -> None:
+    allow_torchvision_of_cuda()
     task = json.loads(Path(task_path).read_text())
     found = {"python": platform.python_version(), "version": version(task["package"])}
     found |= {"facts": facts_shown(task["library"]), "licence": licence(task["package"])}
@@ -25,7 +26,6 @@ def main(task_path: str, out: str) -> None:
 
 
 def measured(name: str, task: dict) -> dict:
-    allow_torchvision_of_cuda()
     path = HERE / f"{name}.py"
     spec = importlib.util.spec_from_file_location(f"snippet_{name}", path)
     snippet = importlib.util.module_from_spec(spec)
