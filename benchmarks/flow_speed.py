@@ -13,6 +13,7 @@ from importlib.metadata import version
 import receipt
 import torch
 import zuko
+from timing import paired_seconds
 from torch import Tensor, nn
 
 from dipedl.nn import MaskedAutoregressive
@@ -82,7 +83,7 @@ def measured(name: str, config: dict, flows: dict[str, nn.Module]) -> dict[str, 
     if len(set(sizes.values())) > 1:
         raise ValueError(f"the architectures differ: {sizes}")
     calls = {key: step(flow, config["batch"]) for key, flow in flows.items()}
-    times = receipt.paired_seconds(calls, REPEATS)
+    times = paired_seconds(calls, REPEATS)
     peers = {key: value for key, value in times.items() if key != "ours"}
     return {f"{name}_step_s": times["ours"], f"{name}_weights": sizes["ours"]} | {
         f"{name}_speedup_over_{key}": value / times["ours"] for key, value in peers.items()

@@ -6,6 +6,7 @@ import numpy as np
 import receipt
 import torch
 from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
+from timing import paired_seconds
 
 from dipedl.density import GDADensity
 
@@ -47,7 +48,7 @@ def scoring() -> dict[str, float]:
     by_torch = torch_scorer(density, Q)
     np.testing.assert_allclose(by_torch().numpy(), density.score_samples(Q), rtol=1e-9)
     dense = [np.asfortranarray(f.whitener.T) for f in density._factors()]
-    times = receipt.paired_seconds(
+    times = paired_seconds(
         {
             "ours": lambda: density.score_samples(Q),
             # A dense product does 2 n p^2 flops a class; ours needs the triangle's n p^2.
@@ -69,7 +70,7 @@ def scoring() -> dict[str, float]:
 
 def fitting() -> dict[str, float]:
     X, y = problem(FIT["n"], FIT["p"], FIT["k"])
-    times = receipt.paired_seconds(
+    times = paired_seconds(
         {
             "ours": lambda: GDADensity().fit(X, y),
             "qda": lambda: QuadraticDiscriminantAnalysis().fit(X, y),

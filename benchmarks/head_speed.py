@@ -19,6 +19,7 @@ from pathlib import Path
 
 import receipt
 import torch
+from timing import median_seconds, paired_seconds
 from torch import Tensor
 
 from dipedl.density import GDADensity
@@ -60,7 +61,7 @@ def overheads(repeats: int, n_fit: int) -> dict[str, float]:
         densities = {form: fitted(form, *problem(n_fit, p, K)) for form in FORMS}
         for rows in batches:
             pixels = torch.rand(rows, *shape, generator=torch.Generator().manual_seed(0)).flatten(1)
-            times = receipt.paired_seconds(passes(network, densities, pixels), repeats)
+            times = paired_seconds(passes(network, densities, pixels), repeats)
             alone = times.pop("network")
             values[f"{name}, {rows} rows: network s"] = alone
             for call, seconds in times.items():
@@ -108,7 +109,7 @@ def peers(repeats: int) -> dict[str, float]:
     }
     outside = pytorch_ood(X, y)
     calls |= {name: partial(d.predict_features, Q) for name, d in outside.items()}
-    times = receipt.paired_seconds(calls, repeats)
+    times = paired_seconds(calls, repeats)
     values = {f"{form} s": times.pop(form) for form in ("full", "tied")}
     for name, seconds in times.items():
         values[name] = seconds / values[f"{name.split(' / ')[0]} s"]
@@ -167,7 +168,7 @@ def large(form: str, n_fit: int) -> None:
     density.finish()
     finish = time.perf_counter() - begin
     with torch.no_grad():
-        score = receipt.median_seconds(lambda: density(Q))
+        score = median_seconds(lambda: density(Q))
     print((peak_kib() - before) / 2**20, n_fit / seconds, finish, rows / score)
 
 

@@ -10,6 +10,7 @@ import receipt
 from sklearn.datasets import load_digits, load_iris
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.pipeline import make_pipeline
+from timing import paired_seconds
 
 from dipedl import DIPClassifier, load, save
 
@@ -29,7 +30,7 @@ def loading(model, folder: Path) -> dict[str, float]:
     ours, theirs = folder / "model.dipedl", folder / "model.joblib"
     save(model, ours)
     joblib.dump(model, theirs)
-    seconds = receipt.paired_seconds(
+    seconds = paired_seconds(
         {"ours": lambda: load(ours), "joblib": lambda: joblib.load(theirs)},
         REPEATS,
         time.process_time,

@@ -3,11 +3,9 @@
 import hashlib
 import json
 import platform
-import statistics
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -75,25 +73,3 @@ def write(name: str, config: Mapping[str, Any], values: Mapping[str, Any], secon
     path.parent.mkdir(exist_ok=True)
     write_file(path, json.dumps(row, indent=1, sort_keys=True) + "\n")
     print(json.dumps(row["values"], indent=1, sort_keys=True), file=sys.stdout)
-
-
-def median_seconds(call: Callable[[], Any], repeats: int = 5) -> float:
-    """Median wall seconds of `repeats` calls after one warm-up."""
-    return paired_seconds({"": call}, repeats)[""]
-
-
-def paired_seconds(
-    calls: Mapping[str, Callable[[], Any]],
-    repeats: int,
-    clock: Callable[[], float] = time.perf_counter,
-) -> dict[str, float]:
-    """Median seconds of each call, run in turn: a drifting machine is fair to all."""
-    for call in calls.values():
-        call()
-    seconds: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(repeats):
-        for name, call in calls.items():
-            start = clock()
-            call()
-            seconds[name].append(clock() - start)
-    return {name: statistics.median(values) for name, values in seconds.items()}

@@ -10,6 +10,7 @@ import time
 import numpy as np
 import receipt
 from scipy.signal import savgol_filter
+from timing import paired_seconds
 
 from dipedl.datasets import toy_spectra
 from dipedl.spectra import paper_grid, spectral_features
@@ -49,7 +50,7 @@ def against_a_loop(preset: str) -> dict[str, float]:
     pipeline = spectral_features(preset, n_components=LOOP["n_components"]).fit(train)
     unscaled = pipeline[:3]
     difference = unscaled.transform(rows) - one_by_one(rows, pipeline, PRESETS[preset])
-    times = receipt.paired_seconds(
+    times = paired_seconds(
         {
             "ours": lambda: pipeline.transform(rows),
             "loop": lambda: one_by_one(rows, pipeline, PRESETS[preset]),

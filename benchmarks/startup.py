@@ -5,6 +5,7 @@ import sys
 import time
 
 import receipt
+from timing import median_seconds
 
 FIRST_RESULT = """
 from dipedl import DIPClassifier, datasets
@@ -37,7 +38,7 @@ SNIPPETS = {
 def main() -> None:
     start = time.perf_counter()
     medians = {
-        name: receipt.median_seconds(
+        name: median_seconds(
             lambda code=code: subprocess.run([sys.executable, "-c", code], check=True)
         )
         for name, code in SNIPPETS.items()

@@ -28,6 +28,22 @@ def test_the_page_is_what_the_receipts_say(name):
     assert load("tables").page(name) == page, stale
 
 
+def test_the_comparison_is_what_its_receipt_says():
+    stale = "run: python benchmarks/compare_tables.py"
+    text = (ROOT / "docs" / "comparison.md").read_text(encoding="utf-8")
+    assert load("compare_tables").page(text) == text, stale
+
+
+def test_facts_of_the_comparison_answer_its_questions():
+    """Each fact names a question, and is the one that the receipt saw run."""
+    tables = load("compare_tables")
+    facts, seen = tables.facts(), tables.receipt("compare_libraries")["values"]["libraries"]
+    for library in tables.NAMES:
+        stated = {fact["about"]: fact for fact in facts[library]}
+        assert stated.keys() <= facts["questions"].keys()
+        assert stated == seen[library]["facts"]
+
+
 def test_every_benchmark_of_the_page_has_a_receipt_with_what_makes_it_again():
     sys.modules.pop("receipt", None)
     for name in load("run").NAMES:

@@ -1,0 +1,133 @@
+"""One library of the comparison, in an interpreter of its own; started by compare_libraries.py."""
+
+import ast
+import importlib.util
+import json
+import platform
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+from compare_facts import facts_shown, licence
+from timing import paired_seconds
+
+HERE = Path(__file__).parent / "compare"
+REPEATS = 5
+
+
+def main(task_path: str, out: str) -> None:
+    allow_torchvision_of_cuda()
+    task = json.loads(Path(task_path).read_text())
+    found = {"python": platform.python_version(), "version": version(task["package"])}
+    found |= {"facts": facts_shown(task["library"]), "licence": licence(task["package"])}
+    found["snippets"] = {name: measured(name, task) for name in task["snippets"]}
+    Path(out).write_text(json.dumps(found))
+
+
+def measured(name: str, task: dict) -> dict:
+    path = HERE / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"snippet_{name}", path)
+    snippet = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(snippet)
+    data = [dict(np.load(path)) for path in task["data"]]
+    return {
+        "lines": code_lines(path.read_text()),
+        "methods": {m: of_method(snippet, m, kind, data) for m, kind in snippet.METHODS.items()},
+    }
+
+
+def of_method(snippet, method: str, kind: str, data: list[dict]) -> dict:
+    """Answers to the known and unknown rows of each seed; seconds beside the bare classifier's."""
+    answers = []
+    for seed, parts in enumerate(data):
+        model = fitted(snippet, method, parts, seed)
+        answers.append(
+            {key: as_lists(snippet.answer(model, parts[key])) for key in ("known", "unknown")}
+        )
+    return {
+        "classifier": kind,
+        "answers": answers,
+        "seconds": seconds(snippet, method, kind, data[0]),
+    }
+
+
+def fitted(snippet, method: str, parts: dict, seed: int):
+    np.random.seed(seed)  # noqa: NPY002  what clones without a seed draw from
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(seed)
+    return snippet.fit(parts["X"], parts["y"], method, seed)
+
+
+def as_lists(answer) -> list[list]:
+    labels, scores, flags = (np.asarray(part) for part in answer)
+    return [labels.tolist(), scores.astype(float).tolist(), flags.astype(bool).tolist()]
+
+
+def seconds(snippet, method: str, kind: str, parts: dict) -> dict[str, float]:
+    X, y, known = parts["X"], parts["y"], parts["known"]
+    fit, predict = BARE[kind]()
+    bare, model = fit(X, y), fitted(snippet, method, parts, 0)
+    calls = {"bare_fit": lambda: fit(X, y), "fit": lambda: fitted(snippet, method, parts, 0)}
+    found = paired_seconds(calls, REPEATS)
+    calls = {
+        "bare_answer": lambda: predict(bare, known),
+        "answer": lambda: snippet.answer(model, known),
+    }
+    return found | paired_seconds(calls, REPEATS)
+
+
+def bare_forest():
+    from sklearn.ensemble import RandomForestClassifier
+
+    return RandomForestClassifier(random_state=0).fit, lambda clf, X: clf.predict_proba(X)
+
+
+def bare_perceptron():
+    from sklearn.neural_network import MLPClassifier
+
+    clf = MLPClassifier((128, 128), random_state=0)
+    return clf.fit, lambda clf, X: clf.predict_proba(X)
+
+
+def bare_network():
+    import torch
+    from compare.network import trained
+
+    predict = torch.no_grad()(lambda net, X: net(torch.tensor(X)).softmax(dim=1))
+    return lambda X, y: trained(torch.tensor(X), torch.tensor(y), 0), predict
+
+
+BARE = {"forest": bare_forest, "perceptron": bare_perceptron, "network": bare_network}
+
+
+def allow_torchvision_of_cuda() -> None:
+    """A torchvision built for CUDA beside torch for the CPU: declare the operators it looks for."""
+    if importlib.util.find_spec("torchvision") and importlib.util.find_spec("torch"):
+        import torch
+
+        library = torch.library.Library("torchvision", "FRAGMENT")
+        for name in ("nms", "qnms"):
+            if not hasattr(torch.ops.torchvision, name):
+                library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        KEPT.append(library)
+
+
+KEPT: list = []
+
+
+def code_lines(text: str) -> int:
+    """Lines with code, but for the docstring and the names of the methods compared."""
+    left = [node for node in ast.parse(text).body if not left_out(node)]
+    lines = text.splitlines()
+    kept = [line for node in left for line in lines[node.lineno - 1 : node.end_lineno]]
+    return sum(bool(line.strip()) and not line.strip().startswith("#") for line in kept)
+
+
+def left_out(node: ast.stmt) -> bool:
+    is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    return is_docstring or (isinstance(node, ast.Assign) and node.targets[0].id == "METHODS")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
