@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 
 import numpy as np
 import pandas as pd
@@ -300,11 +301,11 @@ def test_evidence_beside_given_probabilities(run, other_system):
 def test_progress_says_rows_and_speed(capsys, monkeypatch):
     from dipedl.cli.own_data import running
 
-    monkeypatch.setattr(running, "_EVERY", 0.0)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     with running.row_progress(quiet=False) as progress:
         progress(1200, 0.5)
     said = capsys.readouterr().err
-    assert re.search(r"1,200 rows, [\d,]+ rows/s, about \d+ s left", said)
+    assert re.search(r"1,200 rows \(50%\), [\d,]+ rows/s, about \d+ s left", said)
     with running.row_progress(quiet=True) as progress:
         assert progress is None
 

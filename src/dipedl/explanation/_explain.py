@@ -14,7 +14,7 @@ from ..evidence import weighted_quantile
 from ..fitting.own_steps import last_step
 from ..maths.kinds import most_probable
 from ..maths.scores import placements
-from ._card import Card
+from ._card import Card, Cards
 from ._in_columns import row_news, user_columns
 from ._readings import read_rows
 
@@ -37,7 +37,7 @@ def explain(clf: Any, X: Any, top: int = 5) -> list[Card]:
     Returns
     -------
     list of Card, length n
-        ``print(card)``, ``card.to_dict()``, ``card.plot()``.
+        ``print(card)``, ``card.to_dict()``, ``card.plot()``; a notebook shows the first ten.
 
     Raises
     ------
@@ -82,7 +82,7 @@ def explain(clf: Any, X: Any, top: int = 5) -> list[Card]:
     with np.errstate(over="ignore"):
         evidence = np.exp(np.asarray(dirichlet.log_evidence))
     typical = weighted_quantile(held.scores, _MEDIAN, held.weights)
-    return [
+    return Cards(
         Card(
             class_names=tuple(str(name) for name in np.asarray(clf.classes_).tolist()),
             label=str(labels[i]),
@@ -99,7 +99,7 @@ def explain(clf: Any, X: Any, top: int = 5) -> list[Card]:
             news=(*news[i], _OVERFLOW) if unknown[i] else tuple(news[i]),
         )
         for i in range(len(P))
-    ]
+    )
 
 
 def _parts(
