@@ -49,6 +49,21 @@ def test_answers_are_those_of_the_library(run, kept, by_hand, tmp_path):
     assert ((found["reason"] != "") == found["flagged"]).all() and found["flagged"].any()
 
 
+def test_reasons_are_those_of_the_complete_cards(run, kept, by_hand, tmp_path):
+    clf, X = by_hand
+    out = tmp_path / "a.parquet"
+    run("score", kept / "model.dipedl", kept / "new.csv", "--reasons", "all", "--out", out)
+    found = pd.read_parquet(out)["reason"]
+    cards, rarest = clf.explain(X), set()
+    for card, said in zip(cards, found, strict=True):
+        gaussians = [part for part in card.parts if part["kind"] == "gaussian"]
+        part = gaussians[int(np.argmin([part["normal_score"] for part in gaussians]))]
+        names = [entry["name"] for entry in part["features"] if "column" in entry][:2]
+        assert [told.split(" = ")[0] for told in said.split("; ")] == names
+        rarest.add(part["part"])
+    assert len(rarest) > 1, "one part is the rarest of all rows: the choice is not tested"
+
+
 def test_any_pieces_give_the_same_answers(run, kept, tmp_path, monkeypatch):
     outs = [tmp_path / "whole.csv", tmp_path / "pieces.csv"]
     for out, block in zip(outs, (1 << 22, 500), strict=True):

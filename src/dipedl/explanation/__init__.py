@@ -1,6 +1,6 @@
 """Why a single input got the answer it got: a card per input, as values, text and picture."""
 
 from ._card import Card
-from ._explain import explain
+from ._explain import explain, explain_rarest
 
-__all__ = ["Card", "explain"]
+__all__ = ["Card", "explain", "explain_rarest"]
