@@ -62,6 +62,7 @@ def test_reliability_of_any_classifier_is_the_diagram_of_its_answers(iris, bayes
     plain = ReliabilityDisplay.from_predictions(index, P, min_rows=1, ax=given.ax_)
     np.testing.assert_array_equal(data_of(plain.line_), data_of(given.line_))
     assert plain.ax_ is given.ax_ and len(given.ax_.lines) == 3
+    assert shown.ax_.get_legend() is not None and plain.ax_.get_legend() is None
 
 
 def test_a_display_is_drawn_again_elsewhere(iris, bayes):

@@ -19,9 +19,11 @@ class Drawn:
     ax_: Axes
     figure_: Figure
 
-    def _keep(self, ax: Axes) -> None:
-        figure = ax.figure.get_figure(root=True)
-        self.ax_, self.figure_ = ax, figure
+    def _keep(self, ax: Axes, name: str | None = None) -> None:
+        """Remember where it was drawn; a name wants a legend."""
+        self.ax_, self.figure_ = ax, ax.figure.get_figure(root=True)
+        if name is not None:
+            ax.legend()
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int]] | None:
         """The picture for a notebook; None before `plot`, and where pyplot shows the figure."""

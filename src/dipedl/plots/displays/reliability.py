@@ -171,6 +171,6 @@ class ReliabilityDisplay(Drawn):
             color=color,
             ax=ax,
         )
-        self._keep(drawn)
+        self._keep(drawn, self.name)
         self.line_, self.errors_ = drawn.lines[-1], drawn.collections[-1]
         return self

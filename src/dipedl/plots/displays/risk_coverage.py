@@ -142,6 +142,6 @@ class RiskCoverageDisplay(Drawn):
             Itself.
         """
         drawn = risk_coverage(self.correct, self.uncertainty, label=self.name, color=color, ax=ax)
-        self._keep(drawn)
+        self._keep(drawn, self.name)
         self.line_ = drawn.lines[-1]
         return self
