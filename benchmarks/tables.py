@@ -180,7 +180,7 @@ def guarantee() -> str:
         f"{config['at_threshold']:,} on both sides of the alarm threshold, found by bisection; and "
         f"{config['searched']:,} that a search moves towards a violation. A violation is a flagged "
         "input whose largest probability is above the bare classifier's, or whose entropy is "
-        "below, by more than rounding: see [what the evidence means](../explanation/evidence.md).\n\n"
+        "below, by more than rounding: see [evidence](../explanation/evidence.md).\n\n"
     )
     return "## Never surer than the classifier\n\n" + text + table(head, rows) + "\n" + where(row)
 

@@ -10,7 +10,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from dipedl import DIPClassifier, datasets
 from dipedl.density import GaussianMixtureDensity
-from dipedl.plots import uncertainty_map
+from dipedl.plots import EvidenceMapDisplay
 
 TITLES = {
     "vacuity": "vacuity: no data was seen here",
@@ -27,7 +27,7 @@ def main() -> None:
     ).fit(data.X_train, data.y_train)
     figure = Figure(figsize=(11, 3.2), layout="constrained")
     for ax, (kind, title) in zip(figure.subplots(1, 3), TITLES.items(), strict=True):
-        uncertainty_map(clf, data.X_train, data.y_train, kind, ax=ax)
+        EvidenceMapDisplay.from_estimator(clf, data.X_train, data.y_train, kind=kind, ax=ax)
         ax.set_title(title, fontsize=11)
         ax.set(xticks=[], yticks=[])
     TARGET.parent.mkdir(exist_ok=True)

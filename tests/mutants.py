@@ -355,6 +355,27 @@ MUTANTS = [
         "diagnostics/test_diagnostics.py::test_holm_against_its_definition",
     ),
     Mutant(
+        "reasons: the part that finds the row least rare",
+        "explanation/_explain.py",
+        "np.argmin([part.rarity()",
+        "np.argmax([part.rarity()",
+        "own_data/test_answers.py::test_reasons_are_those_of_the_complete_cards",
+    ),
+    Mutant(
+        "a notebook leaves out the class of a row's answer",
+        "maths/shown.py",
+        "largest[P.argmax(axis=1)] += 1",
+        "largest[P.argmin(axis=1)] += 1",
+        "test_notebook.py::test_of_many_inputs_and_classes_the_first_and_the_leading_are_shown",
+    ),
+    Mutant(
+        "a log has every line of progress",
+        "_writing/live_line.py",
+        "if last or now - self._at.get(pause, -pause) >= pause:",
+        "if pause:",
+        "writing/test_live_line.py::test_a_log_has_a_line_each_ten_seconds_and_the_last",
+    ),
+    Mutant(
         "explanation: typical distance to the row itself",
         "explanation/_readings.py",
         "np.median(distances[:, -1])",

@@ -55,13 +55,13 @@ for (place, name), (alone, ours) in confidence.items():
 import matplotlib.pyplot as plt
 import numpy as np
 
-from dipedl.plots import uncertainty_map
+from dipedl.plots import EvidenceMapDisplay
 
 fig, axes = plt.subplots(2, 4, figsize=(9.5, 4.8), layout="constrained", sharex=True, sharey=True)
 for row, kind in zip(axes, ("entropy", "total"), strict=True):
     for ax, (name, model) in zip(row, models.items(), strict=True):
         shown = {"grid": 90, "top": np.log(2), "colorbar": False, "ax": ax}
-        uncertainty_map(model, data.X_train, data.y_train, kind, **shown)
+        EvidenceMapDisplay.from_estimator(model, data.X_train, data.y_train, kind=kind, **shown)
         ax.set(title=name if kind == "entropy" else "", xticks=[], yticks=[])
 axes[0, 0].set_ylabel("classifier alone")
 axes[1, 0].set_ylabel("with the density")

@@ -15,6 +15,7 @@ import numpy as np
 from .maths import dirichlet as closed_forms
 from .maths import evidence, marginals
 from .maths.array_namespace import Array, as_float, exclusive_sum, is_tensor, namespace
+from .maths.shown import shown_in_notebook
 from .maths.simplex import check_positive, check_simplex, class_indices, counts_like, rows_like
 from .maths.special import digamma_excess
 
@@ -54,8 +55,7 @@ class Dirichlet:
     Raises
     ------
     ValueError
-        If a shape is wrong or a value is not finite or not positive; the message names the
-        argument.
+        If a shape is wrong, or a value is not finite or not positive.
 
     Notes
     -----
@@ -154,6 +154,9 @@ class Dirichlet:
     def __repr__(self) -> str:
         n, k = self.concentration.shape
         return f"Dirichlet(n={n}, k={k}, dtype={self.concentration.dtype})"
+
+    def _repr_html_(self) -> str:
+        return shown_in_notebook(self)
 
     @_frozen_property
     def strength(self) -> Array:

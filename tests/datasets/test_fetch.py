@@ -6,6 +6,7 @@ import tarfile
 
 import pytest
 
+from dipedl._writing import live_line
 from dipedl.datasets._files import fetch as fetching
 from dipedl.datasets._files import sources
 from dipedl.datasets._files.fetch import TextProgress, fetch
@@ -330,7 +331,10 @@ def test_progress_only_on_a_terminal(mirror, published, monkeypatch, capsys, tty
     assert ("100% of 0.0 MB\n" in capsys.readouterr().err) is tty
 
 
-def test_progress_text(capsys):
+def test_progress_text(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    seconds = iter(range(9))
+    monkeypatch.setattr(live_line.time, "monotonic", lambda: float(next(seconds)))
     progress = TextProgress("file")
     progress.update(500_000)
     progress.total = 2_000_000
@@ -340,7 +344,7 @@ def test_progress_text(capsys):
     progress.update(2_000_000)
     progress.close()
     assert capsys.readouterr().err == (
-        "\rfile: 0.5 MB\rfile:  50% of 2.0 MB\rfile: 100% of 2.0 MB\rfile: 100% of 2.0 MB\n"
+        "\rfile: 0.5 MB\rfile:  50% of 2.0 MB" + 3 * "\rfile: 100% of 2.0 MB" + "\n"
     )
 
 

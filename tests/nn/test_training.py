@@ -392,19 +392,20 @@ def test_text_progress_tells_what_is_left():
         validation=data,
         progress=TextProgress("line", stream),
     )
-    lines = stream.getvalue().splitlines()
-    assert len(lines) == 3
-    assert lines[0].startswith("line epoch 1/3  loss ") and "score" in lines[0]
-    assert lines[-1].endswith("rows/s  0 s left")
+    (told,) = stream.getvalue().splitlines()  # a log has the last epoch of a short training
+    assert told.startswith("line epoch 3/3  loss ") and "score" in told
+    assert told.endswith("rows/s  0 s left")
     report = {"epoch": 4, "epochs": 50, "loss": 1.0, "score": 0.5, "rows_per_second": 10.0}
+    stream.isatty = lambda: True
     show = TextProgress(stream=stream)
     show({**report, "seconds_left": 3725.0, "stopped_early": False})
     show({**report, "seconds_left": 0.0, "stopped_early": True})
-    assert "epoch  4/50" in stream.getvalue() and "1 h 2 min left" in stream.getvalue()
+    assert "\repoch  4/50" in stream.getvalue() and "1 h 2 min left" in stream.getvalue()
     assert stream.getvalue().endswith("stopped early\n")
     # of an ensemble
-    show({**report, "seconds_left": 0.0, "stopped_early": False, "member": 2, "members": 5})
-    assert "\nmember 2/5  epoch  4/50" in stream.getvalue()
+    member = {"member": 2, "members": 5, "epoch": 50}
+    show({**report, **member, "seconds_left": 0.0, "stopped_early": False})
+    assert "\n\rmember 2/5  epoch 50/50" in stream.getvalue()
 
 
 def test_history_counts():

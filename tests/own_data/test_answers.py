@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 
 import numpy as np
 import pandas as pd
@@ -72,6 +73,21 @@ def test_categories_and_missing_cells_are_written(tmp_path):
         ["", "'-"],
         ["'=x", "c"],
     ]
+
+
+def test_reasons_are_those_of_the_complete_cards(run, kept, by_hand, tmp_path):
+    clf, X = by_hand
+    out = tmp_path / "a.parquet"
+    run("score", kept / "model.dipedl", kept / "new.csv", "--reasons", "all", "--out", out)
+    found = pd.read_parquet(out)["reason"]
+    cards, rarest = clf.explain(X), set()
+    for card, said in zip(cards, found, strict=True):
+        gaussians = [part for part in card.parts if part["kind"] == "gaussian"]
+        part = gaussians[int(np.argmin([part["normal_score"] for part in gaussians]))]
+        names = [entry["name"] for entry in part["features"] if "column" in entry][:2]
+        assert [told.split(" = ")[0] for told in said.split("; ")] == names
+        rarest.add(part["part"])
+    assert len(rarest) > 1, "one part is the rarest of all rows: the choice is not tested"
 
 
 def test_any_pieces_give_the_same_answers(run, kept, tmp_path, monkeypatch):
@@ -333,11 +349,11 @@ def test_evidence_beside_given_probabilities(run, other_system):
 def test_progress_says_rows_and_speed(capsys, monkeypatch):
     from dipedl.cli.own_data import running
 
-    monkeypatch.setattr(running, "_EVERY", 0.0)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     with running.row_progress(quiet=False) as progress:
         progress(1200, 0.5)
     said = capsys.readouterr().err
-    assert re.search(r"1,200 rows, [\d,]+ rows/s, about \d+ s left", said)
+    assert re.search(r"1,200 rows \(50%\), [\d,]+ rows/s, about \d+ s left", said)
     with running.row_progress(quiet=True) as progress:
         assert progress is None
 

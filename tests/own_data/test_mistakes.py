@@ -414,7 +414,7 @@ def test_ctrl_c_leaves_no_half_file(run, kept, tmp_path, monkeypatch):
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(scoring, "reason", stop)
+    monkeypatch.setattr(scoring, "reasons", stop)
     done = run(
         "score",
         kept / "model.dipedl",

@@ -1,7 +1,6 @@
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,8 +9,7 @@ matplotlib = pytest.importorskip("matplotlib")
 
 from matplotlib.figure import Figure  # noqa: E402
 
-from dipedl import DIPClassifier, Dirichlet, plots  # noqa: E402
-from dipedl.datasets import load_moons  # noqa: E402
+from dipedl import Dirichlet, plots  # noqa: E402
 from dipedl.metrics import risk_coverage_curve  # noqa: E402
 
 
@@ -123,41 +121,12 @@ def test_gallery_pairs_images_and_bars(rng):
         plots.image_gallery(images[:4], d)
 
 
-def test_map_asks_the_classifier_at_the_points_it_paints():
-    X, y = np.array([[0.0, 0.0], [2.0, 4.0]]), [0, 1]
-    clf = SimpleNamespace(uncertainty=lambda Z, kind: Z[:, 0] + 10 * Z[:, 1])
-    ax = plots.uncertainty_map(clf, X, y, "vacuity", grid=5)
-    (image,) = ax.images
-    assert list(image.get_extent()) == [-1, 3, -2, 6]
-    across, up = np.linspace(-1, 3, 5), np.linspace(-2, 6, 5)
-    np.testing.assert_allclose(image.get_array(), across[None, :] + 10 * up[:, None])
-    assert image.origin == "lower"
-    with pytest.raises(ValueError, match=r"X must have shape \(n, 2\), got \(3, 3\)"):
-        plots.uncertainty_map(clf, np.eye(3), y)
-
-
-def test_maps_can_share_one_scale_and_one_colour_bar():
-    X, y = np.array([[0.0, 0.0], [2.0, 4.0]]), [0, 1]
-    clf = SimpleNamespace(uncertainty=lambda Z, kind: np.linspace(0, 0.25, len(Z)))
-    own = plots.uncertainty_map(clf, X, y, grid=3)
-    assert own.images[0].get_clim() == (0, 0.25) and own.images[0].colorbar is not None
-    shared = plots.uncertainty_map(clf, X, y, grid=3, top=1.0, colorbar=False)
-    assert shared.images[0].get_clim() == (0, 1) and shared.figure.axes == [shared]
-
-
-def test_map_of_a_real_classifier_is_bright_far_away():
-    data = load_moons(80)
-    clf = DIPClassifier().fit(data.X_train, data.y_train)
-    values = plots.uncertainty_map(clf, data.X_train, data.y_train, grid=21).images[0].get_array()
-    assert values[0, 0] > values[10, 10]
-
-
 def test_nothing_touches_pyplot():
     code = (
         "import sys, numpy as np\n"
         "from dipedl import plots, Dirichlet\n"
         "assert 'matplotlib' not in sys.modules\n"
-        "plots.risk_coverage([True, False], [0, 1])\n"
+        "plots.RiskCoverageDisplay.from_predictions([True, False], [0, 1])._repr_png_()\n"
         "plots.image_gallery(np.zeros((1, 4, 4)), Dirichlet(np.ones((1, 2))))\n"
         "assert 'matplotlib.pyplot' not in sys.modules\n"
     )

@@ -1,12 +1,14 @@
-"""How this package writes files: whole or not at all, and never over what is no ordinary file."""
+"""How this package writes: files whole or not at all, a line of progress, HTML for a notebook."""
 
 from .cells import cell
+from .live_line import LiveLine
 from .sums import SUMS, read_sums, sha256_of, write_sums
 from .target import writable_target
 from .whole_file import sync_folder, whole_file, write_file
 
 __all__ = [
     "SUMS",
+    "LiveLine",
     "cell",
     "read_sums",
     "sha256_of",

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from html import escape
 from typing import Any
+
+from .._writing.notebook import frame
 
 Number = float | int | str
 #: In the order in which a reader wants them.
@@ -47,6 +51,10 @@ class Finding:
             lines += _wrapped(f"Remedy: {self.remedy}")
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        """The finding for a notebook."""
+        return frame(_listed([self]))
+
 
 @dataclass(frozen=True)
 class Diagnosis:
@@ -87,13 +95,35 @@ class Diagnosis:
 
     def __str__(self) -> str:
         """A page for readers."""
-        counts = ", ".join(
-            f"{len(found)} {name}" for name in _SEVERITIES if (found := self.of(name))
-        )
-        head = f"Diagnosis: {counts or 'nothing to say'}\nFrom: {self.source}"
-        return "\n\n".join([head, *map(str, self.findings)])
+        return "\n\n".join([f"{self._counts()}\nFrom: {self.source}", *map(str, self.findings)])
+
+    def _repr_html_(self) -> str:
+        """The page for a notebook; what is in order is folded away."""
+        fine = self.of("ok")
+        telling = (*self.of("warning"), *self.of("note"))
+        head = f"<p><strong>{escape(self._counts())}</strong><br>From: {escape(self.source)}</p>"
+        folded = f"<details><summary>{len(fine)} ok</summary>{_listed(fine)}</details>"
+        return frame(head, _listed(telling) if telling else "", folded if fine else "")
+
+    def _counts(self) -> str:
+        counts = [f"{len(found)} {name}" for name in _SEVERITIES if (found := self.of(name))]
+        return f"Diagnosis: {', '.join(counts) or 'nothing to say'}"
 
 
 def _wrapped(text: str) -> list[str]:
     indent = "    "
     return textwrap.wrap(text, _WIDTH, initial_indent=indent, subsequent_indent=indent)
+
+
+def _listed(findings: Sequence[Finding]) -> str:
+    """Findings as a list of HTML."""
+    entries = (
+        f"<dt><mark>{found.severity}</mark> <code>{escape(found.code)}</code></dt>"
+        f"<dd>{escape(found.text)}{_remedy(found)}</dd>"
+        for found in findings
+    )
+    return f"<dl>{''.join(entries)}</dl>"
+
+
+def _remedy(found: Finding) -> str:
+    return f"<br><em>Remedy:</em> {escape(found.remedy)}" if found.remedy else ""

@@ -20,7 +20,8 @@ class SelfReport:
         Returns
         -------
         Diagnosis
-            ``print`` shows a page; ``warnings`` are what should change something; ``to_dict()``.
+            ``print`` and a notebook show a page; ``warnings`` are what should change something;
+            ``to_dict()``.
 
         See Also
         --------
@@ -41,7 +42,7 @@ class SelfReport:
         Returns
         -------
         list of Card, length n
-            ``print(card)``, ``card.to_dict()``, ``card.plot()``.
+            ``print(card)``, ``card.to_dict()``, ``card.plot()``; a notebook shows the first ten.
 
         See Also
         --------

@@ -2,6 +2,6 @@
 
 from ._baseline_card import BaselineCard
 from ._card import Card
-from ._explain import Behind, explain
+from ._explain import Behind, explain, explain_rarest
 
-__all__ = ["BaselineCard", "Behind", "Card", "explain"]
+__all__ = ["BaselineCard", "Behind", "Card", "explain", "explain_rarest"]

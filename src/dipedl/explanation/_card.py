@@ -1,23 +1,31 @@
-"""The card of one input, as values and as text."""
+"""The card of one input, as values, as text and for a notebook."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._plugins import explain_missing
+from .._writing.notebook import bar, frame, probability, table
 from .._writing.numbers import number_text
 from ..dirichlet import Dirichlet
+from ..maths.shown import leading_classes, rest_summed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _MOST_CLASSES = 3
+#: With more classes, this many have bars and the others are summed.
+_MOST_BARS = 11
+_MOST_CARDS = 10
 _WIDTH = 88
+_BAR = 240
+_COLUMNS = ("class", "95 % interval (mark: alone)", "with the evidence", "classifier alone")
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +118,10 @@ class Card:
         """The card as text."""
         return "\n".join([*_answer(self), *_rarity(self), *_all_parts(self)])
 
+    def _repr_html_(self) -> str:
+        """The card for a notebook."""
+        return frame(_as_html(self))
+
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the class probabilities, before and after the evidence; needs matplotlib.
 
@@ -124,7 +136,50 @@ class Card:
             raise explain_missing(error, "Card.plot") from error
         evidence = f"{_count(self.evidence)} of {self.n:,.0f} samples"
         title = f"{self.label}: {evidence}, p = {self.p_value:.2g}"
-        return draw_card(self.dirichlet, self.classifier_proba, self.class_names, title, ax)
+        dirichlet, names, P = _leading(self)
+        return draw_card(dirichlet, P, names, title, ax)
+
+
+class Cards(list[Card]):
+    """Cards of several inputs: a list, of which a notebook shows the first."""
+
+    def _repr_html_(self) -> str:
+        """The first cards, one below the other, for a notebook."""
+        shown = self[:_MOST_CARDS]
+        more = f"<p>The first {len(shown)} of {len(self):,} cards.</p>"
+        return frame(*map(_as_html, shown), more * (len(self) > len(shown)))
+
+
+def _leading(card: Card) -> tuple[Dirichlet, list[str], np.ndarray]:
+    """Answer, names and the classifier's probabilities: leading classes, and all others as one."""
+    alpha, P, names = card.dirichlet.concentration, card.classifier_proba, card.class_names
+    first = leading_classes(np.stack([card.mean, P]), _MOST_BARS)
+    left = len(names) - len(first)
+    shown = [names[i] for i in first] + [f"other {left}"] * (left > 0)
+    return Dirichlet(rest_summed(alpha, first)), shown, rest_summed(P[None], first)[0]
+
+
+def _as_html(card: Card) -> str:
+    head, *facts = (*_answer(card), *_rarity(card))
+    parts = "\n".join(_all_parts(card))
+    dirichlet, names, P = _leading(card)
+    low, high = dirichlet.credible_interval()
+    ends = zip(dirichlet.mean[0], low[0], high[0], strict=True)
+    rows = (
+        [escape(name), bar(name, *of, _BAR, mark=p), *map(_percent, (of[0], p))]
+        for name, of, p in zip(names, ends, P, strict=True)
+    )
+    flag = "<mark>flagged as OOD</mark>" if card.flagged else ""
+    folded = f"<details><summary>What the density saw</summary>{_text(parts)}</details>"
+    return "".join([table(head, _COLUMNS, rows), flag, _text("\n".join(facts)), folded])
+
+
+def _text(lines: str) -> str:
+    return f"<pre>{escape(textwrap.dedent(lines))}</pre>"
+
+
+def _percent(p: float) -> str:
+    return escape(probability(p))
 
 
 def plain(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +17,9 @@ from ..fitting.own_steps import last_step_with
 from ..maths.kinds import most_probable
 from ..maths.scores import placements
 from ._baseline_card import BaselineCard
-from ._card import Card
-from ._in_columns import row_news, user_columns
-from ._readings import read_rows
+from ._card import Card, Cards
+from ._in_columns import UserColumns, row_news, user_columns
+from ._readings import Reading, read_rows
 
 _MEDIAN = 0.5
 _OVERFLOW = "a number that classifier, features or density cannot compute with"
@@ -58,7 +59,8 @@ def explain(clf: Any, X: Any, top: int = 5) -> list[Card]:
     Returns
     -------
     list of Card, or of `BaselineCard` for a baseline, length n
-        ``print(card)``, ``card.to_dict()``; of a `Card` also ``card.plot()``.
+        ``print(card)``, ``card.to_dict()``; of a `Card` also ``card.plot()``. A notebook shows the
+        first ten.
 
     Raises
     ------
@@ -83,11 +85,21 @@ def explain(clf: Any, X: Any, top: int = 5) -> list[Card]:
     """
     if top < 1:
         raise ValueError(f"top must be >= 1, got {top!r}")
+    cards: list[Card] = _cards(clf, X, top, _all_parts)
+    return cards
+
+
+def explain_rarest(clf: Any, X: Any, top: int = 5) -> list[Card]:
+    """As `explain`, but each card has one part at most: the Gaussian that finds the row rarest."""
+    cards: list[Card] = _cards(clf, X, top, _rarest_gaussian)
+    return cards
+
+
+def _cards(clf: Any, X: Any, top: int, read: Read) -> Any:
     clf, before = last_step_with("explain", clf)
     arriving = X if before is None else before.transform(indexable(X))
     if not clf._has_evidence:
-        cards: Any = _baseline_cards(clf, X, arriving, before, top)
-        return list(cards)
+        return _baseline_cards(clf, X, arriving, before, top)
     Z, proba, scores = clf._seen(arriving)
     # Of a row that overflows there are no features, and nothing to read in them.
     unknown = np.isnan(Z).any(axis=1)
@@ -102,15 +114,12 @@ def explain(clf: Any, X: Any, top: int = 5) -> list[Card]:
     p_values = conformal_p_values(scores, held.scores, held.weights)
     columns = evidence_side.columns_
     user = user_columns(clf, given, before, Z, evidence_side.features_, columns)
-    parts = [
-        [user.in_columns(reading, i, top) for i, reading in enumerate(part)]
-        for part in _parts(clf, Z, proba, user.tokens, user.features_for(top))
-    ]
+    parts = read(_parts(clf, Z, proba), user, top)
     news = row_news(columns, given, before)
     with np.errstate(over="ignore"):
         evidence = np.exp(np.asarray(dirichlet.log_evidence))
     typical = weighted_quantile(held.scores, _MEDIAN, held.weights)
-    return [
+    return Cards(
         Card(
             class_names=_names(clf),
             label=str(labels[i]),
@@ -123,11 +132,11 @@ def explain(clf: Any, X: Any, top: int = 5) -> list[Card]:
             false_alarm_rate=float(clf.false_alarm_rate),
             score=float(scores[i]),
             typical_score=typical,
-            parts=() if unknown[i] else tuple(part[i] for part in parts),
+            parts=() if unknown[i] else parts[i],
             news=(*news[i], _OVERFLOW) if unknown[i] else tuple(news[i]),
         )
         for i in range(len(P))
-    ]
+    )
 
 
 def _baseline_cards(clf: Any, X: Any, arriving: Any, before: Any, top: int) -> list[BaselineCard]:
@@ -140,7 +149,7 @@ def _baseline_cards(clf: Any, X: Any, arriving: Any, before: Any, top: int) -> l
     readings: list[tuple[dict[str, Any], ...]] = [()] * len(P)
     if behind.density is not None and behind.Z is not None:
         user = user_columns(clf, indexable(X), before, behind.Z, behind.features, None)
-        read = read_rows(behind.density, behind.Z, user.tokens, user.features_for(top))
+        read = read_rows(behind.density, behind.Z, list(user.tokens), user.features_for(top))
         readings = [(user.in_columns(row, i, top),) for i, row in enumerate(read)]
     return [
         BaselineCard(
@@ -164,34 +173,70 @@ def _names(clf: Any) -> tuple[str, ...]:
     return tuple(str(name) for name in np.asarray(clf.classes_).tolist())
 
 
-def _parts(
-    clf: Any, Z: np.ndarray, proba: np.ndarray, names: list[str], top: int
-) -> list[list[dict[str, Any]]]:
-    """Readings of each part of the density, for each row; with the parts' scores if several."""
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """A part of the density (none for the classifier), and what is known of it without reading."""
+
+    density: Any
+    known: list[Reading]
+
+    def rarity(self) -> np.ndarray:
+        """Normal score of each row, 0 where there is none, shape (n,)."""
+        return np.array([known.get("normal_score") or 0.0 for known in self.known])
+
+    def read(self, user: UserColumns, rows: np.ndarray, top: int) -> list[Reading]:
+        """Readings of these rows (m,) in the columns of the user."""
+        names, most = list(user.tokens), user.features_for(top)
+        plain: list[Reading] = [{"kind": "score"} for _ in rows]
+        readings = (
+            plain if self.density is None else read_rows(self.density, user.Z[rows], names, most)
+        )
+        found = zip(rows.tolist(), readings, strict=True)
+        return [user.in_columns({**self.known[i], **reading}, i, top) for i, reading in found]
+
+
+#: Readings of parts for each row, by features of the user's columns and the number wanted.
+Read = Callable[[list[_Part], UserColumns, int], list[tuple[Reading, ...]]]
+
+
+def _all_parts(parts: list[_Part], user: UserColumns, top: int) -> list[tuple[Reading, ...]]:
+    rows = np.arange(len(user.Z))
+    return list(zip(*(part.read(user, rows, top) for part in parts), strict=True))
+
+
+def _rarest_gaussian(parts: list[_Part], user: UserColumns, top: int) -> list[tuple[Reading, ...]]:
+    """Of each row the Gaussian with the lowest normal score, if there is one; no other is read."""
+    found: list[tuple[Reading, ...]] = [()] * len(user.Z)
+    # A density says the same kind of thing about every row.
+    one = np.arange(min(1, len(user.Z)))
+    fit = [part for part in parts if [r["kind"] for r in part.read(user, one, 1)] == ["gaussian"]]
+    if fit:
+        rarest = np.argmin([part.rarity() for part in fit], axis=0)
+        for c in np.unique(rarest):
+            rows = np.flatnonzero(rarest == c)
+            for i, reading in zip(rows.tolist(), fit[c].read(user, rows, top), strict=True):
+                found[i] = (reading,)
+    return found
+
+
+def _parts(clf: Any, Z: np.ndarray, proba: np.ndarray) -> list[_Part]:
+    """Each part of the density, with the parts' scores of the rows if there are several."""
     density, held = clf.evidence_.density_, clf.evidence_.held_out_
     members = getattr(density, "estimators_", None)
     if members is None:
-        return [read_rows(density, Z, names, top)]
+        return [_Part(density, [{}] * len(Z))]
     by_classifier = set(density.component_names_) - set(members)
     scored = density.component_scores(Z, proba if by_classifier else None)
-    parts = []
-    for name in density.component_names_:
-        scores = scored[name]
-        plain = [{"kind": "score"} for _ in scores]
-        rows = read_rows(members[name], Z, names, top) if name in members else plain
-        normal = _normal_scores(held, name, scores)
-        parts.append(
-            [
-                {
-                    "part": name,
-                    "score": float(s),
-                    **({} if z is None else {"normal_score": z}),
-                    **row,
-                }
-                for s, z, row in zip(scores, normal, rows, strict=True)
-            ]
-        )
-    return parts
+    return [_part(held, name, members.get(name), scored[name]) for name in density.component_names_]
+
+
+def _part(held: HeldOut, name: str, density: Any, scores: np.ndarray) -> _Part:
+    normal = _normal_scores(held, name, scores)
+    known: list[Reading] = [
+        {"part": name, "score": float(s), **({} if z is None else {"normal_score": z})}
+        for s, z in zip(scores, normal, strict=True)
+    ]
+    return _Part(density, known)
 
 
 def _normal_scores(held: HeldOut, name: str, scores: np.ndarray) -> list[float | None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -63,10 +64,10 @@ class UserColumns:
     Z: np.ndarray
     _read: dict[int, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
 
-    @property
-    def tokens(self) -> list[str]:
-        """A name for each feature that stands for no other."""
-        return [f"feature {j}" for j in range(len(self.features))]
+    @cached_property
+    def tokens(self) -> dict[str, int]:
+        """A name for each feature that stands for no other, and the feature's place."""
+        return {f"feature {j}": j for j in range(len(self.features))}
 
     def features_for(self, top: int) -> int:
         """Features that a reading must have for the `top` columns: all, if a column has several."""
@@ -83,27 +84,34 @@ class UserColumns:
         if "neighbours" in reading:
             inner["neighbours"] = reading["neighbours"][:top]
         if "features" in reading:
-            entries = sorted(self._entries(reading["features"], i), key=_least)
-            inner["features"] = entries[:top]
-            inner["rest"] = sum((e["contribution"] for e in entries[top:]), reading["rest"])
+            shares = sorted(self._shares(reading["features"]), key=_least)
+            inner["features"] = [self._entry(of, amount, i) for of, amount in shares[:top]]
+            inner["rest"] = sum((amount for _, amount in shares[top:]), reading["rest"])
         return reading | inner
 
-    def _entries(self, features: list[dict[str, Any]], i: int) -> Iterator[dict[str, Any]]:
-        """An entry for each column, with the sum of its features; one for each other feature."""
-        place = {token: j for j, token in enumerate(self.tokens)}
+    def _shares(
+        self, features: list[dict[str, Any]]
+    ) -> Iterator[tuple[int | dict[str, Any], float]]:
+        """Each feature that is no column with its contribution; each column with its features'."""
         sums: dict[int, float] = {}
         for entry in features:
-            j = place.get(entry.get("name", ""))
+            j = self.tokens.get(entry.get("name", ""))
             source = None if self.sources is None or j is None else self.sources[j]
             if source is None or len(source.columns) != 1 or source.words:
-                yield entry if j is None else self._feature(entry, j, i)
+                yield entry, entry["contribution"]
             else:
                 (c,) = source.columns
                 sums[c] = sums.get(c, 0.0) + entry["contribution"]
-        yield from (self._column(c, amount, i) for c, amount in sums.items())
+        yield from sums.items()
 
-    def _feature(self, entry: dict[str, Any], j: int, i: int) -> dict[str, Any]:
+    def _entry(self, of: int | dict[str, Any], contribution: float, i: int) -> dict[str, Any]:
+        return self._feature(of, i) if isinstance(of, dict) else self._column(of, contribution, i)
+
+    def _feature(self, entry: dict[str, Any], i: int) -> dict[str, Any]:
         """An entry of a feature that is no column; before it was standardised, if it was."""
+        j = self.tokens.get(entry.get("name", ""))
+        if j is None:
+            return entry
         entry = entry | {"name": self.features[j]}
         if self.scaler is None:
             return entry
@@ -158,8 +166,8 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, DATES) else value
 
 
-def _least(entry: dict[str, Any]) -> float:
-    return -float(entry["contribution"])
+def _least(share: tuple[Any, float]) -> float:
+    return -float(share[1])
 
 
 def user_columns(

@@ -12,7 +12,7 @@ import pandas as pd
 from ..metrics import accuracy, aurc, brier_score, ece, ood_auroc
 from .drift import ColumnDrift, PValueDrift, column_drifts, p_value_drift
 from .gathering import gathered
-from .reasons import reason
+from .reasons import reasons
 from .saved import TableModel
 from .scoring import Wanted, answer_frame
 from .tables.columns import as_inputs, check_known, labels_of
@@ -230,7 +230,7 @@ def _classes(
 def _shown(
     model: TableModel, side: Side, rows: np.ndarray, columns: Sequence[str]
 ) -> tuple[Shown, ...]:
-    cards = model.classifier.explain(side.X.iloc[rows].reset_index(drop=True))
+    why = reasons(model.classifier, side.X.iloc[rows].reset_index(drop=True))
     truth = side.frame.get(model.target)
     return tuple(
         Shown(
@@ -241,9 +241,9 @@ def _shown(
             probability=float(answer[f"p_{answer['label']}"]),
             vacuity=float(answer["vacuity"]),
             p_value=float(answer["p_value"]),
-            reason=reason(card),
+            reason=said,
         )
-        for i, card in zip(rows, cards, strict=True)
+        for i, said in zip(rows, why, strict=True)
         for answer in [side.answers.iloc[i]]
     )
 

@@ -1,4 +1,4 @@
-"""Why a row was flagged, in one line out of its explanation card."""
+"""Why rows were flagged, in one line each out of their explanation cards."""
 
 from __future__ import annotations
 
@@ -6,15 +6,20 @@ from collections.abc import Iterator
 from typing import Any
 
 from .._writing.numbers import number_text
-from ..explanation import Card
+from ..classifier import DIPClassifier
+from ..explanation import Card, explain_rarest
 
 _MOST = 2
 #: A column that adds less than this share of what the first one adds is no reason.
 _LEAST_SHARE = 0.1
 
 
-def reason(card: Card) -> str:
-    """What is new in a row; else the columns that are furthest from usual; else how rare it is."""
+def reasons(clf: DIPClassifier, X: Any) -> list[str]:
+    """What is new in each row of X (n, d); else its least usual columns; else how rare it is."""
+    return [_reason(card) for card in explain_rarest(clf, X)]
+
+
+def _reason(card: Card) -> str:
     if card.news:
         return "never in the training data: " + ", ".join(card.news)
     far = list(_columns(card))[:_MOST]
@@ -25,10 +30,8 @@ def reason(card: Card) -> str:
 
 def _columns(card: Card) -> Iterator[str]:
     """Columns by what they add to the distance, in the part that finds the row rarest."""
-    parts = [part for part in card.parts if part["kind"] == "gaussian"]
-    if parts:
-        rarest = min(parts, key=lambda part: part.get("normal_score") or 0.0)
-        entries = [entry for entry in rarest["features"] if "column" in entry]
+    for part in card.parts:
+        entries = [entry for entry in part["features"] if "column" in entry]
         for entry in entries:
             if entry["contribution"] >= _LEAST_SHARE * entries[0]["contribution"]:
                 yield _told(entry)

@@ -12,7 +12,7 @@ import pandas as pd
 
 from ..classifier import DIPClassifier
 from ..decisions import prediction_sets
-from .reasons import reason
+from .reasons import reasons
 from .saved import TableModel
 from .tables.columns import as_inputs, check_known
 from .tables.mistake import Mistake, meant
@@ -158,5 +158,5 @@ def _reasons(clf: DIPClassifier, X: Any, flagged: np.ndarray, which: str) -> np.
     asked = {"flagged": flagged, "all": np.ones(len(X), bool), "none": np.zeros(len(X), bool)}
     at = np.flatnonzero(asked[which])
     if len(at):
-        said[at] = [reason(card) for card in clf.explain(X.iloc[at].reset_index(drop=True))]
+        said[at] = reasons(clf, X.iloc[at].reset_index(drop=True))
     return said

@@ -1,8 +1,8 @@
-"""Uncertainty over the plane."""
+"""A map over the plane."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +12,7 @@ from ._canvas import COLORS, axes_or_new
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plane_map", "uncertainty_map"]
+__all__ = ["plane_map"]
 
 
 def plane_map(
@@ -66,61 +66,4 @@ def plane_map(
         across, up = X[labels == label].T
         color, marker = COLORS[1 - i % 2], "o^s"[i % 3]
         ax.scatter(across, up, s=9, c=color, marker=marker, edgecolor="white", linewidth=0.3)
-    return ax
-
-
-def uncertainty_map(
-    clf: Any,
-    X: ArrayLike,
-    y: ArrayLike,
-    kind: str = "vacuity",
-    *,
-    grid: int = 150,
-    top: float | None = None,
-    colorbar: bool = True,
-    ax: Axes | None = None,
-) -> Axes:
-    """Uncertainty over the plane, for a classifier of two inputs.
-
-    Parameters
-    ----------
-    clf : DIPClassifier
-        Fitted on two inputs; anything with ``uncertainty(X, kind)``.
-    X : array-like, shape (n, 2)
-        Points to show; the map extends beyond them by their range on each side.
-    y : array-like, shape (n,)
-        Their labels.
-    kind : str, default="vacuity"
-        As in `DIPClassifier.uncertainty`.
-    grid : int, default=150
-        Points along each side.
-    top, colorbar, ax
-        As in `plane_map`.
-
-    Returns
-    -------
-    Axes
-        The axes drawn on; the map is ``ax.images[0]``.
-
-    Examples
-    --------
-    >>> from dipedl import DIPClassifier
-    >>> from dipedl.datasets import load_moons
-    >>> from dipedl.plots import uncertainty_map
-    >>> data = load_moons(100)
-    >>> clf = DIPClassifier().fit(data.X_train, data.y_train)
-    >>> uncertainty_map(clf, data.X_train, data.y_train, grid=20).get_title()
-    'vacuity'
-    """
-    points = np.asarray(X, dtype=np.float64)
-    if points.ndim != 2 or points.shape[1] != 2:
-        raise ValueError(f"X must have shape (n, 2), got {points.shape}; take two columns of it")
-    low, high = points.min(axis=0), points.max(axis=0)
-    low, high = low - (high - low) / 2, high + (high - low) / 2
-    across, up = (np.linspace(low[i], high[i], grid) for i in range(2))
-    plane = np.stack(np.meshgrid(across, up), axis=-1).reshape(-1, 2)
-    values = np.asarray(clf.uncertainty(plane, kind)).reshape(grid, grid)
-    extent = (low[0], high[0], low[1], high[1])
-    ax = plane_map(values, extent, points, y, top=top, colorbar=colorbar, ax=ax)
-    ax.set_title(kind)
     return ax

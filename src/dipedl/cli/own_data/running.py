@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ..._plugins import EXTRAS, explain_missing
+from ..._writing import LiveLine
 from ...own_data.tables.mistake import WrongOption
 from ..terminal import fail, names_in, warnings_as_notes
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
 #: Exit codes: what the data or files are to blame for; the command line; done in part; Ctrl-C.
 WRONG_DATA, WRONG_COMMAND, PARTIAL, STOPPED = 1, 2, 3, 130
-_EVERY = 10.0
 
 Data = Annotated[
     Path, typer.Argument(help="CSV (also .gz), Parquet, Feather, Arrow, JSON lines or NPZ.")
@@ -117,32 +115,17 @@ def tell_refused(refused: Sequence[Refused], total: int) -> None:
 
 @contextmanager
 def row_progress(quiet: bool) -> Iterator[Callable[[int, float], None] | None]:
-    """A function of the rows so far and the share of the file: a bar, or now and then a line."""
-    console = Console(stderr=True, highlight=False)
+    """A function of the rows so far and the share of the file that shows both on one line."""
     if quiet:
         yield None
-    elif console.is_terminal and not console.is_dumb_terminal:
-        text = TextColumn("{task.fields[rows]:,} rows  {task.fields[speed]:,.0f} rows/s")
-        with Progress(BarColumn(), text, TimeRemainingColumn(), console=console) as bar:
-            task = bar.add_task("", total=1.0, rows=0, speed=0.0)
-            start = time.perf_counter()
-            yield lambda rows, done: bar.update(
-                task, completed=done, rows=rows, speed=rows / (time.perf_counter() - start)
-            )
-    else:
-        yield _Lines()
+        return
+    line, start = LiveLine(), time.perf_counter()
+    try:
+        yield lambda rows, done: line.show(_pace(rows, done, time.perf_counter() - start))
+    finally:
+        line.close()
 
 
-class _Lines:
-    """A line on stderr each ten seconds."""
-
-    def __init__(self) -> None:
-        self.start = self.last = time.perf_counter()
-
-    def __call__(self, rows: int, done: float) -> None:
-        now = time.perf_counter()
-        if now - self.last < _EVERY:
-            return
-        self.last, spent = now, now - self.start
-        left = f", about {spent * (1 - done) / done:.0f} s left" if 0 < done < 1 else ""
-        typer.echo(f"{rows:,} rows, {rows / spent:,.0f} rows/s{left}", err=True)
+def _pace(rows: int, done: float, spent: float) -> str:
+    left = f", about {spent * (1 - done) / done:.0f} s left" if 0 < done < 1 else ""
+    return f"{rows:,} rows ({done:.0%}), {rows / spent:,.0f} rows/s{left}"

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import sys
 import tarfile
 import tempfile
 import time
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..._plugins import optional
-from ..._writing import whole_file
+from ..._writing import LiveLine, whole_file
 from .sources import FILES, RemoteFile
 
 DataDir = str | os.PathLike[str] | None
@@ -163,7 +162,7 @@ def _retrieve(pooch: Any, url: str, checksum: str | None, path: Path) -> Excepti
     from requests.exceptions import RequestException  # pooch depends on it
 
     downloader = pooch.HTTPDownloader(
-        progressbar=TextProgress(path.name) if sys.stderr.isatty() else False,
+        progressbar=TextProgress(path.name),
         timeout=TIMEOUT,
         # The checksum is that of the .gz, not of its content.
         headers={"Accept-Encoding": "identity"},
@@ -201,10 +200,10 @@ def _require_writable(folder: Path) -> None:
 
 
 class TextProgress:
-    """Progress of a download on one line of stderr, with the interface that pooch expects."""
+    """Progress of a download on one line, with the interface that pooch expects."""
 
     def __init__(self, label: str) -> None:
-        self.label = label
+        self.label, self.line = label, LiveLine()
         self.total = 0
         self.done = 0
 
@@ -213,11 +212,11 @@ class TextProgress:
         shown = min(self.done, self.total) if self.total else self.done
         share = f"{shown / self.total:4.0%} of " if self.total else ""
         amount = self.total or shown
-        print(f"\r{self.label}: {share}{amount / 1e6:.1f} MB", end="", file=sys.stderr, flush=True)
+        self.line.show(f"{self.label}: {share}{amount / 1e6:.1f} MB")
 
     def reset(self, *_: Any) -> None:
         """Count from zero again; pooch does so before its last update."""
         self.done = 0
 
     def close(self) -> None:
-        print(file=sys.stderr, flush=True)
+        self.line.close()

@@ -1,40 +1,45 @@
-"""Progress of training: one line of text per epoch."""
+"""Progress of training: a line of text about the last epoch."""
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TextIO
+
+from ..._writing import LiveLine
 
 __all__ = ["TextProgress"]
 
 
 @dataclass(frozen=True)
 class TextProgress:
-    """Prints epoch, loss, score, speed and remaining time; pass it as `progress`.
+    """Shows epoch, loss, score, speed and remaining time; pass it as `progress`.
+
+    In a terminal and in a notebook one line is rewritten; a log gets a line every ten seconds, and
+    that of the last epoch.
 
     Parameters
     ----------
     label : str, default=""
-        Prefix of the lines.
+        Prefix of the line.
     stream : file, optional
-        Output; None is standard error.
+        Output; None is standard error, or the output of the notebook's cell.
 
     Examples
     --------
     >>> import sys
     >>> from dipedl.nn import TextProgress
     >>> show = TextProgress("digits", sys.stdout)
-    >>> show({"epoch": 3, "epochs": 10, "loss": 0.25, "score": None, "rows_per_second": 1930.0,
-    ...       "seconds_left": 174.0, "stopped_early": False})
-    digits epoch  3/10  loss 0.25  1,930 rows/s  2 min 54 s left
+    >>> show({"epoch": 10, "epochs": 10, "loss": 0.25, "score": None, "rows_per_second": 1930.0,
+    ...       "seconds_left": 0.0, "stopped_early": False})
+    digits epoch 10/10  loss 0.25  1,930 rows/s  0 s left
     """
 
     label: str = ""
     stream: TextIO | None = None
 
     def __call__(self, report: dict[str, Any]) -> None:
-        """Print the line of one epoch; `report` comes from `dipedl.nn.train`."""
+        """Show an epoch; `report` comes from `dipedl.nn.train`."""
         parts = [
             *([f"member {report['member']}/{report['members']}"] if "member" in report else []),
             f"epoch {report['epoch']:>{len(str(report['epochs']))}}/{report['epochs']}",
@@ -45,8 +50,12 @@ class TextProgress:
             if report["stopped_early"]
             else f"{_clock(report['seconds_left'])} left",
         ]
-        line = "  ".join(parts)
-        print(f"{self.label} {line}".lstrip(), file=self.stream or sys.stderr, flush=True)
+        last = report["stopped_early"] or report["epoch"] == report["epochs"]
+        self._line.show(f"{self.label} {'  '.join(parts)}".lstrip(), last=last)
+
+    @cached_property
+    def _line(self) -> LiveLine:
+        return LiveLine(self.stream)
 
 
 def _clock(seconds: float) -> str:

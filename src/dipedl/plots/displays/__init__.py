@@ -1,0 +1,1 @@
+"""Displays in scikit-learn's manner: asked of an estimator or given its answers, then drawn."""
