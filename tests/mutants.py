@@ -257,6 +257,13 @@ MUTANTS = [
         "evidence/test_caution_budget.py::test_on_noisy_labels_doubt_takes_a_share_of_the_gain_over_the_prior",
     ),
     Mutant(
+        "one far row spends the budget",
+        "evidence/caution_budget.py",
+        "        if far.any():",
+        "        if False:",
+        "evidence/test_caution_budget.py::test_a_row_like_no_other_does_not_spend_the_budget_of_all",
+    ),
+    Mutant(
         "confidence without the error of the mean",
         "evidence/_budget.py",
         "special.ndtri(confidence) * error",

@@ -131,6 +131,18 @@ def test_a_budget_of_zero_spends_nothing(measure, rng):
     assert np.exp(log_evidence(far, 1000))[0] < 1e-6
 
 
+@pytest.mark.parametrize("far", [-50.0, -1e9])
+def test_a_row_like_no_other_does_not_spend_the_budget_of_all(far, rng):
+    """Answered rightly and surely, it alone costs more than 2 % of the loss."""
+    s, proba, y = held_out(rng, 400, sharpness=20.0)
+    odd = np.append(s, far), np.vstack([proba, np.eye(4)[:1]]), np.append(y, 0)
+    without, caution = fitted(CautionBudget(), s, proba, y), fitted(CautionBudget(), *odd)
+    assert without.loss_ - without.full_loss_ < 0.75 / 401
+    np.testing.assert_allclose(caution.location_, without.location_, atol=0.05)
+    np.testing.assert_allclose(caution.full_loss_, without.full_loss_, rtol=1e-12)
+    assert np.exp(log_evidence(caution.transform([far]), 1000))[0] < 1e-6
+
+
 def test_what_shrinking_gains_is_free():
     """Rows of low score answered wrongly and surely: any caution there lowers the loss."""
     s = np.linspace(-3, 3, 200)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -22,6 +23,8 @@ from ._logistic import (
 __all__ = ["CautionBudget"]
 
 _MEASURES = (*LOSSES, "accuracy")
+#: Lower-tail units below the median from which a held-out row is like no other.
+_FAR = 10.0
 
 
 class CautionBudget(LogisticNormalizer):
@@ -40,6 +43,10 @@ class CautionBudget(LogisticNormalizer):
     over the prior: with noisy labels it is less than the loss, and all there is to lose.
     ``prior_loss / m`` is what one of the m held-out rows costs when only the prior predicts it. The
     loss of a perfect classifier is known no better.
+
+    Rows that lie more than ten lower-tail units below the median are left out: they are like no
+    other row and to be doubted, and one of them could spend the whole budget. They are less than
+    1 % of the rows, since the unit is taken at the 1 % quantile.
 
     Parameters
     ----------
@@ -66,7 +73,8 @@ class CautionBudget(LogisticNormalizer):
         Half-point and lower-tail unit of the scores (`(median - 1 % quantile) / 2.326`), in nats
         for a log-density, and log-odds of full evidence at the half-point.
     full_loss_, loss_, allowed_loss_ : float
-        Held-out loss at full evidence, with the caution bought, and the most allowed.
+        Held-out loss at full evidence, with the caution bought, and the most allowed, over the rows
+        that are not left out.
     exhausted_ : bool
         Whether the budget sets the half-point; else it is the highest held-out score, and the
         classifier is worth little more than the prior.
@@ -193,6 +201,9 @@ class CautionBudget(LogisticNormalizer):
     def _spend(self, rows: HeldOut, full: float, prior: np.ndarray) -> None:
         alpha0 = float(prior.sum())
         center = float(np.median(rows.scores[rows.finite]))
+        far = rows.finite & (rows.scores < center - _FAR * self.scale_)
+        if far.any():
+            rows = replace(rows, weights=np.where(far, 0.0, rows.counts)).sorted()
         # A score that is too far for a float is infinitely far.
         with np.errstate(over="ignore"):
             x = self.slope * (rows.scores - center) / self.scale_
