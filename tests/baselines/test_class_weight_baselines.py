@@ -20,7 +20,7 @@ from dipedl.nn import MLP, TorchClassifier, Training  # noqa: E402
 SETTINGS = Training(12, 32, learning_rate=1e-2, schedule="one-cycle", n_jobs=1)
 QUICK = Training(1, 64, n_jobs=1)
 METHODS = [
-    EDL(MLP((16,)), SETTINGS),
+    EDL(MLP((16,)), SETTINGS, annealing_epochs=10),
     REDL(MLP((16,)), SETTINGS, annealing_epochs=40),
     ReEDL(MLP((16,)), SETTINGS),
     DAEDL(MLP((16,)), SETTINGS),
