@@ -290,3 +290,12 @@ def test_text_that_passes_through_is_refused_with_the_remedy():
     parts = ColumnTransformer([("numbers", SimpleImputer(), ["income"])], remainder="passthrough")
     with pytest.raises(ValueError, match=r"must be numbers.*encode text, in a pipeline"):
         DIPClassifier(make_pipeline(parts, LAST)).fit(frame, y)
+
+
+def test_text_and_numbers_in_one_column_are_named_where_an_encoder_meets_them():
+    frame, y = customers(60)
+    frame["code"] = [7 if i % 3 else "seven" for i in range(60)]
+    levels = ColumnTransformer([("levels", OneHotEncoder(), ["job", "code"])])
+    with pytest.raises(TypeError, match="uniformly strings or numbers") as caught:
+        DIPClassifier(make_pipeline(levels, LAST)).fit(frame, y)
+    assert "mixed types in the columns ['code']" in caught.value.__notes__[0]
