@@ -116,13 +116,11 @@ def demo() -> str:
         "Brier",
         *(f"AUROC {n} (flagged)" for n in SETS.values()),
     ]
-    seconds = sum(r["seconds"].values())
     text = (
         f"`dipedl demo`: {r['n_train']:,} training images, {r['n_test']:,} test images, 500 of "
-        f"each OOD set, one seed ({r['seed']}). {seconds:.0f} s before the report is drawn. All "
-        "classifiers but the network see the images at half resolution; everything else is the "
-        "default. Flagged: by `predict_ood`, and by the bare scores at as many false alarms. The "
-        "rows without a classifier look at no shape.\n\n"
+        f"each OOD set, one seed ({r['seed']}). All classifiers but the network see the images at "
+        "half resolution; everything else is the default. Flagged: by `predict_ood`, and by the "
+        "bare scores at as many false alarms. The rows without a classifier look at no shape.\n\n"
     )
     return (
         "## The demo\n\n"

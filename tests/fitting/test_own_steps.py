@@ -290,3 +290,27 @@ def test_text_that_passes_through_is_refused_with_the_remedy():
     parts = ColumnTransformer([("numbers", SimpleImputer(), ["income"])], remainder="passthrough")
     with pytest.raises(ValueError, match=r"must be numbers.*encode text, in a pipeline"):
         DIPClassifier(make_pipeline(parts, LAST)).fit(frame, y)
+
+
+def test_text_and_numbers_in_one_column_are_named_where_an_encoder_meets_them():
+    frame, y = customers(60)
+    frame["code"] = [7 if i % 3 else "seven" for i in range(60)]
+    levels = ColumnTransformer([("levels", OneHotEncoder(), ["job", "code"])])
+    with pytest.raises(TypeError, match="uniformly strings or numbers") as caught:
+        DIPClassifier(make_pipeline(levels, LAST)).fit(frame, y)
+    assert "mixed types in the columns ['code']" in caught.value.__notes__[0]
+
+
+def test_dates_of_polars_beside_numbers_go_through_a_pipeline_that_encodes_them():
+    polars = pytest.importorskip("polars")
+    frame, y = customers(60)
+    days = polars.datetime_range(
+        polars.datetime(2020, 1, 1), polars.datetime(2020, 2, 29), "1d", eager=True
+    )
+    table = polars.DataFrame({"age": frame.age.to_list(), "day": days})
+    levels = OneHotEncoder(handle_unknown="ignore")
+    parts = [("age", StandardScaler(), ["age"]), ("day", levels, ["day"])]
+    with pytest.warns(UserWarning, match="hardly come twice"):
+        clf = DIPClassifier(make_pipeline(ColumnTransformer(parts), LAST), GDADensity())
+        clf.fit(table, y)
+    assert clf.predict_proba(table).shape == (60, 2)

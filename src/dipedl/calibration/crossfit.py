@@ -10,6 +10,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.model_selection import check_cv
 
+from ..fitting.columns import column
+
 __all__ = ["content_folds", "fold_pairs", "row_hash", "splits"]
 
 IN_SAMPLE = "in-sample"
@@ -69,11 +71,20 @@ def _numbers(X: Any) -> np.ndarray:
     try:
         values = np.asarray(X, dtype=np.float64)
     except (TypeError, ValueError):
-        objects = np.asarray(X, dtype=object)
+        objects = _objects(X)
         known: dict[str, float] = {}
         flat = [_number(value, known) for value in objects.ravel().tolist()]
         values = np.array(flat, dtype=np.float64)
     return values.reshape(X.shape[0], -1)
+
+
+def _objects(X: Any) -> np.ndarray:
+    try:
+        return np.asarray(X, dtype=object)
+    except TypeError:
+        # polars has no common type for dates and numbers.
+        parts = [np.asarray(column(X, j)).astype(object) for j in range(X.shape[1])]
+        return np.column_stack(parts)
 
 
 def _number(value: Any, known: dict[str, float]) -> float:

@@ -20,6 +20,8 @@ from .refusals import answered, refusals_noted
 from .seeds import seeded_clone
 
 _PROBA = "predict_proba of the estimator"
+#: XGBoost has a KeyError for a type of column that it does not know.
+_REFUSALS = (ValueError, KeyError)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,18 +145,18 @@ def fitted_classifier(
     """
     try:
         return clone(template).fit(X, y, **keywords), None
-    except ValueError as error:
+    except _REFUSALS as error:
         labels, numbers = np.unique(y, return_inverse=True)
         if np.array_equal(labels, np.arange(len(labels))):
             raise _noted(error, template, X) from error.__cause__
     try:
         return clone(template).fit(X, numbers, **keywords), labels
-    except ValueError as error:
+    except _REFUSALS as error:
         # Labels are not what is wrong, or not all: what else is, the second error says.
         raise _noted(error, template, X) from error.__cause__
 
 
-def _noted(error: ValueError, template: Any, X: Any) -> ValueError:
+def _noted(error: Exception, template: Any, X: Any) -> Exception:
     """The error of a fit, with the remedy for what some classifiers refuse."""
     name, empty = type(template).__name__, empty_columns(X)
     if "could not convert string" in str(error):

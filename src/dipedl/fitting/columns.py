@@ -67,7 +67,11 @@ def numbers(X: Any) -> np.ndarray | None:
         return None
     if is_table(X) and any(is_category(column(X, j)) for j in range(X.shape[1])):
         return None
-    values = X.to_numpy() if is_table(X) else np.asarray(X)
+    try:
+        values = X.to_numpy() if is_table(X) else np.asarray(X)
+    except TypeError:
+        # polars has no common type for dates and numbers.
+        return None
     if values.dtype.kind == "O":
         types = {type(value) for value in values.ravel().tolist()}
         if not all(issubclass(t, Real | np.bool_ | NoneType) for t in types):
@@ -184,6 +188,15 @@ def hardly_twice(counts: Counter[Any]) -> bool:
     """Whether most entries of a column, by their counts, have a value that no other has."""
     once = sum(count == 1 for count in counts.values())
     return once > _IDENTIFIER * counts.total()
+
+
+def mixed_columns(X: Any) -> list[Any]:
+    """Names of the columns of a table X (n, d) that hold text and numbers."""
+    if not is_table(X):
+        return []
+    kinds = {name: {type(v) for v in present(column(X, j))} for j, name in enumerate(X.columns)}
+    text = {name for name, types in kinds.items() if any(issubclass(t, str) for t in types)}
+    return [name for name in kinds if name in text and len(kinds[name]) > 1]
 
 
 def empty_columns(X: Any) -> list[Any]:

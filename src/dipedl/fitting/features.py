@@ -16,7 +16,7 @@ from .._validation import NoAnswer
 from .dense_rows import COMPONENTS, DenseRows, is_narrow
 from .encoding import table_encoding, warn_of_identifiers
 from .own_steps import clone_with_levels, own_steps
-from .refusals import refusals_noted
+from .refusals import mixed_types_noted, refusals_noted
 from .scaling import fitted_scaler
 from .seeds import seed, seeded_clone
 
@@ -82,7 +82,9 @@ def _default(X: Any, y: np.ndarray, w: np.ndarray | None, estimator: Any, seeds:
 def _fitted(parts: Steps, X: Any, y: np.ndarray) -> tuple[Steps, Any]:
     """The parts, fitted one after the other, and what they make of X."""
     for _, part in parts:
-        X = _transformed(part.fit(X, y), X)
+        with mixed_types_noted(X):
+            part.fit(X, y)
+        X = _transformed(part, X)
     return parts, X
 
 

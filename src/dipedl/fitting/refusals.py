@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.utils import _safe_indexing
 
 from .._validation import NoAnswer
+from .columns import mixed_columns
 
 Answer = tuple[Any, ...]
 #: What scikit-learn says of numbers that float32 or float64 cannot hold.
@@ -28,11 +29,31 @@ def refusals_noted(*, transform: bool = False) -> Iterator[None]:
                 "features, or the steps of the pipeline given as estimator, refuse rows that they "
                 "were not fitted on; let them pass, such as OneHotEncoder(handle_unknown='ignore')"
             )
+        elif "category not in the training set" in str(error):
+            error.add_note(
+                "XGBoost refuses new categories of polars: give it pandas, with which they count "
+                "as missing, and drop columns of which hardly a value comes twice"
+            )
         elif transform:
             error.add_note(
                 "this is an error of transform, of features or of the steps of the pipeline given "
                 "as estimator: rows are held out in fit, and new ones come in prediction, so it "
                 "must take any rows, of any number"
+            )
+        raise
+
+
+@contextmanager
+def mixed_types_noted(X: Any) -> Iterator[None]:
+    """Adds the columns of X (n, d) to an encoder's error about text and numbers in one of them."""
+    try:
+        yield
+    except TypeError as error:
+        mixed = mixed_columns(X)
+        if mixed:
+            error.add_note(
+                f"X has mixed types in the columns {mixed}: make each one type, such as "
+                f"X[{mixed[0]!r}] = X[{mixed[0]!r}].astype(str)"
             )
         raise
 

@@ -15,7 +15,7 @@ from ..diagnostics import Diagnosis, Finding
 from .gathering import gathered
 from .tables.columns import Column, as_inputs, check_forced, columns_of
 from .tables.kinds import DATE, TEXT
-from .tables.mistake import Mistake, listed, meant
+from .tables.mistake import Mistake, check_named, listed
 from .tables.reading import Table
 from .targets import FEWEST, check_target, classes_of
 
@@ -50,10 +50,7 @@ def checked(
     """
     table = tables[0]
     check_target(target, list(table.names), table.path)
-    for name in drop:
-        if name not in table.names:
-            near = meant(name, table.names)
-            raise Mistake(f"--drop names {name!r}, which is not in {table.path}: {near}")
+    check_named("--drop", drop, table.names, table.path)
     check_forced(types or {}, table.names)
     some = gathered(table, rows)
     names = [name for name in table.names if name not in (target, *drop)]

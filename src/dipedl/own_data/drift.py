@@ -79,11 +79,12 @@ def _numbers(column: Column, values: pd.Series, n: int, level: float) -> ColumnD
     numbers = np.sort(numbers[np.isfinite(numbers)])
     here = np.searchsorted(numbers, column.cuts, side="right") / max(len(numbers), 1)
     distance = float(np.abs(here - column.shares).max()) if len(numbers) else 0.0
+    tested = max(distance, abs(gaps - column.missing))
     return ColumnDrift(
         column.name,
         column.kind,
-        max(distance, abs(gaps - column.missing)),
-        _notable(max(distance, abs(gaps - column.missing)), len(values), n, level),
+        tested,
+        _notable(tested, len(values), n, level),
         _range(np.interp([0.05, 0.95], column.shares, column.cuts)),
         _range(np.quantile(numbers, [0.05, 0.95])) if len(numbers) else "only gaps",
         gaps,

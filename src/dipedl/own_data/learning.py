@@ -21,7 +21,7 @@ from .saved import TableModel
 from .tables.columns import Column, as_inputs, check_forced, columns_of, read_dates
 from .tables.formats import IMAGES
 from .tables.kinds import DATE, NUMERIC, TEXT, guess, to_numbers
-from .tables.mistake import Mistake, listed, meant
+from .tables.mistake import Mistake, check_named, listed
 from .tables.reading import Refused, Table
 from .targets import check_target, classes_of
 
@@ -86,12 +86,8 @@ def _checked_names(table: Table, order: Order) -> list[str]:
     """The columns to learn from."""
     names = list(table.names)
     check_target(order.target, names, table.path)
-    left_out = {"--drop": order.drop, "--time-column": [order.time_column or order.target]}
-    for option, given in left_out.items():
-        for name in given:
-            if name not in names:
-                near = meant(name, names)
-                raise Mistake(f"{option} names {name!r}, which is not in {table.path}: {near}")
+    check_named("--drop", order.drop, names, table.path)
+    check_named("--time-column", [order.time_column or order.target], names, table.path)
     if order.target in order.drop:
         raise Mistake(f"--drop names the target {order.target!r}; drop other columns")
     check_forced(order.types, names)

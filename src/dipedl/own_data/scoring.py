@@ -15,7 +15,7 @@ from ..decisions import prediction_sets
 from .reasons import reasons
 from .saved import TableModel
 from .tables.columns import as_inputs, check_known
-from .tables.mistake import Mistake, meant
+from .tables.mistake import Mistake, check_named
 from .tables.reading import Refused, Table
 from .tables.writing import table_writer
 
@@ -70,9 +70,7 @@ def check_wanted(columns: Sequence[str], table: Table, classes: Sequence[str]) -
     own = {"row", "label", "vacuity", "p_value", "flagged", "set", "reason"}
     own |= {f"p_{name}" for name in classes}
     for name in columns:
-        if name not in table.names:
-            near = meant(name, table.names)
-            raise Mistake(f"--columns names {name!r}, which is not in {table.path}: {near}")
+        check_named("--columns", [name], table.names, table.path)
         if name in own:
             raise Mistake(f"--columns {name}: an answer has a column of that name; rename yours")
 

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from ...demo.report.figures import Entry, Panel, panel_axes
-from ...demo.report.inline import svg
+from ...demo.report.figures import Entry, Panel, panel, panel_axes
 from ...plots._canvas import COLORS, LINES
 from ..results.store import Arrays
 from ..studies import toy_vacuity
@@ -92,8 +91,3 @@ def _curves(ax: Axes, x: np.ndarray, lines: Sequence[Line], kind: str, ood: Sequ
         there = [(a, c.paper.mean) for a, c in zip(x, cells, strict=True) if c.paper]
         if there:
             ax.plot(*zip(*there, strict=True), "x", color=COLORS[i % 4], markersize=8)
-
-
-def panel(title: str, ax: Axes, alt: str, name: str) -> Panel:
-    """Axes as a panel; `alt` describes them, `name` is unique in the page."""
-    return Panel(title, svg(ax.figure.get_figure(root=True), alt, name))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 
+from ...demo.report.inline import templates
 from ..results.store import Store
 from ..spec.captions import captions_of
 from ..tables.crossed.markdown import number as three_decimals
@@ -52,10 +53,7 @@ def render(store: Store) -> str:
 
 
 def _environment(suite: str) -> Environment:
-    loaders = [PackageLoader("dipedl.bench.report"), PackageLoader("dipedl.demo.report")]
-    environment = Environment(
-        loader=ChoiceLoader(loaders), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    )
+    environment = templates("dipedl.bench.report")
     environment.filters |= {
         "measured": measured,
         "printed": printed,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from ...demo.report.figures import Entry, Panel, panel_axes
+from ...demo.report.figures import Entry, Panel, panel, panel_axes
 from ...plots._canvas import COLORS, LINES
 from ...plots.against import vacuity_against
 from ...plots.calibration import risk_coverage
@@ -21,7 +21,7 @@ from ..data.spectra import CLASSES, Looked
 from ..results.scores import OOD_PREFIX, SHIFTED_PREFIX
 from ..results.store import Arrays
 from ..tables.formatting import set_title
-from .figures import legend_entries, panel
+from .figures import legend_entries
 
 FALSE_ALARMS = 0.05
 _REAL = "real"

@@ -150,8 +150,8 @@ def _print(learned: Learned, data: Path, out: Path) -> None:
     for finding in learned.diagnosis.findings:
         if finding.severity != "ok":
             typer.echo(f"{finding.severity.capitalize() + ':':<9} {finding.text}")
-            typer.echo(f"          Remedy: {finding.remedy}" if finding.remedy else "", nl=False)
-            typer.echo("\n" if finding.remedy else "", nl=False)
+            if finding.remedy:
+                typer.echo(f"          Remedy: {finding.remedy}")
     typer.echo(f"File:     {out}")
     typer.echo(f"Use it:   dipedl score {out} new.csv --out answers.csv")
 

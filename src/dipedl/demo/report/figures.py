@@ -92,7 +92,7 @@ def alarms(result: DemoResult) -> Iterator[Panel]:
         ax.invert_yaxis()
         ax.set(xlabel="flagged, of 100", xlim=(0, 109))
         alt = f"{model.title}: share of each set flagged, by bare entropy and by dipedl"
-        yield _panel(model.title, ax, alt, f"alarms-{model.name}")
+        yield panel(model.title, ax, alt, f"alarms-{model.name}")
 
 
 def reliability(result: DemoResult) -> Iterator[Panel]:
@@ -103,7 +103,7 @@ def reliability(result: DemoResult) -> Iterator[Panel]:
         ax = reliability_diagram(y, known.bare, color=_ORANGE, ax=panel_axes())
         reliability_diagram(y, known.dirichlet.mean, color=_BLUE, ax=ax)
         alt = f"{model.title}: accuracy against confidence on digits, alone and with dipedl"
-        yield _panel(model.title, ax, alt, f"rel-{model.name}")
+        yield panel(model.title, ax, alt, f"rel-{model.name}")
 
 
 def histograms(result: DemoResult) -> Iterator[Panel]:
@@ -128,7 +128,7 @@ def selection(result: DemoResult) -> Iterator[Panel]:
             ax = _risk_coverage(model, result.dataset.y_test, sets)
             heading = f"{model.title}: {title}"
             alt = f"{heading}; error rate against the share of inputs answered, three uncertainties"
-            yield _panel(heading, ax, alt, f"{name}-{model.name}")
+            yield panel(heading, ax, alt, f"{name}-{model.name}")
 
 
 def moons(result: DemoResult) -> Iterator[Panel]:
@@ -144,7 +144,7 @@ def moons(result: DemoResult) -> Iterator[Panel]:
         for drawn in ax.figure.axes:
             drawn.set_facecolor("none")
         alt = f"{title} over the plane around two moons"
-        yield _panel(f"{title} ({unit})", ax, alt, f"moons-{kind}")
+        yield panel(f"{title} ({unit})", ax, alt, f"moons-{kind}")
 
 
 def _risk_coverage(model: ModelResult, y: np.ndarray, sets: tuple[str, ...]) -> Axes:
@@ -175,11 +175,9 @@ def _histogram(
     )
     ax.set_xlabel(f"{what} (both ends stretched)")
     alt = f"{model.title}: histogram of {what}, for digits and the other images"
-    return _panel(f"{model.title}: {what}", ax, alt, f"{name}-{model.name}")
+    return panel(f"{model.title}: {what}", ax, alt, f"{name}-{model.name}")
 
 
-def _panel(title: str, ax: Axes, alt: str, name: str) -> Panel:
-    figure = ax.figure
-    if not isinstance(figure, Figure):
-        raise TypeError(f"ax must lie directly on a Figure, got {type(figure).__name__}")
-    return Panel(title, svg(figure, alt, name))
+def panel(title: str, ax: Axes, alt: str, name: str) -> Panel:
+    """Axes as a panel; `alt` describes them, `name` is unique in the page."""
+    return Panel(title, svg(ax.figure.get_figure(root=True), alt, name))

@@ -7,6 +7,7 @@ import re
 from base64 import b64encode
 
 import numpy as np
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 from matplotlib.image import imsave
@@ -19,6 +20,14 @@ _PAINT = {
     **{color.lower(): f"var(--c{i})" for i, color in enumerate(COLORS[:4])},
 }
 _METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+
+
+def templates(*packages: str) -> Environment:
+    """The templates of these packages, and behind them those of the demo's report."""
+    loaders = [PackageLoader(name) for name in (*packages, "dipedl.demo.report")]
+    return Environment(
+        loader=ChoiceLoader(loaders), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
 
 
 def svg(figure: Figure, alt: str, name: str) -> Markup:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from ..._writing import write_file
 from .. import DemoResult, ModelResult, Row, SetScore
@@ -16,6 +15,7 @@ from ..rows import BARE, DIP, ID, NO_MODEL
 from ..summary import SET_TITLES, cautions, findings, headline, of_hundred
 from .figures import alarms, histograms, legends, moons, reliability, selection
 from .gallery import first_look, reasons, shelves
+from .inline import templates
 
 __all__ = ["render", "write"]
 
@@ -64,13 +64,7 @@ def write(result: DemoResult, path: str | Path) -> None:
 
 def render(result: DemoResult) -> str:
     """The report as HTML text; see `write`."""
-    environment = Environment(
-        loader=PackageLoader("dipedl.demo.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-    )
-    return environment.get_template("report.html.j2").render(_values(result))
+    return templates().get_template("report.html.j2").render(_values(result))
 
 
 def _values(result: DemoResult) -> dict[str, Any]:

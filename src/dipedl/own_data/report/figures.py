@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from matplotlib.figure import Figure
 
-from ...demo.report.figures import Entry, Panel, panel_axes
-from ...demo.report.inline import svg
+from ...demo.report.figures import Entry, Panel, panel, panel_axes
 from ...plots import reliability_diagram, risk_coverage, uncertainty_histogram
 from ...plots._canvas import COLORS
 from ..measuring import Measured
@@ -35,7 +33,7 @@ def reliability(found: Measured, known: np.ndarray) -> Panel:
     y = np.asarray(found.truth)[known]
     ax = reliability_diagram(y, found.bare[known], color=_ORANGE, ax=panel_axes())
     reliability_diagram(y, found.proba[known], color=_BLUE, ax=ax)
-    return _panel("Accuracy by confidence", ax.figure, "accuracy against confidence", "rel")
+    return panel("Accuracy by confidence", ax, "accuracy against confidence", "rel")
 
 
 def selection(found: Measured, known: np.ndarray) -> Panel:
@@ -49,7 +47,7 @@ def selection(found: Measured, known: np.ndarray) -> Panel:
     }
     for color, uncertainty in given.items():
         risk_coverage(right, uncertainty[known], color=color, ax=ax)
-    return _panel("Errors among the surest", ax.figure, "error rate against coverage", "rc")
+    return panel("Errors among the surest", ax, "error rate against coverage", "rc")
 
 
 def evidence(found: Measured) -> Iterator[Panel]:
@@ -59,7 +57,7 @@ def evidence(found: Measured) -> Iterator[Panel]:
         {side.name: side.vacuity for side in sides}, log_odds=True, legend=False, ax=panel_axes()
     )
     ax.set_xlabel("vacuity (both ends stretched)")
-    yield _panel("Vacuity", ax.figure, "histogram of vacuity", "vac")
+    yield panel("Vacuity", ax, "histogram of vacuity", "vac")
     ax = panel_axes()
     edges = np.linspace(0, 1, _BINS + 1)
     for color, side in zip((_BLUE, _ORANGE), sides, strict=False):
@@ -67,10 +65,4 @@ def evidence(found: Measured) -> Iterator[Panel]:
         ax.stairs(share, edges, color=color, linewidth=1.8)
     ax.axhline(1 / _BINS, color="0.5", linewidth=1, linestyle=":")
     ax.set(xlabel="p-value: how usual the row is", ylabel="share of the rows", xlim=(0, 1))
-    yield _panel("p-values", ax.figure, "histogram of p-values, even where nothing changed", "p")
-
-
-def _panel(title: str, figure: object, alt: str, name: str) -> Panel:
-    if not isinstance(figure, Figure):
-        raise TypeError(f"a panel must lie on a Figure, got {type(figure).__name__}")
-    return Panel(title, svg(figure, alt, name))
+    yield panel("p-values", ax, "histogram of p-values, even where nothing changed", "p")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from ..._version import __version__
+from ...demo.report.inline import templates
 from ..measuring import Measured
 from .advice import headline, next_steps
 from .figures import PAIR, RANKINGS, evidence, reliability, selection, sets
@@ -17,11 +17,8 @@ __all__ = ["render"]
 
 def render(found: Measured, test: str, model: str) -> str:
     """The page as HTML text; `test` and `model` are the names of the files."""
-    loaders = [PackageLoader("dipedl.own_data.report"), PackageLoader("dipedl.demo.report")]
-    environment = Environment(
-        loader=ChoiceLoader(loaders), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    )
-    return environment.get_template("own_data.html.j2").render(_values(found, test, model))
+    template = templates("dipedl.own_data.report").get_template("own_data.html.j2")
+    return template.render(_values(found, test, model))
 
 
 def _values(found: Measured, test: str, model: str) -> dict[str, Any]:

@@ -29,3 +29,12 @@ def meant(name: str, names: Iterable[str]) -> str:
     lower = {each.lower(): each for each in known}
     near = get_close_matches(name.lower(), lower, n=1)
     return f"did you mean {lower[near[0]]!r}?" if near else f"it has {listed(known)}"
+
+
+def check_named(option: str, given: Iterable[str], names: Iterable[str], path: object) -> None:
+    """Mistake for a column that an option names and that the table at `path` has not."""
+    known = list(names)
+    for name in given:
+        if name not in known:
+            near = meant(name, known)
+            raise Mistake(f"{option} names {name!r}, which is not in {path}: {near}")
