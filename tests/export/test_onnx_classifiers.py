@@ -109,6 +109,14 @@ def test_probabilities_are_those_of_the_classifier(pair, drawn, wide):
     assert gap(run(Q), model.predict_proba(Q)) < TOLERANCE
 
 
+@pytest.mark.parametrize("name", ["logistic", "isotonic"])
+def test_what_was_learned_in_float32_is_exported(name):
+    X, y = THREE
+    model = quietly_fitted(CLASSIFIERS[name], X.astype(np.float32), y)
+    found = graph_of(model, X)(X)
+    assert gap(found, model.predict_proba(X.astype(np.float32))) < 1e-5
+
+
 def test_each_row_is_classified_alone_in_any_batch(pair):
     model, run, X = pair
     whole = run(X[:20])

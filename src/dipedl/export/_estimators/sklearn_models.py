@@ -53,8 +53,12 @@ def margins(classifier: Any, X: Data) -> Tensor | None:
 
 
 def _decision(model: Any, X: Data) -> Tensor:
-    coefficients: np.ndarray = model.coef_.T
-    return X.tensor @ coefficients + np.asarray(model.intercept_)
+    return X.tensor @ _float64(model.coef_).T + _float64(model.intercept_)
+
+
+def _float64(learned: Any) -> np.ndarray:
+    """What was learned, in the type of the graph; from inputs in float32 it is float32."""
+    return np.asarray(learned, dtype=np.float64)
 
 
 def _linear(model: Any, X: Data) -> Tensor | None:
@@ -117,7 +121,7 @@ def _sigmoids(calibrators: Sequence[Any], scores: Tensor) -> Tensor:
 
 def _isotonic(calibrators: Sequence[Any], scores: Tensor) -> Tensor:
     # A single step has one point: a second makes a table of it.
-    pairs = [(c.X_thresholds_, c.y_thresholds_) for c in calibrators]
+    pairs = [(_float64(c.X_thresholds_), _float64(c.y_thresholds_)) for c in calibrators]
     knots = [np.append(x, x[0] + 1.0) if len(x) == 1 else x for x, _ in pairs]
     values = [np.append(y, y[0]) if len(y) == 1 else y for _, y in pairs]
     return interpolated(scores, knots, values)
