@@ -109,7 +109,21 @@ def part(title: str, kind: str, values: dict[str, Any]) -> str:
         for name, of in sorted(ours.items(), key=lambda item: -item[1]["auroc"][0])
     ]
     head = ["", "lines", "fit", "answer", "AUROC", "caught at 5 %", "own false alarms", "caught"]
-    return f"**{title}**\n\n" + table(head, rows)
+    return f"**{title}**\n\n" + table(head, rows) + f"\n{verdict(ours)}.\n"
+
+
+def verdict(ours: dict[str, Any]) -> str:
+    """Who is first, and the place of dipedl, by the figures that no library's threshold enters."""
+    return "; ".join(
+        f"{figure}: {first(ours, key)}"
+        for figure, key in (("First by AUROC", "auroc"), ("by caught at 5 %", "flagged_at_rate"))
+    )
+
+
+def first(ours: dict[str, Any], key: str) -> str:
+    names = [label(name) for name in sorted(ours, key=lambda name: -ours[name][key][0])]
+    place = next(i for i, name in enumerate(names, 1) if name.startswith("dipedl"))
+    return names[0] + (f" (dipedl is no. {place} of {len(names)})" if place > 1 else "")
 
 
 def label(name: str) -> str:
