@@ -31,9 +31,9 @@ from headless import Page, chromium
 
 #: What a reader looks for, and the page that must come first.
 SEARCHES = {
-    "threshold": "how-to/decisions.html",
+    "threshold": "how-to/threshold.html",
+    "imbalanced": "how-to/imbalanced.html",
     "ONNX": "how-to/onnx.html",
-    "false alarm": "how-to/decisions.html",
     "saving": "how-to/saving.html",
     "GDADensity": "reference/api/names/dipedl.density.GDADensity.html",
 }
