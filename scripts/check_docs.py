@@ -113,7 +113,10 @@ def wrong_answers(site: Path) -> Iterator[str]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=site))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     home = f"http://127.0.0.1:{server.server_port}/"
-    with tempfile.TemporaryDirectory() as folder, Page(Path(folder)) as page:
+    with (
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
+        Page(Path(folder)) as page,
+    ):
         for words, expected in SEARCHES.items():
             first = first_result(page, f"{home}search.html?q={quote(words)}").removeprefix(home)
             if urlsplit(first).path != expected:
