@@ -128,14 +128,13 @@ def wrong_answers(site: Path) -> Iterator[str]:
 
 
 def first_result(page: Page, url: str) -> str:
-    """Address of the first result, once there are no more to come."""
+    """Address of the first result: the browser lists them in their order."""
     page.open(url, width=1200)
     for _ in range(100):
-        if page.evaluate("!!document.querySelector('#search-results .search-summary')?.innerText"):
-            break
+        if found := page.evaluate("document.querySelector('#search-results li a')?.href"):
+            return found
         time.sleep(0.1)
-    time.sleep(0.5)
-    return page.evaluate("document.querySelector('#search-results li a')?.href ?? ''")
+    return ""
 
 
 def main() -> None:
