@@ -85,7 +85,7 @@ html_sidebars = {"comparison": [], "contributing": [], "gallery/**": []}
 html_theme_options = {
     "logo": {"text": "dipedl"},
     "show_prev_next": True,
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 5,
     "navbar_align": "left",
     "navbar_end": ["theme-switcher"],
     "secondary_sidebar_items": ["page-toc"],

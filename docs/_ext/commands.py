@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sphinx.application import Sphinx
-from written import write_page
+from written import write_folder
 
 FOLDER = "reference/commands"
 TYPER = [sys.executable, "-m", "typer", "dipedl.cli.app", "utils", "docs", "--name", "dipedl"]
@@ -27,8 +27,8 @@ def pages() -> dict[str, str]:
 
 def write_pages(app: Sphinx, *_: Any) -> None:
     """Write all pages."""
-    for name, text in pages().items():
-        write_page(Path(app.srcdir, FOLDER, f"{name}.myst"), text)
+    texts = {f"{name}.myst": text for name, text in pages().items()}
+    write_folder(Path(app.srcdir, FOLDER), texts)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from docutils import nodes
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
-from written import write_page
+from written import write_folder
 
 import dipedl
 
@@ -94,9 +94,12 @@ def index() -> str:
 
 def write_pages(app: Sphinx, *_: Any) -> None:
     """Write all pages."""
-    pages = {package: page_of(package, title) for package, title in PACKAGES.items()}
-    for name, text in {"index": index(), **pages}.items():
-        write_page(Path(app.srcdir, FOLDER, f"{name}.rst"), text)
+    folder = Path(app.srcdir, FOLDER)
+    pages = {f"{package}.rst": page_of(package, title) for package, title in PACKAGES.items()}
+    write_folder(folder, {"index.rst": index(), **pages})
+    described = {f"{p}.{name}" for p in PACKAGES for name in own_and_shared(p)[0]}
+    for stale in (p for p in folder.glob("names/*.rst") if p.stem not in described):
+        stale.unlink()
 
 
 def foreign(_app: Sphinx, _what: str, _name: str, item: Any, *_: Any) -> bool | None:

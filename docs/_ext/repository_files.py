@@ -45,39 +45,55 @@ def functions(file: str) -> dict[str, int]:
     }
 
 
-def page_of(file: str) -> str:
-    """A page with the text of a file, cut before each function so that it can be linked to."""
+def shown(file: str) -> str:
+    """The text of a file, cut before each function so that it can be linked to."""
     language = {".py": "python", ".md": "markdown"}.get(Path(file).suffix, "text")
     include = f".. literalinclude:: /{os.path.relpath(ROOT / file, DOCS)}\n"
     include += f"   :language: {language}\n"
-    parts = [f"{file}\n{'=' * len(file)}\n"]
+    parts = []
     cuts = {"": 1, **(functions(file) if file.endswith(".py") else {})}
     ends = [line - 1 for line in list(cuts.values())[1:]] + [None]
     for (name, start), end in zip(cuts.items(), ends, strict=True):
         parts += [f".. _{label(file, name)}:\n"] if name else []
         parts += [f"{include}   :lines: {start}-{end or ''}\n   :lineno-match:\n"]
-    return ":orphan:\n\n" + "\n".join(parts)
+    return "\n".join(parts)
+
+
+def page_of(name: str) -> str:
+    """A page that shows a file, or the files of a folder one after the other."""
+    path = ROOT / name
+    inside = [p for p in sorted(path.iterdir()) if p.is_file()] if path.is_dir() else []
+    text = f":orphan:\n\n{name}\n{'=' * len(name)}\n\n" + ("" if inside else shown(name))
+    for file in inside:
+        text += f"{file.name}\n{'-' * len(file.name)}\n\n{shown(str(file.relative_to(ROOT)))}\n"
+    return text
+
+
+def home(path: Path) -> str:
+    """Page of the site for a file or folder of the repository, from the root of the site."""
+    name = str(path.relative_to(ROOT))
+    if name.startswith("examples/gallery/plot_"):
+        return f"/gallery/{path.stem}.rst"
+    if path.is_relative_to(DOCS):
+        return f"/{path.relative_to(DOCS)}"
+    return f"/{WHOLE.get(name, f'source/{name}.rst')}"
 
 
 def linked(text: str, folder: Path) -> str:
     """The Markdown with links to files outside this folder led to their pages."""
 
     def page(match: re.Match[str]) -> str:
-        file = (folder / match[1]).resolve()
-        if file.is_relative_to(DOCS):
-            return f"](/{file.relative_to(DOCS)}{match[2] or ''})"
-        name = str(file.relative_to(ROOT))
-        return f"](/{WHOLE.get(name, f'source/{name}.rst')}{match[2] or ''})"
+        return f"]({home((folder / match[1]).resolve())}{match[2] or ''})"
 
     return LINK.sub(page, text)
 
 
 def outside(text: str, folder: Path) -> Iterator[str]:
-    """Files beyond this folder that the Markdown links to."""
+    """Files and folders that the Markdown links to and that get a page of source code."""
     for target, _ in LINK.findall(text):
-        file = (folder / target).resolve()
-        if not file.is_relative_to(DOCS) and str(file.relative_to(ROOT)) not in WHOLE:
-            yield str(file.relative_to(ROOT))
+        path = (folder / target).resolve()
+        if home(path).startswith("/source/"):
+            yield str(path.relative_to(ROOT))
 
 
 def with_tests_linked(text: str, files: list[str]) -> str:

@@ -32,5 +32,6 @@ function sortable(table) {
 }
 
 document.querySelectorAll("article table").forEach((table) => {
+  if (!location.pathname.includes("/reference/")) return;
   if (table.tHead && table.tBodies[0]?.rows.length > 3) sortable(table);
 });

@@ -16,7 +16,7 @@ def main():
     x = np.linspace(-8, 20, 400)
     line = np.stack([x, np.zeros_like(x)], axis=1)
     posterior = clf.predict_dirichlet(line)
-    _, axes = plt.subplots(2, 1, figsize=(10, 4.6), sharex=True, layout="constrained")
+    _, axes = plt.subplots(2, 1, figsize=(8, 5.2), sharex=True, layout="constrained")
     axes[0].hist([X[y == 0, 0], X[y == 1, 0]], bins=50, stacked=True, color=["#3b7dd8", "#e07b39"])
     axes[0].set(ylabel="training rows", title="two classes; evidence where data was seen")
     evidence = axes[0].twinx()
@@ -27,7 +27,7 @@ def main():
     axes[1].plot(x, posterior.aleatoric / np.log(2), color="#e07b39", label="aleatoric / log 2")
     axes[1].plot(x, posterior.epistemic / np.log(2), color="#2a9d6f", label="epistemic / log 2")
     axes[1].set(xlabel="first input; the second is 0", ylim=(-0.03, 1.03))
-    axes[1].legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    axes[1].legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.3), ncols=2)
 
 
 main()

@@ -19,7 +19,7 @@ def draw(axis, x, concentrations, title, label):
 
 
 def main():
-    _, axes = plt.subplots(1, 3, figsize=(10, 3.2), sharey=True, layout="constrained")
+    _, axes = plt.subplots(1, 3, figsize=(8, 2.9), sharey=True, layout="constrained")
     evidence = np.geomspace(0.01, 1000, 200)
     overlap = np.linspace(0.5, 1, 200)
     p = np.stack([overlap, 1 - overlap], axis=1)
