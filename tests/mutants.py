@@ -836,7 +836,7 @@ MUTANTS = [
         "_writing/cells.py",
         'f"\'{text}" if text.startswith(_FORMULA)',
         "text if text.startswith(_FORMULA)",
-        "writing/test_cells.py",
+        "writing/test_cells_of_csv.py",
     ),
     Mutant(
         "unknown rows without a flag",

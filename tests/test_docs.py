@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import entropy
 from sklearn.base import clone
 
-from pages import check, play
+from played_pages import check, play
 
 torch = pytest.importorskip("torch")
 

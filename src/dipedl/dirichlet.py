@@ -202,8 +202,7 @@ class Dirichlet:
     def vacuity(self) -> Array:
         """Share of the strength that is prior, alpha0 / S in (0, 1], shape (n,).
 
-        Below a ``log_evidence`` of -36 (alpha0 = 2) or -34 (alpha0 = 10) it is 1 to the last bit:
-        rank by `log_evidence`.
+        Below a ``log_evidence`` of -36 (of -34 with alpha0 = 10) it is 1: rank by `log_evidence`.
         """
         return evidence.vacuity(self.log_evidence, self.prior)
 

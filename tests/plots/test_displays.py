@@ -86,7 +86,9 @@ def test_risk_is_by_confidence_or_by_a_kind(iris, bayes, dip):
     right = dip.predict(X) == y
     given = RiskCoverageDisplay.from_predictions(right, dip[-1].uncertainty(dip[:-1].transform(X)))
     np.testing.assert_allclose(data_of(by_kind.line_), data_of(given.line_))
-    with pytest.raises(TypeError, match=r"must be a DIPClassifier, or a pipeline .*GaussianNB"):
+    with pytest.raises(
+        TypeError, match=r"must be a DIPClassifier, a DIPModule or a baseline.*GaussianNB"
+    ):
         RiskCoverageDisplay.from_estimator(bayes, X, y, kind="vacuity")
 
 

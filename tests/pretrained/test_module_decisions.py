@@ -327,6 +327,6 @@ def test_rows_of_the_loader_do_not_pass_for_calibration_rows():
 def test_a_network_without_an_error_on_rows_of_its_loader_is_warned_of():
     X, _ = blobs(1500)
     known = network()(X).argmax(dim=1)
-    with pytest.warns(UserWarning, match=r"no error at all.*calibrate\(X, y\)") as caught:
+    with pytest.warns(UserWarning, match=r"no error at all.*module\.calibrate\(loader\)") as caught:
         DIPModule(network()).fit_density([(X, known)])
     assert caught[0].filename == __file__

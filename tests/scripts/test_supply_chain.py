@@ -23,7 +23,7 @@ def pinned(*paths):
 
 def test_every_pinned_package_has_a_hash_of_the_same_version():
     versions = pinned("constraints.txt")
-    hashed = pinned(".ci/hashes/demo.txt", ".ci/hashes/dev.txt")
+    hashed = pinned(*(f".ci/hashes/{name}.txt" for name in ("demo", "dev", "docs")))
     assert all(re.fullmatch(r" --hash=sha256:[0-9a-f]{64}", rest) for _, rest in hashed.values())
     assert {name for name in versions if name not in hashed} == {"torch"}
     assert all(hashed[n][0] == version for n, (version, _) in versions.items() if n != "torch")
