@@ -28,6 +28,7 @@ def fitted(data):
 
 def test_concentration_is_that_of_logits_scaled_by_the_density(fitted, data):
     X = np.concatenate([data.X_test, data.ood["held_out"]])
+    assert type(fitted.density_) is GDADensity
     gda = GDADensity().fit(fitted.transform(data.X_train), data.y_train)
     low, high = (f(gda.score_samples(fitted.transform(data.X_train))) for f in (np.min, np.max))
     q = np.maximum(gda.score_samples(fitted.transform(X)), low)

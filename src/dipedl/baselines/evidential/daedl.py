@@ -10,8 +10,7 @@ from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, cat
 
-from ...density._fitting import fit_density, log_density
-from ...density.combined._default import unfitted_density
+from ...density._fitting import as_density, fit_density, log_density
 from ...density.gda import GDADensity
 from ...dirichlet import Dirichlet
 from ...explanation import Behind
@@ -160,8 +159,9 @@ class DAEDL(EvidentialEstimator):
 
     def _after_training(self, X: Any, y: Any) -> None:
         features = self.transform(X)
+        density = GDADensity() if self.density is None else self.density
         self.density_ = fit_density(
-            unfitted_density(self.density, self.random_state), features, np.asarray(y), None
+            as_density(density, self.random_state), features, np.asarray(y), None
         )
         scores = log_density(self.density_, features)
         if np.isinf(scores).any():
