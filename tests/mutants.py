@@ -521,7 +521,7 @@ MUTANTS = [
         "export/_graphs/model.py",
         'flagged = graph.op("Or", scores < model.offset_, unknown)',
         "flagged = scores < model.offset_",
-        "export/test_onnx_file.py::test_refused_rows_are_flagged_where_nothing_else_is",
+        "export/test_onnx_file.py::test_unknown_rows_are_flagged_by_a_model_that_flags_no_score",
     ),
     Mutant(
         "exported mixture with equal weights",

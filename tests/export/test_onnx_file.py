@@ -190,6 +190,15 @@ def test_unknown_rows_are_flagged_where_nothing_else_is(tmp_path):
     np.testing.assert_array_equal(model.answers(rows[:3]).flagged, found[:3])
 
 
+def test_unknown_rows_are_flagged_by_a_model_that_flags_no_score(tmp_path):
+    """As where the density gives more held-out rows a score of -inf than may be false alarms."""
+    model = quick().fit(X, Y)
+    model.evidence_.offset_ = -np.inf
+    export_onnx(model, tmp_path / "m.onnx")
+    rows = np.array([X[0], [np.nan] * 4])
+    assert ask(opened(tmp_path / "m.onnx"), rows)["ood"].tolist() == [False, True]
+
+
 def test_columns_follow_the_classes_of_the_model():
     known = SimpleNamespace(classes_=np.array(["a", "b", "c"]))
     known.estimator_ = SimpleNamespace(classes_=np.array(["c", "a"]))
