@@ -132,15 +132,27 @@ def test_a_budget_of_zero_spends_nothing(measure, rng):
 
 
 @pytest.mark.parametrize("far", [-50.0, -1e9])
-def test_a_row_like_no_other_does_not_spend_the_budget_of_all(far, rng):
-    """Answered rightly and surely, it alone costs more than 2 % of the loss."""
-    s, proba, y = held_out(rng, 400, sharpness=20.0)
+@pytest.mark.parametrize("m", [60, 400])
+@pytest.mark.parametrize("measure", ["brier", "nll", "accuracy"])
+def test_a_row_like_no_other_does_not_spend_the_budget_of_all(measure, m, far, rng):
+    """Answered rightly and surely, it alone costs more than the budget."""
+    s, proba, y = held_out(rng, m, sharpness=20.0)
     odd = np.append(s, far), np.vstack([proba, np.eye(4)[:1]]), np.append(y, 0)
-    without, caution = fitted(CautionBudget(), s, proba, y), fitted(CautionBudget(), *odd)
-    assert without.loss_ - without.full_loss_ < 0.75 / 401
-    np.testing.assert_allclose(caution.location_, without.location_, atol=0.05)
-    np.testing.assert_allclose(caution.full_loss_, without.full_loss_, rtol=1e-12)
+    budget = CautionBudget(measure=measure)
+    without, caution = fitted(clone(budget), s, proba, y), fitted(budget, *odd)
+    for name in ("location_", "scale_", "full_loss_", "loss_"):
+        np.testing.assert_allclose(getattr(caution, name), getattr(without, name), rtol=1e-9)
     assert np.exp(log_evidence(caution.transform([far]), 1000))[0] < 1e-6
+
+
+def test_rows_far_away_count_if_they_are_many_or_if_new_rows_were_promised(rng):
+    s, proba, y = held_out(rng, 400, sharpness=20.0)
+    right = np.flatnonzero(proba.argmax(axis=1) == y)[:5]
+    s[right] = -1000.0 - np.arange(5)
+    assert fitted(CautionBudget(), s, proba, y).location_ < -900
+    s[right[1:]] = 0.0
+    assert fitted(CautionBudget(), s, proba, y).location_ > -10
+    assert fitted(CautionBudget(confidence=0.8), s, proba, y).location_ < -900
 
 
 def test_what_shrinking_gains_is_free():

@@ -19,12 +19,14 @@ from ._logistic import (
     lower_tail_unit,
     prior_strength,
 )
+from .quantiles import weighted_quantile
 
 __all__ = ["CautionBudget"]
 
 _MEASURES = (*LOSSES, "accuracy")
-#: Lower-tail units below the median from which a held-out row is like no other.
-_FAR = 10.0
+#: Standard deviations below the median from which a held-out row is like no other, by the quantile
+#: of a normal that few such rows do not move; and the most of them that are left out.
+_FAR, _QUANTILE, _NORMAL, _MOST_FAR = 10.0, 0.1, 1.2815515655446004, 0.01
 
 
 class CautionBudget(LogisticNormalizer):
@@ -44,9 +46,10 @@ class CautionBudget(LogisticNormalizer):
     ``prior_loss / m`` is what one of the m held-out rows costs when only the prior predicts it. The
     loss of a perfect classifier is known no better.
 
-    Rows that lie more than ten lower-tail units below the median are left out: they are like no
-    other row and to be doubted, and one of them could spend the whole budget. They are less than
-    1 % of the rows, since the unit is taken at the 1 % quantile.
+    A row that lies more than ten times as far below the median as one standard deviation (of the
+    normal with the same 10 % quantile) is like no other, and could spend the whole budget alone.
+    One such row, or up to 1 % of the rows, are left out; their cost is not counted. With a
+    `confidence` above 0.5 none is left out.
 
     Parameters
     ----------
@@ -167,12 +170,13 @@ class CautionBudget(LogisticNormalizer):
                 )
             full, alpha = prior_strength(n, prior, gamma, rows.proba.shape[1])
             self.log_odds_ = half_point_log_odds(full, float(alpha.sum()))
-            seen = rows.finite
-            self.scale_ = lower_tail_unit(rows.scores[seen], rows.counts[seen], type(self).__name__)
+            counted = rows if self.confidence > 0.5 else _without_far_rows(rows)
+            scores, counts = counted.scores[counted.finite], counted.counts[counted.finite]
+            self.scale_ = lower_tail_unit(scores, counts, type(self).__name__)
             if self.measure == "accuracy":
-                self._give_up_answers(rows)
+                self._give_up_answers(counted)
             else:
-                self._spend(rows, full, alpha)
+                self._spend(counted, full, alpha)
             return self._learned(rows.counts, source)
 
     def _check_parameters(self) -> None:
@@ -201,9 +205,6 @@ class CautionBudget(LogisticNormalizer):
     def _spend(self, rows: HeldOut, full: float, prior: np.ndarray) -> None:
         alpha0 = float(prior.sum())
         center = float(np.median(rows.scores[rows.finite]))
-        far = rows.finite & (rows.scores < center - _FAR * self.scale_)
-        if far.any():
-            rows = replace(rows, weights=np.where(far, 0.0, rows.counts)).sorted()
         # A score that is too far for a float is infinitely far.
         with np.errstate(over="ignore"):
             x = self.slope * (rows.scores - center) / self.scale_
@@ -234,6 +235,17 @@ class CautionBudget(LogisticNormalizer):
                 f"held-out {self.measure}; use a density with unbounded support or raise the budget"
             )
         self.location_ = location
+
+
+def _without_far_rows(rows: HeldOut) -> HeldOut:
+    seen = rows.finite
+    scores, counts = rows.scores[seen], rows.counts[seen]
+    median, low = (weighted_quantile(scores, q, counts) for q in (0.5, _QUANTILE))
+    far = seen & (rows.scores < median - _FAR * (median - low) / _NORMAL)
+    few = far.sum() == 1 or rows.average(far) <= _MOST_FAR
+    if not far.any() or not few or low == median:
+        return rows
+    return replace(rows, weights=np.where(far, 0.0, rows.counts)).sorted()
 
 
 def _check_number(name: str, value: Any) -> None:
