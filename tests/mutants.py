@@ -259,8 +259,8 @@ MUTANTS = [
     Mutant(
         "one far row spends the budget",
         "evidence/caution_budget.py",
-        "if not far.any() or not few or low == median:",
-        "if True:",
+        "return ~far if left_out else np.ones(len(rows), dtype=bool)",
+        "return np.ones(len(rows), dtype=bool)",
         "evidence/test_caution_budget.py::test_a_row_like_no_other_does_not_spend_the_budget_of_all",
     ),
     Mutant(

@@ -138,8 +138,8 @@ def _size(held: HeldOut, clf: Any) -> Finding:
     }
     spread = (
         f"With {m:g} held-out rows the rate of false alarms comes out at {_pct(rate)} ± "
-        f"{_pct(numbers['false_alarm_sd'])}, and a set that shall cover {_COVERAGE:.0%} covers "
-        f"that ± {_pct(numbers['coverage_sd'])}"
+        f"{_pct(numbers['false_alarm_sd'])}, and the coverage of a "
+        f"{_COVERAGE:.0%} prediction set at {_COVERAGE:.0%} ± {_pct(numbers['coverage_sd'])}"
     )
     if held.labelled:
         error = held.average(held.wrong)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -120,7 +121,7 @@ def _rarity(numbers: dict[str, Number]) -> str:
 
 
 def _cost(evidence: EvidenceModel) -> Finding:
-    held, mean = evidence.held_out_, posterior_mean(evidence)
+    held, mean = _counted(evidence), posterior_mean(evidence)
     numbers = _cost_numbers(held, mean)
     full, unit, budget = _budget(evidence.normalizer_, float(numbers["brier_bare"]))
     relative = (float(numbers["brier_mean"]) - full) / max(unit, _TINY)
@@ -146,6 +147,14 @@ def _cost(evidence: EvidenceModel) -> Finding:
             farther_half_point(evidence),
         )
     return Finding("evidence_cost", "ok", text, numbers)
+
+
+def _counted(evidence: EvidenceModel) -> HeldOut:
+    """Held-out rows, without weight where a `CautionBudget` does not count them."""
+    held, normalizer = evidence.held_out_, evidence.normalizer_
+    if not isinstance(normalizer, CautionBudget):
+        return held
+    return replace(held, weights=np.where(normalizer.counted(held), held.counts, 0.0))
 
 
 def _cost_numbers(held: HeldOut, mean: np.ndarray) -> dict[str, Number]:

@@ -170,7 +170,10 @@ class CautionBudget(LogisticNormalizer):
                 )
             full, alpha = prior_strength(n, prior, gamma, rows.proba.shape[1])
             self.log_odds_ = half_point_log_odds(full, float(alpha.sum()))
-            counted = rows if self.confidence > 0.5 else _without_far_rows(rows)
+            kept = self.counted(rows)
+            counted = rows
+            if not kept.all():
+                counted = replace(rows, weights=np.where(kept, rows.counts, 0.0)).sorted()
             scores, counts = counted.scores[counted.finite], counted.counts[counted.finite]
             self.scale_ = lower_tail_unit(scores, counts, type(self).__name__)
             if self.measure == "accuracy":
@@ -178,6 +181,16 @@ class CautionBudget(LogisticNormalizer):
             else:
                 self._spend(counted, full, alpha)
             return self._learned(rows.counts, source)
+
+    def counted(self, rows: HeldOut) -> np.ndarray:
+        """Whether the budget counts each of m held-out rows, shape (m,)."""
+        seen = rows.finite
+        scores, counts = rows.scores[seen], rows.counts[seen]
+        median, low = (weighted_quantile(scores, q, counts) for q in (0.5, _QUANTILE))
+        far = seen & (rows.scores < median - _FAR * (median - low) / _NORMAL)
+        few = far.sum() == 1 or rows.average(far) <= _MOST_FAR
+        left_out = few and low < median and self.confidence == 0.5
+        return ~far if left_out else np.ones(len(rows), dtype=bool)
 
     def _check_parameters(self) -> None:
         _check_number("budget", self.budget)
@@ -235,17 +248,6 @@ class CautionBudget(LogisticNormalizer):
                 f"held-out {self.measure}; use a density with unbounded support or raise the budget"
             )
         self.location_ = location
-
-
-def _without_far_rows(rows: HeldOut) -> HeldOut:
-    seen = rows.finite
-    scores, counts = rows.scores[seen], rows.counts[seen]
-    median, low = (weighted_quantile(scores, q, counts) for q in (0.5, _QUANTILE))
-    far = seen & (rows.scores < median - _FAR * (median - low) / _NORMAL)
-    few = far.sum() == 1 or rows.average(far) <= _MOST_FAR
-    if not far.any() or not few or low == median:
-        return rows
-    return replace(rows, weights=np.where(far, 0.0, rows.counts)).sorted()
 
 
 def _check_number(name: str, value: Any) -> None:
