@@ -14,7 +14,7 @@ from sklearn.model_selection import TimeSeriesSplit
 
 from ..classifier import DIPClassifier
 from ..diagnostics import Diagnosis
-from ..metrics import accuracy, brier_score
+from ..metrics import accuracy, brier_score, ece
 from .gathering import Gathered, gathered
 from .models import check_model, classifier, title
 from .saved import TableModel
@@ -136,6 +136,8 @@ def _held_out(clf: DIPClassifier) -> dict[str, float]:
         "held_out_rows": float(len(y)),
         "accuracy": float(accuracy(y, proba)),
         "brier": float(brier_score(y, proba)),
+        "ece": float(ece(y, proba)),
+        "classifier_ece": float(ece(y, np.asarray(held.proba))),
         "share_of_largest_class": float(np.bincount(y).max() / len(y)),
     }
 

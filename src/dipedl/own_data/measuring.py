@@ -114,6 +114,7 @@ def measured(
     side = _side(model, test, "test rows", rows, coverage)
     other = None if ood is None else _side(model, ood, "other rows", rows, coverage)
     proba = _proba(model, side)
+    bare = np.asarray(model.classifier.classifier_proba(side.X))
     truth, strange = _truth(model, side)
     known = truth is not None and (truth >= 0).any()
     columns = tuple(c.name for c in model.columns if c.used)[:_COLUMNS]
@@ -124,8 +125,8 @@ def measured(
         ood=other,
         truth=truth if known else None,
         proba=proba,
-        bare=np.asarray(model.classifier.classifier_proba(side.X)),
-        scores=_scores(truth, proba, side) if known and truth is not None else {},
+        bare=bare,
+        scores=_scores(truth, proba, bare, side) if known and truth is not None else {},
         trust=_trust(truth if known else None, proba, side),
         classes=_classes(model, truth, proba, side) if known and truth is not None else (),
         strange=strange,
@@ -172,7 +173,7 @@ def _truth(model: TableModel, side: Side) -> tuple[np.ndarray | None, dict[str, 
     return truth, {str(name): int(n) for name, n in strange.items()}
 
 
-def _scores(truth: np.ndarray, proba: np.ndarray, side: Side) -> dict[str, float]:
+def _scores(truth: np.ndarray, proba: np.ndarray, bare: np.ndarray, side: Side) -> dict[str, float]:
     known = truth >= 0
     y, P = truth[known], proba[known]
     right = P.argmax(axis=1) == y
@@ -180,6 +181,7 @@ def _scores(truth: np.ndarray, proba: np.ndarray, side: Side) -> dict[str, float
         "accuracy": float(accuracy(y, P)),
         "brier": float(brier_score(y, P)),
         "ece": float(ece(y, P)),
+        "classifier_ece": float(ece(y, bare[known])),
         "aurc": float(aurc(right, 1 - P.max(axis=1))),
         "confidence": float(P.max(axis=1).mean()),
         "flagged": float(side.flagged.mean()),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ..measuring import Measured
 
@@ -68,12 +68,7 @@ def _mistakes(found: Measured) -> Iterator[str]:
         named = ", ".join(f"{name} ({n:,})" for name, n in found.strange.items())
         yield f"Classes that the model does not know: {named}. Fit again with rows of them."
     if found.scores and found.scores["ece"] > _MISCALIBRATED:
-        off = found.scores["confidence"] - found.scores["accuracy"]
-        word = "claims too much" if off > 0 else "is too modest"
-        yield (
-            f"The confidence is off by {found.scores['ece']:.3f} on average and {word}: fit again "
-            "with newer rows, or do not read probabilities as frequencies."
-        )
+        yield _calibration(found.scores)
     rare = [line.name for line in found.classes if line.found < _RARELY_FOUND]
     if rare:
         yield (
@@ -82,6 +77,23 @@ def _mistakes(found: Measured) -> Iterator[str]:
         )
     if found.scores and len(found.test) < _FEW:
         yield f"{len(found.test):,} test rows give rough numbers; use {_FEW} or more."
+
+
+def _calibration(scores: Mapping[str, float]) -> str:
+    """What to do about probabilities that are no frequencies."""
+    off, bare = scores["ece"], scores["classifier_ece"]
+    modest = scores["confidence"] <= scores["accuracy"]
+    word = "is too modest" if modest else "claims too much"
+    said = f"The confidence is off by {off:.3f} on average and {word}"
+    again = "fit again with newer rows, or do not read probabilities as frequencies."
+    if bare >= off:
+        return f"{said}: {again}"
+    why = " by the caution of dipedl, which counts the evidence" if modest else ""
+    said += (
+        f"{why}; the classifier's own probabilities are off by {bare:.3f}. For frequencies take "
+        "those (in Python: classifier_proba); to rank rows take vacuity or p-value."
+    )
+    return said if bare <= _MISCALIBRATED else f"{said} The classifier is off too: {again}"
 
 
 def _model(found: Measured) -> Iterator[str]:

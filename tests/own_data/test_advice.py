@@ -1,0 +1,51 @@
+"""What a report advises, by what was found."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pyarrow")
+
+import dipedl
+from dipedl.own_data import measuring
+from dipedl.own_data.report.advice import next_steps
+from dipedl.own_data.saved import read_model
+from dipedl.own_data.tables.reading import open_table
+
+
+@pytest.fixture(scope="module")
+def found(kept):
+    model = read_model(kept / "model.dipedl")
+    return measuring.measured(model, open_table(kept / "new.csv"), None, None)
+
+
+def test_both_calibration_errors_are_those_of_the_rows(kept, found):
+    clf, y = found.model.classifier, found.truth
+    assert found.scores["ece"] == dipedl.metrics.ece(y, clf.predict_proba(found.test.X))
+    bare = dipedl.metrics.ece(y, clf.classifier_proba(found.test.X))
+    assert found.scores["classifier_ece"] == bare
+    held, told = clf.evidence_.held_out_, found.model.facts["held_out"]
+    assert told["classifier_ece"] == dipedl.metrics.ece(held.labels, np.asarray(held.proba))
+    mean = np.asarray(clf.held_out_dirichlet().mean)
+    assert told["ece"] == dipedl.metrics.ece(held.labels, mean)
+
+
+AGAIN, OWN, CAUTION = "fit again with newer rows", "classifier_proba", "caution of dipedl"
+
+
+@pytest.mark.parametrize(
+    ("confidence", "off", "bare", "said"),
+    [
+        (0.7, 0.04, 0.01, set()),
+        (0.7, 0.12, 0.02, {OWN, CAUTION}),
+        (0.7, 0.12, 0.08, {OWN, CAUTION, AGAIN}),
+        (0.7, 0.12, 0.15, {AGAIN}),
+        (0.95, 0.12, 0.15, {AGAIN}),
+        (0.95, 0.12, 0.02, {OWN}),
+    ],
+)
+def test_another_fit_is_advised_only_if_the_classifier_is_off(found, confidence, off, bare, said):
+    scores = {"accuracy": 0.8, "confidence": confidence, "ece": off, "classifier_ece": bare}
+    steps = " ".join(next_steps(dataclasses.replace(found, scores={**found.scores, **scores})))
+    assert {text for text in (AGAIN, OWN, CAUTION) if text in steps} == said
