@@ -3,9 +3,12 @@
 import dataclasses
 
 import numpy as np
+import pandas as pd
 import pytest
 
 pytest.importorskip("pyarrow")
+
+from passengers import passengers
 
 import dipedl
 from dipedl.own_data import measuring
@@ -49,3 +52,13 @@ def test_another_fit_is_advised_only_if_the_classifier_is_off(found, confidence,
     scores = {"accuracy": 0.8, "confidence": confidence, "ece": off, "classifier_ece": bare}
     steps = " ".join(next_steps(dataclasses.replace(found, scores={**found.scores, **scores})))
     assert {text for text in (AGAIN, OWN, CAUTION) if text in steps} == said
+
+
+@pytest.mark.parametrize(("known", "told"), [(240, True), (30, True), (0, False)])
+def test_rows_of_the_fit_are_noticed(kept, tmp_path, known, told):
+    tables = [pd.read_csv(kept / "passengers.csv")[:known], passengers(60, seed=4)]
+    pd.concat(tables).to_csv(tmp_path / "mixed.csv", index=False)
+    model, table = read_model(kept / "model.dipedl"), open_table(tmp_path / "mixed.csv")
+    found = measuring.measured(model, table, None, None)
+    assert found.seen == known / (known + 60)
+    assert ("The fit was given" in next_steps(found)[0]) == told

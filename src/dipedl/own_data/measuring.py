@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..calibration import row_hash
+from ..calibration._seen_rows import share_seen
 from ..metrics import accuracy, aurc, brier_score, ece, ood_auroc
 from .drift import ColumnDrift, PValueDrift, column_drifts, p_value_drift
 from .gathering import gathered
@@ -105,6 +107,8 @@ class Measured:
     drifts: tuple[ColumnDrift, ...]
     p_values: PValueDrift
     auroc: float | None
+    #: Share of the rows that the fit was given too.
+    seen: float
 
 
 def measured(
@@ -136,6 +140,7 @@ def measured(
         drifts=column_drifts(model.columns, side.frame, int(model.facts["learned"])),
         p_values=p_value_drift(side.answers["p_value"].to_numpy(), model.classifier),
         auroc=None if other is None else _auroc(side, other),
+        seen=share_seen(row_hash(side.X), model.classifier.evidence_.row_hashes_),
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from ..measuring import Measured
 
 #: Shares and scores from which something is said.
-_MISCALIBRATED, _RARELY_FOUND, _MANY, _FEW = 0.05, 0.5, 2.0, 200
+_MISCALIBRATED, _RARELY_FOUND, _MANY, _FEW, _SEEN = 0.05, 0.5, 2.0, 200, 0.05
 
 
 def headline(found: Measured) -> str:
@@ -35,10 +35,18 @@ def headline(found: Measured) -> str:
 
 def next_steps(found: Measured) -> list[str]:
     """What to do about what was found, in order; never empty."""
-    steps = [*_drift(found), *_mistakes(found), *_model(found)]
+    steps = [*_seen(found), *_drift(found), *_mistakes(found), *_model(found)]
     return steps or [
         "Nothing calls for action. Answer what is not flagged, and show flagged rows to a person."
     ]
+
+
+def _seen(found: Measured) -> Iterator[str]:
+    if found.seen > _SEEN:
+        yield (
+            f"The fit was given {found.seen:.0%} of these rows: the numbers say little about new "
+            "ones. Give rows that it has not seen."
+        )
 
 
 def _drift(found: Measured) -> Iterator[str]:
