@@ -11,9 +11,10 @@ pytest.importorskip("pyarrow")
 from passengers import passengers
 
 import dipedl
-from dipedl.own_data import measuring
+from dipedl.own_data import learning, measuring
 from dipedl.own_data.report.advice import next_steps
 from dipedl.own_data.saved import read_model
+from dipedl.own_data.tables.columns import columns_of
 from dipedl.own_data.tables.reading import open_table
 
 
@@ -62,3 +63,15 @@ def test_rows_of_the_fit_are_noticed(kept, tmp_path, known, told):
     found = measuring.measured(model, table, None, None)
     assert found.seen == known / (known + 60)
     assert ("The fit was given" in next_steps(found)[0]) == told
+
+
+@pytest.mark.parametrize("n", [41, 240, 1001])
+def test_ranges_are_of_values_that_occur(n):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"deck": rng.choice([1, 2, 3], n, p=[0.3, 0.62, 0.08])})
+    columns = columns_of(frame, {"deck": "numeric"})
+    new = pd.DataFrame({"deck": rng.choice([1, 2, 3], n, p=[0.02, 0.9, 0.08])})
+    (drift,) = measuring.column_drifts(columns, new, n)
+    assert (drift.usual, drift.here) == ("1 to 3", "2 to 3")
+    (ids,) = columns_of(pd.DataFrame({"id": np.arange(n)}), {"id": "numeric"})
+    assert set(ids.cuts) <= set(range(n)) and learning._counts_rows(ids, n)

@@ -201,5 +201,5 @@ def _counts_rows(column: Column, n: int) -> bool:
     if len(cuts) < 20 or column.missing:
         return False
     span = cuts[-1] - cuts[0]
-    even = np.allclose(cuts, np.linspace(cuts[0], cuts[-1], len(cuts)), atol=0.6)
+    even = np.allclose(cuts, np.linspace(cuts[0], cuts[-1], len(cuts)), atol=1.0)
     return bool(even and span == n - 1)
