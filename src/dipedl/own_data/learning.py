@@ -70,14 +70,15 @@ def learn(table: Table, order: Order, progress: Callable[[float], None] | None =
             f"{table.path} has no column to learn from: {told}; name a kind for one by --types"
         )
     y = labels[fine].to_numpy(dtype=object).astype(str)
+    learned = rows.rows[known][fine]
     if order.time_column is not None:
         first = _by_time(rows.frame.loc[known].reset_index(drop=True)[fine], order.time_column)
-        X, y = X.iloc[first].reset_index(drop=True), y[first]
+        X, y, learned = X.iloc[first].reset_index(drop=True), y[first], learned[first]
     fitted, notes, seconds = _fitted(X, y, order)
     numbers = _held_out(fitted) | {"fit_seconds": seconds, "rows_per_second": _speed(fitted, X)}
     refused = sorted([*rows.refused, *unlabelled, *odd])
     facts = _facts(table, order, rows, y, numbers)
-    model = TableModel(fitted, columns, order.target, facts)
+    model = TableModel(fitted, columns, order.target, facts, learned)
     notes = [*_notes_of(columns, rows, len(y)), *notes]
     return Learned(model, numbers, fitted.diagnose(), refused, notes)
 
