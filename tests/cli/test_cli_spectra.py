@@ -376,3 +376,22 @@ def test_a_wrong_estimator_is_refused_before_any_file_is_read(tmp_path):
 def test_labels_that_are_no_file_are_named(tmp_path):
     with pytest.raises(ValueError, match=r"--labels must name a CSV file, but .*none.csv' is none"):
         read_labels(tmp_path / "none.csv")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "classify m.dipedl {0} --out m.dipedl",
+        "classify m.dipedl {0} --out {0}/a.fits",
+        "fit {0} --labels labels.csv --out labels.csv",
+    ],
+)
+def test_an_output_that_is_an_input_is_refused(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("plate").mkdir()
+    inputs = [Path("m.dipedl"), Path("labels.csv"), Path("plate/a.fits")]
+    for path in inputs:
+        path.write_bytes(b"mine")
+    done = invoke("spectra", *command.format("plate").split())
+    assert done.exit_code == 2 and "would destroy the input" in done.stderr, done.output
+    assert all(path.read_bytes() == b"mine" for path in inputs)

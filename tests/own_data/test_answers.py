@@ -14,6 +14,7 @@ from passengers import passengers
 
 import dipedl
 from dipedl.own_data import measuring, report
+from dipedl.own_data.explaining import explained, in_rows_of_file
 from dipedl.own_data.learning import Order, learn
 from dipedl.own_data.models import MODELS
 from dipedl.own_data.saved import read_model
@@ -75,19 +76,27 @@ def test_categories_and_missing_cells_are_written(tmp_path):
     ]
 
 
+def outside(values, value):
+    """Whether a value is one that the rows of the fit seldom had."""
+    if value is None or values.dtype.kind not in "if":
+        return (values.isna() if value is None else values == value).mean() < 0.05
+    return not values.quantile(0.05) <= value <= values.quantile(0.95)
+
+
 def test_reasons_are_those_of_the_complete_cards(run, kept, by_hand, tmp_path):
     clf, X = by_hand
     out = tmp_path / "a.parquet"
     run("score", kept / "model.dipedl", kept / "new.csv", "--reasons", "all", "--out", out)
     found = pd.read_parquet(out)["reason"]
-    cards, rarest = clf.explain(X), set()
+    cards, rarest, train = clf.explain(X), set(), pd.read_csv(kept / "passengers.csv")
     for card, said in zip(cards, found, strict=True):
         gaussians = [part for part in card.parts if part["kind"] == "gaussian"]
         part = gaussians[int(np.argmin([part["normal_score"] for part in gaussians]))]
-        entries = [entry for entry in part["features"] if "column" in entry][:2]
+        entries = [entry for entry in part["features"] if "column" in entry]
         least = 0.1 * entries[0]["contribution"]
-        names = [entry["name"] for entry in entries if entry["contribution"] >= least]
-        assert [told.split(" = ")[0] for told in said.split("; ")] == names
+        far = [entry for entry in entries if entry["contribution"] >= least]
+        named = ([e for e in far if outside(train[e["name"]], e["value"])] or far)[:2]
+        assert [told.split(" = ")[0] for told in said.split("; ")] == [e["name"] for e in named]
         rarest.add(part["part"])
     assert len(rarest) > 1, "one part is the rarest of all rows: the choice is not tested"
 
@@ -126,9 +135,29 @@ def test_explain_gives_the_card_of_the_library(run, kept, by_hand, tmp_path):
     row = pd.read_csv(kept / "new.csv").iloc[0].to_dict()
     (tmp_path / "row.json").write_text(json.dumps(row))
     done = run("explain", kept / "model.dipedl", tmp_path / "row.json")
-    assert str(clf.explain(X[:1])[0]) in done.stdout
+    card = in_rows_of_file(clf.explain(X[:1])[0], np.arange(1, 241))
+    assert str(card) in done.stdout
     done = run("explain", kept / "model.dipedl", tmp_path / "row.json", "--json")
-    assert json.loads(done.stdout) == [{"row": 1, **clf.explain(X[:1])[0].to_dict()}]
+    assert json.loads(done.stdout) == [{"row": 1, **card.to_dict()}]
+
+
+@pytest.mark.parametrize("timed", [None, "day"])
+def test_neighbours_are_named_by_their_rows_in_the_file(timed, tmp_path):
+    made = passengers(80).astype({"survived": object})
+    made["day"] = np.random.default_rng(0).permutation(80)
+    made.loc[[3, 4, 40], "survived"] = None
+    made.to_csv(tmp_path / "data.csv", index=False)
+    table = open_table(tmp_path / "data.csv")
+    learned = learn(table, Order("survived", "linear", ["passenger"], time_column=timed))
+    cards, _ = explained(learned.model, table, 80, top=1)
+    nearest = [
+        (row, part["neighbours"][0])
+        for row, card in cards
+        for part in card.parts
+        if part["kind"] == "neighbours" and row not in (4, 5, 41)
+    ]
+    assert len(nearest) >= 77
+    assert all(near["row"] == row and near["distance"] < 1e-6 for row, near in nearest)
 
 
 def test_inspect_builds_nothing(run, kept, monkeypatch):

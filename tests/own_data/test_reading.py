@@ -184,3 +184,30 @@ def test_what_is_written_is_read_again(ending, tmp_path):
     assert again["text"].tolist() == ["a\nb", 'ö"'] * 2
     assert again["on"].astype(str).str.lower().tolist() == ["true", "false"] * 2
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("dress", ["plain", "gz", "UTF-16", "lines"])
+def test_progress_is_of_the_rows_that_were_given(dress, tmp_path, monkeypatch):
+    made, path = passengers(3000), tmp_path / "data"
+    text = made.to_csv(index=False)
+    if dress == "lines":
+        made.to_json(path, orient="records", lines=True)
+    else:
+        kinds = {"gz": gzip.compress, "UTF-16": lambda b: b.decode().encode("utf-16")}
+        path.write_bytes(kinds.get(dress, bytes)(text.encode()))
+    monkeypatch.setattr(reading, "_BLOCK", 10_000)
+    monkeypatch.setattr(reading, "_ROWS", 100)
+    pieces = list(open_table(path).pieces())
+    said = np.array([piece.done for piece in pieces])
+    true = np.cumsum([len(piece.frame) for piece in pieces]) / 3000
+    assert len(said) > 10 and np.abs(said - true).max() < 0.01
+
+
+def test_progress_in_a_large_file_is_guessed_from_its_start(tmp_path, monkeypatch):
+    made = passengers(3000).drop(columns=["passenger", "name"]).assign(text="two\nlines")
+    made.to_csv(tmp_path / "data.csv", index=False)
+    monkeypatch.setattr(reading, "_BLOCK", 10_000)
+    monkeypatch.setattr(reading, "_SAMPLE", 10_000)
+    pieces = list(open_table(tmp_path / "data.csv").pieces())
+    true = np.cumsum([len(piece.frame) for piece in pieces]) / 3000
+    assert np.abs(np.array([piece.done for piece in pieces]) - true).max() < 0.02

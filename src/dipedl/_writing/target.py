@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NoReturn
 
@@ -38,6 +39,17 @@ def writable_target(path: str | os.PathLike[str]) -> Path:
         _check_file(path, found, target)
     _check_folder(path, target.parent)
     return target
+
+
+def check_spares(path: str | os.PathLike[str], inputs: Iterable[Path | None]) -> None:
+    """ValueError if `path` names one of the files that are read, also through links."""
+    if not os.path.exists(path):
+        return
+    for given in inputs:
+        if given is not None and given.exists() and os.path.samefile(path, given):
+            raise ValueError(
+                f"--out: writing {path} would destroy the input {given}; choose another file"
+            )
 
 
 def _check_file(path: str | os.PathLike[str], found: os.stat_result, target: Path) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .._writing import writable_target
+from .._writing import check_spares, writable_target
 from .terminal import exit_on, fail, names_in, one_line, warnings_as_notes
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def fit(
     from ..persistence.model_file import save
     from . import spectra_model, spectra_run
 
-    _check_output(out)
+    _check_output(out, paths, labels)
     wanted = classes or ("GALAXY,QSO" if toy else "")
     note = _silent if quiet else _note
     with exit_on(*_REFUSED), warnings_as_notes():
@@ -119,7 +119,7 @@ def classify(
 
     if not 0 < false_alarms < 1:
         fail(f"--false-alarms must be in (0, 1), got {false_alarms:g}; 0.05 is usual")
-    _check_output(out)
+    _check_output(out, paths, model)
     with exit_on(*_REFUSED), warnings_as_notes():
         fitted = spectra_model.read_model(model)
         batches = (
@@ -173,11 +173,15 @@ def _list_failures(failures: Sequence[Failure]) -> None:
         typer.echo(f"failed: {len(failures) - _SHOWN} more files", err=True)
 
 
-def _check_output(out: Path) -> None:
+def _check_output(out: Path, paths: Sequence[str] | None, other: Path | None) -> None:
+    from ..spectra.files._fits import fits_files
+
     if out.is_dir() or not out.parent.is_dir():
         fail(f"--out must be a file in a folder that exists, got {str(out)!r}; choose another")
-    with exit_on(OSError):
+    with exit_on(*_REFUSED):
         writable_target(out)
+        if out.exists():
+            check_spares(out, [other, *(fits_files(paths) if paths else [])])
 
 
 def _note(text: str) -> None:

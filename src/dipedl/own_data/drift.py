@@ -11,12 +11,13 @@ from scipy import stats
 
 from .._writing.numbers import number_text
 from ..classifier import DIPClassifier
-from .tables.columns import Column
+from .tables.columns import Column, observed_quantiles
 from .tables.kinds import CATEGORY
 
 #: A difference counts if it is no chance (at 1 %, over all columns) and as large as this.
 _LEVEL, _LARGE = 0.01, 0.1
 _MOST_NEW = 3
+_ENDS = (0.05, 0.95)
 
 
 @dataclass(frozen=True)
@@ -85,8 +86,8 @@ def _numbers(column: Column, values: pd.Series, n: int, level: float) -> ColumnD
         column.kind,
         tested,
         _notable(tested, len(values), n, level),
-        _range(np.interp([0.05, 0.95], column.shares, column.cuts)),
-        _range(np.quantile(numbers, [0.05, 0.95])) if len(numbers) else "only gaps",
+        _range(np.asarray(column.cuts)[np.searchsorted(column.shares, _ENDS)]),
+        _range(observed_quantiles(numbers, _ENDS)) if len(numbers) else "only gaps",
         gaps,
         column.missing,
     )

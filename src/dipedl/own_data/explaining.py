@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
 from ..explanation import Card
 from .saved import TableModel
 from .tables.columns import as_inputs, check_known
@@ -21,7 +26,24 @@ def explained(
         refused += [*piece.refused, *odd]
         if len(X):
             rows = piece.rows[: len(some)][fine].tolist()
-            cards += zip(rows, model.classifier.explain(X, top=top), strict=True)
+            made = model.classifier.explain(X, top=top)
+            cards += zip(rows, (in_rows_of_file(card, model.rows) for card in made), strict=True)
         if len(cards) >= most:
             break
     return cards, refused
+
+
+def in_rows_of_file(card: Card, rows: np.ndarray) -> Card:
+    """The card with the numbers that training rows have in their file."""
+    return replace(card, parts=tuple(_renumbered(part, rows) for part in card.parts))
+
+
+def _renumbered(part: dict[str, Any], rows: np.ndarray) -> dict[str, Any]:
+    made = dict(part)
+    if "blocks" in part:
+        made["blocks"] = [_renumbered(block, rows) for block in part["blocks"]]
+    if "background" in part:
+        made["background"] = _renumbered(part["background"], rows)
+    if "neighbours" in part:
+        made["neighbours"] = [{**e, "row": int(rows[e["row"]])} for e in part["neighbours"]]
+    return made

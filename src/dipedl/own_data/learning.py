@@ -14,7 +14,7 @@ from sklearn.model_selection import TimeSeriesSplit
 
 from ..classifier import DIPClassifier
 from ..diagnostics import Diagnosis
-from ..metrics import accuracy, brier_score
+from ..metrics import accuracy, brier_score, ece
 from .gathering import Gathered, gathered
 from .models import check_model, classifier, title
 from .saved import TableModel
@@ -70,14 +70,15 @@ def learn(table: Table, order: Order, progress: Callable[[float], None] | None =
             f"{table.path} has no column to learn from: {told}; name a kind for one by --types"
         )
     y = labels[fine].to_numpy(dtype=object).astype(str)
+    learned = rows.rows[known][fine]
     if order.time_column is not None:
         first = _by_time(rows.frame.loc[known].reset_index(drop=True)[fine], order.time_column)
-        X, y = X.iloc[first].reset_index(drop=True), y[first]
+        X, y, learned = X.iloc[first].reset_index(drop=True), y[first], learned[first]
     fitted, notes, seconds = _fitted(X, y, order)
     numbers = _held_out(fitted) | {"fit_seconds": seconds, "rows_per_second": _speed(fitted, X)}
     refused = sorted([*rows.refused, *unlabelled, *odd])
     facts = _facts(table, order, rows, y, numbers)
-    model = TableModel(fitted, columns, order.target, facts)
+    model = TableModel(fitted, columns, order.target, facts, learned)
     notes = [*_notes_of(columns, rows, len(y)), *notes]
     return Learned(model, numbers, fitted.diagnose(), refused, notes)
 
@@ -136,6 +137,8 @@ def _held_out(clf: DIPClassifier) -> dict[str, float]:
         "held_out_rows": float(len(y)),
         "accuracy": float(accuracy(y, proba)),
         "brier": float(brier_score(y, proba)),
+        "ece": float(ece(y, proba)),
+        "classifier_ece": float(ece(y, np.asarray(held.proba))),
         "share_of_largest_class": float(np.bincount(y).max() / len(y)),
     }
 
@@ -199,5 +202,5 @@ def _counts_rows(column: Column, n: int) -> bool:
     if len(cuts) < 20 or column.missing:
         return False
     span = cuts[-1] - cuts[0]
-    even = np.allclose(cuts, np.linspace(cuts[0], cuts[-1], len(cuts)), atol=0.6)
+    even = np.allclose(cuts, np.linspace(cuts[0], cuts[-1], len(cuts)), atol=1.0)
     return bool(even and span == n - 1)

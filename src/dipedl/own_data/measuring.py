@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..calibration import row_hash
+from ..calibration._seen_rows import share_seen
 from ..metrics import accuracy, aurc, brier_score, ece, ood_auroc
 from .drift import ColumnDrift, PValueDrift, column_drifts, p_value_drift
 from .gathering import gathered
@@ -105,6 +107,8 @@ class Measured:
     drifts: tuple[ColumnDrift, ...]
     p_values: PValueDrift
     auroc: float | None
+    #: Share of the rows that the fit was given too.
+    seen: float
 
 
 def measured(
@@ -114,6 +118,7 @@ def measured(
     side = _side(model, test, "test rows", rows, coverage)
     other = None if ood is None else _side(model, ood, "other rows", rows, coverage)
     proba = _proba(model, side)
+    bare = np.asarray(model.classifier.classifier_proba(side.X))
     truth, strange = _truth(model, side)
     known = truth is not None and (truth >= 0).any()
     columns = tuple(c.name for c in model.columns if c.used)[:_COLUMNS]
@@ -124,8 +129,8 @@ def measured(
         ood=other,
         truth=truth if known else None,
         proba=proba,
-        bare=np.asarray(model.classifier.classifier_proba(side.X)),
-        scores=_scores(truth, proba, side) if known and truth is not None else {},
+        bare=bare,
+        scores=_scores(truth, proba, bare, side) if known and truth is not None else {},
         trust=_trust(truth if known else None, proba, side),
         classes=_classes(model, truth, proba, side) if known and truth is not None else (),
         strange=strange,
@@ -135,6 +140,7 @@ def measured(
         drifts=column_drifts(model.columns, side.frame, int(model.facts["learned"])),
         p_values=p_value_drift(side.answers["p_value"].to_numpy(), model.classifier),
         auroc=None if other is None else _auroc(side, other),
+        seen=share_seen(row_hash(side.X), model.classifier.evidence_.row_hashes_),
     )
 
 
@@ -172,7 +178,7 @@ def _truth(model: TableModel, side: Side) -> tuple[np.ndarray | None, dict[str, 
     return truth, {str(name): int(n) for name, n in strange.items()}
 
 
-def _scores(truth: np.ndarray, proba: np.ndarray, side: Side) -> dict[str, float]:
+def _scores(truth: np.ndarray, proba: np.ndarray, bare: np.ndarray, side: Side) -> dict[str, float]:
     known = truth >= 0
     y, P = truth[known], proba[known]
     right = P.argmax(axis=1) == y
@@ -180,6 +186,7 @@ def _scores(truth: np.ndarray, proba: np.ndarray, side: Side) -> dict[str, float
         "accuracy": float(accuracy(y, P)),
         "brier": float(brier_score(y, P)),
         "ece": float(ece(y, P)),
+        "classifier_ece": float(ece(y, bare[known])),
         "aurc": float(aurc(right, 1 - P.max(axis=1))),
         "confidence": float(P.max(axis=1).mean()),
         "flagged": float(side.flagged.mean()),

@@ -7,13 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..classifier import DIPClassifier
 from ..persistence import UntrustedTypesError, describe, load
 from .tables.columns import Column, from_plain, to_plain
 from .tables.mistake import Mistake
 
-#: Attribute of the classifier that holds, as JSON, what `TableModel` needs beside it.
+#: Attributes of the classifier that hold what `TableModel` needs beside it: as JSON, and an array.
 _KEPT = "table_"
+_ROWS = "table_rows_"
 _MAKE = "make one with: dipedl fit data.csv --target NAME --out model.dipedl"
 
 
@@ -21,13 +24,15 @@ _MAKE = "make one with: dipedl fit data.csv --target NAME --out model.dipedl"
 class TableModel:
     """A fitted classifier with the columns of its table.
 
-    `facts` are what the fit was asked and found, as plain values.
+    `facts` are what the fit was asked and found, as plain values; `rows` the numbers in its file of
+    the rows that it learned from, in their order, shape (n,).
     """
 
     classifier: DIPClassifier
     columns: tuple[Column, ...]
     target: str
     facts: dict[str, Any]
+    rows: np.ndarray
 
     @property
     def classes(self) -> list[str]:
@@ -44,6 +49,7 @@ def keep(model: TableModel, path: Path) -> None:
     """Write the model: the ordinary file of a DIPClassifier."""
     kept = {"target": model.target, "columns": to_plain(model.columns), "facts": model.facts}
     setattr(model.classifier, _KEPT, json.dumps(kept))
+    setattr(model.classifier, _ROWS, model.rows)
     try:
         model.classifier.save(path)
     except OSError as error:
@@ -62,9 +68,11 @@ def read_model(path: Path) -> TableModel:
         ) from error
     except ValueError as error:
         raise Mistake(str(error)) from error
-    kept = _kept(getattr(classifier, _KEPT, None), path)
+    kept, rows = _kept(getattr(classifier, _KEPT, None), path), getattr(classifier, _ROWS, None)
+    if not isinstance(rows, np.ndarray):
+        raise Mistake(f"{path} holds no numbers of its training rows: fit it again")
     columns = tuple(from_plain(kept["columns"]))
-    return TableModel(classifier, columns, kept["target"], kept["facts"])
+    return TableModel(classifier, columns, kept["target"], kept["facts"], rows)
 
 
 def inspected(path: Path) -> dict[str, Any]:

@@ -84,7 +84,8 @@ def score(
         if reasons not in REASONS:
             fail(f"--reasons must be one of {', '.join(REASONS)}, got {reasons!r}")
         check_ending(out)
-        check_writable(out)
+        for written in (out, refused_path(out)):
+            check_writable(written, [model, data, *files])
         wanted = Wanted(names_in(columns), coverage, reasons)
         if model is not None and data is not None:
             count = _by_model(model, data, out, wanted, delimiter, quiet)

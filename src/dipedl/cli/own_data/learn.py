@@ -81,11 +81,12 @@ def fit(
     with mistakes_told():
         from ...own_data.learning import Order, learn
         from ...own_data.saved import keep
-        from ...own_data.tables.images import CLASS, FILE
+        from ...own_data.tables.images import CLASS, FILE, image_files
         from ...own_data.tables.reading import open_images
         from ...own_data.tables.writing import check_writable
 
-        check_writable(out)
+        read = image_files(data) if images else [data]
+        check_writable(out, [*read, extractor, Path(model)])
         order = Order(
             target or CLASS,
             model,

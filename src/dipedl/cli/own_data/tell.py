@@ -49,7 +49,7 @@ def report(
         from ...own_data.saved import read_model
         from ...own_data.tables.writing import check_writable, complete_file
 
-        check_writable(out)
+        check_writable(out, [model, data, ood])
         fitted = read_model(model)
         tables = [opened_for(fitted, path, delimiter) for path in (data, ood) if path]
         if not quiet:

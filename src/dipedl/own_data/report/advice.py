@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ..measuring import Measured
 
 #: Shares and scores from which something is said.
-_MISCALIBRATED, _RARELY_FOUND, _MANY, _FEW = 0.05, 0.5, 2.0, 200
+_MISCALIBRATED, _RARELY_FOUND, _MANY, _FEW, _SEEN = 0.05, 0.5, 2.0, 200, 0.05
 
 
 def headline(found: Measured) -> str:
@@ -35,10 +35,18 @@ def headline(found: Measured) -> str:
 
 def next_steps(found: Measured) -> list[str]:
     """What to do about what was found, in order; never empty."""
-    steps = [*_drift(found), *_mistakes(found), *_model(found)]
+    steps = [*_seen(found), *_drift(found), *_mistakes(found), *_model(found)]
     return steps or [
         "Nothing calls for action. Answer what is not flagged, and show flagged rows to a person."
     ]
+
+
+def _seen(found: Measured) -> Iterator[str]:
+    if found.seen > _SEEN:
+        yield (
+            f"The fit was given {found.seen:.0%} of these rows: the numbers say little about new "
+            "ones. Give rows that it has not seen."
+        )
 
 
 def _drift(found: Measured) -> Iterator[str]:
@@ -68,12 +76,7 @@ def _mistakes(found: Measured) -> Iterator[str]:
         named = ", ".join(f"{name} ({n:,})" for name, n in found.strange.items())
         yield f"Classes that the model does not know: {named}. Fit again with rows of them."
     if found.scores and found.scores["ece"] > _MISCALIBRATED:
-        off = found.scores["confidence"] - found.scores["accuracy"]
-        word = "claims too much" if off > 0 else "is too modest"
-        yield (
-            f"The confidence is off by {found.scores['ece']:.3f} on average and {word}: fit again "
-            "with newer rows, or do not read probabilities as frequencies."
-        )
+        yield _calibration(found.scores)
     rare = [line.name for line in found.classes if line.found < _RARELY_FOUND]
     if rare:
         yield (
@@ -82,6 +85,23 @@ def _mistakes(found: Measured) -> Iterator[str]:
         )
     if found.scores and len(found.test) < _FEW:
         yield f"{len(found.test):,} test rows give rough numbers; use {_FEW} or more."
+
+
+def _calibration(scores: Mapping[str, float]) -> str:
+    """What to do about probabilities that are no frequencies."""
+    off, bare = scores["ece"], scores["classifier_ece"]
+    modest = scores["confidence"] <= scores["accuracy"]
+    word = "is too modest" if modest else "claims too much"
+    said = f"The confidence is off by {off:.3f} on average and {word}"
+    again = "fit again with newer rows, or do not read probabilities as frequencies."
+    if bare >= off:
+        return f"{said}: {again}"
+    why = " by the caution of dipedl, which counts the evidence" if modest else ""
+    said += (
+        f"{why}; the classifier's own probabilities are off by {bare:.3f}. For frequencies take "
+        "those (in Python: classifier_proba); to rank rows take vacuity or p-value."
+    )
+    return said if bare <= _MISCALIBRATED else f"{said} The classifier is off too: {again}"
 
 
 def _model(found: Measured) -> Iterator[str]:

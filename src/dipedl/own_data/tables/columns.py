@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from .kinds import BOOLEAN, CATEGORY, DATE, KINDS, MOST_LEVELS, NUMERIC, TEXT, guess, to_numbers
@@ -23,8 +24,8 @@ _SHARES = np.linspace(0, 1, 21)
 class Column:
     """A column by its kind, with what reading it needs and what was usual in it.
 
-    `levels` are those of a category, `cuts` quantiles of a number; `shares` of the rows that had a
-    level, or had at most a cut.
+    `levels` are those of a category, `cuts` quantiles of a number, which were observed; `shares` of
+    the rows that had a level, or had at most a cut.
     """
 
     name: str
@@ -183,9 +184,14 @@ def _with_usual(column: Column, values: pd.Series) -> Column:
         levels = tuple(str(level) for level in counts.index)
         return replace(column, levels=levels, shares=tuple(counts.tolist()))
     numbers = np.sort(part[np.isfinite(part)])
-    cuts = np.unique(np.quantile(numbers, _SHARES)) if len(numbers) else numbers
+    cuts = np.unique(observed_quantiles(numbers, _SHARES)) if len(numbers) else numbers
     shares = np.searchsorted(numbers, cuts, side="right") / max(len(numbers), 1)
     return replace(column, cuts=tuple(cuts.tolist()), shares=tuple(shares.tolist()))
+
+
+def observed_quantiles(numbers: np.ndarray, shares: npt.ArrayLike) -> np.ndarray:
+    """For each share, the smallest of the numbers (n,) that so many of them do not exceed."""
+    return np.asarray(np.quantile(numbers, np.asarray(shares), method="inverted_cdf"))
 
 
 def as_inputs(

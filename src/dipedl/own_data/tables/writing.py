@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from ..._writing import cell, whole_file, writable_target
+from ..._writing import cell, check_spares, whole_file, writable_target
 from .mistake import Mistake, WrongOption
 
 _ENDINGS = ".csv, .csv.gz, .parquet, .feather, .arrow or .jsonl"
@@ -31,10 +31,11 @@ def complete_file(path: Path) -> Iterator[IO[bytes]]:
         raise Mistake(f"{error.strerror}. Free space, or choose another place by --out") from error
 
 
-def check_writable(path: Path) -> None:
-    """Mistake for a file that cannot be written, before the long work starts."""
+def check_writable(path: Path, inputs: Iterable[Path | None]) -> None:
+    """Mistake for a file that cannot be written or is an input, before the long work starts."""
     try:
         writable_target(path)
+        check_spares(path, inputs)
     except OSError as error:
         raise Mistake(f"--out: {error.strerror}") from error
 

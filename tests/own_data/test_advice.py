@@ -1,0 +1,77 @@
+"""What a report advises, by what was found."""
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import pytest
+
+pytest.importorskip("pyarrow")
+
+from passengers import passengers
+
+import dipedl
+from dipedl.own_data import learning, measuring
+from dipedl.own_data.report.advice import next_steps
+from dipedl.own_data.saved import read_model
+from dipedl.own_data.tables.columns import columns_of
+from dipedl.own_data.tables.reading import open_table
+
+
+@pytest.fixture(scope="module")
+def found(kept):
+    model = read_model(kept / "model.dipedl")
+    return measuring.measured(model, open_table(kept / "new.csv"), None, None)
+
+
+def test_both_calibration_errors_are_those_of_the_rows(kept, found):
+    clf, y = found.model.classifier, found.truth
+    assert found.scores["ece"] == dipedl.metrics.ece(y, clf.predict_proba(found.test.X))
+    bare = dipedl.metrics.ece(y, clf.classifier_proba(found.test.X))
+    assert found.scores["classifier_ece"] == bare
+    held, told = clf.evidence_.held_out_, found.model.facts["held_out"]
+    assert told["classifier_ece"] == dipedl.metrics.ece(held.labels, np.asarray(held.proba))
+    mean = np.asarray(clf.held_out_dirichlet().mean)
+    assert told["ece"] == dipedl.metrics.ece(held.labels, mean)
+
+
+AGAIN, OWN, CAUTION = "fit again with newer rows", "classifier_proba", "caution of dipedl"
+
+
+@pytest.mark.parametrize(
+    ("confidence", "off", "bare", "said"),
+    [
+        (0.7, 0.04, 0.01, set()),
+        (0.7, 0.12, 0.02, {OWN, CAUTION}),
+        (0.7, 0.12, 0.08, {OWN, CAUTION, AGAIN}),
+        (0.7, 0.12, 0.15, {AGAIN}),
+        (0.95, 0.12, 0.15, {AGAIN}),
+        (0.95, 0.12, 0.02, {OWN}),
+    ],
+)
+def test_another_fit_is_advised_only_if_the_classifier_is_off(found, confidence, off, bare, said):
+    scores = {"accuracy": 0.8, "confidence": confidence, "ece": off, "classifier_ece": bare}
+    steps = " ".join(next_steps(dataclasses.replace(found, scores={**found.scores, **scores})))
+    assert {text for text in (AGAIN, OWN, CAUTION) if text in steps} == said
+
+
+@pytest.mark.parametrize(("known", "told"), [(240, True), (30, True), (0, False)])
+def test_rows_of_the_fit_are_noticed(kept, tmp_path, known, told):
+    tables = [pd.read_csv(kept / "passengers.csv")[:known], passengers(60, seed=4)]
+    pd.concat(tables).to_csv(tmp_path / "mixed.csv", index=False)
+    model, table = read_model(kept / "model.dipedl"), open_table(tmp_path / "mixed.csv")
+    found = measuring.measured(model, table, None, None)
+    assert found.seen == known / (known + 60)
+    assert ("The fit was given" in next_steps(found)[0]) == told
+
+
+@pytest.mark.parametrize("n", [41, 240, 1001])
+def test_ranges_are_of_values_that_occur(n):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"deck": rng.choice([1, 2, 3], n, p=[0.3, 0.62, 0.08])})
+    columns = columns_of(frame, {"deck": "numeric"})
+    new = pd.DataFrame({"deck": rng.choice([1, 2, 3], n, p=[0.02, 0.9, 0.08])})
+    (drift,) = measuring.column_drifts(columns, new, n)
+    assert (drift.usual, drift.here) == ("1 to 3", "2 to 3")
+    (ids,) = columns_of(pd.DataFrame({"id": np.arange(n)}), {"id": "numeric"})
+    assert set(ids.cuts) <= set(range(n)) and learning._counts_rows(ids, n)
