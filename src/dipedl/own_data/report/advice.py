@@ -96,7 +96,7 @@ def _calibration(scores: Mapping[str, float]) -> str:
     again = "fit again with newer rows, or do not read probabilities as frequencies."
     if bare >= off:
         return f"{said}: {again}"
-    why = " by the caution of dipedl, which counts the evidence" if modest else ""
+    why = ", because dipedl lowers it where evidence is little" if modest else ""
     said += (
         f"{why}; the classifier's own probabilities are off by {bare:.3f}. For frequencies take "
         "those (in Python: classifier_proba); to rank rows take vacuity or p-value."
