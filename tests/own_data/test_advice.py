@@ -35,7 +35,7 @@ def test_both_calibration_errors_are_those_of_the_rows(kept, found):
     assert told["ece"] == dipedl.metrics.ece(held.labels, mean)
 
 
-AGAIN, OWN, CAUTION = "fit again with newer rows", "classifier_proba", "caution of dipedl"
+AGAIN, OWN, CAUTION = "fit again with newer rows", "classifier_proba", "because dipedl lowers it"
 
 
 @pytest.mark.parametrize(
