@@ -3,14 +3,14 @@
 from .cells import cell
 from .live_line import LiveLine
 from .sums import SUMS, read_sums, sha256_of, write_sums
-from .target import check_spares, writable_target
+from .target import check_is_no_input, writable_target
 from .whole_file import sync_folder, whole_file, write_file
 
 __all__ = [
     "SUMS",
     "LiveLine",
     "cell",
-    "check_spares",
+    "check_is_no_input",
     "read_sums",
     "sha256_of",
     "sync_folder",

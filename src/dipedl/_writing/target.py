@@ -41,7 +41,7 @@ def writable_target(path: str | os.PathLike[str]) -> Path:
     return target
 
 
-def check_spares(path: str | os.PathLike[str], inputs: Iterable[Path | None]) -> None:
+def check_is_no_input(path: str | os.PathLike[str], inputs: Iterable[Path | None]) -> None:
     """ValueError if `path` names one of the files that are read, also through links."""
     if not os.path.exists(path):
         return

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .._writing import check_spares, writable_target
+from .._writing import check_is_no_input, writable_target
 from .terminal import exit_on, fail, names_in, one_line, warnings_as_notes
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ def _check_output(out: Path, paths: Sequence[str] | None, other: Path | None) ->
     with exit_on(*_REFUSED):
         writable_target(out)
         if out.exists():
-            check_spares(out, [other, *(fits_files(paths) if paths else [])])
+            check_is_no_input(out, [other, *(fits_files(paths) if paths else [])])
 
 
 def _note(text: str) -> None:

@@ -43,8 +43,8 @@ class CautionBudget(LogisticNormalizer):
     where `full` is the loss at full evidence, ``u = alpha0 / (alpha0 + n gamma)``: that of the bare
     classifier but for the weight of the prior. ``prior_loss - full`` is what the classifier gains
     over the prior: with noisy labels it is less than the loss, and all there is to lose.
-    ``prior_loss / m`` is what one of the m held-out rows costs when only the prior predicts it. The
-    loss of a perfect classifier is known no better.
+    ``prior_loss / m`` is what one of the m held-out rows costs when only the prior predicts it. It
+    leaves a classifier without held-out errors something to spend.
 
     A row that lies more than ten times as far below the median as one standard deviation (of the
     normal with the same 10 % quantile) is like no other, and could spend the whole budget alone.
@@ -187,7 +187,9 @@ class CautionBudget(LogisticNormalizer):
         seen = rows.finite
         scores, counts = rows.scores[seen], rows.counts[seen]
         median, low = (weighted_quantile(scores, q, counts) for q in (0.5, _QUANTILE))
-        far = seen & (rows.scores < median - _FAR * (median - low) / _NORMAL)
+        # A limit that is too far for a float is infinitely far.
+        with np.errstate(over="ignore"):
+            far = seen & (rows.scores < median - _FAR * (median - low) / _NORMAL)
         few = far.sum() == 1 or rows.average(far) <= _MOST_FAR
         left_out = few and low < median and self.confidence == 0.5
         return ~far if left_out else np.ones(len(rows), dtype=bool)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from ..._writing import cell, check_spares, whole_file, writable_target
+from ..._writing import cell, check_is_no_input, whole_file, writable_target
 from .mistake import Mistake, WrongOption
 
 _ENDINGS = ".csv, .csv.gz, .parquet, .feather, .arrow or .jsonl"
@@ -35,7 +35,7 @@ def check_writable(path: Path, inputs: Iterable[Path | None]) -> None:
     """Mistake for a file that cannot be written or is an input, before the long work starts."""
     try:
         writable_target(path)
-        check_spares(path, inputs)
+        check_is_no_input(path, inputs)
     except OSError as error:
         raise Mistake(f"--out: {error.strerror}") from error
 
