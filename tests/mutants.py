@@ -257,6 +257,13 @@ MUTANTS = [
         "evidence/test_caution_budget.py::test_on_noisy_labels_doubt_takes_a_share_of_the_gain_over_the_prior",
     ),
     Mutant(
+        "what doubt earns is spent on more of it",
+        "evidence/_budget.py",
+        "if rows.average(now) < lowest:",
+        "if False:",
+        "evidence/test_caution_budget.py::test_what_doubt_gains_is_kept_and_not_spent",
+    ),
+    Mutant(
         "one far row spends the budget",
         "evidence/caution_budget.py",
         "return ~far if left_out else np.ones(len(rows), dtype=bool)",

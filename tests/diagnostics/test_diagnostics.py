@@ -516,14 +516,26 @@ def test_defaults_on_digits_get_no_warning(estimator):
 
 
 def test_the_scale_of_the_paper_does_not_move_gaussian_classes():
-    """Half of the confidence is lost 6.6 standard deviations out; scores of ID rows end at 4."""
+    """Half of the confidence is lost 9 standard deviations out; scores of ID rows end at 4."""
     rng = np.random.default_rng(0)
-    y = rng.integers(0, 3, 3000)
-    X = rng.normal(size=(3000, 10)) + 2.5 * np.eye(10)[y]
-    clf = DIPClassifier.paper(LogisticRegression()).fit(X[:2000], y[:2000])
+    y = rng.integers(0, 3, 26_000)
+    X = rng.normal(size=(26_000, 10)) + 2.5 * np.eye(10)[y]
+    clf = DIPClassifier.paper(LogisticRegression()).fit(X[:25_000], y[:25_000])
     assert "calibration_in_sample" in diagnose(clf).codes
-    codes = diagnose(clf.calibrate(X[2000:], y[2000:])).codes
+    codes = diagnose(clf.calibrate(X[25_000:], y[25_000:])).codes
     assert "calibration_in_sample" not in codes
     assert "evidence_never_moves" in codes
-    default = DIPClassifier(LogisticRegression(), clf.density_).fit(X, y)
+    default = DIPClassifier(LogisticRegression(), clf.density_).fit(X[:3000], y[:3000])
     assert diagnose(default).warnings == ()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_good_classifier_of_few_rows_is_moved(seed):
+    """Its budget is less than one row costs, so the half-point lies below them all, and near."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 3, 400)
+    X = rng.normal(size=(400, 4)) + 5 * np.eye(4)[y]
+    clf = DIPClassifier(LogisticRegression(), GDADensity()).fit(X, y)
+    assert "evidence_never_moves" not in diagnose(clf).codes
+    unknown = rng.normal(size=(200, 4)) + 5 * np.eye(4)[3]
+    assert clf.uncertainty(unknown, "vacuity").mean() > 0.5

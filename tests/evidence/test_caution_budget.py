@@ -44,8 +44,8 @@ def test_the_budget_is_spent_exactly(measure, seed, budget, slope, n, gamma, alp
     spent = loss(shrunk_mean(caution.transform(s), proba, n, prior, gamma), y)
     np.testing.assert_allclose(caution.full_loss_, full, rtol=1e-12)
     np.testing.assert_allclose(caution.loss_, spent, rtol=1e-10)
-    assert caution.exhausted_
-    np.testing.assert_allclose(spent, full + budget * unit, rtol=1e-9)
+    assert caution.exhausted_ and caution.lowest_loss_ <= full * (1 + 1e-12)
+    np.testing.assert_allclose(spent, caution.lowest_loss_ + budget * unit, rtol=1e-9)
 
 
 def test_on_noisy_labels_doubt_takes_a_share_of_the_gain_over_the_prior(rng):
@@ -62,15 +62,18 @@ def test_the_half_point_is_where_a_root_finder_puts_it(rng):
     unit = (np.median(s) - np.quantile(s, 0.01, method="inverted_cdf")) / 2.3263478740408408
     bare = brier(proba, y)
 
-    def excess(t):
+    def cost(t):
         u = 1 / (1 + np.exp(2 * (s - t) / unit))
-        return brier((1 - u)[:, None] * proba + u[:, None] / 4, y) - 1.02 * bare
+        return brier((1 - u)[:, None] * proba + u[:, None] / 4, y)
 
     # With very many rows full evidence is the bare classifier, and u a plain logistic curve.
     caution = fitted(CautionBudget(), s, proba, y, n=1e12)
     np.testing.assert_allclose(caution.scale_, unit, rtol=0.01)
     unit = caution.scale_
-    np.testing.assert_allclose(caution.location_, optimize.brentq(excess, -6, 0), rtol=1e-7)
+    lowest = min(cost(t) for t in np.linspace(-30, caution.location_, 20_000))
+    end = optimize.brentq(lambda t: cost(t) - lowest - 0.02 * bare, caution.location_ - 1, 0)
+    np.testing.assert_allclose(caution.location_, end, rtol=1e-5)
+    assert lowest < bare
 
 
 def test_vacuity_is_one_half_at_the_half_point_and_evidence_is_bounded_by_n(rng):
@@ -155,14 +158,19 @@ def test_rows_far_away_count_if_they_are_many_or_if_new_rows_were_promised(rng):
     assert fitted(CautionBudget(confidence=0.8), s, proba, y).location_ < -900
 
 
-def test_what_shrinking_gains_is_free():
-    """Rows of low score answered wrongly and surely: any caution there lowers the loss."""
+def test_what_doubt_gains_is_kept_and_not_spent(rng):
+    """Rows of low score answered wrongly and surely: doubt there lowers the loss, and stays so."""
     s = np.linspace(-3, 3, 200)
     y = np.zeros(200, dtype=int)
     proba = np.where(s[:, None] < -2, [[0.02, 0.98]], [[0.9, 0.1]])
-    caution = fitted(CautionBudget(0.0), s, proba, y, prior=np.ones(2))
-    assert caution.location_ > -2
-    np.testing.assert_allclose(caution.loss_, caution.full_loss_, rtol=1e-11)
+    free = fitted(CautionBudget(0.0), s, proba, y, prior=np.ones(2))
+    assert free.location_ > -2.5
+    np.testing.assert_allclose(free.loss_, free.lowest_loss_, rtol=1e-9)
+    assert free.loss_ < 0.8 * free.full_loss_
+    bought = fitted(CautionBudget(0.02), s, proba, y, prior=np.ones(2))
+    assert free.location_ < bought.location_ < -1.0
+    unit = worth(brier, proba, y, prior=np.ones(2))[1]
+    np.testing.assert_allclose(bought.loss_ - bought.lowest_loss_, 0.02 * unit)
 
 
 def test_the_first_crossing_is_taken():
@@ -177,10 +185,11 @@ def test_the_first_crossing_is_taken():
         z = -np.logaddexp(0, -(caution.log_odds_ + 2 * (s - t) / caution.scale_))
         return brier(shrunk_mean(z, proba, 1e9, np.ones(2)), y)
 
-    path = [loss(t) for t in np.linspace(-30, caution.location_, 40)]
-    assert max(path) <= caution.allowed_loss_ * (1 + 1e-9)
+    path = np.array([loss(t) for t in np.linspace(-30, caution.location_, 40)])
+    assert max(path[path.argmin() :]) <= caution.allowed_loss_ * (1 + 1e-9)
+    np.testing.assert_allclose(min(path), caution.lowest_loss_, rtol=1e-4)
     assert loss(caution.location_ + 1) > caution.allowed_loss_
-    assert loss(9.0) < caution.full_loss_
+    assert loss(9.0) < caution.lowest_loss_
 
 
 @pytest.mark.parametrize("n", [100, 1000, 40_000])
@@ -255,7 +264,8 @@ def test_heavy_tails_and_ties_are_solved_too(rng):
     _, proba, y = held_out(rng, 300, sharpness=4.0)
     for s in (rng.standard_cauchy(300) * 1e6, np.repeat([-5.0, 0.0], [40, 260])):
         caution = fitted(CautionBudget(), s, proba, y)
-        assert caution.loss_ == pytest.approx(1.02 * caution.full_loss_, rel=1e-6)
+        spent = caution.loss_ - caution.lowest_loss_
+        assert spent == pytest.approx(0.02 * caution.full_loss_, rel=1e-4)
 
 
 @pytest.mark.parametrize("m", [1, 2, 5, 30])

@@ -19,7 +19,7 @@ _LOW = 0.01
 #: Vacuity of the rarest 1 % below which the evidence cannot be said to move anything there.
 _UNMOVED = 0.05
 #: Half points further out than this many tail units count as out of reach.
-_REACH = 1.0
+_REACH = 2.0
 #: ... if no more than this share of held-out rows lies beyond them.
 _BEYOND = 1e-4
 #: Relative cost in ID Brier score from which the evidence is too cautious, if no budget is stated.
@@ -190,15 +190,15 @@ def _noise(held: HeldOut, mean: np.ndarray) -> float:
 def _budget(normalizer: Any, bare: float) -> tuple[float, float, float]:
     """Brier score before the evidence costs any, what costs are a share of, and the share allowed.
 
-    None is set by a budget of another kind. Of a `CautionBudget` costs count from full evidence
-    on, as a share of that score, or of another where the classifier errs much or hardly.
+    None is set by a budget of another kind. Of a `CautionBudget` costs count from the lowest score
+    of any half-point within it.
     """
     if not isinstance(normalizer, CautionBudget):
         return bare, bare, _BUDGET
     if normalizer.measure != "brier":
         return bare, bare, np.inf
-    full, budget = normalizer.full_loss_, float(normalizer.budget)
-    return full, (normalizer.allowed_loss_ - full) / budget if budget else full, budget
+    lowest, budget = normalizer.lowest_loss_, float(normalizer.budget)
+    return lowest, (normalizer.allowed_loss_ - lowest) / budget if budget else lowest, budget
 
 
 def _cost_text(numbers: dict[str, Number]) -> str:

@@ -63,11 +63,12 @@ LOSSES: dict[str, type[BrierLoss] | type[LogLoss]] = {"brier": BrierLoss, "nll":
 
 
 class Spent(NamedTuple):
-    """Where a budget ends: half-point in log-odds, whether it is exhausted, and three losses."""
+    """Where a budget ends: half-point in log-odds, whether it is exhausted, and four losses."""
 
     half_point: float
     exhausted: bool
     full_loss: float
+    lowest_loss: float
     loss: float
     allowed_loss: float
 
@@ -100,16 +101,15 @@ def spend(
     share = bare if full_loss <= rows.average(gain) else gain
     share = share if rows.average(share) >= per_row else np.full_like(bare, per_row)
     unit = rows.average(share)
-    allowed = bare + budget * share
 
-    def excess(t: float) -> float:
+    def over(cost: np.ndarray) -> bool:
         # Rounding of a mean must not make free what is not, nor costly what is free.
-        return float(_upper_mean(losses(t) - allowed, counts, confidence) - 1e-12 * unit)
+        return _upper_mean(cost - budget * share, counts, confidence) > 1e-12 * unit
 
-    t, exhausted = highest_within(excess, x, log_odds)
+    t, exhausted, lowest = _highest_within(rows, x, log_odds, losses, over, bare)
     # At -inf even the lowest half-point costs too much: the caller refuses it.
     lost = rows.average(losses(t)) if t > -np.inf else np.nan
-    return Spent(t, exhausted, full_loss, lost, full_loss + float(budget) * unit)
+    return Spent(t, exhausted, full_loss, lowest, lost, lowest + float(budget) * unit)
 
 
 def _upper_mean(values: np.ndarray, weights: np.ndarray, confidence: float) -> float:
@@ -119,23 +119,33 @@ def _upper_mean(values: np.ndarray, weights: np.ndarray, confidence: float) -> f
     return float(mean + special.ndtri(confidence) * error)
 
 
-def highest_within(
-    excess: Callable[[float], float], scores: np.ndarray, log_odds: float
-) -> tuple[float, bool]:
-    """Highest t up to which ``excess(t) <= 0``, and whether the budget ends there.
+def _highest_within(
+    rows: HeldOut,
+    x: np.ndarray,
+    log_odds: float,
+    losses: Callable[[float], np.ndarray],
+    over: Callable[[np.ndarray], bool],
+    bare: np.ndarray,
+) -> tuple[float, bool, float]:
+    """Highest t within the budget, whether the budget ends there, and the lowest loss below it.
 
-    Scores and t are in log-odds (slope and scale divided out). The first crossing from below is
-    taken: every half-point under it is within the budget too (the envelope ``max excess(t')`` over
-    ``t' <= t`` crosses zero once). It is bracketed by steps of one below the lowest score and by
-    scores of geometrically growing rank above it, then bisected; the answer is the side within the
-    budget. It is at most the highest score, where all ID inputs are in doubt.
+    `x` and t are in log-odds (slope and scale divided out). What a half-point costs is its loss
+    above the lowest of all half-points under it: what caution earns pays for no more caution.
+    The first t that is over the budget ends the search. It is bracketed by steps of one below the
+    lowest score and by scores of geometrically growing rank above it, then bisected; the answer is
+    the side within the budget. It is at most the highest score, where all ID inputs are in doubt.
     """
-    low = None
-    for t in _grid(scores, log_odds):
-        if excess(t) > 0:
-            return (-np.inf if low is None else _bisected(excess, low, t)), True
-        low = t
-    return float(scores.max()), False
+    best, lowest, last = bare, rows.average(bare), None
+    for t in _grid(x, log_odds):
+        now = losses(t)
+        if over(now - best):
+            break
+        last = t
+        if rows.average(now) < lowest:
+            best, lowest = now, rows.average(now)
+    else:
+        return float(x.max()), False, lowest
+    return _last_within(lambda t: not over(losses(t) - best), last, t), True, lowest
 
 
 def _grid(scores: np.ndarray, log_odds: float) -> np.ndarray:
@@ -145,10 +155,12 @@ def _grid(scores: np.ndarray, log_odds: float) -> np.ndarray:
     return np.concatenate([below, finite[ranks]])
 
 
-def _bisected(excess: Callable[[float], float], low: float, high: float) -> float:
+def _last_within(within: Callable[[float], bool], low: float | None, high: float) -> float:
+    if low is None:
+        return -np.inf
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
-        low, high = (middle, high) if excess(middle) <= 0 else (low, middle)
+        low, high = (middle, high) if within(middle) else (low, middle)
     return float(low)
 
 

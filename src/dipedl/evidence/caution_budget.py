@@ -34,14 +34,16 @@ class CautionBudget(LogisticNormalizer):
 
     ``z = log sigmoid(log_odds_ + slope * (score - location_) / scale_)``: the evidence
     ``n gamma exp(z)`` counts equivalent training samples, at most ``n gamma`` of them, and the
-    vacuity is 1/2 at `location_`. In-distribution data never reward caution, so it is bought: the
+    vacuity is 1/2 at `location_`. In-distribution data hardly reward caution, so it is bought: the
     half-point is the highest at which the held-out ID loss of the posterior mean
     ``(1 - u) p + u prior / alpha0`` is at most
 
-        ``full + budget * max(min(full, prior_loss - full), prior_loss / m)``,
+        ``lowest + budget * max(min(full, prior_loss - full), prior_loss / m)``,
 
     where `full` is the loss at full evidence, ``u = alpha0 / (alpha0 + n gamma)``: that of the bare
-    classifier but for the weight of the prior. ``prior_loss - full`` is what the classifier gains
+    classifier but for the weight of the prior. `lowest` is the lowest loss of all half-points up to
+    this one: `full`, or less where the classifier is too sure of its rarest rows. What doubt earns
+    there pays for no doubt elsewhere. ``prior_loss - full`` is what the classifier gains
     over the prior: with noisy labels it is less than the loss, and all there is to lose.
     ``prior_loss / m`` is what one of the m held-out rows costs when only the prior predicts it. It
     leaves a classifier without held-out errors something to spend.
@@ -75,9 +77,9 @@ class CautionBudget(LogisticNormalizer):
     location_, scale_, log_odds_ : float
         Half-point and lower-tail unit of the scores (`(median - 1 % quantile) / 2.326`), in nats
         for a log-density, and log-odds of full evidence at the half-point.
-    full_loss_, loss_, allowed_loss_ : float
-        Held-out loss at full evidence, with the caution bought, and the most allowed, over the rows
-        that are not left out.
+    full_loss_, lowest_loss_, loss_, allowed_loss_ : float
+        Held-out loss at full evidence, the lowest of all half-points up to the chosen one, with the
+        caution bought, and the most allowed, over the rows that are not left out.
     exhausted_ : bool
         Whether the budget sets the half-point; else it is the highest held-out score, and the
         classifier is worth little more than the prior.
@@ -213,7 +215,7 @@ class CautionBudget(LogisticNormalizer):
         t = highest_keeping(rows.scores, rows.counts, right, float(self.budget))
         self._set_half_point(t, rows)
         self.exhausted_ = bool(right.any())
-        self.full_loss_ = 1 - accuracy
+        self.full_loss_ = self.lowest_loss_ = 1 - accuracy
         self.loss_ = 1 - rows.average(right & (rows.scores >= t))
         self.allowed_loss_ = 1 - (1 - float(self.budget)) * accuracy
 
@@ -234,7 +236,7 @@ class CautionBudget(LogisticNormalizer):
         )
         self._set_half_point(center + spent.half_point * self.scale_ / self.slope, rows)
         self.exhausted_ = spent.exhausted
-        self.full_loss_, self.loss_, self.allowed_loss_ = spent[2:]
+        self.full_loss_, self.lowest_loss_, self.loss_, self.allowed_loss_ = spent[2:]
 
     def _set_half_point(self, location: float, rows: HeldOut) -> None:
         if location == -np.inf and rows.finite.all():
