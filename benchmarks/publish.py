@@ -6,7 +6,7 @@ FOLDERs are what ``--out`` named; runs of several machines or processes are join
 the rows of the latest configuration are kept, and what derives from stored predictions, which are
 too large to keep: sweeps and diagnoses. Which profiles count and what is kept follow from the page
 in the captions of the suite. Then docs/reference/results-SUITE.md is written; without a SUITE all
-such pages.
+such pages. The toy experiments (SUITE "toys") have a page, too.
 """
 
 import argparse
@@ -17,6 +17,7 @@ from typing import Any
 
 from diagnosis import diagnosed
 from pages.page import page_of
+from pages.toys import page_of_toys
 
 from dipedl._writing import write_file
 from dipedl.bench import Store, suite_names
@@ -44,7 +45,9 @@ def published() -> list[str]:
 def publish(folders: Iterable[str | Path], suite: str, root: Path = ROOT) -> dict[str, int]:
     """Rows, and what derives from predictions; gives the number of rows by profile."""
     folders = list(folders)
-    keep_toys(folders, root)
+    if suite == toys.FOLDER:
+        keep_toys(folders, root)
+        return {}
     page = captions_of(suite).page
     if page is None:
         raise ValueError(f"suite must be one of {published()}, got {suite!r}")
@@ -115,22 +118,27 @@ def keep_diagnoses(stores: list[Store], target: Path) -> None:
 
 
 def keep_toys(folders: Iterable[str | Path], root: Path) -> None:
-    for path in (file for folder in folders for file in Path(folder, toys.FOLDER).glob("*.json")):
-        (root / toys.FOLDER).mkdir(parents=True, exist_ok=True)
-        write_file(root / toys.FOLDER / path.name, path.read_bytes())
+    """The rows of both experiments, and the picture of two moons."""
+    for path in (file for folder in folders for file in Path(folder, toys.FOLDER).iterdir()):
+        if path.suffix in (".json", ".png"):
+            (root / toys.FOLDER).mkdir(parents=True, exist_ok=True)
+            write_file(root / toys.FOLDER / path.name, path.read_bytes())
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("suite", nargs="?", choices=published())
+    pages = [*published(), toys.FOLDER]
+    parser.add_argument("suite", nargs="?", choices=pages)
     parser.add_argument("folders", nargs="*")
     parser.add_argument("--to", type=Path, default=ROOT, help="instead of results/bench")
     given = parser.parse_args()
     if given.folders:
         print(publish(given.folders, given.suite, given.to))
-    for suite in [given.suite] if given.suite else published():
+    for suite in [given.suite] if given.suite else pages:
         page = REPOSITORY / "docs" / "reference" / f"results-{suite}.md"
-        write_file(page, page_of(suite, given.to))
+        write_file(
+            page, page_of_toys(given.to) if suite == toys.FOLDER else page_of(suite, given.to)
+        )
 
 
 if __name__ == "__main__":

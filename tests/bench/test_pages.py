@@ -18,6 +18,7 @@ sys.path.append(str(ROOT / "benchmarks"))
 
 import publish  # noqa: E402
 from pages.page import page_of  # noqa: E402
+from pages.toys import page_of_toys  # noqa: E402
 
 SPECTRA = {"suite": "spectra", "ood": ["stars", "supernovae", "real_stars"], "shifted": ["real"]}
 SPECTRA |= {"classes": 2, "n_resamples": 0}
@@ -35,6 +36,11 @@ def test_the_page_in_docs_is_what_the_rows_say(suite):
     stale = f"run: python benchmarks/publish.py {suite}"
     assert page_of(suite, ROOT / "results" / "bench") == page, stale
     assert len(page.split()) < 1500
+
+
+def test_the_page_of_toys_is_what_the_rows_say():
+    page = (ROOT / "docs" / "reference" / "results-toys.md").read_text(encoding="utf-8")
+    assert page_of_toys(ROOT / "results" / "bench") == page, "run: benchmarks/publish.py toys"
 
 
 def test_suites_with_a_page():

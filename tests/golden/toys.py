@@ -25,11 +25,6 @@ def small_rows():
     return numbers([*vacuity, *moons.rows(fitted)])
 
 
-def one_vacuity_row(nu):
-    """A published row of the first experiment, trained again; a minute."""
-    return numbers(study("toy_vacuity").run([nu]))
-
-
 def moons_rows():
     """The published rows of the second experiment, trained again; a minute."""
     moons = study("two_moons")

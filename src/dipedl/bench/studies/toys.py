@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from collections.abc import Callable
@@ -17,6 +18,7 @@ __all__ = ["FOLDER", "Toys", "load_toys", "run_toys"]
 #: Below the folder of all results; the toys belong to no suite.
 FOLDER = "toys"
 _VACUITY, _MOONS, _DRAWING = "toy_vacuity.json", "two_moons.json", "two_moons.svg"
+_PICTURE = "two_moons.png"
 
 Rows = list[dict[str, Any]]
 
@@ -57,8 +59,17 @@ def run_toys(
     moons = two_moons.run()
     progress("two moons fitted")
     write_file(folder / _MOONS, json.dumps(two_moons.rows(moons)))
-    write_file(folder / _DRAWING, _drawn(two_moons.figure(moons)))
+    drawn = two_moons.figure(moons)
+    write_file(folder / _DRAWING, _drawn(drawn))
+    write_file(folder / _PICTURE, _pixels(drawn))
     return load_toys(root)
+
+
+def _pixels(figure: Any) -> bytes:
+    """A figure as PNG, for pages of Markdown."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=110, metadata={"Software": None})
+    return buffer.getvalue()
 
 
 def _drawn(figure: Any) -> str:

@@ -1,0 +1,103 @@
+"""The page of the paper's toy experiments, computed from their published rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dipedl.bench.studies.toys import Toys, load_toys
+from dipedl.bench.tables.formatting import grid
+
+__all__ = ["page_of_toys"]
+
+_MOONS = ("", "accuracy", "vacuity, test points", "away", "smallest away")
+_PAGE = """# Two toy experiments
+
+What evidential learning answers does not depend on what it has seen; DIP-EDL's evidence does.
+
+```console
+$ dipedl bench toys --out FOLDER
+$ python benchmarks/publish.py toys FOLDER   # their rows, and this page
+```
+
+## Vacuity under interpolation
+
+{points:,} points of two normal clouds that a network tells apart, EDL's loss with a KL
+term of weight 1 / nu, {steps:,} steps on all points at once. Propositions 2.10 and 2.12 say what
+remains: the vacuity of every training point is 2 / (2 + nu), however many there are. "Far" is the
+median vacuity on a circle of radius 50, where there are no data: nothing makes it larger there.
+
+{vacuity}
+
+{agreement}
+
+## Two moons
+
+800 training points. EDL has ReLU evidence; DIP-EDL a network of the same size and a masked
+autoregressive flow. "Away" is the part of the map at a distance of 1 or more from every training
+point.
+
+![Vacuity, expected entropy and mutual information of EDL and DIP-EDL around two moons: \
+EDL is sure in all directions, DIP-EDL only near the points and on a ridge between them]\
+(../../results/bench/toys/two_moons.png)
+
+{moons}
+
+The smallest vacuity away from the data is low for all three: a small flow that stretches one blob
+into two moons leaves a ridge of density that leads away from them, and DIP-EDL is as sure there as
+the density is wrong.
+
+## Receipts
+
+{receipts}
+"""
+
+
+def page_of_toys(root: Path) -> str:
+    """The page as Markdown, from the folder of published results."""
+    toys = load_toys(root)
+    first = toys.vacuity[0]
+    return _PAGE.replace("\\\n", "").format(
+        points=first["n_points"],
+        steps=first["steps"],
+        vacuity=grid(["nu", "theory", "paper", "mean (sd)", "far"], map(_vacuity, toys.vacuity)),
+        agreement=_agreement(toys),
+        moons=grid(
+            ["", "accuracy", "vacuity, test points", "away", "smallest away"],
+            map(_moons, toys.moons),
+        ),
+        receipts="\n".join(f"- {line}" for line in _receipts(toys)),
+    )
+
+
+def _vacuity(row: Mapping[str, Any]) -> list[str]:
+    paper = row["paper"]
+    return [
+        f"{row['nu']:g}",
+        f"{row['theory']:.4f}",
+        f"{paper['mean']:.3f} ({paper['sd']:.4f})" if paper else "not printed",
+        f"{row['mean']:.4f} ({row['sd']:.4f})",
+        f"{row['far']:.3f}",
+    ]
+
+
+def _moons(row: Mapping[str, Any]) -> list[str]:
+    names = ("accuracy", "vacuity_test", "vacuity_away", "vacuity_away_min")
+    return [row["method"], *(f"{row[name]:.3f}" for name in names)]
+
+
+def _agreement(toys: Toys) -> str:
+    off = max(abs(row["mean"] / row["theory"] - 1) for row in toys.vacuity)
+    return f"The mean differs from the theory by at most {off:.1%} of it."
+
+
+def _receipts(toys: Toys) -> list[str]:
+    rows = [*toys.vacuity, *toys.moons]
+    seconds = sum(row["seconds"] for row in toys.vacuity), sum(r["seconds"] for r in toys.moons)
+    return [
+        f"Commit: {', '.join(sorted({row['commit'] for row in rows}))}",
+        f"Machine: {', '.join(sorted({row['device'] for row in rows}))}",
+        f"Seconds: {seconds[0]:,.0f} for the first experiment, {seconds[1]:,.0f} for the second",
+        f"Seeds: {toys.vacuity[0]['seed']} and {toys.moons[0]['seed']}",
+    ]
