@@ -43,8 +43,8 @@ class CautionBudget(LogisticNormalizer):
     where `full` is the loss at full evidence, ``u = alpha0 / (alpha0 + n gamma)``: that of the bare
     classifier but for the weight of the prior. `lowest` is the lowest loss of all half-points up to
     this one: `full`, or less where the classifier is too sure of its rarest rows. What doubt earns
-    there pays for no doubt elsewhere. ``prior_loss - full`` is what the classifier gains
-    over the prior: with noisy labels it is less than the loss, and all there is to lose.
+    there pays for no doubt elsewhere. ``prior_loss - full`` is what the classifier gains over the
+    prior: with noisy labels it is less than the loss, and all there is to lose.
     ``prior_loss / m`` is what one of the m held-out rows costs when only the prior predicts it. It
     leaves a classifier without held-out errors something to spend.
 
