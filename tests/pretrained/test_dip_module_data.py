@@ -219,7 +219,7 @@ def test_a_network_that_ends_in_softmax_is_refused(dtype):
     X, y = blobs(300)
     rows = batched(X.to(dtype), y)
     for settings in ({}, {"calibration": rows}, {"held_out": "in-sample"}):
-        with pytest.raises(ValueError, match="gives probabilities.*Leave out the softmax"):
+        with pytest.raises(ValueError, match=r"gives probabilities.*Leave out the softmax"):
             DIPModule(softmaxed, features="0.1").fit_density(rows, **settings)
     P = torch.softmax(torch.randn(50, 3), dim=1)
     assert are_probabilities(P) and not are_probabilities(torch.cat([P, P[:1] + 0.1]))

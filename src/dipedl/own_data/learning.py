@@ -15,6 +15,7 @@ from sklearn.model_selection import TimeSeriesSplit
 from ..classifier import DIPClassifier
 from ..diagnostics import Diagnosis
 from ..metrics import accuracy, brier_score, ece
+from .findings import diagnosed, warned_of
 from .gathering import Gathered, gathered
 from .models import check_model, classifier, title
 from .saved import TableModel
@@ -80,7 +81,7 @@ def learn(table: Table, order: Order, progress: Callable[[float], None] | None =
     facts = _facts(table, order, rows, y, numbers)
     model = TableModel(fitted, columns, order.target, facts, learned)
     notes = [*_notes_of(columns, rows, len(y)), *notes]
-    return Learned(model, numbers, fitted.diagnose(), refused, notes)
+    return Learned(model, numbers, diagnosed(fitted), refused, notes)
 
 
 def _checked_names(table: Table, order: Order) -> list[str]:
@@ -127,7 +128,9 @@ def _fitted(X: pd.DataFrame, y: np.ndarray, order: Order) -> tuple[DIPClassifier
         warnings.simplefilter("always")
         clf.fit(X, y)
     said = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
-    return clf, list(dict.fromkeys(said)), time.perf_counter() - start
+    seconds = time.perf_counter() - start
+    again = warned_of(clf)
+    return clf, [text for text in dict.fromkeys(said) if text not in again], seconds
 
 
 def _held_out(clf: DIPClassifier) -> dict[str, float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ..findings import diagnosed
 from ..measuring import Measured
 
 #: Shares and scores from which something is said.
@@ -105,5 +106,5 @@ def _calibration(scores: Mapping[str, float]) -> str:
 
 
 def _model(found: Measured) -> Iterator[str]:
-    for finding in found.model.classifier.diagnose().warnings:
+    for finding in diagnosed(found.model.classifier).warnings:
         yield f"{finding.text} {finding.remedy}".strip()
