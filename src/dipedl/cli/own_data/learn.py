@@ -24,6 +24,7 @@ from .running import (
     mistakes_told,
     opened,
     pairs_in,
+    step,
     tell_refused,
 )
 
@@ -78,7 +79,7 @@ def fit(
         fail("--target must be given: the column to predict")
     if extractor is not None and not images:
         fail("--extractor is for --images, which is not given")
-    with mistakes_told():
+    with mistakes_told(quiet):
         from ...own_data.learning import Order, learn
         from ...own_data.saved import keep
         from ...own_data.tables.images import CLASS, FILE, image_files
@@ -106,7 +107,8 @@ def fit(
             typer.echo(f"Reading {data} and fitting, which may take minutes ...", err=True)
         with redirect_stdout(sys.stderr):  # what --verbose says is no result
             learned = learn(table, order)
-        keep(learned.model, out)
+        with step(f"{out} written", verbose):
+            keep(learned.model, out)
     _print_json(learned, out) if json else _print(learned, data, out)
     if learned.refused:
         tell_refused(learned.refused, len(learned.refused))

@@ -15,23 +15,29 @@ from .running import (
     Gaps,
     Json,
     Model,
+    Quiet,
     Types,
+    Verbose,
     as_json,
     mistakes_told,
     opened,
     pairs_in,
+    step,
 )
 
 
-def inspect(model: Model, json: Json = False) -> None:
+def inspect(
+    model: Model, json: Json = False, quiet: Quiet = False, verbose: Verbose = False
+) -> None:
     """Say what a model's file holds: versions, columns, what it was fitted on.
 
     Nothing in the file is built or executed.
     """
-    with mistakes_told():
+    with mistakes_told(quiet):
         from ...own_data.saved import inspected
 
-        found = inspected(model)
+        with step(f"{model} read", verbose):
+            found = inspected(model)
     if json:
         as_json(found)
         return
@@ -77,17 +83,22 @@ def check(
         int, typer.Option(help="Look at so many rows, drawn at random; 0: at all.", min=0)
     ] = 100_000,
     json: Json = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> None:
     """Say what is wrong with a table before anything is fitted.
 
     Leaks of the target, ids, duplicates, rare classes, constant columns, gaps, dates, rows that are
     in a test table too. The exit code is 3 if there are warnings.
     """
-    with mistakes_told():
+    with mistakes_told(quiet):
         from ...own_data.checking import checked
 
         tables = [opened(path, delimiter, names_in(gaps)) for path in (data, test) if path]
-        found = checked(tables, target, names_in(drop), pairs_in(types), rows or None)
+        if not quiet:
+            typer.echo(f"Reading {data} and looking ...", err=True)
+        with step("rows read and checked", verbose):
+            found = checked(tables, target, names_in(drop), pairs_in(types), rows or None)
     if json:
         as_json(found.to_dict())
     else:

@@ -39,7 +39,9 @@ Types = Annotated[
     "category, boolean, text, date."),
 ]  # fmt: skip
 Json = Annotated[bool, typer.Option("--json", help="The result as JSON on stdout.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the result.")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="No progress and no notes, only the result.")
+]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Each step with its seconds.")]
 Coverage = Annotated[
     float, typer.Option(help="Of the prediction sets: they hold the class this often, in (0, 1).")
@@ -47,10 +49,10 @@ Coverage = Annotated[
 
 
 @contextmanager
-def mistakes_told() -> Iterator[None]:
+def mistakes_told(quiet: bool) -> Iterator[None]:
     """End with one line on stderr and an exit code in place of a traceback."""
     try:
-        with warnings_as_notes():
+        with warnings_as_notes(quiet):
             yield
     except KeyboardInterrupt:
         typer.echo("\ndipedl: stopped; no file was written", err=True)
@@ -65,6 +67,15 @@ def mistakes_told() -> Iterator[None]:
         fail(str(explain_missing(error, "this command")), WRONG_DATA)
     except (ValueError, TypeError, OSError) as error:
         fail(" ".join([str(error), *getattr(error, "__notes__", [])]), WRONG_DATA)
+
+
+@contextmanager
+def step(name: str, verbose: bool) -> Iterator[None]:
+    """Say on stderr how long a step took, if that was asked for."""
+    start = time.perf_counter()
+    yield
+    if verbose:
+        typer.echo(f"{name}: {time.perf_counter() - start:.2f} s", err=True)
 
 
 def as_json(value: Any) -> None:
