@@ -152,7 +152,7 @@ def test_neighbours_are_named_by_their_rows_in_the_file(timed, tmp_path):
     cards, _ = explained(learned.model, table, 80, top=1)
     nearest = [
         (row, part["neighbours"][0])
-        for row, card in cards
+        for row, _, card in cards
         for part in card.parts
         if part["kind"] == "neighbours" and row not in (4, 5, 41)
     ]

@@ -18,6 +18,7 @@ from .reasons import reasons
 from .saved import TableModel
 from .scoring import Wanted, answer_frame
 from .tables.columns import as_inputs, check_known, labels_of
+from .tables.images import FILE
 from .tables.mistake import Mistake, listed
 from .tables.reading import Table
 
@@ -121,7 +122,8 @@ def measured(
     bare = np.asarray(model.classifier.classifier_proba(side.X))
     truth, strange = _truth(model, side)
     known = truth is not None and (truth >= 0).any()
-    columns = tuple(c.name for c in model.columns if c.used)[:_COLUMNS]
+    used = [FILE] if model.of_images else [c.name for c in model.columns if c.used]
+    columns = tuple(used[:_COLUMNS])
     order = np.lexsort((side.vacuity, -side.answers["p_value"].to_numpy()))
     return Measured(
         model=model,

@@ -124,7 +124,7 @@ def _by_model(
     from ...own_data.scoring import score_table
 
     fitted = read_model(model)
-    table = opened_for(fitted, data, delimiter)
+    table = opened_for(fitted, model, data, delimiter)
     with row_progress(quiet) as progress:
         return score_table(fitted, table, out, wanted, progress)
 
@@ -191,14 +191,15 @@ def explain(
 
         with step(f"{model} read", verbose):
             fitted = read_model(model)
-        table = opened_for(fitted, data, delimiter)
+        table = opened_for(fitted, model, data, delimiter)
         with step("rows explained", verbose):
             cards, refused = explained(fitted, table, rows, top)
     if json:
-        as_json([{"row": row, **card.to_dict()} for row, card in cards])
+        named = [{"row": one.row} | ({"file": one.file} if one.file else {}) for one in cards]
+        as_json([name | one.card.to_dict() for name, one in zip(named, cards, strict=True)])
     else:
-        for row, card in cards:
-            typer.echo(f"Row {row}\n{card}\n")
+        for row, file, card in cards:
+            typer.echo(f"Row {row}{', ' * bool(file)}{file}\n{card}\n")
     if refused:
         tell_refused(refused, len(refused))
         raise typer.Exit(PARTIAL)

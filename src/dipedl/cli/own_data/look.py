@@ -59,14 +59,17 @@ def _print_table(table: dict[str, Any] | None) -> None:
     if table is None:
         typer.echo("Table:     none; the model was made in Python")
         return
+    from ...own_data.saved import inputs_told
+
     facts = table["facts"]
     held = facts["held_out"]
     typer.echo(f"Target:    {table['target']}")
     typer.echo(f"Fitted on: {facts['file']} ({facts['format']}), {facts['learned']:,} rows")
     typer.echo(f"Model:     {facts['model_title']}")
     typer.echo(f"Held out:  accuracy {held['accuracy']:.3f}, Brier score {held['brier']:.3f}")
-    for column in table["columns"]:
-        typer.echo(f"  {column['name']:<20} {column['kind']}")
+    kinds = {column["name"]: column["kind"] for column in table["columns"]}
+    for name, kind in inputs_told(kinds, facts).items():
+        typer.echo(f"  {name:<20} {kind}")
 
 
 def check(

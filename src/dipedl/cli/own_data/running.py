@@ -90,13 +90,15 @@ def opened(path: Path, delimiter: str | None, gaps: Sequence[str]) -> Table:
     return open_table(path, delimiter=delimiter, gaps=gaps)
 
 
-def opened_for(model: TableModel, path: Path, delimiter: str | None) -> Table:
-    """The table in a file, or of a folder of images, as the model was fitted on it."""
+def opened_for(model: TableModel, file: Path, path: Path, delimiter: str | None) -> Table:
+    """The table in a file, or of a folder of images, as the model of a file was fitted on it."""
+    from ...own_data.tables.images import network_of
     from ...own_data.tables.reading import open_images
 
     network = model.facts.get("images")
     if network is not None:
-        return open_images(path, network)
+        sha256 = model.facts["images_sha256"]
+        return open_images(path, network_of(network, sha256, file.parent))
     return opened(path, delimiter, model.gaps)
 
 

@@ -55,7 +55,7 @@ def report(
         check_writable(out, [model, data, ood])
         with step(f"{model} read", verbose):
             fitted = read_model(model)
-        tables = [opened_for(fitted, path, delimiter) for path in (data, ood) if path]
+        tables = [opened_for(fitted, model, path, delimiter) for path in (data, ood) if path]
         if not quiet:
             typer.echo("Answering and drawing ...", err=True)
         with step("rows answered and measured", verbose):
