@@ -98,11 +98,13 @@ def _calibration(scores: Mapping[str, float]) -> str:
     if bare >= off:
         return f"{said}: {again}"
     why = ", because dipedl lowers it where evidence is little" if modest else ""
-    said += (
-        f"{why}; the classifier's own probabilities are off by {bare:.3f}. For frequencies take "
-        "those (in Python: classifier_proba); to rank rows take vacuity or p-value."
+    said += f"{why}; the classifier's own probabilities are off by {bare:.3f}"
+    if bare > _MISCALIBRATED:
+        return f"{said} too: {again}"
+    return (
+        f"{said}. For frequencies take those (in Python: classifier_proba); to rank rows take "
+        "vacuity or p-value."
     )
-    return said if bare <= _MISCALIBRATED else f"{said} The classifier is off too: {again}"
 
 
 def _model(found: Measured) -> Iterator[str]:
