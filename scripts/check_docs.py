@@ -5,7 +5,7 @@
 Every link leads to a page that exists and to a target on it. No page loads a file from another
 machine. Every public name has a page. The name of a test in an explanation leads to its function.
 In headless Chromium, if there is one, the search finds what a reader would look for on the right
-page first.
+page first, and pages fit a phone.
 """
 
 from __future__ import annotations
@@ -44,6 +44,17 @@ SEARCHES = {
 }
 
 
+#: Pages of long names and wide tables: on a phone nothing of them may be cut off.
+NARROW = (
+    "index.html",
+    "explanation/theory.html",
+    "reference/commands/fit.html",
+    "reference/api/names/dipedl.DIPClassifier.html",
+)
+#: By how many pixels an article is wider than the window.
+_WIDER = (
+    "(document.querySelector('.bd-article-container') ?? document.body).scrollWidth - innerWidth"
+)
 TEST = re.compile(r"test_[a-z0-9_]+\*?")
 
 
@@ -149,6 +160,10 @@ def wrong_answers(site: Path) -> Iterator[str]:
             first = first_result(page, f"{home}search.html?q={quote(words)}").removeprefix(home)
             if urlsplit(first).path != expected:
                 yield f"search for {words!r} gives {first or 'nothing'}, not {expected}"
+        for path in NARROW:
+            page.open(home + path, width=390)
+            if (wider := page.evaluate(_WIDER)) > 0:
+                yield f"{path} is {wider} px too wide for a phone of 390 px"
         page.open(home, width=1200)
         yield from (f"a page asks {url}" for url in page.requests if not url.startswith(home))
         yield from (f"the browser says {problem}" for problem in page.problems)
