@@ -58,6 +58,7 @@ plot_apply_rcparams = True
 sphinx_gallery_conf = {
     "examples_dirs": "../examples/gallery",
     "gallery_dirs": "gallery",
+    "within_subsection_order": "gallery_order.SimpleFirst",
     "filename_pattern": "/plot_",
     "doc_module": ("dipedl",),
     "backreferences_dir": "gallery/backreferences",

@@ -1,6 +1,6 @@
 """README's first table: digits never shown in training, by the classifier alone and by dipedl.
 
-Prints the table and writes docs/images/unknown_digits.png.
+Prints the table and writes docs/images/unknown_digits.png, and the same for dark pages.
 
 Run: python examples/unknown_digits.py
 """
@@ -14,7 +14,9 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 from dipedl import DIPClassifier, datasets
 
-TARGET = Path(__file__).parent.parent / "docs" / "images" / "unknown_digits.png"
+FOLDER = Path(__file__).parent.parent / "docs" / "images"
+#: Name of a file -> colours of its text and of its background.
+TARGETS = {"unknown_digits.png": ("black", "white"), "unknown_digits_dark.png": ("white", "none")}
 SHOWN, COLUMNS, FRAME = 24, 8, 1
 COLORS = {"the classifier alone, by its entropy": "#D55E00", "`DIPClassifier`": "#0072B2"}
 
@@ -36,19 +38,23 @@ def main() -> None:
         print(f"{who}: {flagged.mean():.0%} flagged, mean confidence {confidence:.2f}")
     shown = np.linspace(0, len(unknown) - 1, SHOWN).astype(int)
     images = unknown[shown].reshape(SHOWN, *data.image_shape)
-    draw(images / images.max(), dict(zip(COLORS, (f[shown] for f in flags), strict=True)))
+    flagged = dict(zip(COLORS, (f[shown] for f in flags), strict=True))
+    for name, (text, paper) in TARGETS.items():
+        draw(images / images.max(), flagged, text).savefig(FOLDER / name, dpi=110, facecolor=paper)
 
 
-def draw(images: np.ndarray, flags: dict[str, np.ndarray]) -> None:
+def draw(images: np.ndarray, flags: dict[str, np.ndarray], text: str) -> Figure:
     """The same images (m, h, w) twice, those flagged in colour."""
     figure = Figure(figsize=(9, 1.95), layout="constrained")
     for ax, (who, flagged) in zip(figure.subplots(1, 2), flags.items(), strict=True):
         ax.imshow(sheet(images, flagged, COLORS[who]), interpolation="nearest")
         ax.set_title(
-            f"{who.strip('`')}: flags {flagged.sum()} of these {len(flagged)}", fontsize=10
+            f"{who.strip('`')}: flags {flagged.sum()} of these {len(flagged)}",
+            fontsize=10,
+            color=text,
         )
         ax.set_axis_off()
-    figure.savefig(TARGET, dpi=110)
+    return figure
 
 
 def sheet(images: np.ndarray, flagged: np.ndarray, color: str) -> np.ndarray:

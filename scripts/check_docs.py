@@ -3,12 +3,14 @@
     python scripts/check_docs.py docs/_build/html
 
 Every link leads to a page that exists and to a target on it. No page loads a file from another
-machine. Every public name has a page. In headless Chromium, if there is one, the search finds what
-a reader would look for on the right page first.
+machine. Every public name has a page. The name of a test in an explanation leads to its function.
+In headless Chromium, if there is one, the search finds what a reader would look for on the right
+page first, and pages fit a phone.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
 import threading
@@ -35,8 +37,25 @@ SEARCHES = {
     "imbalanced": "how-to/imbalanced.html",
     "ONNX": "how-to/onnx.html",
     "saving": "how-to/saving.html",
+    "torch": "how-to/pretrained.html",
+    "exit code": "reference/command-line.html",
+    "prediction set": "how-to/decisions.html",
     "GDADensity": "reference/api/names/dipedl.density.GDADensity.html",
 }
+
+
+#: Pages of long names and wide tables: on a phone nothing of them may be cut off.
+NARROW = (
+    "index.html",
+    "explanation/theory.html",
+    "reference/commands/fit.html",
+    "reference/api/names/dipedl.DIPClassifier.html",
+)
+#: By how many pixels an article is wider than the window.
+_WIDER = (
+    "(document.querySelector('.bd-article-container') ?? document.body).scrollWidth - innerWidth"
+)
+TEST = re.compile(r"test_[a-z0-9_]+\*?")
 
 
 class Links(HTMLParser):
@@ -47,18 +66,31 @@ class Links(HTMLParser):
         self.ids: set[str] = {""}
         self.links: set[str] = set()
         self.loaded: set[str] = set()
+        #: Names of tests that are no links.
+        self.tests: set[str] = set()
+        self._inside = False
         self.feed(page.read_text("utf-8"))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Note what the tag names, links to or loads."""
         given = {name: value or "" for name, value in attrs}
         self.ids |= {given[name] for name in ("id", "name") if name in given}
+        self._inside = self._inside or tag == "a"
         if tag in ("a", "area") and "href" in given:
             self.links.add(given["href"])
         elif tag in ("img", "script", "source", "iframe") and given.get("src"):
             self.loaded.add(given["src"])
         elif tag == "link" and given.get("rel") not in ("canonical", "search", "author"):
             self.loaded.add(given["href"])
+
+    def handle_endtag(self, tag: str) -> None:
+        """Note the end of a link."""
+        self._inside = self._inside and tag != "a"
+
+    def handle_data(self, data: str) -> None:
+        """Note the name of a test outside of a link."""
+        if not self._inside and TEST.fullmatch(data):
+            self.tests.add(data)
 
 
 @cache
@@ -82,6 +114,13 @@ def wrong_links(site: Path) -> Iterator[str]:
                 yield f"{page.relative_to(site)}: no file for {url}"
             elif file.suffix == ".html" and unquote(parts.fragment) not in links_of(file).ids:
                 yield f"{page.relative_to(site)}: no target for {url}"
+
+
+def unlinked_tests(site: Path) -> Iterator[str]:
+    """Tests that an explanation names and does not lead to."""
+    for page in sorted((site / "explanation").glob("*.html")):
+        for name in sorted(links_of(page).tests):
+            yield f"{page.relative_to(site)}: {name} leads to no function"
 
 
 def public_objects() -> Iterator[tuple[object, str]]:
@@ -121,6 +160,10 @@ def wrong_answers(site: Path) -> Iterator[str]:
             first = first_result(page, f"{home}search.html?q={quote(words)}").removeprefix(home)
             if urlsplit(first).path != expected:
                 yield f"search for {words!r} gives {first or 'nothing'}, not {expected}"
+        for path in NARROW:
+            page.open(home + path, width=390)
+            if (wider := page.evaluate(_WIDER)) > 0:
+                yield f"{path} is {wider} px too wide for a phone of 390 px"
         page.open(home, width=1200)
         yield from (f"a page asks {url}" for url in page.requests if not url.startswith(home))
         yield from (f"the browser says {problem}" for problem in page.problems)
@@ -140,7 +183,7 @@ def first_result(page: Page, url: str) -> str:
 def main() -> None:
     """Print what is wrong, and fail if anything is."""
     site = Path(sys.argv[1]).resolve()
-    problems = [*wrong_links(site), *names_without_page(site)]
+    problems = [*wrong_links(site), *unlinked_tests(site), *names_without_page(site)]
     if chromium():
         problems += wrong_answers(site)
     else:

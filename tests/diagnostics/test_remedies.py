@@ -17,6 +17,10 @@ from dipedl.diagnostics import diagnose
 from dipedl.evidence import CautionBudget, ZScore
 
 torch = pytest.importorskip("torch")
+pytest.importorskip("pyarrow")
+from dipedl.cli.own_data.learn import fit  # noqa: E402
+from dipedl.cli.own_data.look import check  # noqa: E402
+from dipedl.own_data.findings import REMEDIES, diagnosed  # noqa: E402
 from dipedl.pretrained import DIPModule  # noqa: E402
 
 #: A setting that a remedy names, with the value to give it.
@@ -113,3 +117,22 @@ def test_a_budget_is_raised_or_lowered_from_where_it_is():
     assert "below 0.01, or raise gamma above 3" in farther_half_point(clf.evidence_)
     clf.set_params(normalizer=ZScore(), calibrator=Temperature()).fit(X, y)
     assert "normalizer=CautionBudget()" in nearer_half_point(clf.evidence_)
+
+
+@pytest.mark.parametrize(("plant", "code", "severity"), PLANTED)
+def test_every_remedy_of_the_shell_is_in_its_terms(plant, code, severity):
+    clf = plant(healthy())
+    said, bare = diagnosed(clf), diagnose(clf)
+    assert [f.text for f in said.findings] == [f.text for f in bare.findings]
+    assert [bool(f.remedy) for f in said.findings] == [bool(f.remedy) for f in bare.findings]
+    known = {option for command in (fit, check) for option in inspect.signature(command).parameters}
+    for finding in said.findings:
+        assert not re.search(r"\w\(|\w=|\bclf\b|None|calibrat|\bcv\b|{", finding.remedy)
+        for option in re.findall(r"--([a-z-]+)", finding.remedy):
+            assert option.replace("-", "_") in known
+
+
+def test_every_code_that_the_shell_knows_can_be_found():
+    planted = {code for _, code, _ in PLANTED}
+    others = {"calibration_given_to_fit", "density_features", "score_constant"}
+    assert set(REMEDIES) - planted == others and planted - set(REMEDIES) == {"candidates_failed"}

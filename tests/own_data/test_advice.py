@@ -43,7 +43,7 @@ AGAIN, OWN, CAUTION = "fit again with newer rows", "classifier_proba", "because 
     [
         (0.7, 0.04, 0.01, set()),
         (0.7, 0.12, 0.02, {OWN, CAUTION}),
-        (0.7, 0.12, 0.08, {OWN, CAUTION, AGAIN}),
+        (0.7, 0.12, 0.08, {CAUTION, AGAIN}),
         (0.7, 0.12, 0.15, {AGAIN}),
         (0.95, 0.12, 0.15, {AGAIN}),
         (0.95, 0.12, 0.02, {OWN}),

@@ -152,12 +152,24 @@ def test_neighbours_are_named_by_their_rows_in_the_file(timed, tmp_path):
     cards, _ = explained(learned.model, table, 80, top=1)
     nearest = [
         (row, part["neighbours"][0])
-        for row, card in cards
+        for row, _, card in cards
         for part in card.parts
         if part["kind"] == "neighbours" and row not in (4, 5, 41)
     ]
     assert len(nearest) >= 77
     assert all(near["row"] == row and near["distance"] < 1e-6 for row, near in nearest)
+
+
+@pytest.mark.parametrize("command", ["score", "explain", "inspect", "check", "report"])
+def test_every_command_is_quiet_or_verbose_if_asked(command, run, kept, tmp_path):
+    given = {
+        "inspect": [kept / "model.dipedl"],
+        "check": [kept / "passengers.csv", "--target", "survived"],
+    }.get(command, [kept / "model.dipedl", kept / "new.csv"])
+    out = ["--out", tmp_path / "a.csv"] if command in ("score", "report") else []
+    quiet, steps = (run(command, *given, *out, option) for option in ("-q", "-v"))
+    assert (quiet.stderr, quiet.exit_code) == ("", steps.exit_code)
+    assert quiet.stdout == steps.stdout and re.search(r": \d+\.\d\d s\n", steps.stderr)
 
 
 def test_inspect_builds_nothing(run, kept, monkeypatch):

@@ -310,6 +310,16 @@ def test_memory_mapped_arrays_are_arrays(path, tmp_path):
     np.testing.assert_array_equal(again(model, path).extra_, X)
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_arrays_with_gaps_between_their_rows_or_columns_come_back(turned, path, rng):
+    """Such are the components of a PCA by its randomized solver."""
+    model, wide = density.GaussianDensity().fit(X), rng.normal(size=(60, 70))[:, :64]
+    model.extra_ = wide.T if turned else wide
+    found = again(model, path).extra_
+    np.testing.assert_array_equal(found, model.extra_)
+    assert found.strides == model.extra_.strides
+
+
 def test_column_names_and_weights(path, rng):
     frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
     clf = DIPClassifier(density=density.GDADensity()).fit(frame, Y, rng.integers(0, 3, len(X)))

@@ -10,7 +10,7 @@ from torch import nn
 
 from dipedl.evidence import Identity
 from dipedl.pretrained import ClassGaussians, DIPModule
-from dipedl.pretrained._stream import HeldOutRows, Rows
+from dipedl.pretrained._stream import HeldOutRows, Rows, are_probabilities
 
 
 def blobs(n, seed=0, k=3):
@@ -210,6 +210,31 @@ def test_classes_that_do_not_fit():
         fit([(X, Y)], classes=["a", "b"])
     with pytest.raises(ValueError, match=r"classes \[2\] have no row"):
         fit([(X, Y % 2)])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_network_that_ends_in_softmax_is_refused(dtype):
+    """On the rows that calibrate alone; one row that is none is enough to take them for logits."""
+    softmaxed = nn.Sequential(mlp(), nn.Softmax(dim=1)).to(dtype)
+    X, y = blobs(300)
+    rows = batched(X.to(dtype), y)
+    for settings in ({}, {"calibration": rows}, {"held_out": "in-sample"}):
+        with pytest.raises(ValueError, match=r"gives probabilities.*Leave out the softmax"):
+            DIPModule(softmaxed, features="0.1").fit_density(rows, **settings)
+    P = torch.softmax(torch.randn(50, 3), dim=1)
+    assert are_probabilities(P) and not are_probabilities(torch.cat([P, P[:1] + 0.1]))
+    assert not are_probabilities(torch.tensor([[1.5, -0.5]]))
+
+
+def test_log_probabilities_are_logits():
+    plain, logs = mlp(), nn.Sequential(mlp(), nn.LogSoftmax(dim=1)).eval()
+    X, y = blobs(300)
+    found = [
+        DIPModule(network, features=layer).fit_density(batched(X, y))(X)
+        for network, layer in ((plain, "1"), (logs, "0.1"))
+    ]
+    torch.testing.assert_close(found[0].mean, found[1].mean)
+    torch.testing.assert_close(found[0].log_evidence, found[1].log_evidence)
 
 
 def test_empty_loaders():

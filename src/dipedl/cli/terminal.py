@@ -22,11 +22,12 @@ def exit_on(*kinds: type[Exception]) -> Iterator[None]:
 
 
 @contextmanager
-def warnings_as_notes() -> Iterator[None]:
+def warnings_as_notes(quiet: bool = False) -> Iterator[None]:
     """Tell a warning of the library without its file and line, and others not at all."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        warnings.simplefilter("default", UserWarning)
+        if not quiet:
+            warnings.simplefilter("default", UserWarning)
         warnings.showwarning = _note
         yield
 

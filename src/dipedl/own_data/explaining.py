@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..explanation import Card
 from .saved import TableModel
 from .tables.columns import as_inputs, check_known
+from .tables.images import FILE
 from .tables.reading import Refused, Table
+
+
+class Explained(NamedTuple):
+    """The card of a row by its number; of an image by its file too."""
+
+    row: int
+    file: str
+    card: Card
 
 
 def explained(
     model: TableModel, table: Table, most: int, top: int
-) -> tuple[list[tuple[int, Card]], list[Refused]]:
-    """Row number and card of the first `most` rows that can be read, and what was refused."""
+) -> tuple[list[Explained], list[Refused]]:
+    """The first `most` rows that can be read, and what was refused."""
     check_known(model.columns, table.names, table.path)
-    cards: list[tuple[int, Card]] = []
+    cards: list[Explained] = []
     refused: list[Refused] = []
     for piece in table.pieces():
         some = piece.frame.iloc[: most - len(cards)]
@@ -26,8 +35,9 @@ def explained(
         refused += [*piece.refused, *odd]
         if len(X):
             rows = piece.rows[: len(some)][fine].tolist()
-            made = model.classifier.explain(X, top=top)
-            cards += zip(rows, (in_rows_of_file(card, model.rows) for card in made), strict=True)
+            files = some[FILE][fine].tolist() if model.of_images else [""] * len(rows)
+            made = (in_rows_of_file(c, model.rows) for c in model.classifier.explain(X, top=top))
+            cards += map(Explained, rows, files, made)
         if len(cards) >= most:
             break
     return cards, refused

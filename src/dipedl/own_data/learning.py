@@ -15,11 +15,13 @@ from sklearn.model_selection import TimeSeriesSplit
 from ..classifier import DIPClassifier
 from ..diagnostics import Diagnosis
 from ..metrics import accuracy, brier_score, ece
+from .findings import diagnosed, warned_of
 from .gathering import Gathered, gathered
-from .models import check_model, classifier, title
+from .models import check_model, classifier, components, title
 from .saved import TableModel
 from .tables.columns import Column, as_inputs, check_forced, columns_of, read_dates
 from .tables.formats import IMAGES
+from .tables.images import checksum
 from .tables.kinds import DATE, NUMERIC, TEXT, guess, to_numbers
 from .tables.mistake import Mistake, check_named, listed
 from .tables.reading import Refused, Table
@@ -74,13 +76,15 @@ def learn(table: Table, order: Order, progress: Callable[[float], None] | None =
     if order.time_column is not None:
         first = _by_time(rows.frame.loc[known].reset_index(drop=True)[fine], order.time_column)
         X, y, learned = X.iloc[first].reset_index(drop=True), y[first], learned[first]
-    fitted, notes, seconds = _fitted(X, y, order)
+    fitted, notes, seconds = _fitted(X, y, order, table.pixels)
     numbers = _held_out(fitted) | {"fit_seconds": seconds, "rows_per_second": _speed(fitted, X)}
     refused = sorted([*rows.refused, *unlabelled, *odd])
     facts = _facts(table, order, rows, y, numbers)
+    if table.pixels:
+        facts["model_title"] += f" on {components(X)} principal components"
     model = TableModel(fitted, columns, order.target, facts, learned)
-    notes = [*_notes_of(columns, rows, len(y)), *notes]
-    return Learned(model, numbers, fitted.diagnose(), refused, notes)
+    notes = [*_notes_of(columns, rows, len(y)), *_notes_of_network(table, X), *notes]
+    return Learned(model, numbers, diagnosed(fitted), refused, notes)
 
 
 def _checked_names(table: Table, order: Order) -> list[str]:
@@ -114,10 +118,12 @@ def _by_time(frame: pd.DataFrame, name: str) -> np.ndarray:
     return np.asarray(when.argsort(kind="stable"))
 
 
-def _fitted(X: pd.DataFrame, y: np.ndarray, order: Order) -> tuple[DIPClassifier, list[str], float]:
+def _fitted(
+    X: pd.DataFrame, y: np.ndarray, order: Order, pixels: bool
+) -> tuple[DIPClassifier, list[str], float]:
     start = time.perf_counter()
     clf = DIPClassifier(
-        classifier(order.model, X, order.seed),
+        classifier(order.model, X, order.seed, pixels),
         cv="auto" if order.time_column is None else TimeSeriesSplit(_BY_TIME),
         false_alarm_rate=order.false_alarms,
         random_state=order.seed,
@@ -127,7 +133,9 @@ def _fitted(X: pd.DataFrame, y: np.ndarray, order: Order) -> tuple[DIPClassifier
         warnings.simplefilter("always")
         clf.fit(X, y)
     said = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
-    return clf, list(dict.fromkeys(said)), time.perf_counter() - start
+    seconds = time.perf_counter() - start
+    again = warned_of(clf)
+    return clf, [text for text in dict.fromkeys(said) if text not in again], seconds
 
 
 def _held_out(clf: DIPClassifier) -> dict[str, float]:
@@ -167,6 +175,7 @@ def _facts(
         "time_column": order.time_column,
         "gaps": list(table.gaps),
         "images": table.format.packed if table.format.kind == IMAGES else None,
+        "images_sha256": checksum(table.format.packed) if table.format.kind == IMAGES else "",
         "seed": order.seed,
         "held_out": {k: v for k, v in numbers.items() if k not in _CLOCK},
     }
@@ -194,6 +203,21 @@ def _notes_of(columns: Sequence[Column], rows: Gathered, n: int) -> list[str]:
     if n < _FEW:
         notes.append(f"few rows: below {_FEW} expect rough probabilities and a rough alarm")
     return notes
+
+
+def _notes_of_network(table: Table, X: pd.DataFrame) -> list[str]:
+    """Whether a network gives probabilities of images, or their logarithms, but no features."""
+    if table.format.kind != IMAGES or not table.format.packed:
+        return []
+    outputs = X.to_numpy()
+    inside = (outputs >= 0).all() and (outputs <= 1).all()
+    sums = outputs.sum(axis=1) if inside else np.exp(np.minimum(outputs, 1.0)).sum(axis=1)
+    if not np.allclose(sums, 1.0, atol=1e-3):
+        return []
+    return [
+        f"the network {table.format.packed} ends in a softmax: its outputs are probabilities of "
+        "its own classes, which say less of an image than features. Give it without its last layers"
+    ]
 
 
 def _counts_rows(column: Column, n: int) -> bool:

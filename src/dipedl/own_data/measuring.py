@@ -18,10 +18,11 @@ from .reasons import reasons
 from .saved import TableModel
 from .scoring import Wanted, answer_frame
 from .tables.columns import as_inputs, check_known, labels_of
+from .tables.images import FILE
 from .tables.mistake import Mistake, listed
 from .tables.reading import Table
 
-_SHOWN, _COLUMNS = 6, 8
+_SHOWN, _COLUMNS, _WIDTH = 6, 8, 40
 _UNKNOWN = -1
 
 
@@ -121,7 +122,8 @@ def measured(
     bare = np.asarray(model.classifier.classifier_proba(side.X))
     truth, strange = _truth(model, side)
     known = truth is not None and (truth >= 0).any()
-    columns = tuple(c.name for c in model.columns if c.used)[:_COLUMNS]
+    used = [FILE] if model.of_images else [c.name for c in model.columns if c.used]
+    columns = tuple(used[:_COLUMNS])
     order = np.lexsort((side.vacuity, -side.answers["p_value"].to_numpy()))
     return Measured(
         model=model,
@@ -239,10 +241,11 @@ def _shown(
 ) -> tuple[Shown, ...]:
     why = reasons(model.classifier, side.X.iloc[rows].reset_index(drop=True))
     truth = side.frame.get(model.target)
+    cut = slice(-_WIDTH, None) if model.of_images else slice(_WIDTH)  # the end of a path tells
     return tuple(
         Shown(
             row=int(answer["row"]),
-            values=tuple(_text(side.frame[name].iloc[i]) for name in columns),
+            values=tuple(_text(side.frame[name].iloc[i], cut) for name in columns),
             label=str(answer["label"]),
             truth="" if truth is None else _text(truth.iloc[i]),
             probability=float(answer[f"p_{answer['label']}"]),
@@ -255,10 +258,10 @@ def _shown(
     )
 
 
-def _text(value: Any) -> str:
+def _text(value: Any, cut: slice = slice(_WIDTH)) -> str:
     if pd.isna(value):
         return "–"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)[:40]
+    return f"{value:.6g}" if isinstance(value, float) else str(value)[cut]
 
 
 def _auroc(test: Side, other: Side) -> float:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from sklearn.base import BaseEstimator, clone
-from sklearn.compose import make_column_transformer
+from sklearn.compose import ColumnTransformer, make_column_transformer
+from sklearn.decomposition import PCA
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from .._plugins import optional
@@ -22,47 +22,28 @@ from .tables.mistake import Mistake, WrongOption, listed
 
 #: A level of fewer rows shares a column with the other rare ones.
 _RARE = 10
+#: A principal component of pixels for so many images, and so many at most.
+_ROWS_PER_COMPONENT, _MOST_COMPONENTS = 10, 64
 
 
-@dataclass(frozen=True)
-class _Inputs:
-    """Names of the inputs that are numbers and of those that are levels; and the seed."""
-
-    numbers: Sequence[str]
-    levels: Sequence[str]
-    seed: int
-
-    def encoded(self, estimator: Any) -> Pipeline:
-        """The classifier behind an encoding: gaps filled and marked, numbers scaled, levels 0/1."""
-        filled = SimpleImputer(strategy="median", add_indicator=True)
-        levels = OneHotEncoder(
-            handle_unknown="infrequent_if_exist", min_frequency=_RARE, sparse_output=False
-        )
-        numbers = make_pipeline(filled, StandardScaler())
-        parts = [(numbers, list(self.numbers)), (levels, list(self.levels))]
-        encode = make_column_transformer(*(part for part in parts if part[1]))
-        return make_pipeline(encode, estimator)
+def _boosting(seed: int) -> Any:
+    return HistGradientBoostingClassifier(random_state=seed)
 
 
-def _boosting(inputs: _Inputs) -> Any:
-    return HistGradientBoostingClassifier(random_state=inputs.seed)
+def _forest(seed: int) -> Any:
+    return RandomForestClassifier(200, n_jobs=-1, random_state=seed)
 
 
-def _forest(inputs: _Inputs) -> Any:
-    return inputs.encoded(RandomForestClassifier(200, n_jobs=-1, random_state=inputs.seed))
+def _linear(seed: int) -> Any:
+    return LogisticRegression(max_iter=1000)
 
 
-def _linear(inputs: _Inputs) -> Any:
-    return inputs.encoded(LogisticRegression(max_iter=1000))
+def _mlp(seed: int) -> Any:
+    return MLPClassifier((64,), max_iter=300, early_stopping=True, random_state=seed)
 
 
-def _mlp(inputs: _Inputs) -> Any:
-    network = MLPClassifier((64,), max_iter=300, early_stopping=True, random_state=inputs.seed)
-    return inputs.encoded(network)
-
-
-#: Name on the command line -> what it is, and how it is made.
-MODELS: dict[str, tuple[str, Callable[[_Inputs], Any]]] = {
+#: Name on the command line -> what it is, and how it is made of a seed.
+MODELS: dict[str, tuple[str, Callable[[int], Any]]] = {
     "boosting": ("histogram gradient boosting", _boosting),
     "forest": ("random forest of 200 trees", _forest),
     "linear": ("logistic regression", _linear),
@@ -78,13 +59,32 @@ def check_model(name: str) -> None:
         raise Mistake(f"--model {name}: there is no such file; write it by skops.io.dump")
 
 
-def classifier(name: str, X: pd.DataFrame, seed: int) -> Any:
-    """An unfitted classifier for inputs X (n, d): one of `MODELS`, or a copy of one in a file."""
-    if name not in MODELS:
-        return _out_of_file(Path(name))
+def classifier(name: str, X: pd.DataFrame, seed: int, pixels: bool = False) -> Any:
+    """An unfitted classifier for inputs X (n, d): one of `MODELS`, or a copy of one in a file.
+
+    Of pixels it learns from principal components, as many as `components` says.
+    """
+    bare = MODELS[name][1](seed) if name in MODELS else _out_of_file(Path(name))
+    if pixels:
+        return make_pipeline(PCA(components(X), random_state=seed), StandardScaler(), bare)
+    return bare if name == "boosting" or name not in MODELS else make_pipeline(_encoder(X), bare)
+
+
+def components(X: pd.DataFrame) -> int:
+    """Principal components that n images of d pixels, X (n, d), are reduced to."""
+    return int(max(1, min(len(X) // _ROWS_PER_COMPONENT, X.shape[1], _MOST_COMPONENTS)))
+
+
+def _encoder(X: pd.DataFrame) -> ColumnTransformer:
+    """For a classifier of numbers alone: gaps filled and marked, numbers scaled, levels 0/1."""
     levels = [c for c in X if isinstance(X[c].dtype, pd.CategoricalDtype)]
     numbers = [c for c in X if c not in levels]
-    return MODELS[name][1](_Inputs(numbers, levels, seed))
+    filled = SimpleImputer(strategy="median", add_indicator=True)
+    known = OneHotEncoder(
+        handle_unknown="infrequent_if_exist", min_frequency=_RARE, sparse_output=False
+    )
+    parts = [(make_pipeline(filled, StandardScaler()), numbers), (known, levels)]
+    return make_column_transformer(*(part for part in parts if part[1]))
 
 
 def title(name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 from ..classifier import DIPClassifier
 from ..persistence import UntrustedTypesError, describe, load
 from .tables.columns import Column, from_plain, to_plain
+from .tables.images import told_features
 from .tables.mistake import Mistake
 
 #: Attributes of the classifier that hold what `TableModel` needs beside it: as JSON, and an array.
@@ -38,6 +40,11 @@ class TableModel:
     def classes(self) -> list[str]:
         """The classes, in the order of all probabilities."""
         return [str(name) for name in self.classifier.classes_]
+
+    @property
+    def of_images(self) -> bool:
+        """Whether its table is a folder of images."""
+        return self.facts.get("images") is not None
 
     @property
     def gaps(self) -> tuple[str, ...]:
@@ -87,6 +94,12 @@ def inspected(path: Path) -> dict[str, Any]:
     found |= {"megabytes": path.stat().st_size / 1e6, "arrays": len(manifest["tensors"])}
     state = manifest["objects"][manifest["root"]["$object"]]["state"]
     return found | {"table": json.loads(state[_KEPT]) if _KEPT in state else None}
+
+
+def inputs_told(kinds: Mapping[str, str], facts: Mapping[str, Any]) -> dict[str, str]:
+    """The columns of a model with their kinds; of images all features in one line."""
+    network = facts.get("images")
+    return dict(kinds) if network is None else {"image": told_features(network, len(kinds))}
 
 
 def _check_file(path: Path) -> None:

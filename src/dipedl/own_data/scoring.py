@@ -15,6 +15,7 @@ from ..decisions import prediction_sets
 from .reasons import reasons
 from .saved import TableModel
 from .tables.columns import as_inputs, check_known
+from .tables.images import FILE
 from .tables.mistake import Mistake, check_named
 from .tables.reading import Refused, Table
 from .tables.writing import table_writer
@@ -120,8 +121,11 @@ def _answered(
     X, fine, refused = as_inputs(model.columns, frame, rows)
     if not len(X):
         return pd.DataFrame(), refused
-    kept = frame.loc[fine, list(wanted.columns)].reset_index(drop=True)
-    return answer_frame(model.classifier, X, rows[fine], kept, wanted), refused
+    of_images = [FILE] if model.of_images else []
+    copied = [*of_images, *(name for name in wanted.columns if name not in of_images)]
+    kept = frame.loc[fine, copied].reset_index(drop=True)
+    made = answer_frame(model.classifier, X, rows[fine], kept, wanted)
+    return made[[*of_images, *made.columns.drop(of_images)]], refused
 
 
 def answer_frame(

@@ -201,7 +201,7 @@ class Encoder:
             self.tensors[name] = np.frombuffer(value.tobytes(), np.uint8)
             return {"$raw": name, "dtype": value.dtype.str, "shape": value.shape}
         if columns:
-            self.tensors[name] = value.T
+            self.tensors[name] = np.ascontiguousarray(value.T)
             return {"$columns": name}
         self.tensors[name] = np.asarray(value, order="C")
         return {"$array": name}

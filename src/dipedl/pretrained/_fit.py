@@ -21,7 +21,7 @@ from ._decisions.kept_rows import KeptRows, spread_evenly
 from ._evidence_head import EvidenceHead
 from ._feature_source import FeatureSource
 from ._fusion import Score
-from ._stream import HeldOutRows, passes
+from ._stream import HeldOutRows, are_probabilities, passes
 from .class_gaussians import ClassGaussians
 
 _WORLD = "world"
@@ -196,12 +196,19 @@ def _predictions(
             f"held_out={data.held_out!r} of {density.n_:g} rows holds out none; pass held-out "
             "data as calibration=, or a larger share"
         )
-    found = []
+    found, softmaxed = [], True
     for rows in batches:
+        softmaxed = softmaxed and are_probabilities(rows.logits)
         with torch.no_grad():
             scores = to_numpy(density(rows.features))
         rest = (to_numpy(rows.logits), rows.labels.cpu().numpy()) if whole else ()
         found.append((scores, row_hash(to_numpy(rows.features)), *rest))
+    if softmaxed:
+        raise ValueError(
+            "the network must give logits, and gives probabilities: on all held-out rows its "
+            "outputs lie in [0, 1] and sum to 1. Leave out the softmax at its end, or put a layer "
+            "behind it that takes the log: log-probabilities are logits"
+        )
     return found
 
 

@@ -233,9 +233,9 @@ class DIPModule(FittedModule):
         Raises
         ------
         ValueError
-            If the network is in training mode; the loader is empty or has no labels; a feature is
-            not finite (names batch and row); labels do not fit the logits; a class has no row; a
-            covariance is singular.
+            If the network is in training mode or gives probabilities in place of logits; the loader
+            is empty or has no labels; a feature is not finite (names batch and row); labels do not
+            fit the logits; a class has no row; a covariance is singular.
         TypeError
             If a batch or what the network gives is not understood; says what to pass.
         MemoryError

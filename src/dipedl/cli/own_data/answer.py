@@ -15,12 +15,14 @@ from .running import (
     Json,
     Model,
     Quiet,
+    Verbose,
     as_json,
     in_range,
     mistakes_told,
     opened,
     opened_for,
     row_progress,
+    step,
     tell_refused,
 )
 
@@ -68,6 +70,7 @@ def score(
     delimiter: Delimiter = None,
     json: Json = False,
     quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> None:
     """Answer each row: label, probabilities, vacuity, p-value, flag, prediction set, reason.
 
@@ -77,7 +80,7 @@ def score(
     in_range(coverage, "--coverage", "0.9")
     files = (proba, features, held_out_proba, held_out_features)
     _check_inputs(model, data, *files)
-    with mistakes_told():
+    with mistakes_told(quiet):
         from ...own_data.scoring import REASONS, Wanted, refused_path
         from ...own_data.tables.writing import check_ending, check_writable
 
@@ -87,10 +90,11 @@ def score(
         for written in (out, refused_path(out)):
             check_writable(written, [model, data, *files])
         wanted = Wanted(names_in(columns), coverage, reasons)
-        if model is not None and data is not None:
-            count = _by_model(model, data, out, wanted, delimiter, quiet)
-        else:
-            count = _by_proba(files, target, out, wanted, delimiter, quiet)
+        with step("rows answered", verbose):
+            if model is not None and data is not None:
+                count = _by_model(model, data, out, wanted, delimiter, quiet)
+            else:
+                count = _by_proba(files, target, out, wanted, delimiter, quiet)
     finish(count, out, refused_path(out), json)
 
 
@@ -120,7 +124,7 @@ def _by_model(
     from ...own_data.scoring import score_table
 
     fitted = read_model(model)
-    table = opened_for(fitted, data, delimiter)
+    table = opened_for(fitted, model, data, delimiter)
     with row_progress(quiet) as progress:
         return score_table(fitted, table, out, wanted, progress)
 
@@ -177,20 +181,25 @@ def explain(
     rows: Annotated[int, typer.Option(help="Explain so many rows at most.", min=1)] = _FIRST,
     delimiter: Delimiter = None,
     json: Json = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> None:
     """Say why rows got their answers: evidence, rarity, columns that are unusual or new."""
-    with mistakes_told():
+    with mistakes_told(quiet):
         from ...own_data.explaining import explained
         from ...own_data.saved import read_model
 
-        fitted = read_model(model)
-        table = opened_for(fitted, data, delimiter)
-        cards, refused = explained(fitted, table, rows, top)
+        with step(f"{model} read", verbose):
+            fitted = read_model(model)
+        table = opened_for(fitted, model, data, delimiter)
+        with step("rows explained", verbose):
+            cards, refused = explained(fitted, table, rows, top)
     if json:
-        as_json([{"row": row, **card.to_dict()} for row, card in cards])
+        named = [{"row": one.row} | ({"file": one.file} if one.file else {}) for one in cards]
+        as_json([name | one.card.to_dict() for name, one in zip(named, cards, strict=True)])
     else:
-        for row, card in cards:
-            typer.echo(f"Row {row}\n{card}\n")
+        for row, file, card in cards:
+            typer.echo(f"Row {row}{', ' * bool(file)}{file}\n{card}\n")
     if refused:
         tell_refused(refused, len(refused))
         raise typer.Exit(PARTIAL)

@@ -24,6 +24,7 @@ from .running import (
     mistakes_told,
     opened,
     pairs_in,
+    step,
     tell_refused,
 )
 
@@ -53,7 +54,9 @@ def fit(
     ] = False,
     extractor: Annotated[
         Path | None,
-        typer.Option(help="ONNX network that gives features of images; default: grey pixels."),
+        typer.Option(
+            help="ONNX network that gives features of images; default: components of pixels."
+        ),
     ] = None,
     types: Types = "",
     gaps: Gaps = "",
@@ -78,7 +81,7 @@ def fit(
         fail("--target must be given: the column to predict")
     if extractor is not None and not images:
         fail("--extractor is for --images, which is not given")
-    with mistakes_told():
+    with mistakes_told(quiet):
         from ...own_data.learning import Order, learn
         from ...own_data.saved import keep
         from ...own_data.tables.images import CLASS, FILE, image_files
@@ -106,7 +109,8 @@ def fit(
             typer.echo(f"Reading {data} and fitting, which may take minutes ...", err=True)
         with redirect_stdout(sys.stderr):  # what --verbose says is no result
             learned = learn(table, order)
-        keep(learned.model, out)
+        with step(f"{out} written", verbose):
+            keep(learned.model, out)
     _print_json(learned, out) if json else _print(learned, data, out)
     if learned.refused:
         tell_refused(learned.refused, len(learned.refused))
@@ -114,12 +118,15 @@ def fit(
 
 
 def _print_json(learned: Learned, out: Path) -> None:
+    from ...own_data.saved import inputs_told
+
+    model = learned.model
     as_json(
         {
             "model": str(out),
-            "target": learned.model.target,
-            "columns": {c.name: c.kind for c in learned.model.columns},
-            **{k: learned.model.facts[k] for k in ("model_title", "rows", "learned", "classes")},
+            "target": model.target,
+            "columns": inputs_told({c.name: c.kind for c in model.columns}, model.facts),
+            **{k: model.facts[k] for k in ("model_title", "rows", "learned", "classes")},
             **learned.numbers,
             "notes": learned.notes,
             "diagnosis": learned.diagnosis.to_dict(),
@@ -129,13 +136,16 @@ def _print_json(learned: Learned, out: Path) -> None:
 
 
 def _print(learned: Learned, data: Path, out: Path) -> None:
+    from ...own_data.saved import inputs_told
+
     model, numbers = learned.model, learned.numbers
     facts = model.facts
     typer.echo(f"Read:     {data} ({facts['format']}), {facts['rows']:,} rows")
-    for column in model.columns[:_SHOWN]:
-        typer.echo(f"  {column.name:<20} {column.told()}")
-    if len(model.columns) > _SHOWN:
-        typer.echo(f"  and {len(model.columns) - _SHOWN} more")
+    inputs = inputs_told({column.name: column.told() for column in model.columns}, facts)
+    for name, kind in list(inputs.items())[:_SHOWN]:
+        typer.echo(f"  {name:<20} {kind}")
+    if len(inputs) > _SHOWN:
+        typer.echo(f"  and {len(inputs) - _SHOWN} more")
     counts = ", ".join(f"{name} {n:,}" for name, n in list(facts["classes"].items())[:10])
     typer.echo(f"Learned:  {model.target} from {facts['learned']:,} rows: {counts}")
     typer.echo(
@@ -154,7 +164,8 @@ def _print(learned: Learned, data: Path, out: Path) -> None:
             if finding.remedy:
                 typer.echo(f"          Remedy: {finding.remedy}")
     typer.echo(f"File:     {out}")
-    typer.echo(f"Use it:   dipedl score {out} new.csv --out answers.csv")
+    new = "new.csv" if facts["images"] is None else "new_images/"
+    typer.echo(f"Use it:   dipedl score {out} {new} --out answers.csv")
 
 
 def _held_out(numbers: dict[str, float], facts: dict[str, Any]) -> str:

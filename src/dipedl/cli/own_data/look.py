@@ -15,23 +15,29 @@ from .running import (
     Gaps,
     Json,
     Model,
+    Quiet,
     Types,
+    Verbose,
     as_json,
     mistakes_told,
     opened,
     pairs_in,
+    step,
 )
 
 
-def inspect(model: Model, json: Json = False) -> None:
+def inspect(
+    model: Model, json: Json = False, quiet: Quiet = False, verbose: Verbose = False
+) -> None:
     """Say what a model's file holds: versions, columns, what it was fitted on.
 
     Nothing in the file is built or executed.
     """
-    with mistakes_told():
+    with mistakes_told(quiet):
         from ...own_data.saved import inspected
 
-        found = inspected(model)
+        with step(f"{model} read", verbose):
+            found = inspected(model)
     if json:
         as_json(found)
         return
@@ -53,14 +59,17 @@ def _print_table(table: dict[str, Any] | None) -> None:
     if table is None:
         typer.echo("Table:     none; the model was made in Python")
         return
+    from ...own_data.saved import inputs_told
+
     facts = table["facts"]
     held = facts["held_out"]
     typer.echo(f"Target:    {table['target']}")
     typer.echo(f"Fitted on: {facts['file']} ({facts['format']}), {facts['learned']:,} rows")
     typer.echo(f"Model:     {facts['model_title']}")
     typer.echo(f"Held out:  accuracy {held['accuracy']:.3f}, Brier score {held['brier']:.3f}")
-    for column in table["columns"]:
-        typer.echo(f"  {column['name']:<20} {column['kind']}")
+    kinds = {column["name"]: column["kind"] for column in table["columns"]}
+    for name, kind in inputs_told(kinds, facts).items():
+        typer.echo(f"  {name:<20} {kind}")
 
 
 def check(
@@ -77,17 +86,22 @@ def check(
         int, typer.Option(help="Look at so many rows, drawn at random; 0: at all.", min=0)
     ] = 100_000,
     json: Json = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> None:
     """Say what is wrong with a table before anything is fitted.
 
     Leaks of the target, ids, duplicates, rare classes, constant columns, gaps, dates, rows that are
     in a test table too. The exit code is 3 if there are warnings.
     """
-    with mistakes_told():
+    with mistakes_told(quiet):
         from ...own_data.checking import checked
 
         tables = [opened(path, delimiter, names_in(gaps)) for path in (data, test) if path]
-        found = checked(tables, target, names_in(drop), pairs_in(types), rows or None)
+        if not quiet:
+            typer.echo(f"Reading {data} and looking ...", err=True)
+        with step("rows read and checked", verbose):
+            found = checked(tables, target, names_in(drop), pairs_in(types), rows or None)
     if json:
         as_json(found.to_dict())
     else:

@@ -39,7 +39,9 @@ Types = Annotated[
     "category, boolean, text, date."),
 ]  # fmt: skip
 Json = Annotated[bool, typer.Option("--json", help="The result as JSON on stdout.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the result.")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="No progress and no notes, only the result.")
+]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Each step with its seconds.")]
 Coverage = Annotated[
     float, typer.Option(help="Of the prediction sets: they hold the class this often, in (0, 1).")
@@ -47,10 +49,10 @@ Coverage = Annotated[
 
 
 @contextmanager
-def mistakes_told() -> Iterator[None]:
+def mistakes_told(quiet: bool) -> Iterator[None]:
     """End with one line on stderr and an exit code in place of a traceback."""
     try:
-        with warnings_as_notes():
+        with warnings_as_notes(quiet):
             yield
     except KeyboardInterrupt:
         typer.echo("\ndipedl: stopped; no file was written", err=True)
@@ -67,6 +69,15 @@ def mistakes_told() -> Iterator[None]:
         fail(" ".join([str(error), *getattr(error, "__notes__", [])]), WRONG_DATA)
 
 
+@contextmanager
+def step(name: str, verbose: bool) -> Iterator[None]:
+    """Say on stderr how long a step took, if that was asked for."""
+    start = time.perf_counter()
+    yield
+    if verbose:
+        typer.echo(f"{name}: {time.perf_counter() - start:.2f} s", err=True)
+
+
 def as_json(value: Any) -> None:
     """Print a result for machines."""
     typer.echo(json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False))
@@ -79,13 +90,15 @@ def opened(path: Path, delimiter: str | None, gaps: Sequence[str]) -> Table:
     return open_table(path, delimiter=delimiter, gaps=gaps)
 
 
-def opened_for(model: TableModel, path: Path, delimiter: str | None) -> Table:
-    """The table in a file, or of a folder of images, as the model was fitted on it."""
+def opened_for(model: TableModel, file: Path, path: Path, delimiter: str | None) -> Table:
+    """The table in a file, or of a folder of images, as the model of a file was fitted on it."""
+    from ...own_data.tables.images import network_of
     from ...own_data.tables.reading import open_images
 
     network = model.facts.get("images")
     if network is not None:
-        return open_images(path, network)
+        sha256 = model.facts["images_sha256"]
+        return open_images(path, network_of(network, sha256, file.parent))
     return opened(path, delimiter, model.gaps)
 
 

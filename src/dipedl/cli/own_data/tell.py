@@ -13,10 +13,12 @@ from .running import (
     Json,
     Model,
     Quiet,
+    Verbose,
     as_json,
     in_range,
     mistakes_told,
     opened_for,
+    step,
 )
 
 
@@ -36,13 +38,14 @@ def report(
     delimiter: Delimiter = None,
     json: Json = False,
     quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> None:
     """Write a page about a model on your own test rows: one HTML file that loads nothing.
 
     What it can be trusted on, reliability, classes, rows, what changed since the fit, what to do.
     """
     in_range(coverage, "--coverage", "0.9")
-    with mistakes_told():
+    with mistakes_told(quiet):
         from ...own_data.measuring import measured
         from ...own_data.report import render
         from ...own_data.report.advice import headline, next_steps
@@ -50,12 +53,15 @@ def report(
         from ...own_data.tables.writing import check_writable, complete_file
 
         check_writable(out, [model, data, ood])
-        fitted = read_model(model)
-        tables = [opened_for(fitted, path, delimiter) for path in (data, ood) if path]
+        with step(f"{model} read", verbose):
+            fitted = read_model(model)
+        tables = [opened_for(fitted, model, path, delimiter) for path in (data, ood) if path]
         if not quiet:
             typer.echo("Answering and drawing ...", err=True)
-        found = measured(fitted, tables[0], tables[1] if ood else None, rows or None, coverage)
-        page = render(found, data.name, model.name)
+        with step("rows answered and measured", verbose):
+            found = measured(fitted, tables[0], tables[1] if ood else None, rows or None, coverage)
+        with step("page drawn", verbose):
+            page = render(found, data.name, model.name)
         with complete_file(out) as file:
             file.write(page.encode())
     if json:
@@ -64,6 +70,6 @@ def report(
         as_json({"report": str(out), "rows": len(found.test), **found.scores, **steps})
         return
     typer.echo(headline(found))
-    for step in next_steps(found):
-        typer.echo(f"* {step}")
+    for advice in next_steps(found):
+        typer.echo(f"* {advice}")
     typer.echo(f"Report: {out}")

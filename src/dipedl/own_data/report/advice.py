@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ..findings import diagnosed
 from ..measuring import Measured
 
 #: Shares and scores from which something is said.
@@ -97,13 +98,15 @@ def _calibration(scores: Mapping[str, float]) -> str:
     if bare >= off:
         return f"{said}: {again}"
     why = ", because dipedl lowers it where evidence is little" if modest else ""
-    said += (
-        f"{why}; the classifier's own probabilities are off by {bare:.3f}. For frequencies take "
-        "those (in Python: classifier_proba); to rank rows take vacuity or p-value."
+    said += f"{why}; the classifier's own probabilities are off by {bare:.3f}"
+    if bare > _MISCALIBRATED:
+        return f"{said} too: {again}"
+    return (
+        f"{said}. For frequencies take those (in Python: classifier_proba); to rank rows take "
+        "vacuity or p-value."
     )
-    return said if bare <= _MISCALIBRATED else f"{said} The classifier is off too: {again}"
 
 
 def _model(found: Measured) -> Iterator[str]:
-    for finding in found.model.classifier.diagnose().warnings:
+    for finding in diagnosed(found.model.classifier).warnings:
         yield f"{finding.text} {finding.remedy}".strip()

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..._version import __version__
 from ...demo.report.inline import templates
+from ..findings import diagnosed
 from ..measuring import Measured
 from .advice import headline, next_steps
 from .figures import PAIR, RANKINGS, evidence, reliability, selection, sets
@@ -39,5 +40,5 @@ def _values(found: Measured, test: str, model: str) -> dict[str, Any]:
         "reliability": [] if known is None else [reliability(found, known)],
         "selection": [] if known is None else [selection(found, known)],
         "evidence": list(evidence(found)),
-        "diagnosis": found.model.classifier.diagnose(),
+        "diagnosis": diagnosed(found.model.classifier),
     }

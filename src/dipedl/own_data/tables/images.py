@@ -1,7 +1,12 @@
-"""A folder of images as a table: the file, its folder as the class, and features of the image."""
+"""A folder of images as a table: the file, its folder as the class, and features of the image.
+
+An image without an extractor is its grey pixels. Files of PyTorch are no extractors: a TorchScript
+file runs code when it is loaded, its size of input is not known, and PyTorch has deprecated it.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -44,9 +49,54 @@ def _pixels(file: Path) -> np.ndarray:
     return _resized(file, "L", (_SIDE, _SIDE)).ravel()
 
 
+def feature_names(path: str, p: int) -> list[str]:
+    """Names of p features: pixels by line and column, or outputs of a network by their number."""
+    if path:
+        return [f"feature_{j}" for j in range(p)]
+    return [f"pixel_{j // _SIDE}_{j % _SIDE}" for j in range(p)]
+
+
+def told_features(path: str, p: int) -> str:
+    """What the features are, in words."""
+    return f"{p} features by {Path(path).name}" if path else f"{_SIDE} x {_SIDE} grey pixels"
+
+
+def checksum(path: str) -> str:
+    """SHA-256 of the network's file, "" without one."""
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest() if path else ""
+
+
+def network_of(fitted_with: str, sha256: str, folder: Path) -> str:
+    """The network that a model was fitted with: where it was, else in the folder of the model."""
+    if not fitted_with:
+        return ""
+    places = [Path(fitted_with), folder / Path(fitted_with).name]
+    there = [place for place in places if place.is_file()]
+    if not there:
+        raise Mistake(
+            f"the model needs the network that it was fitted with, and {fitted_with} is not there: "
+            f"put it into {folder}"
+        )
+    same = next((str(place) for place in there if checksum(str(place)) == sha256), None)
+    if same is None:
+        raise Mistake(
+            f"{there[0]} is not the network that the model was fitted with: put that one there, or "
+            "fit again"
+        )
+    return same
+
+
 def _network(path: Path) -> Callable[[Path], np.ndarray]:
     if not path.is_file():
         raise Mistake(f"--extractor {path}: there is no such file")
+    with open(path, "rb") as file:
+        if file.read(2) == b"PK":
+            raise Mistake(
+                f"--extractor {path} is a file of PyTorch, which can run code when it is loaded: "
+                "write the network as ONNX where you trust it, by torch.onnx.export(network, "
+                "(torch.zeros(1, 3, height, width),), 'network.onnx'); of TorchScript give "
+                "torch.jit.load(file) as network, and dynamo=False"
+            )
     try:
         session = optional("onnxruntime", "--extractor").InferenceSession(str(path))
     except ImportError:

@@ -28,7 +28,7 @@ from .formats import (
     format_of,
     open_bytes,
 )
-from .images import CLASS, FILE, image_files, image_rows
+from .images import CLASS, FILE, feature_names, image_files, image_rows
 from .json_lines import bad_line, only_object
 from .mistake import Mistake, listed
 from .npz import npz_frame
@@ -68,6 +68,11 @@ class Table:
     format: Format
     names: tuple[str, ...]
     gaps: tuple[str, ...] = GAPS
+
+    @property
+    def pixels(self) -> bool:
+        """Whether the columns are pixels of images."""
+        return self.format.kind == IMAGES and not self.format.packed
 
     def pieces(self) -> Iterator[Piece]:
         """The rows in order."""
@@ -308,7 +313,8 @@ def _image_pieces(table: Table) -> Iterator[Piece]:
             if features is None:
                 refused.append(Refused(number, FILE, reason))
                 continue
-            named = {f"f{j}": value for j, value in enumerate(features.tolist())}
+            names = feature_names(table.format.packed, len(features))
+            named = dict(zip(names, features.tolist(), strict=True))
             records.append({FILE: str(file), CLASS: kind, **named})
             rows.append(number)
         frame = pd.DataFrame.from_records(records)
