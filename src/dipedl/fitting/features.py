@@ -85,16 +85,14 @@ def _default(X: Any, y: np.ndarray, w: np.ndarray | None, estimator: Any, seeds:
 def _refuse_dates(Z: Any, X: Any, parts: Steps) -> None:
     """Raise ValueError if `parts` leave dates of the inputs X (n, d) in the features Z (n, p).
 
-    scikit-learn makes numbers of dates of polars that pass through. Those of a table Z are refused
-    where it is encoded.
+    scikit-learn makes numbers of dates of polars that pass through. What else a table Z holds is
+    checked where it is encoded.
     """
-    if is_table(Z):
-        return
     dates, sources = date_columns(X), _sources_of(X, parts)
     whole = {s.columns[0] for s in sources if len(s.columns) == 1 and s.back is not None}
     names = list(X.columns) if is_table(X) else list(range(X.shape[-1]))
     left = [name for j, name in enumerate(names) if name in dates and j in whole]
-    left = left or date_columns(Z)
+    left = left or ([] if is_table(Z) else date_columns(Z))
     if left:
         passed = ", which the steps of the estimator leave as they are" if parts else ""
         raise ValueError(f"X has dates in column {left[0]!r}{passed}{NO_DATES}")
