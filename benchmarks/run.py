@@ -13,6 +13,7 @@ NAMES = (
     "default_speed",
     "neighbour_rows",
     "guarantee",
+    "set_coverage",
     "head_speed",
     "load_speed",
     "install_size",

@@ -584,7 +584,7 @@ BAD_FITS = {
     ),
     "length of y": (dict(y=lambda y: y[:-1]), {}, "inconsistent numbers of samples"),
     "no y": (dict(y=lambda y: None), {}, "requires y to be passed"),
-    "nan in y": (dict(y=lambda y: np.r_[np.nan, y[1:]]), {}, "y contains NaN"),
+    "nan in y": (dict(y=lambda y: np.r_[np.nan, y[1:]]), {}, "contains NaN.*row 0; drop"),
     "continuous y": (dict(y=lambda y: y + 0.3), {}, "Unknown label type"),
     "gamma": ({}, dict(gamma=0.0), "gamma must be finite and > 0, got 0.0"),
     "negative gamma": ({}, dict(gamma=-1), "gamma must be finite and > 0, got -1"),

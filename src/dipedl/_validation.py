@@ -21,7 +21,7 @@ from sklearn.utils.validation import (
 )
 
 from .maths.magnitude import LARGEST_SQUARED, check_magnitude
-from .maths.masks import unmasked
+from .maths.masks import is_missing, missing_as_nan, unmasked
 
 #: A row that counts more often leaves nothing of the others: float64 counts no further.
 _MOST_COPIES = 2.0**53
@@ -50,10 +50,14 @@ def check_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
 
 
 def indexable(X: Any) -> Any:
-    """X with rows that can be taken: array, DataFrame, sparse matrix, array of texts (n,)."""
-    X = unmasked("X", X)
+    """X with rows that can be taken: array, DataFrame, sparse matrix, array of texts (n,).
+
+    What is missing in it is None or NaN.
+    """
+    X = missing_as_nan(unmasked("X", X))
     if sparse.issparse(X):
         return X.tocsr()
+    _refuse_other_frames(X)
     _refuse_broken_texts(X)
     if _are_texts(X):
         return np.asarray(X, dtype=object)
@@ -84,6 +88,16 @@ def learned_inputs(model: Any, X: Any) -> Any:
     return X
 
 
+def _refuse_other_frames(X: Any) -> None:
+    """Raise TypeError for a table that is none of pandas or polars, or that is still to be read."""
+    if hasattr(X, "columns") and not (hasattr(X, "iloc") or hasattr(X, "to_series")):
+        raise TypeError(
+            "X must be an array, a sparse matrix or a DataFrame of pandas or polars, got "
+            f"{type(X).__module__.split('.')[0]}'s {type(X).__name__}; convert it first, such as "
+            "X.to_pandas(), or X.collect() if it is lazy"
+        )
+
+
 def _refuse_broken_texts(X: Any) -> None:
     """Raise ValueError for one text, and for a list of texts that holds something else."""
     if isinstance(X, str):
@@ -104,13 +118,25 @@ def labelled_inputs(model: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
         raise ValueError(
             f"{type(model).__name__} requires y to be passed, but the target y is None"
         )
-    X = learned_inputs(model, X)
-    y = column_or_1d(unmasked("y", y), warn=True)
-    if y.dtype.kind == "f":
-        assert_all_finite(y, input_name="y")
+    X, y = learned_inputs(model, X), label_array(y)
     check_consistent_length(X, y)
     check_classification_targets(y)
     return X, y
+
+
+def label_array(y: Any) -> np.ndarray:
+    """Labels y (n,) as an array, none of them missing."""
+    labels = np.asarray(column_or_1d(unmasked("y", y), warn=True))
+    gaps = [i for i, label in enumerate(labels.tolist()) if is_missing(label)]
+    if gaps:
+        raise ValueError(
+            f"y must hold a label for each row, but it contains NaN, None or another gap in "
+            f"{len(gaps)} of {len(labels)} rows, the first at row {gaps[0]}; drop these rows of X "
+            "and y"
+        )
+    if labels.dtype.kind == "f":
+        assert_all_finite(labels, input_name="y")
+    return labels
 
 
 def training_rows(
@@ -167,7 +193,8 @@ def _of_known_width(model: Any, X: Any) -> bool:
     """Whether X is an array with rows of the fitted width, and names of columns play no part."""
     table = type(X) is np.ndarray and X.ndim == 2 and len(X) > 0
     known = getattr(model, "n_features_in_", None)
-    return table and X.shape[1] == known and not hasattr(model, "feature_names_in_")
+    named = hasattr(model, "feature_names_in_")
+    return table and X.dtype.kind != "O" and X.shape[1] == known and not named
 
 
 def rate_in_range(rate: Any, name: str = "false_alarm_rate") -> float:
@@ -276,9 +303,9 @@ def calibration_rows(
             f"calibration must be a pair (X, y) of held-out rows, got {type(calibration).__name__}"
         )
     try:
-        X, y = known_inputs(model, calibration[0]), unmasked("y", calibration[1])
+        X, y = known_inputs(model, calibration[0]), calibration[1]
         check_magnitude("X", X)
-        y = None if y is None else column_or_1d(y, warn=True)
+        y = None if y is None else label_array(y)
         check_consistent_length(X, y)
     except ValueError as error:
         raise ValueError(f"calibration rows: {error}") from error

@@ -9,17 +9,16 @@ import numpy as np
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ._fold import predictions
-from ._validation import known_inputs, learned_inputs
+from ._validation import known_inputs, label_array, learned_inputs
 from .classifier import DIPClassifier
 from .evidence import RankNormal
 from .evidence_model import EvidenceModel
 from .export.onnx_file import export_onnx
 from .fitting.all_or_nothing import all_or_nothing
 from .fitting.classifiers import sparse_by_default
-from .maths.masks import unmasked
 
 __all__ = ["OODDetector"]
 
@@ -67,8 +66,8 @@ class OODDetector(OutlierMixin, BaseEstimator):
                     "a frozen estimator is not fitted again: use the detector without fit, or call "
                     "calibrate(X) on the classifier to set the threshold by other inputs"
                 )
-            X, y = learned_inputs(self, X), unmasked("y", y)
-            labels = np.zeros(X.shape[0]) if y is None else column_or_1d(y, warn=True)
+            X = learned_inputs(self, X)
+            labels = np.zeros(X.shape[0]) if y is None else label_array(y)
             check_consistent_length(X, labels)
             # No classifier stands behind it: z is not asked for, only the score and its threshold.
             model = template.evidence_model().set_params(normalizer=RankNormal())

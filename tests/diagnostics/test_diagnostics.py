@@ -433,6 +433,17 @@ def test_probabilities_before_a_sharpening_in_shares_are_recovered():
     assert numbers["nll_before"] == pytest.approx(nll, rel=1e-9)
 
 
+def test_folds_that_are_less_sure_than_the_classifier_of_all_rows_are_said():
+    """By `benchmarks/set_coverage.py` sets then hold too little; not with rows set aside."""
+    rng = np.random.default_rng(2)
+    y = np.arange(200) % 3
+    X = rng.normal(size=(200, 60)) + rng.normal(size=(3, 60))[y] * 0.2
+    clf = DIPClassifier(density=GDADensity(covariance_type="diag")).fit(X[:100], y[:100])
+    assert "less often than asked" in found(clf)["temperature_far_from_one"].text
+    clf.calibrate(X[100:], y[100:])
+    assert "less often" not in found(clf)["temperature_far_from_one"].text
+
+
 @pytest.mark.parametrize("seen", [True, False], ids=["rows of the fit", "new rows"])
 def test_a_frozen_classifier_that_knows_every_label_is_warned_of_at_fit(seen):
     X, y = make_blobs(600, centers=3, cluster_std=3.0, random_state=0)

@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from .._writing.numbers import number_text
+from ..maths.masks import is_missing
 
 #: Kinds of columns: numbers (booleans too), levels (text, categories), nothing at all.
 NUMBER, LEVEL, EMPTY = "number", "level", "empty"
@@ -26,6 +27,11 @@ _IDENTIFIER = 0.5
 _UNKNOWN = (np.nan, np.nan)
 #: Types of dates and times.
 DATES = (date, datetime, time, timedelta, np.datetime64, np.timedelta64)
+#: Why a density takes none, and the remedy.
+NO_DATES = (
+    ", and a density cannot know which new dates are usual: turn them into numbers that come "
+    "again, such as month, weekday or age in days, or drop the column"
+)
 
 
 def is_table(X: Any) -> bool:
@@ -49,7 +55,7 @@ def missing_entries(values: Any) -> np.ndarray:
         return np.asarray(
             np.isnan(plain) if plain.dtype.kind == "f" else np.zeros(len(plain), bool)
         )
-    return np.array([v is None or v != v for v in plain.tolist()], dtype=bool)
+    return np.array([is_missing(value) for value in plain.tolist()], dtype=bool)
 
 
 def present(values: Any) -> list[Any]:
@@ -85,15 +91,33 @@ def kind_of(values: Any, name: Any) -> str:
     if getattr(dtype, "kind", "") in "biuf" and isinstance(dtype, np.dtype):
         return EMPTY if dtype.kind == "f" and np.isnan(np.asarray(values)).all() else NUMBER
     types = {type(value) for value in present(values)}
-    if getattr(dtype, "kind", "") in ("M", "m") or any(issubclass(t, DATES) for t in types):
-        raise ValueError(
-            f"X has dates in column {name!r}, and a density cannot know which new dates are "
-            "usual: turn them into numbers that come again, such as month, weekday or age in "
-            "days, or drop the column"
-        )
+    if _of_dates(dtype, types):
+        raise ValueError(f"X has dates in column {name!r}{NO_DATES}")
     if not types:
         return EMPTY
     return _kind_of_objects(types, name, is_category(values))
+
+
+def _of_dates(dtype: Any, types: set[type]) -> bool:
+    """Whether a column of a dtype, with entries of these types, holds dates or times."""
+    return getattr(dtype, "kind", "") in ("M", "m") or any(issubclass(t, DATES) for t in types)
+
+
+def date_columns(X: Any) -> list[Any]:
+    """Names (of an array: numbers) of the columns of X (n, d) that hold dates or times."""
+    if sparse.issparse(X) or len(X.shape) != 2:
+        return []
+    names = list(X.columns) if is_table(X) else list(range(X.shape[1]))
+    parts = [column(X, j) for j in range(len(names))]
+    return [
+        name for name, part in zip(names, parts, strict=True) if _of_dates(part.dtype, _types(part))
+    ]
+
+
+def _types(values: Any) -> set[type]:
+    """Types of the entries of a column that are not missing; none of a column of numbers."""
+    plain = getattr(values.dtype, "kind", "") in ("b", "i", "u", "f")
+    return set() if plain else {type(value) for value in present(values)}
 
 
 def _kind_of_objects(types: set[type], name: Any, category: bool) -> str:

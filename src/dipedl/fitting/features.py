@@ -13,12 +13,14 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import has_fit_parameter
 
 from .._validation import NoAnswer
+from .columns import NO_DATES, date_columns, is_table
 from .dense_rows import COMPONENTS, DenseRows, is_narrow
 from .encoding import table_encoding, warn_of_identifiers
 from .own_steps import clone_with_levels, own_steps
-from .refusals import mixed_types_noted, refusals_noted
+from .refusals import columns_noted, refusals_noted
 from .scaling import fitted_scaler
 from .seeds import seed, seeded_clone
+from .sources import Sources, input_sources, sources_after
 
 Steps = list[tuple[str, Any]]
 
@@ -67,6 +69,7 @@ def fitted_again(
 def _default(X: Any, y: np.ndarray, w: np.ndarray | None, estimator: Any, seeds: Any) -> Any:
     steps = own_steps(estimator)
     parts, Z = _fitted([] if steps is None else [("prepare", seeded_clone(steps, seeds))], X, y)
+    _refuse_dates(Z, X, parts)
     for _, fitted in parts:
         warn_of_identifiers(X, fitted)
     if sparse.issparse(Z):
@@ -79,10 +82,34 @@ def _default(X: Any, y: np.ndarray, w: np.ndarray | None, estimator: Any, seeds:
     return _standardised(parts, Z, w)
 
 
+def _refuse_dates(Z: Any, X: Any, parts: Steps) -> None:
+    """Raise ValueError if `parts` leave dates of the inputs X (n, d) in the features Z (n, p).
+
+    scikit-learn makes numbers of dates of polars that pass through. What else a table Z holds is
+    checked where it is encoded.
+    """
+    dates, sources = date_columns(X), _sources_of(X, parts)
+    whole = {s.columns[0] for s in sources if len(s.columns) == 1 and s.back is not None}
+    names = list(X.columns) if is_table(X) else list(range(X.shape[-1]))
+    left = [name for j, name in enumerate(names) if name in dates and j in whole]
+    left = left or ([] if is_table(Z) else date_columns(Z))
+    if left:
+        passed = ", which the steps of the estimator leave as they are" if parts else ""
+        raise ValueError(f"X has dates in column {left[0]!r}{passed}{NO_DATES}")
+
+
+def _sources_of(X: Any, parts: Steps) -> Sources:
+    """Sources of what fitted parts make of X (n, d); none if unknown."""
+    sources: Sources | None = input_sources(X.shape[1]) if len(X.shape) == 2 else None
+    for _, part in parts:
+        sources = None if sources is None else sources_after(part, sources)
+    return sources or []
+
+
 def _fitted(parts: Steps, X: Any, y: np.ndarray) -> tuple[Steps, Any]:
     """The parts, fitted one after the other, and what they make of X."""
     for _, part in parts:
-        with mixed_types_noted(X):
+        with columns_noted(X):
             part.fit(X, y)
         X = _transformed(part, X)
     return parts, X
@@ -139,6 +166,11 @@ def feature_array(features: Any, X: Any) -> np.ndarray:
     try:
         Z = np.asarray(Z, dtype=np.float64)
     except (TypeError, ValueError) as error:
+        dates = date_columns(Z)
+        if dates:
+            raise ValueError(
+                f"X or its features have dates in column {dates[0]!r}{NO_DATES}"
+            ) from error
         raise type(error)(
             f"X or its features must be numbers: {error}; impute what is missing and encode text, "
             "in a pipeline given as estimator or by the transformer given as features"

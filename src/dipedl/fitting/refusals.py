@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,11 +12,13 @@ from scipy import sparse
 from sklearn.utils import _safe_indexing
 
 from .._validation import NoAnswer
-from .columns import mixed_columns
+from ..maths.masks import is_missing
+from .columns import date_columns, mixed_columns
 
 Answer = tuple[Any, ...]
 #: What scikit-learn says of numbers that float32 or float64 cannot hold.
 _TOO_LARGE = "too large for dtype"
+_ABOUT_DATES = re.compile("date|time", re.IGNORECASE)
 
 
 @contextmanager
@@ -44,11 +47,12 @@ def refusals_noted(*, transform: bool = False) -> Iterator[None]:
 
 
 @contextmanager
-def mixed_types_noted(X: Any) -> Iterator[None]:
-    """Adds the columns of X (n, d) to an encoder's error about text and numbers in one of them."""
+def columns_noted(X: Any) -> Iterator[None]:
+    """Adds the columns of X (n, d) to an error about dates, or text and numbers in one of them."""
     try:
         yield
     except TypeError as error:
+        note_dates(error, X)
         mixed = mixed_columns(X)
         if mixed:
             error.add_note(
@@ -56,6 +60,16 @@ def mixed_types_noted(X: Any) -> Iterator[None]:
                 f"X[{mixed[0]!r}] = X[{mixed[0]!r}].astype(str)"
             )
         raise
+
+
+def note_dates(error: Exception, X: Any) -> None:
+    """Adds the remedy to an error about dates or times of a fit to X (n, d)."""
+    dates = date_columns(X) if _ABOUT_DATES.search(str(error)) else []
+    if dates:
+        error.add_note(
+            f"X has dates in the columns {dates}: turn them into numbers, such as month, weekday "
+            "or age in days, or drop them"
+        )
 
 
 def answered(ask: Callable[[Any], Answer], X: Any, unknown: Answer) -> Answer:
@@ -94,6 +108,7 @@ def _overflows(error: ValueError) -> bool:
 
 
 def _finite(row: Any) -> bool:
-    """Whether no number of a row of an array, a table or a sparse matrix is NaN or infinite."""
+    """Whether nothing in a row of an array, a table or a sparse matrix is missing or infinite."""
     values = row.data if sparse.issparse(row) else np.asarray(row, dtype=object).ravel()
-    return all(np.isfinite(value) for value in values.tolist() if isinstance(value, float))
+    floats = [value for value in values.tolist() if isinstance(value, float)]
+    return not any(map(is_missing, values.tolist())) and bool(np.isfinite(floats).all())

@@ -17,6 +17,7 @@ from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
+from ..maths.masks import is_missing
 from .dense_rows import DenseRows
 
 Back = Callable[[float], float]
@@ -76,7 +77,7 @@ def without_gaps(transformer: Any, sources: Sources | None) -> Iterator[int]:
 def _gapless(leaf: Any, j: int) -> bool:
     """Whether a fitted transformer knows that there was no gap in what it reads as number j."""
     if hasattr(leaf, "categories_"):
-        return not any(v is None or v != v for v in leaf.categories_[j])
+        return not any(is_missing(level) for level in leaf.categories_[j])
     indicator = leaf if isinstance(leaf, MissingIndicator) else getattr(leaf, "indicator_", None)
     return indicator is not None and j not in indicator.features_
 
@@ -162,7 +163,7 @@ def _one_hot(model: OneHotEncoder, sources: Sources) -> Sources:
 
 
 def _imputer(model: SimpleImputer, sources: Sources) -> Sources:
-    empty = np.array([value is None or value != value for value in model.statistics_.tolist()])
+    empty = np.array([is_missing(value) for value in model.statistics_.tolist()])
     kept = [replace(s, filled=True) for s, none in zip(sources, empty, strict=True) if not none]
     return kept + (_gaps(model.indicator_, sources) if model.add_indicator else [])
 

@@ -1,0 +1,205 @@
+"""A gap is a gap, whatever stands for it: NaN, None, pandas.NA, null of polars or of Arrow."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from dipedl import DIPClassifier, OODDetector, baselines
+from dipedl.density import GDADensity
+from dipedl.maths.masks import is_missing, missing_as_nan
+
+NAMES = ["a", "b", "whole", "yes"]
+rng = np.random.default_rng(0)
+X = np.column_stack([rng.normal(size=(90, 2)), rng.integers(5, size=90), rng.integers(2, size=90)])
+Y = (X[:, 0] + X[:, 2] > 2).astype(int)
+GAPS = X.copy()
+GAPS[::9, 1], GAPS[::7, 2], GAPS[::8, 3] = np.nan, np.nan, np.nan
+
+
+def frame(rows):
+    return pd.DataFrame(rows, columns=NAMES)
+
+
+def nullable(rows):
+    table = frame(rows).astype({"a": "Float64", "b": "Float64", "whole": "Int64"})
+    table["yes"] = frame(rows).yes.map({0.0: False, 1.0: True}).astype("boolean")
+    return table
+
+
+def objects(gap):
+    def made(rows):
+        table = frame(rows).astype(object)
+        return table.where(table.notna(), gap)
+
+    return made
+
+
+def arrow(rows):
+    pytest.importorskip("pyarrow")
+    return nullable(rows).convert_dtypes(dtype_backend="pyarrow")
+
+
+def polars(rows):
+    made = pytest.importorskip("polars").DataFrame(rows, schema=NAMES)
+    return made.fill_nan(None)
+
+
+KINDS = {
+    "pandas": frame,
+    "nullable": nullable,
+    "objects with None": objects(None),
+    "objects with NA": objects(pd.NA),
+    "array with NA": lambda rows: objects(pd.NA)(rows).to_numpy(),
+    "arrow": arrow,
+    "polars": polars,
+}
+FOREST = DIPClassifier(RandomForestClassifier(5, random_state=0), GDADensity(), random_state=0)
+LINEAR = DIPClassifier(LogisticRegression(), GDADensity())
+EXPECTED = clone(FOREST).fit(GAPS, Y).predict_proba(GAPS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_who_takes_gaps_gives_the_answers_of_nan(kind):
+    rows = KINDS[kind](GAPS)
+    found = clone(FOREST).fit(rows, Y).predict_proba(rows)
+    np.testing.assert_allclose(found, EXPECTED, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("model", [LINEAR, OODDetector(LINEAR)], ids=["classifier", "detector"])
+def test_who_takes_none_refuses_them_in_fit_and_in_answers(kind, model):
+    rows, gaps = KINDS[kind](X), KINDS[kind](GAPS)
+    with pytest.raises(ValueError, match=r"must be finite, got nan .*row 0, column 1; impute"):
+        clone(model).fit(gaps, Y)
+    fitted = clone(model).fit(rows, Y)
+    with pytest.raises(ValueError, match=r"must be finite, got nan .*row 0, column 1; impute"):
+        fitted.score_samples(gaps)
+
+
+def test_what_has_no_gap_stays_as_it_is_and_the_given_table_is_not_changed():
+    whole, gaps = nullable(X), objects(pd.NA)(GAPS)
+    assert missing_as_nan(whole) is whole
+    before = gaps.copy()
+    assert missing_as_nan(gaps).isna().equals(gaps.isna())
+    assert gaps.equals(before) and gaps.iloc[0, 1] is pd.NA
+
+
+def test_text_with_gaps_of_a_nullable_type():
+    """scikit-learn's encoder refuses pandas.NA, and knows NaN as a level."""
+    job = pd.Series(["cook", "clerk", None] * 30)
+    pipeline = make_pipeline(
+        ColumnTransformer([("job", OneHotEncoder(), ["job"]), ("a", "passthrough", ["a"])]),
+        LogisticRegression(),
+    )
+    answers = [
+        DIPClassifier(pipeline, GDADensity()).fit(rows, Y).predict_proba(rows)
+        for kind in (object, "string")
+        for rows in [frame(X).assign(job=job.where(job.notna(), np.nan).astype(kind))]
+    ]
+    np.testing.assert_allclose(*answers)
+
+
+@pytest.mark.parametrize("value", [None, np.nan, pd.NA, pd.NaT, np.datetime64("NaT")])
+def test_what_is_missing(value):
+    assert is_missing(value)
+    assert not any(map(is_missing, ["", "nan", 0, False, np.inf, np.str_("NA")]))
+
+
+def labels(gap, kind=object):
+    y = pd.Series(np.array(["no", "yes"], dtype=object)[Y])
+    y[3] = gap
+    return y.astype(kind)
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        labels(None),
+        labels(np.nan),
+        labels(pd.NA),
+        labels(None, "string"),
+        labels(None, "category"),
+        pd.Series(Y, dtype="Int64").mask(np.arange(90) == 3),
+        np.where(np.arange(90) == 3, np.nan, Y),
+    ],
+    ids=["None", "NaN", "NA", "string", "category", "Int64", "float"],
+)
+def test_labels_with_gaps_are_refused_by_row(y):
+    message = r"y must hold a label for each row.* 1 of 90 rows, the first at row 3; drop"
+    fitted = clone(LINEAR).fit(X, Y)
+    for ask in (
+        lambda: clone(LINEAR).fit(X, y),
+        lambda: fitted.calibrate(X, y),
+        lambda: baselines.MaxSoftmax().fit(X, y),
+        lambda: OODDetector().fit(X, y),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ask()
+
+
+def test_a_mask_over_labels_is_no_case_for_an_imputer():
+    hidden = np.ma.array(Y, mask=np.arange(90) == 3)
+    weights = np.ma.array(np.ones(90), mask=np.arange(90) == 3)
+    fitted = clone(LINEAR).fit(X, Y)
+    for name, ask in {
+        "y": lambda: clone(LINEAR).fit(X, hidden),
+        "calibration rows: y": lambda: clone(LINEAR).fit(X, Y, calibration=(X, hidden)),
+        "sample_weight": lambda: fitted.calibrate(X, Y, weights),
+    }.items():
+        with pytest.raises(ValueError, match=rf"^{name} must not be masked.*rows out$"):
+            ask()
+
+
+DATED = frame(X).assign(when=pd.date_range("2020", periods=90))
+KEPT = ("kept", "passthrough", ["a", "when"])
+LEVELS = ("levels", OneHotEncoder(sparse_output=False), ["yes"])
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        ColumnTransformer([LEVELS], remainder="passthrough"),
+        ColumnTransformer([LEVELS, KEPT]),
+        ColumnTransformer([KEPT]).set_output(transform="pandas"),
+    ],
+    ids=["remainder", "passthrough", "pandas"],
+)
+@pytest.mark.parametrize("kind", ["pandas", "objects", "polars"])
+def test_dates_that_the_steps_let_through_are_refused_by_name(steps, kind):
+    """scikit-learn reads those of polars as microseconds."""
+    table = DATED.assign(when=DATED.when.dt.date) if kind == "objects" else DATED
+    if kind == "polars":
+        table = pytest.importorskip("polars").DataFrame(table.to_dict("list"))
+    model = DIPClassifier(make_pipeline(clone(steps), RandomForestClassifier(3)), GDADensity())
+    with pytest.raises(ValueError, match=r"dates in column 'when'.*month, weekday"):
+        model.fit(table, Y)
+
+
+def test_dates_that_the_steps_encode_go_through():
+    encoded = ColumnTransformer([("when", OneHotEncoder(handle_unknown="ignore"), ["when"]), KEPT])
+    encoded.set_params(transformers=[encoded.transformers[0], ("a", "passthrough", ["a"])])
+    table = DATED.assign(when=DATED.when.dt.month.map("2020-{:02}-01".format).astype("M8[s]"))
+    clf = DIPClassifier(make_pipeline(encoded, LogisticRegression()), GDADensity()).fit(table, Y)
+    assert np.isfinite(clf.score_samples(table)).all()
+
+
+def test_dates_elsewhere_have_the_remedy_too():
+    with pytest.raises(ValueError, match="dates in column 0, and a density"):
+        DIPClassifier(RandomForestClassifier(3)).fit(DATED[["when"]].to_numpy(), Y)
+    scaled = ColumnTransformer([("scaled", StandardScaler(), ["a", "when"])])
+    for model in (DIPClassifier, baselines.MaxSoftmax):
+        with pytest.raises(TypeError) as caught:
+            model(make_pipeline(scaled, LogisticRegression())).fit(DATED, Y)
+        assert "dates in the columns ['when']" in caught.value.__notes__[0]
+
+
+def test_tables_of_other_libraries_are_refused_with_the_remedy():
+    arrow_table = pytest.importorskip("pyarrow").table(frame(X))
+    with pytest.raises(TypeError, match=r"got pyarrow's Table; convert it first, such as X.to_pan"):
+        DIPClassifier().fit(arrow_table, Y)
