@@ -767,12 +767,12 @@ def test_forged_types_are_refused(name, written):
 @pytest.mark.parametrize(
     ("key", "message"),
     [
-        ("__class__", r"\['__class__'\] are not parameters"),
-        ("__reduce__", r"\['__reduce__'\] are not"),
-        ("score_samples", r"\['score_samples'\] are not"),
-        ("rank_", r"\['rank_'\] are not"),
-        ("anything", r"\['anything'\] are not"),
-        ("a-b_", r"\['a-b_'\] are not"),
+        ("__class__", r"has no \['__class__'\]"),
+        ("__reduce__", r"has no \['__reduce__'\]"),
+        ("score_samples", r"has no \['score_samples'\]"),
+        ("rank_", r"has no \['rank_'\]"),
+        ("anything", r"has no \['anything'\]"),
+        ("a-b_", r"has no \['a-b_'\]"),
     ],
 )
 def test_forged_attributes_are_refused(key, message, written):
@@ -782,8 +782,8 @@ def test_forged_attributes_are_refused(key, message, written):
 
 
 def test_missing_attributes_are_refused(written):
-    forge(written, lambda m, t: m["objects"][0]["state"].pop("shrinkage"))
-    with pytest.raises(ValueError, match=r"GDADensity lacks \['shrinkage'\]"):
+    forge(written, lambda m, t: m["objects"][0]["state"].pop("moments_"))
+    with pytest.raises(ValueError, match=r"GDADensity lacks \['moments_'\]"):
         load(written)
 
 
