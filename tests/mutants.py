@@ -841,8 +841,8 @@ MUTANTS = [
     Mutant(
         "formulas in cells",
         "_writing/cells.py",
-        'f"\'{text}" if text.startswith(_FORMULA)',
-        "text if text.startswith(_FORMULA)",
+        'f"\'{text}" if _FORMULA.match(text)',
+        "text if _FORMULA.match(text)",
         "writing/test_cells_of_csv.py",
     ),
     Mutant(

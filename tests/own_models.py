@@ -1,9 +1,11 @@
-"""One small fitted model of every class of this library that a file holds."""
+"""One small model of every class of this library that a file holds."""
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import csr_matrix
 from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.mixture import GaussianMixture
 from sklearn.pipeline import make_pipeline
@@ -13,7 +15,9 @@ from dipedl.calibration import Temperature
 
 X, Y = load_iris(return_X_y=True)
 NAMES = np.array(["setosa", "versicolor", "virginica"])[Y]
-TABLE = pd.DataFrame({"a": X[:, 0], "b": NAMES, "c": X[:, 1]})
+TABLE = pd.DataFrame(
+    {"a": X[:, 0], "b": pd.Categorical(np.array(["x", "y", "z"])[(X[:, 1] * 10).astype(int) % 3])}
+)
 PIXELS = X / 10
 GENERATOR = np.random.default_rng(0)
 SPECTRA = 1 + np.arange(40) / 40 + GENERATOR.random((150, 40))
@@ -74,14 +78,14 @@ def models():
     """Name -> model that is not fitted, inputs, labels."""
     found = {"default": (DIPClassifier(random_state=0), X, Y)}
     found["names"] = (_plain(max_evidence=1e4, prior=[1.0, 2.0, 3.0]), X, NAMES)
-    found["table"] = (_classifier(), TABLE[["a", "c"]], Y)
+    boosting = HistGradientBoostingClassifier(max_iter=2)
+    found["table"] = (DIPClassifier(boosting, random_state=0), TABLE, Y)
     found["sharpening"] = (_plain(calibrator=Temperature(confidence=0)), X, Y)
-    found["sparse"] = (_plain(), None, Y)
+    found["sparse"] = (_classifier(), csr_matrix(X), Y)
     found["wide"] = (_plain(cv=3), WIDE, np.arange(60) % 2)
     found |= {name: (_plain(density=part), X, Y) for name, part in _DENSITIES.items()}
     found |= {name: (_plain(normalizer=part), X, Y) for name, part in _NORMALIZERS.items()}
     found |= {name: (_plain(features=p), rows, Y) for name, (p, rows) in _FEATURES.items()}
     found["OODDetector"] = (OODDetector(_plain()), X, Y)
     found["alone"] = (density.GDADensity(), X, Y)
-    del found["sparse"]
     return found

@@ -551,11 +551,13 @@ def test_parts_that_fail_only_together_are_named(path, monkeypatch):
 def test_foreign_attributes_are_refused(path):
     clf = fitted()
     clf.note = "mine"
-    with pytest.raises(TypeError, match=r"model cannot be saved: \['note'\] are not parameters"):
+    with pytest.raises(
+        TypeError, match=r"model cannot be saved: .* has no \['note'\].*delete what was added"
+    ):
         save(clf, path)
     clf = fitted()
     clf.density_.hello = 1
-    with pytest.raises(TypeError, match=r"evidence_.density_ cannot be saved: \['hello'\]"):
+    with pytest.raises(TypeError, match=r"evidence_.density_ cannot be saved: .*'hello'"):
         save(clf, path)
 
 
@@ -564,10 +566,11 @@ def test_missing_folders_and_folders(tmp_path):
         save(fitted(), tmp_path / "absent" / "model.dipedl")
     with pytest.raises(OSError, match="cannot save to"):
         save(fitted(), tmp_path)
-    with pytest.raises(FileNotFoundError, match=r"model\.dipedl"):
-        load(tmp_path / "model.dipedl")
-    with pytest.raises(IsADirectoryError):
-        load(tmp_path)
+    for call in (load, describe):
+        with pytest.raises(FileNotFoundError, match=r"no file .*model\.dipedl; check the spelling"):
+            call(tmp_path / "model.dipedl")
+        with pytest.raises(IsADirectoryError, match=f"{tmp_path} is a folder; name the file"):
+            call(tmp_path)
 
 
 def test_a_link_stays_a_link(tmp_path):

@@ -20,9 +20,13 @@ _TOO_LARGE = "too large for dtype"
 
 @contextmanager
 def refusals_noted(*, transform: bool = False) -> Iterator[None]:
-    """Adds the remedy to an error of an encoder that meets a new level, or of any `transform`."""
+    """Adds the remedy to an error of an encoder that meets a new level, or of any `transform`.
+
+    Overflows are not warned of: a row that ends in no number is answered as unknown.
+    """
     try:
-        yield
+        with np.errstate(over="ignore", invalid="ignore"):
+            yield
     except Exception as error:
         if "unknown categories" in str(error):
             error.add_note(

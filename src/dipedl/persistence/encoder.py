@@ -101,7 +101,10 @@ class Encoder:
                 state = self._taken(name, value)
             except _UNKNOWN as error:
                 if is_ours(name):
-                    raise TypeError(f"{path or 'model'} cannot be saved: {error}") from error
+                    raise TypeError(
+                        f"{path or 'model'} cannot be saved: {error}; delete what was "
+                        "added to it, or fit it again"
+                    ) from error
                 return self._part(value, path)
             self._add(name, value, state, path)
         return self._seen[id(value)]

@@ -198,7 +198,6 @@ ENTRIES: dict[str, Entry] = {
         where=(_scale_is_known,),
     ),
     "density.CustomDensity": Entry(WIDE | {"model_": has("score_samples", "log_prob")}),
-    "density.FlowDensity": Entry({}),
     "density.RelativeDensity": Entry(
         WIDE | {"density_": model(d="d"), "background_": model(d="d")}
     ),
