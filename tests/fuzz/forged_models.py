@@ -297,7 +297,10 @@ class Child:
 
 
 def run(seed, tries, word=""):
-    """Counts by outcome, of kinds whose name begins with the word; with the variable FORGED, the bad files go to that folder."""
+    """Counts by outcome, of the kinds whose name begins with the word.
+
+    With the variable FORGED, the bad files go to that folder.
+    """
     rng, counts = np.random.default_rng(seed), Counter()
     every, asked = kinds(), [i for i, kind in enumerate(kinds()) if kind[0].startswith(word)]
     with tempfile.TemporaryDirectory() as folder:
@@ -398,6 +401,8 @@ def _doubt(model, inputs):
         return ["wrong", f"p-values {p[:1].tolist()}"]
     if not np.isin(np.asarray(model.predict_ood(inputs)), [-1, 1]).all():
         return ["wrong", "flags that are none"]
+    some = inputs[:3]
+    model.explain(some), model.predict_set(some, 0.9), model.diagnose().to_dict()
     return None
 
 

@@ -62,8 +62,8 @@ def mixed_types_noted(X: Any) -> Iterator[None]:
         raise
 
 
-def answered(ask: Callable[[Any], Answer], X: Any, unknown: Answer) -> Answer:
-    """``ask(X)``, arrays with an entry for each row of X (n, d); `unknown` for rows without answer.
+def answered(ask: Callable[[Any], Answer], X: Any, unknown: Callable[[], Answer]) -> Answer:
+    """``ask(X)``, arrays with an entry for each row of X (n, d), or ``unknown()`` without answer.
 
     These are finite rows whose numbers overflow in a part of the model. They are found by halves,
     so that no answer depends on another row.
@@ -83,7 +83,7 @@ def answered(ask: Callable[[Any], Answer], X: Any, unknown: Answer) -> Answer:
     if n == 1:
         if not _finite(X):
             raise refusal
-        return unknown
+        return unknown()
     try:
         halves = np.arange(n // 2), np.arange(n // 2, n)
         parts = [answered(ask, _safe_indexing(X, rows), unknown) for rows in halves]

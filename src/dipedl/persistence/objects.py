@@ -7,14 +7,16 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from .checks import Check, Shape, Sizes, need
 
 _PACKAGE = __name__.partition(".")[0]
+_PACKAGES = (_PACKAGE, "sklearn")
 
 
-def loaded(name: str) -> type | None:
-    """The class of a full name, if its module is loaded: only there can an object of it be."""
+def loaded(name: str) -> Any:
+    """The class or function of a full name, if its module is loaded: only there can an object of it be."""
     module, _, cls = name.rpartition(".")
     return getattr(sys.modules.get(module), cls, None)
 
@@ -80,6 +82,17 @@ def ours(*names: str, **lengths: str) -> Check:
             sizes.agree(size, length if isinstance(length, int) else len(length))
 
     return check
+
+
+def fitted(check: Check) -> Check:
+    """What `check` asks for, and fitted if it is of a library that says so."""
+
+    def check_both(value: Any, sizes: Sizes) -> None:
+        check(value, sizes)
+        if type(value).__module__.partition(".")[0] in _PACKAGES and hasattr(value, "fit"):
+            check_is_fitted(value)
+
+    return check_both
 
 
 def has(*methods: str) -> Check:

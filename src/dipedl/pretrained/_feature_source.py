@@ -73,7 +73,7 @@ class FeatureSource(nn.Module):
         return f"the input of {self._head!r} ({self._network[0].get_submodule(self._head)})"
 
     @property
-    def penultimate(self) -> nn.Module | None:
+    def penultimate(self) -> nn.Linear | None:
         """The linear layer whose input the features are; None if they are something else."""
         head = None if self._head is None else self._network[0].get_submodule(self._head)
         return head if isinstance(head, nn.Linear) and self.pool is None else None

@@ -28,7 +28,7 @@ from ..checks import (
     real,
     text,
 )
-from ..objects import has, is_a, model, ours
+from ..objects import fitted, has, is_a, model, ours
 from .entry import WIDE, Entry
 from .own_models import RANKS
 
@@ -140,7 +140,7 @@ def _choice_fits(density: Any, sizes: Sizes) -> None:
 
 _SEVERAL: dict[str, Check] = {
     "reach_": ours("Reach", d="low"),
-    "estimators_": mapping(text, model(d="d")),
+    "estimators_": mapping(text, fitted(model(d="d"))),
     "failed_": mapping(text, text),
     "with_classifier_": flag,
     "component_names_": each(text, kind=tuple),
@@ -197,27 +197,27 @@ ENTRIES: dict[str, Entry] = {
         WIDE | {"scaler_": _SCALER, "mixture_": is_a("sklearn.mixture.GaussianMixture", d="d")},
         where=(_scale_is_known,),
     ),
-    "density.CustomDensity": Entry(WIDE | {"model_": has("score_samples", "log_prob")}),
+    "density.CustomDensity": Entry(WIDE | {"model_": fitted(has("score_samples", "log_prob"))}),
     "density.RelativeDensity": Entry(
-        WIDE | {"density_": model(d="d"), "background_": model(d="d")}
+        WIDE | {"density_": fitted(model(d="d")), "background_": fitted(model(d="d"))}
     ),
     "density.BlockSumDensity": Entry(
         WIDE
         | {
             "blocks_": each(_slices_within, "b"),
-            "densities_": each(model(), "b"),
+            "densities_": each(fitted(model()), "b"),
             "center_": floats("b"),
             "scale_": positive("b"),
         },
         where=(_blocks_fit,),
     ),
     "density.TypicalityDensity": Entry(
-        WIDE | {"density_": model(d="d"), "normal_score_": ours("RankNormal")}
+        WIDE | {"density_": fitted(model(d="d")), "normal_score_": fitted(ours("RankNormal"))}
     ),
     "density.FusedDensity": Entry(
         _SEVERAL
         | {
-            "normal_scores_": mapping(text, ours("NormalScores")),
+            "normal_scores_": mapping(text, fitted(ours("NormalScores"))),
             "weights_": mapping(text, real(0)),
             "pseudo_outlier_auroc_": mapping(text, mapping(text, number())),
         },
@@ -233,7 +233,7 @@ ENTRIES: dict[str, Entry] = {
             "ranking_": each(mapping(text, either(number(), text))),
             "choice_": text,
             "runner_up_": maybe(text),
-            "fusion_": maybe(ours("FusedDensity")),
+            "fusion_": maybe(fitted(ours("FusedDensity"))),
         },
         where=(_choice_fits,),
     ),

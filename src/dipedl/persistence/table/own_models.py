@@ -18,7 +18,6 @@ from ..checks import (
     fields,
     flag,
     floats,
-    ints,
     labels,
     mapping,
     maybe,
@@ -31,7 +30,7 @@ from ..checks import (
     text,
     values,
 )
-from ..objects import has, loaded, model, ours
+from ..objects import fitted, has, loaded, model, ours
 from .entry import Entry
 
 _LEARNED: dict[str, Check] = {"n_": SIZE, "source_": text}
@@ -63,7 +62,8 @@ def _rows_fit(held: Any, sizes: Sizes) -> None:
     need(sizes["m"] and (scores[1:] >= scores[:-1]).all(), "have scores that do not ascend")
     need(proba is None or on_simplex(proba).all(), "have probabilities that do not add up to 1")
     if held.labelled:
-        ints("m", least=0, below="k")(held.labels, sizes)
+        kind, labels = held.labels.dtype.kind, held.labels
+        need(kind in "iu" and 0 <= labels.min() <= labels.max() < sizes["k"], "have labels of none")
     origins = get_args(loaded("dipedl.calibration.held_out.Origin"))
     one_of(*origins)(held.origin, sizes)
 
@@ -104,25 +104,25 @@ ENTRIES: dict[str, Entry] = {
     "DIPClassifier": Entry(
         {
             "classes_": labels(),
-            "estimator_": model(d="d", k="k"),
-            "evidence_": ours("EvidenceModel"),
+            "estimator_": fitted(model(d="d", k="k")),
+            "evidence_": fitted(ours("EvidenceModel")),
         },
         parameters=_ANSWERING,
         where=(_inputs_fit,),
     ),
     "OODDetector": Entry(
         {},
-        {"evidence_": ours("EvidenceModel")},
+        {"evidence_": fitted(ours("EvidenceModel"))},
         parameters={"estimator": maybe(model()), "false_alarm_rate": maybe(SHARE)},
         where=(_inputs_fit,),
     ),
     "EvidenceModel": Entry(
         {
             "columns_": maybe(ours("InputColumns")),
-            "features_": maybe(has("transform")),
-            "density_": has("score_samples"),
-            "normalizer_": has("transform"),
-            "calibrator_": maybe(has("transform")),
+            "features_": maybe(fitted(has("transform"))),
+            "density_": fitted(has("score_samples")),
+            "normalizer_": fitted(has("transform")),
+            "calibrator_": maybe(fitted(has("transform"))),
             "held_out_": ours("HeldOut"),
             "offset_": number(most=float(LARGEST)),
             "sharpening_": fields(real(), real()),
