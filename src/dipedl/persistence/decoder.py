@@ -191,6 +191,7 @@ _DECODERS: dict[str, Callable[[Decoder, Any, dict[str, Any]], Any]] = {
     "$float": lambda self, text, code: float(text),
     "$scalar": lambda self, pair, code: _scalar(*pair),
     "$tuple": lambda self, items, code: tuple(self.decode(items)),
+    "$set": lambda self, items, code: set(self.decode(items)),
     "$dict": lambda self, items, code: dict(self.decode(items)),
     "$slice": lambda self, ends, code: slice(*self.decode(ends)),
     "$dtype": lambda self, name, code: _raw_dtype(name),

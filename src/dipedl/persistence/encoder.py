@@ -81,6 +81,10 @@ class Encoder:
     def _dict(self, value: dict[Any, Any], path: str) -> Any:
         return {"$dict": self._list([list(item) for item in value.items()], path)}
 
+    def _set(self, value: set[Any], path: str) -> Any:
+        # In one order, whatever the hashes of texts are in this process.
+        return {"$set": self._list(sorted(value, key=repr), path)}
+
     def _slice(self, value: slice, path: str) -> Any:
         return {"$slice": self._list([value.start, value.stop, value.step], path)}
 
@@ -188,6 +192,7 @@ _ENCODERS: dict[type, Callable[[Encoder, Any, str], Any]] = {
     list: Encoder._list,
     tuple: Encoder._tuple,
     dict: Encoder._dict,
+    set: Encoder._set,
     slice: Encoder._slice,
     type: Encoder._class,
     np.ndarray: Encoder._array,

@@ -16,7 +16,7 @@ _PACKAGES = (_PACKAGE, "sklearn")
 
 
 def loaded(name: str) -> Any:
-    """The class or function of a full name, if its module is loaded: only there can an object of it be."""
+    """What has a full name, if its module is loaded: only then can there be an object of it."""
     module, _, cls = name.rpartition(".")
     return getattr(sys.modules.get(module), cls, None)
 
