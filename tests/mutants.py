@@ -839,10 +839,31 @@ MUTANTS = [
         "persistence/test_forged.py::test_attributes_that_do_not_fit",
     ),
     Mutant(
+        "forged scales of this library's normalisers",
+        "persistence/table/own_models.py",
+        '"location_": real(), "scale_": SIZE}',
+        '"location_": real(), "scale_": real()}',
+        "persistence/test_forged.py::test_own_classes_that_do_not_fit",
+    ),
+    Mutant(
+        "factors of a covariance that are not positive",
+        "persistence/table/own_densities.py",
+        "need((scales > 0).all(), ",
+        "need(True, ",
+        "persistence/test_forged.py::test_own_classes_that_do_not_fit",
+    ),
+    Mutant(
+        "parts that were never fitted",
+        "persistence/objects.py",
+        "            check_is_fitted(value)",
+        "            pass",
+        "persistence/test_forged.py::test_a_part_that_is_not_fitted",
+    ),
+    Mutant(
         "formulas in cells",
         "_writing/cells.py",
-        'f"\'{text}" if text.startswith(_FORMULA)',
-        "text if text.startswith(_FORMULA)",
+        'f"\'{text}" if _FORMULA.match(text)',
+        "text if _FORMULA.match(text)",
         "writing/test_cells_of_csv.py",
     ),
     Mutant(

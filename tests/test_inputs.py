@@ -207,7 +207,8 @@ def test_a_row_out_of_range_is_unknown_and_the_others_are_as_alone(estimator, gi
     prior = np.array([1.0, 2.0, 3.0])
     clf = DIPClassifier(estimator, given, prior=prior, random_state=0).fit(X, Y)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
+        # The warnings of other libraries, of overflows inside them, are not the user's.
+        warnings.simplefilter("error")
         rows = {name: getattr(clf, name)(QUERIES) for name in ("predict_proba", "p_value")}
         u, flags = clf.uncertainty(QUERIES), clf.predict_ood(QUERIES)
         bare = clf.classifier_proba(QUERIES)
@@ -247,7 +248,8 @@ def test_where_the_classifier_breaks_the_row_is_unknown():
 def test_features_that_overflow_make_a_row_unknown():
     features = FunctionTransformer(np.exp)
     clf = DIPClassifier(density=GDADensity(), features=features).fit(X, Y)
-    with np.errstate(over="ignore"):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
         found = clf.uncertainty(at(1, 0, 1e4)[:3])
         (card,) = clf.explain(at(0, 0, 1e4)[:1])
     assert found[1] == 1 and (found[[0, 2]] < 1).all()

@@ -160,10 +160,12 @@ def predictions(
         P, none = (None, False) if classifier is None else classifier.proba_or_none(X)
         return Z, P, np.where(none, -np.inf, evidence.score_features(Z, P))
 
-    k = 0 if classifier is None else len(classifier.classes)
-    P = np.full((1, k), 1 / k) if k else None
-    Z = np.full((1, getattr(evidence.density_, "n_features_in_", 0)), np.nan)
-    Z, P, scores = answered(ask, X, (Z, P, np.array([-np.inf])))
+    def unknown() -> Answer:
+        k = 0 if classifier is None else len(classifier.classes)
+        Z = np.full((1, getattr(evidence.density_, "n_features_in_", 0)), np.nan)
+        return Z, np.full((1, k), 1 / k) if k else None, np.array([-np.inf])
+
+    Z, P, scores = answered(ask, X, unknown)
     return Z, P, scores
 
 

@@ -29,7 +29,7 @@ def doubled(asked):
 def test_each_row_is_answered_as_it_is_alone(refused):
     X, asked = np.arange(1.0, len(refused) + 1)[:, None], []
     X[refused] = LARGE
-    found, nothing = answered(doubled(asked), X, (np.array([-1.0]), None))
+    found, nothing = answered(doubled(asked), X, lambda: (np.array([-1.0]), None))
     np.testing.assert_array_equal(found, np.where(refused, -1.0, 2 * X[:, 0]))
     assert nothing is None
     # Each refused row is met once in each of the halvings.
@@ -42,7 +42,7 @@ def test_a_row_that_is_not_finite_keeps_its_number(place, other):
     X[other] = LARGE
     X[place] = np.nan
     with pytest.raises(ValueError, match=f"NaN at row {place}"):
-        answered(doubled([]), X, (np.array([-1.0]), None))
+        answered(doubled([]), X, lambda: (np.array([-1.0]), None))
 
 
 def test_any_other_error_is_raised_at_once():
@@ -53,5 +53,5 @@ def test_any_other_error_is_raised_at_once():
         raise ValueError("unknown categories")
 
     with pytest.raises(ValueError, match="unknown categories"):
-        answered(ask, np.ones((8, 1)), (None,))
+        answered(ask, np.ones((8, 1)), lambda: (None,))
     assert asked == [8]

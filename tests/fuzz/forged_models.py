@@ -7,7 +7,7 @@ never more than 5 seconds or 10 times the size of the file in memory.
 A forgery within bounds, such as another threshold of a tree, is another valid model: only who
 keeps the file's SHA-256 elsewhere can see that.
 
-    python tests/fuzz/forged_models.py [seed] [tries]
+    python tests/fuzz/forged_models.py [seed] [tries] [own]
 """
 
 import copy
@@ -29,10 +29,13 @@ from importlib import import_module
 from pathlib import Path
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 
-from dipedl.persistence.container import write
+from dipedl.persistence import ModelFileError, load, save
+from dipedl.persistence.container import read, write
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parent)]
 BAD = ("crash", "hang", "memory", "fault", "wrong")
 
 #: Tries in one call of `run` where others have fewer: the honest files are made first.
@@ -63,21 +66,34 @@ METHODS = ("predict_proba", "decision_function", "predict", "transform", "score_
 
 
 @cache
-def honest_files():
-    """Name, manifest, tensors and inputs of one saved model of every kind."""
-    from dipedl import persistence
-    from dipedl.persistence import container
+def kinds():
+    """Of every kind of model: its name, a function that saves a fitted one, and inputs."""
+    import _networks
+
+    from own_models import models
     from table_estimators import estimators, fitted
 
-    found = []
-    with tempfile.TemporaryDirectory() as folder:
+    def saves(fit, *given):
+        return lambda path: save(fit(*given), path)
+
+    def fit(model, rows, labels):
+        return clone(model).fit(rows, labels)
+
+    found = [(name, saves(fitted, *given), given[1]) for name, given in estimators().items()]
+    found += [(f"own {name}", saves(fit, *given), given[1]) for name, given in models().items()]
+    return found + _networks.kinds()
+
+
+@cache
+def honest(number):
+    """Manifest and tensors of a saved model of that kind."""
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         path = Path(folder) / "honest.dipedl"
-        for name, (estimator, inputs, labels) in estimators().items():
-            persistence.save(fitted(estimator, inputs, labels), path)
-            manifest, tensors = container.read(path)
-            # safetensors gives arrays in the order of a hash that differs from run to run.
-            found.append((name, manifest, dict(sorted(tensors.items())), inputs))
-    return found
+        kinds()[number][1](path)
+        manifest, tensors = read(path)
+    # safetensors gives arrays in the order of a hash that differs from run to run.
+    return manifest, dict(sorted(tensors.items()))
 
 
 def forged(rng, manifest, tensors):
@@ -105,7 +121,8 @@ def _places(node, found):
 
 
 def _any_place(rng, manifest):
-    places = _places(manifest["objects"], [])
+    parts = [manifest[name] for name in ("objects", "settings", "state") if name in manifest]
+    places = _places(parts, [])[len(parts) :]
     return places[rng.integers(len(places))]
 
 
@@ -157,7 +174,11 @@ def _small(rng, manifest, tensors):
 
 def _tensor(rng, manifest, tensors):
     name = list(tensors)[rng.integers(len(tensors))]
-    if name.endswith((".text", ".json")):
+    if name in manifest.get("state", {}):
+        import_module("_networks").change(
+            manifest["state"], name, tensors, lambda a: _changed(rng, a)
+        )
+    elif name.endswith((".text", ".json")):
         tensors[name] = _text(rng, tensors[name])
     else:
         tensors[name] = np.ascontiguousarray(_changed(rng, tensors[name]))
@@ -275,20 +296,21 @@ class Child:
         self.process.wait()
 
 
-def run(seed, tries):
-    """Counts by outcome; with the variable FORGED, the bad files go to that folder."""
+def run(seed, tries, word=""):
+    """Counts by outcome, of the kinds whose name begins with the word.
+
+    With the variable FORGED, the bad files go to that folder.
+    """
     rng, counts = np.random.default_rng(seed), Counter()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        honest = honest_files()
+    every, asked = kinds(), [i for i, kind in enumerate(kinds()) if kind[0].startswith(word)]
     with tempfile.TemporaryDirectory() as folder:
         inputs, path = Path(folder) / "inputs.pickle", Path(folder) / "forged.dipedl"
-        inputs.write_bytes(pickle.dumps([rows for *_, rows in honest]))
+        inputs.write_bytes(pickle.dumps([(name, rows) for name, _, rows in every]))
         child = Child(str(inputs))
         for i in range(tries):
-            number = int(rng.integers(len(honest)))
-            name, manifest, tensors, _ = honest[number]
-            write(path, *forged(rng, manifest, tensors))
+            number = asked[rng.integers(len(asked))]
+            name = every[number][0]
+            write(path, *forged(rng, *honest(number)))
             word, said = child.ask(number, path)
             counts[word] += 1
             if word in BAD:
@@ -311,12 +333,13 @@ def serve(inputs):
     answer = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     # Every package is loaded before memory is counted.
-    import_module("table_estimators")
+    for name in ("table_estimators", "own_models", "_networks"):
+        import_module(name)
     for line in sys.stdin:
         number, path = line.rstrip("\n").split(" ", 1)
         Path("/proc/self/clear_refs").write_text("5")
         before = _memory("VmRSS")
-        outcome = _outcome(path, every[int(number)])
+        outcome = _outcome(path, *every[int(number)])
         grown, size = _memory("VmHWM") - before, os.path.getsize(path)
         if grown > MOST_GROWTH * size + SLACK and outcome[0] not in ("wrong", "fault"):
             outcome = ["memory", f"{grown >> 20} MiB for {size} bytes: {outcome}"]
@@ -328,11 +351,11 @@ def _memory(name):
     return int(line[1]) << 10
 
 
-def _outcome(path, inputs):
-    from dipedl.persistence import ModelFileError, load
-
+def _outcome(path, name, inputs):
+    ours = name.startswith("own")
     try:
-        model = load(path)
+        network = name.startswith("own DIPModule")
+        model = import_module("_networks").load(path) if network else load(path)
     except ModelFileError as error:
         cause = error.__cause__
         if isinstance(cause, MemoryError):
@@ -345,36 +368,60 @@ def _outcome(path, inputs):
     except MemoryError as error:
         return ["memory", str(error)[:200]]
     except Exception as error:
-        return ["error in an answer", type(error).__name__]
+        raw = ours and not isinstance(error, ValueError | ImportError)
+        return ["fault" if raw else "error in an answer", f"{type(error).__name__}: {error}"[:200]]
 
 
 def _checked_answers(model, inputs):
+    rows = inputs.shape[0] if hasattr(inputs, "shape") else len(inputs)
+    if hasattr(model, "predict_dirichlet") and (fault := _doubt(model, inputs)):
+        return fault
     for method in METHODS:
-        if not hasattr(model, method):
+        if not hasattr(model, method) or (method == "apply" and hasattr(model, "network")):
             continue
         said = getattr(model, method)(inputs)
         said = np.asarray(said.toarray() if hasattr(said, "toarray") else said)
-        if len(said) != len(inputs):
-            return ["wrong", f"{method} gives {len(said)} rows for {len(inputs)}"]
+        if len(said) != rows:
+            return ["wrong", f"{method} gives {len(said)} rows for {rows}"]
         if method == "predict_proba" and (fault := _fault(model, said)):
             return fault
     return ["answered", ""]
 
 
+def _doubt(model, inputs):
+    """What is wrong with a Dirichlet and what is decided by it; None if nothing is."""
+    found = model.predict_dirichlet(inputs)
+    vacuity, alpha = np.asarray(found.vacuity), np.asarray(found.concentration)
+    if not (np.isfinite(alpha).all() and (alpha > 0).all()):
+        return ["wrong", f"concentrations {alpha[:1].tolist()}"]
+    if not ((vacuity >= 0) & (vacuity <= 1)).all():
+        return ["wrong", f"vacuities {vacuity[:1].tolist()}"]
+    p = np.asarray(model.p_value(inputs))
+    if not ((p > 0) & (p <= 1)).all():
+        return ["wrong", f"p-values {p[:1].tolist()}"]
+    if not np.isin(np.asarray(model.predict_ood(inputs)), [-1, 1]).all():
+        return ["wrong", "flags that are none"]
+    some = inputs[:3]
+    model.explain(some), model.predict_set(some, 0.9), model.diagnose().to_dict()
+    return None
+
+
 def _fault(model, proba):
     """What is wrong with probabilities; None if nothing is."""
+    model = model[-1] if isinstance(model, Pipeline) else model
     # A row without a neighbour in the radius has none: scikit-learn warns.
-    proba = proba[proba.any(axis=1)] if hasattr(model[-1], "radius") else proba
+    proba = proba[proba.any(axis=1)] if hasattr(model, "radius") else proba
     if np.isnan(proba).any():
-        return ["wrong", f"NaN among the probabilities of {type(model[-1]).__name__}"]
+        return ["wrong", f"NaN among the probabilities of {type(model).__name__}"]
     if proba.shape[1:] == model.classes_.shape and np.allclose(proba.sum(axis=1), 1, atol=1e-3):
         return None
-    return ["wrong", f"probabilities of {type(model[-1]).__name__}: {proba[:1].tolist()}"]
+    return ["wrong", f"probabilities of {type(model).__name__}: {proba[:1].tolist()}"]
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--child"]:
         serve(sys.argv[2])
     else:
-        seed, tries = (int(word) for word in [*sys.argv[1:], "0", "2000"][:2])
-        print(json.dumps(run(seed, tries)))
+        given = dict(enumerate(sys.argv))
+        seed, tries = int(given.get(1, 0)), int(given.get(2, 2000))
+        print(json.dumps(run(seed, tries, given.get(3, ""))))

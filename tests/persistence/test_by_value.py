@@ -4,9 +4,11 @@ import json
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from dipedl.persistence import container, describe, load, save
 from dipedl.persistence.codecs import CODECS, POOLS
+from own_models import models
 from table_estimators import answers, estimators, fitted
 
 ESTIMATORS = estimators()
@@ -34,8 +36,9 @@ def test_a_loaded_estimator_answers_the_same(name, tmp_path):
 @pytest.mark.filterwarnings("ignore")
 def test_every_entry_of_the_table_is_in_one_of_these_files(tmp_path):
     path, found = tmp_path / "model.dipedl", set()
-    for estimator, inputs, labels in ESTIMATORS.values():
-        save(fitted(estimator, inputs, labels), path)
+    own = [clone(model).fit(inputs, labels) for model, inputs, labels in models().values()]
+    for model in [*(fitted(*kept) for kept in ESTIMATORS.values()), *own]:
+        save(model, path)
         found |= {entry["type"] for entry in container.read(path)[0]["objects"]}
         json.dumps(describe(path))
     assert found >= CODECS.keys() | POOLS.keys()

@@ -65,7 +65,7 @@ def with_state(path, kind, **attributes):
     """Other attributes in the first object of a type; arrays are put in their place."""
 
     def change(manifest, tensors):
-        entry = next(o for o in manifest["objects"] if o["type"].endswith(f".{kind}"))
+        entry = next(o for o in manifest["objects"] if o["type"].split(".")[-1] == kind)
         for name, value in attributes.items():
             if isinstance(value, np.ndarray):
                 tensors[name] = value
@@ -140,6 +140,83 @@ ATTRIBUTES = [
 def test_attributes_that_do_not_fit(model, change, message, path):
     with_state(saved(model, path), type(model).__name__, **change)
     refused(path, message)
+
+
+DIGITS = np.linspace(-3.0, -1.0, len(X))
+OWN = [
+    ("CautionBudget", {"scale_": -1}, "scale_ of CautionBudget is -1, not in"),
+    ("CautionBudget", {"scale_": "wide"}, "scale_ of CautionBudget is a str"),
+    ("CautionBudget", {"slope": 0}, "slope of CautionBudget"),
+    ("DIPClassifier", {"false_alarm_rate": 2}, "false_alarm_rate of DIPClassifier is 2"),
+    ("DIPClassifier", {"n_features_in_": 10**8}, "where d is 100000000"),
+    ("DIPClassifier", {"classes_": np.array([0, 1])}, "where k is 2"),
+    ("EvidenceModel", {"gamma": -1}, "gamma of EvidenceModel"),
+    ("EvidenceModel", {"prior": np.ones(2)}, "prior of other classes"),
+    ("EvidenceModel", {"density_": None}, "density_ of EvidenceModel is a NoneType"),
+    ("EvidenceModel", {"density_": {"$object": 2}}, "density_ of EvidenceModel"),
+    ("EvidenceModel", {"offset_": {"$float": "nan"}}, "offset_ of EvidenceModel"),
+    ("EvidenceModel", {"sharpening_": {"$tuple": [2.0, 1.0]}}, "sharpen from above"),
+    ("HeldOut", {"scores": DIGITS[::-1].copy()}, "scores that do not ascend"),
+    ("HeldOut", {"scores": DIGITS[:9].copy()}, "where m is 9"),
+    ("HeldOut", {"proba": np.ones((len(X), 3))}, "do not add up to 1"),
+    ("HeldOut", {"labels": np.full(len(X), 7)}, "have labels of none"),
+    ("HeldOut", {"origin": "nowhere"}, "not one of"),
+    ("Temperature", {"temperature_": 0}, "temperature_ of Temperature"),
+    ("Temperature", {"kind_": "logits"}, "a calibrator of logits"),
+    ("InputColumns", {"names": ["a"]}, "where d is 1"),
+    ("Moments", {"scatter": np.full((4, 4), np.nan)}, "scatter of Moments"),
+    ("Moments", {"weight": 0}, "factors of a class without rows"),
+    ("GaussianFactor", {"whitener": np.zeros((4, 4))}, "a factor that is not positive"),
+]
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    """Bytes of a small model of this library's classes alone."""
+    path = tmp_path_factory.mktemp("own") / "model.dipedl"
+    given = {"density": density.GDADensity(), "features": "passthrough"}
+    DIPClassifier(random_state=0, **given).fit(X, Y).save(path)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize(("kind", "change", "message"), OWN, ids=str)
+def test_own_classes_that_do_not_fit(kind, change, message, plain, path):
+    path.write_bytes(plain)
+    with_state(path, kind, **change)
+    refused(path, message)
+
+
+_FEW = [("all", density.GaussianDensity()), ("near", density.KNNDensity(5))]
+OWN_PARTS = [
+    (density.GDADensity(), {"covariance_type": "round"}, "covariance_type of GDADensity"),
+    (density.GDADensity(), {"shrinkage_": np.full(3, 2.0)}, "shrinkage_ of GDADensity"),
+    (density.GDADensity(), {"moments_": []}, "moments_ of GDADensity has 0 entries"),
+    (density.KNNDensity(5), {"n_neighbors_": 6}, "have other neighbours"),
+    (density.KNNDensity(5), {"radius_floor_": 0}, "radius_floor_ of KNNDensity"),
+    (density.KernelDensity(), {"log_weights_": np.zeros(len(X))}, "weights that do not add up"),
+    (density.BlockSumDensity([3, 1], density.GaussianDensity()), {"blocks_": []}, "where b is 0"),
+    (density.FusedDensity(_FEW), {"weights_": {"$dict": []}}, "have weights of others"),
+    (density.DensitySelector(_FEW, fuse=False), {"choice_": "none"}, "have chosen no density"),
+    (density.TypicalityDensity(), {"normal_score_": None}, "normal_score_ of TypicalityDensity"),
+]
+
+
+@pytest.mark.parametrize(("model", "change", "message"), OWN_PARTS, ids=lambda v: str(v)[:40])
+def test_own_densities_that_do_not_fit(model, change, message, path):
+    save(model.fit(X, Y), path)
+    with_state(path, type(model).__name__, **change)
+    refused(path, message)
+
+
+def test_a_part_that_is_not_fitted(plain, path):
+    path.write_bytes(plain)
+
+    def unfitted(manifest, tensors):
+        entry = [o for o in manifest["objects"] if o["type"] == "density.GDADensity"][-1]
+        entry["state"] = {k: v for k, v in entry["state"].items() if not k.endswith("_")}
+
+    forge(path, unfitted)
+    refused(path, "is not fitted")
 
 
 def test_categories_that_are_not_sorted(path):

@@ -561,11 +561,13 @@ def test_parts_that_fail_only_together_are_named(path, monkeypatch):
 def test_foreign_attributes_are_refused(path):
     clf = fitted()
     clf.note = "mine"
-    with pytest.raises(TypeError, match=r"model cannot be saved: \['note'\] are not parameters"):
+    with pytest.raises(
+        TypeError, match=r"model cannot be saved: .* has no \['note'\].*delete what was added"
+    ):
         save(clf, path)
     clf = fitted()
     clf.density_.hello = 1
-    with pytest.raises(TypeError, match=r"evidence_.density_ cannot be saved: \['hello'\]"):
+    with pytest.raises(TypeError, match=r"evidence_.density_ cannot be saved: .*'hello'"):
         save(clf, path)
 
 
@@ -574,10 +576,11 @@ def test_missing_folders_and_folders(tmp_path):
         save(fitted(), tmp_path / "absent" / "model.dipedl")
     with pytest.raises(OSError, match="cannot save to"):
         save(fitted(), tmp_path)
-    with pytest.raises(FileNotFoundError, match=r"model\.dipedl"):
-        load(tmp_path / "model.dipedl")
-    with pytest.raises(IsADirectoryError):
-        load(tmp_path)
+    for call in (load, describe):
+        with pytest.raises(FileNotFoundError, match=r"no file .*model\.dipedl; check the spelling"):
+            call(tmp_path / "model.dipedl")
+        with pytest.raises(IsADirectoryError, match=f"{tmp_path} is a folder; name the file"):
+            call(tmp_path)
 
 
 def test_a_link_stays_a_link(tmp_path):
@@ -777,12 +780,12 @@ def test_forged_types_are_refused(name, written):
 @pytest.mark.parametrize(
     ("key", "message"),
     [
-        ("__class__", r"\['__class__'\] are not parameters"),
-        ("__reduce__", r"\['__reduce__'\] are not"),
-        ("score_samples", r"\['score_samples'\] are not"),
-        ("rank_", r"\['rank_'\] are not"),
-        ("anything", r"\['anything'\] are not"),
-        ("a-b_", r"\['a-b_'\] are not"),
+        ("__class__", r"has no \['__class__'\]"),
+        ("__reduce__", r"has no \['__reduce__'\]"),
+        ("score_samples", r"has no \['score_samples'\]"),
+        ("rank_", r"has no \['rank_'\]"),
+        ("anything", r"has no \['anything'\]"),
+        ("a-b_", r"has no \['a-b_'\]"),
     ],
 )
 def test_forged_attributes_are_refused(key, message, written):
@@ -792,8 +795,8 @@ def test_forged_attributes_are_refused(key, message, written):
 
 
 def test_missing_attributes_are_refused(written):
-    forge(written, lambda m, t: m["objects"][0]["state"].pop("shrinkage"))
-    with pytest.raises(ValueError, match=r"GDADensity lacks \['shrinkage'\]"):
+    forge(written, lambda m, t: m["objects"][0]["state"].pop("moments_"))
+    with pytest.raises(ValueError, match=r"GDADensity lacks \['moments_'\]"):
         load(written)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+#: Also behind blanks, which some spreadsheets leave out; a tab or the end of a line at the start.
+_FORMULA = re.compile(r"\s*[=+\-@]|[\t\r\n]")
 _NUMBER = re.compile(r"[+-]?[\d.,]*\d(?:[eE][+-]?\d+)?%?")
 
 
@@ -15,4 +16,4 @@ def cell(text: str) -> str:
     ----------
     .. [1] OWASP, CSV Injection, https://owasp.org/www-community/attacks/CSV_Injection
     """
-    return f"'{text}" if text.startswith(_FORMULA) and not _NUMBER.fullmatch(text) else text
+    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text.strip(" ")) else text

@@ -105,7 +105,9 @@ def log_density(density: Any, Z: np.ndarray, proba: np.ndarray | None = None) ->
     `proba` (n, k) are given to densities that take the classifier's probabilities, and no other.
     """
     given = {"proba": proba} if proba is not None and takes_proba(density) else {}
-    scores = np.asarray(density.score_samples(Z, **given), dtype=np.float64)
+    # What overflows is -inf or refused below; other libraries would warn of it.
+    with np.errstate(over="ignore", invalid="ignore"):
+        scores = np.asarray(density.score_samples(Z, **given), dtype=np.float64)
     name = type(getattr(density, "model", density)).__name__
     if scores.shape != (len(Z),):
         raise ValueError(

@@ -75,8 +75,10 @@ class FittedClassifier:
 
     def known_proba(self, X: Any) -> np.ndarray:
         """Class probabilities (n, k), equal where the classifier gives none or refuses the row."""
-        equal = np.full((1, len(self.classes)), 1 / len(self.classes))
-        P: np.ndarray = answered(lambda rows: self.proba_or_none(rows)[:1], X, (equal,))[0]
+        k = len(self.classes)
+        P: np.ndarray = answered(
+            lambda rows: self.proba_or_none(rows)[:1], X, lambda: (np.full((1, k), 1 / k),)
+        )[0]
         return P
 
     def _given(self, X: Any) -> np.ndarray:

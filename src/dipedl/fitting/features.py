@@ -133,7 +133,7 @@ def _transformed(features: Any, X: Any) -> Any:
         if not names and X.ndim == 2 and len(X) and X.shape[1] == features.n_features_in_:
             with np.errstate(over="ignore"):
                 return (X - features.mean_) / features.scale_
-    with refusals_noted(transform=True), np.errstate(over="ignore"):
+    with refusals_noted(transform=True):
         return features.transform(X)
 
 

@@ -23,9 +23,13 @@ _ABOUT_DATES = re.compile("date|time", re.IGNORECASE)
 
 @contextmanager
 def refusals_noted(*, transform: bool = False) -> Iterator[None]:
-    """Adds the remedy to an error of an encoder that meets a new level, or of any `transform`."""
+    """Adds the remedy to an error of an encoder that meets a new level, or of any `transform`.
+
+    Overflows are not warned of: a row that ends in no number is answered as unknown.
+    """
     try:
-        yield
+        with np.errstate(over="ignore", invalid="ignore"):
+            yield
     except Exception as error:
         if "unknown categories" in str(error):
             error.add_note(
@@ -72,8 +76,8 @@ def note_dates(error: Exception, X: Any) -> None:
         )
 
 
-def answered(ask: Callable[[Any], Answer], X: Any, unknown: Answer) -> Answer:
-    """``ask(X)``, arrays with an entry for each row of X (n, d); `unknown` for rows without answer.
+def answered(ask: Callable[[Any], Answer], X: Any, unknown: Callable[[], Answer]) -> Answer:
+    """``ask(X)``, arrays with an entry for each row of X (n, d), or ``unknown()`` without answer.
 
     These are finite rows whose numbers overflow in a part of the model. They are found by halves,
     so that no answer depends on another row.
@@ -93,7 +97,7 @@ def answered(ask: Callable[[Any], Answer], X: Any, unknown: Answer) -> Answer:
     if n == 1:
         if not _finite(X):
             raise refusal
-        return unknown
+        return unknown()
     try:
         halves = np.arange(n // 2), np.arange(n // 2, n)
         parts = [answered(ask, _safe_indexing(X, rows), unknown) for rows in halves]

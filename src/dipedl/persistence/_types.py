@@ -38,7 +38,7 @@ _HOMES = {
     "spectra.PrincipalComponents": ".spectra.features.components",
     "spectra.SavitzkyGolay": ".spectra.features.smoothing",
 }
-#: Folders whose public classes may all be in a file.
+#: Folders whose public classes are found by their names.
 _FOLDERS = ("density", "evidence", "preprocessing")
 
 
@@ -48,16 +48,15 @@ def _homes() -> dict[str, str]:
     found = dict(_HOMES)
     for folder in _FOLDERS:
         names = public_names(Path(__file__).parents[1] / folder)
-        classes = {name: home for name, home in names.items() if name[0].isupper()}
-        found |= {f"{folder}.{name}": f".{folder}.{home}" for name, home in classes.items()}
-    return {name: _PACKAGE + home for name, home in found.items()}
+        found |= {f"{folder}.{name}": f".{folder}.{home}" for name, home in names.items()}
+    return {name: _PACKAGE + home for name, home in found.items() if name in CODECS}
 
 
 @cache
 def _all_homes() -> dict[str, str]:
     """Name in a file -> full name of the module, also of the types of other packages."""
     foreign = {name: name.rpartition(".")[0] for name in (*CODECS, *POOLS)}
-    return _homes() | foreign
+    return foreign | _homes()
 
 
 def _class_of(name: str) -> str:

@@ -7,8 +7,7 @@ whatever name a shape uses. The first use of a name fixes its size, and every la
 from __future__ import annotations
 
 import math
-import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -170,6 +169,10 @@ def real(least: float = -LARGEST) -> Check:
     return number(least, float(LARGEST))
 
 
+#: A number that may be divided by, and a share of something.
+SIZE, SHARE = real(float(1 / LARGEST)), number(0, 1)
+
+
 def count(name: Shape = "*", least: int = 0) -> Check:
     """A whole number, perhaps the size `name`."""
 
@@ -254,6 +257,18 @@ def each(check: Check, name: Shape = "*", *, kind: type = list) -> Check:
     return check_all
 
 
+def mapping(key: Check, value: Check) -> Check:
+    """A dict whose keys and values are what the checks ask for."""
+
+    def check_all(found: Any, sizes: Sizes) -> None:
+        need(type(found) is dict, f"is a {type(found).__name__}, not a dict")
+        for name, item in found.items():
+            key(name, sizes)
+            value(item, sizes)
+
+    return check_all
+
+
 def fields(*checks: Check) -> Check:
     """A tuple with one check per item."""
 
@@ -273,58 +288,6 @@ def grid(check: Check, *shape: Shape) -> Check:
             check(item, sizes)
 
     return check_all
-
-
-def loaded(name: str) -> type | None:
-    """The class of a full name, if its module is loaded: only there can an object of it be."""
-    module, _, cls = name.rpartition(".")
-    return getattr(sys.modules.get(module), cls, None)
-
-
-def sizes_of(value: Any) -> dict[str, int]:
-    """The sizes that an object made of checked parts has: features ``d``, classes ``k``."""
-    found: dict[str, int] = {}
-    for name, attributes in {
-        "d": ("n_features_in_", "n_features"),
-        "k": ("classes_", "max_n_classes", "n_classes"),
-    }.items():
-        for attribute in attributes:
-            size = getattr(value, attribute, None)
-            if size is not None:
-                found[name] = int(size) if np.ndim(size) == 0 else len(size)
-                break
-    return found
-
-
-def is_a(*types: str, **same: Shape) -> Check:
-    """An object of one of the named types, with sizes that agree with ours."""
-
-    def check(value: Any, sizes: Sizes) -> None:
-        found = any(type(value) is loaded(name) for name in types)
-        need(found, f"is a {type(value).__name__}, not one of {types}")
-        _agree(sizes, sizes_of(value), same, required=True)
-
-    return check
-
-
-def model(**same: Shape) -> Check:
-    """Any estimator, also one of another package, with sizes that agree with ours."""
-
-    def check(value: Any, sizes: Sizes) -> None:
-        need(hasattr(value, "get_params"), f"is a {type(value).__name__}, not an estimator")
-        _agree(sizes, sizes_of(value), same, required=False)
-
-    return check
-
-
-def _agree(
-    sizes: Sizes, found: Mapping[str, int], same: Mapping[str, Shape], *, required: bool
-) -> None:
-    for theirs, ours in same.items():
-        if theirs in found:
-            sizes.agree(ours, found[theirs])
-        else:
-            need(not required, f"has no size {theirs}")
 
 
 def jobs(value: Any, sizes: Sizes) -> None:

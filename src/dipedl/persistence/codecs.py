@@ -1,4 +1,4 @@
-"""The whole table: what may be in a file from scikit-learn, LightGBM, XGBoost and numpy."""
+"""The whole table: what may be in a file, of this library and of others."""
 
 from __future__ import annotations
 
@@ -7,7 +7,18 @@ from typing import Any, Protocol
 import numpy as np
 
 from .compiled import lightgbm, random, search_trees, trees, xgboost
-from .table import boosters, columns, composed, forests, linear, probabilities, vectors
+from .table import (
+    boosters,
+    columns,
+    composed,
+    forests,
+    linear,
+    own_densities,
+    own_features,
+    own_models,
+    probabilities,
+    vectors,
+)
 
 
 class Codec(Protocol):
@@ -36,9 +47,10 @@ class Pool(Protocol):
         ...
 
 
-_FAMILIES = (linear, forests, vectors, probabilities, columns, composed, boosters)
+_OWN = (own_models, own_densities, own_features)
+_FAMILIES = (linear, forests, vectors, probabilities, columns, composed, boosters, *_OWN)
 _ENTRIES = {name: entry for family in _FAMILIES for name, entry in family.ENTRIES.items()}
-#: Full public name of a type -> its codec.
+#: Name of a type in a file, the full public one for those of others -> its codec.
 CODECS: dict[str, Codec] = {
     **_ENTRIES,
     **random.CODECS,

@@ -86,8 +86,13 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 def _regular_bytes(path: Path) -> bytes:
     """All bytes of a file; a device or a pipe could go on for ever."""
-    kind = path.stat().st_mode
-    if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
+    try:
+        kind = path.stat().st_mode
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"there is no file {path}; check the spelling") from error
+    if stat.S_ISDIR(kind):
+        raise IsADirectoryError(f"{path} is a folder; name the file in it that holds the model")
+    if not stat.S_ISREG(kind):
         raise ModelFileError(f"{path} is not a regular file; copy what it gives to one first")
     return path.read_bytes()
 

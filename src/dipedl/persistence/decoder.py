@@ -11,7 +11,7 @@ import numpy as np
 
 from ._types import is_ours, lookup
 from .codecs import CODECS, POOLS
-from .encoder import MOST_APART, RAW_DTYPE, check_state
+from .encoder import MOST_APART, RAW_DTYPE
 from .functions import class_of_numbers, function
 
 #: What one object takes, about; random states take the most.
@@ -66,15 +66,11 @@ class Decoder:
     def _new(self, entry: dict[str, Any]) -> Any:
         name, cls = entry["type"], lookup(entry["type"])
         state = {k: self.decode(v) for k, v in entry["state"].items()}
-        if is_ours(name):
-            check_state(cls, state)
-            made: Any = object.__new__(cls)
-            vars(made).update(state)
-            return made
         if name in POOLS:
             return self._pool_members[name][_index(state["number"])]
         codec = CODECS[name]
-        self._charge(_PER_OBJECT + (codec.cost(state) if hasattr(codec, "cost") else 0))
+        if not is_ours(name):
+            self._charge(_PER_OBJECT + (codec.cost(state) if hasattr(codec, "cost") else 0))
         return codec.make(cls, state)
 
     def _charge(self, size: int) -> None:
@@ -195,6 +191,7 @@ _DECODERS: dict[str, Callable[[Decoder, Any, dict[str, Any]], Any]] = {
     "$float": lambda self, text, code: float(text),
     "$scalar": lambda self, pair, code: _scalar(*pair),
     "$tuple": lambda self, items, code: tuple(self.decode(items)),
+    "$set": lambda self, items, code: set(self.decode(items)),
     "$dict": lambda self, items, code: dict(self.decode(items)),
     "$slice": lambda self, ends, code: slice(*self.decode(ends)),
     "$dtype": lambda self, name, code: _raw_dtype(name),

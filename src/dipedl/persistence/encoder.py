@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import re
 import types
-from collections.abc import Callable, Iterable
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -19,32 +18,12 @@ from .functions import class_name, function_name
 #: dtypes that safetensors stores and gives back; everything else is kept as raw bytes.
 _NATIVE = frozenset(np.dtype(c).str for c in "?bhilqBHILQefd")
 RAW_DTYPE = re.compile(r"[<>|=]([biufcSUV][1-9]\d*|[mM]8(\[\d*\w+\])?)")
-_FITTED = re.compile(r"_?[a-zA-Z]\w*_")
-_METADATA = "_metadata_request"
 #: Arrays up to this many bytes lie in the manifest: a tensor of its own would take more.
 _SMALL = 256
 #: Gaps between rows or columns are kept in arrays that take up to this many bytes with them.
 MOST_APART = 1 << 16
 #: What a codec may raise over an object that is not as its table says.
 _UNKNOWN = (ValueError, TypeError, AttributeError, LookupError)
-
-
-def check_state(cls: type, given: Iterable[str]) -> None:
-    """Raise ValueError unless the attributes are the parameters and fitted attributes of `cls`."""
-    keys = set(given)
-    if is_dataclass(cls):
-        required, extra = {f.name for f in fields(cls)}, set[str]()
-    else:
-        required = set(cls._get_param_names())  # type: ignore[attr-defined]
-        extra = {k for k in keys if _FITTED.fullmatch(k) or k == _METADATA}
-        extra = {k for k in extra if not hasattr(cls, k)}
-    if keys - required - extra:
-        raise ValueError(
-            f"{sorted(keys - required - extra)} are not parameters or fitted attributes of "
-            f"{cls.__name__}; delete them before saving"
-        )
-    if required - keys:
-        raise ValueError(f"{cls.__name__} lacks {sorted(required - keys)}")
 
 
 class Encoder:
@@ -102,6 +81,10 @@ class Encoder:
     def _dict(self, value: dict[Any, Any], path: str) -> Any:
         return {"$dict": self._list([list(item) for item in value.items()], path)}
 
+    def _set(self, value: set[Any], path: str) -> Any:
+        # In one order, whatever the hashes of texts are in this process.
+        return {"$set": self._list(sorted(value, key=repr), path)}
+
     def _slice(self, value: slice, path: str) -> Any:
         return {"$slice": self._list([value.start, value.stop, value.step], path)}
 
@@ -118,34 +101,27 @@ class Encoder:
             name = type_name(type(value))
             if name is None:
                 return self._part(value, path)
-            if is_ours(name):
-                self._own(name, value, path)
-            else:
-                try:
-                    self._foreign(name, value, path)
-                except _UNKNOWN:
-                    return self._part(value, path)
+            try:
+                state = self._taken(name, value)
+            except _UNKNOWN as error:
+                if is_ours(name):
+                    raise TypeError(
+                        f"{path or 'model'} cannot be saved: {error}; delete what was "
+                        "added to it, or fit it again"
+                    ) from error
+                return self._part(value, path)
+            self._add(name, value, state, path)
         return self._seen[id(value)]
 
-    def _own(self, name: str, value: Any, path: str) -> None:
-        state = vars(value)
-        try:
-            check_state(type(value), state)
-        except ValueError as error:
-            raise TypeError(f"{path or 'model'} cannot be saved: {error}") from error
-        self._add(name, value, state, path)
-
-    def _foreign(self, name: str, value: Any, path: str) -> None:
-        if name in POOLS:
-            member = POOLS[name].take(value)
-            joined = {k: (v, np.array([len(v)])) for k, v in member.items()}
-            POOLS[name].make_all(type(value), joined)
-            members = self._pools.setdefault(name, [])
-            state = {"number": len(members)}
-            members.append(member)
-        else:
-            state = CODECS[name].take(value)
-        self._add(name, value, state, path)
+    def _taken(self, name: str, value: Any) -> dict[str, Any]:
+        if name not in POOLS:
+            return CODECS[name].take(value)
+        member = POOLS[name].take(value)
+        joined = {k: (v, np.array([len(v)])) for k, v in member.items()}
+        POOLS[name].make_all(type(value), joined)
+        members = self._pools.setdefault(name, [])
+        members.append(member)
+        return {"number": len(members) - 1}
 
     def _add(self, name: str, value: Any, state: dict[str, Any], path: str) -> None:
         self._remember(id(value), value, {"$object": len(self._objects)})
@@ -216,6 +192,7 @@ _ENCODERS: dict[type, Callable[[Encoder, Any, str], Any]] = {
     list: Encoder._list,
     tuple: Encoder._tuple,
     dict: Encoder._dict,
+    set: Encoder._set,
     slice: Encoder._slice,
     type: Encoder._class,
     np.ndarray: Encoder._array,

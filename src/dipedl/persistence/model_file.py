@@ -120,8 +120,9 @@ def load(path: str | Path, *, trusted: Sequence[Any] = ()) -> Any:
         versions; a ValueError.
     UntrustedTypesError
         If the file holds other types than these; shows the call that trusts them. A ModelFileError.
-    OSError
-        If the file cannot be read.
+    FileNotFoundError, IsADirectoryError
+        If there is no such file, or the path is that of a folder; names it. Like whatever else
+        keeps a file from being read, an OSError.
 
     Warns
     -----

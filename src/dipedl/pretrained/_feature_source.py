@@ -72,6 +72,12 @@ class FeatureSource(nn.Module):
             return "the input of the last nn.Linear that runs, known from the first batch on"
         return f"the input of {self._head!r} ({self._network[0].get_submodule(self._head)})"
 
+    @property
+    def penultimate(self) -> nn.Linear | None:
+        """The linear layer whose input the features are; None if they are something else."""
+        head = None if self._head is None else self._network[0].get_submodule(self._head)
+        return head if isinstance(head, nn.Linear) and self.pool is None else None
+
     def look(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Run a batch once to see the shapes of all layers and to find the penultimate one."""
         if self.function is not None:

@@ -14,6 +14,7 @@ from ..nn._loader import device_of
 from ..persistence.container import ModelFileError, read, versions, write
 from ..persistence.decoder import Decoder
 from ..persistence.encoder import Encoder
+from ..persistence.table.own_modules import MODULE
 from ._fitted_module import FittedModule
 from .class_gaussians import SETTINGS, ClassGaussians
 
@@ -105,6 +106,7 @@ def _settings(module: FittedModule) -> dict[str, Any]:
 def _built(
     cls: type[Module], network: nn.Module, settings: dict[str, Any], state: dict[str, Tensor]
 ) -> Module:
+    MODULE.check(_State({n: t for n, t in state.items() if not _is_of(n, "network")}))
     held_out, density = settings.pop("_held_out"), settings.pop("density")
     density = ClassGaussians(**density | {"dtype": getattr(torch, density["dtype"])})
     module = cls(network, density=density, **settings)
@@ -117,7 +119,30 @@ def _built(
             getattr(module, part).to(device_of(network))
         elif mine:
             network.load_state_dict(mine)
+    _check_parts(module)
     return module
+
+
+class _State:
+    """Tensors of a file by their names, as arrays."""
+
+    def __init__(self, tensors: dict[str, Tensor]) -> None:
+        vars(self).update({name: tensor.numpy() for name, tensor in tensors.items()})
+
+
+def _check_parts(module: FittedModule) -> None:
+    """Raise unless density, fusion and head fit together, and the layer that they read."""
+    density, head = module.density_, module.source.penultimate
+    k = density.n_classes_
+    with torch.no_grad():
+        score = module.fusion(density(density.origin[None]), density.origin.new_zeros(1, k))
+        found = module.head(score, density.origin.new_zeros(1, k))
+    if not all(torch.isfinite(part).all() for part in found):
+        raise ValueError("it gives no number for the mean of its own rows")
+    if head is not None and (head.in_features, head.out_features) != (density.n_features_, k):
+        raise ValueError(f"its density and classes do not fit the layer {head}")
+    if module.classes is not None and len(module.classes) != k:
+        raise ValueError(f"it names {len(module.classes)} classes of {k}")
 
 
 def _is_of(name: str, part: str) -> bool:
@@ -187,7 +212,7 @@ def _tensor(data: np.ndarray, kind: str, shape: list[int]) -> Tensor:
     dtype = getattr(torch, kind)
     if not isinstance(dtype, torch.dtype):
         raise ValueError(f"{kind!r} is no type of a tensor")
-    if not data.size:
+    if not data.size and 0 in shape:
         # No bytes have no stride to view them by.
         return torch.empty(shape, dtype=dtype)
     return torch.from_numpy(data.copy()).view(dtype).reshape(shape)

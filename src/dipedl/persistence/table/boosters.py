@@ -5,7 +5,17 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ..checks import Sizes, count, flag, is_a, labels, maybe, need, plain, text
+from ..checks import (
+    Sizes,
+    count,
+    flag,
+    labels,
+    maybe,
+    need,
+    plain,
+    text,
+)
+from ..objects import is_a
 from .entry import Entry
 
 #: What users hand on to LightGBM, none of which an answer depends on after the fit.

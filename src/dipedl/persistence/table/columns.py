@@ -20,7 +20,6 @@ from ..checks import (
     floats,
     grid,
     ints,
-    is_a,
     labels,
     maybe,
     need,
@@ -31,6 +30,7 @@ from ..checks import (
     values,
 )
 from ..functions import function_name
+from ..objects import is_a
 from .entry import WIDE, Entry, settings_only
 
 _SEEN = either(count(), number(), ints("d"))

@@ -11,16 +11,15 @@ from ..checks import (
     either,
     fields,
     flag,
-    is_a,
     labels,
     maybe,
-    model,
     need,
     number,
     one_of,
     plain,
     text,
 )
+from ..objects import is_a, model
 from .entry import WIDE, Entry
 
 _LABELS = {"classes_": labels()}

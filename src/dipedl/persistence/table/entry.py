@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +13,8 @@ from typing import Any
 
 from ..checks import Check, Sizes, count, jobs, need, plain, values
 
+_PACKAGE = __name__.partition(".")[0]
+_ADDED = re.compile(r"_?[a-zA-Z]\w*_|_metadata_request")
 _NAMED_KIND, _KEYWORD = Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY
 #: What any estimator may have.
 _COMMON: dict[str, Check] = {
@@ -128,6 +131,7 @@ class Entry:
     def _check_names(self, cls: type, state: Mapping[str, Any]) -> None:
         known = self._known() if self._is_fitted(state) else _UNFITTED
         unknown = state.keys() - known - self._parameter_names(cls)
+        unknown = {name for name in unknown if not _may_be_added(cls, name)}
         need(not unknown, f"{cls.__name__} has no {sorted(unknown)} in this version")
         lacking = self.fitted.keys() - state.keys() if self._is_fitted(state) else ()
         need(not lacking, f"{cls.__name__} lacks {sorted(lacking)}")
@@ -153,6 +157,12 @@ def _constructor(cls: type) -> frozenset[str]:
         if Parameter.VAR_KEYWORD not in kinds.values():
             break
     return frozenset(found)
+
+
+def _may_be_added(cls: type, name: str) -> bool:
+    """Whether a user may add an attribute to an object of this library: nothing reads it."""
+    ours = cls.__module__.partition(".")[0] == _PACKAGE
+    return ours and bool(_ADDED.fullmatch(name)) and not hasattr(cls, name)
 
 
 def _setting(name: str, value: Any) -> Any:

@@ -15,16 +15,15 @@ from ..checks import (
     floats,
     grid,
     ints,
-    is_a,
     labels,
     maybe,
-    model,
     need,
     number,
     one_of,
     plain,
     real,
 )
+from ..objects import is_a, model
 from .entry import WIDE, Entry
 
 _TREE = "sklearn.tree._tree.Tree"

@@ -10,7 +10,6 @@ from ..checks import (
     either,
     floats,
     ints,
-    is_a,
     labels,
     maybe,
     need,
@@ -20,6 +19,7 @@ from ..checks import (
     real,
     text,
 )
+from ..objects import is_a
 from .entry import WIDE, Entry
 
 _BINARIZER = is_a("sklearn.preprocessing.LabelBinarizer", k="k")

@@ -17,7 +17,6 @@ from ..checks import (
     flag,
     floats,
     ints,
-    is_a,
     labels,
     logs,
     maybe,
@@ -29,6 +28,7 @@ from ..checks import (
     shares,
     text,
 )
+from ..objects import is_a
 from .entry import WIDE, Entry
 
 _CLASSES = WIDE | {"classes_": labels()}

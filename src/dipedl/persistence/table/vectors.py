@@ -14,7 +14,6 @@ from ..checks import (
     flag,
     floats,
     ints,
-    is_a,
     labels,
     maybe,
     need,
@@ -23,6 +22,7 @@ from ..checks import (
     plain,
     shares,
 )
+from ..objects import is_a
 from .entry import WIDE, Entry
 
 _TREES = ("sklearn.neighbors.KDTree", "sklearn.neighbors.BallTree")
