@@ -26,11 +26,15 @@ def explained(
         refused += [*piece.refused, *odd]
         if len(X):
             rows = piece.rows[: len(some)][fine].tolist()
-            made = model.classifier.explain(X, top=top)
-            cards += zip(rows, (in_rows_of_file(card, model.rows) for card in made), strict=True)
+            cards += zip(rows, cards_of(model, X, top), strict=True)
         if len(cards) >= most:
             break
     return cards, refused
+
+
+def cards_of(model: TableModel, X: Any, top: int) -> list[Card]:
+    """Cards of inputs X (n, d) that name training rows as their file does."""
+    return [in_rows_of_file(card, model.rows) for card in model.classifier.explain(X, top=top)]
 
 
 def in_rows_of_file(card: Card, rows: np.ndarray) -> Card:
