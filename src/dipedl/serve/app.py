@@ -75,8 +75,8 @@ def create_app(models: Models, settings: Settings | None = None) -> FastAPI:
     app.add_exception_handler(Problem, _told)
     app.add_exception_handler(HTTPException, _told_by_router)
     secured = [Security(HTTPBearer(auto_error=False))] if settings.token else []
-    app.include_router(_answers(service), prefix="/v1", dependencies=secured)
-    app.include_router(_models(service), prefix="/v1/models", dependencies=secured)
+    app.include_router(_answers(service), dependencies=secured)
+    app.include_router(_models(service), dependencies=secured)
     app.include_router(_health(service))
     return app
 
@@ -114,7 +114,7 @@ def _answers(service: Service) -> APIRouter:
     ]
 
     @router.post(
-        "/predict",
+        "/v1/predict",
         summary="Answer rows",
         responses={200: {"model": PredictResponse, "content": _STREAM}},
         openapi_extra=_body(PredictRequest, **_STREAM) | {"parameters": query},
@@ -123,7 +123,7 @@ def _answers(service: Service) -> APIRouter:
         return await service.predict(request)
 
     @router.post(
-        "/explain",
+        "/v1/explain",
         summary="Explain the answers to rows",
         responses={200: {"model": ExplainResponse}},
         openapi_extra=_body(ExplainRequest),
@@ -137,11 +137,11 @@ def _answers(service: Service) -> APIRouter:
 def _models(service: Service) -> APIRouter:
     router = APIRouter(responses=_errors(401))
 
-    @router.get("", summary="List the models")
+    @router.get("/v1/models", summary="List the models")
     async def models() -> ModelList:
         return ModelList(models=[_described(service, served) for served in service.models])
 
-    @router.post("/{name}/reload", summary="Read a model's file again", responses=_errors(404, 409))
+    @router.post("/v1/models/{name}/reload", summary="Read a model's file again", responses=_errors(404, 409))
     async def reload(name: str) -> ModelFacts:
         service.models.named(name)
         try:
