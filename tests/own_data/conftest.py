@@ -1,4 +1,5 @@
 import pytest
+
 from passengers import keep_model
 
 

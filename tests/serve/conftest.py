@@ -8,7 +8,6 @@ pytest.importorskip("fastapi")
 pytest.importorskip("prometheus_client")
 
 from fastapi.testclient import TestClient
-from passengers import keep_model
 from sklearn.linear_model import LogisticRegression
 
 from dipedl import DIPClassifier
@@ -17,6 +16,7 @@ from dipedl.own_data.saved import read_model
 from dipedl.own_data.tables.columns import as_inputs
 from dipedl.own_data.tables.reading import open_table
 from dipedl.serve import Models, Settings, create_app
+from passengers import keep_model
 
 
 @pytest.fixture(scope="session")

@@ -133,7 +133,7 @@ def test_bad_rows_are_refused_by_name_and_the_others_answered(client, rows, kept
 
 
 def test_rows_of_several_requests_are_answered_as_if_alone(models, by_hand):
-    model, X = by_hand
+    _, X = by_hand
     people, wanted = models.named("people"), Wanted()
     parts = [X[:20], X[20:21], X[21:]]
     new = pd.Categorical(["Z"] * 20, categories=["Z"])

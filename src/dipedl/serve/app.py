@@ -141,7 +141,9 @@ def _models(service: Service) -> APIRouter:
     async def models() -> ModelList:
         return ModelList(models=[_described(service, served) for served in service.models])
 
-    @router.post("/v1/models/{name}/reload", summary="Read a model's file again", responses=_errors(404, 409))
+    @router.post(
+        "/v1/models/{name}/reload", summary="Read a model's file again", responses=_errors(404, 409)
+    )
     async def reload(name: str) -> ModelFacts:
         service.models.named(name)
         try:

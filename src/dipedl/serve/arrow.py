@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -41,7 +42,7 @@ def arrow_table(body: bytes, most: int) -> Any:
 
 def _check_schema(schema: Any) -> None:
     names = schema.names
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = sorted(name for name, n in Counter(names).items() if n > 1)
     if twice:
         raise Problem(422, twice[0], f"two columns are named {twice[0]!r}")
     for field in schema:

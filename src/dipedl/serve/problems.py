@@ -9,6 +9,10 @@ from starlette.responses import JSONResponse
 
 from ..own_data.tables.reading import Refused
 
+#: Names of columns come from the request, and may be long.
+_LONGEST = 1_000
+_MOST_NAMED = 20
+
 
 class Problem(Exception):
     """What a client can mend or must wait for: status, field of the request, reason."""
@@ -22,7 +26,8 @@ class Problem(Exception):
         refused: Sequence[Refused] = (),
     ) -> None:
         super().__init__(reason)
-        self.status, self.field, self.reason = status, field, reason
+        self.status, self.field = status, field
+        self.reason = reason if len(reason) <= _LONGEST else f"{reason[:_LONGEST]} ..."
         self.headers, self.refused = dict(headers or {}), refused
 
     def response(self, request_id: str) -> JSONResponse:
@@ -60,4 +65,4 @@ def none_readable(refused: Sequence[Refused]) -> Problem:
     one = refused[0]
     told = f"row {one.row}, column {one.column!r}: {one.reason}"
     name = f"rows[{one.row - 1}].{one.column}"
-    return Problem(422, name, f"no row can be answered; {told}", refused=refused[:20])
+    return Problem(422, name, f"no row can be answered; {told}", refused=refused[:_MOST_NAMED])

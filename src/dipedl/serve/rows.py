@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -20,6 +21,8 @@ from .problems import Problem, none_readable, too_many_rows
 from .schemas import Rows
 
 Asked = TypeVar("Asked", bound=Rows)
+#: Names among which one like a missing one is looked for.
+_LOOKED_AT = 200
 _NUMBERS = {int, float, type(None)}
 
 
@@ -114,26 +117,29 @@ def _of_names(
 ) -> tuple[list[list[Any]], np.ndarray, list[Refused]]:
     """Cells of the rows that have all columns, the numbers of these, and the other rows."""
     cells, numbers, refused = [], [], []
+    near: dict[str, str] = {}
     for i, row in enumerate(rows, start=1):
         try:
             cells.append([row[name] for name in names])
             numbers.append(i)
         except KeyError as error:
             name = str(error.args[0])
-            near = meant(name, row) if row else "the row is empty"
-            refused.append(Refused(i, name, f"is not there: {near}; null stands for a gap"))
+            if name not in near:
+                near[name] = meant(name, list(row)[:_LOOKED_AT]) if row else "the row is empty"
+            refused.append(Refused(i, name, f"is not there: {near[name]}; null stands for a gap"))
     return cells, np.asarray(numbers, dtype=int), refused
 
 
 def _of_matrix(
     matrix: Sequence[list[Any]], given: Sequence[str], names: Sequence[str]
 ) -> tuple[list[list[Any]], np.ndarray, list[Refused]]:
-    if len(set(given)) < len(given):
-        twice = sorted({name for name in given if list(given).count(name) > 1})
+    known = {name: j for j, name in enumerate(given)}
+    if len(known) < len(given):
+        twice = sorted(name for name, n in Counter(given).items() if n > 1)
         raise Problem(422, "columns", f"columns names {listed(map(repr, twice))} twice")
     for name in names:
-        if name not in given:
-            told = f"columns lacks {name!r} of the model: {meant(name, given)}"
+        if name not in known:
+            told = f"columns lacks {name!r} of the model: {meant(name, list(given)[:_LOOKED_AT])}"
             raise Problem(422, "columns", f"{told}; a column of nulls stands for gaps")
     for i, row in enumerate(matrix):
         if len(row) != len(given):
@@ -141,7 +147,7 @@ def _of_matrix(
             raise Problem(422, f"matrix[{i}]", reason)
     if list(given) == list(names):
         return list(matrix), np.arange(1, len(matrix) + 1), []
-    at = [list(given).index(name) for name in names]
+    at = [known[name] for name in names]
     return [[row[j] for j in at] for row in matrix], np.arange(1, len(matrix) + 1), []
 
 
