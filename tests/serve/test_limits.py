@@ -327,7 +327,7 @@ def test_a_broken_file_keeps_the_old_model(kept, tmp_path, rows, served):
 def test_what_is_no_model_of_a_service_is_told(tmp_path):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 2)), np.arange(60) % 2
-    dipedl.save(GDADensity().fit(X), tmp_path / "d.dipedl")
+    dipedl.save(GDADensity().fit(X, y), tmp_path / "d.dipedl")
     with pytest.raises(Mistake, match="holds GDADensity"):
         Models({"d": tmp_path / "d.dipedl"})
     table = pd.DataFrame({"a": X[:, 0], "b": pd.Categorical(np.where(y, "u", "v"))})
