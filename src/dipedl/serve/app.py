@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request, Response, Security
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, PlainTextResponse
 from fastapi.security import HTTPBearer
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.exceptions import HTTPException
@@ -195,7 +195,11 @@ def _health(service: Service) -> APIRouter:
         status = "ready" if service.ready else "not ready"
         return JSONResponse({"status": status}, 200 if service.ready else 503)
 
-    @router.get("/metrics", summary="Counts and histograms for Prometheus")
+    @router.get(
+        "/metrics",
+        summary="Counts and histograms for Prometheus",
+        response_class=PlainTextResponse,
+    )
     async def metrics() -> Response:
         return Response(generate_latest(service.telemetry.registry), media_type=CONTENT_TYPE_LATEST)
 

@@ -27,6 +27,7 @@ _HEADERS = {
     "Cache-Control": "no-store",
 }
 _WITHOUT_TOKEN = ("/health/live", "/health/ready")
+_METHODS = ("GET", "POST")
 _GONE = 499
 _log = logging.getLogger("dipedl.serve")
 
@@ -101,7 +102,7 @@ class Guard:
 
     def _note(self, request: Request, status: int, seconds: float) -> None:
         route = getattr(request.scope.get("route"), "path", "other")
-        method = request.method if route != "other" else "other"
+        method = request.method if request.method in _METHODS else "other"
         self._telemetry.requests.labels(method, route, status).inc()
         self._telemetry.seconds.labels(route).observe(seconds)
         facts = {"request_id": request.state.request_id, "method": method, "route": route}
