@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -47,18 +48,31 @@ class Served:
         """The classes, in the order of all probabilities."""
         return [str(name) for name in self.classifier.classes_]
 
-    @property
+    @cached_property
+    def names(self) -> list[str]:
+        """The columns, in the order of a matrix."""
+        return [column.name for column in self.columns]
+
+    @cached_property
     def only_numbers(self) -> bool:
         """Whether all columns are numeric."""
         return all(column.kind == NUMERIC for column in self.columns)
+
+    @cached_property
+    def named(self) -> bool:
+        """Whether the classifier gets a table, not an array."""
+        return self.table is not None or hasattr(self.classifier, "feature_names_in_")
 
     def inputs(
         self, frame: pd.DataFrame, rows: np.ndarray
     ) -> tuple[Any, np.ndarray, list[Refused]]:
         """What the classifier gets of rows, the numbers of these, and refused rows with reasons."""
         X, fine, refused = as_inputs(self.columns, frame, rows)
-        named = self.table is not None or hasattr(self.classifier, "feature_names_in_")
-        return X if named else X.to_numpy(), rows[fine], refused
+        return X if self.named else X.to_numpy(), rows[fine], refused
+
+    def inputs_of_numbers(self, values: np.ndarray) -> Any:
+        """`inputs` of finite numbers and NaN (n, d), of which none is refused."""
+        return pd.DataFrame(values, columns=self.names) if self.named else values
 
     def answers(self, X: Any, wanted: Wanted) -> Answered:
         """Answers to `inputs`."""

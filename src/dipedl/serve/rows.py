@@ -80,17 +80,21 @@ def _path(where: Sequence[Any]) -> str:
 
 def json_inputs(served: Served, asked: Rows) -> Inputs:
     """The rows of a JSON body; Problem if no row can be read."""
-    names = [column.name for column in served.columns]
+    names = served.names
     if asked.rows is not None:
         cells, numbers, refused = _of_names(asked.rows, names)
     else:
         cells, numbers, refused = _of_matrix(asked.matrix or [], asked.columns or names, names)
-    return _checked(served, _frame(cells, names, served.only_numbers), numbers, refused)
+    if cells and served.only_numbers and _only_numbers(cells):
+        # Hundreds of columns in one step; what JSON holds is finite.
+        values = np.array(cells, dtype=np.float64)
+        return Inputs(served.inputs_of_numbers(values), numbers, refused)
+    return _checked(served, _frame(cells, names), numbers, refused)
 
 
 def arrow_inputs(served: Served, body: bytes, most: int) -> Inputs:
     """The rows of a stream of Arrow; Problem if no row can be read."""
-    names = [column.name for column in served.columns]
+    names = served.names
     table = arrow_table(body, most)
     try:
         check_known(served.columns, table.column_names, "the table")
@@ -151,10 +155,10 @@ def _of_matrix(
     return [[row[j] for j in at] for row in matrix], np.arange(1, len(matrix) + 1), []
 
 
-def _frame(cells: list[list[Any]], names: Sequence[str], only_numbers: bool) -> pd.DataFrame:
-    """Cells as a table; of hundreds of columns of numbers in one step."""
-    if only_numbers and all(_NUMBERS.issuperset(map(type, row)) for row in cells):
-        values = np.array(cells, dtype=np.float64).reshape(len(cells), len(names))
-        return pd.DataFrame(values, columns=list(names))
+def _only_numbers(cells: list[list[Any]]) -> bool:
+    return all(_NUMBERS.issuperset(map(type, row)) for row in cells)
+
+
+def _frame(cells: list[list[Any]], names: Sequence[str]) -> pd.DataFrame:
     columns = zip(*cells, strict=True) if cells else ([] for _ in names)
     return pd.DataFrame(dict(zip(names, map(list, columns), strict=True)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -201,47 +201,19 @@ def as_inputs(
 
     Columns come by name, in any order; those that the model does not know are not looked at.
     """
-    used = [column for column in columns if column.used]
-    read = _all_numbers if _only_numbers(used, frame) else _each_column
-    made, odd_at = read(used, frame)
+    made: dict[str, Any] = {}
     reasons: dict[int, Refused] = {}
-    for column, at in odd_at:
-        for i in at.tolist():
-            wrong = column.wrong(frame[column.name].iloc[i])
-            reasons.setdefault(i, Refused(int(rows[i]), column.name, wrong))
+    for column in columns:
+        if column.used:
+            parts, odd = column.read(frame[column.name])
+            made |= parts
+            for i in np.flatnonzero(odd).tolist():
+                wrong = column.wrong(frame[column.name].iloc[i])
+                reasons.setdefault(i, Refused(int(rows[i]), column.name, wrong))
     fine = np.ones(len(frame), dtype=bool)
     fine[list(reasons)] = False
-    return made[fine].reset_index(drop=True), fine, [reasons[i] for i in sorted(reasons)]
-
-
-#: A column, and where its entries cannot be read.
-_Odd = list[tuple[Column, np.ndarray]]
-
-
-def _each_column(columns: Sequence[Column], frame: pd.DataFrame) -> tuple[pd.DataFrame, _Odd]:
-    made: dict[str, Any] = {}
-    odd_at: _Odd = []
-    for column in columns:
-        parts, odd = column.read(frame[column.name])
-        made |= parts
-        odd_at.append((column, np.flatnonzero(odd)))
-    return pd.DataFrame(made, index=range(len(frame))), odd_at
-
-
-def _only_numbers(columns: Sequence[Column], frame: pd.DataFrame) -> bool:
-    if any(column.kind != NUMERIC for column in columns):
-        return False
-    return bool((frame.dtypes[[column.name for column in columns]] == np.float64).all())
-
-
-def _all_numbers(columns: Sequence[Column], frame: pd.DataFrame) -> tuple[pd.DataFrame, _Odd]:
-    """`_each_column` for floats alone: hundreds of columns at once."""
-    names = [column.name for column in columns]
-    values = frame[names].to_numpy(dtype=np.float64)
-    odd = np.isinf(values)
-    wrong = np.flatnonzero(odd.any(axis=0)).tolist()
-    odd_at = [(columns[j], np.flatnonzero(odd[:, j])) for j in wrong]
-    return pd.DataFrame(values, columns=names), odd_at
+    X = pd.DataFrame(made, index=range(len(frame)))
+    return X[fine].reset_index(drop=True), fine, [reasons[i] for i in sorted(reasons)]
 
 
 def check_known(columns: Iterable[Column], names: Iterable[str], path: object) -> None:
