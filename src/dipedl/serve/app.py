@@ -68,6 +68,7 @@ def create_app(models: Models, settings: Settings | None = None) -> FastAPI:
         description="Answers of classifiers that know what they do not know.",
         lifespan=lifespan,
         docs_url=None,
+        redirect_slashes=False,
         redoc_url=None,
     )
     app.state.service = service
