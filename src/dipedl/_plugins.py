@@ -33,6 +33,9 @@ EXTRAS = {
     "astropy": "spectra",
     "pandas": "tables",
     "pyarrow": "tables",
+    "fastapi": "serve",
+    "uvicorn": "serve",
+    "prometheus_client": "serve",
 }
 
 

@@ -1,5 +1,6 @@
 import pytest
-from passengers import passengers
+
+from passengers import keep_model
 
 
 @pytest.fixture
@@ -15,14 +16,4 @@ def run():
 def kept(tmp_path_factory):
     """A folder with passengers.csv, new.csv and model.dipedl, which nobody changes."""
     pytest.importorskip("skops")
-    from dipedl.own_data.learning import Order, learn
-    from dipedl.own_data.saved import keep
-    from dipedl.own_data.tables.reading import open_table
-
-    folder = tmp_path_factory.mktemp("own_data")
-    passengers().to_csv(folder / "passengers.csv", index=False)
-    passengers(60, seed=1).to_csv(folder / "new.csv", index=False)
-    order = Order("survived", model="linear", drop=["passenger"])
-    learned = learn(open_table(folder / "passengers.csv"), order)
-    keep(learned.model, folder / "model.dipedl")
-    return folder
+    return keep_model(tmp_path_factory.mktemp("own_data"))

@@ -36,11 +36,15 @@ def explained(
         if len(X):
             rows = piece.rows[: len(some)][fine].tolist()
             files = some[FILE][fine].tolist() if model.of_images else [""] * len(rows)
-            made = (in_rows_of_file(c, model.rows) for c in model.classifier.explain(X, top=top))
-            cards += map(Explained, rows, files, made)
+            cards += map(Explained, rows, files, cards_of(model, X, top))
         if len(cards) >= most:
             break
     return cards, refused
+
+
+def cards_of(model: TableModel, X: Any, top: int) -> list[Card]:
+    """Cards of inputs X (n, d) that name training rows as their file does."""
+    return [in_rows_of_file(card, model.rows) for card in model.classifier.explain(X, top=top)]
 
 
 def in_rows_of_file(card: Card, rows: np.ndarray) -> Card:

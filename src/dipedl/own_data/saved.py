@@ -65,9 +65,14 @@ def keep(model: TableModel, path: Path) -> None:
 
 def read_model(path: Path) -> TableModel:
     """The model in a file; Mistake if it is none of a table."""
+    return table_model(read_any(path), path)
+
+
+def read_any(path: Path) -> Any:
+    """Whatever model is in a file; Mistake if there is none that can be trusted."""
     _check_file(path)
     try:
-        classifier = load(path)
+        return load(path)
     except UntrustedTypesError as error:
         raise Mistake(
             f"{path} holds types that are not trusted: {', '.join(error.types)}; load it in Python "
@@ -75,6 +80,15 @@ def read_model(path: Path) -> TableModel:
         ) from error
     except ValueError as error:
         raise Mistake(str(error)) from error
+
+
+def is_of_table(model: Any) -> bool:
+    """Whether a model was made of a table by ``dipedl fit``."""
+    return hasattr(model, _KEPT)
+
+
+def table_model(classifier: Any, path: Path) -> TableModel:
+    """A model out of `read_any` with its columns; Mistake if it is none of a table."""
     kept, rows = _kept(getattr(classifier, _KEPT, None), path), getattr(classifier, _ROWS, None)
     if not isinstance(rows, np.ndarray):
         raise Mistake(f"{path} holds no numbers of its training rows: fit it again")

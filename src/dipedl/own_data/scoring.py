@@ -21,6 +21,8 @@ from .tables.reading import Refused, Table
 from .tables.writing import table_writer
 
 REASONS = ("flagged", "all", "none")
+#: What an answer is made of.
+FIELDS = ("label", "probabilities", "vacuity", "p_value", "flagged", "set", "reason")
 #: Called with the rows so far and the share of the file that was read.
 Progress = Callable[[int, float], None]
 
@@ -39,11 +41,42 @@ class Count:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is written of each row: input columns beside the answer, sets, reasons."""
+    """What is wanted of each row: input columns beside the answer, sets, reasons, fields."""
 
     columns: Sequence[str] = ()
     coverage: float = 0.9
     reasons: str = "flagged"
+    fields: Sequence[str] = FIELDS
+
+
+@dataclass(frozen=True, eq=False)
+class Answered:
+    """Answers to n rows: labels, probabilities (n, k), vacuity, p-values, flags, each (n,).
+
+    `sets` (n, k) holds True for the classes of a prediction set, `reasons` texts; both are None
+    unless they were wanted.
+    """
+
+    labels: np.ndarray
+    proba: np.ndarray
+    vacuity: np.ndarray
+    p_values: np.ndarray
+    flagged: np.ndarray
+    sets: np.ndarray | None
+    reasons: np.ndarray | None
+
+    def columns(self, classes: Sequence[str], fields: Sequence[str]) -> dict[str, np.ndarray]:
+        """The wanted fields as columns of a table, by name."""
+        made: dict[str, dict[str, np.ndarray]] = {
+            "label": {"label": self.labels},
+            "probabilities": {f"p_{name}": self.proba[:, c] for c, name in enumerate(classes)},
+            "vacuity": {"vacuity": self.vacuity},
+            "p_value": {"p_value": self.p_values},
+            "flagged": {"flagged": self.flagged},
+            "set": {} if self.sets is None else {"set": _joined(self.sets, classes)},
+            "reason": {} if self.reasons is None else {"reason": self.reasons},
+        }
+        return {name: of for field in FIELDS if field in fields for name, of in made[field].items()}
 
 
 def refused_path(out: Path) -> Path:
@@ -132,25 +165,37 @@ def answer_frame(
     clf: DIPClassifier, X: Any, rows: np.ndarray, kept: pd.DataFrame, wanted: Wanted
 ) -> pd.DataFrame:
     """One line per row: number, columns of the input, label, probabilities, evidence, reason."""
-    answers = clf.answers(X)
-    mean = np.asarray(answers.dirichlet.mean)
     names = [str(name) for name in clf.classes_]
     made: dict[str, Any] = {"row": rows}
     made |= {name: kept[name] for name in kept}
-    made |= {"label": answers.labels.astype(str).astype(object)}
-    made |= {f"p_{name}": mean[:, c] for c, name in enumerate(names)}
-    made |= {"vacuity": np.asarray(answers.dirichlet.vacuity), "p_value": answers.p_values}
-    made |= {"flagged": answers.flagged, "set": _sets(clf, mean, names, wanted.coverage)}
-    made |= {"reason": _reasons(clf, X, answers.flagged, wanted.reasons)}
-    return pd.DataFrame(made)
+    return pd.DataFrame(made | answered(clf, X, wanted).columns(names, wanted.fields))
 
 
-def _sets(clf: DIPClassifier, mean: np.ndarray, names: list[str], coverage: float) -> np.ndarray:
-    """The prediction set of each row: its classes with bars between them."""
+def answered(clf: DIPClassifier, X: Any, wanted: Wanted) -> Answered:
+    """Answers to inputs X (n, d), a table or an array."""
+    answers = clf.answers(X)
+    mean = np.asarray(answers.dirichlet.mean)
+    return Answered(
+        answers.labels.astype(str).astype(object),
+        mean,
+        np.asarray(answers.dirichlet.vacuity),
+        answers.p_values,
+        answers.flagged,
+        _sets(clf, mean, wanted.coverage) if "set" in wanted.fields else None,
+        _reasons(clf, X, answers.flagged, wanted.reasons) if "reason" in wanted.fields else None,
+    )
+
+
+def _sets(clf: DIPClassifier, mean: np.ndarray, coverage: float) -> np.ndarray:
     held = clf.evidence_.held_out_
     held_mean = np.asarray(clf.held_out_dirichlet().mean)
     inside = prediction_sets(mean, held_mean, held.labels, coverage=coverage, weights=held.weights)
-    kinds, which = np.unique(inside, axis=0, return_inverse=True)
+    return np.asarray(inside)
+
+
+def _joined(sets: np.ndarray, names: Sequence[str]) -> np.ndarray:
+    """The classes of each set with bars between them."""
+    kinds, which = np.unique(sets, axis=0, return_inverse=True)
     told = ["|".join(name for name, on in zip(names, kind, strict=True) if on) for kind in kinds]
     return np.asarray(told, dtype=object)[which.ravel()]
 
@@ -160,5 +205,5 @@ def _reasons(clf: DIPClassifier, X: Any, flagged: np.ndarray, which: str) -> np.
     asked = {"flagged": flagged, "all": np.ones(len(X), bool), "none": np.zeros(len(X), bool)}
     at = np.flatnonzero(asked[which])
     if len(at):
-        said[at] = reasons(clf, X.iloc[at].reset_index(drop=True))
+        said[at] = reasons(clf, X.iloc[at].reset_index(drop=True) if hasattr(X, "iloc") else X[at])
     return said

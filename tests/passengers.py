@@ -27,3 +27,17 @@ def passengers(n=240, seed=0):
     )
     made.loc[rng.random(n) < 0.2, "age"] = np.nan
     return made
+
+
+def keep_model(folder):
+    """Write passengers.csv, new.csv and model.dipedl, a linear model of the first."""
+    from dipedl.own_data.learning import Order, learn
+    from dipedl.own_data.saved import keep
+    from dipedl.own_data.tables.reading import open_table
+
+    passengers().to_csv(folder / "passengers.csv", index=False)
+    passengers(60, seed=1).to_csv(folder / "new.csv", index=False)
+    order = Order("survived", model="linear", drop=["passenger"])
+    learned = learn(open_table(folder / "passengers.csv"), order)
+    keep(learned.model, folder / "model.dipedl")
+    return folder

@@ -1,0 +1,58 @@
+"""``dipedl serve``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .own_data.running import mistakes_told
+
+
+def serve(
+    models: Annotated[
+        list[str], typer.Argument(help="Files of models: PATH, or NAME=PATH.", show_default=False)
+    ],
+    host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="0: any free one.", min=0, max=65535)] = 8000,
+    token_file: Annotated[
+        Path | None, typer.Option(help="Holds the token; default: the variable DIPEDL_TOKEN.")
+    ] = None,
+    without_token: Annotated[
+        bool, typer.Option("--without-token", help="Let other machines ask without a token.")
+    ] = False,
+    max_megabytes: Annotated[float, typer.Option(help="Largest body.", min=0.001)] = 8.0,
+    max_rows: Annotated[int, typer.Option(help="Most rows of a request.", min=1)] = 10_000,
+    seconds: Annotated[float, typer.Option(help="Longest time for a request.", min=0.01)] = 10.0,
+    waiting: Annotated[int, typer.Option(help="Most requests at a time.", min=1)] = 128,
+    log_inputs: Annotated[
+        bool, typer.Option("--log-inputs", help="Log the rows too: they may be personal data.")
+    ] = False,
+) -> None:
+    """Answer over HTTP: rows in, labels, probabilities, vacuity, p-values and flags out.
+
+    Logs one line of JSON per request on stderr. SIGHUP reads the files again; SIGTERM ends the
+    service once the requests that have begun are answered.
+    """
+    with mistakes_told(quiet=False):
+        from ..serve import Models, Settings, create_app
+        from ..serve.models import named_paths
+        from ..serve.running import LOOPBACK, bound, check_exposed, is_loopback, run, url_of
+        from ..serve.settings import read_token
+        from ..serve.telemetry import log_as_json
+
+        paths, token = named_paths(models), read_token(token_file)
+        check_exposed(host, token, without_token)
+        # A page of the web could reach a loopback address by a name of its own.
+        names = LOOPBACK if is_loopback(host) and not token else ()
+        limits = {"body_bytes": int(max_megabytes * (1 << 20)), "rows": max_rows}
+        settings = Settings(
+            token, names, **limits, seconds=seconds, waiting=waiting, log_inputs=log_inputs
+        )
+        with bound(host, port) as address:
+            app = create_app(Models(paths), settings)
+            log_as_json(sys.stderr)
+            told = f"Answering by {', '.join(paths)} at {url_of(address)}"
+            run(app, address, seconds, lambda: typer.echo(told))

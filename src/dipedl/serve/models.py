@@ -1,0 +1,217 @@
+"""Models by name, each replaced at once or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..classifier import DIPClassifier
+from ..explanation import Card
+from ..own_data.explaining import cards_of
+from ..own_data.saved import TableModel, is_of_table, read_any, table_model
+from ..own_data.scoring import Answered, Wanted, answered
+from ..own_data.tables.columns import Column, as_inputs
+from ..own_data.tables.kinds import CATEGORY, DATE, NUMERIC
+from ..own_data.tables.mistake import Mistake, WrongOption, listed, meant
+from ..own_data.tables.reading import Refused
+from .problems import Problem
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_log = logging.getLogger("dipedl.serve")
+
+
+@dataclass(frozen=True, eq=False)
+class Served:
+    """A model that answers under a name; `table` is None if it was fitted in Python."""
+
+    name: str
+    path: Path
+    classifier: DIPClassifier
+    columns: tuple[Column, ...]
+    table: TableModel | None
+    version: str
+    loaded_at: str
+
+    @property
+    def classes(self) -> list[str]:
+        """The classes, in the order of all probabilities."""
+        return [str(name) for name in self.classifier.classes_]
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The columns, in the order of a matrix."""
+        return [column.name for column in self.columns]
+
+    @cached_property
+    def only_numbers(self) -> bool:
+        """Whether all columns are numeric."""
+        return all(column.kind == NUMERIC for column in self.columns)
+
+    @cached_property
+    def named(self) -> bool:
+        """Whether the classifier gets a table, not an array."""
+        return self.table is not None or hasattr(self.classifier, "feature_names_in_")
+
+    def inputs(
+        self, frame: pd.DataFrame, rows: np.ndarray
+    ) -> tuple[Any, np.ndarray, list[Refused]]:
+        """What the classifier gets of rows, the numbers of these, and refused rows with reasons."""
+        X, fine, refused = as_inputs(self.columns, frame, rows)
+        return X if self.named else X.to_numpy(), rows[fine], refused
+
+    def inputs_of_numbers(self, values: np.ndarray) -> Any:
+        """`inputs` of finite numbers and NaN (n, d), of which none is refused."""
+        return pd.DataFrame(values, columns=self.names) if self.named else values
+
+    def answers(self, X: Any, wanted: Wanted) -> Answered:
+        """Answers to `inputs`."""
+        return answered(self.classifier, X, wanted)
+
+    def cards(self, X: Any, top: int) -> list[Card]:
+        """Explanations of `inputs`."""
+        if self.table is None:
+            return list(self.classifier.explain(X, top=top))
+        return cards_of(self.table, X, top)
+
+
+class Models:
+    """Models by name.
+
+    Parameters
+    ----------
+    paths : dict of str to Path
+        The file of each model.
+
+    Raises
+    ------
+    Mistake
+        If a file holds no model that can be served.
+    """
+
+    def __init__(self, paths: dict[str, Path]) -> None:
+        self._served = {name: load_served(name, path) for name, path in paths.items()}
+        self._problems: dict[str, str] = {}
+        self._lock = threading.Lock()
+
+    def __iter__(self) -> Iterator[Served]:
+        return iter(list(self._served.values()))
+
+    def named(self, name: str | None) -> Served:
+        """The model of a name; the only one if no name is given; else a Problem."""
+        if name is None and len(self._served) == 1:
+            return next(iter(self._served.values()))
+        if name is None:
+            raise Problem(422, "model", f"model must be one of {listed(self._served)}")
+        if name not in self._served:
+            reason = f"there is no model {name[:64]!r}: {meant(name[:64], self._served)}"
+            raise Problem(404, "model", reason)
+        return self._served[name]
+
+    def problem(self, name: str) -> str | None:
+        """Why the last reload of a model failed; None if it did not."""
+        return self._problems.get(name)
+
+    def reload(self, name: str) -> Served:
+        """Read the file of a model again; Mistake if it is broken, and the old model stays."""
+        with self._lock:
+            old = self.named(name)
+            try:
+                new = load_served(name, old.path)
+            except Mistake as error:
+                self._problems[name] = str(error)
+                _log.error("reload", extra={"model": name, "ok": False, "version": old.version})
+                raise
+            self._served[name] = new
+            self._problems.pop(name, None)
+            _log.info("reload", extra={"model": name, "ok": True, "version": new.version})
+            return new
+
+
+def named_paths(given: Iterable[str]) -> dict[str, Path]:
+    """Files by name out of "NAME=path" or "path", of which the name is the stem."""
+    found: dict[str, Path] = {}
+    for text in given:
+        name, sign, path = text.partition("=")
+        if not sign or not _NAME.fullmatch(name):
+            name, path = Path(text).stem, text
+        if not _NAME.fullmatch(name):
+            raise WrongOption(
+                f"{text!r}: {name!r} cannot be the name of a model: give one of letters, digits, "
+                "dots, dashes and underscores, as in passengers=model.dipedl"
+            )
+        if name in found:
+            raise WrongOption(
+                f"two models are named {name!r}, {found[name]} and {path}: give each a name of its "
+                f"own, as in {name}2={path}"
+            )
+        found[name] = Path(path)
+    return found
+
+
+def load_served(name: str, path: Path) -> Served:
+    """The model in a file, once it has answered a row; Mistake if there is none."""
+    try:
+        before = _digest(path) if path.is_file() else ""
+        model = read_any(path)
+        after = _digest(path)
+    except OSError as error:
+        raise Mistake(f"{path} cannot be read: {error.strerror}") from error
+    if before != after:
+        raise Mistake(f"{path} was written to while it was read; load it again")
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    served = Served(name, path, model, *_columns(model, path), after[:12], now)
+    try:
+        X, _, _ = served.inputs(_usual_row(served), np.array([1]))
+        served.answers(X, Wanted())
+    except ValueError as error:
+        raise Mistake(f"{path} holds a model that cannot answer: {error}") from error
+    return served
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _columns(model: Any, path: Path) -> tuple[tuple[Column, ...], TableModel | None]:
+    if is_of_table(model):
+        table = table_model(model, path)
+        if "images" in table.facts and table.facts["images"] is not None:
+            raise Mistake(f"{path} was fitted on a folder of images: use dipedl score")
+        return tuple(column for column in table.columns if column.used), table
+    if not isinstance(model, DIPClassifier):
+        raise Mistake(
+            f"{path} holds {type(model).__name__}, and a service answers by a DIPClassifier: "
+            "make one with dipedl fit, or with DIPClassifier(...).fit(X, y).save(path)"
+        )
+    kept = model.evidence_.columns_
+    if not hasattr(model, "n_features_in_") or (kept is not None and kept.levels):
+        raise Mistake(
+            f"{path} was fitted in Python on more than numbers: make it with "
+            "dipedl fit data.csv --target NAME, which keeps how columns are read"
+        )
+    names = getattr(model, "feature_names_in_", [f"x{j}" for j in range(model.n_features_in_)])
+    return tuple(Column(str(name), NUMERIC) for name in names), None
+
+
+def _usual_row(served: Served) -> pd.DataFrame:
+    """A row as the fit saw many: the middle of numbers, the first level, no date."""
+    values: dict[str, Any] = {}
+    for column in served.columns:
+        if column.kind == CATEGORY:
+            values[column.name] = column.levels[0] if column.levels else None
+        elif column.kind == DATE:
+            values[column.name] = None
+        else:
+            values[column.name] = column.cuts[len(column.cuts) // 2] if column.cuts else 0.0
+    return pd.DataFrame([values])

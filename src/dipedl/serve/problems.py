@@ -1,0 +1,68 @@
+"""Why a request is not answered: one shape for every error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from starlette.responses import JSONResponse
+
+from ..own_data.tables.reading import Refused
+
+#: Names of columns come from the request, and may be long.
+_LONGEST = 1_000
+_MOST_NAMED = 20
+
+
+class Problem(Exception):
+    """What a client can mend or must wait for: status, field of the request, reason."""
+
+    def __init__(
+        self,
+        status: int,
+        field: str,
+        reason: str,
+        headers: Mapping[str, str] | None = None,
+        refused: Sequence[Refused] = (),
+    ) -> None:
+        super().__init__(reason)
+        self.status, self.field = status, field
+        self.reason = reason if len(reason) <= _LONGEST else f"{reason[:_LONGEST]} ..."
+        self.headers, self.refused = dict(headers or {}), refused
+
+    def response(self, request_id: str) -> JSONResponse:
+        """The error as the client gets it."""
+        content: dict[str, Any] = {
+            "status": self.status,
+            "field": self.field,
+            "reason": self.reason,
+            "request_id": request_id,
+        }
+        if self.refused:
+            content["refused"] = [one._asdict() for one in self.refused]
+        return JSONResponse(content, self.status, self.headers)
+
+
+def busy() -> Problem:
+    """Too many requests at a time."""
+    reason = "too many requests are waiting; ask again later"
+    return Problem(429, "request", reason, {"Retry-After": "1"})
+
+
+def too_large(most: int) -> Problem:
+    """A body over the limit."""
+    return Problem(413, "body", f"the body must have at most {most:,} bytes; send fewer rows")
+
+
+def too_many_rows(field: str, rows: int, most: int) -> Problem:
+    """Rows over the limit."""
+    reason = f"a request must have at most {most:,} rows, got {rows:,}; send them in parts"
+    return Problem(413, field, reason)
+
+
+def none_readable(refused: Sequence[Refused]) -> Problem:
+    """No row that could be answered: the field is that of the first."""
+    one = refused[0]
+    told = f"row {one.row}, column {one.column!r}: {one.reason}"
+    name = f"rows[{one.row - 1}].{one.column}"
+    return Problem(422, name, f"no row can be answered; {told}", refused=refused[:_MOST_NAMED])

@@ -1,0 +1,106 @@
+"""A service as a process: its address, its signals, its end."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import ipaddress
+import math
+import signal
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+
+import uvicorn
+from fastapi import FastAPI
+
+from ..own_data.tables.mistake import Mistake, WrongOption
+from .models import Models
+from .settings import TOKEN
+
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_GRACE = 5
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address can be reached from this machine alone."""
+    with suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return host == "localhost"
+
+
+def check_exposed(host: str, token: str, allowed: bool) -> None:
+    """WrongOption for a service that others can reach and that asks for no token."""
+    if not (is_loopback(host) or token or allowed):
+        raise WrongOption(
+            f"--host {host} lets other machines ask this service, and it has no token: anyone who "
+            f"reaches it could use the models. Give a token in the variable {TOKEN} or by "
+            "--token-file, or say --without-token if something before it keeps others out"
+        )
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A socket at an address; Mistake if it is in use or none of this machine."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        found = socket.socket(family, kind, protocol)
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind(address)
+        # Not yet listening, so that nothing connects before the models are loaded.
+        return found
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise Mistake(
+                f"port {port} of {host} is in use; choose another by --port (0: any free one)"
+            ) from error
+        raise Mistake(f"{host}, port {port}: {error.strerror or error}") from error
+
+
+def url_of(address: socket.socket) -> str:
+    """Where a browser finds the service."""
+    host, port = address.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def run(app: FastAPI, address: socket.socket, seconds: float, started: Callable[[], None]) -> None:
+    """Serve until SIGTERM or SIGINT; requests that have begun are answered before the end."""
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        ws="none",
+        lifespan="on",
+        timeout_graceful_shutdown=math.ceil(seconds) + _GRACE,
+    )
+    asyncio.run(_served(uvicorn.Server(config), app.state.service.models, address, started))
+
+
+async def _served(
+    server: uvicorn.Server, models: Models, address: socket.socket, started: Callable[[], None]
+) -> None:
+    loop = asyncio.get_running_loop()
+    # The server raises the signal again once all is done: the end that was asked for is no failure.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
+    if hasattr(signal, "SIGHUP"):
+        loop.add_signal_handler(signal.SIGHUP, loop.run_in_executor, None, _reload_all, models)
+    told = loop.create_task(_tell(server, started))
+    await server.serve(sockets=[address])
+    told.cancel()
+
+
+async def _tell(server: uvicorn.Server, started: Callable[[], None]) -> None:
+    while not server.started:
+        await asyncio.sleep(0.01)
+    started()
+
+
+def _reload_all(models: Models) -> None:
+    """Read all files again; what fails is in the log, and its old model stays."""
+    for served in models:
+        with suppress(Mistake):
+            models.reload(served.name)

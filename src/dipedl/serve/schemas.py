@@ -1,0 +1,135 @@
+"""Bodies of requests, checked field by field; and what the answers look like, for OpenAPI."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Field_ = Literal["label", "probabilities", "vacuity", "p_value", "flagged", "set", "reason"]
+#: The whole numbers that a table can hold.
+_Whole = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
+Cell = bool | _Whole | float | str | None
+_NAMED: dict[str, Any] = {
+    "rows": [{"deck": 1, "sex": "female", "age": 31.5, "fare": 47.1}],
+    "fields": ["label", "probabilities", "vacuity", "p_value", "flagged", "set", "reason"],
+}
+_MATRIX: dict[str, Any] = {
+    "columns": ["deck", "sex", "age", "fare"],
+    "matrix": [[1, "female", 31.5, 47.1], [3, "male", None, 8.05]],
+}
+_CARD: dict[str, Any] = {"rows": _NAMED["rows"], "top": 3}
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+
+
+class Rows(_Strict):
+    """Rows by the names of their columns, or as a matrix; null is a gap."""
+
+    model: str | None = Field(None, description="Name of the model, if several are served.")
+    rows: list[dict[str, Cell]] | None = Field(None, description="One object per row.")
+    matrix: list[list[Cell]] | None = Field(None, description="One list per row.")
+    columns: list[str] | None = Field(
+        None, description="The columns of the matrix; default: those of the model, in its order."
+    )
+
+
+class PredictRequest(Rows):
+    """Rows to answer, and what of the answers is wanted."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [_NAMED, _MATRIX]})
+    fields: list[Field_] = Field(
+        ["label", "probabilities", "vacuity", "p_value", "flagged"], min_length=1
+    )
+    coverage: float = Field(0.9, gt=0, lt=1, description="Of the prediction sets.")
+
+
+class ExplainRequest(Rows):
+    """Rows to explain."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [_CARD]})
+    top: int = Field(5, ge=1, le=100, description="Columns named per density.")
+
+
+class RefusedRow(BaseModel):
+    """A row without an answer."""
+
+    row: int = Field(description="Its number in the request, from 1.")
+    column: str
+    reason: str
+
+
+class Answer(BaseModel):
+    """What a model says of one row; only the wanted fields are there."""
+
+    row: int = Field(description="Its number in the request, from 1.")
+    label: str | None = None
+    probabilities: dict[str, float] | None = None
+    vacuity: float | None = Field(
+        None, description="Share of the prior, in (0, 1]; 1: it knows nothing."
+    )
+    p_value: float | None = Field(
+        None, description="How rare such a row is among those like the fit's."
+    )
+    flagged: bool | None = Field(None, description="Unlike the rows that were learned from.")
+    set: list[str] | None = Field(None, description="The classes that it may be.")
+    reason: str | None = Field(None, description='Why it is flagged; "" if it is not.')
+
+
+class PredictResponse(BaseModel):
+    """Answers in the order of the rows, without those refused."""
+
+    model: str
+    version: str = Field(description="First digits of the SHA-256 of the model's file.")
+    answers: list[Answer]
+    refused: list[RefusedRow]
+
+
+class ExplainResponse(BaseModel):
+    """Cards as `Card.to_dict` gives them, with the number of the row."""
+
+    model: str
+    version: str
+    cards: list[dict[str, Any]]
+    refused: list[RefusedRow]
+
+
+class ModelColumn(BaseModel):
+    """A column of a model, with what was usual in it."""
+
+    name: str
+    kind: str
+    levels: list[str]
+    lowest: float | None
+    highest: float | None
+
+
+class ModelFacts(BaseModel):
+    """A model that is served."""
+
+    name: str
+    version: str
+    loaded_at: str
+    problem: str | None = Field(description="Why the last reload failed; null if it did not.")
+    target: str | None
+    classes: list[str]
+    false_alarm_rate: float
+    columns: list[ModelColumn]
+
+
+class ModelList(BaseModel):
+    """All models that are served."""
+
+    models: list[ModelFacts]
+
+
+class Error(BaseModel):
+    """Why there is no answer: the field of the request that is to blame, and how to mend it."""
+
+    status: int
+    field: str
+    reason: str
+    request_id: str
+    refused: list[RefusedRow] | None = None
