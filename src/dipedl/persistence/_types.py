@@ -31,6 +31,13 @@ _HOMES = {
     "gaussians.Moments": ".gaussians.moments",
     "gaussians.HigherMoments": ".gaussians.higher_moments",
     "gaussians.ThinWhitener": ".gaussians.thin",
+    "monitoring.ColumnBins": ".monitoring._columns",
+    "monitoring.DriftMonitor": ".monitoring.drift_monitor",
+    "monitoring.OpenWindow": ".monitoring._windows",
+    "monitoring.ReferenceRanks": ".monitoring._ranks",
+    "monitoring.Sums": ".monitoring._accuracy",
+    "monitoring.Wealth": ".monitoring._betting",
+    "monitoring.Window": ".monitoring._windows",
     # The transformers of spectra, but not the functions and the containers beside them.
     "spectra.BlockStatistics": ".spectra.features.blocks",
     "spectra.EnergyNormalizer": ".spectra.features.energy",
