@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from scipy import special
 
 #: The share of the wealth that never bets: it waits for a change.
 _WAITING = 0.5
@@ -23,11 +23,11 @@ class Wealth:
 
     Attributes
     ----------
-    logs : ndarray, shape (bettors + 1,)
-        The last is the part that waits.
+    logs : ndarray, shape (..., bettors + 1)
+        The last is the part that waits. Streams may stand side by side, ``...`` of them.
     steps : int
         Bets so far.
-    highest : float
+    highest : float or ndarray, shape (...)
         Largest logarithm of the total so far.
 
     References
@@ -41,7 +41,7 @@ class Wealth:
 
     logs: np.ndarray
     steps: int = 0
-    highest: float = 0.0
+    highest: Any = 0.0
 
     @classmethod
     def of(cls, bettors: int) -> Wealth:
@@ -49,22 +49,27 @@ class Wealth:
         return cls(_shares(bettors))
 
     @property
-    def log_total(self) -> float:
+    def log_total(self) -> Any:
         """Logarithm of the wealth of all bettors together; nats of evidence."""
-        return float(special.logsumexp(self.logs))
+        top = self.logs.max(axis=-1)
+        return top + np.log(np.exp(self.logs - top[..., None]).sum(axis=-1))
 
     def after(self, gains: np.ndarray) -> Wealth:
-        """The wealth after a bet that multiplies each by ``exp(gains)``, shape (bettors,)."""
+        """The wealth after a bet that multiplies each by ``exp(gains)``, shape (..., bettors)."""
         logs = self.logs
         if self.steps:
             jump = 1 / (self.steps + 1)
-            dealt = np.log(jump) + self.log_total + _shares(len(gains))
+            dealt = np.log(jump) + np.expand_dims(self.log_total, -1) + _shares(gains.shape[-1])
             logs = np.logaddexp(np.log1p(-jump) + logs, dealt)
-        made = Wealth(logs + np.append(gains, 0.0), self.steps + 1)
-        return Wealth(made.logs, made.steps, max(self.highest, made.log_total))
+        logs = np.concatenate(
+            [logs[..., :-1] + gains, logs[..., -1:] + 0 * gains[..., :1]], axis=-1
+        )
+        made = Wealth(logs, self.steps + 1)
+        return Wealth(logs, made.steps, np.maximum(self.highest, made.log_total))
 
 
 def _shares(bettors: int) -> np.ndarray:
     """Logarithms of the shares of the wealth that is dealt out, shape (bettors + 1,)."""
-    each = np.full(bettors, np.log((1 - _WAITING) / bettors))
-    return np.append(each, np.log(_WAITING))
+    shares = np.full(bettors + 1, (1 - _WAITING) / bettors)
+    shares[-1] = _WAITING
+    return np.asarray(np.log(shares))

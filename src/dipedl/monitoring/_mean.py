@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy import special
 
@@ -26,8 +28,10 @@ def upper_bound(values: np.ndarray, weights: np.ndarray | None, level: float) ->
     return float(special.betaincinv(k + 1, n - k, 1 - level)) if k < n else 1.0
 
 
-def mean_gains(values: np.ndarray, most: float) -> np.ndarray:
-    """Logarithms of what bettors gain on each of n rows if the mean is above `most`, (bettors, n).
+def mean_gains(values: np.ndarray, most: Any) -> np.ndarray:
+    """Logarithms of what bettors gain on each row (..., n) if the mean is above `most`, (...).
+
+    Returns shape (..., bettors, n).
 
     A bet multiplies the wealth by ``1 + b (x - most)``, which gains nothing on average while the
     mean is at most `most`, whatever else the distribution is. Gains on several rows add.
@@ -37,5 +41,6 @@ def mean_gains(values: np.ndarray, most: float) -> np.ndarray:
     I. Waudby-Smith, A. Ramdas, "Estimating means of bounded random variables by betting", *JRSS B*
     86, 2024.
     """
-    stakes = np.array(_STAKES) / max(most, 1e-9)
-    return np.asarray(np.log1p(stakes[:, None] * (values - most)))
+    bound = np.maximum(most, 1e-9)[..., None, None]
+    stakes = np.array(_STAKES)[:, None] / bound
+    return np.asarray(np.log1p(stakes * (values[..., None, :] - bound)))

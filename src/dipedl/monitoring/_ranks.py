@@ -90,19 +90,25 @@ class ReferenceRanks:
         return where
 
     def gains(self, seen: np.ndarray, batch: np.ndarray) -> np.ndarray:
-        """Logarithms of what bettors gain on a batch (K,) after rows `seen` (K,), (bettors,).
+        """Logarithms of what bettors gain on a batch after rows `seen`, (..., K) -> (..., bettors).
 
         A bettor takes a share of the rows for strange ones, which all fall into the lowest or the
         highest ranges, and the others for rows like those before. Some learn from the batch.
         """
         urn = self.sizes + seen
-        usual = urn / urn.sum()
-        strange = self._ranges() * usual
-        strange /= strange.sum(axis=1, keepdims=True)
-        share = np.array(_STRANGE)[:, None, None]
-        bets = np.log((1 - share) * usual + share * strange)
+        usual = urn / urn.sum(axis=-1, keepdims=True)
+        within = self._ranges().T
+        share = np.array(_STRANGE)[:, None]
+        # A bet on a row is usual(row) (1 - share), and share usual(row) / usual(range) more within.
+        more = np.log(1 - share + share / (usual @ within)[..., None, :])
+        inside = (batch @ within)[..., None, :]
+        outside = batch.sum(axis=-1)[..., None, None] - inside
+        gains = inside * more + outside * np.log(1 - share)
+        gains += (batch * np.log(usual)).sum(axis=-1)[..., None, None]
         learning = [log_urn(known * usual, batch) for known in _KNOWN]
-        return np.append((bets @ batch).ravel(), learning) - log_urn(urn, batch)
+        flat = gains.reshape(*gains.shape[:-2], -1)
+        made = np.concatenate([flat, np.stack(learning, axis=-1)], axis=-1)
+        return np.asarray(made - log_urn(urn, batch)[..., None])
 
     @property
     def bettors(self) -> int:
@@ -115,8 +121,9 @@ class ReferenceRanks:
         return np.vstack([lowest, lowest[: len(_HIGH), ::-1]]) if self.both else lowest
 
 
-def log_urn(urn: np.ndarray, batch: np.ndarray) -> float:
-    """Log-probability of rows in an order, of which `batch` (K,) fall into each range."""
+def log_urn(urn: np.ndarray, batch: np.ndarray) -> np.ndarray:
+    """Log-probability of rows in an order, of which `batch` fall into each range, (..., K)."""
     drawn = special.gammaln(urn + batch) - special.gammaln(urn)
-    total = urn.sum()
-    return float(drawn.sum() - special.gammaln(total + batch.sum()) + special.gammaln(total))
+    total = urn.sum(axis=-1)
+    whole = special.gammaln(total + batch.sum(axis=-1)) - special.gammaln(total)
+    return np.asarray(drawn.sum(axis=-1) - whole)

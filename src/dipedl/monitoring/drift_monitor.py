@@ -102,7 +102,9 @@ class DriftMonitor(BaseEstimator):
         self.window = window
         self.random_state = random_state
 
-    def fit(self, model: Any, X: Any = None, *, columns: Sequence[ColumnBins] = ()) -> Self:
+    def fit(
+        self, model: Any, X: Any = None, *, columns: Sequence[ColumnBins] | None = None
+    ) -> Self:
         """Take the reference, and begin anew.
 
         Parameters
@@ -113,7 +115,7 @@ class DriftMonitor(BaseEstimator):
             In-distribution rows that nothing of the model has seen; their columns are watched too.
             Default: the model's held-out rows, without columns.
         columns : sequence of ColumnBins, optional
-            Columns to watch in place of those of X.
+            Columns to watch in place of those of X; an empty one watches none.
         """
         rate = rate_in_range(self.false_alarm_rate)
         if not (isinstance(self.window, int | np.integer) and self.window >= 1):
@@ -134,7 +136,7 @@ class DriftMonitor(BaseEstimator):
             for name, values in _means(rows).items()
         }
         self.bias_ = confidence_bias(held_out_rows(model))
-        self.columns_ = tuple(columns) or (bins_of(X) if X is not None else ())
+        self.columns_ = bins_of(X) if columns is None else tuple(columns)
         return self._begun()
 
     def update(
@@ -182,13 +184,13 @@ class DriftMonitor(BaseEstimator):
         """What is known so far."""
         check_is_fitted(self, "model_")
         limits = {test: self.limit(test) for test in SPENT}
-        highest = {test: self.wealth_[test].highest for test in SPENT}
+        highest = {test: float(self.wealth_[test].highest) for test in SPENT}
         windows = self.windows_
         return DriftReport(
             self.rows_,
             self.batches_,
             tuple(test for test in SPENT if highest[test] >= limits[test]),
-            {test: self.wealth_[test].log_total for test in SPENT},
+            {test: float(self.wealth_[test].log_total) for test in SPENT},
             highest,
             limits,
             windows[-1] if windows else None,
@@ -268,9 +270,6 @@ class DriftMonitor(BaseEstimator):
         # All that can fail comes before the first change.
         columns = counts_of(self.columns_, X) if self.columns_ else []
         sums = Sums.of(rows, self.classes_, labels)
-        ties = np.random.Generator(
-            np.random.PCG64([self.random_state, 1]).advance(self.rows_)
-        ).random(len(rows))
         where = self.reference_.place(rows.p_values, self._ties(len(rows)))
         means = _means(rows)
         gains = {name: mean_gains(means[name], most) for name, most in self.usual_.items()}
