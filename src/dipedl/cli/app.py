@@ -19,6 +19,7 @@ from .bench import bench
 from .own_data.answer import explain, score
 from .own_data.learn import fit
 from .own_data.look import check, inspect
+from .own_data.monitor import monitor
 from .own_data.tell import report
 from .spectra import spectra
 from .terminal import exit_on, fail, names_in
@@ -33,7 +34,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-for _command in (fit, score, report, explain, check, inspect):
+for _command in (fit, score, report, explain, monitor, check, inspect):
     app.command()(_command)
 app.add_typer(bench, name="bench")
 app.add_typer(spectra, name="spectra")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
+from ._accuracy import Estimate, Sums
 from ._columns import ColumnBins
 from ._ranks import ReferenceRanks
 
@@ -31,6 +32,8 @@ class Window:
         first. Below 0.1 a change is small, above 0.25 large, by a rule of thumb.
     uncertainty, flagged : float
         Means.
+    estimated_accuracy, accuracy : Estimate or None
+        Without labels, and of the labelled rows.
     """
 
     first: int
@@ -41,6 +44,8 @@ class Window:
     changed: tuple[tuple[str, float], ...]
     uncertainty: float
     flagged: float
+    estimated_accuracy: Estimate | None
+    accuracy: Estimate | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,23 +60,38 @@ class OpenWindow:
         Of uncertainty and of alarms.
     columns : list of ndarray
         Rows in the ranges of each column.
+    accuracy : Sums
     """
 
     ranks: np.ndarray
     sums: np.ndarray
     columns: list[np.ndarray]
+    accuracy: Sums
 
     def __len__(self) -> int:
         return int(self.ranks.sum())
 
     def __add__(self, other: OpenWindow) -> OpenWindow:
         columns = [a + b for a, b in zip(self.columns, other.columns, strict=True)]
-        return OpenWindow(self.ranks + other.ranks, self.sums + other.sums, columns)
+        return OpenWindow(
+            self.ranks + other.ranks,
+            self.sums + other.sums,
+            columns,
+            self.accuracy + other.accuracy,
+        )
 
     def close(
-        self, last: int, reference: ReferenceRanks, bins: Sequence[ColumnBins], rate: float
+        self,
+        last: int,
+        reference: ReferenceRanks,
+        bins: Sequence[ColumnBins],
+        bias: tuple[float, float],
+        rate: float,
     ) -> Window:
-        """The window that ends with row `last`, tested at a false discovery rate."""
+        """The window that ends with row `last`, tested at a false discovery rate.
+
+        `bias` of the confidence, with its variance, is that of the reference.
+        """
         m = len(self)
         distance, p = _kolmogorov(self.ranks, reference.sizes)
         tests = [bin_.changed(counts) for bin_, counts in zip(bins, self.columns, strict=True)]
@@ -81,8 +101,9 @@ class OpenWindow:
         ]
         changed.sort(key=lambda one: -one[1])
         u, flagged = (self.sums / m).tolist()
-        first = last - m + 1
-        return Window(first, last, distance, p, bool(found[0]), tuple(changed), u, flagged)
+        accuracy = self.accuracy.estimated(*bias), self.accuracy.accuracy
+        first, differs = last - m + 1, bool(found[0])
+        return Window(first, last, distance, p, differs, tuple(changed), u, flagged, *accuracy)
 
 
 def discoveries(p: np.ndarray, rate: float) -> np.ndarray:

@@ -135,7 +135,8 @@ class DriftMonitor(BaseEstimator):
             name: upper_bound(values, rows.weights, rate * SPENT[name] / 2)
             for name, values in _means(rows).items()
         }
-        self.bias_ = confidence_bias(held_out_rows(model))
+        known = model._held_out_rows().proba is not None
+        self.bias_ = confidence_bias(held_out_rows(model)) if known else (0.0, 0.0)
         self.columns_ = bins_of(X) if columns is None else tuple(columns)
         return self._begun()
 
@@ -166,7 +167,7 @@ class DriftMonitor(BaseEstimator):
                 "give that model, or begin anew with monitor.fit(model)"
             )
         self._check_batch(batch)
-        if len(X) == 0:
+        if _is_empty(X):
             return self.report()
         return self._taken(rows_of_model(model, X), X, labels, batch)
 
@@ -257,7 +258,8 @@ class DriftMonitor(BaseEstimator):
 
     def _empty_window(self) -> OpenWindow:
         columns = [np.zeros_like(b.counts) for b in self.columns_]
-        return OpenWindow(np.zeros(len(self.reference_.sizes)), np.zeros(2), columns)
+        ranges, nothing = np.zeros(len(self.reference_.sizes)), Sums(np.zeros(3), np.zeros(4))
+        return OpenWindow(ranges, np.zeros(2), columns, nothing)
 
     def _check_batch(self, batch: int | None) -> None:
         if batch is not None and batch <= self.batch_:
@@ -283,7 +285,7 @@ class DriftMonitor(BaseEstimator):
         self.rows_, self.batches_ = self.rows_ + len(rows), self.batches_ + 1
         self.batch_ = self.batch_ if batch is None else int(batch)
         totals = np.array([means[name].sum() for name in self.usual_])
-        self.open_ = self.open_ + OpenWindow(self._counted(where), totals, columns)
+        self.open_ = self.open_ + OpenWindow(self._counted(where), totals, columns, sums)
         if len(self.open_) >= self.window:
             self._close_window()
         return self.report()
@@ -303,7 +305,7 @@ class DriftMonitor(BaseEstimator):
 
     def _close_window(self) -> None:
         rate = self.false_alarm_rate
-        closed = self.open_.close(self.rows_, self.reference_, self.columns_, rate)
+        closed = self.open_.close(self.rows_, self.reference_, self.columns_, self.bias_, rate)
         self.windows_ = [*self.windows_, closed][-_KEPT_WINDOWS:]
         self.open_ = self._empty_window()
 
@@ -311,6 +313,13 @@ class DriftMonitor(BaseEstimator):
 def _means(rows: Rows) -> dict[str, np.ndarray]:
     """Numbers in [0, 1] whose means are tested, each (n,)."""
     return {"uncertainty": np.clip(rows.uncertainty, 0, 1), "flagged": rows.flagged}
+
+
+def _is_empty(X: Any) -> bool:
+    # A tuple or a dict holds the arguments of a network.
+    if isinstance(X, tuple | dict):
+        return False
+    return bool((X.shape[0] if hasattr(X, "shape") else len(X)) == 0)
 
 
 def _equal(a: ReferenceRanks, b: ReferenceRanks) -> bool:

@@ -84,6 +84,8 @@ class DriftReport:
         known = {name: getattr(self, name) for name in estimates}
         found |= {f"drift_{name}": one.value for name, one in known.items() if one is not None}
         if self.window is not None:
+            if self.window.estimated_accuracy is not None:
+                found["drift_window_estimated_accuracy"] = self.window.estimated_accuracy.value
             found["drift_window_ks_distance"] = self.window.distance
             found["drift_window_uncertainty_mean"] = self.window.uncertainty
             found["drift_window_flagged_share"] = self.window.flagged
@@ -92,7 +94,7 @@ class DriftReport:
 
     def __str__(self) -> str:
         """A page for readers."""
-        return "\n".join(f"{name + ':':<22}{value}" for name, value in self._lines())
+        return "\n".join(f"{name + ':':<24}{value}" for name, value in self._lines())
 
     def _repr_html_(self) -> str:
         """The page for a notebook."""

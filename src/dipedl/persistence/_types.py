@@ -33,6 +33,7 @@ _HOMES = {
     "gaussians.ThinWhitener": ".gaussians.thin",
     "monitoring.ColumnBins": ".monitoring._columns",
     "monitoring.DriftMonitor": ".monitoring.drift_monitor",
+    "monitoring.Estimate": ".monitoring._accuracy",
     "monitoring.OpenWindow": ".monitoring._windows",
     "monitoring.ReferenceRanks": ".monitoring._ranks",
     "monitoring.Sums": ".monitoring._accuracy",
