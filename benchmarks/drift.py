@@ -35,10 +35,10 @@ NULLS = {
     "200 reference rows": (200, 1_000, 1),
     "1,000 reference rows": (1_000, 1_000, 1),
     "5,000 reference rows": (5_000, 1_000, 1),
-    "1,000 reference rows, ten years": (1_000, 100, 10),
+    "1,000 reference rows, ten years": (1_000, 50, 10),
 }
-CROSS_FITTED, CROSS_FITTED_ROWS = 100, 100_000
-STREAMS, BEFORE, AFTER, QUIET = 30, 10_000, 20_000, 100_000
+CROSS_FITTED, CROSS_FITTED_ROWS = 50, 100_000
+STREAMS, BEFORE, AFTER, QUIET = 20, 5_000, 15_000, 50_000
 RAMP = 10_000
 
 Draw = Callable[[int, np.random.Generator], np.ndarray]

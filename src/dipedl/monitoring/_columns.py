@@ -73,25 +73,36 @@ class ColumnBins:
     def changed(self, window: np.ndarray) -> tuple[float, float]:
         """Population stability index of the counts of a window, and the p-value of no change.
 
-        Pearson's chi-square with the variance of the urn of `ReferenceRanks`: the reference is a
-        sample too.
+        Pearson's chi-square, with the variance of the urn of `ReferenceRanks`, as the reference is
+        a sample too; and the urn itself for the ranges in which few rows are expected, together,
+        such as gaps and other levels. Twice the smaller p-value of the two.
         """
         m, n = window.sum(), self.counts.sum()
         usual = (self.counts + 0.5) / (n + 0.5 * len(self.counts))
         here = (window + 0.5) / (m + 0.5 * len(window))
         psi = float(((here - usual) * np.log(here / usual)).sum())
-        expected, found = _pooled(m * usual, window)
-        chi = ((found - expected) ** 2 / expected).sum() / (1 + m / n)
-        return psi, float(special.chdtrc(max(len(found) - 1, 1), chi))
+        rare = m * usual < _FEWEST
+        p = min(_chi_square(window[~rare], self.counts[~rare]),
+                _more_than_usual(window[rare].sum(), m, self.counts[rare].sum(), n))  # fmt: skip
+        return psi, min(2 * p, 1.0)
 
 
-def _pooled(expected: np.ndarray, found: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Expected and found rows, the rarest ranges as one in which enough are expected."""
-    order = np.argsort(expected, kind="stable")
-    expected, found = expected[order], found[order]
-    last = int(np.searchsorted(np.cumsum(expected), _FEWEST))
-    first = np.append(0, np.arange(min(last, len(expected) - 1) + 1, len(expected)))
-    return np.add.reduceat(expected, first), np.add.reduceat(found, first)
+def _chi_square(window: np.ndarray, counts: np.ndarray) -> float:
+    if len(window) < 2 or not window.sum():
+        return 1.0
+    m, n = window.sum(), counts.sum()
+    expected = m * counts / n
+    chi = ((window - expected) ** 2 / expected).sum() / (1 + m / n)
+    return float(special.chdtrc(len(window) - 1, chi))
+
+
+def _more_than_usual(found: float, m: float, before: float, n: float) -> float:
+    """Chance of `found` or more of m rows in ranges in which `before` of n reference rows are."""
+    k = np.arange(found, m + 1)
+    a, b = before + 1, n - before + 1e-9
+    logs = special.betaln(a + k, b + m - k) - special.betaln(a, b)
+    logs -= np.log(m + 1) + special.betaln(m - k + 1, k + 1)
+    return float(min(np.exp(logs).sum(), 1.0))
 
 
 def bins_of(X: Any) -> tuple[ColumnBins, ...]:
