@@ -32,62 +32,61 @@ RATE, SEED = 0.01, 0
 YEAR, WINDOW, BATCH = 365_000, 1_000, 100
 #: Name -> reference rows, streams, years of each.
 NULLS = {
-    "200 reference rows": (200, 1_000, 1),
     "1,000 reference rows": (1_000, 1_000, 1),
-    "5,000 reference rows": (5_000, 1_000, 1),
-    "1,000 reference rows, ten years": (1_000, 50, 10),
+    "200 reference rows": (200, 300, 1),
+    "5,000 reference rows": (5_000, 300, 1),
+    "1,000 reference rows, three years": (1_000, 100, 3),
 }
-CROSS_FITTED, CROSS_FITTED_ROWS = 50, 100_000
-STREAMS, BEFORE, AFTER, QUIET = 20, 5_000, 15_000, 50_000
+CROSS_FITTED, CROSS_FITTED_ROWS = 20, 50_000
+STREAMS, BEFORE, AFTER, QUIET = 10, 5_000, 10_000, 20_000
 RAMP = 10_000
+#: Vacuities of in-distribution rows, and how frequent they are: large ones are rare.
+VACUITY, FREQUENT = np.array([0.01, 0.05, 0.1, 0.4, 0.9]), (0.6, 0.3, 0.07, 0.02, 0.01)
 
 Draw = Callable[[int, np.random.Generator], np.ndarray]
-
-
-def vacuity(typicality: np.ndarray) -> np.ndarray:
-    """Small on most rows, near 1 on few: as that of a default model on table data."""
-    return 0.02 + 0.98 * (1 - typicality) ** 12
 
 
 def null_alarms(n: int, streams: int, years: int) -> dict[str, Any]:
     """In-distribution streams with n reference rows each: how many ever raise an alarm."""
     rng = np.random.default_rng([SEED, n, years])
-    references = rng.random((streams, n))
-    made = [ReferenceRanks.of(r, None, rng, both=True) for r in references]
-    ranks, cuts = made[0], np.stack([one.cuts for one in made])
-    threshold = np.quantile(references, 0.05, axis=1, method="inverted_cdf")[:, None]
-    means = {"uncertainty": vacuity(references), "flagged": (references < threshold).astype(float)}
-    most = {
-        name: np.array([upper_bound(v, None, RATE * SPENT[name] / 2) for v in values])
-        for name, values in means.items()
-    }
-    # A flagged row gains as every flagged row does.
-    one, none = np.moveaxis(mean_gains(np.array([1.0, 0.0]), most["flagged"]), -1, 0)
-    wealth = {name: Wealth.of(BETTORS) for name in means}
+    references = np.sort(rng.random((streams, n)), axis=1)
+    ranks = ReferenceRanks.of(references[0], None, rng, both=True)
+    at = np.cumsum(ranks.sizes).astype(int)[:-1] - 1
+    chances = np.diff(references[:, at], axis=1, prepend=0.0, append=1.0)
+    low = int(np.searchsorted(at + 1, 0.05 * n, side="right"))
+    vacuities = rng.choice(VACUITY, (streams, n), p=FREQUENT)
+    level = RATE / 2
+    most = np.array([upper_bound(v, None, level * SPENT["uncertainty"]) for v in vacuities])
+    flags = np.arange(n) <= at[low - 1]
+    bound = upper_bound(flags.astype(float), None, level * SPENT["flagged"])
+    on_vacuity, on_flags = mean_gains(VACUITY, most), mean_gains(np.array([1.0, 0.0]), bound)
+    wealth = {name: Wealth.of(BETTORS) for name in ("uncertainty", "flagged")}
     wealth["p_values"] = Wealth.of(ranks.bettors)
     seen = np.zeros((streams, len(ranks.sizes)))
     for _ in range(years * YEAR // _AT_ONCE):
-        rows = rng.random((streams, _AT_ONCE))
-        above = (rows[:, :, None] > cuts[:, None, :]).sum(axis=1)
-        batch = -np.diff(above, axis=1, prepend=_AT_ONCE, append=0).astype(float)
+        batch = rng.multinomial(_AT_ONCE, chances).astype(float)
         wealth["p_values"] = wealth["p_values"].after(ranks.gains(seen, batch))
         seen += batch
-        gains = mean_gains(vacuity(rows), most["uncertainty"]).sum(axis=-1)
-        wealth["uncertainty"] = wealth["uncertainty"].after(gains)
-        flagged = (rows < threshold).sum(axis=1)[:, None]
-        wealth["flagged"] = wealth["flagged"].after(flagged * one + (_AT_ONCE - flagged) * none)
+        drawn = rng.multinomial(_AT_ONCE, FREQUENT, streams)[:, None, :]
+        wealth["uncertainty"] = wealth["uncertainty"].after((on_vacuity * drawn).sum(axis=-1))
+        flagged = batch[:, :low].sum(axis=1, keepdims=True)
+        gains = flagged * on_flags[:, 0] + (_AT_ONCE - flagged) * on_flags[:, 1]
+        wealth["flagged"] = wealth["flagged"].after(gains)
     spent = {name: SPENT[name] * (1 if name == "p_values" else 0.5) for name in SPENT}
     raised = {name: wealth[name].highest >= -np.log(RATE * spent[name]) for name in SPENT}
     ever = np.any(list(raised.values()), axis=0)
-    counts = {name: int(found.sum()) for name, found in raised.items()}
-    upper = float(stats.beta.ppf(0.975, ever.sum() + 1, max(streams - ever.sum(), 1)))
     return {
         "streams": streams,
         "years_each": years,
         "alarms": int(ever.sum()),
-        "by_test": counts,
-        "upper_95": upper,
+        "by_test": {name: int(found.sum()) for name, found in raised.items()},
+        "upper_95": upper_limit(int(ever.sum()), streams),
     }
+
+
+def upper_limit(alarms: int, streams: int) -> float:
+    """One-sided 95 % limit of the probability of an alarm (Clopper and Pearson)."""
+    return float(stats.beta.ppf(0.95, alarms + 1, max(streams - alarms, 1)))
 
 
 CENTRES = np.random.default_rng(5).normal(size=(5, 8)) * 1.5
@@ -109,8 +108,8 @@ def cross_fitted_alarms() -> dict[str, Any]:
             report = monitor.update(clf, table_rows(10_000, rng)[0])
         alarms[seed] = report.alarm
     n = int(alarms.sum())
-    upper = float(stats.beta.ppf(0.975, n + 1, len(alarms) - n))
-    return {"streams": len(alarms), "rows_each": CROSS_FITTED_ROWS, "alarms": n, "upper_95": upper}
+    limit = upper_limit(n, len(alarms))
+    return {"streams": len(alarms), "rows_each": CROSS_FITTED_ROWS, "alarms": n, "upper_95": limit}
 
 
 def table_streams() -> tuple[DIPClassifier, np.ndarray, dict[str, Draw], Draw]:

@@ -50,16 +50,27 @@ def test_rows_that_are_too_typical_are_noticed_with_fresh_rows(clf):
     dull = X[np.argsort(clf.p_value(X))[700:]]
     report = DriftMonitor().fit(clf, rows(800, 1)[0]).update(clf, dull)
     assert report.alarms == ("p_values",)
-    assert DriftMonitor().fit(clf).update(clf, dull).alarms == ()
 
 
 def test_false_alarms_of_many_streams_and_references(clf):
-    """At a rate of 20 %, over references of 100 rows and streams of 5,000."""
+    """At a rate of 20 %, over references of 100 rows and streams of 2,000."""
+    stream = clf.answers(rows(40 * 2000, 31)[0])
+    reference = rows(40 * 100, 30)[0]
     alarms = []
-    for seed in range(60):
-        monitor = DriftMonitor(0.2).fit(clf, rows(100, 100 + seed)[0], columns=())
-        alarms.append(monitor.update(clf, rows(5000, 1000 + seed)[0]).alarm)
+    for i in range(40):
+        monitor = DriftMonitor(0.2).fit(clf, reference[i * 100 :][:100], columns=())
+        alarms.append(monitor.update_answers(part(stream, i * 2000, 2000)).alarm)
     assert np.mean(alarms) <= 0.2
+
+
+def part(answers, first, n):
+    some = slice(first, first + n)
+    return Answers(
+        answers.labels[some],
+        answers.dirichlet[some],
+        answers.p_values[some],
+        answers.flagged[some],
+    )
 
 
 def test_estimated_accuracy_is_near_the_measured_one(clf, monitor):
@@ -105,7 +116,7 @@ def test_p_values_that_are_none_are_refused_and_nothing_is_counted(clf, monitor,
     X = rows(100, 10)[0]
     with pytest.raises(ValueError, match="at row 3; nothing of this batch was counted"):
         monitor.update_answers(broken(clf, X, value), X)
-    assert monitor.report().rows == 0 and monitor.report().evidence["p_values"] == 0
+    assert monitor.report().rows == 0 and monitor.batches_ == 0
 
 
 def test_labels_of_another_length_change_nothing(clf, monitor):
@@ -163,18 +174,19 @@ def test_a_monitor_goes_on_from_its_file(clf, monitor, tmp_path):
     assert again.windows_ == monitor.windows_
 
 
-def test_the_sum_is_one_batch_of_all_rows(clf, monitor):
+def test_the_sum_is_one_batch_of_all_rows(clf):
+    # By the held-out rows of the model, with which no p-value ties.
     X, y = rows(900, 15, moved=0.4)
-    parts = [clone(monitor).fit(clf, rows(800, 1)[0]) for _ in range(3)]
-    for part, some in zip(parts, np.split(np.arange(900), [200, 500]), strict=True):
-        part.update(clf, X[some], y[some])
-    whole = clone(monitor).fit(clf, rows(800, 1)[0])
+    parts = [DriftMonitor().fit(clf) for _ in range(3)]
+    for one, some in zip(parts, np.split(np.arange(900), [200, 500]), strict=True):
+        one.update(clf, X[some], y[some])
+    whole = DriftMonitor().fit(clf)
     whole.update(clf, X, y)
     left, right = (parts[0] + parts[1]) + parts[2], parts[0] + (parts[1] + parts[2])
     for total in (left, right):
         np.testing.assert_array_equal(total.counts_, whole.counts_)
+        np.testing.assert_array_equal(total.open_.ranks, whole.open_.ranks)
         np.testing.assert_allclose(total.sums_.confidence, whole.sums_.confidence)
-        np.testing.assert_array_equal(total.open_.columns, whole.open_.columns)
         assert total.report().accuracy == whole.report().accuracy
     assert evidence(left) == pytest.approx(evidence(right))
     gains = whole.reference_.gains(np.zeros_like(whole.counts_), whole.counts_)
