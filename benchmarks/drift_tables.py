@@ -47,8 +47,8 @@ def delays() -> str:
         f"{after:,}. False alarms are those of streams of {quiet:,} rows without a change, and "
         "those before it. ADWIN and Page-Hinkley are river's "
         f"{row['config']['river']} with its defaults, fed with the vacuity of each row; KS is the "
-        f"two-sample test of each window of {row['config']['window']:,} p-values at 1 %. None of "
-        "these three has a false-alarm rate that can be stated for a stream.\n"
+        f"two-sample test of each window of {row['config']['window']:,} p-values at 1 %. Where "
+        "these three state a rate, it is that of a step or a window, not of a stream.\n"
     )
     return (
         "## Delay\n\n" + text + "\n".join(_delays(row, name) for name in DATA) + "\n" + where(row)
