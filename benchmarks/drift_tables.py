@@ -17,7 +17,9 @@ def false_alarms() -> str:
         [
             name,
             f"{of['streams']:,}",
-            f"{of['years_each']} years" if "years_each" in of else f"{of['rows_each']:,} rows",
+            f"{of['years_each']} x 365,000 rows"
+            if "years_each" in of
+            else f"{of['rows_each']:,} rows",
             of["alarms"],
             f"{of['upper_95']:.2%}",
         ]
