@@ -1,7 +1,8 @@
-"""Write the two pages of measurements from the receipts under results/; a test keeps them so."""
+"""Write the three pages of measurements from the receipts under results/; a test keeps them so."""
 
 from pathlib import Path
 
+from drift_tables import delays, false_alarms
 from receipts import receipt, table, where
 from spectra_tables import spectra_densities, spectra_features
 
@@ -22,6 +23,11 @@ ratios, not the seconds. Quality of the answers: [measurements of quality](measu
 QUALITY = f"""# Measurements of quality
 {HEAD}
 How long things take: [measurements of time and memory](measurements.md).
+"""
+DRIFT = """# Measurements of drift
+
+Written by `python benchmarks/tables.py` from the receipt of `python benchmarks/drift.py`, which
+needs river beside dipedl. How to use it: [watch a stream for drift](../how-to/drift.md).
 """
 
 
@@ -387,6 +393,7 @@ PAGES = {
         spectra_densities,
         demo,
     ],
+    "measurements-drift": [DRIFT, false_alarms, delays],
 }
 
 

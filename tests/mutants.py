@@ -12,6 +12,27 @@ from planting import Mutant, main
 
 MUTANTS = [
     Mutant(
+        "drift: the test of p-values forgets that the reference is finite",
+        "monitoring/_ranks.py",
+        "        urn = self.sizes + seen\n",
+        "        urn = 1e9 * (self.sizes + seen)\n",
+        "monitoring/test_evidence.py::test_no_bettor_gains_on_average_over_all_sequences",
+    ),
+    Mutant(
+        "drift: wealth that is dealt out is not taken from anyone",
+        "monitoring/_betting.py",
+        "np.logaddexp(np.log1p(-jump) + logs, dealt)",
+        "np.logaddexp(logs, dealt)",
+        "monitoring/test_evidence.py::test_wealth_against_a_loop_without_logarithms",
+    ),
+    Mutant(
+        "drift: the bound of a reference mean is the mean",
+        "monitoring/_mean.py",
+        "    return high\n",
+        "    return float(np.average(values, weights=w))\n",
+        "monitoring/test_evidence.py::test_upper_bound_holds_for_rare_large_values",
+    ),
+    Mutant(
         "log-determinant dropped",
         "gaussians/factor.py",
         "X.shape[1] * LOG_2PI + self.log_det",

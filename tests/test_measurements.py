@@ -21,7 +21,7 @@ def load(name):
     return module
 
 
-@pytest.mark.parametrize("name", ["measurements", "measurements-quality"])
+@pytest.mark.parametrize("name", ["measurements", "measurements-quality", "measurements-drift"])
 def test_the_page_is_what_the_receipts_say(name):
     stale = "run: python benchmarks/tables.py"
     page = (ROOT / "docs" / "reference" / f"{name}.md").read_text(encoding="utf-8")

@@ -29,6 +29,7 @@ PACKAGES = {
     "dipedl.calibration": "Calibration on held-out rows",
     "dipedl.decisions": "Alarms, p-values, sets, rejection",
     "dipedl.diagnostics": "Diagnosis of a fitted model",
+    "dipedl.monitoring": "Drift of a stream",
     "dipedl.explanation": "Explanation of an input",
     "dipedl.metrics": "Metrics",
     "dipedl.plots": "Figures",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .dirichlet import Dirichlet
     from .explanation import explain
     from .export import export_onnx
+    from .monitoring import DriftMonitor
     from .persistence.model_file import load, save
     from .pretrained import DIPModule
     from .through_pipelines import (
@@ -34,6 +35,7 @@ __all__ = [
     "DIPClassifier",
     "DIPModule",
     "Dirichlet",
+    "DriftMonitor",
     "OODDetector",
     "baselines",
     "datasets",
@@ -59,6 +61,7 @@ _HOME = {
     "DIPClassifier": "classifier",
     "DIPModule": "pretrained",
     "Dirichlet": "dirichlet",
+    "DriftMonitor": "monitoring",
     "OODDetector": "detector",
     "diagnose": "diagnostics",
     "explain": "explanation",
@@ -87,6 +90,7 @@ _MODULES = {
     "gaussians",
     "maths",
     "metrics",
+    "monitoring",
     "nn",
     "persistence",
     "plots",

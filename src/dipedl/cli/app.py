@@ -19,6 +19,7 @@ from .bench import bench
 from .own_data.answer import explain, score
 from .own_data.learn import fit
 from .own_data.look import check, inspect
+from .own_data.monitor import monitor
 from .own_data.tell import report
 from .serve import serve
 from .spectra import spectra
@@ -34,7 +35,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-for _command in (fit, score, report, explain, check, inspect, serve):
+for _command in (fit, score, report, explain, monitor, check, inspect, serve):
     app.command()(_command)
 app.add_typer(bench, name="bench")
 app.add_typer(spectra, name="spectra")

@@ -58,7 +58,7 @@ def save(model: Any, path: str | Path) -> None:
 
     Parameters
     ----------
-    model : DIPClassifier, OODDetector, or a density of `dipedl.density`
+    model : DIPClassifier, OODDetector, DriftMonitor, or a density of `dipedl.density`
         Fitted.
     path : str or Path
         The file. One that is there already survives any failure.
@@ -86,8 +86,9 @@ def save(model: Any, path: str | Path) -> None:
     """
     if not _can_be_saved(model):
         raise TypeError(
-            "model must be a DIPClassifier, an OODDetector or a density of dipedl.density, got "
-            f"{type(model).__name__}; save other scikit-learn estimators with skops.io.dump"
+            "model must be a DIPClassifier, an OODDetector, a DriftMonitor or a density of "
+            f"dipedl.density, got {type(model).__name__}; save other scikit-learn "
+            "estimators with skops.io.dump"
         )
     _check_fitted(model)
     encoder = Encoder()

@@ -1,0 +1,7 @@
+"""Whether a stream of rows is still like the rows a model knows, with a stated false-alarm rate."""
+
+from ._columns import ColumnBins
+from .drift_monitor import DriftMonitor
+from .report import DriftReport
+
+__all__ = ["ColumnBins", "DriftMonitor", "DriftReport"]

@@ -1,0 +1,135 @@
+"""A stream of table rows watched by a monitor, whose state goes on in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from .._writing import notebook
+from ..monitoring import ColumnBins, DriftMonitor, DriftReport
+from ..persistence import load
+from .gathering import gathered
+from .saved import TableModel
+from .scoring import Progress
+from .tables.columns import Column, as_inputs, check_known, labels_of
+from .tables.kinds import CATEGORY
+from .tables.mistake import Mistake, WrongOption
+from .tables.reading import Refused, Table
+
+
+@dataclass
+class Watched:
+    """What came of a stream: the report after its last row, and the rows that were left out."""
+
+    report: DriftReport
+    refused: list[Refused] = field(default_factory=list)
+
+
+def begun_monitor(
+    model: TableModel, reference: Table | None, rate: float, window: int
+) -> DriftMonitor:
+    """A monitor of a model's columns, by its held-out rows or by rows it has not seen."""
+    n = len(model.rows)
+    columns = [bins_of_column(c, n) for c in model.columns if c.shares]
+    monitor = DriftMonitor(rate, window)
+    if reference is None:
+        return monitor.fit(model.classifier, columns=columns)
+    check_known(model.columns, reference.names, reference.path)
+    some = gathered(reference, None)
+    X, _, _ = as_inputs(model.columns, some.frame, some.rows)
+    return monitor.fit(model.classifier, X)
+
+
+def kept_monitor(path: Path) -> DriftMonitor:
+    """The monitor in a file."""
+    try:
+        monitor = load(path)
+    except ValueError as error:
+        raise Mistake(f"{error}; to begin anew, name a file that is not there") from error
+    if not isinstance(monitor, DriftMonitor):
+        raise WrongOption(
+            f"--state {path} holds a {type(monitor).__name__}, not a monitor: name another file"
+        )
+    return monitor
+
+
+def watch(
+    monitor: DriftMonitor,
+    model: TableModel,
+    table: Table,
+    batch: int | None = None,
+    progress: Progress | None = None,
+) -> Watched:
+    """Feed the rows of a table to a monitor, with their classes where the table has them."""
+    check_known(model.columns, table.names, table.path)
+    watched, rows = Watched(monitor.report()), 0
+    for piece in table.pieces():
+        watched.refused += piece.refused
+        rows += len(piece.frame)
+        for frame, numbers in _cut(piece.frame, piece.rows, monitor.window):
+            X, fine, odd = as_inputs(model.columns, frame, numbers)
+            labels = labels_of(frame[model.target])[fine] if model.target in frame else None
+            watched.refused += odd
+            watched.report = monitor.update(model.classifier, X, labels, batch=batch)
+            batch = None
+        if progress is not None:
+            progress(rows, piece.done)
+    return watched
+
+
+def bins_of_column(column: Column, n: int) -> ColumnBins:
+    """What was usual in a column of the n rows of the fit, as a monitor counts it."""
+    known, gaps = n * (1 - column.missing), n * column.missing
+    if column.kind == CATEGORY:
+        counts = np.array([*(known * np.array(column.shares)), 0.0, gaps])
+        return ColumnBins(column.name, np.zeros(0), column.levels, counts)
+    # The lowest cut is the smallest number, the highest the largest; half of the rest will do.
+    cuts, shares = np.array(column.cuts)[2:-1:2], np.array(column.shares)[2:-1:2]
+    counts = np.diff(shares, prepend=0.0, append=1.0) * known
+    return ColumnBins(column.name, cuts, (), np.append(counts, gaps))
+
+
+def page(monitor: DriftMonitor, report: DriftReport, stream: str) -> str:
+    """The report and its windows as HTML text that loads nothing."""
+    head = (
+        "Rows",
+        "KS distance",
+        "p-values",
+        "Columns changed",
+        "Uncertainty",
+        "Flagged",
+        "Accuracy",
+    )
+    rows = [
+        (
+            f"{w.first:,} to {w.last:,}",
+            f"{w.distance:.3f}",
+            "differ" if w.differs else "as before",
+            escape(", ".join(f"{name} ({psi:.2f})" for name, psi in w.changed)) or "none",
+            f"{w.uncertainty:.3f}",
+            f"{w.flagged:.1%}",
+            f"about {w.estimated_accuracy.value:.3f}" if w.estimated_accuracy else "",
+        )
+        for w in reversed(monitor.windows_)
+    ]
+    parts = [report._repr_html_(), notebook.frame(notebook.table("Windows", head, rows))]
+    title = f"Drift of {escape(stream)}"
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width">'
+        f'<meta name="color-scheme" content="light dark"><title>{title}</title></head>'
+        f'<body style="font-family:sans-serif"><h1>{title}</h1>{"".join(parts)}</body></html>\n'
+    )
+
+
+def _cut(
+    frame: pd.DataFrame, numbers: np.ndarray, size: int
+) -> Iterator[tuple[pd.DataFrame, np.ndarray]]:
+    for first in range(0, len(frame), size):
+        some = slice(first, first + size)
+        yield frame.iloc[some].reset_index(drop=True), numbers[some]

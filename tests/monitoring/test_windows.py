@@ -1,0 +1,108 @@
+"""Windows: tests of columns and of p-values against scipy and naive loops; accuracy."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from dipedl.monitoring import ColumnBins
+from dipedl.monitoring._accuracy import Sums
+from dipedl.monitoring._columns import bins_of, counts_of
+from dipedl.monitoring._rows import Rows
+from dipedl.monitoring._windows import _kolmogorov, discoveries
+
+
+def test_discoveries_are_those_of_scipy():
+    p = np.random.default_rng(0).beta(0.4, 1.5, 60)
+    expected = stats.false_discovery_control(p) <= 0.1
+    np.testing.assert_array_equal(discoveries(p, 0.1), expected)
+    assert not discoveries(np.ones(3), 0.1).any()
+
+
+def test_p_values_of_columns_are_even_over_references_and_windows():
+    rng = np.random.default_rng(1)
+    p = []
+    for _ in range(400):
+        bins = ColumnBins.of("x", rng.normal(size=400))
+        p.append(bins.changed(bins.count(rng.normal(size=300)))[1])
+    assert abs(np.mean(np.array(p) < 0.05) - 0.05) < 3 * np.sqrt(0.05 * 0.95 / 400)
+
+
+def test_psi_against_a_loop():
+    bins = ColumnBins.of("c", np.array(list("aaabbc") * 20, dtype=object))
+    window = bins.count(np.array(list("abcccd") * 10, dtype=object))
+    assert window.tolist() == [10, 10, 30, 10, 0]
+    n, m, psi = 120 + 2.5, 60 + 2.5, 0.0
+    for before, here in zip([60, 40, 20, 0, 0], [10, 10, 30, 10, 0], strict=True):
+        q, p = (here + 0.5) / m, (before + 0.5) / n
+        psi += (q - p) * np.log(q / p)
+    assert bins.changed(window)[0] == pytest.approx(psi)
+
+
+def test_a_rare_new_level_once_is_no_change_but_often_is():
+    bins = ColumnBins.of("c", np.array(list("ab") * 300, dtype=object))
+    assert bins.changed(bins.count(np.array(list("ab") * 200 + ["z"], object)))[1] > 0.001
+    assert bins.changed(bins.count(np.array(list("ab") * 200 + ["z"] * 40, object)))[1] < 1e-6
+
+
+def test_gaps_count_as_a_change():
+    bins = ColumnBins.of("x", np.arange(500.0))
+    window = np.arange(500.0)
+    window[::10] = np.nan
+    assert bins.count(window)[-1] == 50
+    assert bins.changed(bins.count(window))[1] < 1e-6
+
+
+def test_ranges_hold_equal_shares_and_their_upper_ends():
+    bins = ColumnBins.of("x", np.arange(1.0, 101.0))
+    assert bins.counts.tolist() == [11, *[10] * 8, 9, 0]
+    assert bins.count(bins.cuts)[:10].tolist() == [1] * 9 + [0]
+
+
+def test_columns_of_tables_by_name_and_of_arrays_by_place():
+    frame = pd.DataFrame({"a": [1.0, 2.0] * 30, "b": ["u", "v"] * 30})
+    bins = bins_of(frame)
+    moved = frame[["b", "a"]].assign(extra=0)
+    for bin_, counts in zip(bins, counts_of(bins, moved), strict=True):
+        np.testing.assert_array_equal(bin_.counts, counts)
+    with pytest.raises(ValueError, match="lacks the columns \\['b'\\]"):
+        counts_of(bins, frame[["a"]])
+    with pytest.raises(ValueError, match="'a' must hold numbers"):
+        counts_of(bins, frame.assign(a="text"))
+    assert [b.name for b in bins_of(np.zeros((3, 2)))] == ["x0", "x1"]
+
+
+def test_distance_is_that_of_all_ranges():
+    counts, sizes = np.array([30.0, 20, 50]), np.array([20.0, 30, 51])
+    distance, p = _kolmogorov(counts, sizes)
+    assert distance == pytest.approx(0.3 - 20 / 101)
+    assert p == pytest.approx(stats.kstwobign.sf(distance * np.sqrt(50)), rel=1e-6)
+
+
+def labelled(labels):
+    proba = np.array([[0.9, 0.1], [0.2, 0.8], [0.7, 0.3], [0.4, 0.6]])
+    answers = np.array(["a", "b"], dtype=object)[proba.argmax(axis=1)]
+    rows = Rows(np.ones(4), np.zeros(4), np.zeros(4), proba, answers)
+    return Sums.of(rows, np.array(["a", "b"]), labels)
+
+
+def test_accuracy_and_brier_of_the_labels_that_are_known():
+    sums = labelled(["a", None, "b", "z"])
+    assert sums.accuracy.value == pytest.approx(1 / 3)
+    wilson = stats.binomtest(1, 3).proportion_ci(method="wilson")
+    assert (sums.accuracy.low, sums.accuracy.high) == pytest.approx((wilson.low, wilson.high))
+    # A class that the model does not know has the probability 0.
+    scores = [0.1**2 * 2, 2 * 0.7**2, 0.4**2 + 0.6**2 + 1]
+    assert sums.brier.value == pytest.approx(np.mean(scores))
+    assert labelled(None).accuracy is None
+    with pytest.raises(ValueError, match="labels must have one entry per row, got 2 for 4"):
+        labelled(["a", "b"])
+
+
+def test_estimated_accuracy_is_the_corrected_confidence():
+    sums = labelled(None) + labelled(None)
+    confidence = np.array([0.9, 0.8, 0.7, 0.6])
+    found = sums.estimated(-0.05, 0.0)
+    assert (found.value, found.rows) == (pytest.approx(0.7), 8)
+    half = stats.norm.ppf(0.975) * confidence.std() / np.sqrt(8)
+    assert found.high - found.value == pytest.approx(half)
