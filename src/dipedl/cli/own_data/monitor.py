@@ -63,7 +63,7 @@ def monitor(
     A table is read in the order of its rows, each row of the stream once. With a column of classes
     accuracy is measured too.
     """
-    with mistakes_told():
+    with mistakes_told(quiet):
         from ...own_data.saved import read_model
         from ...own_data.tables.writing import check_writable, complete_file
         from ...own_data.watching import page as made_page
@@ -76,8 +76,8 @@ def monitor(
                 check_writable(out, inputs)
         fitted = read_model(model)
         settings = (reference, false_alarms, window)
-        watching = _monitor(fitted, state, settings, delimiter)
-        table = opened_for(fitted, data, delimiter)
+        watching = _monitor(fitted, model, state, settings, delimiter)
+        table = opened_for(fitted, model, data, delimiter)
         with row_progress(quiet) as progress:
             found = watch(watching, fitted, table, batch, progress)
         if page is not None:
@@ -90,6 +90,7 @@ def monitor(
 
 def _monitor(
     fitted: TableModel,
+    model: Path,
     state: Path | None,
     settings: tuple[Path | None, float | None, int | None],
     delimiter: str | None,
@@ -106,7 +107,7 @@ def _monitor(
             )
         return kept_monitor(state)
     in_range(_RATE if rate is None else rate, "--false-alarms", str(_RATE))
-    table = None if reference is None else opened_for(fitted, reference, delimiter)
+    table = None if reference is None else opened_for(fitted, model, reference, delimiter)
     return begun_monitor(fitted, table, rate or _RATE, window or _WINDOW)
 
 
