@@ -16,6 +16,7 @@ from .table import (
     own_densities,
     own_features,
     own_models,
+    own_monitoring,
     probabilities,
     vectors,
 )
@@ -47,7 +48,7 @@ class Pool(Protocol):
         ...
 
 
-_OWN = (own_models, own_densities, own_features)
+_OWN = (own_models, own_densities, own_features, own_monitoring)
 _FAMILIES = (linear, forests, vectors, probabilities, columns, composed, boosters, *_OWN)
 _ENTRIES = {name: entry for family in _FAMILIES for name, entry in family.ENTRIES.items()}
 #: Name of a type in a file, the full public one for those of others -> its codec.
