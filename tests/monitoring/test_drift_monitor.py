@@ -174,6 +174,18 @@ def test_a_monitor_goes_on_from_its_file(clf, monitor, tmp_path):
     assert again.windows_ == monitor.windows_
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("rows_", -1), ("counts_", np.zeros(3)), ("wealth_", {}), ("usual_", {"flagged": 2.0})],
+)
+def test_a_state_that_does_not_fit_together_is_not_saved(name, value, clf, tmp_path):
+    """The same checks as on reading a forged file."""
+    monitor = DriftMonitor().fit(clf)
+    setattr(monitor, name, value)
+    with pytest.raises(TypeError, match="DriftMonitor"):
+        dipedl.save(monitor, tmp_path / "state")
+
+
 def test_the_sum_is_one_batch_of_all_rows(clf):
     # By the held-out rows of the model, with which no p-value ties.
     X, y = rows(900, 15, moved=0.4)
