@@ -19,7 +19,7 @@ from .suite import Suite, chosen
 from .typed_toml import validated
 
 #: Raised when rows change their meaning, so that none of an older kind are taken for new.
-_FORMAT = 2
+_FORMAT = 3
 
 Table = dict[str, Any]
 
