@@ -176,9 +176,10 @@ def _counted(found: Crossed) -> str:
     sets = {pair.dataset for pair in found.pairs}
     seeds = sorted({len(line.seeds) for line in found.table.lines if line.seeds})
     few = f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else str(seeds[0])
+    noun = "seed" if seeds == [1] else "seeds"
     return (
         f"All methods over {len(found.pairs)} lines: {len(sets)} known data sets, "
-        f"{len(found.known())} classifiers on them, {few} seeds:"
+        f"{len(found.known())} classifiers on them, {few} {noun}:"
     )
 
 
