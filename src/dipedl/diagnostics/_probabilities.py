@@ -22,8 +22,10 @@ _AT_BOUND = 1e-3
 _SURER = (
     " That of all rows is surer still than those of the folds, which are fitted to fewer rows: "
     "prediction sets may hold the true class a few points less often than asked. Ask for a higher "
-    "coverage, or set rows aside for {}."
+    "coverage, or set rows aside to calibrate with."
 )
+#: Rows per column below which a classifier of all rows is surer than those of the folds.
+_FEW = 10
 _SIGMAS = 3.0
 _GAP = 0.02
 _TINY = float(np.finfo(np.float64).tiny)
@@ -77,8 +79,7 @@ def _temperature(held: HeldOut, clf: Any) -> Finding:
         return Finding(
             "temperature_far_from_one",
             "note",
-            f"{text} The bare classifier is far {which}-confident."
-            + (_SURER.format(clf._calibrated_by) if surer else ""),
+            f"{text} The bare classifier is far {which}-confident." + (_SURER if surer else ""),
             numbers,
             "Use the probabilities of this model, not those of the bare classifier.",
         )
@@ -86,9 +87,10 @@ def _temperature(held: HeldOut, clf: Any) -> Finding:
 
 
 def _of_fewer_rows(held: HeldOut, clf: Any) -> bool:
-    """Whether the held-out probabilities are of classifiers fitted to fewer rows than this one."""
+    """Whether held-out probabilities are of classifiers of fewer rows, and rows are few at all."""
     given = getattr(clf, "estimator", None)
-    return held.origin == "left out" and not isinstance(given, FrozenEstimator)
+    few = held.total < _FEW * getattr(clf, "n_features_in_", 0)
+    return few and held.origin == "left out" and not isinstance(given, FrozenEstimator)
 
 
 def _at_bound(temperature: float, calibrator: Any) -> bool:

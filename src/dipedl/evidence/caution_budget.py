@@ -35,14 +35,14 @@ class CautionBudget(LogisticNormalizer):
     ``z = log sigmoid(log_odds_ + slope * (score - location_) / scale_)``: the evidence
     ``n gamma exp(z)`` counts equivalent training samples, at most ``n gamma`` of them, and the
     vacuity is 1/2 at `location_`. In-distribution data hardly reward caution, so it is bought: the
-    half-point is the highest at which the held-out ID loss of the posterior mean
-    ``(1 - u) p + u prior / alpha0`` is at most
+    half-point is the last, from below, before the held-out ID loss of the posterior mean
+    ``(1 - u) p + u prior / alpha0`` exceeds
 
         ``lowest + budget * max(min(full, prior_loss - full), prior_loss / m)``,
 
     where `full` is the loss at full evidence, ``u = alpha0 / (alpha0 + n gamma)``: that of the bare
-    classifier but for the weight of the prior. `lowest` is the lowest loss of all half-points up to
-    this one: `full`, or less where the classifier is too sure of its rarest rows. What doubt earns
+    classifier but for the weight of the prior. `lowest` is the lowest loss of the half-points
+    below: `full`, or less where the classifier is too sure of its rarest rows. What doubt earns
     there pays for no doubt elsewhere. ``prior_loss - full`` is what the classifier gains over the
     prior: with noisy labels it is less than the loss, and all there is to lose.
     ``prior_loss / m`` is what one of the m held-out rows costs when only the prior predicts it. It

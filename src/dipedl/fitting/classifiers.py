@@ -16,7 +16,7 @@ from sklearn.utils.validation import has_fit_parameter
 from .._validation import weight_argument
 from ..maths.simplex import check_simplex, on_simplex
 from .columns import categories, empty_columns, with_categories
-from .refusals import answered, note_dates, refusals_noted
+from .refusals import answered, refusals_noted, refuse_dates
 from .seeds import seeded_clone
 
 _PROBA = "predict_proba of the estimator"
@@ -161,7 +161,7 @@ def fitted_classifier(
 def _noted(error: Exception, template: Any, X: Any) -> Exception:
     """The error of a fit, with the remedy for what some classifiers refuse."""
     name, empty = type(template).__name__, empty_columns(X)
-    note_dates(error, X)
+    refuse_dates(error, X)
     if "could not convert string" in str(error):
         error.add_note(
             f"{name} takes no text: give a pipeline that encodes it, as "

@@ -13,7 +13,7 @@ from sklearn.utils import _safe_indexing
 
 from .._validation import NoAnswer
 from ..maths.masks import is_missing
-from .columns import date_columns, mixed_columns
+from .columns import NO_DATES, date_columns, mixed_columns
 
 Answer = tuple[Any, ...]
 #: What scikit-learn says of numbers that float32 or float64 cannot hold.
@@ -56,7 +56,7 @@ def columns_noted(X: Any) -> Iterator[None]:
     try:
         yield
     except TypeError as error:
-        note_dates(error, X)
+        refuse_dates(error, X)
         mixed = mixed_columns(X)
         if mixed:
             error.add_note(
@@ -66,14 +66,11 @@ def columns_noted(X: Any) -> Iterator[None]:
         raise
 
 
-def note_dates(error: Exception, X: Any) -> None:
-    """Adds the remedy to an error about dates or times of a fit to X (n, d)."""
+def refuse_dates(error: Exception, X: Any) -> None:
+    """Raise ValueError if an error of a fit to X (n, d) is about its dates or times."""
     dates = date_columns(X) if _ABOUT_DATES.search(str(error)) else []
     if dates:
-        error.add_note(
-            f"X has dates in the columns {dates}: turn them into numbers, such as month, weekday "
-            "or age in days, or drop them"
-        )
+        raise ValueError(f"X has dates in column {dates[0]!r}{NO_DATES}") from error
 
 
 def answered(ask: Callable[[Any], Answer], X: Any, unknown: Callable[[], Answer]) -> Answer:

@@ -87,8 +87,8 @@ def save(model: Any, path: str | Path) -> None:
     if not _can_be_saved(model):
         raise TypeError(
             "model must be a DIPClassifier, an OODDetector, a DriftMonitor or a density of "
-            f"dipedl.density, got {type(model).__name__}; save other scikit-learn "
-            "estimators with skops.io.dump"
+            f"dipedl.density but FlowDensity, got {type(model).__name__}; save other "
+            "scikit-learn estimators with skops.io.dump"
         )
     _check_fitted(model)
     encoder = Encoder()

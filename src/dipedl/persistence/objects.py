@@ -15,6 +15,10 @@ _PACKAGE = __name__.partition(".")[0]
 _PACKAGES = (_PACKAGE, "sklearn")
 
 
+def _is_known(value: Any) -> bool:
+    return type(value).__module__.partition(".")[0] in _PACKAGES
+
+
 def loaded(name: str) -> Any:
     """What has a full name, if its module is loaded: only then can there be an object of it."""
     module, _, cls = name.rpartition(".")
@@ -48,11 +52,12 @@ def is_a(*types: str, **same: Shape) -> Check:
 
 
 def model(**same: Shape) -> Check:
-    """Any estimator, also one of another package, with sizes that agree with ours."""
+    """Any estimator; one of a package whose rules are known has sizes that agree with ours."""
 
     def check(value: Any, sizes: Sizes) -> None:
         need(hasattr(value, "get_params"), f"is a {type(value).__name__}, not an estimator")
-        _agree(sizes, sizes_of(value), same, required=False)
+        if _is_known(value):
+            _agree(sizes, sizes_of(value), same, required=False)
 
     return check
 
@@ -89,7 +94,7 @@ def fitted(check: Check) -> Check:
 
     def check_both(value: Any, sizes: Sizes) -> None:
         check(value, sizes)
-        if type(value).__module__.partition(".")[0] in _PACKAGES and hasattr(value, "fit"):
+        if _is_known(value) and hasattr(value, "fit"):
             check_is_fitted(value)
 
     return check_both

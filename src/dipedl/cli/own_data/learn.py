@@ -111,7 +111,7 @@ def fit(
             learned = learn(table, order)
         with step(f"{out} written", verbose):
             keep(learned.model, out)
-    _print_json(learned, out) if json else _print(learned, data, out)
+    _print_json(learned, out) if json else _print(learned, data, out, quiet)
     if learned.refused:
         tell_refused(learned.refused, len(learned.refused))
         raise typer.Exit(PARTIAL)
@@ -135,7 +135,7 @@ def _print_json(learned: Learned, out: Path) -> None:
     )
 
 
-def _print(learned: Learned, data: Path, out: Path) -> None:
+def _print(learned: Learned, data: Path, out: Path, quiet: bool) -> None:
     from ...own_data.saved import inputs_told
 
     model, numbers = learned.model, learned.numbers
@@ -156,10 +156,10 @@ def _print(learned: Learned, data: Path, out: Path) -> None:
         f"Cost:     {numbers['fit_seconds']:.1f} s to fit; here it answers about "
         f"{numbers['rows_per_second']:,.0f} rows per second; {out.stat().st_size / 1e6:.1f} MB"
     )
-    for note in learned.notes:
+    for note in [] if quiet else learned.notes:
         typer.echo(f"Note:     {note}")
     for finding in learned.diagnosis.findings:
-        if finding.severity != "ok":
+        if finding.severity == "warning" or (finding.severity == "note" and not quiet):
             typer.echo(f"{finding.severity.capitalize() + ':':<9} {finding.text}")
             if finding.remedy:
                 typer.echo(f"          Remedy: {finding.remedy}")

@@ -97,7 +97,7 @@ def opened_for(model: TableModel, file: Path, path: Path, delimiter: str | None)
 
     network = model.facts.get("images")
     if network is not None:
-        sha256 = model.facts["images_sha256"]
+        sha256 = model.facts.get("images_sha256", "")
         return open_images(path, network_of(network, sha256, file.parent))
     return opened(path, delimiter, model.gaps)
 

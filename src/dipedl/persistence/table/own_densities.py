@@ -122,7 +122,7 @@ def _fusion_fits(density: Any, sizes: Sizes) -> None:
     names = {*density.component_names_}
     need([*density.normal_scores_] == [*density.component_names_], "have other normal scores")
     need(density.weights_.keys() == names >= {*density.estimators_}, "have weights of others")
-    need((_CLASSIFIER in names) == density.with_classifier_, "have another classifier")
+    need(_CLASSIFIER not in names or density.with_classifier_, "have another classifier")
     need(any(density.weights_.values()), "have weights that are all 0")
 
 
