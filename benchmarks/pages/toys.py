@@ -17,16 +17,16 @@ _PAGE = """# Two toy experiments
 What evidential learning answers does not depend on what it has seen; DIP-EDL's evidence does.
 
 ```console
-$ dipedl bench toys --out FOLDER
+$ dipedl bench toys --points {points} --out FOLDER
 $ python benchmarks/publish.py toys FOLDER   # their rows, and this page
 ```
 
 ## Vacuity under interpolation
 
-{points:,} points of two normal clouds that a network tells apart, EDL's loss with a KL
-term of weight 1 / nu, {steps:,} steps on all points at once. Propositions 2.10 and 2.12 say what
-remains: the vacuity of every training point is 2 / (2 + nu), however many there are. "Far" is the
-median vacuity on a circle of radius 50, where there are no data: nothing makes it larger there.
+{points:,} points (the paper: 100,000) of two normal clouds that a network tells apart, EDL's loss
+with a KL term of weight 1 / nu, {steps:,} steps on all points at once. Propositions 2.10 and 2.12
+say what remains: the vacuity of every training point is 2 / (2 + nu), however many there are. "Far"
+is the median vacuity on a circle of radius 50, where there are no data: nothing makes it larger.
 
 {vacuity}
 

@@ -6,6 +6,7 @@ import json
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -136,14 +137,20 @@ def merge(
     typer.echo(f"{new} new rows, {present} were there before.")
 
 
-def toys(out: Out = None) -> None:
+def toys(
+    out: Out = None,
+    points: Annotated[
+        int, typer.Option(help="Points of the first experiment; an even number.", min=2)
+    ] = 100_000,
+) -> None:
     """Run the two toy experiments, vacuity under interpolation and two moons, for the report."""
     with explained():
         from ..bench.results.store import default_root
         from ..bench.studies.toy_vacuity import table as as_text
         from ..bench.studies.toys import run_toys
 
-        found = run_toys(out or default_root(), lambda line: typer.echo(line, err=True))
+        told = partial(typer.echo, err=True)
+        found = run_toys(out or default_root(), told, n_points=points)
     typer.echo(as_text(found.vacuity))
 
 
