@@ -8,14 +8,13 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
-from passengers import passengers
-
 import dipedl
 from dipedl.own_data import learning, measuring
 from dipedl.own_data.report.advice import next_steps
 from dipedl.own_data.saved import read_model
 from dipedl.own_data.tables.columns import columns_of
 from dipedl.own_data.tables.reading import open_table
+from passengers import passengers
 
 
 @pytest.fixture(scope="module")

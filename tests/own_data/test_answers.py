@@ -10,8 +10,6 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
-from passengers import passengers
-
 import dipedl
 from dipedl.own_data import measuring, report
 from dipedl.own_data.explaining import explained, in_rows_of_file
@@ -23,6 +21,7 @@ from dipedl.own_data.tables.columns import as_inputs
 from dipedl.own_data.tables.reading import open_table
 from dipedl.own_data.tables.writing import table_writer
 from headless import Page, chromium
+from passengers import passengers
 
 
 @pytest.fixture(scope="module")

@@ -18,10 +18,9 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
-from passengers import passengers
-
 from dipedl.own_data.tables import writing
 from dipedl.persistence import container
+from passengers import passengers
 
 
 def csv(frame=None, name="data.csv", **changes):

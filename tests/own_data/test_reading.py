@@ -10,12 +10,12 @@ import pytest
 pytest.importorskip("pyarrow")
 
 import pyarrow as pa
-from passengers import passengers
 
 from dipedl.own_data.gathering import gathered
 from dipedl.own_data.tables import reading, writing
 from dipedl.own_data.tables.columns import as_inputs, columns_of
 from dipedl.own_data.tables.reading import open_table
+from passengers import passengers
 
 PLAIN = passengers(50).assign(name=[f'{i}; "a,\nb"' for i in range(50)], port="ö")
 TEXT = PLAIN.to_csv(index=False)
