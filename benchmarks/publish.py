@@ -29,6 +29,7 @@ from dipedl.bench.tables.trivial import stored_trivial_lines
 
 REPOSITORY = Path(__file__).parent.parent
 ROOT = REPOSITORY / "results" / "bench"
+PICTURE = REPOSITORY / "docs" / "images" / "toy_two_moons.png"
 MAKERS = {
     "ablation": sweeps.ablation_lines,
     "float32": sweeps.float32_lines,
@@ -119,10 +120,12 @@ def keep_diagnoses(stores: list[Store], target: Path) -> None:
 
 def keep_toys(folders: Iterable[str | Path], root: Path) -> None:
     """The rows of both experiments, and the picture of two moons."""
-    for path in (file for folder in folders for file in Path(folder, toys.FOLDER).iterdir()):
-        if path.suffix in (".json", ".png"):
-            (root / toys.FOLDER).mkdir(parents=True, exist_ok=True)
+    for folder in folders:
+        found = Path(folder, toys.FOLDER)
+        (root / toys.FOLDER).mkdir(parents=True, exist_ok=True)
+        for path in found.glob("*.json"):
             write_file(root / toys.FOLDER / path.name, path.read_bytes())
+        write_file(PICTURE, (found / "two_moons.png").read_bytes())
 
 
 def main() -> None:

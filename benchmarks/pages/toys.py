@@ -40,7 +40,7 @@ point.
 
 ![Vacuity, expected entropy and mutual information of EDL and DIP-EDL around two moons: \
 EDL is sure in all directions, DIP-EDL only near the points and on a ridge between them]\
-(../../results/bench/toys/two_moons.png)
+(../images/toy_two_moons.png)
 
 {moons}
 
