@@ -26,6 +26,6 @@ def test_commands_of_the_page_run(run, tmp_path, monkeypatch):
             done = run(*arguments)
             assert program == "dipedl" and done.exit_code == 0, (line, done.output)
             commands.append(arguments[0])
-    assert set(commands) == {"check", "fit", "score", "explain", "inspect", "report"}
+    assert set(commands) == {"check", "fit", "score", "explain", "inspect", "monitor", "report"}
     written = {"model.dipedl", "answers.csv", "report.html", "given.csv"}
     assert written <= {path.name for path in tmp_path.iterdir()}

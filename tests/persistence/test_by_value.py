@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+from dipedl import DIPClassifier
+from dipedl.density import GDADensity
+from dipedl.monitoring import DriftMonitor
 from dipedl.persistence import container, describe, load, save
 from dipedl.persistence.codecs import CODECS, POOLS
 from own_models import models
@@ -32,11 +35,22 @@ def test_a_loaded_estimator_answers_the_same(name, tmp_path):
     assert path.read_bytes() == data
 
 
+def watching():
+    """A monitor with all that it can hold: columns, a closed window and labels."""
+    _, inputs, labels = models()["OODDetector"]
+    clf = DIPClassifier(density=GDADensity(), random_state=0).fit(inputs, labels)
+    monitor = DriftMonitor(window=50).fit(clf, inputs)
+    monitor.update(clf, inputs, labels)
+    assert monitor.windows_ and monitor.columns_
+    return monitor
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_every_entry_of_the_table_is_in_one_of_these_files(tmp_path):
     path, found = tmp_path / "model.dipedl", set()
     own = [clone(model).fit(inputs, labels) for model, inputs, labels in models().values()]
+    own.append(watching())
     for model in [*(fitted(*kept) for kept in ESTIMATORS.values()), *own]:
         save(model, path)
         found |= {entry["type"] for entry in container.read(path)[0]["objects"]}
