@@ -280,7 +280,7 @@ MUTANTS = [
     Mutant(
         "what doubt earns is spent on more of it",
         "evidence/_budget.py",
-        "if rows.average(now) < lowest:",
+        "if average(now) < lowest:",
         "if False:",
         "evidence/test_caution_budget.py::test_what_doubt_gains_is_kept_and_not_spent",
     ),

@@ -171,6 +171,13 @@ def test_every_command_is_quiet_or_verbose_if_asked(command, run, kept, tmp_path
     assert quiet.stdout == steps.stdout and re.search(r": \d+\.\d\d s\n", steps.stderr)
 
 
+def test_a_quiet_fit_tells_warnings_and_no_notes(run, kept, tmp_path):
+    given = [kept / "passengers.csv", "--target", "survived", "--out", tmp_path / "m.dipedl"]
+    loud, quiet = run("fit", *given), run("fit", *given, "-q")
+    assert re.search("^Note:", loud.stdout, re.MULTILINE)
+    assert not re.search("^Note:", quiet.stdout, re.MULTILINE) and quiet.stderr == ""
+
+
 def test_inspect_builds_nothing(run, kept, monkeypatch):
     from dipedl.persistence import model_file
 

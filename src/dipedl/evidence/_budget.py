@@ -106,7 +106,7 @@ def spend(
         # Rounding of a mean must not make free what is not, nor costly what is free.
         return _upper_mean(cost - budget * share, counts, confidence) > 1e-12 * unit
 
-    t, exhausted, lowest = _highest_within(rows, x, log_odds, losses, over, bare)
+    t, exhausted, lowest = _highest_within(_grid(x, log_odds), bare, losses, over, rows.average)
     # At -inf even the lowest half-point costs too much: the caller refuses it.
     lost = rows.average(losses(t)) if t > -np.inf else np.nan
     return Spent(t, exhausted, full_loss, lowest, lost, lowest + float(budget) * unit)
@@ -120,35 +120,37 @@ def _upper_mean(values: np.ndarray, weights: np.ndarray, confidence: float) -> f
 
 
 def _highest_within(
-    rows: HeldOut,
-    x: np.ndarray,
-    log_odds: float,
+    grid: np.ndarray,
+    bare: np.ndarray,
     losses: Callable[[float], np.ndarray],
     over: Callable[[np.ndarray], bool],
-    bare: np.ndarray,
+    average: Callable[[np.ndarray], float],
 ) -> tuple[float, bool, float]:
     """Highest t within the budget, whether the budget ends there, and the lowest loss below it.
 
-    `x` and t are in log-odds (slope and scale divided out). What a half-point costs is its loss
-    above the lowest of all half-points under it: what caution earns pays for no more caution.
-    The first t that is over the budget ends the search. It is bracketed by steps of one below the
-    lowest score and by scores of geometrically growing rank above it, then bisected; the answer is
-    the side within the budget. It is at most the highest score, where all ID inputs are in doubt.
+    What a half-point costs is its loss above the lowest so far, beginning with that of full
+    evidence, `bare` (m,): what doubt earns pays for no more doubt. The first t of the `grid` that
+    is over the budget ends the search; between it and the one before, the last t within is found
+    by bisection. It is at most the end of the grid, where all ID inputs are in doubt.
     """
-    best, lowest, last = bare, rows.average(bare), None
-    for t in _grid(x, log_odds):
+    best, lowest, last = bare, average(bare), None
+    for t in grid:
         now = losses(t)
         if over(now - best):
             break
         last = t
-        if rows.average(now) < lowest:
-            best, lowest = now, rows.average(now)
+        if average(now) < lowest:
+            best, lowest = now, average(now)
     else:
-        return float(x.max()), False, lowest
+        return float(grid[-1]), False, lowest
     return _last_within(lambda t: not over(losses(t) - best), last, t), True, lowest
 
 
 def _grid(scores: np.ndarray, log_odds: float) -> np.ndarray:
+    """Steps of one below the lowest score, and scores of geometrically growing rank above it.
+
+    Scores and log-odds have slope and scale divided out.
+    """
     finite = np.sort(scores[np.isfinite(scores)])
     below = finite[0] - np.arange(np.ceil(_FULL - min(log_odds, 0.0)), 0, -1.0)
     ranks = np.unique(np.geomspace(1, len(finite), 100).round().astype(int)) - 1
