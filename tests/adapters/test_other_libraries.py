@@ -187,8 +187,9 @@ def test_hugging_face(played, tmp_path, monkeypatch):
     coded = [tokenizer(texts(60, first), return_tensors="pt") for first in ((0, 9), (18, 27))]
     known, unknown = ({k: c[k] for k in ("input_ids", "attention_mask")} for c in coded)
     told = [one["label"] for one in pipe(texts(60, (0, 9)))]
-    assert told == (["calm", "angry"] * 30) == list(model.predict(**known))
-    assert model.uncertainty(**unknown).mean() > model.uncertainty(**known).mean()
+    assert told == (["calm", "angry"] * 30) == list(model.answers(known).labels)
+    vacuity = [model.answers(rows).dirichlet.vacuity.mean() for rows in (known, unknown)]
+    assert vacuity[0] < vacuity[1]
 
 
 def test_mlflow(played, monkeypatch, tmp_path):

@@ -1,12 +1,13 @@
 """Models that answer a table with a table, and the functions of SQL made of them."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 pytest.importorskip("typer")
+pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
 
+import pandas as pd
 import pyarrow as pa
 from sklearn.datasets import load_iris
 from sklearn.ensemble import HistGradientBoostingClassifier
