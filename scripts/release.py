@@ -26,8 +26,9 @@ LICENCES = """
 import json, re
 from importlib.metadata import distributions
 def licence(facts):
-    told = facts.get("License-Expression") or facts.get("License") or ""
+    told = (facts.get("License-Expression") or facts.get("License") or " ").splitlines()[0].strip()
     kinds = [c.split(" :: ")[-1] for c in facts.get_all("Classifier", []) if "License ::" in c]
+    kinds = [kind for kind in kinds if kind != "OSI Approved"]
     return told if 0 < len(told) < 60 else ", ".join(kinds) or "see its files"
 print(json.dumps({d.metadata["Name"]: [d.version, licence(d.metadata)] for d in distributions()}))
 """
@@ -91,16 +92,24 @@ def types(python: Path, folder: Path) -> None:
     print(f"{PROGRAM.name}: mypy --strict and pyright find nothing")
 
 
-def papers(python: Path, out: Path) -> None:
-    """Licences of what was installed, and the bill of materials."""
+def licences(python: Path) -> str:
+    """A table of the packages in an environment."""
     found = json.loads(run(python, "-c", LICENCES))
-    rows = [f"| {name} | {v} | {told} |" for name, (v, told) in sorted(found.items())]
-    table = ["| package | version | licence |", "|---|---|---|", *rows]
-    (out / "LICENCES.md").write_text("\n".join(table) + "\n", "utf-8")
+    rows = [f"| {n} | {v} | {told} |" for n, (v, told) in sorted(found.items(), key=str)]
+    return "\n".join(["| package | version | licence |", "|---|---|---|", *rows]) + "\n"
+
+
+def papers(python: Path, out: Path) -> None:
+    """Licences of what was installed, and of what all extras bring; the bill of materials."""
+    development = ROOT / ".venv" / "bin" / "python"
+    told = f"## dipedl[save]\n\n{licences(python)}"
+    if development.exists():
+        told += f"\n## All extras, and what tests need\n\n{licences(development)}"
+    (out / "LICENCES.md").write_text(told, "utf-8")
     bill = ["--pyproject", ROOT / "pyproject.toml", "--of", "JSON", "-o", out / "dipedl.cdx.json"]
     run(sys.executable, "-m", "cyclonedx_py", "environment", python, *bill)
     kept = json.loads((out / "dipedl.cdx.json").read_text("utf-8"))
-    print(f"LICENCES.md: {len(rows)} packages; SBOM: {len(kept['components'])} components")
+    print(f"LICENCES.md written; SBOM: {len(kept['components'])} components")
 
 
 def main(out: Path) -> None:
