@@ -26,7 +26,8 @@ def register_duckdb(
 
     ``dipedl_label``, ``dipedl_vacuity``, ``dipedl_p_value`` and ``dipedl_flagged`` take a number
     for each numeric column and a text for each other one. NULL is a gap, which a model takes if it
-    was fitted with gaps. DuckDB calls them with some thousand rows at a time, in Arrow.
+    was fitted with gaps. DuckDB calls them with some thousand rows at a time, in Arrow: see the
+    page "Other libraries".
 
     Parameters
     ----------
@@ -46,13 +47,6 @@ def register_duckdb(
     ------
     ValueError
         In a query: an entry cannot be read, or is a gap that the model does not take.
-
-    Examples
-    --------
-    >>> import duckdb  # doctest: +SKIP
-    >>> connection = duckdb.connect()  # doctest: +SKIP
-    >>> register_duckdb(connection, dipedl.load("flowers.dipedl"))[1]  # doctest: +SKIP
-    'dipedl_vacuity("sepal length", "petal length")'
     """
     asked = model if isinstance(model, TableAnswers) else TableAnswers(model)
     given = ["DOUBLE" if kind == NUMERIC else "VARCHAR" for kind in asked.kinds.values()]

@@ -17,9 +17,8 @@ __all__ = ["PyODDetector"]
 class PyODDetector(BaseEstimator):
     """`OODDetector` with the names and signs of PyOD: higher scores and label 1 are outliers.
 
-    For tools of PyOD that take detectors, such as ``LSCP``. It learns from training rows that are
-    known, where detectors of PyOD expect a share of outliers among them: `contamination` is the
-    share of such rows, when they are new, that is flagged.
+    For tools of PyOD that take detectors, such as ``LSCP``. It takes all training rows as known,
+    where detectors of PyOD expect a share of outliers among them.
 
     Parameters
     ----------

@@ -34,8 +34,7 @@ class TableAnswers:
     Attributes
     ----------
     kinds : dict of str to str
-        The columns that it reads, in the order of the fit: "numeric", "category", "boolean" or
-        "date".
+        Kind of each column that it reads, in the order of the fit: "numeric", "category", ...
 
     Examples
     --------
@@ -52,23 +51,15 @@ class TableAnswers:
     def __init__(self, model: DIPClassifier) -> None:
         if not isinstance(model, DIPClassifier):
             raise TypeError(f"model must be a fitted DIPClassifier, got {type(model).__name__}")
-        self.model = model
-        self.kinds = _kinds(model)
+        self.model, self._columns = model, _columns(model)
+        self.kinds = {column.name: column.kind for column in self._columns if column.used}
 
     def predict(self, model_input: Any, params: Any = None) -> pd.DataFrame:
         """Label, probability of each class, vacuity, p-value and flag of each row.
 
-        Parameters
-        ----------
-        model_input : DataFrame or array, shape (n, d)
-            Columns by name in any order; of an array, in the order of the fit.
-        params : ignored
-            MLflow may pass it.
-
-        Raises
-        ------
-        ValueError
-            A column is missing, or an entry cannot be read: the row and column are named.
+        `model_input` (n, d) is a table with the columns in any order, or an array with those of the
+        fit; `params` of MLflow are ignored. ValueError names a column that is missing, or the row
+        and column of an entry that cannot be read.
         """
         return pd.DataFrame(self.answers(model_input, _FIELDS))
 
@@ -80,30 +71,23 @@ class TableAnswers:
         return found.columns([str(name) for name in self.model.classes_], fields)
 
     def _inputs(self, frame: pd.DataFrame) -> Any:
-        columns = _columns(self.model) or [Column(name, kind) for name, kind in self.kinds.items()]
-        check_known(columns, frame.columns, "the table")
+        check_known(self._columns, frame.columns, "the table")
         if not is_of_table(self.model):
             X = frame[list(self.kinds)]
             return X if hasattr(self.model, "feature_names_in_") else X.to_numpy()
-        X, _, refused = as_inputs(columns, frame, np.arange(len(frame)))
-        if refused:
-            first = refused[0]
-            raise ValueError(f"row {first.row}, column {first.column!r}: {first.reason}")
+        X, _, refused = as_inputs(self._columns, frame, np.arange(len(frame)))
+        for row, name, reason in refused:
+            raise ValueError(f"row {row}, column {name!r}: {reason}")
         return X
 
 
-def _columns(model: DIPClassifier) -> list[Column]:
-    """The columns of a model of ``dipedl fit``; none of one that was fitted in Python."""
-    return list(table_model(model, Path("the model")).columns) if is_of_table(model) else []
-
-
-def _kinds(model: DIPClassifier) -> dict[str, str]:
+def _columns(model: DIPClassifier) -> tuple[Column, ...]:
     if is_of_table(model):
-        return {column.name: column.kind for column in _columns(model) if column.used}
+        return table_model(model, Path("the model")).columns
     seen = model.evidence_.columns_
     texts = set() if seen is None else set(seen.of_text())
     names = getattr(model, "feature_names_in_", [f"x{j}" for j in range(model.n_features_in_)])
-    return {str(name): CATEGORY if name in texts else NUMERIC for name in names}
+    return tuple(Column(str(name), CATEGORY if name in texts else NUMERIC) for name in names)
 
 
 def _load_pyfunc(path: str) -> TableAnswers:
