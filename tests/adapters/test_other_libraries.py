@@ -84,7 +84,7 @@ def test_pytorch_ood(played):
 
 def test_torch_uncertainty(played):
     """Its calibration error, risk-coverage and FPR are those that this library computes."""
-    names = played("torch-uncertainty and torchmetrics")
+    names = played("Metrics")
     P, y = names["answers"].mean, names["y_held"]
     assert float(names["ece"].compute()) == pytest.approx(metrics.ece(y, P), abs=1e-5)
     area = metrics.aurc(P.argmax(axis=1) == y, 1 - P.max(axis=1))
