@@ -56,6 +56,11 @@ def played(tmp_path, monkeypatch):
     return after
 
 
+def test_every_section_with_code_is_played_here():
+    told = set(re.findall(r'played\(\s*"([^"]+)"', Path(__file__).read_text("utf-8")))
+    assert told == {title for title in TITLES if BLOCK.search(SECTIONS[title])}
+
+
 def outranked(names, score):
     """Whether a score (n,), higher for unknown rows, ranks most of them above the known ones."""
     known, unknown = score(names["X_held"]), score(names["unknown"])
@@ -144,9 +149,9 @@ def word_tokenizer():
 
 def test_hugging_face(played, tmp_path, monkeypatch):
     """A text classifier of words w0 .. w17, trained for a moment; w18 .. w35 are unknown to it."""
+    pytest.importorskip("accelerate")
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")
-    pytest.importorskip("accelerate")
     # It takes the folder tests/datasets for the package of that name.
     monkeypatch.setattr("transformers.trainer.is_datasets_available", lambda: False)
     torch.manual_seed(0)
