@@ -22,7 +22,7 @@ from dipedl.bench.tables.crossed.markdown import number as three_decimals
 from dipedl.bench.tables.crossed.measures import lines_of, measures
 from dipedl.bench.tables.crossed.pairs import Crossed, crossed, summary
 from dipedl.bench.tables.findings import shortfalls
-from dipedl.bench.tables.formatting import grid, metric_title, number, printed
+from dipedl.bench.tables.formatting import grid, metric_title, printed, stable
 from dipedl.bench.tables.headline import headline, trivial_sentences
 from dipedl.bench.tables.provenance import machines, not_yet_run
 from dipedl.bench.tables.table import BenchTable, Line
@@ -79,7 +79,7 @@ def _row(line: Line, title: str, columns: Sequence[str]) -> list[str]:
 def _beside(cell: Cell | None) -> str:
     if cell is None:
         return ""
-    return number(cell.mean) + (f" ({printed(cell).split(' ')[0]})" if cell.paper else "")
+    return stable(cell) + (f" ({printed(cell).split(' ')[0]})" if cell.paper else "")
 
 
 def _findings(source: Source, section: Section, profiles: Sequence[str]) -> Blocks:
