@@ -1,0 +1,71 @@
+// The answer to one row: what it says, how sure it is, and of what.
+
+import { $, element, number, percent } from "./dom.js";
+import { term } from "./terms.js";
+
+const MOST = 12;
+
+export const FIELDS = ["label", "probabilities", "vacuity", "p_value", "flagged"];
+
+export function clearAnswer(text) {
+  $("verdict").textContent = text;
+  $("verdict").classList.remove("flagged");
+  $("facts").replaceChildren();
+  $("classes").tBodies[0].replaceChildren();
+  $("classes").hidden = true;
+  $("why").hidden = true;
+}
+
+export function showAnswer(model, answer) {
+  const flagged = answer.flagged;
+  const said = flagged
+    ? `It does not know: this is unlike what it learned from. At best ${answer.label}.`
+    : `It says ${answer.label}.`;
+  if ($("verdict").textContent !== said) $("verdict").textContent = said;
+  $("verdict").classList.toggle("flagged", flagged);
+  // The mean of a Dirichlet is alpha / sum, and the vacuity is the prior's sum / sum.
+  const sum = model.prior / answer.vacuity;
+  $("facts").replaceChildren(
+    fact("vacuity", "Vacuity", number(answer.vacuity), answer.vacuity),
+    fact("p_value", "p-value", number(answer.p_value), answer.p_value),
+    fact("evidence", "Evidence", number(sum - model.prior)),
+    fact("flagged", "Flagged", flagged ? "yes" : "no"),
+  );
+  const all = Object.entries(answer.probabilities);
+  const shown = all.length > MOST ? all.sort((a, b) => b[1] - a[1]).slice(0, MOST) : all;
+  $("classes").tBodies[0].replaceChildren(...shown.map(([name, p]) => classRow(name, p, sum)));
+  $("classes").caption.textContent =
+    shown.length < all.length ? `The likeliest ${MOST} of ${all.length} classes` : "Classes";
+  $("classes").hidden = false;
+}
+
+// A number with its name; a share has a bar too.
+export function fact(name, title, text, share) {
+  const box = element("div", {}, element("dt", {}, term(name, title)), element("dd", {}, text));
+  if (share !== undefined) {
+    box.append(element("dd", {}, element("meter", { value: share, "aria-label": title })));
+  }
+  box.dataset.term = name;
+  return box;
+}
+
+function classRow(name, p, sum) {
+  const spread = Math.sqrt((p * (1 - p)) / (sum + 1));
+  const [bar, line] = [element("i"), element("b")];
+  bar.style.width = `${100 * p}%`;
+  const low = Math.max(0, p - spread);
+  line.style.left = `${100 * low}%`;
+  line.style.width = `${100 * (Math.min(1, p + spread) - low)}%`;
+  const numbers = [percent(p), number(p * sum)].map((text, i) => {
+    const cell = element("td", { class: "number" }, text);
+    cell.dataset.term = ["probability", "concentration"][i];
+    return cell;
+  });
+  return element(
+    "tr",
+    {},
+    element("th", { scope: "row" }, name),
+    element("td", {}, element("div", { class: "bar" }, bar, line)),
+    ...numbers,
+  );
+}
