@@ -40,7 +40,7 @@ def _fit_digits(path: Path) -> Pictures:
     examples = {
         "digits": data.X_test,
         "Japanese letters": data.ood["kmnist"],
-        "drawings": data.ood["omniglot_inverted"],
+        "letters of other scripts": data.ood["omniglot_inverted"],
     }
     few = {name: _bytes(_spread(X)) for name, X in examples.items()}
     return Pictures(height, width, _bytes(data.X_train), data.y_train.astype(str).tolist(), few)

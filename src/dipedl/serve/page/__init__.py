@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib import resources
+from pathlib import Path
 
 from fastapi import APIRouter
 from starlette.responses import Response
 
 from ..problems import Problem
 
-_KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_KINDS = {
+    ".html": "text/html",
+    ".css": "text/css",
+    ".js": "text/javascript",
+    ".svg": "image/svg+xml",
+}
 #: Only files of this service, nothing inline; and it is asked only by itself.
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
@@ -23,23 +30,23 @@ def page_routes() -> APIRouter:
 
     @router.get("/")
     async def page() -> Response:
-        return files["index.html"]
+        return _response(*files["index.html"])
 
     @router.get("/page/{name}")
     async def file(name: str) -> Response:
         if name not in files:
             raise Problem(404, "path", f"the page has no file {name[:64]!r}")
-        return files[name]
+        return _response(*files[name])
 
     return router
 
 
-def _files() -> list[tuple[str, Response]]:
-    return [
-        (file.name, _response(file.read_bytes(), kind))
-        for file in resources.files(__name__).iterdir()
-        if (kind := _KINDS.get(file.name[file.name.rfind(".") :])) is not None
-    ]
+def _files() -> Iterator[tuple[str, tuple[bytes, str]]]:
+    """Content and kind of each file, by its name."""
+    for file in resources.files(__name__).iterdir():
+        kind = _KINDS.get(Path(file.name).suffix)
+        if kind is not None:
+            yield file.name, (file.read_bytes(), kind)
 
 
 def _response(content: bytes, kind: str) -> Response:

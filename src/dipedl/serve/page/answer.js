@@ -19,7 +19,7 @@ export function clearAnswer(text) {
 export function showAnswer(model, answer) {
   const flagged = answer.flagged;
   const said = flagged
-    ? `It does not know: this is unlike what it learned from. At best ${answer.label}.`
+    ? `It does not know: this is unlike what it learned from. If it must choose: ${answer.label}.`
     : `It says ${answer.label}.`;
   if ($("verdict").textContent !== said) $("verdict").textContent = said;
   $("verdict").classList.toggle("flagged", flagged);
@@ -29,7 +29,7 @@ export function showAnswer(model, answer) {
     fact("vacuity", "Vacuity", number(answer.vacuity), answer.vacuity),
     fact("p_value", "p-value", number(answer.p_value), answer.p_value),
     fact("evidence", "Evidence", number(sum - model.prior)),
-    fact("flagged", "Flagged", flagged ? "yes" : "no"),
+    fact("flagged", `Flagged at p ≤ ${number(model.false_alarm_rate)}`, flagged ? "yes" : "no"),
   );
   const all = Object.entries(answer.probabilities);
   const shown = all.length > MOST ? all.sort((a, b) => b[1] - a[1]).slice(0, MOST) : all;
@@ -41,18 +41,22 @@ export function showAnswer(model, answer) {
 
 // A number with its name; a share has a bar too.
 export function fact(name, title, text, share) {
-  const box = element("div", {}, element("dt", {}, term(name, title)), element("dd", {}, text));
-  if (share !== undefined) {
-    box.append(element("dd", {}, element("meter", { value: share, "aria-label": title })));
-  }
+  const value = element("dd", {}, text);
+  if (share !== undefined) value.append(element("div", { class: "bar" }, bar(share)));
+  const box = element("div", {}, element("dt", {}, term(name, title)), value);
   box.dataset.term = name;
   return box;
 }
 
+function bar(share) {
+  const made = element("i");
+  made.style.width = `${100 * share}%`;
+  return made;
+}
+
 function classRow(name, p, sum) {
   const spread = Math.sqrt((p * (1 - p)) / (sum + 1));
-  const [bar, line] = [element("i"), element("b")];
-  bar.style.width = `${100 * p}%`;
+  const line = element("b");
   const low = Math.max(0, p - spread);
   line.style.left = `${100 * low}%`;
   line.style.width = `${100 * (Math.min(1, p + spread) - low)}%`;
@@ -65,7 +69,7 @@ function classRow(name, p, sum) {
     "tr",
     {},
     element("th", { scope: "row" }, name),
-    element("td", {}, element("div", { class: "bar" }, bar, line)),
+    element("td", {}, element("div", { class: "bar" }, bar(p), line)),
     ...numbers,
   );
 }

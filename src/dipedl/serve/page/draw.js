@@ -9,7 +9,7 @@ import { ask, latest } from "./service.js";
 // Milliseconds without a stroke after which reasons are asked for.
 const PAUSE = 300;
 const NEAREST = 5;
-const SHOWN = 8;
+const SHOWN = 7;
 const EMPTY = "Draw something.";
 
 let model = null;
@@ -17,10 +17,12 @@ let pictures = null;
 let row = null;
 let timer = 0;
 
-const pad = makePad($("pad"), $("cursor"), (text) => ($("pen").textContent = text), () => {
+const pad = makePad($("pad"), $("cursor"), (text) => ($("pen").textContent = text), drawn);
+
+function drawn() {
   row = rowOf(pad.ink(), pictures);
   answerRow();
-});
+}
 
 export async function showDrawing(chosen) {
   model = chosen;
@@ -50,9 +52,10 @@ export async function picturesOf({ name, version }) {
 
 function exampleButtons([title, images]) {
   const buttons = images.slice(0, SHOWN).map((image, i) => {
-    const button = element("button", { type: "button", "aria-label": `${title}, example ${i + 1}` }, picture(image));
+    const shown = picture(image);
+    const button = element("button", { type: "button", "aria-label": `${title}, example ${i + 1}` }, shown);
     button.addEventListener("click", () => {
-      pad.clear();
+      pad.paint(shown);
       row = Array.from(image, (ink) => ink / 255);
       answerRow();
     });
@@ -115,6 +118,7 @@ function heatOf(parts) {
 async function open(file) {
   try {
     pad.paint(await createImageBitmap(file));
+    drawn();
   } catch {
     tell(new Error(`${file.name} is no image that this browser can read`));
   }

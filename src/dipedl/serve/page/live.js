@@ -40,7 +40,7 @@ function verdict(report, rows) {
 
 function facts(report) {
   const tests = Object.entries(TESTS).map(([name, title]) =>
-    fact("nats", `Evidence, ${title}`, `${number(report.evidence[name])} of ${number(report.limits[name])}`),
+    fact("nats", `Evidence, ${title}`, `${number(report.evidence[name])}, alarm at ${number(report.limits[name])}`),
   );
   const found = [fact("rows_seen", "Rows", number(report.rows)), ...tests];
   const guess = report.estimated_accuracy;

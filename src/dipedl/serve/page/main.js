@@ -38,7 +38,7 @@ async function choose(name) {
   const model = models.find((one) => one.name === name);
   clearAnswer("Nothing asked yet.");
   tell(null);
-  $("drawing").hidden = !model.pictures;
+  $("drawing").hidden = $("gallery").hidden = !model.pictures;
   $("form").hidden = model.pictures;
   $("tab-table").hidden = model.pictures;
   if (model.pictures && shown() === "table") select("try");

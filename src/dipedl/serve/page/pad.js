@@ -76,7 +76,7 @@ export function makePad(canvas, cursor, say, changed) {
     changed();
   }
 
-  return { clear, ink: () => inkOf(pen), paint: (bitmap) => (paint(pen, bitmap), changed()) };
+  return { clear, ink: () => inkOf(pen), paint: (image) => paint(pen, image) };
 }
 
 const inside = (x) => Math.min(SIZE - STEP, Math.max(STEP, x));
@@ -86,13 +86,13 @@ function inkOf(pen) {
   return { width, height, ink: Float32Array.from({ length: width * height }, (_, i) => data[4 * i + 3] / 255) };
 }
 
-// Draws an image as ink: dark on a light ground, or light on a dark one.
-function paint(pen, bitmap) {
-  const scale = SIZE / Math.max(bitmap.width, bitmap.height);
-  const [w, h] = [bitmap.width * scale, bitmap.height * scale];
+// Draws a bitmap or canvas as ink: dark on a light ground, or light on a dark one.
+function paint(pen, picture) {
+  const scale = SIZE / Math.max(picture.width, picture.height);
+  const [w, h] = [picture.width * scale, picture.height * scale];
   const [left, top] = [(SIZE - w) / 2, (SIZE - h) / 2];
   pen.clearRect(0, 0, SIZE, SIZE);
-  pen.drawImage(bitmap, left, top, w, h);
+  pen.drawImage(picture, left, top, w, h);
   const image = pen.getImageData(0, 0, SIZE, SIZE);
   const light = Float32Array.from({ length: SIZE * SIZE }, (_, i) => brightness(image.data, i));
   const ground = median(edge(light, left, top, w, h));

@@ -125,6 +125,7 @@ function showRows() {
   });
   const last = first + shown.length;
   $("shown").textContent = shown.length ? `${first + 1} to ${last} of ${count(some.length, "row")}` : "No row";
+  $("pages").hidden = some.length <= ON_A_PAGE;
   $("back").disabled = first === 0;
   $("on").disabled = last >= some.length;
 }
