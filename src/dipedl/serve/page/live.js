@@ -39,9 +39,11 @@ function verdict(report, rows) {
 }
 
 function facts(report) {
-  const tests = Object.entries(TESTS).map(([name, title]) =>
-    fact("nats", `Evidence, ${title}`, `${number(report.evidence[name])}, alarm at ${number(report.limits[name])}`),
-  );
+  const tests = Object.entries(TESTS).map(([name, title]) => {
+    const made = fact("nats", `Evidence, ${title}`, number(report.evidence[name]));
+    made.append(element("dd", { class: "quiet" }, `alarm at ${number(report.limits[name])}`));
+    return made;
+  });
   const found = [fact("rows_seen", "Rows", number(report.rows)), ...tests];
   const guess = report.estimated_accuracy;
   if (guess) found.push(fact("estimated", "Estimated accuracy", percent(guess.value)));

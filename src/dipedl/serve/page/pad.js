@@ -8,7 +8,8 @@ const MOVES = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowD
 export function makePad(canvas, cursor, say, changed) {
   const pen = canvas.getContext("2d", { willReadFrequently: true });
   Object.assign(pen, { lineWidth: INK, lineCap: "round", lineJoin: "round" });
-  let at = { x: SIZE / 2, y: SIZE / 2 };
+  const centre = { x: SIZE / 2, y: SIZE / 2 };
+  let at = centre;
   let down = false;
 
   function line(to) {
@@ -73,6 +74,7 @@ export function makePad(canvas, cursor, say, changed) {
 
   function clear() {
     pen.clearRect(0, 0, SIZE, SIZE);
+    at = centre;
     changed();
   }
 

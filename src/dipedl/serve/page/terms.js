@@ -35,8 +35,11 @@ export function describe(target, name) {
   return target;
 }
 
+let current = null;
+
 function show(target) {
   const tip = $("tip");
+  current = target;
   tip.hidden = !target;
   if (!target) return;
   tip.textContent = TERMS[target.dataset.term];
@@ -47,7 +50,9 @@ function show(target) {
   tip.style.top = `${below ? at.bottom + 6 : Math.max(8, at.top - height - 6)}px`;
 }
 
-const termAt = (event) => event.target.closest?.("[data-term]");
+// What is pointed at, or else what has the focus.
+const termAt = (event) =>
+  event.target.closest?.("[data-term]") ?? document.activeElement.closest("[data-term]");
 
 export function startTerms() {
   for (const place of document.querySelectorAll("span[data-term]")) {
@@ -57,6 +62,6 @@ export function startTerms() {
     document.addEventListener(kind, (event) => show(termAt(event)));
   }
   document.addEventListener("focusout", () => show(null));
-  document.addEventListener("scroll", () => show(null), true);
+  document.addEventListener("scroll", () => show(current), true);
   document.addEventListener("keydown", (event) => event.key === "Escape" && show(null));
 }
