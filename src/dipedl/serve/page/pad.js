@@ -3,6 +3,8 @@
 const SIZE = 280;
 const INK = 24;
 const STEP = 20;
+// The least contrast of an image that has ink.
+const LEAST = 0.2;
 const MOVES = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
 export function makePad(canvas, cursor, say, changed) {
@@ -88,7 +90,7 @@ function inkOf(pen) {
   return { width, height, ink: Float32Array.from({ length: width * height }, (_, i) => data[4 * i + 3] / 255) };
 }
 
-// Draws a bitmap or canvas as ink: dark on a light ground, or light on a dark one.
+// Draws a bitmap or canvas as ink: what differs from its edge, the ground.
 function paint(pen, picture) {
   const scale = SIZE / Math.max(picture.width, picture.height);
   const [w, h] = [picture.width * scale, picture.height * scale];
@@ -97,12 +99,15 @@ function paint(pen, picture) {
   pen.drawImage(picture, left, top, w, h);
   const image = pen.getImageData(0, 0, SIZE, SIZE);
   const light = Float32Array.from({ length: SIZE * SIZE }, (_, i) => brightness(image.data, i));
-  const ground = median(edge(light, left, top, w, h));
-  for (let i = 0; i < light.length; i++) {
-    const [x, y] = [i % SIZE, Math.floor(i / SIZE)];
-    const within = x >= left && x < left + w && y >= top && y < top + h;
-    const ink = within ? Math.abs(light[i] - ground) : 0;
-    image.data.set([0, 0, 0, ink < 0.15 ? 0 : Math.round(255 * Math.min(1, ink * 1.2))], 4 * i);
+  // Without the outermost pixels, which are partly paper.
+  const [x0, y0, x1, y1] = [left + 1, top + 1, left + w - 1, top + h - 1];
+  const within = (i) => i % SIZE >= x0 && i % SIZE < x1 && i / SIZE >= y0 && Math.floor(i / SIZE) < y1;
+  const ground = median(edge(light, [x0, y0, x1, y1]));
+  const ink = light.map((value, i) => (within(i) ? Math.abs(value - ground) : 0));
+  const most = Math.max(LEAST, ink.reduce((a, b) => Math.max(a, b), 0));
+  for (let i = 0; i < ink.length; i++) {
+    const share = ink[i] / most;
+    image.data.set([0, 0, 0, share < 0.15 ? 0 : Math.round(255 * share)], 4 * i);
   }
   pen.putImageData(image, 0, 0);
 }
@@ -113,10 +118,9 @@ function brightness(data, i) {
   return 1 - (1 - (0.299 * r + 0.587 * g + 0.114 * b) / 255) * (a / 255);
 }
 
-function edge(light, left, top, w, h) {
+function edge(light, box) {
+  const [x0, y0, x1, y1] = [Math.ceil(box[0]), Math.ceil(box[1]), Math.ceil(box[2]) - 1, Math.ceil(box[3]) - 1];
   const found = [];
-  const [x0, y0] = [Math.ceil(left) + 1, Math.ceil(top) + 1];
-  const [x1, y1] = [Math.floor(left + w) - 2, Math.floor(top + h) - 2];
   for (let x = x0; x <= x1; x++) found.push(light[y0 * SIZE + x], light[y1 * SIZE + x]);
   for (let y = y0; y <= y1; y++) found.push(light[y * SIZE + x0], light[y * SIZE + x1]);
   return found;
