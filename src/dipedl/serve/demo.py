@@ -49,11 +49,11 @@ def _fit_digits(path: Path) -> Pictures:
 def _spread(X: np.ndarray) -> np.ndarray:
     """Some rows, from the first to the last, in an order of their own."""
     some = np.linspace(0, len(X) - 1, _EXAMPLES).astype(int)
-    return X[np.random.default_rng(0).permutation(some)]
+    return np.asarray(X[np.random.default_rng(0).permutation(some)])
 
 
 def _bytes(X: np.ndarray) -> np.ndarray:
-    return np.rint(X * 255).astype(np.uint8)
+    return np.asarray(np.rint(X * 255), dtype=np.uint8)
 
 
 def _fit_flowers(table: Path, path: Path) -> None:
