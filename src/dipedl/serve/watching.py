@@ -12,6 +12,7 @@ import numpy as np
 from prometheus_client.core import GaugeMetricFamily
 
 from ..monitoring import DriftMonitor
+from ..monitoring._windows import Window
 from ..own_data.scoring import Answered
 from ..own_data.watching import begun_monitor
 from .batching import merged
@@ -74,6 +75,7 @@ class _Stream:
         self.gauges: dict[str, float] = {}
         self.told: dict[str, Any] = {"problem": None, "report": None, "windows": []}
         self._waiting: list[tuple[Any, Answered]] = []
+        self._newest: Window | None = None
         self._monitor: DriftMonitor | None = None
         try:
             self._monitor = _monitor(served, window)
@@ -89,7 +91,10 @@ class _Stream:
             self._waiting = []
             report = self._monitor.update_answers(_joined(answers), merged(inputs))
             self.gauges = report.gauges()
-            windows = [asdict(one) for one in self._monitor.windows_[-_KEPT:]]
+            windows = self.told["windows"]
+            if report.window is not None and report.window is not self._newest:
+                self._newest = report.window
+                windows = [*windows, asdict(report.window)][-_KEPT:]
             self.told = {"problem": None, "report": report.to_dict(), "windows": windows}
 
 
