@@ -357,14 +357,21 @@ def test_each_number_says_what_it_means_on_focus_and_on_hover(visitor, url):
     visitor.until("!document.getElementById('tip').hidden")
 
 
-def test_the_token_is_asked_for(visitor, shown, nothing_goes_wrong):
+def test_the_token_is_asked_for_and_levels_are_chosen(visitor, models, nothing_goes_wrong):
     token = "0123456789abcdef"
-    with Server(create_app(shown.models, Settings(token))) as server:
+    with Server(create_app(models, Settings(token))) as server:
         visitor.visit(server.url)
         visitor.until("!document.getElementById('token').hidden")
         visitor.evaluate(f"document.getElementById('token-text').value = '{token}'")
         visitor.click("#token button")
-        visitor.until("!document.getElementById('main').hidden")
+        visitor.until("document.getElementById('verdict').innerText.startsWith('It says')")
+        sex = "document.querySelector('[data-column=sex]')"
+        levels = ["female", "male", "no value", "a value that was never seen"]
+        assert visitor.evaluate(f"[...{sex}.options].map((one) => one.text)") == levels
+        visitor.evaluate(f"{sex}.selectedIndex = 3")
+        visitor.evaluate(f"{sex}.dispatchEvent(new Event('input', {{ bubbles: true }}))")
+        visitor.until("document.getElementById('verdict').innerText.startsWith('It does not')")
+        assert visitor.text("#reasons").startswith("never in the training data: sex")
     # The refusal that it began with is one of the console too.
     assert {p["method"] for p in visitor.problems} == {"Log.entryAdded"}
     visitor.problems, visitor.requests = [], []

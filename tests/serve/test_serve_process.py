@@ -133,7 +133,11 @@ def test_half_requests_and_noise_stop_nothing(process):
     for sent in (b"", b"POST", head.encode()[:70], head.encode() + b'{"rows"'):
         with socket.create_connection(("127.0.0.1", process.port)) as line:
             line.sendall(sent)
-    for noise in (b"\x16\x03\x01\x02\x00\x01\r\n\r\n", b"GET /v1/models HTTP/9.9\r\n\r\n", b"\x00" * 70_000):
+    for noise in (
+        b"\x16\x03\x01\x02\x00\x01\r\n\r\n",
+        b"GET /v1/models HTTP/9.9\r\n\r\n",
+        b"\x00" * 70_000,
+    ):
         with socket.create_connection(("127.0.0.1", process.port)) as line:
             line.sendall(noise)
             assert line.recv(100).startswith(b"HTTP/1.1 4")

@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 from sklearn.datasets import load_iris
+from threadpoolctl import threadpool_limits
 
 from ..datasets import load_mini_mnist
 from ..demo import MODELS
@@ -24,7 +25,8 @@ _EXAMPLES = 200
 
 def demo_models() -> tuple[Models, dict[str, Pictures]]:
     """The models of the demo, fitted now, and the pictures beside them, by name."""
-    with TemporaryDirectory(prefix="dipedl-") as name:
+    # More threads gain little on small matrices, and much is lost where cores are busy.
+    with TemporaryDirectory(prefix="dipedl-") as name, threadpool_limits(1):
         folder = Path(name)
         paths = {name: folder / f"{name}.dipedl" for name in (DIGITS, FLOWERS)}
         pictures = {DIGITS: _fit_digits(paths[DIGITS])}

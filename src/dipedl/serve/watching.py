@@ -12,7 +12,6 @@ import numpy as np
 from prometheus_client.core import GaugeMetricFamily
 
 from ..monitoring import DriftMonitor
-from ..monitoring._windows import Window
 from ..own_data.scoring import Answered
 from ..own_data.watching import begun_monitor
 from .batching import merged
@@ -75,7 +74,7 @@ class _Stream:
         self.gauges: dict[str, float] = {}
         self.told: dict[str, Any] = {"problem": None, "report": None, "windows": []}
         self._waiting: list[tuple[Any, Answered]] = []
-        self._newest: Window | None = None
+        self._newest: Any = None
         self._monitor: DriftMonitor | None = None
         try:
             self._monitor = _monitor(served, window)

@@ -25,19 +25,24 @@ export function showForm(chosen) {
 
 function field(column, i) {
   const id = `field-${i}`;
-  const input = column.levels.length ? choice(column, id) : entry(column, id);
+  const boolean = column.kind === "boolean";
+  const input = column.levels.length || boolean ? choice(column, id) : entry(column, id);
   input.dataset.column = column.name;
   const parts = [element("label", { for: id }, column.name), input];
   const hint = element("p", { id: `${id}-hint`, class: "quiet" }, seen(column));
   input.setAttribute("aria-describedby", hint.id);
-  if (column.lowest !== null && column.highest > column.lowest) parts.push(slider(column, input));
+  if (column.kind === "numeric" && column.highest > column.lowest) parts.push(slider(column, input));
   return element("div", { class: "field" }, ...parts, hint);
 }
 
 function choice(column, id) {
-  const options = column.levels.map((level) => element("option", { selected: level === column.usual }, level));
-  const unseen = element("option", { value: NEVER_SEEN }, NEVER_SEEN);
-  return element("select", { id }, ...options, element("option", { value: "" }, "no value"), unseen);
+  const boolean = column.kind === "boolean";
+  const levels = boolean ? ["false", "true"] : column.levels;
+  const usual = boolean ? levels[Number(column.usual)] : column.usual;
+  const options = levels.map((level) => element("option", { selected: level === usual }, level));
+  options.push(element("option", { value: "" }, "no value"));
+  if (!boolean) options.push(element("option", {}, NEVER_SEEN));
+  return element("select", { id }, ...options);
 }
 
 function entry(column, id) {
@@ -64,8 +69,8 @@ function slider(column, input) {
 
 function seen(column) {
   if (column.levels.length) return `seen: ${column.levels.length} values; empty is no value`;
-  if (column.lowest !== null) return `seen: ${number(column.lowest)} to ${number(column.highest)}; empty is no value`;
-  return column.kind === "date" ? "a date as in the table of the fit" : column.kind;
+  if (column.kind === "numeric" && column.lowest !== null) return `seen: ${number(column.lowest)} to ${number(column.highest)}; empty is no value`;
+  return { date: "a date as in the table of the fit", boolean: "true or false" }[column.kind] ?? "a number";
 }
 
 const poke = latest(async () => {
