@@ -156,6 +156,8 @@ def test_other_mistakes_of_the_command_line(kept):
     model = str(kept / "plain.dipedl")
     for arguments, code, words in (
         ([model, "--host", "0.0.0.0", "--port", "0"], 2, "has no token"),
+        ([], 2, "or say --demo"),
+        ([model, "--demo"], 2, "or say --demo"),
         ([model, model], 2, "two models are named 'plain'"),
         ([str(kept / "none.dipedl"), "--port", "0"], 1, "there is no model"),
         ([str(kept / "new.csv"), "--port", "0"], 1, "new.csv"),

@@ -26,10 +26,10 @@ export function showAnswer(model, answer) {
   // The mean of a Dirichlet is alpha / sum, and the vacuity is the prior's sum / sum.
   const sum = model.prior / answer.vacuity;
   $("facts").replaceChildren(
-    fact("vacuity", "Vacuity", number(answer.vacuity), answer.vacuity),
-    fact("p_value", "p-value", number(answer.p_value), answer.p_value),
+    fact("vacuity", "Vacuity", number(answer.vacuity), { share: answer.vacuity }),
+    fact("p_value", "p-value", number(answer.p_value), { share: answer.p_value }),
     fact("evidence", "Evidence", number(sum - model.prior)),
-    fact("flagged", `Flagged at p ≤ ${number(model.false_alarm_rate)}`, flagged ? "yes" : "no"),
+    fact("flagged", "Flagged", flagged ? "yes" : "no", { note: `at p ≤ ${number(model.false_alarm_rate)}` }),
   );
   const all = Object.entries(answer.probabilities);
   const shown = all.length > MOST ? all.sort((a, b) => b[1] - a[1]).slice(0, MOST) : all;
@@ -39,11 +39,12 @@ export function showAnswer(model, answer) {
   $("classes").hidden = false;
 }
 
-// A number with its name; a share has a bar too.
-export function fact(name, title, text, share) {
+// A number with its name; a share has a bar too, and a note stands below.
+export function fact(name, title, text, { share, note } = {}) {
   const value = element("dd", {}, text);
   if (share !== undefined) value.append(element("div", { class: "bar" }, bar(share)));
   const box = element("div", {}, element("dt", {}, term(name, title)), value);
+  if (note !== undefined) box.append(element("dd", { class: "quiet" }, note));
   box.dataset.term = name;
   return box;
 }

@@ -40,9 +40,8 @@ function verdict(report, rows) {
 
 function facts(report) {
   const tests = Object.entries(TESTS).map(([name, title]) => {
-    const made = fact("nats", `Evidence, ${title}`, number(report.evidence[name]));
-    made.append(element("dd", { class: "quiet" }, `alarm at ${number(report.limits[name])}`));
-    return made;
+    const note = `alarm at ${number(report.limits[name])}`;
+    return fact("nats", `Evidence, ${title}`, number(report.evidence[name]), { note });
   });
   const found = [fact("rows_seen", "Rows", number(report.rows)), ...tests];
   const guess = report.estimated_accuracy;
