@@ -328,6 +328,11 @@ def test_windows_come_and_an_alarm_with_them(visitor, url):
     visitor.until("document.getElementById('alarm').innerText.startsWith('Alarm')")
     last = visitor.text("#windows tbody tr")
     assert last.endswith("p-values")
+    rows = visitor.text("#stream dd")
+    visitor.evaluate("document.querySelector('#stream .term').focus()")
+    visitor.click("#send button")
+    visitor.until(f"document.querySelector('#stream dd').innerText !== '{rows}'")
+    assert visitor.evaluate("document.activeElement.innerText") == "Rows", "the focus stays"
 
 
 def test_each_number_says_what_it_means_on_focus_and_on_hover(visitor, url):

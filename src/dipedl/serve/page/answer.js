@@ -25,12 +25,12 @@ export function showAnswer(model, answer) {
   $("verdict").classList.toggle("flagged", flagged);
   // The mean of a Dirichlet is alpha / sum, and the vacuity is the prior's sum / sum.
   const sum = model.prior / answer.vacuity;
-  $("facts").replaceChildren(
+  showFacts($("facts"), [
     fact("vacuity", "Vacuity", number(answer.vacuity), { share: answer.vacuity }),
     fact("p_value", "p-value", number(answer.p_value), { share: answer.p_value }),
     fact("evidence", "Evidence", number(sum - model.prior)),
     fact("flagged", "Flagged", flagged ? "yes" : "no", { note: `at p ≤ ${number(model.false_alarm_rate)}` }),
-  );
+  ]);
   const all = Object.entries(answer.probabilities);
   const shown = all.length > MOST ? all.sort((a, b) => b[1] - a[1]).slice(0, MOST) : all;
   $("classes").tBodies[0].replaceChildren(...shown.map(([name, p]) => classRow(name, p, sum)));
@@ -47,6 +47,14 @@ export function fact(name, title, text, { share, note } = {}) {
   if (note !== undefined) box.append(element("dd", { class: "quiet" }, note));
   box.dataset.term = name;
   return box;
+}
+
+// New numbers in place of the old ones; the focus stays where it was.
+export function showFacts(box, facts) {
+  if (facts.map((one) => one.textContent).join("") === box.textContent) return;
+  const focused = Array.from(box.querySelectorAll(".term")).indexOf(document.activeElement);
+  box.replaceChildren(...facts);
+  box.querySelectorAll(".term")[focused]?.focus();
 }
 
 function bar(share) {

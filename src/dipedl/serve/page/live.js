@@ -1,6 +1,6 @@
 // The monitor of the rows that the service answers.
 
-import { fact } from "./answer.js";
+import { fact, showFacts } from "./answer.js";
 import { $, element, number, percent, tell } from "./dom.js";
 import { picturesOf } from "./draw.js";
 import { ask } from "./service.js";
@@ -27,7 +27,7 @@ async function look() {
   const { report, windows, problem } = told;
   $("alarm").classList.toggle("flagged", report?.alarm === true);
   $("alarm").textContent = problem ?? verdict(report, told.window_rows);
-  $("stream").replaceChildren(...(report ? facts(report) : []));
+  showFacts($("stream"), report ? facts(report) : []);
   $("windows").tBodies[0].replaceChildren(...windows.toReversed().map(windowRow));
   tell(null);
 }
