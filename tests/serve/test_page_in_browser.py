@@ -325,7 +325,8 @@ def test_windows_come_and_an_alarm_with_them(visitor, url):
     assert visitor.evaluate("document.activeElement.id") == "tab-live"
     visitor.until("document.querySelectorAll('#send button').length === 3")
     visitor.click("#send button:nth-child(2)")
-    visitor.until("document.getElementById('alarm').innerText.startsWith('Alarm')")
+    visitor.until("document.querySelectorAll('#windows tbody tr').length > 0")
+    assert visitor.text("#alarm").startswith("Alarm, by p-values")
     last = visitor.text("#windows tbody tr")
     assert last.endswith("p-values")
     rows = visitor.text("#stream dd")
