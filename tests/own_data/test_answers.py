@@ -178,6 +178,13 @@ def test_a_quiet_fit_tells_warnings_and_no_notes(run, kept, tmp_path):
     assert not re.search("^Note:", quiet.stdout, re.MULTILINE) and quiet.stderr == ""
 
 
+def test_what_a_finding_says_is_no_note_too(tmp_path):
+    passengers(60).to_csv(tmp_path / "few.csv", index=False)
+    learned = learn(open_table(tmp_path / "few.csv"), Order("survived", "linear", ["passenger"]))
+    assert "calibration_small" in learned.diagnosis.codes
+    assert not any("held-out rows" in note for note in learned.notes)
+
+
 def test_inspect_builds_nothing(run, kept, monkeypatch):
     from dipedl.persistence import model_file
 

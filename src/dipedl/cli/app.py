@@ -117,10 +117,10 @@ def demo(
     _check_writable(out)
     render = _report_renderer()
     console = Console(highlight=False)
-    with stage_display(planned + [_DRAW] * (render is not None), quiet) as progress:
-        result = run(names, seed=seed, progress=progress)
-        with progress(_DRAW) if render else nullcontext():
-            page = render(result) if render else None
+    progress = stage_display(planned + [_DRAW] * (render is not None), quiet)
+    result = run(names, seed=seed, progress=progress)
+    with progress(_DRAW) if render else nullcontext():
+        page = render(result) if render else None
     print_result(console, result)
     with exit_on(OSError):
         result.write_json(out.with_suffix(".json"))

@@ -24,6 +24,8 @@ _MOST_CLASSES = 3
 _MOST_BARS = 11
 _MOST_CARDS = 10
 _WIDTH = 88
+#: A mean of less than this share of the value is what rounding left of zero.
+_NOISE = 1e-10
 _BAR = 240
 _COLUMNS = ("class", "95 % interval (mark: alone)", "with the evidence", "classifier alone")
 
@@ -276,8 +278,14 @@ def _gaussian(part: dict[str, Any]) -> Iterator[str]:
 def _entry(entry: dict[str, Any]) -> str:
     """A column in the units of the user, or a feature as the density sees it."""
     if "column" not in entry:
-        name = entry.get("name", f"feature {entry['feature']}")
-        return f"{name} = {entry['value']:.4g} (mean {entry['mean']:.4g})"
+        name, value, mean = (
+            entry.get("name", f"feature {entry['feature']}"),
+            entry["value"],
+            entry["mean"],
+        )
+        # The mean of a principal component is zero, and comes out as 1e-17.
+        mean = mean if abs(mean) > _NOISE * abs(value) else 0.0
+        return f"{name} = {value:.4g} (mean {mean:.4g})"
     value, usual = entry["value"], entry["usual"] and f", typical {entry['usual']}"
     if value is None:
         return f"{entry['name']} is missing{usual}"

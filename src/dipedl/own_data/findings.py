@@ -56,11 +56,6 @@ def diagnosed(clf: DIPClassifier) -> Diagnosis:
     return Diagnosis(tuple(map(_in_shell, said.findings)), said.source)
 
 
-def warned_of(clf: DIPClassifier) -> set[str]:
-    """What the fit may have warned of that the findings say again."""
-    return {f"{found.text} {found.remedy}" for found in clf.diagnose().findings}
-
-
 def _in_shell(found: Finding) -> Finding:
     if not found.remedy or found.code not in REMEDIES:
         return found

@@ -13,9 +13,10 @@ import pandas as pd
 from sklearn.model_selection import TimeSeriesSplit
 
 from ..classifier import DIPClassifier
-from ..diagnostics import Diagnosis
+from ..diagnostics import Diagnosis, FindingWarning
+from ..maths.simplex import on_simplex
 from ..metrics import accuracy, brier_score, ece
-from .findings import diagnosed, warned_of
+from .findings import diagnosed
 from .gathering import Gathered, gathered
 from .models import check_model, classifier, components, title
 from .saved import TableModel
@@ -132,10 +133,11 @@ def _fitted(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         clf.fit(X, y)
-    said = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
     seconds = time.perf_counter() - start
-    again = warned_of(clf)
-    return clf, [text for text in dict.fromkeys(said) if text not in again], seconds
+    # A finding comes again, in the terms of the shell.
+    said = [w for w in caught if issubclass(w.category, UserWarning)]
+    notes = dict.fromkeys(str(w.message) for w in said if w.category is not FindingWarning)
+    return clf, list(notes), seconds
 
 
 def _held_out(clf: DIPClassifier) -> dict[str, float]:
@@ -210,9 +212,7 @@ def _notes_of_network(table: Table, X: pd.DataFrame) -> list[str]:
     if table.format.kind != IMAGES or not table.format.packed:
         return []
     outputs = X.to_numpy()
-    inside = (outputs >= 0).all() and (outputs <= 1).all()
-    sums = outputs.sum(axis=1) if inside else np.exp(np.minimum(outputs, 1.0)).sum(axis=1)
-    if not np.allclose(sums, 1.0, atol=1e-3):
+    if not any(on_simplex(P).all() for P in (outputs, np.exp(np.minimum(outputs, 1.0)))):
         return []
     return [
         f"the network {table.format.packed} ends in a softmax: its outputs are probabilities of "

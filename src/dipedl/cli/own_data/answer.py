@@ -27,7 +27,7 @@ from .running import (
 )
 
 if TYPE_CHECKING:
-    from ...own_data.scoring import Count, Wanted
+    from ...own_data.scoring import Count
 
 _FIRST = 10
 
@@ -81,7 +81,9 @@ def score(
     files = (proba, features, held_out_proba, held_out_features)
     _check_inputs(model, data, *files)
     with mistakes_told(quiet):
-        from ...own_data.scoring import REASONS, Wanted, refused_path
+        from ...own_data.given import Pair, score_given
+        from ...own_data.saved import read_model
+        from ...own_data.scoring import REASONS, Wanted, refused_path, score_table
         from ...own_data.tables.writing import check_ending, check_writable
 
         if reasons not in REASONS:
@@ -90,11 +92,17 @@ def score(
         for written in (out, refused_path(out)):
             check_writable(written, [model, data, *files])
         wanted = Wanted(names_in(columns), coverage, reasons)
-        with step("rows answered", verbose):
-            if model is not None and data is not None:
-                count = _by_model(model, data, out, wanted, delimiter, quiet)
+        with step("rows answered", verbose), row_progress(quiet) as progress:
+            if model and data:
+                fitted = read_model(model)
+                table = opened_for(fitted, model, data, delimiter)
+                count = score_table(fitted, table, out, wanted, progress)
             else:
-                count = _by_proba(files, target, out, wanted, delimiter, quiet)
+                new, held_out = (
+                    Pair(*(opened(path, delimiter) for path in pair if path))
+                    for pair in (files[:2], files[2:])
+                )
+                count = score_given(new, held_out, target, out, wanted, progress=progress)
     finish(count, out, refused_path(out), json)
 
 
@@ -115,38 +123,6 @@ def _check_inputs(
         fail("--proba needs --held-out-proba, and neither MODEL nor DATA")
     elif (features is None) != (held_out_features is None):
         fail("--features and --held-out-features are given together or not at all")
-
-
-def _by_model(
-    model: Path, data: Path, out: Path, wanted: Wanted, delimiter: str | None, quiet: bool
-) -> Count:
-    from ...own_data.saved import read_model
-    from ...own_data.scoring import score_table
-
-    fitted = read_model(model)
-    table = opened_for(fitted, model, data, delimiter)
-    with row_progress(quiet) as progress:
-        return score_table(fitted, table, out, wanted, progress)
-
-
-def _by_proba(
-    files: tuple[Path | None, ...],
-    target: str,
-    out: Path,
-    wanted: Wanted,
-    delimiter: str | None,
-    quiet: bool,
-) -> Count:
-    from ...own_data.given import Pair, score_given
-
-    proba, features, held, held_features = (
-        None if path is None else opened(path, delimiter, ()) for path in files
-    )
-    if proba is None or held is None:
-        raise ValueError("--proba and --held-out-proba must be given")
-    pairs = Pair(proba, features), Pair(held, held_features)
-    with row_progress(quiet) as progress:
-        return score_given(*pairs, target, out, wanted, progress=progress)
 
 
 def finish(count: Count, out: Path, refused_at: Path, json: bool) -> None:

@@ -83,7 +83,7 @@ def as_json(value: Any) -> None:
     typer.echo(json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False))
 
 
-def opened(path: Path, delimiter: str | None, gaps: Sequence[str]) -> Table:
+def opened(path: Path, delimiter: str | None, gaps: Sequence[str] = ()) -> Table:
     """The table in a file."""
     from ...own_data.tables.reading import open_table
 

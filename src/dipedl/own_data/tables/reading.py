@@ -22,6 +22,7 @@ from .formats import (
     FEATHER,
     IMAGES,
     LINES,
+    NPZ,
     PARQUET,
     STREAM,
     Format,
@@ -77,7 +78,7 @@ class Table:
     def pieces(self) -> Iterator[Piece]:
         """The rows in order."""
         with _damage_told(self.path):
-            yield from _PIECES.get(self.format.kind, _npz_pieces)(self)
+            yield from _PIECES[self.format.kind](self)
 
 
 def open_images(folder: Path | str, network: str = "") -> Table:
@@ -246,19 +247,18 @@ def _numbered(last: int, n: int, left_out: Iterable[int]) -> tuple[np.ndarray, i
 
 def _parquet_pieces(table: Table) -> Iterator[Piece]:
     with pa.parquet.ParquetFile(table.path) as file:
-        total = max(file.metadata.num_rows, 1)
-        yield from _of_batches(file.iter_batches(batch_size=_ROWS), total)
+        yield from _of_batches(file.iter_batches(batch_size=_ROWS), file.metadata.num_rows or 1)
 
 
 def _arrow_pieces(table: Table) -> Iterator[Piece]:
     with pa.memory_map(str(table.path)) as source, pa.ipc.open_file(source) as reader:
         count = reader.num_record_batches
-        yield from _of_batches(map(reader.get_batch, range(count)), None)
+        yield from _of_batches(map(reader.get_batch, range(count)), np.inf)
 
 
 def _stream_pieces(table: Table) -> Iterator[Piece]:
     with open(table.path, "rb") as source, pa.ipc.open_stream(source) as reader:
-        yield from _of_batches(reader, None)
+        yield from _of_batches(reader, np.inf)
 
 
 def _feather_pieces(table: Table) -> Iterator[Piece]:
@@ -266,29 +266,32 @@ def _feather_pieces(table: Table) -> Iterator[Piece]:
     yield from _of_batches(whole.to_batches(_ROWS), whole.num_rows)
 
 
-def _of_batches(batches: Iterable[Any], total: int | None) -> Iterator[Piece]:
-    number = 0
+def _of_batches(batches: Iterable[Any], total: float) -> Iterator[Piece]:
     small = (b.slice(i, _ROWS) for b in batches for i in range(0, max(b.num_rows, 1), _ROWS))
-    for batch in small:
-        frame = pa.Table.from_batches([batch]).to_pandas(ignore_metadata=True)
+    tables = (pa.Table.from_batches([batch]) for batch in small)
+    return _of_frames((table.to_pandas(ignore_metadata=True) for table in tables), total)
+
+
+def _of_frames(frames: Iterable[pd.DataFrame], total: float) -> Iterator[Piece]:
+    """Pieces of a table of about `total` rows, infinite where that is not known."""
+    number = 0
+    for frame in frames:
         rows = np.arange(number + 1, number + len(frame) + 1)
         number += len(frame)
-        yield Piece(frame, rows, [], number / total if total else 0.0)
+        yield Piece(frame, rows, [], min(number / total, 1.0))
 
 
 def _line_pieces(table: Table) -> Iterator[Piece]:
     options = {"lines": True, "dtype": False, "precise_float": True, "chunksize": _ROWS}
     packed = {"gzip": "gzip", "bzip2": "bz2", "xz": "xz"}.get(table.format.packed)
-    number, expected = 0, _rows_expected(table)
-    encoding = table.format.encoding
+    encoding, read = table.format.encoding, 0
     try:
         with pd.read_json(table.path, encoding=encoding, compression=packed, **options) as reader:
-            for frame in reader:
-                rows = np.arange(number + 1, number + len(frame) + 1)
-                number += len(frame)
-                yield Piece(frame, rows, [], min(number / expected, 1.0))
+            for piece in _of_frames(reader, _rows_expected(table)):
+                read += len(piece.frame)
+                yield piece
     except (ValueError, TypeError, AttributeError) as error:
-        only = only_object(table.path, table.format) if number == 0 else None
+        only = only_object(table.path, table.format) if read == 0 else None
         if only is None:
             raise Mistake(f"{table.path}{bad_line(table.path, table.format)}") from error
         yield Piece(pd.DataFrame([only]), np.array([1]))
@@ -296,10 +299,8 @@ def _line_pieces(table: Table) -> Iterator[Piece]:
 
 def _npz_pieces(table: Table) -> Iterator[Piece]:
     frame = npz_frame(table.path)
-    for first in range(0, len(frame), _ROWS):
-        some = frame.iloc[first : first + _ROWS]
-        rows = np.arange(first + 1, first + len(some) + 1)
-        yield Piece(some.reset_index(drop=True), rows, [], (first + len(some)) / len(frame))
+    parts = (frame.iloc[i : i + _ROWS] for i in range(0, len(frame), _ROWS))
+    return _of_frames((part.reset_index(drop=True) for part in parts), len(frame))
 
 
 def _image_pieces(table: Table) -> Iterator[Piece]:
@@ -329,6 +330,7 @@ _PIECES = {
     STREAM: _stream_pieces,
     FEATHER: _feather_pieces,
     LINES: _line_pieces,
+    NPZ: _npz_pieces,
 }
 
 
