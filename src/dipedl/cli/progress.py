@@ -1,4 +1,4 @@
-"""Progress of stages on stderr: a live line on a terminal, a plain line per finished one elsewhere."""
+"""Progress of stages on stderr: a line for each, which is live on a terminal."""
 
 from __future__ import annotations
 

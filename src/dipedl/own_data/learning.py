@@ -72,6 +72,10 @@ def learn(table: Table, order: Order, progress: Callable[[float], None] | None =
         raise Mistake(
             f"{table.path} has no column to learn from: {told}; name a kind for one by --types"
         )
+    if not (X.nunique(dropna=False) > 1).any():
+        raise Mistake(
+            f"{table.path} is equal in all rows but for {order.target!r}: drop fewer columns"
+        )
     y = labels[fine].to_numpy(dtype=object).astype(str)
     learned = rows.rows[known][fine]
     if order.time_column is not None:

@@ -71,9 +71,9 @@ def monitor(
         from ...persistence import save
 
         inputs = [model, data, reference]
-        for out in (state, page):
+        for option, out in (("--state", state), ("--page", page)):
             if out is not None:
-                check_writable(out, inputs)
+                check_writable(out, inputs, option)
         fitted = read_model(model)
         settings = (reference, false_alarms, window)
         watching = _monitor(fitted, model, state, settings, delimiter)

@@ -13,6 +13,7 @@ import typer
 
 from ..._plugins import EXTRAS, explain_missing
 from ..._writing import LiveLine
+from ...bench.names import reason
 from ...own_data.tables.mistake import WrongOption
 from ..terminal import fail, names_in, warnings_as_notes
 
@@ -65,8 +66,10 @@ def mistakes_told(quiet: bool) -> Iterator[None]:
         if (error.name or "").partition(".")[0] not in EXTRAS:
             raise
         fail(str(explain_missing(error, "this command")), WRONG_DATA)
+    except PermissionError as error:
+        fail(f"{error.filename or reason(error)}: no permission; ask its owner for it", WRONG_DATA)
     except (ValueError, TypeError, OSError) as error:
-        fail(" ".join([str(error), *getattr(error, "__notes__", [])]), WRONG_DATA)
+        fail(" ".join([reason(error), *getattr(error, "__notes__", [])]), WRONG_DATA)
 
 
 @contextmanager

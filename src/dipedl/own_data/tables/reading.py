@@ -130,7 +130,7 @@ def open_table(
     with _damage_told(path):
         first = next((p for p in table.pieces() if len(p.frame) or p.refused), None)
     if first is None or not len(first.frame):
-        raise Mistake(f"{path} has names of columns, but no rows below them{_all_bad(first)}")
+        raise Mistake(f"{path} has names of columns, but {_all_bad(first)}")
     names = [str(name) for name in first.frame.columns]
     _check_names(path, names)
     return Table(path, table.format, tuple(names), table.gaps)
@@ -138,7 +138,12 @@ def open_table(
 
 def _all_bad(piece: Piece | None) -> str:
     bad = [] if piece is None else piece.refused
-    return f" that can be read: row {bad[0].row}: {bad[0].reason}" if bad else ""
+    if not bad:
+        return "no rows below them: add rows, or give another file"
+    return (
+        f"no rows below them that can be read: row {bad[0].row}: {bad[0].reason}; "
+        "delete what stands above the line of names, such as a title"
+    )
 
 
 def _check_names(path: Path, names: list[str]) -> None:
@@ -342,7 +347,9 @@ def _damage_told(path: Path) -> Iterator[None]:
     except (Mistake, FileNotFoundError, PermissionError):
         raise
     except UnicodeDecodeError as error:
-        raise Mistake(f"{path} changes its encoding: {error}; write it as UTF-8") from error
+        raise Mistake(
+            f"{path} is no text of one encoding: {error}; write it as UTF-8, or as Parquet"
+        ) from error
     except (pa.ArrowException, ValueError, EOFError, OSError) as error:
         said = str(error).partition("\n")[0]
         raise Mistake(f"{path} cannot be read: {said}; copy or write it again") from error
