@@ -113,8 +113,8 @@ def test_other_import_errors_are_not_hidden():
     [
         (["--models", "linear,tree"], "models must be names out of"),
         (["--models", ","], "got none"),
-        (["--out", "no/such/report.html"], "--out must lie in a folder that exists"),
-        (["--out", "."], "--out must be a file, got the folder '.'"),
+        (["--out", "no/such/report.html"], "no/such does not exist; create it"),
+        (["--out", "."], "it is a folder; name a file in it"),
         (["--out", "numbers.json"], "--out must not end in .json"),
     ],
 )

@@ -286,11 +286,16 @@ def _entry(entry: dict[str, Any]) -> str:
         # The mean of a principal component is zero, and comes out as 1e-17.
         mean = mean if abs(mean) > _NOISE * abs(value) else 0.0
         return f"{name} = {value:.4g} (mean {mean:.4g})"
-    value, usual = entry["value"], entry["usual"] and f", typical {entry['usual']}"
+    return column_told(entry) + (f", typical {entry['usual']}" if entry["usual"] else "")
+
+
+def column_told(entry: dict[str, Any]) -> str:
+    """The value of a column in an entry of a card's features."""
+    value = entry["value"]
     if value is None:
-        return f"{entry['name']} is missing{usual}"
+        return f"{entry['name']} is missing"
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    return f"{entry['name']} = {number_text(value) if number else repr(value)}{usual}"
+    return f"{entry['name']} = {number_text(value) if number else repr(value)}"
 
 
 def _blocks(part: dict[str, Any]) -> Iterator[str]:

@@ -20,7 +20,7 @@ from .findings import diagnosed
 from .gathering import Gathered, gathered
 from .models import check_model, classifier, components, title
 from .saved import TableModel
-from .tables.columns import Column, as_inputs, check_forced, columns_of, read_dates
+from .tables.columns import Column, as_inputs, check_forced, columns_of, is_id, read_dates
 from .tables.formats import IMAGES
 from .tables.images import checksum
 from .tables.kinds import DATE, NUMERIC, TEXT, guess, to_numbers
@@ -88,7 +88,7 @@ def learn(table: Table, order: Order, progress: Callable[[float], None] | None =
     if table.pixels:
         facts["model_title"] += f" on {components(X)} principal components"
     model = TableModel(fitted, columns, order.target, facts, learned)
-    notes = [*_notes_of(columns, rows, len(y)), *_notes_of_network(table, X), *notes]
+    notes = [*_notes_of(columns, rows, X), *_notes_of_network(table, X), *notes]
     return Learned(model, numbers, diagnosed(fitted), refused, notes)
 
 
@@ -191,8 +191,8 @@ def _facts(
 _CLOCK = ("fit_seconds", "rows_per_second")
 
 
-def _notes_of(columns: Sequence[Column], rows: Gathered, n: int) -> list[str]:
-    notes = []
+def _notes_of(columns: Sequence[Column], rows: Gathered, X: pd.DataFrame) -> list[str]:
+    notes, n = [], len(X)
     if rows.total > len(rows.frame) + len(rows.refused):
         notes.append(
             f"learned from {n:,} of {rows.total:,} rows, drawn at random: --rows 0 takes all"
@@ -203,9 +203,12 @@ def _notes_of(columns: Sequence[Column], rows: Gathered, n: int) -> list[str]:
         few = [c.name for c in left if "come once" in c.why]
         remedy = f"; to use it: --types {few[0]}=category" if few else ""
         notes.append(f"left out as text: {told}{remedy}")
-    ids = [c.name for c in columns if c.kind == NUMERIC and _counts_rows(c, len(rows.frame))]
+    ids = [str(name) for name in X if is_id(X[name])]
     if ids:
-        notes.append(f"{listed(ids)} numbers the rows, as an id does: --drop {','.join(ids)}")
+        notes.append(
+            f"{listed(ids)}: another whole number in each row, as an id is; unless it measures "
+            f"something: --drop {','.join(ids)}"
+        )
     if n < _FEW:
         notes.append(f"few rows: below {_FEW} expect rough probabilities and a rough alarm")
     return notes
@@ -222,13 +225,3 @@ def _notes_of_network(table: Table, X: pd.DataFrame) -> list[str]:
         f"the network {table.format.packed} ends in a softmax: its outputs are probabilities of "
         "its own classes, which say less of an image than features. Give it without its last layers"
     ]
-
-
-def _counts_rows(column: Column, n: int) -> bool:
-    """Whether a column looks like 1, 2, 3, ...: whole numbers, evenly spread, as many as rows."""
-    cuts = np.asarray(column.cuts)
-    if len(cuts) < 20 or column.missing:
-        return False
-    span = cuts[-1] - cuts[0]
-    even = np.allclose(cuts, np.linspace(cuts[0], cuts[-1], len(cuts)), atol=1.0)
-    return bool(even and span == n - 1)

@@ -1,4 +1,4 @@
-"""What all commands for own data share: options, exit codes, progress."""
+"""What all commands for own data share: exit codes, files, progress."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -23,30 +23,6 @@ if TYPE_CHECKING:
 
 #: Exit codes: what the data or files are to blame for; the command line; done in part; Ctrl-C.
 WRONG_DATA, WRONG_COMMAND, PARTIAL, STOPPED = 1, 2, 3, 130
-
-Data = Annotated[
-    Path, typer.Argument(help="CSV (also .gz), Parquet, Feather, Arrow, JSON lines or NPZ.")
-]
-Model = Annotated[Path, typer.Argument(help="A file that `dipedl fit` wrote.")]
-Delimiter = Annotated[
-    str | None, typer.Option(help="Between the fields of a CSV file; default: found by itself.")
-]
-Gaps = Annotated[
-    str, typer.Option(help="Words in a CSV file that stand for a gap, beside NA, NaN, null: '?,-'.")
-]
-Types = Annotated[
-    str,
-    typer.Option(help="Kinds in place of guessed ones: zip=category,day=date. Kinds: numeric, "
-    "category, boolean, text, date."),
-]  # fmt: skip
-Json = Annotated[bool, typer.Option("--json", help="The result as JSON on stdout.")]
-Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="No progress and no notes, only the result.")
-]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Each step with its seconds.")]
-Coverage = Annotated[
-    float, typer.Option(help="Of the prediction sets: they hold the class this often, in (0, 1).")
-]
 
 
 @contextmanager

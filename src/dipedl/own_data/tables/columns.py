@@ -189,6 +189,11 @@ def _with_usual(column: Column, values: pd.Series) -> Column:
     return replace(column, cuts=tuple(cuts.tolist()), shares=tuple(shares.tolist()))
 
 
+def is_id(numbers: pd.Series) -> bool:
+    """Whether an input of a model (n,) is another whole number in each row, as an id is."""
+    return numbers.dtype.kind == "f" and numbers.is_unique and bool((numbers % 1 == 0).all())
+
+
 def observed_quantiles(numbers: np.ndarray, shares: npt.ArrayLike) -> np.ndarray:
     """For each share, the smallest of the numbers (n,) that so many of them do not exceed."""
     return np.asarray(np.quantile(numbers, np.asarray(shares), method="inverted_cdf"))
