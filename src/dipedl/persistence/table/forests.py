@@ -179,9 +179,7 @@ ENTRIES: dict[str, Entry] = {
         },
         {"estimator_errors_": floats("*"), "estimator_": model()},
         where=(
-            lambda model, sizes: need(
-                model.estimator_weights_.any(), "have weights that are all 0"
-            ),
+            _some_weigh,
         ),
     ),
     "sklearn.ensemble.GradientBoostingClassifier": Entry(
