@@ -16,19 +16,8 @@ import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet
 
-from .formats import (
-    ARROW,
-    CSV,
-    FEATHER,
-    IMAGES,
-    LINES,
-    NPZ,
-    PARQUET,
-    STREAM,
-    Format,
-    format_of,
-    open_bytes,
-)
+from . import formats
+from .formats import Format, format_of, open_bytes
 from .images import CLASS, FILE, feature_names, image_files, image_rows
 from .json_lines import bad_line, only_object
 from .mistake import Mistake, listed
@@ -73,7 +62,7 @@ class Table:
     @property
     def pixels(self) -> bool:
         """Whether the columns are pixels of images."""
-        return self.format.kind == IMAGES and not self.format.packed
+        return self.format.kind == formats.IMAGES and not self.format.packed
 
     def pieces(self) -> Iterator[Piece]:
         """The rows in order."""
@@ -98,7 +87,7 @@ def open_images(folder: Path | str, network: str = "") -> Table:
     """
     folder = Path(folder)
     image_files(folder)
-    table = Table(folder, Format(IMAGES, network), ())
+    table = Table(folder, Format(formats.IMAGES, network), ())
     first = next((piece for piece in table.pieces() if len(piece.frame)), None)
     if first is None:
         raise Mistake(f"{folder}: no image can be read")
@@ -130,7 +119,7 @@ def open_table(
     with _damage_told(path):
         first = next((p for p in table.pieces() if len(p.frame) or p.refused), None)
     if first is None or not len(first.frame):
-        raise Mistake(f"{path} has names of columns, but {_all_bad(first)}")
+        raise Mistake(f"{path} has names of columns, but no rows below them{_all_bad(first)}")
     names = [str(name) for name in first.frame.columns]
     _check_names(path, names)
     return Table(path, table.format, tuple(names), table.gaps)
@@ -138,12 +127,8 @@ def open_table(
 
 def _all_bad(piece: Piece | None) -> str:
     bad = [] if piece is None else piece.refused
-    if not bad:
-        return "no rows below them: add rows, or give another file"
-    return (
-        f"no rows below them that can be read: row {bad[0].row}: {bad[0].reason}; "
-        "delete what stands above the line of names, such as a title"
-    )
+    title = "; delete what stands above the line of names, such as a title"
+    return f" that can be read: row {bad[0].row}: {bad[0].reason}{title}" if bad else "; add rows"
 
 
 def _check_names(path: Path, names: list[str]) -> None:
@@ -197,7 +182,7 @@ def _rows_expected(table: Table) -> float:
     """
     with open_bytes(table.path, table.format.packed) as stream:
         sample = stream.read(_SAMPLE)
-        bare = sample.split(b'"')[::2] if table.format.kind == CSV else [sample]
+        bare = sample.split(b'"')[::2] if table.format.kind == formats.CSV else [sample]
         lines = sum(part.count(b"\n") for part in bare)
         raw = getattr(stream, "fileobj", None) or getattr(stream, "_fp", None) or stream
         return max(lines * table.path.stat().st_size / max(raw.tell(), 1), 1.0)
@@ -328,14 +313,14 @@ def _image_pieces(table: Table) -> Iterator[Piece]:
 
 
 _PIECES = {
-    IMAGES: _image_pieces,
-    CSV: _csv_pieces,
-    PARQUET: _parquet_pieces,
-    ARROW: _arrow_pieces,
-    STREAM: _stream_pieces,
-    FEATHER: _feather_pieces,
-    LINES: _line_pieces,
-    NPZ: _npz_pieces,
+    formats.IMAGES: _image_pieces,
+    formats.CSV: _csv_pieces,
+    formats.PARQUET: _parquet_pieces,
+    formats.ARROW: _arrow_pieces,
+    formats.STREAM: _stream_pieces,
+    formats.FEATHER: _feather_pieces,
+    formats.LINES: _line_pieces,
+    formats.NPZ: _npz_pieces,
 }
 
 

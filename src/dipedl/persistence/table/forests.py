@@ -178,9 +178,7 @@ ENTRIES: dict[str, Entry] = {
             "estimator_weights_": floats("*", least=0),
         },
         {"estimator_errors_": floats("*"), "estimator_": model()},
-        where=(
-            _some_weigh,
-        ),
+        where=(_some_weigh,),
     ),
     "sklearn.ensemble.GradientBoostingClassifier": Entry(
         WIDE
