@@ -189,6 +189,15 @@ def test_what_a_finding_says_is_no_note_too(tmp_path):
     assert not any("held-out rows" in note for note in learned.notes)
 
 
+def test_a_row_far_from_the_rest_is_named_as_in_its_file(tmp_path):
+    made = passengers(60)
+    made.loc[[2, 40], ["survived", "fare"]] = [[None, 50.0], ["no", 1e7]]
+    made.to_csv(tmp_path / "far.csv", index=False)
+    learned = learn(open_table(tmp_path / "far.csv"), Order("survived", "linear", ["passenger"]))
+    (far,) = [note for note in learned.notes if "far from the rest" in note]
+    assert "rows [41]" in far and "such as 1e+07 in row 41, column 'fare'" in far
+
+
 def test_inspect_builds_nothing(run, kept, monkeypatch):
     from dipedl.persistence import model_file
 

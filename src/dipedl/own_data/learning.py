@@ -14,6 +14,7 @@ from sklearn.model_selection import TimeSeriesSplit
 
 from ..classifier import DIPClassifier
 from ..diagnostics import Diagnosis, FindingWarning
+from ..fitting.scaling import FarRowsWarning
 from ..maths.simplex import on_simplex
 from ..metrics import accuracy, brier_score, ece
 from .findings import diagnosed
@@ -81,7 +82,7 @@ def learn(table: Table, order: Order, progress: Callable[[float], None] | None =
     if order.time_column is not None:
         first = _by_time(rows.frame.loc[known].reset_index(drop=True)[fine], order.time_column)
         X, y, learned = X.iloc[first].reset_index(drop=True), y[first], learned[first]
-    fitted, notes, seconds = _fitted(X, y, order, table.pixels)
+    fitted, notes, seconds = _fitted(X, y, learned, order, table.pixels)
     numbers = _held_out(fitted) | {"fit_seconds": seconds, "rows_per_second": _speed(fitted, X)}
     refused = sorted([*rows.refused, *unlabelled, *odd])
     facts = _facts(table, order, rows, y, numbers)
@@ -124,7 +125,7 @@ def _by_time(frame: pd.DataFrame, name: str) -> np.ndarray:
 
 
 def _fitted(
-    X: pd.DataFrame, y: np.ndarray, order: Order, pixels: bool
+    X: pd.DataFrame, y: np.ndarray, rows: np.ndarray, order: Order, pixels: bool
 ) -> tuple[DIPClassifier, list[str], float]:
     start = time.perf_counter()
     clf = DIPClassifier(
@@ -139,8 +140,12 @@ def _fitted(
         clf.fit(X, y)
     seconds = time.perf_counter() - start
     # A finding comes again, in the terms of the shell.
-    said = [w for w in caught if issubclass(w.category, UserWarning)]
-    notes = dict.fromkeys(str(w.message) for w in said if w.category is not FindingWarning)
+    said = [w.message for w in caught if issubclass(w.category, UserWarning)]
+    notes = dict.fromkeys(
+        str(one.renumbered(rows) if isinstance(one, FarRowsWarning) else one)
+        for one in said
+        if not isinstance(one, FindingWarning)
+    )
     return clf, list(notes), seconds
 
 
