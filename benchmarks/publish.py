@@ -16,11 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from diagnosis import diagnosed
+from pages.histograms import draw
 from pages.page import page_of
+from pages.source import Source
 from pages.toys import page_of_toys
 
 from dipedl._writing import write_file
 from dipedl.bench import Store, suite_names
+from dipedl.bench.results.damage import read_json
+from dipedl.bench.results.parts import write_parts
 from dipedl.bench.results.row_file import as_line
 from dipedl.bench.spec.captions import captions_of
 from dipedl.bench.studies import sweeps, toys
@@ -29,7 +33,7 @@ from dipedl.bench.tables.trivial import stored_trivial_lines
 
 REPOSITORY = Path(__file__).parent.parent
 ROOT = REPOSITORY / "results" / "bench"
-PICTURE = REPOSITORY / "docs" / "images" / "toy_two_moons.png"
+IMAGES = REPOSITORY / "docs" / "images"
 MAKERS = {
     "ablation": sweeps.ablation_lines,
     "float32": sweeps.float32_lines,
@@ -65,7 +69,7 @@ def keep(
     rows = keep_rows(stores, target)
     if rows and "ablation" in kinds:
         keep_trivial(stores, target)
-        keep_sweeps(stores, target, paper_suite(rows))
+        keep_sweeps(stores, Store(root, suite, profile), rows)
     if rows and "collapse" in kinds:
         keep_diagnoses(stores, target)
     return len(rows)
@@ -86,21 +90,22 @@ def keep_trivial(stores: list[Store], target: Path) -> None:
     write_file(target / "trivial.json", (store.folder / "trivial.json").read_bytes())
 
 
-def keep_sweeps(stores: list[Store], target: Path, paper: str) -> None:
-    """Sweeps over all seeds whose predictions are there; those of a run without any as they are."""
+def keep_sweeps(stores: list[Store], target: Store, rows: list[Mapping[str, Any]]) -> None:
+    """What sweeps and figures of DIP-EDL derive from, and the sweeps, those over the most seeds."""
     parts = {}
-    for store in stores:
-        there = any(row["method"] == "dip-edl" for row in store.rows())
-        if there and (store.folder / "arrays").is_dir():
-            parts |= sweeps.stored_parts(store)
-    ordered = [parts[seed] for seed in sorted(parts)]
-    ready = [s.folder / "sweeps.json" for s in stores if (s.folder / "sweeps.json").exists()]
-    if ordered:
+    for row in rows:
+        for store in stores if row["method"] == "dip-edl" else ():
+            if store.has_arrays("dip-edl", row["config_hash"], row["seed"]):
+                parts[row["seed"]] = sweeps.parts_of(store, row)
+                write_parts(sweeps.parts_file(target, row), parts[row["seed"]])
+    files = [s.folder / "sweeps.json" for s in stores if (s.folder / "sweeps.json").exists()]
+    kept = max(map(read_json, files), key=lambda of: len(of["seeds"]), default={"seeds": []})
+    if len(parts) >= max(1, len(kept["seeds"])):
+        ordered, paper = [parts[seed] for seed in sorted(parts)], paper_suite(rows)
         found = {what: swept(make(ordered, paper)) for what, make in MAKERS.items()}
-        text = json.dumps({"seeds": sorted(parts), "sweeps": found}, indent=1) + "\n"
-        write_file(target / "sweeps.json", text.encode())
-    elif ready:
-        write_file(target / "sweeps.json", ready[0].read_bytes())
+        kept = {"seeds": sorted(parts), "sweeps": found}
+    if kept["seeds"]:
+        write_file(target.folder / "sweeps.json", json.dumps(kept, indent=1) + "\n")
 
 
 def swept(lines: Iterable[Any]) -> dict[str, dict[str, Any]]:
@@ -125,7 +130,7 @@ def keep_toys(folders: Iterable[str | Path], root: Path) -> None:
         (root / toys.FOLDER).mkdir(parents=True, exist_ok=True)
         for path in found.glob("*.json"):
             write_file(root / toys.FOLDER / path.name, path.read_bytes())
-        write_file(PICTURE, (found / "two_moons.png").read_bytes())
+        write_file(IMAGES / "toy_two_moons.png", (found / "two_moons.png").read_bytes())
 
 
 def main() -> None:
@@ -138,10 +143,14 @@ def main() -> None:
     if given.folders:
         print(publish(given.folders, given.suite, given.to))
     for suite in [given.suite] if given.suite else pages:
-        page = REPOSITORY / "docs" / "reference" / f"results-{suite}.md"
-        write_file(
-            page, page_of_toys(given.to) if suite == toys.FOLDER else page_of(suite, given.to)
-        )
+        write_page(suite, given.to)
+
+
+def write_page(suite: str, root: Path) -> None:
+    page = page_of_toys(root) if suite == toys.FOLDER else page_of(suite, root)
+    write_file(REPOSITORY / "docs" / "reference" / f"results-{suite}.md", page)
+    if suite != toys.FOLDER:
+        draw(Source(suite, root, captions_of(suite).page.profiles), IMAGES)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ NAMES = (
     "neighbour_rows",
     "guarantee",
     "set_coverage",
+    "caution_budget",
     "head_speed",
     "load_speed",
     "install_size",

@@ -222,6 +222,32 @@ def set_coverage() -> str:
     return title + text + table(head, rows) + "\n" + where(row)
 
 
+def caution_budget() -> str:
+    row = receipt("caution_budget")
+    v, config = row["values"], row["config"]
+    rows = [
+        [
+            m,
+            confidence,
+            f"{100 * of['mean']:.1f} ({100 * of['sd']:.1f})",
+            f"{of['above budget']:.0%}",
+        ]
+        for confidence in (0.5, 0.95)
+        for m in config["held_out"]
+        for of in [v[f"{m} rows, confidence {confidence}"]]
+    ]
+    text = (
+        f"{config['repetitions']} fits of `CautionBudget({config['budget']})` to held-out rows, "
+        f"calibrated, of {config['classes']} classes. Cost: what doubt adds to the Brier score of "
+        f"{config['new']:,} new rows, as a share of what the budget is a share of. See [the "
+        "caution budget](../explanation/caution.md).\n\n"
+    )
+    head = ["held-out rows", "`confidence`", "cost, mean (sd), %", "fits above the budget"]
+    return (
+        "## How well the caution budget is kept\n\n" + text + table(head, rows) + "\n" + where(row)
+    )
+
+
 def _auroc_and_flagged(score: dict) -> str:
     flagged = "" if score["flagged"] is None else f" ({100 * score['flagged']:.0f} %)"
     return f"{score['auroc']:.3f}{flagged}"
@@ -388,6 +414,7 @@ PAGES = {
         neighbour_rows,
         guarantee,
         set_coverage,
+        caution_budget,
         selection,
         likelihood_failure,
         spectra_densities,

@@ -15,6 +15,8 @@ FLAGS = (
     "--disable-dev-shm-usage --remote-debugging-port=0 --remote-allow-origins=*"
 ).split()
 
+_VALUE = {"returnByValue": True, "awaitPromise": True}
+
 
 def chromium():
     """Path of a Chromium, or None."""
@@ -83,7 +85,7 @@ class Page:
         raise TimeoutError(url)
 
     def evaluate(self, expression):
-        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        answer = self.call("Runtime.evaluate", expression=expression, **_VALUE)
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 

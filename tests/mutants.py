@@ -713,10 +713,10 @@ MUTANTS = [
         "plots/test_plots_spectra.py::test_names_do_not_overlap_and_lie_above_the_spectrum",
     ),
     Mutant(
-        "unknown one held-out row too early",
+        "unknown from twice the rate on",
         "plots/unknown.py",
-        "np.sort(held_out)[-may_exceed]",
-        "np.sort(held_out)[-may_exceed - 1]",
+        "-alarm_threshold(-held_out, rate)",
+        "-alarm_threshold(-held_out, min(2 * rate, 0.9))",
         "plots/test_plots_spectra.py::test_counts_are_those_of_a_naive_loop",
     ),
     Mutant(

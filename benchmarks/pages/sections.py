@@ -22,11 +22,12 @@ from dipedl.bench.tables.crossed.markdown import number as three_decimals
 from dipedl.bench.tables.crossed.measures import lines_of, measures
 from dipedl.bench.tables.crossed.pairs import Crossed, crossed, summary
 from dipedl.bench.tables.findings import shortfalls
-from dipedl.bench.tables.formatting import grid, metric_title, number, printed
+from dipedl.bench.tables.formatting import grid, metric_title, printed, stable
 from dipedl.bench.tables.headline import headline, trivial_sentences
 from dipedl.bench.tables.provenance import machines, not_yet_run
 from dipedl.bench.tables.table import BenchTable, Line
 
+from .histograms import picture
 from .released_cost import time_to_result
 from .source import Source
 
@@ -79,7 +80,7 @@ def _row(line: Line, title: str, columns: Sequence[str]) -> list[str]:
 def _beside(cell: Cell | None) -> str:
     if cell is None:
         return ""
-    return number(cell.mean) + (f" ({printed(cell).split(' ')[0]})" if cell.paper else "")
+    return stable(cell) + (f" ({printed(cell).split(' ')[0]})" if cell.paper else "")
 
 
 def _findings(source: Source, section: Section, profiles: Sequence[str]) -> Blocks:
@@ -98,6 +99,14 @@ def _ablation(source: Source, section: Section, profiles: Sequence[str]) -> Bloc
         ]
         if rows:
             yield grid(["kept", *_heads(source.suite, section.columns)], rows)
+
+
+def _histograms(source: Source, section: Section, profiles: Sequence[str]) -> Blocks:
+    for profile in profiles:
+        seeds = ", ".join(map(str, source.parts(profile)))
+        if seeds:
+            what = f"Shares of images by confidence and by vacuity, DIP-EDL, seed {seeds}"
+            yield f"![{what}](../images/{picture(source.suite, profile)})"
 
 
 def _kept(cell: Mapping[str, Any] | None) -> str:
@@ -237,6 +246,7 @@ KINDS: dict[str, Callable[[Source, Section, Sequence[str]], Blocks]] = {
     "summary": _summary,
     "findings": _findings,
     "ablation": _ablation,
+    "histograms": _histograms,
     "collapse": _collapse,
     "time": _time,
     "shortfalls": _shortfalls,

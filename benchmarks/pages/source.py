@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from dipedl.bench.results.damage import read_json
+from dipedl.bench.results.parts import Parts
 from dipedl.bench.results.store import Store
+from dipedl.bench.studies.sweeps import parts_file, parts_of
 from dipedl.bench.tables.table import BenchTable, bench_table
 from dipedl.bench.tables.trivial import stored_trivial_lines
 
@@ -40,6 +42,12 @@ class Source:
         path = self._store(profile).folder / file
         found: Mapping[str, Any] = read_json(path) if path.exists() else {}
         return found
+
+    def parts(self, profile: str) -> dict[int, Parts]:
+        """Published predictions of DIP-EDL by seed."""
+        store = self._store(profile)
+        rows = [row for row in self.rows[profile] if parts_file(store, row).exists()]
+        return {row["seed"]: parts_of(store, row) for row in rows}
 
     def _table(self, profile: str) -> BenchTable:
         made, store = bench_table(self.rows[profile]), self._store(profile)

@@ -4,6 +4,7 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip("pydantic")
@@ -11,7 +12,10 @@ pytest.importorskip("pydantic")
 from synthetic_store import write_synthetic_store
 
 from dipedl.bench import suite_names
+from dipedl.bench.report.page import render
+from dipedl.bench.results.store import Store
 from dipedl.bench.spec.captions import Captions, captions_of
+from dipedl.bench.studies.sweeps import stored_parts
 
 ROOT = Path(__file__).parent.parent.parent
 sys.path.append(str(ROOT / "benchmarks"))
@@ -110,6 +114,15 @@ def test_sweeps_are_published_and_shown(tmp_path, monkeypatch):
     assert kept["seeds"] == [10, 20] and set(kept["sweeps"]) == set(publish.MAKERS)
     page = page_of("mnist", tmp_path / "to")
     assert "| 3: n × density × classifier |" in page and "(0.5138)" in page
+    run, there = (stored_parts(Store(tmp_path / n, "mnist", "cpu")) for n in ("run", "to"))
+    assert list(there) == [10, 20] and there[20].n == run[20].n
+    for split, proba in run[20].proba.items():
+        np.testing.assert_allclose(there[20].proba[split], proba, rtol=1e-5)
+        np.testing.assert_allclose(there[20].z[split], run[20].z[split], rtol=1e-6)
+    np.testing.assert_array_equal(there[20].y, run[20].y)
+    page = render(Store(tmp_path / "to", "mnist", "cpu"))
+    assert "DIP-EDL: histogram of confidence" in page
+    assert "Without predictions" in page and "bench run mnist --profile cpu --out FOLDER" in page
 
 
 @pytest.mark.parametrize("suite", [*suite_names(), "one of your own"])

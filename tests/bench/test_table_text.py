@@ -18,7 +18,15 @@ from typer.testing import CliRunner
 from dipedl.bench.results.store import Store
 from dipedl.bench.spec.captions import captions_of
 from dipedl.bench.tables import table as tables
-from dipedl.bench.tables.formatting import difference, metric_list, metric_title, printed, set_title
+from dipedl.bench.tables.cells import Cell
+from dipedl.bench.tables.formatting import (
+    difference,
+    metric_list,
+    metric_title,
+    printed,
+    set_title,
+    stable,
+)
 from dipedl.bench.tables.markdown import markdown
 from dipedl.bench.tables.table import bench_table
 from dipedl.bench.tables.trivial import trivial_lines
@@ -180,3 +188,8 @@ def test_two_profiles_ask_for_one(tmp_path):
         write_synthetic_store(tmp_path, profile=profile, methods=["edl"], seeds=[10])
     done = run("table", "mnist", "--out", tmp_path)
     assert done.exit_code == 2 and "choose one with --profile" in done.stderr
+
+
+@pytest.mark.parametrize(("sd", "text"), [(0.0, "0.9136"), (0.0049, "0.9136"), (0.005, "0.91")])
+def test_a_mean_alone_shows_the_digits_that_other_seeds_share(sd, text):
+    assert stable(Cell(0.91364, sd, (0.91364 - sd, 0.91364 + sd))) == text

@@ -302,7 +302,7 @@ LABELS = {
         (("{folder}", "--classes", "PLANET"), "no spectrum is of class PLANET"),
         (("{folder}", "--classes", "QSO"), "two classes at least are needed, .* got QSO 15"),
         (("{folder}", "--estimator", "svm"), "--estimator must be one of"),
-        (("{folder}", "--out", "/nowhere/m"), "--out must be a file in a folder that exists"),
+        (("{folder}", "--out", "/nowhere/m"), "the folder /nowhere does not exist"),
         (("{folder}", "--components", "900"), "n_components must lie in"),
         (("{folder}", "--labels", "{labels}/no-column.csv"), "columns name .* and class, got"),
         (("{folder}", "--labels", "{labels}/empty.csv"), "line 2: name and class must not be"),

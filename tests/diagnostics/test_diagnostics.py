@@ -500,8 +500,10 @@ def test_page_and_dict(plant, code, severity):
 
 
 def test_worst_first():
-    diagnosis = Diagnosis((Finding("a", "ok", "."), Finding("b", "warning", "!")), "here")
-    assert diagnosis.codes == ("b", "a")
+    found = [("a", "ok"), ("b", "note"), ("c", "warning"), ("d", "note"), ("e", "ok")]
+    diagnosis = Diagnosis(tuple(Finding(code, severity, ".") for code, severity in found), "here")
+    assert diagnosis.codes == ("c", "b", "d", "a", "e")
+    assert str(diagnosis).startswith("Diagnosis: 1 warning, 2 notes, 2 ok\n")
 
 
 def test_bad_input():

@@ -186,7 +186,9 @@ def test_mixtures_of_columns_keep_their_name_in_their_own_unit(people):
     X, y = people[0][["age", "dose"]].fillna(5.0), people[1]
     clf = DIPClassifier(make_pipeline(PCA(2), LAST), GDADensity()).fit(X, y)
     Z = PCA(2).fit(X).transform(X[:1])[0]
-    entries = {e["name"]: e for e in clf.explain(X[:1])[0].parts[0]["features"]}
+    (card,) = clf.explain(X[:1])
+    entries = {e["name"]: e for e in card.parts[0]["features"]}
+    assert str(card).count("(mean 0)") == 2
     for j in range(2):
         assert entries[f"pca{j}"]["value"] == pytest.approx(Z[j])
         assert entries[f"pca{j}"]["mean"] == pytest.approx(0, abs=1e-9)

@@ -169,10 +169,11 @@ def test_columns_that_are_empty_or_constant(empty):
         (pd.date_range("2020", periods=300), "has dates in column 'odd'.*month, weekday or age"),
         (pd.date_range("2020", periods=300).date, "has dates in column 'odd'"),
         (pd.date_range("2020", periods=300, tz="UTC"), "has dates in column 'odd'"),
+        (pd.period_range("2020", periods=300), "has dates in column 'odd'"),
         ([1, "a"] * 150, r"mixed types in column 'odd': int, str.*astype\(str\)"),
         ([[1], [2]] * 150, "mixed types in column 'odd': list"),
     ],
-    ids=["dates", "objects", "zone", "mixed", "lists"],
+    ids=["dates", "objects", "zone", "periods", "mixed", "lists"],
 )
 def test_columns_without_an_encoding_are_refused(column, message):
     with pytest.raises(ValueError, match=f"(?s){message}"):

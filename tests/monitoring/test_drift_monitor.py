@@ -237,7 +237,7 @@ def test_the_report_in_words_as_json_and_as_gauges(clf, monitor):
     report = monitor.update(clf, *rows(1000, 20))
     assert json.loads(json.dumps(report.to_dict()))["rows"] == 1000
     text, page = str(report), report._repr_html_()
-    for line in ("Alarm:", "1,000 in 1 batches", "800 given rows", "Estimated accuracy:"):
+    for line in ("Alarm:", "1,000 in 1 batch\n", "800 given rows", "Estimated accuracy:"):
         assert line in text
     assert "Last window" in page and "<script" not in page
     gauges = report.gauges()

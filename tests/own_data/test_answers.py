@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -95,7 +96,8 @@ def test_reasons_are_those_of_the_complete_cards(run, kept, by_hand, tmp_path):
         least = 0.1 * entries[0]["contribution"]
         far = [entry for entry in entries if entry["contribution"] >= least]
         named = ([e for e in far if outside(train[e["name"]], e["value"])] or far)[:2]
-        assert [told.split(" = ")[0] for told in said.split("; ")] == [e["name"] for e in named]
+        names = [re.match(r"(.+?) (=|is missing)", told)[1] for told in said.split("; ")]
+        assert names == [e["name"] for e in named]
         rarest.add(part["part"])
     assert len(rarest) > 1, "one part is the rarest of all rows: the choice is not tested"
 
@@ -118,6 +120,8 @@ def test_columns_come_by_name_and_others_are_not_looked_at(run, kept, tmp_path):
 
 def test_a_category_that_was_never_seen_is_answered_and_told(run, kept, tmp_path):
     passengers(5, seed=2).assign(port="Z").to_csv(tmp_path / "new.csv", index=False)
+    with open(tmp_path / "new.csv", "a") as stream:
+        stream.write("too,few\n")
     done = run("explain", kept / "model.dipedl", tmp_path / "new.csv", "--rows", 2)
     assert done.exit_code == 0 and done.stdout.count("never in the training data: port = 'Z'") == 2
 
@@ -176,6 +180,22 @@ def test_a_quiet_fit_tells_warnings_and_no_notes(run, kept, tmp_path):
     loud, quiet = run("fit", *given), run("fit", *given, "-q")
     assert re.search("^Note:", loud.stdout, re.MULTILINE)
     assert not re.search("^Note:", quiet.stdout, re.MULTILINE) and quiet.stderr == ""
+
+
+def test_what_a_finding_says_is_no_note_too(tmp_path):
+    passengers(60).to_csv(tmp_path / "few.csv", index=False)
+    learned = learn(open_table(tmp_path / "few.csv"), Order("survived", "linear", ["passenger"]))
+    assert "calibration_small" in learned.diagnosis.codes
+    assert not any("held-out rows" in note for note in learned.notes)
+
+
+def test_a_row_far_from_the_rest_is_named_as_in_its_file(tmp_path):
+    made = passengers(60)
+    made.loc[[2, 40], ["survived", "fare"]] = [[None, 50.0], ["no", 1e7]]
+    made.to_csv(tmp_path / "far.csv", index=False)
+    learned = learn(open_table(tmp_path / "far.csv"), Order("survived", "linear", ["passenger"]))
+    (far,) = [note for note in learned.notes if "far from the rest" in note]
+    assert "rows [41]" in far and "such as 1e+07 in row 41, column 'fare'" in far
 
 
 def test_inspect_builds_nothing(run, kept, monkeypatch):
@@ -294,6 +314,9 @@ def test_columns_that_changed_are_noticed_and_others_are_not(kept, found):
     changed = measuring.column_drifts(found.model.columns, found.ood.frame, 240)
     named = {drift.name for drift in changed if drift.changed}
     assert named == {"fare", "port"} and {d.name: d.new for d in changed}["port"] == ("Z",)
+    one = found.test.frame.assign(port=["Z", *found.test.frame["port"][1:]])
+    port = next(d for d in measuring.column_drifts(found.model.columns, one, 240) if d.new)
+    assert port.new == ("Z",) and not port.changed
     train = pd.read_csv(kept / "passengers.csv")["age"]
     age = next(d for d in found.drifts if d.name == "age")
     # Against the samples themselves: quantiles 5 % apart lose no more than that.
@@ -306,7 +329,8 @@ def test_columns_that_changed_are_noticed_and_others_are_not(kept, found):
 
 
 def test_the_report_is_one_file_that_loads_nothing(found):
-    page = report.render(found, "new.csv", "model.dipedl")
+    page = report.render(replace(found, coverage=0.8), "new.csv", "model.dipedl")
+    assert "classes 80% are promised" in page
     assert "<script" not in page and not re.search(r'(src|href)="(https?:)?//', page)
     ids = re.findall(r'\bid="([^"]*)"', page)
     assert len(ids) == len(set(ids))

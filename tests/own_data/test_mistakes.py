@@ -18,7 +18,7 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
-from dipedl.own_data.tables import writing
+from dipedl.own_data.tables import formats, writing
 from dipedl.persistence import container
 from passengers import passengers
 
@@ -174,6 +174,24 @@ FIT = {
         1,
         "fewer than 10 rows: 'rare' (3)",
     ),
+    "a title above the names": (
+        text("Passengers\n\n" + FULL),
+        [],
+        1,
+        "row 1: 8 fields, where the first line has 1",
+    ),
+    "all columns constant": (
+        csv(passengers()[["survived"]], ship="T", year=1912),
+        [],
+        1,
+        "is equal in all rows but for 'survived'",
+    ),
+    "a classifier's file that is a table": (
+        csv(name="data.csv"),
+        ["--model", "own.skops"],
+        1,
+        "own.skops is no file of skops.io.dump",
+    ),
     "the target dropped": (csv(), ["--drop", "survived"], 1, "--drop names the target"),
     "a column to drop that is not there": (csv(), ["--drop", "agee"], 1, "did you mean 'age'?"),
     "all columns dropped": (text(LINE * 2), ["--drop", "age"], 1, "no column of data.csv is left"),
@@ -261,6 +279,7 @@ def one_sentence(done, code, message):
 def test_a_mistake_in_fit(name, run, tmp_path, monkeypatch):
     make, arguments, code, message = FIT[name]
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.skops").write_text("no archive")
     make(tmp_path)
     before = sorted(tmp_path.iterdir())
     options = {"--target": "survived", **dict(zip(arguments[::2], arguments[1::2], strict=True))}
@@ -323,6 +342,43 @@ SCORE = {
         "row 1, column 'age': 'young' is no finite number",
     ),
 }
+
+
+P = pd.DataFrame({"no": np.linspace(0.1, 0.9, 40)}).assign(yes=lambda p: 1 - p.no)
+HELD = P.assign(target=["no", "yes"] * 20)
+
+#: Probabilities, held-out probabilities, message.
+GIVEN = {
+    "no true classes": (P, P, "has no column 'target' of true classes: it has no, yes"),
+    "one class": (P, HELD[["no", "target"]], "a column of probabilities for each of two classes"),
+    "a class without a column": (P, HELD.assign(target="maybe"), "holds the classes maybe, and"),
+    "classes of other names": (
+        P.rename(columns={"no": "nein"}),
+        HELD,
+        "differ in p_nein, p_no: give",
+    ),
+    "a text": (P.assign(no=["a", *P.no[1:]]), HELD, "proba.csv, row 1, column 'no': 'a' is no"),
+    "equal rows": (
+        P,
+        HELD.assign(no=0.4, yes=0.6),
+        "held.csv is equal in all rows: evidence needs",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_a_mistake_in_probabilities_is_told_before_anything_is_fitted(
+    name, run, tmp_path, monkeypatch
+):
+    from dipedl.own_data import given
+
+    proba, held, message = GIVEN[name]
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(given, "_fitted", None)
+    proba.to_csv("proba.csv", index=False)
+    held.to_csv("held.csv", index=False)
+    one_sentence(run("score", "--proba", "proba.csv", "--held-out-proba", "held.csv"), 1, message)
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 @pytest.mark.parametrize("name", SCORE)
@@ -394,7 +450,10 @@ def test_a_full_disk_leaves_no_half_file(run, kept, tmp_path, monkeypatch):
     one_sentence(done, 1, "No space left on device; what was there is unchanged")
     monkeypatch.setattr(os, "fsync", full_disk)
     arguments = ["--target", "survived", "--model", "linear", "--out", tmp_path / "m.dipedl"]
-    one_sentence(run("fit", kept / "passengers.csv", *arguments), 1, "No space left on device")
+    done = run("fit", kept / "passengers.csv", *arguments)
+    one_sentence(
+        done, 1, f"dipedl: cannot save to {tmp_path / 'm.dipedl'}: No space left on device"
+    )
     assert [p.name for p in tmp_path.iterdir()] == ["a.csv"]
     assert (tmp_path / "a.csv").read_text() == "old"
 
@@ -405,6 +464,22 @@ def test_no_permission(run, kept, tmp_path, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK and allowed(path, mode))
     done = run("score", kept / "model.dipedl", kept / "new.csv", "--out", out)
     one_sentence(done, 1, "is not writable; name another")
+
+
+def test_a_file_that_may_not_be_read(run, tmp_path, monkeypatch):
+    def refuse(path, *_):
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    csv()(tmp_path)
+    monkeypatch.setattr(formats, "open", refuse, raising=False)
+    done = run("check", tmp_path / "data.csv", "--target", "survived")
+    one_sentence(done, 1, "data.csv: no permission; ask its owner for it")
+
+
+@pytest.mark.parametrize("option", ["--state", "--page"])
+def test_a_monitor_never_writes_over_its_input(option, run, kept):
+    done = run("monitor", kept / "model.dipedl", kept / "new.csv", option, kept / "new.csv")
+    one_sentence(done, 1, f"{option}: writing {kept / 'new.csv'} would destroy the input")
 
 
 def test_ctrl_c_leaves_no_half_file(run, kept, tmp_path, monkeypatch):

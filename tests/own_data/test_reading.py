@@ -130,6 +130,22 @@ def test_kinds_are_guessed(values, kind):
     assert column.kind == kind
 
 
+@pytest.mark.parametrize(
+    ("values", "signed"),
+    [
+        (["1,234.50", "12.00", "7.5"], "1,234.50"),
+        (["£7.25", "£12", "£7.25"], "£7.25"),
+        (["5%", "10%"] * 4, "5%"),
+        (["007", "010"] * 4, ""),
+        (pd.Categorical([1, 2] * 4), ""),
+        (["5%", "none"] * 4, ""),
+    ],
+)
+def test_numbers_with_signs_are_told_and_codes_are_not(values, signed):
+    (column,) = columns_of(pd.DataFrame({"x": pd.Series(values)}), {})
+    assert column.why == (f"numbers with signs, such as {signed!r}: write 1234.5" * bool(signed))
+
+
 def test_dates_become_month_weekday_and_hour():
     days = ["2026-11-22 13:00", "2026-01-01 00:00"]
     frame = pd.DataFrame({"day": days})

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingClassifier
 
 from dipedl import DIPClassifier
 from dipedl.density import GDADensity
@@ -33,6 +34,19 @@ def test_a_loaded_estimator_answers_the_same(name, tmp_path):
     data = path.read_bytes()
     save(same, path)
     assert path.read_bytes() == data
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_columns_with_gaps_of_their_own_are_kept_by_value(tmp_path):
+    """A scaler then holds another number of seen rows for each column, as floats."""
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    y, path = X[:, 0] > 0, tmp_path / "model.dipedl"
+    X[::3, 0], X[::7, 1] = np.nan, np.nan
+    trees = HistGradientBoostingClassifier(max_iter=2, early_stopping=False)
+    clf = DIPClassifier(trees, GDADensity()).fit(X, y)
+    clf.save(path)
+    assert describe(path)["untrusted_types"] == []
+    np.testing.assert_array_equal(load(path).uncertainty(X), clf.uncertainty(X))
 
 
 def watching():

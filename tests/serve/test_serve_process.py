@@ -133,7 +133,11 @@ def test_half_requests_and_noise_stop_nothing(process):
     for sent in (b"", b"POST", head.encode()[:70], head.encode() + b'{"rows"'):
         with socket.create_connection(("127.0.0.1", process.port)) as line:
             line.sendall(sent)
-    for noise in (b"\x16\x03\x01\x02\x00\x01\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\x00" * 70_000):
+    for noise in (
+        b"\x16\x03\x01\x02\x00\x01\r\n\r\n",
+        b"GET /v1/models HTTP/9.9\r\n\r\n",
+        b"\x00" * 70_000,
+    ):
         with socket.create_connection(("127.0.0.1", process.port)) as line:
             line.sendall(noise)
             assert line.recv(100).startswith(b"HTTP/1.1 4")
@@ -152,6 +156,8 @@ def test_other_mistakes_of_the_command_line(kept):
     model = str(kept / "plain.dipedl")
     for arguments, code, words in (
         ([model, "--host", "0.0.0.0", "--port", "0"], 2, "has no token"),
+        ([], 2, "or say --demo"),
+        ([model, "--demo"], 2, "or say --demo"),
         ([model, model], 2, "two models are named 'plain'"),
         ([str(kept / "none.dipedl"), "--port", "0"], 1, "there is no model"),
         ([str(kept / "new.csv"), "--port", "0"], 1, "new.csv"),

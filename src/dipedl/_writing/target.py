@@ -47,9 +47,7 @@ def check_is_no_input(path: str | os.PathLike[str], inputs: Iterable[Path | None
         return
     for given in inputs:
         if given is not None and given.exists() and os.path.samefile(path, given):
-            raise ValueError(
-                f"--out: writing {path} would destroy the input {given}; choose another file"
-            )
+            raise ValueError(f"writing {path} would destroy the input {given}; choose another file")
 
 
 def _check_file(path: str | os.PathLike[str], found: os.stat_result, target: Path) -> None:

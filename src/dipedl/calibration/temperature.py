@@ -14,7 +14,7 @@ from .._validation import check_positive_number, check_weights
 from ..fitting.all_or_nothing import all_or_nothing
 from ..maths.evidence import inverse_temperature
 from ..maths.masks import unmasked
-from ..maths.simplex import class_indices
+from ..maths.simplex import class_indices, on_simplex
 
 __all__ = ["Temperature"]
 
@@ -106,7 +106,7 @@ class Temperature(BaseEstimator):
             low, high = _checked_bounds(self.bounds)
             margin = _checked_margin(self.confidence)
             log_p = _log_probabilities(scores, kind)
-            if kind == "logits" and _on_simplex(np.asarray(scores)):
+            if kind == "logits" and on_simplex(scores).all():
                 raise ValueError(
                     "scores are probabilities (rows sum to one), and kind='logits' was said; "
                     "give kind='probabilities'"
@@ -205,7 +205,7 @@ def _log_probabilities(scores: np.ndarray, kind: str) -> np.ndarray:
         raise ValueError(f"scores must be finite, got {S[~np.isfinite(S)][0]}")
     if kind == "logits":
         return np.asarray(special.log_softmax(S, axis=1))
-    if not _on_simplex(S):
+    if not on_simplex(S).all():
         raise ValueError(
             f"scores must be probabilities, rows >= 0 that sum to one, got {S.min():.6g} as lowest "
             f"entry and row sums from {S.sum(axis=1).min():.6g} to {S.sum(axis=1).max():.6g}; "
@@ -213,7 +213,3 @@ def _log_probabilities(scores: np.ndarray, kind: str) -> np.ndarray:
         )
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(S / S.sum(axis=1, keepdims=True)))
-
-
-def _on_simplex(S: np.ndarray) -> bool:
-    return bool((S >= 0).all() and (np.abs(S.sum(axis=1) - 1) < 1e-3).all())

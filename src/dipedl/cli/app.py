@@ -117,10 +117,10 @@ def demo(
     _check_writable(out)
     render = _report_renderer()
     console = Console(highlight=False)
-    with stage_display(planned + [_DRAW] * (render is not None), quiet) as progress:
-        result = run(names, seed=seed, progress=progress)
-        with progress(_DRAW) if render else nullcontext():
-            page = render(result) if render else None
+    progress = stage_display(planned + [_DRAW] * (render is not None), quiet)
+    result = run(names, seed=seed, progress=progress)
+    with progress(_DRAW) if render else nullcontext():
+        page = render(result) if render else None
     print_result(console, result)
     with exit_on(OSError):
         result.write_json(out.with_suffix(".json"))
@@ -152,16 +152,11 @@ def _say_where(out: Path, written: bool) -> None:
 
 def _check_writable(out: Path) -> None:
     """Refuse a path that cannot be written to, before the long work starts."""
-    folder = out.parent
     if out.suffix == ".json":
         fail(f"--out must not end in .json, got {str(out)!r}; the numbers are written there")
-    if out.is_dir():
-        fail(f"--out must be a file, got the folder {str(out)!r}; try {str(out / 'report.html')!r}")
-    if not folder.is_dir():
-        fail(f"--out must lie in a folder that exists, got {str(out)!r}; create {str(folder)!r}")
     with exit_on(OSError):
-        for path in (out, out.with_suffix(".json")):
-            writable_target(path)
+        writable_target(out)
+        writable_target(out.with_suffix(".json"))
 
 
 def _described_densities() -> dict[str, str]:

@@ -5,14 +5,24 @@ from __future__ import annotations
 import shlex
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .bench_results import Out, explained, merge, report, sweep, table, toys
+from .bench_results import (
+    DataFolder,
+    Out,
+    check_data,
+    chosen,
+    explained,
+    merge,
+    report,
+    sweep,
+    table,
+    toys,
+)
 from .bench_verify import verify
-from .terminal import fail, names_in
+from .terminal import fail
 
 if TYPE_CHECKING:
     from ..bench.running.runner import RunResult
@@ -47,10 +57,7 @@ def run(
         float | None,
         typer.Option(help="Seconds; a training pauses in time, and the same command goes on."),
     ] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option(help="Folder of the data sets; default: $DIPEDL_DATA, else downloaded."),
-    ] = None,
+    data: DataFolder = None,
     out: Out = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, only the result.")] = False,
 ) -> None:
@@ -58,20 +65,16 @@ def run(
 
     May be killed at any time: the same command goes on.
     """
-    if data is not None and not data.is_dir():
-        fail(
-            "--data must be the folder that holds mnist/, kmnist/, cifar10/ and so on, "
-            f"but {str(data)!r} is no folder"
-        )
+    check_data(data)
     with explained():
         from ..bench.running import runner
     try:
         result = runner.run(
             suite,
             profile=profile,
-            datasets=_chosen(datasets),
-            classifiers=_chosen(classifiers),
-            methods=_chosen(methods),
+            datasets=chosen(datasets),
+            classifiers=chosen(classifiers),
+            methods=chosen(methods),
             seeds=_seeds(seeds or [], more_seeds or []),
             out=out,
             budget=budget,
@@ -98,10 +101,6 @@ def _print_result(result: RunResult) -> None:
         more = [f"and {len(names) - _NAMED} more"] if len(names) > _NAMED else []
         told = ", ".join([*names[:_NAMED], *more])
         typer.echo(f"The budget left {len(names)} rows: {told}.\nTo go on: {_command()}")
-
-
-def _chosen(typed: str) -> list[str] | None:
-    return None if typed == "all" else names_in(typed)
 
 
 @bench.command()

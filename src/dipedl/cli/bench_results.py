@@ -17,7 +17,7 @@ from rich.text import Text
 from .._plugins import explain_missing
 from .._writing import writable_target, write_file
 from ..bench.names import reason
-from .terminal import fail
+from .terminal import fail, names_in
 
 if TYPE_CHECKING:
     from ..bench.results.parts import Parts
@@ -33,6 +33,11 @@ Out = Annotated[
     typer.Option(help="Folder of all results; default: $DIPEDL_BENCH, else ./bench-results."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Every cell, for machines.")]
+
+DataFolder = Annotated[
+    Path | None,
+    typer.Option(help="Folder of the data sets; default: $DIPEDL_DATA, else downloaded."),
+]
 
 _OVER_SEEDS = "± is the population standard deviation over seeds; the paper ran once."
 #: The sweeps, and what is said of ± and of the paper's numbers below each.
@@ -214,6 +219,20 @@ def _by_set(lines: Sequence[Line]) -> dict[str, list[str]]:
     for name in dict.fromkeys(name for line in lines for name in line.cells):
         found.setdefault(name.partition("/")[2], []).append(name)
     return found
+
+
+def check_data(folder: Path | None) -> None:
+    """Refuse --data that is no folder."""
+    if folder is not None and not folder.is_dir():
+        fail(
+            "--data must be the folder that holds mnist/, kmnist/, cifar10/ and so on, "
+            f"but {str(folder)!r} is no folder"
+        )
+
+
+def chosen(typed: str) -> list[str] | None:
+    """Names between commas; None for "all"."""
+    return None if typed == "all" else names_in(typed)
 
 
 @contextmanager

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .bench_results import Json, Out, ProfileName, SuiteName, explained
-from .terminal import fail, names_in
+from .bench_results import (
+    DataFolder,
+    Json,
+    Out,
+    ProfileName,
+    SuiteName,
+    check_data,
+    chosen,
+    explained,
+)
+from .terminal import fail
 
 if TYPE_CHECKING:
     from ..bench.running.verify import Verified
@@ -25,10 +33,7 @@ def verify(
     profile: ProfileName = None,
     datasets: Axis = "all",
     classifiers: Axis = "all",
-    data: Annotated[
-        Path | None,
-        typer.Option(help="Folder of the data sets; default: $DIPEDL_DATA, else downloaded."),
-    ] = None,
+    data: DataFolder = None,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
@@ -36,8 +41,7 @@ def verify(
 
     Exit code 1 if one does not. Tolerances are those of docs/reference/benchmark-suites.md.
     """
-    if data is not None and not data.is_dir():
-        fail(f"--data must be the folder that holds the data sets, but {str(data)!r} is no folder")
+    check_data(data)
     with explained():
         from ..bench.running.runner import StoppedError
         from ..bench.running.verify import verify as verified
@@ -46,9 +50,9 @@ def verify(
             found = verified(
                 suite,
                 profile=profile,
-                methods=_chosen(methods),
-                datasets=_chosen(datasets),
-                classifiers=_chosen(classifiers),
+                methods=chosen(methods),
+                datasets=chosen(datasets),
+                classifiers=chosen(classifiers),
                 seed=seed,
                 out=out,
                 data_dir=data,
@@ -62,10 +66,6 @@ def verify(
         typer.echo("\n".join(line for one in found for line in _lines(one)))
     if not all(one.agrees for one in found):
         raise typer.Exit(1)
-
-
-def _chosen(typed: str) -> list[str] | None:
-    return None if typed == "all" else names_in(typed)
 
 
 def _lines(one: Verified) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -13,8 +14,12 @@ from .own_data.running import mistakes_told
 
 def serve(
     models: Annotated[
-        list[str], typer.Argument(help="Files of models: PATH, or NAME=PATH.", show_default=False)
-    ],
+        list[str] | None,
+        typer.Argument(help="Files of models: PATH, or NAME=PATH.", show_default=False),
+    ] = None,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Fit models of bundled data, to try the page with.")
+    ] = False,
     host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="0: any free one.", min=0, max=65535)] = 8000,
     token_file: Annotated[
@@ -37,13 +42,16 @@ def serve(
     service once the requests that have begun are answered.
     """
     with mistakes_told(quiet=False):
+        from ..own_data.tables.mistake import WrongOption
         from ..serve import Models, Settings, create_app
         from ..serve.models import named_paths
         from ..serve.running import LOOPBACK, bound, check_exposed, is_loopback, run, url_of
         from ..serve.settings import read_token
         from ..serve.telemetry import log_as_json
 
-        paths, token = named_paths(models), read_token(token_file)
+        if demo == bool(models):
+            raise WrongOption("name the files of models, as in model.dipedl, or say --demo")
+        paths, token = named_paths(models or []), read_token(token_file)
         check_exposed(host, token, without_token)
         # A page of the web could reach a loopback address by a name of its own.
         names = LOOPBACK if is_loopback(host) and not token else ()
@@ -52,7 +60,15 @@ def serve(
             token, names, **limits, seconds=seconds, waiting=waiting, log_inputs=log_inputs
         )
         with bound(host, port) as address:
-            app = create_app(Models(paths), settings)
+            if demo:
+                from ..serve.demo import WINDOW, demo_models
+
+                typer.echo("Fitting models of bundled digits and flowers ...")
+                found, pictures = demo_models()
+                app = create_app(found, replace(settings, window=WINDOW), pictures)
+            else:
+                app = create_app(Models(paths), settings)
             log_as_json(sys.stderr)
-            told = f"Answering by {', '.join(paths)} at {url_of(address)}"
+            served = ", ".join(one.name for one in app.state.service.models)
+            told = f"Answering by {served} at {url_of(address)}"
             run(app, address, seconds, lambda: typer.echo(told))

@@ -176,8 +176,6 @@ def _list_failures(failures: Sequence[Failure]) -> None:
 def _check_output(out: Path, paths: Sequence[str] | None, other: Path | None) -> None:
     from ..spectra.files._fits import fits_files
 
-    if out.is_dir() or not out.parent.is_dir():
-        fail(f"--out must be a file in a folder that exists, got {str(out)!r}; choose another")
     with exit_on(*_REFUSED):
         writable_target(out)
         if out.exists():

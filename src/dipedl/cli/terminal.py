@@ -33,6 +33,11 @@ def warnings_as_notes(quiet: bool = False) -> Iterator[None]:
 
 
 def _note(message: Warning | str, *_: object, **__: object) -> None:
+    from ..diagnostics import FindingWarning
+    from ..own_data.findings import in_shell
+
+    if isinstance(message, FindingWarning):
+        message = FindingWarning(in_shell(message.args[0]))
     typer.echo(f"note: {message}", err=True)
 
 

@@ -10,7 +10,7 @@ from sklearn.frozen import FrozenEstimator
 
 from ..calibration.held_out import HeldOut
 from ..fitting.progress import warn_caller
-from ._finding import Finding
+from ._finding import Finding, FindingWarning
 from ._remedies import more_rows, own_rows
 
 _COVERAGE = 0.9
@@ -40,7 +40,7 @@ def warn_of_source(held: HeldOut, clf: Any) -> None:
 
 
 def _warn(finding: Finding) -> None:
-    warn_caller(f"{finding.text} {finding.remedy}")
+    warn_caller(FindingWarning(finding))
 
 
 def calibration_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:

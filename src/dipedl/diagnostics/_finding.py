@@ -56,6 +56,14 @@ class Finding:
         return frame(_listed([self]))
 
 
+class FindingWarning(UserWarning):
+    """A finding that `fit` tells at once: its only argument."""
+
+    def __str__(self) -> str:
+        """What was found, and what to do."""
+        return f"{self.args[0].text} {self.args[0].remedy}"
+
+
 @dataclass(frozen=True)
 class Diagnosis:
     """What the held-out data say about a model, worst first; ``str()`` gives a page.
@@ -106,7 +114,11 @@ class Diagnosis:
         return frame(head, _listed(telling) if telling else "", folded if fine else "")
 
     def _counts(self) -> str:
-        counts = [f"{len(found)} {name}" for name in _SEVERITIES if (found := self.of(name))]
+        counts = [
+            f"{len(found)} {name}{'s' * (len(found) > 1 and name != 'ok')}"
+            for name in _SEVERITIES
+            if (found := self.of(name))
+        ]
         return f"Diagnosis: {', '.join(counts) or 'nothing to say'}"
 
 

@@ -24,6 +24,8 @@ _MOST_CLASSES = 3
 _MOST_BARS = 11
 _MOST_CARDS = 10
 _WIDTH = 88
+#: A mean of less than this share of the value is what rounding left of zero.
+_NOISE = 1e-10
 _BAR = 240
 _COLUMNS = ("class", "95 % interval (mark: alone)", "with the evidence", "classifier alone")
 
@@ -276,13 +278,24 @@ def _gaussian(part: dict[str, Any]) -> Iterator[str]:
 def _entry(entry: dict[str, Any]) -> str:
     """A column in the units of the user, or a feature as the density sees it."""
     if "column" not in entry:
-        name = entry.get("name", f"feature {entry['feature']}")
-        return f"{name} = {entry['value']:.4g} (mean {entry['mean']:.4g})"
-    value, usual = entry["value"], entry["usual"] and f", typical {entry['usual']}"
+        name, value, mean = (
+            entry.get("name", f"feature {entry['feature']}"),
+            entry["value"],
+            entry["mean"],
+        )
+        # The mean of a principal component is zero, and comes out as 1e-17.
+        mean = mean if abs(mean) > _NOISE * abs(value) else 0.0
+        return f"{name} = {value:.4g} (mean {mean:.4g})"
+    return column_told(entry) + (f", typical {entry['usual']}" if entry["usual"] else "")
+
+
+def column_told(entry: dict[str, Any]) -> str:
+    """The value of a column in an entry of a card's features."""
+    value = entry["value"]
     if value is None:
-        return f"{entry['name']} is missing{usual}"
+        return f"{entry['name']} is missing"
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    return f"{entry['name']} = {number_text(value) if number else repr(value)}{usual}"
+    return f"{entry['name']} = {number_text(value) if number else repr(value)}"
 
 
 def _blocks(part: dict[str, Any]) -> Iterator[str]:

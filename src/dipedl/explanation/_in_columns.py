@@ -13,11 +13,11 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ..fitting.columns import (
-    DATES,
     InputColumns,
     by_row,
     column,
     first_gaps,
+    is_date,
     is_table,
     missing_entries,
     new_levels,
@@ -163,7 +163,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.datetime64):
         return str(np.datetime_as_string(value, unit="auto"))
     value = value.item() if isinstance(value, np.generic) else value
-    return str(value) if isinstance(value, DATES) else value
+    return str(value) if is_date(type(value)) else value
 
 
 def _least(share: tuple[Any, float]) -> float:

@@ -26,7 +26,7 @@ _MOST_SHOWN = 3
 _IDENTIFIER = 0.5
 _UNKNOWN = (np.nan, np.nan)
 #: Types of dates and times.
-DATES = (date, datetime, time, timedelta, np.datetime64, np.timedelta64)
+_DATES = (date, datetime, time, timedelta, np.datetime64, np.timedelta64)
 #: Why a density takes none, and the remedy.
 NO_DATES = (
     ", and a density cannot know which new dates are usual: turn them into numbers that come "
@@ -100,7 +100,12 @@ def kind_of(values: Any, name: Any) -> str:
 
 def _of_dates(dtype: Any, types: set[type]) -> bool:
     """Whether a column of a dtype, with entries of these types, holds dates or times."""
-    return getattr(dtype, "kind", "") in ("M", "m") or any(issubclass(t, DATES) for t in types)
+    return getattr(dtype, "kind", "") in ("M", "m") or any(map(is_date, types))
+
+
+def is_date(kind: type) -> bool:
+    """Whether a type is one of dates or times; pandas' Period derives from none of Python's."""
+    return issubclass(kind, _DATES) or (kind.__name__, kind.__module__[:6]) == ("Period", "pandas")
 
 
 def date_columns(X: Any) -> list[Any]:

@@ -10,12 +10,12 @@ import warnings
 _OURS = {"dipedl", "sklearn", "joblib"}
 
 
-def warn_caller(message: str) -> None:
+def warn_caller(message: str | UserWarning) -> None:
     """Warn in the name of the first line on the way here that is not of this package."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in _OURS:
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, UserWarning, stacklevel=level)
+    warnings.warn(message, stacklevel=level)
 
 
 class Stopwatch:

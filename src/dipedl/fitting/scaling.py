@@ -80,18 +80,33 @@ def warn_of_gross_outliers(Z: np.ndarray, w: np.ndarray | None, X: Any, features
     if not gross.any():
         return
     rows, columns = np.flatnonzero(gross.any(axis=1)), np.flatnonzero(gross.any(axis=0))
-    row, first = np.argwhere(gross)[0]
+    first = int(gross[rows[0]].argmax())
     named, unit = told[first]
     typical = Z[~gross[:, first], first]
     low, high = sorted((unit(float(typical.min())), unit(float(typical.max()))))
-    warn_caller(
-        f"{len(rows)} of {len(Z)} rows of X hold values far from the rest: rows "
-        f"{_some(rows.tolist())}, columns {_some(list(dict.fromkeys(told[j][0] for j in columns)))}"
-        f"; such as {unit(float(Z[row, first])):g} in row {row}, column {named!r}, where others "
-        f"range from {low:g} to {high:g}. A few such rows are left out of the default density, "
-        "many make what is as far look known: correct or drop them, impute codes of missing "
-        "values, take logarithms of a skewed column"
-    )
+    names = _some(list(dict.fromkeys(told[j][0] for j in columns)))
+    place = f"column {named!r}, where others range from {low:g} to {high:g}"
+    value = f"{unit(float(Z[rows[0], first])):g}"
+    warn_caller(FarRowsWarning(rows.tolist(), len(Z), names, value, place))
+
+
+class FarRowsWarning(UserWarning):
+    """Rows with values far from the rest: numbers, of how many, columns, a value, its place."""
+
+    def __str__(self) -> str:
+        """What was found, and what to do."""
+        rows, n, columns, value, place = self.args
+        return (
+            f"{len(rows)} of {n} rows of X hold values far from the rest: rows {_some(rows)}, "
+            f"columns {columns}; such as {value} in row {rows[0]}, {place}. A few such rows are "
+            "left out of the default density, many make what is as far look known: correct or drop "
+            "them, impute codes of missing values, take logarithms of a skewed column"
+        )
+
+    def renumbered(self, numbers: np.ndarray) -> FarRowsWarning:
+        """The same with the number that row i has elsewhere, ``numbers[i]``."""
+        rows, *others = self.args
+        return FarRowsWarning([int(numbers[row]) for row in rows], *others)
 
 
 def _beyond(

@@ -54,10 +54,14 @@ def check_positive(name: str, value: Array) -> None:
 TOLERANCE = 1e-3
 
 
-def on_simplex(p: np.ndarray) -> np.ndarray:
-    """Which rows of p (n, k) are probability vectors, shape (n,)."""
+def on_simplex(p: Array) -> Array:
+    """Which rows of p (n, k) are probability vectors, up to the digits of its type, shape (n,)."""
+    p = as_float(p)
+    xp = namespace(p)
+    slack = max(TOLERANCE, 4 * float(xp.finfo(p.dtype).eps))
     with np.errstate(invalid="ignore", over="ignore"):
-        return np.asarray((p >= 0).all(axis=1) & (np.abs(p.sum(axis=1) - 1) <= TOLERANCE))
+        sums = xp.sum(p, axis=-1, dtype=xp.float32 if is_tensor(p) else xp.float64)
+        return (p >= 0).all(axis=1) & (xp.abs(sums - 1) <= slack)
 
 
 def check_simplex(name: str, p: Array) -> None:

@@ -105,7 +105,7 @@ class DriftReport:
         alarms = ", ".join(_TOLD[name] for name in self.alarms)
         lines = [
             ("Alarm", f"YES, by {alarms}" if alarms else "no"),
-            ("Rows", f"{self.rows:,} in {self.batches:,} batches"),
+            ("Rows", f"{self.rows:,} in {self.batches:,} batch{'es' * (self.batches != 1)}"),
             ("Reference", self.reference),
         ]
         lines += [

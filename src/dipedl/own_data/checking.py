@@ -13,7 +13,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from ..diagnostics import Diagnosis, Finding
 from .gathering import gathered
-from .tables.columns import Column, as_inputs, check_forced, columns_of
+from .tables.columns import Column, as_inputs, check_forced, columns_of, is_id
 from .tables.kinds import DATE, TEXT
 from .tables.mistake import Mistake, check_named, listed
 from .tables.reading import Table
@@ -132,16 +132,11 @@ def _texts(looked: _Looked) -> Iterator[Finding]:
 
 
 def _ids(looked: _Looked) -> Iterator[Finding]:
-    for column in looked.columns:
-        part = looked.X.get(column.name)
-        if part is None or part.dtype.kind != "f" or len(part) < FEWEST:
-            continue
-        whole = bool((part.dropna() % 1 == 0).all()) and not part.isna().any()
-        if whole and part.is_unique:
+    for name in looked.X:
+        if is_id(looked.X[name]):
             yield Finding(
-                "id_column", "warning",
-                f"{column.name} is another whole number in each row, as an id is.",
-                {"column": column.name}, f"--drop {column.name}, unless it measures something",
+                "id_column", "warning", f"{name} is another whole number in each row, as an id is.",
+                {"column": str(name)}, f"--drop {name}, unless it measures something",
             )  # fmt: skip
 
 

@@ -113,7 +113,7 @@ def _levels(column: Column, values: pd.Series, n: int, level: float) -> ColumnDr
         column.name,
         column.kind,
         tested,
-        _notable(tested - slack, len(texts), n, level) or len(new) > 0,
+        _notable(tested - slack, len(texts), n, level),
         _most(before),
         _most(here),
         gaps,

@@ -38,7 +38,7 @@ def explained(
             files = some[FILE][fine].tolist() if model.of_images else [""] * len(rows)
             cards += map(Explained, rows, files, cards_of(model, X, top))
         if len(cards) >= most:
-            break
+            return cards, [one for one in refused if one.row < cards[-1].row]
     return cards, refused
 
 

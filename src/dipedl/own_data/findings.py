@@ -53,15 +53,11 @@ REMEDIES = {
 def diagnosed(clf: DIPClassifier) -> Diagnosis:
     """`clf.diagnose()` in the terms of the shell."""
     said = clf.diagnose()
-    return Diagnosis(tuple(map(_in_shell, said.findings)), said.source)
+    return Diagnosis(tuple(map(in_shell, said.findings)), said.source)
 
 
-def warned_of(clf: DIPClassifier) -> set[str]:
-    """What the fit may have warned of that the findings say again."""
-    return {f"{found.text} {found.remedy}" for found in clf.diagnose().findings}
-
-
-def _in_shell(found: Finding) -> Finding:
+def in_shell(found: Finding) -> Finding:
+    """The finding with a remedy of the shell."""
     if not found.remedy or found.code not in REMEDIES:
         return found
     return replace(found, remedy=REMEDIES[found.code].format_map(found.numbers))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -29,38 +30,34 @@ def gathered(
 ) -> Gathered:
     """All rows of a table, or `most` of them, each equally likely; in their order."""
     rng = np.random.default_rng(seed)
-    frame, rows, keys = pd.DataFrame(), np.array([], dtype=int), np.array([])
+    kept: list[_Keyed] = []
     total, refused = 0, []
-    waiting: list[tuple[pd.DataFrame, np.ndarray]] = []
     for piece in table.pieces():
-        waiting.append((piece.frame, piece.rows))
+        kept.append(_Keyed(piece.frame, piece.rows, rng.random(len(piece.rows))))
         total += len(piece.rows) + len(piece.refused)
         refused += piece.refused
-        if most is not None and sum(len(r) for _, r in waiting) > most:
-            frame, rows, keys = _thinned(frame, rows, keys, waiting, most, rng)
-            waiting = []
+        if most is not None and sum(len(part.rows) for part in kept) > 2 * most:
+            kept = [_thinned(kept, most)]
         if progress is not None:
             progress(piece.done)
-    frame, rows, _ = _thinned(frame, rows, keys, waiting, most, rng)
-    return Gathered(frame, rows, total, refused)
+    whole = _thinned(kept, most)
+    return Gathered(whole.frame, whole.rows, total, refused)
 
 
-def _thinned(
-    frame: pd.DataFrame,
-    rows: np.ndarray,
-    keys: np.ndarray,
-    waiting: list[tuple[pd.DataFrame, np.ndarray]],
-    most: int | None,
-    rng: np.random.Generator,
-) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
-    """The rows with the smallest of random keys: a sample without replacement of all so far."""
-    frames = [part for part in [frame, *(f for f, _ in waiting)] if len(part)]
-    if not frames:
-        return frame, rows, keys
+class _Keyed(NamedTuple):
+    """Rows with their numbers, and a random key for each."""
+
+    frame: pd.DataFrame
+    rows: np.ndarray
+    keys: np.ndarray
+
+
+def _thinned(parts: list[_Keyed], most: int | None) -> _Keyed:
+    """The rows with the smallest keys: a sample without replacement of all so far."""
+    frames = [part.frame for part in parts if len(part.rows)] or [pd.DataFrame()]
     whole = pd.concat(frames, ignore_index=True)
-    numbers = np.concatenate([rows, *(r for _, r in waiting)])
-    drawn = np.concatenate([keys, rng.random(len(numbers) - len(keys))])
-    if most is None or len(whole) <= most:
-        return whole, numbers, drawn
-    kept = np.sort(np.argpartition(drawn, most - 1)[:most])
-    return whole.iloc[kept].reset_index(drop=True), numbers[kept], drawn[kept]
+    rows, keys = (np.concatenate([part[i] for part in parts]) for i in (1, 2))
+    if most is None or len(rows) <= most:
+        return _Keyed(whole, rows, keys)
+    kept = np.sort(np.argpartition(keys, most - 1)[:most])
+    return _Keyed(whole.iloc[kept].reset_index(drop=True), rows[kept], keys[kept])

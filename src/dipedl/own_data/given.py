@@ -67,10 +67,12 @@ def score_given(
     if target not in held_out.proba.names:
         near = meant(target, held_out.proba.names)
         raise Mistake(f"{held_out.proba.path} has no column {target!r} of true classes: {near}")
-    X, _, y, _ = _inputs(held_out, target, None)
     classes = _classes(held_out.proba, target)
-    clf = _fitted(X, _checked_labels(y, classes, held_out.proba), classes, false_alarms, seed)
+    X, _, y, _ = _inputs(held_out, target, None)
+    labels = _checked_labels(y, classes, held_out.proba)
+    _check_features(X.iloc[:, len(classes) :], held_out)
     X_new, rows, _, refused = _inputs(new, target, list(X.columns))
+    clf = _fitted(X, labels, classes, false_alarms, seed)
     lines = _lines(clf, X_new, rows, wanted, refused)
     return write_answers(lines, out, progress)
 
@@ -174,6 +176,15 @@ def _missing_rows(F: pd.DataFrame, rows: np.ndarray) -> list[Refused]:
     names = F.columns
     first = F.isna().to_numpy().argmax(axis=1)
     return [Refused(int(rows[i]), str(names[first[i]]), "a feature is missing") for i in at]
+
+
+def _check_features(F: pd.DataFrame, held_out: Pair) -> None:
+    if not (F.nunique() > 1).any():
+        table = held_out.features or held_out.proba
+        raise Mistake(
+            f"{table.path} is equal in all rows: evidence needs features that differ between rows; "
+            "give them by --held-out-features and --features"
+        )
 
 
 def _checked_labels(y: pd.Series | None, classes: list[str], table: Table) -> np.ndarray:

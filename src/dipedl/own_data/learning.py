@@ -13,13 +13,15 @@ import pandas as pd
 from sklearn.model_selection import TimeSeriesSplit
 
 from ..classifier import DIPClassifier
-from ..diagnostics import Diagnosis
+from ..diagnostics import Diagnosis, FindingWarning
+from ..fitting.scaling import FarRowsWarning
+from ..maths.simplex import on_simplex
 from ..metrics import accuracy, brier_score, ece
-from .findings import diagnosed, warned_of
+from .findings import diagnosed
 from .gathering import Gathered, gathered
 from .models import check_model, classifier, components, title
 from .saved import TableModel
-from .tables.columns import Column, as_inputs, check_forced, columns_of, read_dates
+from .tables.columns import Column, as_inputs, check_forced, columns_of, is_id, read_dates
 from .tables.formats import IMAGES
 from .tables.images import checksum
 from .tables.kinds import DATE, NUMERIC, TEXT, guess, to_numbers
@@ -71,19 +73,23 @@ def learn(table: Table, order: Order, progress: Callable[[float], None] | None =
         raise Mistake(
             f"{table.path} has no column to learn from: {told}; name a kind for one by --types"
         )
+    if not (X.nunique(dropna=False) > 1).any():
+        raise Mistake(
+            f"{table.path} is equal in all rows but for {order.target!r}: drop fewer columns"
+        )
     y = labels[fine].to_numpy(dtype=object).astype(str)
     learned = rows.rows[known][fine]
     if order.time_column is not None:
         first = _by_time(rows.frame.loc[known].reset_index(drop=True)[fine], order.time_column)
         X, y, learned = X.iloc[first].reset_index(drop=True), y[first], learned[first]
-    fitted, notes, seconds = _fitted(X, y, order, table.pixels)
+    fitted, notes, seconds = _fitted(X, y, learned, order, table.pixels)
     numbers = _held_out(fitted) | {"fit_seconds": seconds, "rows_per_second": _speed(fitted, X)}
     refused = sorted([*rows.refused, *unlabelled, *odd])
     facts = _facts(table, order, rows, y, numbers)
     if table.pixels:
         facts["model_title"] += f" on {components(X)} principal components"
     model = TableModel(fitted, columns, order.target, facts, learned)
-    notes = [*_notes_of(columns, rows, len(y)), *_notes_of_network(table, X), *notes]
+    notes = [*_notes_of(columns, rows, X), *_notes_of_network(table, X), *notes]
     return Learned(model, numbers, diagnosed(fitted), refused, notes)
 
 
@@ -119,7 +125,7 @@ def _by_time(frame: pd.DataFrame, name: str) -> np.ndarray:
 
 
 def _fitted(
-    X: pd.DataFrame, y: np.ndarray, order: Order, pixels: bool
+    X: pd.DataFrame, y: np.ndarray, rows: np.ndarray, order: Order, pixels: bool
 ) -> tuple[DIPClassifier, list[str], float]:
     start = time.perf_counter()
     clf = DIPClassifier(
@@ -132,10 +138,15 @@ def _fitted(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         clf.fit(X, y)
-    said = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
     seconds = time.perf_counter() - start
-    again = warned_of(clf)
-    return clf, [text for text in dict.fromkeys(said) if text not in again], seconds
+    # A finding comes again, in the terms of the shell.
+    said = [w.message for w in caught if issubclass(w.category, UserWarning)]
+    notes = dict.fromkeys(
+        str(one.renumbered(rows) if isinstance(one, FarRowsWarning) else one)
+        for one in said
+        if not isinstance(one, FindingWarning)
+    )
+    return clf, list(notes), seconds
 
 
 def _held_out(clf: DIPClassifier) -> dict[str, float]:
@@ -185,8 +196,8 @@ def _facts(
 _CLOCK = ("fit_seconds", "rows_per_second")
 
 
-def _notes_of(columns: Sequence[Column], rows: Gathered, n: int) -> list[str]:
-    notes = []
+def _notes_of(columns: Sequence[Column], rows: Gathered, X: pd.DataFrame) -> list[str]:
+    notes, n = [], len(X)
     if rows.total > len(rows.frame) + len(rows.refused):
         notes.append(
             f"learned from {n:,} of {rows.total:,} rows, drawn at random: --rows 0 takes all"
@@ -197,9 +208,12 @@ def _notes_of(columns: Sequence[Column], rows: Gathered, n: int) -> list[str]:
         few = [c.name for c in left if "come once" in c.why]
         remedy = f"; to use it: --types {few[0]}=category" if few else ""
         notes.append(f"left out as text: {told}{remedy}")
-    ids = [c.name for c in columns if c.kind == NUMERIC and _counts_rows(c, len(rows.frame))]
+    ids = [str(name) for name in X if is_id(X[name])]
     if ids:
-        notes.append(f"{listed(ids)} numbers the rows, as an id does: --drop {','.join(ids)}")
+        notes.append(
+            f"{listed(ids)}: another whole number in each row, as an id is; unless it measures "
+            f"something: --drop {','.join(ids)}"
+        )
     if n < _FEW:
         notes.append(f"few rows: below {_FEW} expect rough probabilities and a rough alarm")
     return notes
@@ -210,21 +224,9 @@ def _notes_of_network(table: Table, X: pd.DataFrame) -> list[str]:
     if table.format.kind != IMAGES or not table.format.packed:
         return []
     outputs = X.to_numpy()
-    inside = (outputs >= 0).all() and (outputs <= 1).all()
-    sums = outputs.sum(axis=1) if inside else np.exp(np.minimum(outputs, 1.0)).sum(axis=1)
-    if not np.allclose(sums, 1.0, atol=1e-3):
+    if not any(on_simplex(P).all() for P in (outputs, np.exp(np.minimum(outputs, 1.0)))):
         return []
     return [
         f"the network {table.format.packed} ends in a softmax: its outputs are probabilities of "
         "its own classes, which say less of an image than features. Give it without its last layers"
     ]
-
-
-def _counts_rows(column: Column, n: int) -> bool:
-    """Whether a column looks like 1, 2, 3, ...: whole numbers, evenly spread, as many as rows."""
-    cuts = np.asarray(column.cuts)
-    if len(cuts) < 20 or column.missing:
-        return False
-    span = cuts[-1] - cuts[0]
-    even = np.allclose(cuts, np.linspace(cuts[0], cuts[-1], len(cuts)), atol=1.0)
-    return bool(even and span == n - 1)

@@ -110,6 +110,8 @@ class Measured:
     auroc: float | None
     #: Share of the rows that the fit was given too.
     seen: float
+    #: What prediction sets promise.
+    coverage: float
 
 
 def measured(
@@ -141,8 +143,9 @@ def measured(
         least=_shown(model, side, order[::-1][:_SHOWN], columns),
         drifts=column_drifts(model.columns, side.frame, int(model.facts["learned"])),
         p_values=p_value_drift(side.answers["p_value"].to_numpy(), model.classifier),
-        auroc=None if other is None else _auroc(side, other),
+        auroc=None if other is None else float(ood_auroc(side.vacuity, other.vacuity)),
         seen=share_seen(row_hash(side.X), model.classifier.evidence_.row_hashes_),
+        coverage=coverage,
     )
 
 
@@ -262,8 +265,3 @@ def _text(value: Any, cut: slice = slice(_WIDTH)) -> str:
     if pd.isna(value):
         return "–"
     return f"{value:.6g}" if isinstance(value, float) else str(value)[cut]
-
-
-def _auroc(test: Side, other: Side) -> float:
-    """How well vacuity parts the other rows from the test rows."""
-    return float(ood_auroc(test.vacuity, other.vacuity))

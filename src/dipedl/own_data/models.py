@@ -94,7 +94,10 @@ def title(name: str) -> str:
 
 def _out_of_file(path: Path) -> Any:
     skops = optional("skops.io", "--model with a file")
-    unknown = skops.get_untrusted_types(file=path)
+    try:
+        unknown = skops.get_untrusted_types(file=path)
+    except Exception as error:  # whatever it makes of foreign bytes
+        raise Mistake(f"--model {path} is no file of skops.io.dump: {error}") from error
     if unknown:
         raise Mistake(
             f"--model {path} holds {listed(unknown)}, by which a crafted file could run code: "

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from .._writing.numbers import number_text
 from ..classifier import DIPClassifier
 from ..explanation import Card, explain_rarest
+from ..explanation._card import column_told
 from ..fitting.columns import InputColumns
 
 _MOST = 2
@@ -52,7 +52,5 @@ def _is_unusual(entry: dict[str, Any], columns: InputColumns) -> bool:
 
 
 def _told(entry: dict[str, Any]) -> str:
-    value, usual = entry["value"], entry["usual"]
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    shown = "missing" if value is None else number_text(value) if number else repr(value)
-    return f"{entry['name']} = {shown}" + (f" (typical {usual})" if usual else "")
+    usual = entry["usual"]
+    return column_told(entry) + (f" (typical {usual})" if usual else "")

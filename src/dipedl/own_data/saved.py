@@ -60,7 +60,7 @@ def keep(model: TableModel, path: Path) -> None:
     try:
         model.classifier.save(path)
     except OSError as error:
-        raise Mistake(f"{error}. Free space, or choose another place by --out") from error
+        raise Mistake(f"{error.strerror}. Free space, or choose another place by --out") from error
 
 
 def read_model(path: Path) -> TableModel:

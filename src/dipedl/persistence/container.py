@@ -69,7 +69,8 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     # Whatever a parser makes of foreign bytes, it is the file.
     except Exception as error:
         raise ModelFileError(
-            f"{path} is not a file that dipedl saved, or it is damaged: {error}"
+            f"{path} is not a file that dipedl saved, or it is damaged: {error}; "
+            "name another, or copy it again"
         ) from error
     if _KEY not in metadata:
         raise ModelFileError(

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..decisions.p_values import conformal_p_values
+from ..evidence import alarm_threshold
 from ._canvas import COLORS, axes_or_new, ink
 
 if TYPE_CHECKING:
@@ -203,14 +204,13 @@ def _threshold(held_out: np.ndarray, rate: float) -> float:
     """The largest uncertainty that is not rare: ``p > rate`` up to it and not beyond."""
     if not 0 < rate < 1:
         raise ValueError(f"false_alarm_rate must be in (0, 1), got {rate!r}; 0.05 is common")
-    # The count is a float product: 0.05 * 20 must give 1.
-    may_exceed = int(np.floor(rate * (len(held_out) + 1) + 1e-9))
-    if may_exceed < 1:
+    threshold = -alarm_threshold(-held_out, rate) if len(held_out) else np.inf
+    if threshold == np.inf:
         raise ValueError(
             f"held_out must hold at least {int(np.ceil(1 / rate)) - 1} uncertainties for a "
             f"false-alarm rate of {rate:g}, got {len(held_out)}; hold out more, or allow more"
         )
-    return float(np.sort(held_out)[-may_exceed])
+    return threshold
 
 
 def _columns(P: np.ndarray, unsure: ArrayLike, held_out: np.ndarray, rate: float) -> np.ndarray:

@@ -16,12 +16,13 @@ from ..calibration._seen_rows import share_seen, smallest
 from ..calibration.crossfit import ENOUGH, IN_SAMPLE, row_hash
 from ..calibration.held_out import Origin
 from ..maths.array_namespace import to_numpy
+from ..maths.simplex import on_simplex
 from ..nn._loader import Unpack, check_rereadable
 from ._decisions.kept_rows import KeptRows, spread_evenly
 from ._evidence_head import EvidenceHead
 from ._feature_source import FeatureSource
 from ._fusion import Score
-from ._stream import HeldOutRows, are_probabilities, passes
+from ._stream import HeldOutRows, passes
 from .class_gaussians import ClassGaussians
 
 _WORLD = "world"
@@ -198,7 +199,7 @@ def _predictions(
         )
     found, softmaxed = [], True
     for rows in batches:
-        softmaxed = softmaxed and are_probabilities(rows.logits)
+        softmaxed = softmaxed and bool(on_simplex(rows.logits).all())
         with torch.no_grad():
             scores = to_numpy(density(rows.features))
         rest = (to_numpy(rows.logits), rows.labels.cpu().numpy()) if whole else ()

@@ -91,14 +91,6 @@ def passes(
         )
 
 
-def are_probabilities(outputs: Tensor) -> bool:
-    """Whether each row (m, k) lies in [0, 1] and sums to 1, up to the digits of its type."""
-    slack = max(1e-3, 4 * torch.finfo(outputs.dtype).eps)
-    sums = outputs.float().sum(dim=1)
-    inside = (outputs >= 0) & (outputs <= 1)
-    return bool(inside.all() and ((sums - 1).abs() <= slack).all())
-
-
 @contextmanager
 def memory_errors(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[None]:
     """Turn a network that runs out of memory into a MemoryError with a batch size to try."""

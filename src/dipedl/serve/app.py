@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 from fastapi import APIRouter, FastAPI, Request, Response, Security
 from fastapi.responses import JSONResponse, PlainTextResponse
 from fastapi.security import HTTPBearer
@@ -14,17 +16,22 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.exceptions import HTTPException
 
 from .._version import __version__
+from ..explanation._card import plain
 from ..own_data.tables.mistake import Mistake
 from .arrow import STREAM
 from .guard import Guard
-from .models import Models, Served
+from .models import Models, Served, usual
+from .page import page_routes
+from .page.pictures import Pictures
 from .problems import Problem
 from .schemas import (
+    DriftList,
     Error,
     ExplainRequest,
     ExplainResponse,
     ModelFacts,
     ModelList,
+    PicturesOfModel,
     PredictRequest,
     PredictResponse,
 )
@@ -39,7 +46,11 @@ _QUERY = {
 }
 
 
-def create_app(models: Models, settings: Settings | None = None) -> FastAPI:
+def create_app(
+    models: Models,
+    settings: Settings | None = None,
+    pictures: Mapping[str, Pictures] = MappingProxyType({}),
+) -> FastAPI:
     """The service as an ASGI application.
 
     Parameters
@@ -48,6 +59,8 @@ def create_app(models: Models, settings: Settings | None = None) -> FastAPI:
         What answers, by name.
     settings : Settings, optional
         Limits and the token.
+    pictures : mapping of str to Pictures, optional
+        Images beside models of pixels, by their names: the page lets one draw.
 
     Returns
     -------
@@ -55,7 +68,7 @@ def create_app(models: Models, settings: Settings | None = None) -> FastAPI:
         Needs its lifespan: rows are answered between start and end.
     """
     settings = settings or Settings()
-    service = Service(models, settings)
+    service = Service(models, settings, pictures)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -78,7 +91,9 @@ def create_app(models: Models, settings: Settings | None = None) -> FastAPI:
     secured = [Security(HTTPBearer(auto_error=False))] if settings.token else []
     app.include_router(_answers(service), dependencies=secured)
     app.include_router(_models(service), dependencies=secured)
+    app.include_router(_drift(service), dependencies=secured)
     app.include_router(_health(service))
+    app.include_router(page_routes())
     return app
 
 
@@ -156,6 +171,15 @@ def _models(service: Service) -> APIRouter:
         service.telemetry.reloads.labels(name, "yes").inc()
         return _described(service, served)
 
+    @router.get(
+        "/v1/models/{name}/pictures", summary="The images of a model", responses=_errors(404)
+    )
+    async def pictures(name: str) -> PicturesOfModel:
+        found = service.pictures.get(service.models.named(name).name)
+        if found is None:
+            raise Problem(404, "model", f"the model {name!r} has no pictures beside it")
+        return PicturesOfModel.model_validate(found.to_dict())
+
     return router
 
 
@@ -167,6 +191,7 @@ def _described(service: Service, served: Served) -> ModelFacts:
             "levels": list(column.levels),
             "lowest": min(column.cuts, default=None),
             "highest": max(column.cuts, default=None),
+            "usual": usual(column),
         }
         for column in served.columns
     ]
@@ -179,9 +204,22 @@ def _described(service: Service, served: Served) -> ModelFacts:
             "target": served.table and served.table.target,
             "classes": served.classes,
             "false_alarm_rate": served.classifier.false_alarm_rate,
+            "prior": float(np.sum(served.classifier.prior_)),
+            "pictures": served.name in service.pictures,
             "columns": columns,
         }
     )
+
+
+def _drift(service: Service) -> APIRouter:
+    router = APIRouter(responses=_errors(401))
+
+    @router.get("/v1/drift", summary="Drift of the rows that were answered")
+    async def drift() -> DriftList:
+        told = [service.watching.told(served) for served in service.models]
+        return DriftList.model_validate({"models": plain(told)})
+
+    return router
 
 
 def _health(service: Service) -> APIRouter:

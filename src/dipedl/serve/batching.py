@@ -16,6 +16,8 @@ from ..own_data.scoring import Answered, Wanted
 from .models import Served
 
 T = TypeVar("T")
+#: Called with a model, inputs and its answers to them, in the thread of the answers.
+See = Callable[[Served, Any, Answered], None]
 #: Rows of one pass: it is not interrupted.
 _AT_ONCE = 1_000
 
@@ -34,9 +36,16 @@ class _Task:
 
 
 class Batcher:
-    """One thread that answers rows, those of several requests in one pass of the model."""
+    """One thread that answers rows, those of several requests in one pass of the model.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    see : callable
+        Gets every pass once its requests have their answers.
+    """
+
+    def __init__(self, see: See) -> None:
+        self._see = see
         self._tasks: deque[_Task] = deque()
         self._came = asyncio.Event()
         self._thread = ThreadPoolExecutor(1, "dipedl-answers")
@@ -47,7 +56,7 @@ class Batcher:
             await self._came.wait()
             batch = self._next()
             if batch:
-                await self.apart(_settle, batch)
+                await self.apart(_settle, batch, self._see)
             else:
                 self._came.clear()
 
@@ -90,22 +99,24 @@ class Batcher:
         return batch
 
 
-def _settle(batch: Sequence[_Task]) -> None:
+def _settle(batch: Sequence[_Task], see: See) -> None:
     """Answer a batch; if that fails, each of its tasks alone, so that none fails by another."""
     first = batch[0]
     try:
-        found = first.served.answers(merged([task.X for task in batch]), first.wanted)
+        X = merged([task.X for task in batch])
+        found = first.served.answers(X, first.wanted)
     except Exception as error:
         if len(batch) == 1:
             _tell(first, first.future.set_exception, error)
         for task in batch if len(batch) > 1 else ():
-            _settle([task])
+            _settle([task], see)
         return
     start = 0
     for task in batch:
         stop = start + len(task.X)
         _tell(task, task.future.set_result, _part(found, start, stop))
         start = stop
+    see(first.served, X, found)
 
 
 def _tell(task: _Task, tell: Callable[[T], None], what: T) -> None:

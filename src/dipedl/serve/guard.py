@@ -26,7 +26,8 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
-_WITHOUT_TOKEN = ("/health/live", "/health/ready")
+#: The page holds no data, and asks for the token itself.
+_WITHOUT_TOKEN = re.compile(r"/|/page/[^/]+|/health/live|/health/ready")
 _METHODS = ("GET", "POST")
 _GONE = 499
 _log = logging.getLogger("dipedl.serve")
@@ -53,7 +54,9 @@ class Guard:
         async def send_on(message: Message) -> None:
             if message["type"] == "http.response.start":
                 statuses.append(message["status"])
-                MutableHeaders(scope=message).update({**_HEADERS, "X-Request-ID": number})
+                headers = MutableHeaders(scope=message)
+                for name, value in {**_HEADERS, "X-Request-ID": number}.items():
+                    headers.setdefault(name, value)
             await send(message)
 
         try:
@@ -94,7 +97,7 @@ class Guard:
         origin = headers.get("origin")
         if origin is not None and urlsplit(origin).netloc != headers.get("host"):
             raise Problem(403, "origin", "pages of other sites may not ask this service")
-        if settings.token and request.url.path not in _WITHOUT_TOKEN:
+        if settings.token and not _WITHOUT_TOKEN.fullmatch(request.url.path):
             _check_token(settings.token, headers.get("authorization", ""))
         length = headers.get("content-length", "0")
         if length.isdigit() and int(length) > settings.body_bytes:

@@ -205,13 +205,14 @@ def _columns(model: Any, path: Path) -> tuple[tuple[Column, ...], TableModel | N
 
 
 def _usual_row(served: Served) -> pd.DataFrame:
-    """A row as the fit saw many: the middle of numbers, the first level, no date."""
-    values: dict[str, Any] = {}
-    for column in served.columns:
-        if column.kind == CATEGORY:
-            values[column.name] = column.levels[0] if column.levels else None
-        elif column.kind == DATE:
-            values[column.name] = None
-        else:
-            values[column.name] = column.cuts[len(column.cuts) // 2] if column.cuts else 0.0
-    return pd.DataFrame([values])
+    """A row as the fit saw many."""
+    return pd.DataFrame([{column.name: usual(column) for column in served.columns}])
+
+
+def usual(column: Column) -> float | str | None:
+    """A value as the fit saw many: the middle of numbers, the first level, no date."""
+    if column.kind == CATEGORY:
+        return column.levels[0] if column.levels else None
+    if column.kind == DATE:
+        return None
+    return column.cuts[len(column.cuts) // 2] if column.cuts else 0.0

@@ -104,6 +104,7 @@ class ModelColumn(BaseModel):
     levels: list[str]
     lowest: float | None
     highest: float | None
+    usual: float | str | None = Field(description="A value as the fit saw many.")
 
 
 class ModelFacts(BaseModel):
@@ -116,6 +117,10 @@ class ModelFacts(BaseModel):
     target: str | None
     classes: list[str]
     false_alarm_rate: float
+    prior: float = Field(
+        description="Sum of the prior: divided by the vacuity, it is that of the Dirichlet."
+    )
+    pictures: bool = Field(description="Whether a row is an image; see /v1/models/NAME/pictures.")
     columns: list[ModelColumn]
 
 
@@ -123,6 +128,35 @@ class ModelList(BaseModel):
     """All models that are served."""
 
     models: list[ModelFacts]
+
+
+class PicturesOfModel(BaseModel):
+    """The images of a model of pixels, as bytes in base64: one byte per pixel, 255 is ink."""
+
+    height: int
+    width: int
+    images: str = Field(description="The training images, in the order of the fit.")
+    labels: list[str]
+    examples: dict[str, str] = Field(description="Images that the fit has not seen.")
+
+
+class Drift(BaseModel):
+    """What the monitor of a model says of the rows that were answered since it was loaded."""
+
+    model: str
+    version: str
+    window_rows: int
+    problem: str | None = Field(description="Why the model cannot be watched; null if it is.")
+    report: dict[str, Any] | None = Field(
+        description="As `DriftReport.to_dict` gives it; null before the first 50 rows."
+    )
+    windows: list[dict[str, Any]] = Field(description="The last 100, the newest last.")
+
+
+class DriftList(BaseModel):
+    """The drift of all models."""
+
+    models: list[Drift]
 
 
 class Error(BaseModel):

@@ -18,11 +18,13 @@ from ..own_data.scoring import FIELDS, Answered, Wanted
 from .arrow import STREAM, arrow_bytes
 from .batching import Batcher
 from .models import Models, Served
+from .page.pictures import Pictures
 from .problems import Problem, too_large
 from .rows import Inputs, arrow_inputs, json_inputs, parsed
 from .schemas import ExplainRequest, PredictRequest
 from .settings import Settings
 from .telemetry import Telemetry
+from .watching import Watching
 
 T = TypeVar("T")
 JSON = "application/json"
@@ -33,9 +35,14 @@ _SMALL = 20_000
 class Service:
     """Models, the thread that answers, the thread that reads large bodies, and the counts."""
 
-    def __init__(self, models: Models, settings: Settings) -> None:
+    def __init__(
+        self, models: Models, settings: Settings, pictures: Mapping[str, Pictures]
+    ) -> None:
         self.models, self.settings, self.telemetry = models, settings, Telemetry()
-        self._batcher = Batcher()
+        self.pictures = pictures
+        self.watching = Watching(settings.window)
+        self.telemetry.registry.register(self.watching)
+        self._batcher = Batcher(self.watching.see)
         self._reader = ThreadPoolExecutor(1, "dipedl-reader")
         self._worker: asyncio.Task[None] | None = None
 

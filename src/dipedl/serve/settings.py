@@ -31,6 +31,8 @@ class Settings:
         A request that takes longer, from its first byte on, is given up.
     waiting : int
         Most requests with rows at a time; more are sent away.
+    window : int, default=1000
+        Answered rows after which their drift is looked at anew.
     log_inputs : bool, default=False
         Whether the log holds the rows of the requests.
     """
@@ -42,6 +44,7 @@ class Settings:
     explained: int = 100
     seconds: float = 10.0
     waiting: int = 128
+    window: int = 1000
     log_inputs: bool = False
 
 

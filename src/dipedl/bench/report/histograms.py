@@ -8,10 +8,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import expit
 
+from ..results.parts import Parts
 from ..results.store import Arrays
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+def arrays_from_parts(parts: Parts) -> Arrays:
+    """Arrays as DIP-EDL's, of what `confidence` and `vacuity` read, from published parts."""
+    return {
+        split if split == parts.known else f"ood/{split}": {
+            "probabilities": answers.mean,
+            "log_evidence": answers.log_evidence,
+        }
+        for split, answers in parts.dirichlets().items()
+    }
 
 
 def confidence(runs: Iterable[Arrays]) -> dict[str, np.ndarray]:

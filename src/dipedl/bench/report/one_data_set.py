@@ -24,6 +24,7 @@ from ..tables.provenance import receipts
 from ..tables.table import BenchTable, Line, bench_table, latest, paper_suite
 from ..tables.trivial import with_trivial
 from .figures import gamma_panels, histogram_panels, set_legend, sigma_panels, toy_panel
+from .histograms import arrays_from_parts
 from .spectra_section import SpectraSection, shows_spectra, spectra_section
 
 #: Whose ablation, sweeps and histograms are shown.
@@ -86,6 +87,7 @@ def values(store: Store) -> dict[str, Any]:
     table, no_trivial = with_trivial(bench_table(rows), store)
     swept = any(row["method"] == _METHOD for row in rows)
     parts = list(stored_parts(store, _METHOD).values()) if swept else []
+    runs = _runs(store, rows, table, parts)
     return {
         "table": table,
         "note": table.note,
@@ -97,7 +99,8 @@ def values(store: Store) -> dict[str, Any]:
         "differences": list(differences(table)),
         "entries": set_legend(store.suite, table.ood),
         "sweeps": _sweeps(parts, table, paper_suite(rows)) if parts else None,
-        "histograms": list(histogram_panels(_runs(store, rows, table))),
+        "histograms": list(histogram_panels(runs)),
+        "no_histograms": [ln.title for ln in table.lines if ln.paper and ln.title not in runs],
         "toys": _toys(store),
         "receipts": receipts(rows),
         "sizes": _sizes(table),
@@ -185,15 +188,22 @@ def _each(kinds: Sequence[str], ood: Sequence[str]) -> list[str]:
 
 
 def _runs(
-    store: Store, rows: Sequence[Mapping[str, Any]], table: BenchTable
+    store: Store, rows: Sequence[Mapping[str, Any]], table: BenchTable, parts: Sequence[Parts]
 ) -> dict[str, list[Arrays]]:
-    """Arrays of the paper's methods by title, ours first."""
+    """Arrays of the paper's methods by title, ours first; without those that were not kept."""
     found: dict[str, list[Arrays]] = {}
     shown = sorted((ln for ln in table.lines if ln.paper), key=lambda ln: ln.name != _METHOD)
     for line in shown:
-        of_method = [row for row in rows if row["method"] == line.name]
-        found[line.title] = [store.arrays_of(row) for row in of_method]
+        kept = [row for row in rows if row["method"] == line.name and _has_arrays(store, row)]
+        if kept:
+            found[line.title] = [store.arrays_of(row) for row in kept]
+        elif line.name == _METHOD:
+            found[line.title] = [arrays_from_parts(one) for one in parts]
     return found
+
+
+def _has_arrays(store: Store, row: Mapping[str, Any]) -> bool:
+    return store.has_arrays(row["method"], row["config_hash"], row["seed"])
 
 
 def _about(store: Store, table: BenchTable) -> dict[str, Any]:

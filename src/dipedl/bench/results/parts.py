@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+from scipy.special import softmax
 
+from ..._writing import whole_file
 from ...dirichlet import Dirichlet
+from ...evidence import log_evidence
 from ...metrics import accuracy, aupr_out, brier_score, ood_auroc, ood_brier
+from .damage import read_npz
 
-__all__ = ["Parts", "score_dirichlets"]
+__all__ = ["Parts", "read_parts", "score_dirichlets", "write_parts"]
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,34 @@ class Parts:
     def unknown(self) -> tuple[str, ...]:
         """Names of the OOD splits."""
         return tuple(split for split in self.proba if split != self.known)
+
+    def dirichlets(self, gamma: float = 1.0) -> dict[str, Dirichlet]:
+        """What DIP-EDL answers for every split."""
+        evidence = {split: log_evidence(z, self.n, gamma) for split, z in self.z.items()}
+        return {s: Dirichlet.from_evidence(e, self.proba[s]) for s, e in evidence.items()}
+
+
+def write_parts(path: Path, parts: Parts) -> None:
+    """Keep parts in a compressed file, in float32: log-probabilities and z, labels, n."""
+    with np.errstate(divide="ignore"):
+        logs = {f"log_p/{s}": np.log(p).astype(np.float32) for s, p in parts.proba.items()}
+    scores = {f"z/{s}": z.astype(np.float32) for s, z in parts.z.items()}
+    small = np.min_scalar_type(int(parts.y.max()))
+    with whole_file(path) as file:
+        np.savez_compressed(file, n=parts.n, y=parts.y.astype(small), **logs, **scores)  # type: ignore[arg-type]
+
+
+def read_parts(path: Path) -> Parts:
+    """What `write_parts` kept; probabilities to about six digits."""
+    found = read_npz(path)
+    splits = [name.removeprefix("z/") for name in found if name.startswith("z/")]
+    logs = {split: found[f"log_p/{split}"].astype(np.float64) for split in splits}
+    return Parts(
+        n=float(found["n"]),
+        y=found["y"].astype(np.int64),
+        proba={split: softmax(log_p, axis=1) for split, log_p in logs.items()},
+        z={split: found[f"z/{split}"].astype(np.float64) for split in splits},
+    )
 
 
 def score_dirichlets(parts: Parts, answers: Mapping[str, Dirichlet]) -> dict[str, float]:

@@ -40,7 +40,15 @@ class Section(Frozen):
     """A section of a page of results: heading, prose, and what is computed from the rows."""
 
     kind: Literal[
-        "text", "summary", "findings", "ablation", "collapse", "time", "shortfalls", "measures"
+        "text",
+        "summary",
+        "findings",
+        "ablation",
+        "histograms",
+        "collapse",
+        "time",
+        "shortfalls",
+        "measures",
     ]
     title: str
     text: str = ""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ...dirichlet import Dirichlet
-from ...evidence import log_evidence
 from ..results.paper import published
-from ..results.parts import Parts, score_dirichlets
+from ..results.parts import Parts, read_parts, score_dirichlets
 from ..results.store import Arrays, Store
 from ..tables.cells import Cell, cell_over_seeds
 from ..tables.table import Line, latest
@@ -24,7 +24,9 @@ __all__ = [
     "float32_lines",
     "gamma_lines",
     "gamma_sweep",
+    "parts_file",
     "parts_from_arrays",
+    "parts_of",
     "sigma_corruption",
     "sigma_lines",
     "stored_parts",
@@ -46,7 +48,7 @@ def gamma_sweep(parts: Parts, gammas: Iterable[float] = GAMMAS) -> dict[float, d
     predicted class nor the ranking: accuracy, AUROC and AUPR are the same in every row. (The
     paper's MNIST rows differ in the fourth decimal because each drew new noise for its pixels.)
     """
-    return {gamma: _scores(parts, parts.z, gamma) for gamma in gammas}
+    return {gamma: score_dirichlets(parts, parts.dirichlets(gamma)) for gamma in gammas}
 
 
 def sigma_corruption(
@@ -76,17 +78,19 @@ def _corrupted(parts: Parts, sigma: float, seed: int) -> dict[str, float]:
     for split, z in parts.z.items():
         noise = rng.standard_normal(len(z))
         noisy[split] = noise if np.isinf(sigma) else np.asarray(z, np.float64) + sigma * noise
-    return _scores(parts, noisy)
+    return score_dirichlets(parts, replace(parts, z=noisy).dirichlets())
 
 
-def _scores(parts: Parts, z: Mapping[str, np.ndarray], gamma: float = 1.0) -> dict[str, float]:
-    evidence = {split: log_evidence(of, parts.n, gamma) for split, of in z.items()}
-    dirichlets = {s: Dirichlet.from_evidence(e, parts.proba[s]) for s, e in evidence.items()}
-    return score_dirichlets(parts, dirichlets)
+def parts_file(store: Store, row: Mapping[str, Any]) -> Path:
+    """Where the parts of a row are published, whose arrays are too large to keep."""
+    return store.folder / f"{row['method']}-{row['config_hash']}-{row['seed']}.npz"
 
 
 def stored_parts(store: Store, method: str = "dip-edl") -> dict[int, Parts]:
-    """What a run has kept of a density-informed method, by seed."""
+    """What a run has kept of a density-informed method, or what was published of it, by seed.
+
+    Where any are published, seeds of which nothing is there are left out.
+    """
     rows = [row for row in latest(store.rows()) if row["method"] == method]
     if not rows:
         raise LookupError(
@@ -97,10 +101,14 @@ def stored_parts(store: Store, method: str = "dip-edl") -> dict[int, Parts]:
         raise LookupError(
             f"method must be one with a classifier and a density, such as 'dip-edl', got {method!r}"
         )
-    return {row["seed"]: _parts(store, row) for row in rows}
+    kept = [row for row in rows if parts_file(store, row).exists()]
+    return {row["seed"]: parts_of(store, row) for row in kept or rows}
 
 
-def _parts(store: Store, row: Mapping[str, Any]) -> Parts:
+def parts_of(store: Store, row: Mapping[str, Any]) -> Parts:
+    """Parts of one row, published or out of the arrays of its run."""
+    if parts_file(store, row).exists():
+        return read_parts(parts_file(store, row))
     gamma = float(row["config"]["arguments"].get("gamma", 1.0))
     return parts_from_arrays(store.arrays_of(row), store.arrays_of(row, "classifier"), gamma)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..spec.captions import captions_of
 from .cells import Cell
-from .formatting import number
+from .formatting import stable
 from .table import Line, bench_table
 
 __all__ = ["LOST", "CollapseLine", "Regime", "collapse_grid", "collapse_lines", "collapse_summary"]
@@ -190,6 +190,6 @@ def _side(regime: Regime | None, n_classes: int) -> list[str]:
     if regime is None:
         return ["–"] * (n_classes + 3)
     cells = [regime.accuracy, *regime.recalls[:n_classes]]
-    ranked = "–" if regime.auroc is None else number(regime.auroc.mean)
+    ranked = "–" if regime.auroc is None else stable(regime.auroc)
     only = f"{regime.one_class} of {regime.n_seeds}"
-    return [*(number(cell.mean) for cell in cells), only, ranked]
+    return [*map(stable, cells), only, ranked]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from ..results.scores import SHIFTED_PREFIX
 from ..spec.captions import captions_of
 from .cells import Cell
-from .formatting import measured, number, set_title
+from .formatting import measured, number, set_title, stable
 from .table import BenchTable, Line
 
 #: The default settings of DIPClassifier, and the paper's own.
@@ -59,7 +59,7 @@ def ranked_above(table: BenchTable, line: Line, name: str) -> list[Line]:
 
 def with_number(line: Line, name: str) -> str:
     """Title of a line and its number, as ``EDL (0.9500)``."""
-    return f"{line.title} ({number(line.cells[name].mean)})"
+    return f"{line.title} ({stable(line.cells[name])})"
 
 
 def _line(table: BenchTable, name: str) -> Line | None:

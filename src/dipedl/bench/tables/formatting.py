@@ -13,6 +13,8 @@ from .cells import Cell
 from .cost import Cost
 from .table import BenchTable
 
+#: From this standard deviation over seeds on, the third decimal says nothing.
+_UNSTABLE = 0.005
 _METRICS = {
     "accuracy": "accuracy",
     "balanced_accuracy": "balanced accuracy",
@@ -100,6 +102,11 @@ def number(value: float | None) -> str:
     if value is None:
         return ""
     return f"{value:.4f}" if np.isfinite(value) else str(value)
+
+
+def stable(cell: Cell) -> str:
+    """A mean that stands alone: two decimals if its standard deviation is .005 or more."""
+    return f"{cell.mean:.2f}" if cell.sd >= _UNSTABLE else number(cell.mean)
 
 
 def measured(cell: Cell | None, *, mark: bool = True) -> str:

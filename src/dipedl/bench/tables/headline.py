@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from .cells import Cell
 from .findings import findings, ranked_above, with_number
-from .formatting import duration, measured, metric_list, number, printed, set_title
+from .formatting import duration, measured, metric_list, printed, set_title, stable
 from .table import BenchTable, Line
 
 #: Metrics of which more is better, and `recall` of any class; of all others less is.
@@ -85,7 +85,7 @@ def _better_ranked(line: Line, table: BenchTable) -> Iterator[str]:
         name = f"auroc/{ood}"
         above = ranked_above(table, line, name)
         if above:
-            ours, best = number(line.cells[name].mean), with_number(above[0], name)
+            ours, best = stable(line.cells[name]), with_number(above[0], name)
             yield (
                 f"On {set_title(ood, table.suite)} its AUROC of {ours} is below that of "
                 f"{len(above)} other methods; the best is {best}."
@@ -98,6 +98,6 @@ def trivial_sentences(table: BenchTable) -> list[str]:
     for ood in table.ood if table.trivial else ():
         name = f"auroc/{ood}"
         best = max(table.trivial, key=lambda line: line.cells[name].mean)
-        value, title = number(best.cells[name].mean), set_title(ood, table.suite)
+        value, title = stable(best.cells[name]), set_title(ood, table.suite)
         said.append(f"{title}: “{best.title}” has an AUROC of {value}.")
     return said

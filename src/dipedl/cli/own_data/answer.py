@@ -8,26 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..terminal import fail, names_in
-from .running import (
-    PARTIAL,
-    Coverage,
-    Delimiter,
-    Json,
-    Model,
-    Quiet,
-    Verbose,
-    as_json,
-    in_range,
-    mistakes_told,
-    opened,
-    opened_for,
-    row_progress,
-    step,
-    tell_refused,
-)
+from . import options, running
 
 if TYPE_CHECKING:
-    from ...own_data.scoring import Count, Wanted
+    from ...own_data.scoring import Count
 
 _FIRST = 10
 
@@ -46,7 +30,7 @@ def score(
     columns: Annotated[
         str, typer.Option(help="Columns of the data to copy beside each answer: id,name.")
     ] = "",
-    coverage: Coverage = 0.9,
+    coverage: options.Coverage = 0.9,
     reasons: Annotated[
         str, typer.Option(help="Rows that get a reason: flagged, all or none.")
     ] = "flagged",
@@ -67,21 +51,23 @@ def score(
     target: Annotated[
         str, typer.Option(help="Column of --held-out-proba with the true class.")
     ] = "target",
-    delimiter: Delimiter = None,
-    json: Json = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    delimiter: options.Delimiter = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
 ) -> None:
     """Answer each row: label, probabilities, vacuity, p-value, flag, prediction set, reason.
 
     Reads piece by piece, so the data may be larger than memory. Rows that cannot be read are listed
     with reasons in a second file, and the exit code is then 3.
     """
-    in_range(coverage, "--coverage", "0.9")
+    running.in_range(coverage, "--coverage", "0.9")
     files = (proba, features, held_out_proba, held_out_features)
     _check_inputs(model, data, *files)
-    with mistakes_told(quiet):
-        from ...own_data.scoring import REASONS, Wanted, refused_path
+    with running.mistakes_told(quiet):
+        from ...own_data.given import Pair, score_given
+        from ...own_data.saved import read_model
+        from ...own_data.scoring import REASONS, Wanted, refused_path, score_table
         from ...own_data.tables.writing import check_ending, check_writable
 
         if reasons not in REASONS:
@@ -90,11 +76,17 @@ def score(
         for written in (out, refused_path(out)):
             check_writable(written, [model, data, *files])
         wanted = Wanted(names_in(columns), coverage, reasons)
-        with step("rows answered", verbose):
-            if model is not None and data is not None:
-                count = _by_model(model, data, out, wanted, delimiter, quiet)
+        with running.step("rows answered", verbose), running.row_progress(quiet) as progress:
+            if model and data:
+                fitted = read_model(model)
+                table = running.opened_for(fitted, model, data, delimiter)
+                count = score_table(fitted, table, out, wanted, progress)
             else:
-                count = _by_proba(files, target, out, wanted, delimiter, quiet)
+                new, held_out = (
+                    Pair(*(running.opened(path, delimiter) for path in pair if path))
+                    for pair in (files[:2], files[2:])
+                )
+                count = score_given(new, held_out, target, out, wanted, progress=progress)
     finish(count, out, refused_path(out), json)
 
 
@@ -117,43 +109,11 @@ def _check_inputs(
         fail("--features and --held-out-features are given together or not at all")
 
 
-def _by_model(
-    model: Path, data: Path, out: Path, wanted: Wanted, delimiter: str | None, quiet: bool
-) -> Count:
-    from ...own_data.saved import read_model
-    from ...own_data.scoring import score_table
-
-    fitted = read_model(model)
-    table = opened_for(fitted, model, data, delimiter)
-    with row_progress(quiet) as progress:
-        return score_table(fitted, table, out, wanted, progress)
-
-
-def _by_proba(
-    files: tuple[Path | None, ...],
-    target: str,
-    out: Path,
-    wanted: Wanted,
-    delimiter: str | None,
-    quiet: bool,
-) -> Count:
-    from ...own_data.given import Pair, score_given
-
-    proba, features, held, held_features = (
-        None if path is None else opened(path, delimiter, ()) for path in files
-    )
-    if proba is None or held is None:
-        raise ValueError("--proba and --held-out-proba must be given")
-    pairs = Pair(proba, features), Pair(held, held_features)
-    with row_progress(quiet) as progress:
-        return score_given(*pairs, target, out, wanted, progress=progress)
-
-
 def finish(count: Count, out: Path, refused_at: Path, json: bool) -> None:
     """Print what was done; exit code 3 if rows were refused."""
     if json:
         files = {"out": str(out), "refused_out": str(refused_at) if count.refused else None}
-        as_json(
+        running.as_json(
             files
             | {n: getattr(count, n) for n in ("rows", "answered", "refused", "flagged", "by_label")}
         )
@@ -167,39 +127,39 @@ def finish(count: Count, out: Path, refused_at: Path, json: bool) -> None:
         typer.echo(f"Flagged:  {count.flagged:,} rows ({share:.1%}) unlike those learned from")
         typer.echo(f"Answers:  {out}")
     if count.refused:
-        tell_refused(count.first_refused, count.refused)
+        running.tell_refused(count.first_refused, count.refused)
         typer.echo(f"refused rows: {refused_at}", err=True)
-        raise typer.Exit(PARTIAL)
+        raise typer.Exit(running.PARTIAL)
 
 
 def explain(
-    model: Model,
+    model: options.Model,
     data: Annotated[
         Path, typer.Argument(help='A row as JSON, {"age": 40, ...}, or a table in any format.')
     ],
     top: Annotated[int, typer.Option(help="Columns named per density.", min=1)] = 5,
     rows: Annotated[int, typer.Option(help="Explain so many rows at most.", min=1)] = _FIRST,
-    delimiter: Delimiter = None,
-    json: Json = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    delimiter: options.Delimiter = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
 ) -> None:
     """Say why rows got their answers: evidence, rarity, columns that are unusual or new."""
-    with mistakes_told(quiet):
+    with running.mistakes_told(quiet):
         from ...own_data.explaining import explained
         from ...own_data.saved import read_model
 
-        with step(f"{model} read", verbose):
+        with running.step(f"{model} read", verbose):
             fitted = read_model(model)
-        table = opened_for(fitted, model, data, delimiter)
-        with step("rows explained", verbose):
+        table = running.opened_for(fitted, model, data, delimiter)
+        with running.step("rows explained", verbose):
             cards, refused = explained(fitted, table, rows, top)
     if json:
         named = [{"row": one.row} | ({"file": one.file} if one.file else {}) for one in cards]
-        as_json([name | one.card.to_dict() for name, one in zip(named, cards, strict=True)])
+        running.as_json([name | one.card.to_dict() for name, one in zip(named, cards, strict=True)])
     else:
         for row, file, card in cards:
             typer.echo(f"Row {row}{', ' * bool(file)}{file}\n{card}\n")
     if refused:
-        tell_refused(refused, len(refused))
-        raise typer.Exit(PARTIAL)
+        running.tell_refused(refused, len(refused))
+        raise typer.Exit(running.PARTIAL)

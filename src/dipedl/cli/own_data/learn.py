@@ -10,23 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..terminal import fail, names_in
-from .running import (
-    PARTIAL,
-    Data,
-    Delimiter,
-    Gaps,
-    Json,
-    Quiet,
-    Types,
-    Verbose,
-    as_json,
-    in_range,
-    mistakes_told,
-    opened,
-    pairs_in,
-    step,
-    tell_refused,
-)
+from . import options, running
 
 if TYPE_CHECKING:
     from ...own_data.learning import Learned
@@ -35,7 +19,7 @@ _SHOWN = 60
 
 
 def fit(
-    data: Data,
+    data: options.Data,
     target: Annotated[
         str | None, typer.Option(help="The column to predict; of images it is their folder.")
     ] = None,
@@ -58,9 +42,9 @@ def fit(
             help="ONNX network that gives features of images; default: components of pixels."
         ),
     ] = None,
-    types: Types = "",
-    gaps: Gaps = "",
-    delimiter: Delimiter = None,
+    types: options.Types = "",
+    gaps: options.Gaps = "",
+    delimiter: options.Delimiter = None,
     rows: Annotated[
         int, typer.Option(help="Learn from so many rows, drawn at random; 0: from all.", min=0)
     ] = 100_000,
@@ -68,20 +52,20 @@ def fit(
         float, typer.Option(help="Share of usual rows that may be flagged, in (0, 1).")
     ] = 0.05,
     seed: Annotated[int, typer.Option(help="Seed of every random part.", min=0)] = 0,
-    json: Json = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
 ) -> None:
     """Learn to predict a column of a table, and to know which rows are unlike it.
 
     Kinds of columns are guessed and printed. Accuracy and Brier score are those of held-out rows.
     """
-    in_range(false_alarms, "--false-alarms", "0.05")
+    running.in_range(false_alarms, "--false-alarms", "0.05")
     if target is None and not images:
         fail("--target must be given: the column to predict")
     if extractor is not None and not images:
         fail("--extractor is for --images, which is not given")
-    with mistakes_told(quiet):
+    with running.mistakes_told(quiet):
         from ...own_data.learning import Order, learn
         from ...own_data.saved import keep
         from ...own_data.tables.images import CLASS, FILE, image_files
@@ -94,7 +78,7 @@ def fit(
             target or CLASS,
             model,
             [*names_in(drop), *([FILE] if images else [])],
-            pairs_in(types),
+            running.pairs_in(types),
             time_column,
             rows or None,
             false_alarms,
@@ -104,24 +88,24 @@ def fit(
         if images:
             table = open_images(data, str(extractor or ""))
         else:
-            table = opened(data, delimiter, names_in(gaps))
+            table = running.opened(data, delimiter, names_in(gaps))
         if not quiet:
             typer.echo(f"Reading {data} and fitting, which may take minutes ...", err=True)
         with redirect_stdout(sys.stderr):  # what --verbose says is no result
             learned = learn(table, order)
-        with step(f"{out} written", verbose):
+        with running.step(f"{out} written", verbose):
             keep(learned.model, out)
     _print_json(learned, out) if json else _print(learned, data, out, quiet)
     if learned.refused:
-        tell_refused(learned.refused, len(learned.refused))
-        raise typer.Exit(PARTIAL)
+        running.tell_refused(learned.refused, len(learned.refused))
+        raise typer.Exit(running.PARTIAL)
 
 
 def _print_json(learned: Learned, out: Path) -> None:
     from ...own_data.saved import inputs_told
 
     model = learned.model
-    as_json(
+    running.as_json(
         {
             "model": str(out),
             "target": model.target,

@@ -8,38 +8,26 @@ from typing import Annotated, Any
 import typer
 
 from ..terminal import names_in
-from .running import (
-    PARTIAL,
-    Data,
-    Delimiter,
-    Gaps,
-    Json,
-    Model,
-    Quiet,
-    Types,
-    Verbose,
-    as_json,
-    mistakes_told,
-    opened,
-    pairs_in,
-    step,
-)
+from . import options, running
 
 
 def inspect(
-    model: Model, json: Json = False, quiet: Quiet = False, verbose: Verbose = False
+    model: options.Model,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
 ) -> None:
     """Say what a model's file holds: versions, columns, what it was fitted on.
 
     Nothing in the file is built or executed.
     """
-    with mistakes_told(quiet):
+    with running.mistakes_told(quiet):
         from ...own_data.saved import inspected
 
-        with step(f"{model} read", verbose):
+        with running.step(f"{model} read", verbose):
             found = inspected(model)
     if json:
-        as_json(found)
+        running.as_json(found)
         return
     versions = ", ".join(f"{name} {v}" for name, v in found["versions"].items() if v)
     lines = {
@@ -73,38 +61,38 @@ def _print_table(table: dict[str, Any] | None) -> None:
 
 
 def check(
-    data: Data,
+    data: options.Data,
     target: Annotated[str, typer.Option(help="The column to predict.")],
     test: Annotated[
         Path | None, typer.Option(help="Another table, to find rows that are in both.")
     ] = None,
     drop: Annotated[str, typer.Option(help="Columns to leave out: id,name.")] = "",
-    types: Types = "",
-    gaps: Gaps = "",
-    delimiter: Delimiter = None,
+    types: options.Types = "",
+    gaps: options.Gaps = "",
+    delimiter: options.Delimiter = None,
     rows: Annotated[
         int, typer.Option(help="Look at so many rows, drawn at random; 0: at all.", min=0)
     ] = 100_000,
-    json: Json = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
 ) -> None:
     """Say what is wrong with a table before anything is fitted.
 
     Leaks of the target, ids, duplicates, rare classes, constant columns, gaps, dates, rows that are
     in a test table too. The exit code is 3 if there are warnings.
     """
-    with mistakes_told(quiet):
+    with running.mistakes_told(quiet):
         from ...own_data.checking import checked
 
-        tables = [opened(path, delimiter, names_in(gaps)) for path in (data, test) if path]
+        tables = [running.opened(path, delimiter, names_in(gaps)) for path in (data, test) if path]
         if not quiet:
             typer.echo(f"Reading {data} and looking ...", err=True)
-        with step("rows read and checked", verbose):
-            found = checked(tables, target, names_in(drop), pairs_in(types), rows or None)
+        with running.step("rows read and checked", verbose):
+            found = checked(tables, target, names_in(drop), running.pairs_in(types), rows or None)
     if json:
-        as_json(found.to_dict())
+        running.as_json(found.to_dict())
     else:
         typer.echo(str(found))
     if found.warnings:
-        raise typer.Exit(PARTIAL)
+        raise typer.Exit(running.PARTIAL)

@@ -7,20 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .running import (
-    PARTIAL,
-    Data,
-    Delimiter,
-    Json,
-    Model,
-    Quiet,
-    as_json,
-    in_range,
-    mistakes_told,
-    opened_for,
-    row_progress,
-    tell_refused,
-)
+from . import options, running
 
 if TYPE_CHECKING:
     from ...monitoring import DriftMonitor
@@ -33,8 +20,8 @@ _RATE, _WINDOW = 0.01, 1_000
 
 
 def monitor(
-    model: Model,
-    data: Data,
+    model: options.Model,
+    data: options.Data,
     state: Annotated[
         Path | None,
         typer.Option(help="Go on from this file, and write it anew; one that is not there begins."),
@@ -54,16 +41,16 @@ def monitor(
         typer.Option(help="Number of this table; refused unless larger than the one before."),
     ] = None,
     page: Annotated[Path | None, typer.Option(help="Also write the report as HTML.")] = None,
-    delimiter: Delimiter = None,
-    json: Json = False,
-    quiet: Quiet = False,
+    delimiter: options.Delimiter = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Watch a stream of rows for drift, without labels; exit code 4 is an alarm.
 
     A table is read in the order of its rows, each row of the stream once. With a column of classes
     accuracy is measured too.
     """
-    with mistakes_told(quiet):
+    with running.mistakes_told(quiet):
         from ...own_data.saved import read_model
         from ...own_data.tables.writing import check_writable, complete_file
         from ...own_data.watching import page as made_page
@@ -71,14 +58,14 @@ def monitor(
         from ...persistence import save
 
         inputs = [model, data, reference]
-        for out in (state, page):
+        for option, out in (("--state", state), ("--page", page)):
             if out is not None:
-                check_writable(out, inputs)
+                check_writable(out, inputs, option)
         fitted = read_model(model)
         settings = (reference, false_alarms, window)
         watching = _monitor(fitted, model, state, settings, delimiter)
-        table = opened_for(fitted, model, data, delimiter)
-        with row_progress(quiet) as progress:
+        table = running.opened_for(fitted, model, data, delimiter)
+        with running.row_progress(quiet) as progress:
             found = watch(watching, fitted, table, batch, progress)
         if page is not None:
             with complete_file(page) as file:
@@ -106,8 +93,8 @@ def _monitor(
                 f"{state} goes on: leave them out, or name a file that is not there"
             )
         return kept_monitor(state)
-    in_range(_RATE if rate is None else rate, "--false-alarms", str(_RATE))
-    table = None if reference is None else opened_for(fitted, model, reference, delimiter)
+    running.in_range(_RATE if rate is None else rate, "--false-alarms", str(_RATE))
+    table = None if reference is None else running.opened_for(fitted, model, reference, delimiter)
     return begun_monitor(fitted, table, rate or _RATE, window or _WINDOW)
 
 
@@ -115,11 +102,11 @@ def _finish(found: Watched, json: bool) -> None:
     report = found.report
     if json:
         refused = {"refused": len(found.refused)}
-        as_json(report.to_dict() | {"gauges": report.gauges()} | refused)
+        running.as_json(report.to_dict() | {"gauges": report.gauges()} | refused)
     else:
         typer.echo(str(report))
-    tell_refused(found.refused, len(found.refused))
+    running.tell_refused(found.refused, len(found.refused))
     if report.alarm:
         raise typer.Exit(ALARM)
     if found.refused:
-        raise typer.Exit(PARTIAL)
+        raise typer.Exit(running.PARTIAL)

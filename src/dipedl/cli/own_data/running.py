@@ -1,4 +1,4 @@
-"""What all commands for own data share: options, exit codes, progress."""
+"""What all commands for own data share: exit codes, files, progress."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from ..._plugins import EXTRAS, explain_missing
 from ..._writing import LiveLine
+from ...bench.names import reason
 from ...own_data.tables.mistake import WrongOption
 from ..terminal import fail, names_in, warnings_as_notes
 
@@ -22,30 +23,6 @@ if TYPE_CHECKING:
 
 #: Exit codes: what the data or files are to blame for; the command line; done in part; Ctrl-C.
 WRONG_DATA, WRONG_COMMAND, PARTIAL, STOPPED = 1, 2, 3, 130
-
-Data = Annotated[
-    Path, typer.Argument(help="CSV (also .gz), Parquet, Feather, Arrow, JSON lines or NPZ.")
-]
-Model = Annotated[Path, typer.Argument(help="A file that `dipedl fit` wrote.")]
-Delimiter = Annotated[
-    str | None, typer.Option(help="Between the fields of a CSV file; default: found by itself.")
-]
-Gaps = Annotated[
-    str, typer.Option(help="Words in a CSV file that stand for a gap, beside NA, NaN, null: '?,-'.")
-]
-Types = Annotated[
-    str,
-    typer.Option(help="Kinds in place of guessed ones: zip=category,day=date. Kinds: numeric, "
-    "category, boolean, text, date."),
-]  # fmt: skip
-Json = Annotated[bool, typer.Option("--json", help="The result as JSON on stdout.")]
-Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="No progress and no notes, only the result.")
-]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Each step with its seconds.")]
-Coverage = Annotated[
-    float, typer.Option(help="Of the prediction sets: they hold the class this often, in (0, 1).")
-]
 
 
 @contextmanager
@@ -65,8 +42,10 @@ def mistakes_told(quiet: bool) -> Iterator[None]:
         if (error.name or "").partition(".")[0] not in EXTRAS:
             raise
         fail(str(explain_missing(error, "this command")), WRONG_DATA)
+    except PermissionError as error:
+        fail(f"{error.filename or reason(error)}: no permission; ask its owner for it", WRONG_DATA)
     except (ValueError, TypeError, OSError) as error:
-        fail(" ".join([str(error), *getattr(error, "__notes__", [])]), WRONG_DATA)
+        fail(" ".join([reason(error), *getattr(error, "__notes__", [])]), WRONG_DATA)
 
 
 @contextmanager
@@ -83,7 +62,7 @@ def as_json(value: Any) -> None:
     typer.echo(json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False))
 
 
-def opened(path: Path, delimiter: str | None, gaps: Sequence[str]) -> Table:
+def opened(path: Path, delimiter: str | None, gaps: Sequence[str] = ()) -> Table:
     """The table in a file."""
     from ...own_data.tables.reading import open_table
 

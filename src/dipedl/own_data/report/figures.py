@@ -8,7 +8,7 @@ import numpy as np
 
 from ...demo.report.figures import Entry, Panel, panel, panel_axes
 from ...plots import reliability_diagram, risk_coverage, uncertainty_histogram
-from ...plots._canvas import COLORS
+from ...plots._canvas import COLORS, LINES
 from ..measuring import Measured
 
 _BLUE, _ORANGE, _GREEN = COLORS[:3]
@@ -60,9 +60,9 @@ def evidence(found: Measured) -> Iterator[Panel]:
     yield panel("Vacuity", ax, "histogram of vacuity", "vac")
     ax = panel_axes()
     edges = np.linspace(0, 1, _BINS + 1)
-    for color, side in zip((_BLUE, _ORANGE), sides, strict=False):
+    for color, line, side in zip(COLORS, LINES, sides, strict=False):
         share = np.histogram(side.answers["p_value"], edges)[0] / len(side)
-        ax.stairs(share, edges, color=color, linewidth=1.8)
+        ax.stairs(share, edges, color=color, linestyle=line, linewidth=1.8)
     ax.axhline(1 / _BINS, color="0.5", linewidth=1, linestyle=":")
     ax.set(xlabel="p-value: how usual the row is", ylabel="share of the rows", xlim=(0, 1))
     yield panel("p-values", ax, "histogram of p-values, even where nothing changed", "p")

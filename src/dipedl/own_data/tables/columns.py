@@ -10,7 +10,18 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from .kinds import BOOLEAN, CATEGORY, DATE, KINDS, MOST_LEVELS, NUMERIC, TEXT, guess, to_numbers
+from .kinds import (
+    BOOLEAN,
+    CATEGORY,
+    DATE,
+    KINDS,
+    MOST_LEVELS,
+    NUMERIC,
+    TEXT,
+    Guess,
+    guess,
+    to_numbers,
+)
 from .mistake import Mistake, WrongOption, listed, meant
 from .reading import Refused
 
@@ -152,10 +163,9 @@ def _column(values: pd.Series, name: str, forced: str | None) -> Column:
 
 
 def _forced(values: pd.Series, name: str, kind: str, missing: float) -> Column:
-    from_guess = guess(values, name) if kind in (NUMERIC, DATE) else None
-    decimal = from_guess.decimal if from_guess and from_guess.kind == NUMERIC else "."
-    date = from_guess.date if from_guess and from_guess.kind == DATE else ""
-    column = Column(name, kind, "as asked", decimal, date, missing=missing)
+    found = guess(values, name) if kind in (NUMERIC, DATE) else Guess(kind)
+    found = found if found.kind == kind else Guess(kind)
+    column = Column(name, kind, "as asked", found.decimal, found.date, missing=missing)
     levels = values.nunique()
     if kind == CATEGORY and levels > MOST_LEVELS:
         raise Mistake(
@@ -187,6 +197,11 @@ def _with_usual(column: Column, values: pd.Series) -> Column:
     cuts = np.unique(observed_quantiles(numbers, _SHARES)) if len(numbers) else numbers
     shares = np.searchsorted(numbers, cuts, side="right") / max(len(numbers), 1)
     return replace(column, cuts=tuple(cuts.tolist()), shares=tuple(shares.tolist()))
+
+
+def is_id(numbers: pd.Series) -> bool:
+    """Whether an input of a model (n,) is another whole number in each row, as an id is."""
+    return numbers.dtype.kind == "f" and numbers.is_unique and bool((numbers % 1 == 0).all())
 
 
 def observed_quantiles(numbers: np.ndarray, shares: npt.ArrayLike) -> np.ndarray:

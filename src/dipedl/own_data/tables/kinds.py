@@ -31,6 +31,8 @@ DATE_FORMATS = (
 #: 007 is a code, not a number: its zeros would be lost.
 _CODE = re.compile(r"[+-]?0\d+")
 _MAYBE_DATE = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}")
+#: A number for a reader: 1,234.50 or £7.25 or 45%.
+_WITH_SIGNS = re.compile(r"[£$€¥]? ?[+-]?(\d{1,3}([,' ]\d{3})+|\d+)([.,]\d+)? ?[%£$€¥]?")
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
 
 
@@ -127,11 +129,20 @@ def date_format(levels: pd.Series) -> str:
     return next(fitting, "")
 
 
+def _signs_told(levels: list[str]) -> str:
+    """What to do with numbers that are written for a reader; "" for any other texts."""
+    signed = next((text for text in levels if re.search(r"[^\d.+-]", text)), "")
+    if not signed or not all(map(_WITH_SIGNS.fullmatch, levels)):
+        return ""
+    return f"numbers with signs, such as {signed!r}: write 1234.5"
+
+
 def _level_kind(values: pd.Series, n_levels: int) -> Guess:
-    if n_levels > MOST_LEVELS:
-        return Guess(TEXT, why=f"{n_levels:,} different texts")
     counts = values.value_counts()
-    once = int((counts == 1).sum())
-    if once > _MOSTLY_ONCE * counts.sum() and once > 2:
-        return Guess(TEXT, why=f"{once:,} of {counts.sum():,} texts come once")
-    return Guess(CATEGORY)
+    once, known = int((counts == 1).sum()), int(counts.sum())
+    why = _signs_told(list(map(str, counts.index)))
+    if n_levels > MOST_LEVELS:
+        return Guess(TEXT, why=why or f"{n_levels:,} different texts")
+    if once > _MOSTLY_ONCE * known and once > 2:
+        return Guess(TEXT, why=why or f"{once:,} of {known:,} texts come once")
+    return Guess(CATEGORY, why=why)

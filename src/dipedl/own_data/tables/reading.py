@@ -16,18 +16,8 @@ import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet
 
-from .formats import (
-    ARROW,
-    CSV,
-    FEATHER,
-    IMAGES,
-    LINES,
-    PARQUET,
-    STREAM,
-    Format,
-    format_of,
-    open_bytes,
-)
+from . import formats
+from .formats import Format, format_of, open_bytes
 from .images import CLASS, FILE, feature_names, image_files, image_rows
 from .json_lines import bad_line, only_object
 from .mistake import Mistake, listed
@@ -72,12 +62,12 @@ class Table:
     @property
     def pixels(self) -> bool:
         """Whether the columns are pixels of images."""
-        return self.format.kind == IMAGES and not self.format.packed
+        return self.format.kind == formats.IMAGES and not self.format.packed
 
     def pieces(self) -> Iterator[Piece]:
         """The rows in order."""
         with _damage_told(self.path):
-            yield from _PIECES.get(self.format.kind, _npz_pieces)(self)
+            yield from _PIECES[self.format.kind](self)
 
 
 def open_images(folder: Path | str, network: str = "") -> Table:
@@ -97,7 +87,7 @@ def open_images(folder: Path | str, network: str = "") -> Table:
     """
     folder = Path(folder)
     image_files(folder)
-    table = Table(folder, Format(IMAGES, network), ())
+    table = Table(folder, Format(formats.IMAGES, network), ())
     first = next((piece for piece in table.pieces() if len(piece.frame)), None)
     if first is None:
         raise Mistake(f"{folder}: no image can be read")
@@ -137,7 +127,8 @@ def open_table(
 
 def _all_bad(piece: Piece | None) -> str:
     bad = [] if piece is None else piece.refused
-    return f" that can be read: row {bad[0].row}: {bad[0].reason}" if bad else ""
+    title = "; delete what stands above the line of names, such as a title"
+    return f" that can be read: row {bad[0].row}: {bad[0].reason}{title}" if bad else "; add rows"
 
 
 def _check_names(path: Path, names: list[str]) -> None:
@@ -191,7 +182,7 @@ def _rows_expected(table: Table) -> float:
     """
     with open_bytes(table.path, table.format.packed) as stream:
         sample = stream.read(_SAMPLE)
-        bare = sample.split(b'"')[::2] if table.format.kind == CSV else [sample]
+        bare = sample.split(b'"')[::2] if table.format.kind == formats.CSV else [sample]
         lines = sum(part.count(b"\n") for part in bare)
         raw = getattr(stream, "fileobj", None) or getattr(stream, "_fp", None) or stream
         return max(lines * table.path.stat().st_size / max(raw.tell(), 1), 1.0)
@@ -246,19 +237,18 @@ def _numbered(last: int, n: int, left_out: Iterable[int]) -> tuple[np.ndarray, i
 
 def _parquet_pieces(table: Table) -> Iterator[Piece]:
     with pa.parquet.ParquetFile(table.path) as file:
-        total = max(file.metadata.num_rows, 1)
-        yield from _of_batches(file.iter_batches(batch_size=_ROWS), total)
+        yield from _of_batches(file.iter_batches(batch_size=_ROWS), file.metadata.num_rows or 1)
 
 
 def _arrow_pieces(table: Table) -> Iterator[Piece]:
     with pa.memory_map(str(table.path)) as source, pa.ipc.open_file(source) as reader:
         count = reader.num_record_batches
-        yield from _of_batches(map(reader.get_batch, range(count)), None)
+        yield from _of_batches(map(reader.get_batch, range(count)), np.inf)
 
 
 def _stream_pieces(table: Table) -> Iterator[Piece]:
     with open(table.path, "rb") as source, pa.ipc.open_stream(source) as reader:
-        yield from _of_batches(reader, None)
+        yield from _of_batches(reader, np.inf)
 
 
 def _feather_pieces(table: Table) -> Iterator[Piece]:
@@ -266,29 +256,32 @@ def _feather_pieces(table: Table) -> Iterator[Piece]:
     yield from _of_batches(whole.to_batches(_ROWS), whole.num_rows)
 
 
-def _of_batches(batches: Iterable[Any], total: int | None) -> Iterator[Piece]:
-    number = 0
+def _of_batches(batches: Iterable[Any], total: float) -> Iterator[Piece]:
     small = (b.slice(i, _ROWS) for b in batches for i in range(0, max(b.num_rows, 1), _ROWS))
-    for batch in small:
-        frame = pa.Table.from_batches([batch]).to_pandas(ignore_metadata=True)
+    tables = (pa.Table.from_batches([batch]) for batch in small)
+    return _of_frames((table.to_pandas(ignore_metadata=True) for table in tables), total)
+
+
+def _of_frames(frames: Iterable[pd.DataFrame], total: float) -> Iterator[Piece]:
+    """Pieces of a table of about `total` rows, infinite where that is not known."""
+    number = 0
+    for frame in frames:
         rows = np.arange(number + 1, number + len(frame) + 1)
         number += len(frame)
-        yield Piece(frame, rows, [], number / total if total else 0.0)
+        yield Piece(frame, rows, [], min(number / total, 1.0))
 
 
 def _line_pieces(table: Table) -> Iterator[Piece]:
     options = {"lines": True, "dtype": False, "precise_float": True, "chunksize": _ROWS}
     packed = {"gzip": "gzip", "bzip2": "bz2", "xz": "xz"}.get(table.format.packed)
-    number, expected = 0, _rows_expected(table)
-    encoding = table.format.encoding
+    encoding, read = table.format.encoding, 0
     try:
         with pd.read_json(table.path, encoding=encoding, compression=packed, **options) as reader:
-            for frame in reader:
-                rows = np.arange(number + 1, number + len(frame) + 1)
-                number += len(frame)
-                yield Piece(frame, rows, [], min(number / expected, 1.0))
+            for piece in _of_frames(reader, _rows_expected(table)):
+                read += len(piece.frame)
+                yield piece
     except (ValueError, TypeError, AttributeError) as error:
-        only = only_object(table.path, table.format) if number == 0 else None
+        only = only_object(table.path, table.format) if read == 0 else None
         if only is None:
             raise Mistake(f"{table.path}{bad_line(table.path, table.format)}") from error
         yield Piece(pd.DataFrame([only]), np.array([1]))
@@ -296,10 +289,8 @@ def _line_pieces(table: Table) -> Iterator[Piece]:
 
 def _npz_pieces(table: Table) -> Iterator[Piece]:
     frame = npz_frame(table.path)
-    for first in range(0, len(frame), _ROWS):
-        some = frame.iloc[first : first + _ROWS]
-        rows = np.arange(first + 1, first + len(some) + 1)
-        yield Piece(some.reset_index(drop=True), rows, [], (first + len(some)) / len(frame))
+    parts = (frame.iloc[i : i + _ROWS] for i in range(0, len(frame), _ROWS))
+    return _of_frames((part.reset_index(drop=True) for part in parts), len(frame))
 
 
 def _image_pieces(table: Table) -> Iterator[Piece]:
@@ -322,13 +313,14 @@ def _image_pieces(table: Table) -> Iterator[Piece]:
 
 
 _PIECES = {
-    IMAGES: _image_pieces,
-    CSV: _csv_pieces,
-    PARQUET: _parquet_pieces,
-    ARROW: _arrow_pieces,
-    STREAM: _stream_pieces,
-    FEATHER: _feather_pieces,
-    LINES: _line_pieces,
+    formats.IMAGES: _image_pieces,
+    formats.CSV: _csv_pieces,
+    formats.PARQUET: _parquet_pieces,
+    formats.ARROW: _arrow_pieces,
+    formats.STREAM: _stream_pieces,
+    formats.FEATHER: _feather_pieces,
+    formats.LINES: _line_pieces,
+    formats.NPZ: _npz_pieces,
 }
 
 
@@ -340,7 +332,9 @@ def _damage_told(path: Path) -> Iterator[None]:
     except (Mistake, FileNotFoundError, PermissionError):
         raise
     except UnicodeDecodeError as error:
-        raise Mistake(f"{path} changes its encoding: {error}; write it as UTF-8") from error
+        raise Mistake(
+            f"{path} is no text of one encoding: {error}; write it as UTF-8, or as Parquet"
+        ) from error
     except (pa.ArrowException, ValueError, EOFError, OSError) as error:
         said = str(error).partition("\n")[0]
         raise Mistake(f"{path} cannot be read: {said}; copy or write it again") from error

@@ -31,13 +31,15 @@ def complete_file(path: Path) -> Iterator[IO[bytes]]:
         raise Mistake(f"{error.strerror}. Free space, or choose another place by --out") from error
 
 
-def check_writable(path: Path, inputs: Iterable[Path | None]) -> None:
+def check_writable(path: Path, inputs: Iterable[Path | None], option: str = "--out") -> None:
     """Mistake for a file that cannot be written or is an input, before the long work starts."""
     try:
         writable_target(path)
         check_is_no_input(path, inputs)
     except OSError as error:
-        raise Mistake(f"--out: {error.strerror}") from error
+        raise Mistake(f"{option}: {error.strerror}") from error
+    except ValueError as error:
+        raise Mistake(f"{option}: {error}") from error
 
 
 def check_ending(path: Path) -> None:

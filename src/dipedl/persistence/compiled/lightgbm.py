@@ -19,7 +19,6 @@ _PER_SPLIT = {
     "internal_count": _INT,
 }
 _PER_CATEGORY = {"cat_boundaries": _INT, "cat_threshold": r"\d{1,10}"}
-_LAST = ("is_linear", "shrinkage")
 _HEADER = {
     "version": r"v[34]",
     "num_class": r"\d{1,6}",

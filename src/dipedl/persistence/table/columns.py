@@ -33,7 +33,7 @@ from ..functions import function_name
 from ..objects import is_a
 from .entry import WIDE, Entry, settings_only
 
-_SEEN = either(count(), number(), ints("d"))
+_SEEN = either(count(), number(), ints("d"), floats("d", least=0))
 _MOST_COLUMNS = 1 << 20
 _MOST_LETTERS, _MOST_DEGREE = 50, 100
 #: Patterns that no text makes slow.

@@ -178,11 +178,7 @@ ENTRIES: dict[str, Entry] = {
             "estimator_weights_": floats("*", least=0),
         },
         {"estimator_errors_": floats("*"), "estimator_": model()},
-        where=(
-            lambda model, sizes: need(
-                model.estimator_weights_.any(), "have weights that are all 0"
-            ),
-        ),
+        where=(_some_weigh,),
     ),
     "sklearn.ensemble.GradientBoostingClassifier": Entry(
         WIDE

@@ -1,0 +1,78 @@
+"""How well the caution budget is kept on new rows, by number of held-out rows.
+
+    python benchmarks/caution_budget.py
+
+Calibrated probabilities of four classes, scores that say nothing of them: the budget is fitted to m
+held-out rows, and what doubt costs is measured on many new ones, as a share of what the budget is
+a share of.
+"""
+
+import time
+
+import numpy as np
+import receipt
+
+from dipedl.evidence import CautionBudget
+
+HELD_OUT, NEW, REPETITIONS, SEED = (100, 300, 1_000, 10_000), 50_000, 400, 0
+BUDGET, CONFIDENCES, SHARPNESS, N = 0.02, (0.5, 0.95), 2.0, 1_000
+PRIOR = np.ones(4)
+
+Rows = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def drawn(rng: np.random.Generator, m: int) -> Rows:
+    """Scores (m,), probabilities (m, 4) and labels (m,) drawn from them."""
+    weights = np.exp(SHARPNESS * rng.normal(size=(m, len(PRIOR))))
+    proba = weights / weights.sum(axis=1, keepdims=True)
+    y = np.minimum((proba.cumsum(axis=1) < rng.random((m, 1))).sum(axis=1), len(PRIOR) - 1)
+    return rng.normal(size=m), proba, y
+
+
+def brier(proba: np.ndarray, y: np.ndarray, evidence: np.ndarray | float) -> float:
+    """Brier score of the posterior mean."""
+    alpha = PRIOR + np.multiply.outer(evidence, np.ones(len(PRIOR))) * proba
+    gaps = alpha / alpha.sum(axis=1, keepdims=True) - np.eye(len(PRIOR))[y]
+    return float((gaps**2).sum(axis=1).mean())
+
+
+def costs(m: int, confidence: float, new: Rows, rng: np.random.Generator) -> np.ndarray:
+    """What the doubt of each fit to m rows costs on the new ones, shape (repetitions,)."""
+    s, proba, y = new
+    full = brier(proba, y, N)
+    unit = min(full, brier(proba, y, 0.0) - full)
+    found = []
+    for _ in range(REPETITIONS):
+        held_out, p, labels = drawn(rng, m)
+        caution = CautionBudget(BUDGET, confidence=confidence)
+        caution.fit(held_out, proba=p, y=labels, n=N, prior=PRIOR)
+        found.append((brier(proba, y, N * np.exp(caution.transform(s))) - full) / unit)
+    return np.array(found)
+
+
+def main() -> None:
+    config = {
+        "budget": BUDGET,
+        "classes": len(PRIOR),
+        "held_out": HELD_OUT,
+        "new": NEW,
+        "repetitions": REPETITIONS,
+        "seed": SEED,
+        "sharpness": SHARPNESS,
+        "training_rows": N,
+    }
+    start, rng, values = time.perf_counter(), np.random.default_rng(SEED), {}
+    new = drawn(rng, NEW)
+    for confidence in CONFIDENCES:
+        for m in HELD_OUT:
+            cost = costs(m, confidence, new, rng)
+            values[f"{m} rows, confidence {confidence}"] = {
+                "mean": round(float(cost.mean()), 4),
+                "sd": round(float(cost.std(ddof=1)), 4),
+                "above budget": round(float((cost > BUDGET).mean()), 4),
+            }
+    receipt.write("caution_budget", config, values, time.perf_counter() - start)
+
+
+if __name__ == "__main__":
+    main()

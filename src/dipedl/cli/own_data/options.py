@@ -1,0 +1,32 @@
+"""Arguments and options that several commands for own data take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Data = Annotated[
+    Path, typer.Argument(help="CSV (also .gz), Parquet, Feather, Arrow, JSON lines or NPZ.")
+]
+Model = Annotated[Path, typer.Argument(help="A file that `dipedl fit` wrote.")]
+Delimiter = Annotated[
+    str | None, typer.Option(help="Between the fields of a CSV file; default: found by itself.")
+]
+Gaps = Annotated[
+    str, typer.Option(help="Words in a CSV file that stand for a gap, beside NA, NaN, null: '?,-'.")
+]
+Types = Annotated[
+    str,
+    typer.Option(help="Kinds in place of guessed ones: zip=category,day=date. Kinds: numeric, "
+    "category, boolean, text, date."),
+]  # fmt: skip
+Json = Annotated[bool, typer.Option("--json", help="The result as JSON on stdout.")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="No progress and no notes, only the result.")
+]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Each step with its seconds.")]
+Coverage = Annotated[
+    float, typer.Option(help="Of the prediction sets: they hold the class this often, in (0, 1).")
+]

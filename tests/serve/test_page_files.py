@@ -1,0 +1,137 @@
+"""What the page is made of, what it asks of the service, and what the service says of drift."""
+
+import re
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+
+from dipedl import DriftMonitor
+from dipedl.own_data.watching import begun_monitor
+from dipedl.serve import Models, create_app, watching
+from dipedl.serve.page.pictures import Pictures
+
+TOKEN = "0123456789abcdef"
+
+
+def asked(client, rows, **more):
+    reply = client.post("/v1/predict", json={"model": "people", "rows": rows, **more})
+    return reply.raise_for_status().json()["answers"]
+
+
+def drift(client):
+    found = client.get("/v1/drift").raise_for_status().json()["models"]
+    return {one["model"]: one for one in found}
+
+
+def test_every_file_that_the_page_names_is_served_and_nothing_else(client):
+    text = client.get("/").text
+    todo, seen = set(re.findall(r'(?:src|href)="([^"]+)"', text)), set()
+    assert "page/main.js" in todo
+    while todo:
+        name = todo.pop()
+        seen.add(name)
+        reply = client.get(f"/{name}")
+        assert reply.status_code == 200 and name.startswith("page/"), name
+        imports = re.findall(r'from "([^"]+)"', reply.text) if name.endswith(".js") else []
+        todo |= {name.replace("./", "page/") for name in imports} - seen
+    assert len(seen) > 10 and "page/pad.js" in seen
+    for name in ("__init__.py", "pictures.py", "..%2f__init__.py", "none.js"):
+        assert client.get(f"/page/{name}").status_code == 404
+
+
+def test_the_policy_allows_this_service_alone_and_nothing_inline_is_needed(client):
+    reply = client.get("/")
+    policy = reply.headers["content-security-policy"]
+    assert reply.headers["content-type"].startswith("text/html")
+    assert "default-src 'none'" in policy and "frame-ancestors 'none'" in policy
+    assert set(re.findall(r"(?:https?|data|blob|unsafe)[^ ;]*", policy)) == set()
+    assert reply.headers["x-content-type-options"] == "nosniff"
+    assert re.findall(r"<script(?![^>]* src=)|<style|\sstyle=|\son\w+=", reply.text) == []
+    assert client.get("/health/live").headers["content-security-policy"] != policy
+
+
+def test_the_page_comes_without_the_token_and_its_answers_do_not(served):
+    client = served(token=TOKEN)
+    assert client.get("/").status_code == client.get("/page/main.js").status_code == 200
+    for path in ("/v1/models", "/v1/drift", "/v1/models/people/pictures", "/page/x/y"):
+        assert client.get(path).status_code == 401
+
+
+def test_the_dirichlet_follows_from_what_the_page_is_told(client, rows, by_hand):
+    model, X = by_hand
+    facts = client.get("/v1/models").json()["models"][0]
+    answers = asked(client, rows)
+    mean = np.array([list(one["probabilities"].values()) for one in answers])
+    sums = facts["prior"] / np.array([one["vacuity"] for one in answers])
+    expected = model.classifier.predict_dirichlet(X).concentration
+    np.testing.assert_allclose(mean * sums[:, None], expected, rtol=1e-9)
+
+
+def test_a_form_of_usual_values_is_answered_and_not_flagged(client):
+    columns = client.get("/v1/models").json()["models"][0]["columns"]
+    row = {column["name"]: column["usual"] for column in columns}
+    (found,) = asked(client, [row])
+    assert not found["flagged"] and found["p_value"] > 0.2
+
+
+def test_pictures_are_those_of_the_model_that_has_them(models):
+    images = np.arange(8, dtype=np.uint8).reshape(2, 4)
+    pictures = {"plain": Pictures(2, 2, images, ["0", "1"], {"some": images[:1]})}
+    with TestClient(create_app(models, pictures=pictures)) as client:
+        assert [one["pictures"] for one in client.get("/v1/models").json()["models"]] == [0, 1]
+        assert client.get("/v1/models/people/pictures").status_code == 404
+        found = client.get("/v1/models/plain/pictures").json()
+    assert found["images"] == "AAECAwQFBgc=" and found["examples"] == {"some": "AAECAw=="}
+    assert (found["height"], found["width"], found["labels"]) == (2, 2, ["0", "1"])
+
+
+def test_drift_is_that_of_a_monitor_fed_by_hand(served, rows, by_hand):
+    model, X = by_hand
+    client = served(window=60)
+    for _ in range(3):
+        asked(client, rows[:40])
+        asked(client, rows[40:], fields=["label"])
+    monitor = begun_monitor(model, None, 0.01, 60)
+    for _ in range(3):
+        report = monitor.update(model.classifier, X)
+    found = drift(client)
+    people = found["people"]
+    assert people["report"]["evidence"] == pytest.approx(report.evidence)
+    assert people["report"]["rows"] == 180 and len(people["windows"]) == 3
+    assert people["windows"][-1]["distance"] == pytest.approx(monitor.windows_[-1].distance)
+    assert (people["windows"][0]["first"], people["windows"][0]["last"]) == (1, 60)
+    assert found["plain"]["report"] is None and found["plain"]["windows"] == []
+    lines = client.get("/metrics").text.splitlines()
+    gauges = {line.partition("{")[0] for line in lines if line.startswith("dipedl_drift")}
+    assert gauges == {f"dipedl_{name}" for name in report.gauges()}
+    assert 'dipedl_drift_rows{model="people"} 180.0' in lines
+
+
+def test_rows_that_are_unlike_the_fit_raise_an_alarm_and_a_reload_begins_anew(served, kept):
+    client = served(Models({"plain": kept / "plain.dipedl"}), window=50)
+    for _ in range(6):
+        client.post("/v1/predict", json={"matrix": [[9.0, -9.0, 9.0, -9.0]] * 10})
+    found = drift(client)["plain"]
+    assert found["report"]["alarm"] and found["report"]["rows"] == 50
+    assert found["windows"][0]["flagged"] == 1.0
+    client.post("/v1/models/plain/reload")
+    assert drift(client)["plain"]["report"] is None
+
+
+def test_a_monitor_that_fails_stops_no_answer(served, rows, monkeypatch):
+    logged = []
+    monkeypatch.setattr(watching._log, "exception", lambda *told, **_: logged.append(told))
+
+    def broken(*_, **__):
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(DriftMonitor, "update_answers", broken)
+    client = served()
+    assert len(asked(client, rows)) == len(rows) and len(asked(client, rows)) == len(rows)
+    assert client.get("/health/ready").status_code == 200
+    monkeypatch.setattr(watching, "_monitor", lambda *_: DriftMonitor(window=0).fit(None))
+    client = served()
+    asked(client, rows)
+    assert "window must be" in drift(client)["people"]["problem"]
+    assert logged == [("drift",), ("drift",)]
