@@ -12,7 +12,8 @@ test test-all test-min coverage: export OMP_NUM_THREADS := 1
 test test-all test-min coverage: export OPENBLAS_NUM_THREADS := 1
 smoke-%: export OMP_NUM_THREADS := 1
 
-.PHONY: demo test test-all test-min coverage mutants smoke docs wheel lint types format bench audit fuzz clean
+.PHONY: demo test test-all test-min test-others coverage mutants smoke docs wheel lint types format bench audit fuzz
+.PHONY: release clean
 
 demo: .venv/.demo ## Fit, print the table, write report.html: offline, on the bundled data
 	$(BIN)/dipedl demo --out report.html
@@ -29,6 +30,9 @@ coverage: .venv/.dev ## The tests of `make test` must cover 97 %, branches inclu
 test-min: .venv-min/.done ## scikit-learn's contract on the oldest versions the package admits
 	.venv-min/bin/python -m pytest -n $(JOBS) --dist loadfile -m "not slow" \
 	  tests/test_classifier_sklearn.py tests/test_classifier.py tests/density/test_conformance.py
+
+test-others: .venv-others/.done ## The page "Other libraries", with those of them that install
+	.venv-others/bin/python -m pytest -rs tests/adapters
 
 mutants: .venv/.dev ## Plant mistakes: the tests must notice every one
 	$(BIN)/python tests/mutants.py
@@ -62,7 +66,7 @@ bench: .venv/.dev ## Speed and quality receipts under results/ (minutes; full MN
 	$(BIN)/python benchmarks/run.py
 
 clean:
-	rm -rf .venv .venv-min .venv-audit report.html report.json .coverage
+	rm -rf .venv .venv-min .venv-audit .venv-others .venv-release report.html report.json .coverage
 	rm -rf docs/_build docs/gallery docs/source docs/reference/api
 	find docs -name '*.myst' -delete
 
@@ -106,6 +110,9 @@ audit: .venv-audit/.done ## Known vulnerabilities of the pinned packages; offlin
 	.venv-audit/bin/python -m pip install -q pip-audit || echo "pip-audit cannot be installed"
 	touch $@
 
+release: .venv-release/.done ## Build into dist/ and check: installations, types, licences, SBOM; publishes nothing
+	.venv-release/bin/python scripts/release.py dist
+
 fuzz: .venv/.dev ## Ten minutes of hostile files and inputs; counts go to results/fuzz.json
 	$(BIN)/python tests/fuzz/run.py --seconds 600 --out results/fuzz.json
 
@@ -114,4 +121,17 @@ fuzz: .venv/.dev ## Ten minutes of hostile files and inputs; counts go to result
 	.venv-min/bin/python -m pip install -q --upgrade "pip>=25.1"
 	.venv-min/bin/python -m pip install -q -c constraints-min.txt -e . \
 	  pytest pytest-xdist hypothesis mpmath pandas
+	touch $@
+
+.venv-others/.done: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-others
+	.venv-others/bin/python -m pip install -q --upgrade "pip>=25.1"
+	.venv-others/bin/python -m pip install -q -c constraints.txt torch
+	.venv-others/bin/python -m pip install -q -c constraints.txt -e ".[tables,torch]" --group test --group others
+	touch $@
+
+.venv-release/.done: pyproject.toml
+	$(PYTHON) -m venv .venv-release
+	.venv-release/bin/python -m pip install -q --upgrade "pip>=25.1"
+	.venv-release/bin/python -m pip install -q --group release
 	touch $@

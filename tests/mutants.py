@@ -12,6 +12,20 @@ from planting import Mutant, main
 
 MUTANTS = [
     Mutant(
+        "adapters: the outlier score of another library is taken for a density",
+        "adapters/outlier_score_density.py",
+        "return -np.asarray(detector.decision_function(X), dtype=np.float64)",
+        "return np.asarray(detector.decision_function(X), dtype=np.float64)",
+        "adapters/test_outlier_scores.py::test_the_sign_is_turned",
+    ),
+    Mutant(
+        "adapters: a table is read by position, not by name",
+        "adapters/table_answers.py",
+        "X = frame[list(self.kinds)]",
+        "X = frame.iloc[:, : len(self.kinds)].set_axis(list(self.kinds), axis=1)",
+        "adapters/test_table_answers.py::test_columns_come_by_name_and_arrays_in_the_order_of_the_fit",
+    ),
+    Mutant(
         "drift: the test of p-values forgets that the reference is finite",
         "monitoring/_ranks.py",
         "        urn = self.sizes + seen\n",

@@ -76,6 +76,7 @@ _HOME = {
     "uncertainty": "through_pipelines",
 }
 _MODULES = {
+    "adapters",
     "baselines",
     "bench",
     "calibration",
