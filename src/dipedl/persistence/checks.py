@@ -179,8 +179,9 @@ def real(least: float = -LARGEST) -> Check:
     return number(least, float(LARGEST))
 
 
-#: A number that may be divided by, and a share of something.
+#: A number that may be divided by, a share of something, and one that is neither none nor all.
 SIZE, SHARE = real(float(1 / LARGEST)), number(0, 1)
+RATE = number(float(1 / LARGEST), math.nextafter(1, 0))
 
 
 def count(name: Shape = "*", least: int = 0) -> Check:

@@ -17,7 +17,7 @@ _BOUNDED = _PLACED | {"log_odds_": c.real()}
 _ANSWERING: dict[str, c.Check] = {
     "gamma": c.SIZE,
     "max_evidence": c.maybe(c.SIZE),
-    "false_alarm_rate": c.maybe(c.SHARE),
+    "false_alarm_rate": c.RATE,
 }
 _EVIDENCE = {"evidence_": fitted(ours("EvidenceModel"))}
 _TRANSFORMER = fitted(has("transform"))
@@ -72,8 +72,8 @@ def _inputs_fit(owner: Any, sizes: c.Sizes) -> None:
     """The evidence is about these classes and columns."""
     if not hasattr(owner, "evidence_"):
         return
-    columns = owner.evidence_.columns_
-    c.need(columns is None or len(columns.names) == sizes.get("d"), "have other columns")
+    columns, width = owner.evidence_.columns_, getattr(owner, "n_features_in_", None)
+    c.need(columns is None or len(columns.names) == width, "have other columns")
     if hasattr(owner, "classes_"):
         c.need(np.shape(owner.evidence_.prior) == (sizes["k"],), "have a prior of other classes")
 
@@ -87,7 +87,7 @@ ENTRIES: dict[str, Entry] = {
     "OODDetector": Entry(
         {},
         _EVIDENCE,
-        parameters={"estimator": c.maybe(model()), "false_alarm_rate": c.maybe(c.SHARE)},
+        parameters={"estimator": c.maybe(model()), "false_alarm_rate": c.maybe(c.RATE)},
         where=(_inputs_fit,),
     ),
     "EvidenceModel": Entry(
@@ -131,7 +131,7 @@ ENTRIES: dict[str, Entry] = {
             "confidence": c.number(0.5, 1),
         },
     ),
-    "evidence.QuantileEvidence": Entry(_BOUNDED, parameters={"quantile": c.SHARE, "slope": c.SIZE}),
+    "evidence.QuantileEvidence": Entry(_BOUNDED, parameters={"quantile": c.RATE, "slope": c.SIZE}),
     "evidence.NatPNBudget": Entry(
         _LEARNED | {"log_budget_ log_full_": c.real()}, parameters={"limit": c.number(least=0)}
     ),

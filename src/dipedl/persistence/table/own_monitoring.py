@@ -59,7 +59,7 @@ ENTRIES: dict[str, Entry] = {
             "open_": ours("OpenWindow"),
             "windows_": c.each(ours("Window")),
         },
-        parameters={"false_alarm_rate": c.SHARE, "window": c.count(least=1)}
+        parameters={"false_alarm_rate": c.RATE, "window": c.count(least=1)}
         | {"random_state": c.count()},
         where=(_monitor_fits,),
     ),
