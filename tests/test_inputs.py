@@ -292,6 +292,11 @@ def test_a_detector_answers_all_rows():
             assert detector.score_samples(at(1, 0, 1e4)[:3])[1] == -np.inf
 
 
+def test_a_detector_around_another_classifier_is_refused_with_the_remedy():
+    with pytest.raises(TypeError, match=r"estimator must be a DIPClassifier, got Gauss.*DIPCl"):
+        OODDetector(GaussianNB()).fit(X, Y)
+
+
 def test_pseudo_outliers_of_masked_rows_are_refused():
     with pytest.raises(ValueError, match="must not be masked"):
         make_pseudo_outliers(masked(), Y)
