@@ -841,15 +841,15 @@ MUTANTS = [
     Mutant(
         "labels beyond the classes",
         "persistence/table/vectors.py",
-        'ints("n", least=0, below="k", dtype=np.intp)',
-        'ints("n", dtype=np.intp)',
+        'c.ints("n", least=0, below="k", dtype=np.intp)',
+        'c.ints("n", dtype=np.intp)',
         "persistence/test_forged.py::test_labels_beyond_the_classes",
     ),
     Mutant(
         "supports that do not add up",
         "persistence/table/vectors.py",
-        'need(machine._n_support.sum() == sizes["s"],',
-        "need(True,",
+        'c.need(machine._n_support.sum() == sizes["s"],',
+        "c.need(True,",
         "persistence/test_forged.py::test_attributes_that_do_not_fit",
     ),
     Mutant(
@@ -876,15 +876,15 @@ MUTANTS = [
     Mutant(
         "forged scales of this library's normalisers",
         "persistence/table/own_models.py",
-        '"location_": real(), "scale_": SIZE}',
-        '"location_": real(), "scale_": real()}',
+        '"location_": c.real(), "scale_": c.SIZE}',
+        '"location_": c.real(), "scale_": c.real()}',
         "persistence/test_forged.py::test_own_classes_that_do_not_fit",
     ),
     Mutant(
         "factors of a covariance that are not positive",
         "persistence/table/own_densities.py",
-        "need((scales > 0).all(), ",
-        "need(True, ",
+        "c.need((scales > 0).all(), ",
+        "c.need(True, ",
         "persistence/test_forged.py::test_own_classes_that_do_not_fit",
     ),
     Mutant(

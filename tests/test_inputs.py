@@ -12,7 +12,12 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    QuantileTransformer,
+    StandardScaler,
+)
 
 from dipedl import DIPClassifier, OODDetector, baselines, density, metrics
 from dipedl.calibration import Temperature, make_pseudo_outliers
@@ -264,8 +269,19 @@ def test_what_is_not_finite_is_refused_with_its_own_row(value):
         with pytest.raises(ValueError, match="row 7, column 1"):
             model.score_samples(at(7, 1, value))
     forest = DIPClassifier(RandomForestClassifier(3), GDADensity()).fit(X, Y)
-    with pytest.raises(ValueError, match=r"row 7, column 1|infinity"):
+    with pytest.raises(ValueError, match="row 7, column 1"):
         forest.predict(at(7, 1, value, at(2, 0, 1e39)))
+
+
+@pytest.mark.parametrize("make", [np.asarray, pd.DataFrame], ids=["array", "table"])
+def test_infinity_is_named_where_a_step_of_scikit_learn_finds_it(make):
+    clf = DIPClassifier(make_pipeline(QuantileTransformer(n_quantiles=9), GaussianNB()))
+    with pytest.raises(ValueError, match="X must be finite, got inf at row 7, column 1"):
+        clf.fit(make(at(7, 1, np.inf)), Y)
+    clf.fit(make(X), Y)
+    for rows, row in ((slice(7, 8), 0), (slice(0, 9), 7)):
+        with pytest.raises(ValueError, match=f"got -inf at row {row}, column 1; correct"):
+            clf.predict_proba(make(at(7, 1, -np.inf)[rows]))
 
 
 def test_a_detector_answers_all_rows():
@@ -274,6 +290,11 @@ def test_a_detector_answers_all_rows():
         for detector in (OODDetector(clf).fit(X), OODDetector(clf.fit(X, Y))):
             assert detector.predict(at(1, 0, 1e4)[:3]).tolist()[1] == -1
             assert detector.score_samples(at(1, 0, 1e4)[:3])[1] == -np.inf
+
+
+def test_a_detector_around_another_classifier_is_refused_with_the_remedy():
+    with pytest.raises(TypeError, match=r"estimator must be a DIPClassifier, got Gauss.*DIPCl"):
+        OODDetector(GaussianNB()).fit(X, Y)
 
 
 def test_pseudo_outliers_of_masked_rows_are_refused():

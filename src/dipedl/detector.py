@@ -66,6 +66,11 @@ class OODDetector(OutlierMixin, BaseEstimator):
                     "a frozen estimator is not fitted again: use the detector without fit, or call "
                     "calibrate(X) on the classifier to set the threshold by other inputs"
                 )
+            if not hasattr(template, "evidence_model"):
+                raise TypeError(
+                    f"estimator must be a DIPClassifier, got {template!r}; give it the classifier, "
+                    "as OODDetector(DIPClassifier(forest))"
+                )
             X = learned_inputs(self, X)
             labels = np.zeros(X.shape[0]) if y is None else label_array(y)
             check_consistent_length(X, labels)

@@ -62,7 +62,7 @@ def forge(path, change):
 
 
 def with_state(path, kind, **attributes):
-    """Other attributes in the first object of a type; arrays are put in their place."""
+    """Other attributes in the first object of a type; arrays are put in place, ... is none."""
 
     def change(manifest, tensors):
         entry = next(o for o in manifest["objects"] if o["type"].split(".")[-1] == kind)
@@ -71,6 +71,8 @@ def with_state(path, kind, **attributes):
                 tensors[name] = value
                 value = {"$array": name}
             entry["state"][name] = value
+            if value is ...:
+                del entry["state"][name]
 
     forge(path, change)
 
@@ -148,7 +150,10 @@ OWN = [
     ("CautionBudget", {"scale_": "wide"}, "scale_ of CautionBudget is a str"),
     ("CautionBudget", {"slope": 0}, "slope of CautionBudget"),
     ("DIPClassifier", {"false_alarm_rate": 2}, "false_alarm_rate of DIPClassifier is 2"),
+    ("DIPClassifier", {"false_alarm_rate": 0}, "false_alarm_rate of DIPClassifier is 0"),
+    ("DIPClassifier", {"false_alarm_rate": None}, "false_alarm_rate of DIPClassifier is a None"),
     ("DIPClassifier", {"n_features_in_": 10**8}, "where d is 100000000"),
+    ("DIPClassifier", {"n_features_in_": ..., "n_features_in__": 4}, "have other columns"),
     ("DIPClassifier", {"classes_": np.array([0, 1])}, "where k is 2"),
     ("EvidenceModel", {"gamma": -1}, "gamma of EvidenceModel"),
     ("EvidenceModel", {"prior": np.ones(2)}, "prior of other classes"),
@@ -162,6 +167,7 @@ OWN = [
     ("HeldOut", {"labels": np.full(len(X), 7)}, "have labels of none"),
     ("HeldOut", {"origin": "nowhere"}, "not one of"),
     ("Temperature", {"temperature_": 0}, "temperature_ of Temperature"),
+    ("Temperature", {"bounds": {"$dict": []}}, "bounds of Temperature"),
     ("Temperature", {"kind_": "logits"}, "a calibrator of logits"),
     ("InputColumns", {"names": ["a"]}, "where d is 1"),
     ("Moments", {"scatter": np.full((4, 4), np.nan)}, "scatter of Moments"),

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -30,8 +31,9 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import dipedl
 from dipedl import DIPClassifier, OODDetector, density, evidence, preprocessing
-from dipedl.density import knn
+from dipedl.density import FlowDensity, knn
 from dipedl.density.combined._candidates import default_candidates
+from dipedl.nn import MaskedAutoregressive, Training
 from dipedl.persistence import _types as types
 from dipedl.persistence import container
 from dipedl.persistence import skops_parts as _skops
@@ -537,6 +539,16 @@ def test_a_torch_density_is_named(path):
     clf = fitted(density=Normal())
     with pytest.raises(TypeError, match=r"^density \(Normal\) cannot be saved without pickle"):
         save(clf, path)
+
+
+def test_a_flow_is_refused_with_a_remedy(path):
+    flow = FlowDensity(MaskedAutoregressive(1, hidden=(4,)), training=Training(epochs=1))
+    model = density.CustomDensity(flow).fit(X)
+    message = r"^model_ \(FlowDensity\) cannot .* it holds .* of PyTorch; .*joblib\.dump"
+    with pytest.raises(TypeError, match=message):
+        save(model, path)
+    joblib.dump(model, path)
+    assert (joblib.load(path).score_samples(X) == model.score_samples(X)).all()
 
 
 def test_content_that_skops_would_change_is_refused(path):

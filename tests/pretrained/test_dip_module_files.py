@@ -163,6 +163,16 @@ def test_forged_content_is_refused(key, value, path):
         DIPModule.load(path, mlp())
 
 
+@pytest.mark.parametrize("held_out", [5.0, 0, -3, 1.0, True, None, "in sample", {"$float": "nan"}])
+def test_forged_shares_of_held_out_rows_are_refused(held_out, path):
+    fitted().save(path, weights=False)
+    manifest, tensors = container.read(path)
+    manifest["settings"]["_held_out"] = held_out
+    container.write(path, manifest, tensors)
+    with pytest.raises(container.ModelFileError, match="holds no valid DIPModule: held_out must"):
+        DIPModule.load(path, mlp())
+
+
 def test_files_of_other_models(path):
     dipedl.save(GDADensity().fit(X.numpy(), Y.numpy()), path)
     with pytest.raises(ValueError, match=r"holds no DIPModule but .*GDADensity.*dipedl\.load"):

@@ -59,6 +59,13 @@ def test_sizes_that_headers_invent(tmp_path, name):
     assert spectra.failures[0].reason.startswith(f"damaged, or no FITS file: {reason}")
 
 
+def test_a_card_over_which_astropy_stumbles_is_told_in_words(tmp_path):
+    path = write_sdss(tmp_path / "a.fits")
+    path.write_bytes(path.read_bytes().replace(b"TTYPE1", b"TTYPE\x01", 1))
+    reason = read_spectra(path).failures[0].reason
+    assert reason == "damaged, or no FITS file: astropy cannot read its headers"
+
+
 def test_padding_behind_the_last_table_is_no_damage(tmp_path):
     path = write_sdss(tmp_path / "a.fits")
     path.write_bytes(path.read_bytes() + b"\0" * 5000)

@@ -16,7 +16,7 @@ from sklearn.utils.validation import has_fit_parameter
 from .._validation import weight_argument
 from ..maths.simplex import check_simplex, on_simplex
 from .columns import categories, empty_columns, with_categories
-from .refusals import answered, refusals_noted, refuse_dates
+from .refusals import answered, refusals_noted, refuse_dates, refuse_infinity
 from .seeds import seeded_clone
 
 _PROBA = "predict_proba of the estimator"
@@ -162,6 +162,7 @@ def _noted(error: Exception, template: Any, X: Any) -> Exception:
     """The error of a fit, with the remedy for what some classifiers refuse."""
     name, empty = type(template).__name__, empty_columns(X)
     refuse_dates(error, X)
+    refuse_infinity(error, X)
     if "could not convert string" in str(error):
         error.add_note(
             f"{name} takes no text: give a pipeline that encodes it, as "

@@ -12,6 +12,7 @@ from scipy import sparse
 from sklearn.utils import _safe_indexing
 
 from .._validation import NoAnswer
+from ..maths.magnitude import check_no_infinity
 from ..maths.masks import is_missing
 from .columns import NO_DATES, date_columns, mixed_columns
 
@@ -52,9 +53,12 @@ def refusals_noted(*, transform: bool = False) -> Iterator[None]:
 
 @contextmanager
 def columns_noted(X: Any) -> Iterator[None]:
-    """Adds the columns of X (n, d) to an error about dates, or text and numbers in one of them."""
+    """Adds the columns of X (n, d) to an error about infinity, dates, or text among numbers."""
     try:
         yield
+    except ValueError as error:
+        refuse_infinity(error, X)
+        raise
     except TypeError as error:
         refuse_dates(error, X)
         mixed = mixed_columns(X)
@@ -71,6 +75,12 @@ def refuse_dates(error: Exception, X: Any) -> None:
     dates = date_columns(X) if _ABOUT_DATES.search(str(error)) else []
     if dates:
         raise ValueError(f"X has dates in column {dates[0]!r}{NO_DATES}") from error
+
+
+def refuse_infinity(error: Exception, X: Any) -> None:
+    """Raise ValueError with row and column if an error is about an infinite number of X (n, d)."""
+    if _TOO_LARGE in str(error):
+        check_no_infinity("X", X)
 
 
 def answered(ask: Callable[[Any], Answer], X: Any, unknown: Callable[[], Answer]) -> Answer:
@@ -93,6 +103,7 @@ def answered(ask: Callable[[Any], Answer], X: Any, unknown: Callable[[], Answer]
     n = X.shape[0]
     if n == 1:
         if not _finite(X):
+            refuse_infinity(refusal, X)
             raise refusal
         return unknown()
     try:
@@ -100,6 +111,7 @@ def answered(ask: Callable[[Any], Answer], X: Any, unknown: Callable[[], Answer]
         parts = [answered(ask, _safe_indexing(X, rows), unknown) for rows in halves]
     except ValueError:
         # That of all rows, so that the row number in it is right.
+        refuse_infinity(refusal, X)
         raise refusal from None
     return tuple(None if a is None else np.concatenate([a, b]) for a, b in zip(*parts, strict=True))
 

@@ -1,8 +1,8 @@
-"""Numbers too large to compute with."""
+"""Numbers too large to compute with, infinity among them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -17,30 +17,43 @@ LARGEST_SQUARED = 1e150
 
 def check_magnitude(name: str, X: Any, largest: float = _LARGEST) -> None:
     """Raise ValueError with row and column if a finite number of X (n, d) is beyond `largest`."""
-    for row, column, value in _too_large(X, largest):
+
+    def too_large(values: np.ndarray) -> np.ndarray:
+        if float(np.finfo(values.dtype).max) <= largest:
+            return np.zeros(values.shape, bool)
+        return np.asarray(np.isfinite(values) & (np.abs(values) > largest))
+
+    for row, column, value in _places(X, too_large):
         raise ValueError(
             f"{name} must hold numbers up to {largest:.2g}, got {value:g} at row {row}, column "
             f"{column!r}: the computation overflows; correct the entry, or rescale the column"
         )
 
 
-def _too_large(X: Any, largest: float) -> Iterator[tuple[int, Any, float]]:
-    """Row, column and value of numbers of a table, a sparse matrix or an array beyond `largest`."""
+def check_no_infinity(name: str, X: Any) -> None:
+    """Raise ValueError with row and column if a number of X (n, d) is infinite."""
+    for row, column, value in _places(X, np.isinf):
+        raise ValueError(
+            f"{name} must be finite, got {value} at row {row}, column {column!r}; correct the "
+            "entry, or make it NaN for an imputer"
+        )
+
+
+def _places(X: Any, bad: Callable[[np.ndarray], np.ndarray]) -> Iterator[tuple[int, Any, float]]:
+    """Row, column and value of a bad number of each column of a table, of a matrix or an array."""
     if hasattr(X, "columns"):
         for name in X.columns:
-            yield from ((row, name, v) for row, _, v in _too_large(np.asarray(X[name]), largest))
+            yield from ((row, name, v) for row, _, v in _places(np.asarray(X[name]), bad))
         return
     X = X.tocoo() if sparse.issparse(X) else np.asarray(X)
     values = X.data if sparse.issparse(X) else X
     if values.dtype.kind == "O":
         with suppress(TypeError, ValueError):
             values = values.astype(np.float64)
-    bad = np.zeros(0, bool)
-    if values.dtype.kind == "f" and float(np.finfo(values.dtype).max) > largest:
-        bad = np.isfinite(values) & (np.abs(values) > largest)
-    if not bad.any():
+    found = np.flatnonzero(bad(values) if values.dtype.kind == "f" else ())
+    if not found.size:
         return
-    place = int(np.flatnonzero(bad)[0])
+    place = int(found[0])
     if sparse.issparse(X):
         yield int(X.row[place]), int(X.col[place]), float(values[place])
     else:

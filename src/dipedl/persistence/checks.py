@@ -101,6 +101,16 @@ def shares(name: Shape) -> Check:
     return check
 
 
+def scores(name: Shape) -> Check:
+    """Log-densities, finite or -inf."""
+
+    def check(value: Any, sizes: Sizes) -> None:
+        floats(name, finite=False)(value, sizes)
+        need(not (np.isnan(value) | (value == np.inf)).any(), "holds NaN or infinity")
+
+    return check
+
+
 def doubles(*shape: Shape, finite: bool = True) -> Check:
     """float64 in row order: what compiled code reads by address."""
 
@@ -169,8 +179,9 @@ def real(least: float = -LARGEST) -> Check:
     return number(least, float(LARGEST))
 
 
-#: A number that may be divided by, and a share of something.
+#: A number that may be divided by, a share of something, and one that is neither none nor all.
 SIZE, SHARE = real(float(1 / LARGEST)), number(0, 1)
+RATE = number(float(1 / LARGEST), math.nextafter(1, 0))
 
 
 def count(name: Shape = "*", least: int = 0) -> Check:
@@ -246,7 +257,7 @@ def either(*checks: Check) -> Check:
 
 
 def each(check: Check, name: Shape = "*", *, kind: type = list) -> Check:
-    """A list (or tuple) whose items are what `check` asks for."""
+    """A list (or tuple, or set) whose items are what `check` asks for."""
 
     def check_all(value: Any, sizes: Sizes) -> None:
         need(type(value) is kind, f"is a {type(value).__name__}, not a {kind.__name__}")

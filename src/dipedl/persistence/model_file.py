@@ -88,7 +88,7 @@ def save(model: Any, path: str | Path) -> None:
         raise TypeError(
             "model must be a DIPClassifier, an OODDetector, a DriftMonitor or a density of "
             f"dipedl.density but FlowDensity, got {type(model).__name__}; save other "
-            "scikit-learn estimators with skops.io.dump"
+            "scikit-learn estimators with skops.io.dump, and what holds PyTorch with joblib.dump"
         )
     _check_fitted(model)
     encoder = Encoder()

@@ -16,6 +16,14 @@ from .container import optional
 from .skops_archive import nodes, unpacked
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
+_OF_TORCH = (
+    "it holds a network or tensors of PyTorch; save a network with dipedl.pretrained.DIPModule, or "
+    "this whole model with joblib.dump, and load it only from where nobody else can write"
+)
+_PLAIN_DATA = (
+    "use a class or function that can be imported and holds plain data, such as a named function "
+    "instead of a lambda, or save this part on its own"
+)
 #: Types whose values cannot hurt: skops builds them from JSON and from arrays of checked size.
 _PLAIN = frozenset(
     {
@@ -66,11 +74,16 @@ def _checked_part(part: Any, path: str) -> None:
     try:
         _checked_archive([part])
     except Exception as error:
+        cause = _OF_TORCH if _holds_torch(part) else f"{error}; {_PLAIN_DATA}"
         raise TypeError(
-            f"{path} ({type(part).__name__}) cannot be saved without pickle: {error}; "
-            "use a class or function that can be imported and holds plain data, such as a named "
-            "function instead of a lambda, or save this part on its own (torch: state_dict)"
+            f"{path} ({type(part).__name__}) cannot be saved without pickle: {cause}"
         ) from error
+
+
+def _holds_torch(part: Any) -> bool:
+    parts = [part, *getattr(part, "__dict__", {}).values()]
+    classes = (base for value in parts for base in type(value).__mro__)
+    return any(base.__module__.partition(".")[0] == "torch" for base in classes)
 
 
 def _checked_archive(parts: Sequence[Any]) -> bytes:

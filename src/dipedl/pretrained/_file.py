@@ -15,6 +15,7 @@ from ..persistence.container import ModelFileError, read, versions, write
 from ..persistence.decoder import Decoder
 from ..persistence.encoder import Encoder
 from ..persistence.table.own_modules import MODULE
+from ._fit import rows_to_hold_out
 from ._fitted_module import FittedModule
 from .class_gaussians import SETTINGS, ClassGaussians
 
@@ -108,6 +109,8 @@ def _built(
 ) -> Module:
     MODULE.check(_State({n: t for n, t in state.items() if not _is_of(n, "network")}))
     held_out, density = settings.pop("_held_out"), settings.pop("density")
+    # What the constructor checks of the others: the next fit reads it.
+    rows_to_hold_out(held_out)
     density = ClassGaussians(**density | {"dtype": getattr(torch, density["dtype"])})
     module = cls(network, density=density, **settings)
     module._held_out = held_out

@@ -59,26 +59,29 @@ class Data:
 
     def split(self) -> HeldOutRows | None:
         """Which rows of the loader are held out; None if no row is."""
-        held = self.held_out
-        if isinstance(held, str) and held == IN_SAMPLE:
-            return None
-        if isinstance(held, str | bool) or not isinstance(held, Real):
-            raise TypeError(
-                f"held_out must be a share of the rows, their number or {IN_SAMPLE!r}, got {held!r}"
-            )
-        integer, number = isinstance(held, Integral), float(held)
-        if not (number >= 1 if integer else 0 < number < 1):
-            raise ValueError(
-                "held_out must be a share strictly between 0 and 1 or a number of rows >= 1, got "
-                f"{held!r}"
-            )
-        if self.calibration is not None:
-            return None
-        return HeldOutRows(0.5, int(number)) if integer else HeldOutRows(number, ENOUGH)
+        rows = rows_to_hold_out(self.held_out)
+        return rows if self.calibration is None else None
 
     def rows(self, source: FeatureSource, name: str) -> Any:
         """Checked rows of the loader or of the calibration data, batch by batch."""
         return passes(source, getattr(self, name), self.unpack, self.device, name)
+
+
+def rows_to_hold_out(held: Any) -> HeldOutRows | None:
+    """The rows that a setting `held_out` asks for; None for those of the density."""
+    if isinstance(held, str) and held == IN_SAMPLE:
+        return None
+    if isinstance(held, str | bool) or not isinstance(held, Real):
+        raise TypeError(
+            f"held_out must be a share of the rows, their number or {IN_SAMPLE!r}, got {held!r}"
+        )
+    integer, number = isinstance(held, Integral), float(held)
+    if not (number >= 1 if integer else 0 < number < 1):
+        raise ValueError(
+            "held_out must be a share strictly between 0 and 1 or a number of rows >= 1, got "
+            f"{held!r}"
+        )
+    return HeldOutRows(0.5, int(number)) if integer else HeldOutRows(number, ENOUGH)
 
 
 def fit_parts(

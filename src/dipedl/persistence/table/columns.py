@@ -8,46 +8,26 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import (
-    Check,
-    Sizes,
-    bools,
-    count,
-    each,
-    either,
-    fields,
-    flag,
-    floats,
-    grid,
-    ints,
-    labels,
-    maybe,
-    need,
-    number,
-    one_of,
-    plain,
-    text,
-    values,
-)
+from .. import checks as c
 from ..functions import function_name
 from ..objects import is_a
-from .entry import WIDE, Entry, settings_only
+from .entry import WIDE, Entry
 
-_SEEN = either(count(), number(), ints("d"), floats("d", least=0))
+_SEEN = c.either(c.count(), c.number(), c.ints("d"), c.floats("d", least=0))
 _MOST_COLUMNS = 1 << 20
 _MOST_LETTERS, _MOST_DEGREE = 50, 100
 #: Patterns that no text makes slow.
-_PATTERNS = one_of(r"(?u)\b\w\w+\b", r"(?u)\b\w+\b", None)
+_PATTERNS = c.one_of(r"(?u)\b\w\w+\b", r"(?u)\b\w+\b", None)
 
 
-def _polynomial_width(powers: Any, sizes: Sizes) -> None:
+def _polynomial_width(powers: Any, sizes: c.Sizes) -> None:
     """As many columns as there are powers: memory is taken by these numbers."""
     low, high, d = powers._min_degree, powers._max_degree, sizes["d"]
-    need(0 <= low <= high <= _MOST_DEGREE and d <= _MOST_COLUMNS, "are of too high a degree")
+    c.need(0 <= low <= high <= _MOST_DEGREE and d <= _MOST_COLUMNS, "are of too high a degree")
     columns = _powers(powers, d, low, high)
-    need(columns == powers.n_output_features_ <= _MOST_COLUMNS, f"make {columns} columns")
+    c.need(columns == powers.n_output_features_ <= _MOST_COLUMNS, f"make {columns} columns")
     every = _powers(powers, d, 0, high)
-    need(every == powers._n_out_full <= _MOST_COLUMNS, f"make {every} columns")
+    c.need(every == powers._n_out_full <= _MOST_COLUMNS, f"make {every} columns")
 
 
 def _powers(powers: Any, d: int, low: int, high: int) -> int:
@@ -58,13 +38,13 @@ def _powers(powers: Any, d: int, low: int, high: int) -> int:
     return bias + math.comb(d + high, high) - 1 - below
 
 
-def _encoded_columns_fit(encoder: Any, sizes: Sizes) -> None:
+def _encoded_columns_fit(encoder: Any, sizes: c.Sizes) -> None:
     for categories in encoder.categories_:
         if categories.dtype.kind in "biuf":
             # Numbers are looked up by bisection: unsorted ones give columns that there are not.
             known = categories[~np.isnan(categories)]
             rising = len(categories) - len(known) <= 1 and (known[1:] > known[:-1]).all()
-            need(rising, "have categories that are not sorted")
+            c.need(rising, "have categories that are not sorted")
     if encoder._infrequent_enabled:
         grouped = (encoder._infrequent_indices, encoder._default_to_infrequent_mappings)
         for categories, rare, codes in zip(encoder.categories_, *grouped, strict=True):
@@ -72,10 +52,10 @@ def _encoded_columns_fit(encoder: Any, sizes: Sizes) -> None:
     dropped = getattr(encoder, "drop_idx_", None)
     if dropped is not None:
         for number_, categories in zip(dropped.tolist(), encoder.categories_, strict=True):
-            need(number_ is None or 0 <= number_ < len(categories), "drop an absent category")
+            c.need(number_ is None or 0 <= number_ < len(categories), "drop an absent category")
     if hasattr(encoder, "_n_features_outs"):
         # They are the width of a sparse matrix, whose columns nobody checks.
-        need(encoder._n_features_outs == _encoded_widths(encoder), "have other columns")
+        c.need(encoder._n_features_outs == _encoded_widths(encoder), "have other columns")
 
 
 def _encoded_widths(encoder: Any) -> list[int]:
@@ -92,222 +72,169 @@ def _encoded_widths(encoder: Any) -> list[int]:
 def _rare_are_grouped(n: int, rare: np.ndarray | None, codes: np.ndarray | None) -> None:
     """The codes of n categories: the frequent ones in order, then one for all rare ones."""
     if rare is None or codes is None:
-        need(rare is None and codes is None, "group rare categories without codes")
+        c.need(rare is None and codes is None, "group rare categories without codes")
         return
-    need(len(rare) and rare.max() < n, "group categories that are absent")
+    c.need(len(rare) and rare.max() < n, "group categories that are absent")
     frequent = np.setdiff1d(np.arange(n), rare)
     expected = np.full(n, len(frequent))
     expected[frequent] = np.arange(len(frequent))
-    need(np.array_equal(codes, expected), "have other codes for rare categories")
+    c.need(np.array_equal(codes, expected), "have other codes for rare categories")
 
 
-def _names_are_numbered(words: Any, sizes: Sizes) -> None:
+def _names_are_numbered(words: Any, sizes: c.Sizes) -> None:
     """Each word has a column of its own: the numbers go into a sparse matrix unchecked."""
     numbers = sorted(words.vocabulary_.values())
-    need(all(isinstance(n, int | np.integer) for n in numbers), "have columns that are no numbers")
-    need(numbers == list(range(len(numbers))), "have columns that are not 0, 1, 2, ...")
+    c.need(numbers == list(range(len(numbers))), "have columns that are not 0, 1, 2, ...")
     weights = getattr(words, "_tfidf", None)
     if weights is not None and weights.use_idf:
-        need(len(weights.idf_) == len(numbers), "have weights of other words")
+        c.need(len(weights.idf_) == len(numbers), "have weights of other words")
 
 
-def _vocabulary(value: Any, sizes: Sizes) -> None:
-    need(type(value) is dict, "is not a dict")
-    for word in value:
-        need(isinstance(word, str), "holds a word that is no text")
+def _patterns_are_known(selector: Any, sizes: c.Sizes) -> None:
+    if selector.pattern is not None:
+        c.need(re.fullmatch(r"[\w ^$.]*", selector.pattern), "have a pattern that may be slow")
 
 
-def _short(value: Any, sizes: Sizes) -> None:
-    fields(number(1, _MOST_LETTERS), number(1, _MOST_LETTERS))(value, sizes)
+def _function(value: Any, sizes: c.Sizes) -> None:
+    c.need(function_name(value) is not None, f"is {value!r}, not one of the functions of a file")
 
 
-_WORDS: dict[str, Check] = {
-    "input": one_of("content"),
-    "preprocessor": one_of(None),
-    "tokenizer": one_of(None),
-    "analyzer": one_of("word", "char", "char_wb"),
+_ANY = c.floats("d", finite=False)
+_WORDS: dict[str, c.Check] = {
+    "input": c.one_of("content"),
+    "preprocessor tokenizer": c.one_of(None),
+    "analyzer": c.one_of("word", "char", "char_wb"),
     "token_pattern": _PATTERNS,
-    "ngram_range": _short,
+    "ngram_range": c.fields(c.number(1, _MOST_LETTERS), c.number(1, _MOST_LETTERS)),
 }
-_COUNTED = {"vocabulary_": _vocabulary, "fixed_vocabulary_": flag}
+_COUNTED = {"vocabulary_": c.mapping(c.text, c.count()), "fixed_vocabulary_": c.flag}
 #: A number in memory, which differs from run to run.
 _ADDRESS = frozenset({"_stop_words_id"})
-_BINS = either(each(values("*"), "d"), grid(floats("*"), "d"))
-_ENCODER = WIDE | {"categories_": each(values("*"), "d"), "_infrequent_enabled": flag}
-_RARE: dict[str, Check] = {
-    "_infrequent_indices": each(maybe(ints("*", least=0)), "d"),
-    "_default_to_infrequent_mappings": each(maybe(ints("*")), "d"),
+_BINS = c.either(c.each(c.values("*"), "d"), c.grid(c.floats("*"), "d"))
+_ENCODER = WIDE | {"categories_": c.each(c.values("*"), "d"), "_infrequent_enabled": c.flag}
+_RARE: dict[str, c.Check] = {
+    "_infrequent_indices": c.each(c.maybe(c.ints("*", least=0)), "d"),
+    "_default_to_infrequent_mappings": c.each(c.maybe(c.ints("*")), "d"),
 }
-_SPECTRUM = {
-    name: floats("c")
-    for name in ("explained_variance_", "explained_variance_ratio_", "singular_values_")
+_GAPS = {"indicator_": c.maybe(is_a("sklearn.impute.MissingIndicator", d="d"))}
+_PROJECTION = WIDE | {"components_": c.floats("c", "d")}
+_SPECTRUM = _PROJECTION | {
+    "explained_variance_ explained_variance_ratio_ singular_values_": c.floats("c")
 }
-_PROJECTION = WIDE | {"components_": floats("c", "d")}
-_SCORED = {"scores_": floats("d", finite=False)}
-
-
-def _function(value: Any, sizes: Sizes) -> None:
-    need(function_name(value) is not None, f"is {value!r}, not one of the functions of a file")
-
-
+_COMPONENTS = _SPECTRUM | {"mean_": c.floats("d"), "n_components_": c.count("c")}
 _SCORERS = Entry(
-    WIDE | _SCORED,
-    {"pvalues_": maybe(floats("d", finite=False))},
-    parameters={"score_func": _function},
+    WIDE | {"scores_": _ANY}, {"pvalues_": c.maybe(_ANY)}, parameters={"score_func": _function}
 )
-
-
-def _patterns_are_known(selector: Any, sizes: Sizes) -> None:
-    if selector.pattern is not None:
-        need(re.fullmatch(r"[\w ^$.]*", selector.pattern), "have a pattern that may be slow")
-
+_TEXT = "sklearn.feature_extraction.text"
 
 ENTRIES: dict[str, Entry] = {
     "sklearn.preprocessing.StandardScaler": Entry(
-        WIDE | {name: maybe(floats("d", finite=False)) for name in ("mean_", "var_", "scale_")},
-        {"n_samples_seen_": _SEEN},
+        WIDE | {"mean_ var_ scale_": c.maybe(_ANY)}, {"n_samples_seen_": _SEEN}
     ),
     "sklearn.preprocessing.MinMaxScaler": Entry(
-        WIDE | {"scale_": floats("d", finite=False), "min_": floats("d", finite=False)},
-        {"n_samples_seen_": _SEEN}
-        | {name: floats("d", finite=False) for name in ("data_min_", "data_max_", "data_range_")},
+        WIDE | {"scale_ min_": _ANY},
+        {"n_samples_seen_": _SEEN, "data_min_ data_max_ data_range_": _ANY},
     ),
     "sklearn.preprocessing.MaxAbsScaler": Entry(
-        WIDE | {"scale_": floats("d", finite=False), "max_abs_": floats("d", finite=False)},
-        {"n_samples_seen_": _SEEN},
+        WIDE | {"scale_ max_abs_": _ANY}, {"n_samples_seen_": _SEEN}
     ),
-    "sklearn.preprocessing.RobustScaler": Entry(
-        WIDE | {name: maybe(floats("d", finite=False)) for name in ("center_", "scale_")}
-    ),
-    "sklearn.preprocessing.Normalizer": settings_only(),
-    "sklearn.preprocessing.Binarizer": settings_only(),
-    "sklearn.preprocessing.FunctionTransformer": settings_only(
-        func=maybe(_function), inverse_func=maybe(_function)
+    "sklearn.preprocessing.RobustScaler": Entry(WIDE | {"center_ scale_": c.maybe(_ANY)}),
+    "sklearn.preprocessing.Normalizer": Entry({}),
+    "sklearn.preprocessing.Binarizer": Entry({}),
+    "sklearn.preprocessing.FunctionTransformer": Entry(
+        {}, parameters={"func inverse_func": c.maybe(_function)}
     ),
     "sklearn.preprocessing.PowerTransformer": Entry(
-        WIDE | {"lambdas_": floats("d", finite=False)},
-        {"_scaler": is_a("sklearn.preprocessing.StandardScaler", d="d")},
+        WIDE | {"lambdas_": _ANY}, {"_scaler": is_a("sklearn.preprocessing.StandardScaler", d="d")}
     ),
     "sklearn.preprocessing.QuantileTransformer": Entry(
         WIDE
-        | {
-            "n_quantiles_": count("q"),
-            "references_": floats("q"),
-            "quantiles_": floats("q", "d", finite=False),
-        }
+        | {"n_quantiles_": c.count("q"), "references_": c.floats("q")}
+        | {"quantiles_": c.floats("q", "d", finite=False)}
     ),
     "sklearn.preprocessing.PolynomialFeatures": Entry(
-        WIDE
-        | {"_min_degree": count(), "_max_degree": count()}
-        | {"n_output_features_": count(), "_n_out_full": count()},
+        WIDE | {"_min_degree _max_degree n_output_features_ _n_out_full": c.count()},
         where=(_polynomial_width,),
     ),
     "sklearn.preprocessing.OneHotEncoder": Entry(
         _ENCODER,
         _RARE
-        | {
-            "drop_idx_": maybe(values("d")),
-            "_drop_idx_after_grouping": maybe(values("d")),
-            "_n_features_outs": each(count(), "d"),
-        },
+        | {"drop_idx_ _drop_idx_after_grouping": c.maybe(c.values("d"))}
+        | {"_n_features_outs": c.each(c.count(), "d")},
         where=(_encoded_columns_fit,),
     ),
     "sklearn.preprocessing.OrdinalEncoder": Entry(
-        _ENCODER, _RARE | {"_missing_indices": plain}, where=(_encoded_columns_fit,)
+        _ENCODER, _RARE | {"_missing_indices": c.plain}, where=(_encoded_columns_fit,)
     ),
     "sklearn.preprocessing.KBinsDiscretizer": Entry(
-        WIDE | {"bin_edges_": _BINS, "n_bins_": ints("d", least=1)},
+        WIDE | {"bin_edges_": _BINS, "n_bins_": c.ints("d", least=1)},
         {"_encoder": is_a("sklearn.preprocessing.OneHotEncoder", d="d")},
     ),
-    "sklearn.preprocessing.LabelEncoder": Entry({"classes_": values("k")}),
+    "sklearn.preprocessing.LabelEncoder": Entry({"classes_": c.values("k")}),
     "sklearn.preprocessing.LabelBinarizer": Entry(
-        {"classes_": labels(), "y_type_": text, "sparse_input_": flag}
+        {"classes_": c.labels(), "y_type_": c.text, "sparse_input_": c.flag}
     ),
     "sklearn.impute.SimpleImputer": Entry(
-        WIDE | {"statistics_": either(floats("d", finite=False), values("d", kinds="biUSOM"))},
-        {
-            "indicator_": maybe(is_a("sklearn.impute.MissingIndicator", d="d")),
-            "_fit_dtype": plain,
-            "_fill_dtype": plain,
-        },
-        parameters={"strategy": one_of("mean", "median", "most_frequent", "constant")},
+        WIDE | {"statistics_": c.either(_ANY, c.values("d", kinds="biUSOM"))},
+        _GAPS | {"_fit_dtype _fill_dtype": c.plain},
+        parameters={"strategy": c.one_of("mean", "median", "most_frequent", "constant")},
     ),
     "sklearn.impute.MissingIndicator": Entry(
-        {"features_": ints("*", least=0, below="d"), "_n_features": count("d")}
-        | {"n_features_in_": count("d"), "_precomputed": flag}
+        {"features_": c.ints("*", least=0, below="d"), "_n_features n_features_in_": c.count("d")}
+        | {"_precomputed": c.flag}
     ),
     "sklearn.impute.KNNImputer": Entry(
         WIDE
-        | {
-            "_fit_X": floats("n", "d", finite=False),
-            "_mask_fit_X": bools("n", "d"),
-            "_valid_mask": bools("d"),
-        },
-        {"indicator_": maybe(is_a("sklearn.impute.MissingIndicator", d="d"))},
+        | {"_fit_X": c.floats("n", "d", finite=False), "_mask_fit_X": c.bools("n", "d")}
+        | {"_valid_mask": c.bools("d")},
+        _GAPS,
         parameters={
-            "metric": one_of("nan_euclidean"),
-            "weights": one_of("uniform", "distance"),
+            "metric": c.one_of("nan_euclidean"),
+            "weights": c.one_of("uniform", "distance"),
         },
     ),
     "sklearn.decomposition.PCA": Entry(
-        _PROJECTION | _SPECTRUM | {"mean_": floats("d"), "n_components_": count("c")},
-        {
-            "noise_variance_": number(),
-            "n_samples_": count(),
-            "_fit_svd_solver": text,
-            "n_features_": count("d"),
-        },
+        _COMPONENTS,
+        {"noise_variance_": c.number(), "n_samples_": c.count(), "n_features_": c.count("d")}
+        | {"_fit_svd_solver": c.text},
     ),
     "sklearn.decomposition.IncrementalPCA": Entry(
-        _PROJECTION | _SPECTRUM | {"mean_": floats("d"), "n_components_": count("c")},
-        {
-            "var_": floats("d"),
-            "noise_variance_": number(),
-            "n_samples_seen_": number(),
-            "batch_size_": count(),
-        },
+        _COMPONENTS,
+        {"var_": c.floats("d"), "noise_variance_ n_samples_seen_": c.number()}
+        | {"batch_size_": c.count()},
     ),
-    "sklearn.decomposition.TruncatedSVD": Entry(_PROJECTION | _SPECTRUM),
+    "sklearn.decomposition.TruncatedSVD": Entry(_SPECTRUM),
     "sklearn.decomposition.FastICA": Entry(
         _PROJECTION,
-        {
-            "mean_": floats("d"),
-            "whitening_": floats("c", "d"),
-            "mixing_": floats("d", "c"),
-            "_unmixing": floats("c", "c"),
-            "n_iter_": count(),
-        },
+        {"mean_": c.floats("d"), "whitening_": c.floats("c", "d"), "mixing_": c.floats("d", "c")}
+        | {"_unmixing": c.floats("c", "c"), "n_iter_": c.count()},
     ),
     "sklearn.decomposition.FactorAnalysis": Entry(
-        _PROJECTION | {"mean_": floats("d"), "noise_variance_": floats("d")},
-        {"loglike_": plain, "n_iter_": count()},
+        _PROJECTION | {"mean_ noise_variance_": c.floats("d")},
+        {"loglike_": c.plain, "n_iter_": c.count()},
     ),
     "sklearn.kernel_approximation.RBFSampler": Entry(
-        WIDE | {"random_weights_": floats("d", "c"), "random_offset_": floats("c")},
-        {"_gamma": number(), "_n_features_out": count("c")},
+        WIDE | {"random_weights_": c.floats("d", "c"), "random_offset_": c.floats("c")},
+        {"_gamma": c.number(), "_n_features_out": c.count("c")},
     ),
-    "sklearn.feature_selection.VarianceThreshold": Entry(
-        WIDE | {"variances_": floats("d", finite=False)}
-    ),
+    "sklearn.feature_selection.VarianceThreshold": Entry(WIDE | {"variances_": _ANY}),
     "sklearn.feature_selection.SelectKBest": _SCORERS,
     "sklearn.feature_selection.SelectPercentile": _SCORERS,
-    "sklearn.feature_extraction.text.CountVectorizer": Entry(
+    f"{_TEXT}.CountVectorizer": Entry(
         _COUNTED, parameters=_WORDS, where=(_names_are_numbered,), dropped=_ADDRESS
     ),
-    "sklearn.feature_extraction.text.TfidfVectorizer": Entry(
-        _COUNTED | {"_tfidf": is_a("sklearn.feature_extraction.text.TfidfTransformer")},
+    f"{_TEXT}.TfidfVectorizer": Entry(
+        _COUNTED | {"_tfidf": is_a(f"{_TEXT}.TfidfTransformer")},
         parameters=_WORDS,
         where=(_names_are_numbered,),
         dropped=_ADDRESS,
     ),
-    "sklearn.feature_extraction.text.TfidfTransformer": Entry(
-        WIDE, {"idf_": floats("d")}, where=()
-    ),
-    "sklearn.feature_extraction.text.HashingVectorizer": settings_only(
-        **_WORDS, n_features=number(1, _MOST_COLUMNS)
+    f"{_TEXT}.TfidfTransformer": Entry(WIDE, {"idf_": c.floats("d")}),
+    f"{_TEXT}.HashingVectorizer": Entry(
+        {}, parameters=_WORDS | {"n_features": c.number(1, _MOST_COLUMNS)}
     ),
     "sklearn.compose.make_column_selector": Entry(
-        {"pattern": maybe(text), "dtype_include": plain, "dtype_exclude": plain},
+        {"pattern": c.maybe(c.text), "dtype_include dtype_exclude": c.plain},
         where=(_patterns_are_known,),
         bare=True,
     ),

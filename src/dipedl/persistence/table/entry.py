@@ -11,7 +11,7 @@ from functools import cache
 from inspect import Parameter, signature
 from typing import Any
 
-from ..checks import Check, Sizes, count, jobs, need, plain, values
+from ..checks import Check, Sizes, count, jobs, labels, need, plain, values
 
 _PACKAGE = __name__.partition(".")[0]
 _ADDED = re.compile(r"_?[a-zA-Z]\w*_|_metadata_request")
@@ -26,6 +26,8 @@ _COMMON: dict[str, Check] = {
 _UNFITTED = {"_sklearn_output_config"}
 #: For the fitted attributes of an estimator that checks the width of its input.
 WIDE: dict[str, Check] = {"n_features_in_": count("d", 1)}
+#: For those of a classifier.
+CLASSES = WIDE | {"classes_": labels()}
 #: Checks of parameters by name, whatever the estimator.
 _PARAMETERS: dict[str, Check] = {
     "n_jobs": jobs,
@@ -37,6 +39,8 @@ _PARAMETERS: dict[str, Check] = {
 @dataclass(frozen=True)
 class Entry:
     """Checks of an object's attributes by name, in the order in which they fix the sizes.
+
+    A key may hold several names, with spaces between them.
 
     Attributes
     ----------
@@ -68,6 +72,10 @@ class Entry:
     sign: str | None = None
     #: Parameters that the constructor takes as keywords without naming them.
     more: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        for name in ("fitted", "optional", "parameters"):
+            object.__setattr__(self, name, _by_one_name(getattr(self, name)))
 
     def take(self, value: Any) -> dict[str, Any]:
         """The attributes of a fitted object to save; ValueError if it is not as the entry says."""
@@ -137,6 +145,10 @@ class Entry:
         need(not lacking, f"{cls.__name__} lacks {sorted(lacking)}")
 
 
+def _by_one_name(checks: Mapping[str, Check]) -> dict[str, Check]:
+    return {name: check for names, check in checks.items() for name in names.split()}
+
+
 def _named(owner: Any, name: str, check: Check, value: Any, sizes: Sizes) -> None:
     try:
         check(value, sizes)
@@ -177,8 +189,3 @@ def _as_dict(value: Any) -> Any:
     if isinstance(value, OrderedDict | defaultdict):
         return {k: _as_dict(v) for k, v in value.items()}
     return value
-
-
-def settings_only(**parameters: Check) -> Entry:
-    """A transformer or splitter that learns nothing but the number of features."""
-    return Entry({}, parameters=parameters)

@@ -6,191 +6,157 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import (
-    SHARE,
-    SIZE,
-    Check,
-    Sizes,
-    count,
-    each,
-    either,
-    flag,
-    floats,
-    ints,
-    labels,
-    logs,
-    mapping,
-    maybe,
-    need,
-    number,
-    one_of,
-    positive,
-    real,
-    text,
-)
+from .. import checks as c
 from ..objects import fitted, has, is_a, model, ours
-from .entry import WIDE, Entry
+from .entry import CLASSES, WIDE, Entry
 from .own_models import RANKS
 
 _ROUNDING = 1e-5
 #: Squares of features, which may be as large as a float.
 _ANY = np.float64(np.inf)
+_ROW = c.floats("d", most=_ANY)
 _LEAST, _MOST = float(np.finfo(np.float64).tiny), float(np.finfo(np.float64).max)
 _SCALER = is_a("sklearn.preprocessing.StandardScaler", d="d")
+_DENSITY = fitted(model(d="d"))
 _CLASSIFIER = "classifier"
 
 
-def _scatter_fits(moments: Any, sizes: Sizes) -> None:
+def _scatter_fits(moments: Any, sizes: c.Sizes) -> None:
     """A square, a diagonal, or a root of fewer rows than columns."""
-    need(moments.scatter.ndim == 1 or len(moments.scatter) <= sizes["d"], "have too many rows")
+    c.need(moments.scatter.ndim == 1 or len(moments.scatter) <= sizes["d"], "have too many rows")
     if moments.higher is not None:
         diagonal = moments.scatter.ndim == 1
-        need(len(moments.higher.quartic) == (sizes["d"] if diagonal else 1), "have other powers")
+        c.need(len(moments.higher.quartic) == (sizes["d"] if diagonal else 1), "have other powers")
 
 
-def _factor_is_regular(factor: Any, sizes: Sizes) -> None:
+def _factor_is_regular(factor: Any, sizes: c.Sizes) -> None:
     whitener = factor.whitener
     if not isinstance(whitener, np.ndarray):
-        need(whitener.basis.shape[1] == sizes["d"], "have a factor of another width")
+        c.need(whitener.basis.shape[1] == sizes["d"], "have a factor of another width")
         return
     scales = whitener if whitener.ndim == 1 else np.diagonal(whitener)
-    need((scales > 0).all(), "have a factor that is not positive")
+    c.need((scales > 0).all(), "have a factor that is not positive")
 
 
-def _variances_are_positive(thin: Any, sizes: Sizes) -> None:
-    need(thin.outer > 0 and (thin.inner > 0).all(), "have variances that are not positive")
+def _variances_are_positive(thin: Any, sizes: c.Sizes) -> None:
+    c.need(thin.outer > 0 and (thin.inner > 0).all(), "have variances that are not positive")
 
 
-def _classes_are_complete(density: Any, sizes: Sizes) -> None:
+def _classes_are_complete(density: Any, sizes: c.Sizes) -> None:
     """Only a density of classes that are announced, and without rows, has no factors."""
     complete = all(moments.weight > 0 for moments in density.moments_)
-    need(hasattr(density, "shrinkage_") >= complete, "have no shrinkage")
-    need(density._factors_ is None or complete, "have factors of a class without rows")
+    c.need(hasattr(density, "shrinkage_") >= complete, "have no shrinkage")
+    c.need(density._factors_ is None or complete, "have factors of a class without rows")
 
 
-def _gaussians(**parameters: Check) -> Entry:
+def _gaussians(**parameters: c.Check) -> Entry:
     return Entry(
-        WIDE
-        | {
-            "classes_": labels(),
-            "moments_": each(ours("Moments", d="origin"), "k"),
-            "_factors_": maybe(each(ours("GaussianFactor", d="mean"), "k")),
-        },
-        {"shrinkage_": floats("k", least=0, most=1), "target_": floats("k", least=0, most=_ANY)},
-        parameters={"covariance_type": one_of("full", "tied", "diag"), **parameters},
+        CLASSES
+        | {"moments_": c.each(ours("Moments", d="origin"), "k")}
+        | {"_factors_": c.maybe(c.each(ours("GaussianFactor", d="mean"), "k"))},
+        {"shrinkage_": c.floats("k", least=0, most=1)}
+        | {"target_": c.floats("k", least=0, most=_ANY)},
+        parameters={"covariance_type": c.one_of("full", "tied", "diag"), **parameters},
         where=(_classes_are_complete,),
     )
 
 
-def _neighbours_fit(density: Any, sizes: Sizes) -> None:
+def _neighbours_fit(density: Any, sizes: c.Sizes) -> None:
     """The index is the exact Euclidean one of the rows that are kept."""
     index, k = density.neighbors_, density.n_neighbors_
-    need(index.n_neighbors == k <= sizes["n"] == index.n_samples_fit_, "have other neighbours")
-    need(index.effective_metric_ == "euclidean", "have another distance")
+    c.need(index.n_neighbors == k <= sizes["n"] == index.n_samples_fit_, "have other neighbours")
+    c.need(index.effective_metric_ == "euclidean", "have another distance")
 
 
-def _weights_add_up(density: Any, sizes: Sizes) -> None:
-    need(abs(np.exp(density.log_weights_).sum() - 1) < _ROUNDING, "have weights that do not add up")
+def _weights_add_up(density: Any, sizes: c.Sizes) -> None:
+    total = np.exp(density.log_weights_).sum()
+    c.need(abs(total - 1) < _ROUNDING, "have weights that do not add up")
     _scale_is_known(density, sizes)
 
 
-def _scale_is_known(density: Any, sizes: Sizes) -> None:
+def _scale_is_known(density: Any, sizes: c.Sizes) -> None:
     scale = density.scaler_.scale_
-    need(scale is not None and (scale > 0).all(), "have a scale that is not positive")
+    c.need(scale is not None and (scale > 0).all(), "have a scale that is not positive")
 
 
-def _slices_within(value: Any, sizes: Sizes) -> None:
-    need(isinstance(value, slice), f"is a {type(value).__name__}, not a slice")
+def _slices_within(value: Any, sizes: c.Sizes) -> None:
+    c.need(isinstance(value, slice), f"is a {type(value).__name__}, not a slice")
     ends = [end for end in (value.start, value.stop, value.step) if end is not None]
-    need(all(isinstance(end, int) and abs(end) <= sizes["d"] for end in ends), "leaves the columns")
+    inside = all(isinstance(end, int) and abs(end) <= sizes["d"] for end in ends)
+    c.need(inside, "leaves the columns")
 
 
-def _blocks_fit(density: Any, sizes: Sizes) -> None:
+def _blocks_fit(density: Any, sizes: c.Sizes) -> None:
     columns = range(sizes["d"])
     for part, block in zip(density.densities_, density.blocks_, strict=True):
         width = getattr(part, "n_features_in_", len(columns[block]))
-        need(width == len(columns[block]), "have a density of another width than its block")
+        c.need(width == len(columns[block]), "have a density of another width than its block")
 
 
-def _components_are_known(density: Any, sizes: Sizes) -> None:
+def _components_are_known(density: Any, sizes: c.Sizes) -> None:
     known = {*density.estimators_, *([_CLASSIFIER] if density.with_classifier_ else [])}
-    need(known >= {*density.component_names_}, "have components of no density")
+    c.need(known >= {*density.component_names_}, "have components of no density")
 
 
-def _fusion_fits(density: Any, sizes: Sizes) -> None:
+def _fusion_fits(density: Any, sizes: c.Sizes) -> None:
     _components_are_known(density, sizes)
     names = {*density.component_names_}
-    need([*density.normal_scores_] == [*density.component_names_], "have other normal scores")
-    need(density.weights_.keys() == names >= {*density.estimators_}, "have weights of others")
-    need(_CLASSIFIER not in names or density.with_classifier_, "have another classifier")
-    need(any(density.weights_.values()), "have weights that are all 0")
+    c.need([*density.normal_scores_] == [*density.component_names_], "have other normal scores")
+    c.need(density.weights_.keys() == names >= {*density.estimators_}, "have weights of others")
+    c.need(_CLASSIFIER not in names or density.with_classifier_, "have another classifier")
+    c.need(any(density.weights_.values()), "have weights that are all 0")
 
 
-def _choice_fits(density: Any, sizes: Sizes) -> None:
+def _choice_fits(density: Any, sizes: c.Sizes) -> None:
     _components_are_known(density, sizes)
     fusion = density.fusion_
     if fusion is None:
-        need(density.choice_ in density.estimators_, "have chosen no density")
-        need(density.component_names_ == (density.choice_,), "have other components")
+        c.need(density.choice_ in density.estimators_, "have chosen no density")
+        c.need(density.component_names_ == (density.choice_,), "have other components")
         return
-    need(density.component_names_ == fusion.component_names_, "have another fusion")
-    need(fusion.estimators_.keys() == density.estimators_.keys(), "have another fusion")
-    need(fusion.with_classifier_ == density.with_classifier_, "have another fusion")
+    c.need(density.component_names_ == fusion.component_names_, "have another fusion")
+    c.need(fusion.estimators_.keys() == density.estimators_.keys(), "have another fusion")
+    c.need(fusion.with_classifier_ == density.with_classifier_, "have another fusion")
 
 
-_SEVERAL: dict[str, Check] = {
+_SEVERAL: dict[str, c.Check] = {
     "reach_": ours("Reach", d="low"),
-    "estimators_": mapping(text, fitted(model(d="d"))),
-    "failed_": mapping(text, text),
-    "with_classifier_": flag,
-    "component_names_": each(text, kind=tuple),
+    "estimators_": c.mapping(c.text, _DENSITY),
+    "failed_": c.mapping(c.text, c.text),
+    "with_classifier_": c.flag,
+    "component_names_": c.each(c.text, kind=tuple),
 }
 
 
-def _names(value: Any, sizes: Sizes) -> None:
-    need(type(value) is set, f"is a {type(value).__name__}, not a set")
-    each(text)([*value], sizes)
-
-
-_BLIND: dict[str, Check] = {"blind_": _names}
+_BLIND = {"blind_": c.each(c.text, kind=set)}
 
 ENTRIES: dict[str, Entry] = {
-    "density.GDADensity": _gaussians(class_weights=one_of("equal", "empirical")),
+    "density.GDADensity": _gaussians(class_weights=c.one_of("equal", "empirical")),
     "density.MahalanobisDensity": _gaussians(),
     "density.GaussianDensity": Entry(
         WIDE
-        | {
-            "moments_": ours("Moments", d="origin"),
-            "shrinkage_": SHARE,
-            "_factor_": maybe(ours("GaussianFactor", d="mean")),
-        },
-        parameters={"covariance_type": one_of("full", "diag")},
-        where=(lambda density, sizes: need(density.moments_.weight > 0, "have no rows"),),
+        | {"moments_": ours("Moments", d="origin"), "shrinkage_": c.SHARE}
+        | {"_factor_": c.maybe(ours("GaussianFactor", d="mean"))},
+        parameters={"covariance_type": c.one_of("full", "diag")},
+        where=(lambda density, sizes: c.need(density.moments_.weight > 0, "have no rows"),),
     ),
     "density.KernelDensity": Entry(
         WIDE
-        | {
-            "bandwidth_": SIZE,
-            "scaler_": _SCALER,
-            "rows_": floats("n", "d"),
-            "log_weights_": logs("n"),
-        },
+        | {"bandwidth_": c.SIZE, "scaler_": _SCALER}
+        | {"rows_": c.floats("n", "d"), "log_weights_": c.logs("n")},
         where=(_weights_add_up,),
     ),
     "density.KNNDensity": Entry(
         WIDE
         | {
-            "row_numbers_": ints("n", least=0),
-            "n_neighbors_": count(least=1),
-            "center_": floats("d", most=_ANY),
+            "row_numbers_": c.ints("n", least=0),
+            "n_neighbors_": c.count(least=1),
+            "center_": _ROW,
             "neighbors_": is_a("sklearn.neighbors.NearestNeighbors", d="d"),
-            "radius_floor_": number(_LEAST, _MOST),
+            "radius_floor_": c.number(_LEAST, _MOST),
         },
-        parameters={
-            "index": one_of("exact", "faiss"),
-            "probe": SHARE,
-            "n_neighbors": count(least=1),
-        },
+        parameters={"index": c.one_of("exact", "faiss"), "probe": c.SHARE}
+        | {"n_neighbors": c.count(least=1)},
         where=(_neighbours_fit,),
     ),
     "density.GaussianMixtureDensity": Entry(
@@ -198,31 +164,25 @@ ENTRIES: dict[str, Entry] = {
         where=(_scale_is_known,),
     ),
     "density.CustomDensity": Entry(WIDE | {"model_": fitted(has("score_samples", "log_prob"))}),
-    "density.RelativeDensity": Entry(
-        WIDE | {"density_": fitted(model(d="d")), "background_": fitted(model(d="d"))}
-    ),
+    "density.RelativeDensity": Entry(WIDE | {"density_ background_": _DENSITY}),
     "density.BlockSumDensity": Entry(
         WIDE
-        | {
-            "blocks_": each(_slices_within, "b"),
-            "densities_": each(fitted(model()), "b"),
-            "center_": floats("b"),
-            "scale_": positive("b"),
-        },
+        | {"blocks_": c.each(_slices_within, "b"), "densities_": c.each(fitted(model()), "b")}
+        | {"center_": c.floats("b"), "scale_": c.positive("b")},
         where=(_blocks_fit,),
     ),
     "density.TypicalityDensity": Entry(
-        WIDE | {"density_": fitted(model(d="d")), "normal_score_": fitted(ours("RankNormal"))}
+        WIDE | {"density_": _DENSITY, "normal_score_": fitted(ours("RankNormal"))}
     ),
     "density.FusedDensity": Entry(
         _SEVERAL
         | {
-            "normal_scores_": mapping(text, fitted(ours("NormalScores"))),
-            "weights_": mapping(text, real(0)),
-            "pseudo_outlier_auroc_": mapping(text, mapping(text, number())),
+            "normal_scores_": c.mapping(c.text, fitted(ours("NormalScores"))),
+            "weights_": c.mapping(c.text, c.real(0)),
+            "pseudo_outlier_auroc_": c.mapping(c.text, c.mapping(c.text, c.number())),
         },
         _BLIND,
-        parameters={"margin": real(0)},
+        parameters={"margin": c.real(0)},
         where=(_fusion_fits,),
     ),
     "density.DensitySelector": Entry(
@@ -230,51 +190,45 @@ ENTRIES: dict[str, Entry] = {
         | _SEVERAL
         | _BLIND
         | {
-            "ranking_": each(mapping(text, either(number(), text))),
-            "choice_": text,
-            "runner_up_": maybe(text),
-            "fusion_": maybe(fitted(ours("FusedDensity"))),
+            "ranking_": c.each(c.mapping(c.text, c.either(c.number(), c.text))),
+            "choice_": c.text,
+            "runner_up_": c.maybe(c.text),
+            "fusion_": c.maybe(fitted(ours("FusedDensity"))),
         },
         where=(_choice_fits,),
     ),
     "density.NormalScores": RANKS,
     "density.Reach": Entry(
-        {
-            "low": floats("d", most=_ANY),
-            "width": floats("d", least=0, most=_ANY),
-            "ceiling": real(),
-            "unit": SIZE,
-        },
+        {"low": _ROW, "ceiling": c.real(), "unit": c.SIZE}
+        | {"width": c.floats("d", least=0, most=_ANY)},
         bare=True,
     ),
     "gaussians.GaussianFactor": Entry(
         {
-            "mean": floats("d", most=_ANY),
-            "rest": maybe(floats("d", most=_ANY)),
-            "whitener": either(
-                floats("d", most=_ANY), floats("d", "d", most=_ANY), ours("ThinWhitener")
-            ),
-            "log_det": real(),
+            "mean": _ROW,
+            "rest": c.maybe(_ROW),
+            "whitener": c.either(_ROW, c.floats("d", "d", most=_ANY), ours("ThinWhitener")),
+            "log_det": c.real(),
         },
         where=(_factor_is_regular,),
         bare=True,
     ),
     "gaussians.Moments": Entry(
         {
-            "weight": real(0),
-            "origin": floats("d", most=_ANY),
-            "offset": floats("d", most=_ANY),
-            "scatter": either(floats("d", most=_ANY), floats("*", "d", most=_ANY)),
-            "higher": maybe(ours("HigherMoments", d="cubic")),
+            "weight": c.real(0),
+            "origin offset": _ROW,
+            "scatter": c.either(_ROW, c.floats("*", "d", most=_ANY)),
+            "higher": c.maybe(ours("HigherMoments", d="cubic")),
         },
         where=(_scatter_fits,),
         bare=True,
     ),
     "gaussians.HigherMoments": Entry(
-        {"cubic": floats("d", finite=False), "quartic": floats("*", finite=False)}, bare=True
+        {"cubic": c.floats("d", finite=False), "quartic": c.floats("*", finite=False)}, bare=True
     ),
     "gaussians.ThinWhitener": Entry(
-        {"basis": floats("r", "d"), "inner": floats("r", most=_ANY), "outer": number(0, _MOST)},
+        {"basis": c.floats("r", "d"), "inner": c.floats("r", most=_ANY)}
+        | {"outer": c.number(0, _MOST)},
         where=(_variances_are_positive,),
         bare=True,
     ),

@@ -123,6 +123,8 @@ def opened(path: Path, *, many: bool = False) -> Iterator[Any]:
         except Exception as error:
             # For a damaged header astropy raises nearly any exception, AttributeError included.
             said = " ".join(str(error).split()) or type(error).__name__
+            if isinstance(error, AttributeError | TypeError):
+                said = "astropy cannot read its headers"
             reason = _ADVICE.split(said)[0]
             raise unusable(path, f"damaged, or no FITS file: {reason}") from error
 
