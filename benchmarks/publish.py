@@ -10,6 +10,7 @@ such pages. The toy experiments (SUITE "toys") have a page, too.
 """
 
 import argparse
+import itertools
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -92,20 +93,24 @@ def keep_trivial(stores: list[Store], target: Path) -> None:
 
 def keep_sweeps(stores: list[Store], target: Store, rows: list[Mapping[str, Any]]) -> None:
     """What sweeps and figures of DIP-EDL derive from, and the sweeps, those over the most seeds."""
+    mine = [row for row in rows if row["method"] == "dip-edl"]
     parts = {}
-    for row in rows:
-        for store in stores if row["method"] == "dip-edl" else ():
-            if store.has_arrays("dip-edl", row["config_hash"], row["seed"]):
-                parts[row["seed"]] = sweeps.parts_of(store, row)
-                write_parts(sweeps.parts_file(target, row), parts[row["seed"]])
+    for row, store in itertools.product(mine, stores):
+        if store.has_arrays("dip-edl", row["config_hash"], row["seed"]):
+            parts[row["seed"]] = sweeps.parts_of(store, row)
+            write_parts(sweeps.parts_file(target, row), parts[row["seed"]])
+    hashes = sorted({row["config_hash"] for row in mine})
     files = [s.folder / "sweeps.json" for s in stores if (s.folder / "sweeps.json").exists()]
-    kept = max(map(read_json, files), key=lambda of: len(of["seeds"]), default={"seeds": []})
+    known = [of for of in map(read_json, files) if set(of["hashes"]) <= set(hashes)]
+    kept = max(known, key=lambda of: len(of["seeds"]), default={"seeds": []})
     if len(parts) >= max(1, len(kept["seeds"])):
         ordered, paper = [parts[seed] for seed in sorted(parts)], paper_suite(rows)
         found = {what: swept(make(ordered, paper)) for what, make in MAKERS.items()}
-        kept = {"seeds": sorted(parts), "sweeps": found}
+        kept = {"seeds": sorted(parts), "hashes": hashes, "sweeps": found}
     if kept["seeds"]:
         write_file(target.folder / "sweeps.json", json.dumps(kept, indent=1) + "\n")
+    else:
+        (target.folder / "sweeps.json").unlink(missing_ok=True)
 
 
 def swept(lines: Iterable[Any]) -> dict[str, dict[str, Any]]:

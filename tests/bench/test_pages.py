@@ -114,6 +114,13 @@ def test_sweeps_are_published_and_shown(tmp_path, monkeypatch):
     assert kept["seeds"] == [10, 20] and set(kept["sweeps"]) == set(publish.MAKERS)
     page = page_of("mnist", tmp_path / "to")
     assert "| 3: n × density × classifier |" in page and "(0.5138)" in page
+    # rows of another configuration do not keep the sweeps of this one
+    rows = (tmp_path / "to/mnist/cpu/rows.jsonl").read_text()
+    (tmp_path / "to/mnist/cpu/rows.jsonl").write_text(rows.replace(kept["hashes"][0], "0" * 12))
+    other = tmp_path / "other"
+    publish.publish([tmp_path / "to"], "mnist", other)
+    assert not (other / "mnist/cpu/sweeps.json").exists()
+    (tmp_path / "to/mnist/cpu/rows.jsonl").write_text(rows)
     run, there = (stored_parts(Store(tmp_path / n, "mnist", "cpu")) for n in ("run", "to"))
     assert list(there) == [10, 20] and there[20].n == run[20].n
     for split, proba in run[20].proba.items():
