@@ -213,6 +213,9 @@ def test_pages_of_other_sites_may_not_ask(served):
     assert client.get("/v1/models", headers=local).status_code == 200
     refused(client.get("/v1/models", headers={"host": "evil.example"}), 421, "host")
     refused(client.get("/v1/models", headers={**local, "origin": "http://evil"}), 403, "origin")
+    for broken in ("http://[", "http://[::1", "http://]", "null"):
+        reply = client.get("/health/live", headers={**local, "origin": broken})
+        refused(reply, 403, "origin")
     same = {**local, "origin": "http://localhost:8000"}
     reply = client.get("/v1/models", headers=same)
     assert reply.status_code == 200 and "access-control-allow-origin" not in reply.headers
