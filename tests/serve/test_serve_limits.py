@@ -6,6 +6,7 @@ import json
 import logging
 import threading
 import time
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -240,7 +241,8 @@ def log():
     stream = io.StringIO()
     kept = logging.raiseExceptions
     log_as_json(stream)
-    yield lambda: [json.loads(line) for line in stream.getvalue().splitlines()]
+    read = partial(json.loads, parse_constant=pytest.fail)
+    yield lambda: [read(line) for line in stream.getvalue().splitlines()]
     logging.raiseExceptions = kept
     logging.captureWarnings(False)
     for name in ("dipedl.serve", "uvicorn", "py.warnings"):
@@ -258,6 +260,9 @@ def test_the_log_holds_no_values_unless_asked(served, rows, log):
     assert second["status"] == 422 and "very-private" not in json.dumps([first, second])
     served(log_inputs=True).post("/v1/predict", json=asked)
     assert "very-private" in json.dumps(log()[2]["inputs"])
+    model = served(log_inputs=True)
+    model.post("/v1/predict", json={"model": "people", "rows": [{**rows[0], "age": None}]})
+    assert None in log()[3]["inputs"][0], "NaN is no JSON"
 
 
 def test_a_failure_is_no_story_for_clients(models, rows, log, monkeypatch):

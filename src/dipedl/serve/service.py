@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 import numpy as np
+import pandas as pd
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -144,7 +145,9 @@ class Service:
         counts = {"rows": len(inputs.rows), "refused": len(inputs.refused)}
         request.state.facts |= {"model": served.name, "version": served.version, **counts}
         if self.settings.log_inputs:
-            request.state.facts["inputs"] = np.asarray(inputs.X).tolist()
+            values = np.array(inputs.X, dtype=object)
+            values[pd.isna(values)] = None
+            request.state.facts["inputs"] = values.tolist()
 
 
 def _sent(request: Request) -> str:
