@@ -22,7 +22,7 @@ from dipedl.own_data.tables.mistake import Mistake, WrongOption
 from dipedl.serve import create_app
 from dipedl.serve import models as serving
 from dipedl.serve.models import Models, named_paths
-from dipedl.serve.running import bound, check_exposed
+from dipedl.serve.running import bound, check_exposed, reload_all
 from dipedl.serve.settings import read_token
 from dipedl.serve.telemetry import log_as_json
 
@@ -331,6 +331,24 @@ def test_a_broken_file_keeps_the_old_model(kept, tmp_path, rows, served):
     assert client.post("/v1/predict", json={"matrix": [[0, 0, 0, 0]]}).status_code == 200
     lines = client.get("/metrics").text
     assert 'dipedl_reloads_total{model="m",ok="no"} 4.0' in lines
+
+
+def test_a_reload_that_fails_in_any_way_keeps_the_old_model(kept, served, log, monkeypatch):
+    def broken(*_):
+        raise RuntimeError("secret words")
+
+    client = served(Models({name: kept / "plain.dipedl" for name in ("a", "b")}))
+    monkeypatch.setattr(serving, "load_served", broken)
+    refused(client.post("/v1/models/a/reload"), 409, "model", "plain.dipedl", "RuntimeError")
+    reload_all(client.app.state.service)
+    assert client.post("/v1/predict", json={"model": "a", "matrix": [[0] * 4]}).status_code == 200
+    failed = [line for line in log() if line["event"] == "reload"]
+    assert [line["model"] for line in failed] == ["a", "a", "b"]
+    assert {line["exception"] for line in failed} == {"RuntimeError"}
+    assert "secret words" not in json.dumps(failed)
+    lines = client.get("/metrics").text
+    assert 'dipedl_reloads_total{model="a",ok="no"} 2.0' in lines
+    assert 'dipedl_reloads_total{model="b",ok="no"} 1.0' in lines
 
 
 def test_what_is_no_model_of_a_service_is_told(tmp_path):

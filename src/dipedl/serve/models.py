@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 import re
 import threading
 from collections.abc import Iterable, Iterator
@@ -28,7 +27,6 @@ from ..own_data.tables.reading import Refused
 from .problems import Problem
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_log = logging.getLogger("dipedl.serve")
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,16 +123,17 @@ class Models:
     def reload(self, name: str) -> Served:
         """Read the file of a model again; Mistake if it is broken, and the old model stays."""
         with self._lock:
-            old = self.named(name)
+            path = self.named(name).path
             try:
-                new = load_served(name, old.path)
+                new = load_served(name, path)
             except Mistake as error:
                 self._problems[name] = str(error)
-                _log.error("reload", extra={"model": name, "ok": False, "version": old.version})
                 raise
+            except Exception as error:
+                self._problems[name] = f"{path} could not be read: {type(error).__name__}"
+                raise Mistake(self._problems[name]) from error
             self._served[name] = new
             self._problems.pop(name, None)
-            _log.info("reload", extra={"model": name, "ok": True, "version": new.version})
             return new
 
 

@@ -15,7 +15,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from ..own_data.tables.mistake import Mistake, WrongOption
-from .models import Models
+from .service import Service
 from .settings import TOKEN
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -76,18 +76,18 @@ def run(app: FastAPI, address: socket.socket, seconds: float, started: Callable[
         lifespan="on",
         timeout_graceful_shutdown=math.ceil(seconds) + _GRACE,
     )
-    asyncio.run(_served(uvicorn.Server(config), app.state.service.models, address, started))
+    asyncio.run(_served(uvicorn.Server(config), app.state.service, address, started))
 
 
 async def _served(
-    server: uvicorn.Server, models: Models, address: socket.socket, started: Callable[[], None]
+    server: uvicorn.Server, service: Service, address: socket.socket, started: Callable[[], None]
 ) -> None:
     loop = asyncio.get_running_loop()
     # The server raises the signal again once all is done: the end that was asked for is no failure.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
     if hasattr(signal, "SIGHUP"):
-        loop.add_signal_handler(signal.SIGHUP, loop.run_in_executor, None, _reload_all, models)
+        loop.add_signal_handler(signal.SIGHUP, loop.run_in_executor, None, reload_all, service)
     told = loop.create_task(_tell(server, started))
     await server.serve(sockets=[address])
     told.cancel()
@@ -99,8 +99,8 @@ async def _tell(server: uvicorn.Server, started: Callable[[], None]) -> None:
     started()
 
 
-def _reload_all(models: Models) -> None:
+def reload_all(service: Service) -> None:
     """Read all files again; what fails is in the log, and its old model stays."""
-    for served in models:
+    for served in service.models:
         with suppress(Mistake):
-            models.reload(served.name)
+            service.reload(served.name)
