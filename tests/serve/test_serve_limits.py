@@ -19,7 +19,7 @@ import dipedl
 from dipedl import DIPClassifier
 from dipedl.density import GDADensity
 from dipedl.own_data.tables.mistake import Mistake, WrongOption
-from dipedl.serve import create_app
+from dipedl.serve import create_app, demo
 from dipedl.serve import models as serving
 from dipedl.serve.models import Models, named_paths
 from dipedl.serve.running import bound, check_exposed, reload_all
@@ -349,6 +349,19 @@ def test_a_reload_that_fails_in_any_way_keeps_the_old_model(kept, served, log, m
     lines = client.get("/metrics").text
     assert 'dipedl_reloads_total{model="a",ok="no"} 2.0' in lines
     assert 'dipedl_reloads_total{model="b",ok="no"} 1.0' in lines
+
+
+def test_a_model_of_the_demo_has_no_file_to_read_again(kept, served, monkeypatch):
+    def copied(*paths):
+        paths[-1].write_bytes((kept / "plain.dipedl").read_bytes())
+
+    monkeypatch.setattr(demo, "_fit_digits", copied)
+    monkeypatch.setattr(demo, "_fit_flowers", copied)
+    client = served(demo.demo_models()[0])
+    reply = client.post("/v1/models/iris/reload")
+    refused(reply, 409, "model", "'iris'", "no file", "goes on answering")
+    assert "/" not in reply.json()["reason"], "no path of this machine"
+    assert all(one["problem"] is None for one in client.get("/v1/models").json()["models"])
 
 
 def test_what_is_no_model_of_a_service_is_told(tmp_path):

@@ -90,6 +90,8 @@ class Models:
     ----------
     paths : dict of str to Path
         The file of each model.
+    temporary : bool, default=False
+        Whether the files are gone afterwards: no model can be reloaded.
 
     Raises
     ------
@@ -97,8 +99,9 @@ class Models:
         If a file holds no model that can be served.
     """
 
-    def __init__(self, paths: dict[str, Path]) -> None:
+    def __init__(self, paths: dict[str, Path], temporary: bool = False) -> None:
         self._served = {name: load_served(name, path) for name, path in paths.items()}
+        self._temporary = temporary
         self._problems: dict[str, str] = {}
         self._lock = threading.Lock()
 
@@ -124,6 +127,11 @@ class Models:
         """Read the file of a model again; Mistake if it is broken, and the old model stays."""
         with self._lock:
             path = self.named(name).path
+            if self._temporary:
+                raise Mistake(
+                    f"the model {name!r} has no file to read again, as it was fitted when the "
+                    "service started; to reload models, serve files: dipedl serve model.dipedl"
+                )
             try:
                 new = load_served(name, path)
             except Mistake as error:
