@@ -1,12 +1,10 @@
 """Who may ask, what is too much, and what is said then: each status code."""
 
 import asyncio
-import io
 import json
 import logging
 import threading
 import time
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -233,20 +231,6 @@ def test_headers_and_numbers_of_requests(client):
             for _ in range(2)
         }
         assert len(numbers) == 2 and odd not in numbers
-
-
-@pytest.fixture
-def log():
-    """What the service logs."""
-    stream = io.StringIO()
-    kept = logging.raiseExceptions
-    log_as_json(stream)
-    read = partial(json.loads, parse_constant=pytest.fail)
-    yield lambda: [read(line) for line in stream.getvalue().splitlines()]
-    logging.raiseExceptions = kept
-    logging.captureWarnings(False)
-    for name in ("dipedl.serve", "uvicorn", "py.warnings"):
-        logging.getLogger(name).handlers = []
 
 
 def test_the_log_holds_no_values_unless_asked(served, rows, log):
