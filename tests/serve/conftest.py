@@ -1,4 +1,7 @@
+import io
 import json
+import logging
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -16,6 +19,7 @@ from dipedl.own_data.saved import read_model
 from dipedl.own_data.tables.columns import as_inputs
 from dipedl.own_data.tables.reading import open_table
 from dipedl.serve import Models, Settings, create_app
+from dipedl.serve.telemetry import log_as_json
 from passengers import keep_model
 
 
@@ -71,3 +75,17 @@ def served(models):
     yield make
     for one in clients:
         one.__exit__(None, None, None)
+
+
+@pytest.fixture
+def log():
+    """What the service logs."""
+    stream = io.StringIO()
+    kept = logging.raiseExceptions
+    log_as_json(stream)
+    read = partial(json.loads, parse_constant=pytest.fail)
+    yield lambda: [read(line) for line in stream.getvalue().splitlines()]
+    logging.raiseExceptions = kept
+    logging.captureWarnings(False)
+    for name in ("dipedl.serve", "uvicorn", "py.warnings"):
+        logging.getLogger(name).handlers = []

@@ -1,7 +1,6 @@
 """Who may ask, what is too much, and what is said then: each status code."""
 
 import asyncio
-import io
 import json
 import logging
 import threading
@@ -18,10 +17,10 @@ import dipedl
 from dipedl import DIPClassifier
 from dipedl.density import GDADensity
 from dipedl.own_data.tables.mistake import Mistake, WrongOption
-from dipedl.serve import create_app
+from dipedl.serve import create_app, demo
 from dipedl.serve import models as serving
 from dipedl.serve.models import Models, named_paths
-from dipedl.serve.running import bound, check_exposed
+from dipedl.serve.running import bound, check_exposed, reload_all
 from dipedl.serve.settings import read_token
 from dipedl.serve.telemetry import log_as_json
 
@@ -213,6 +212,9 @@ def test_pages_of_other_sites_may_not_ask(served):
     assert client.get("/v1/models", headers=local).status_code == 200
     refused(client.get("/v1/models", headers={"host": "evil.example"}), 421, "host")
     refused(client.get("/v1/models", headers={**local, "origin": "http://evil"}), 403, "origin")
+    for broken in ("http://[", "http://[::1", "http://]", "null"):
+        reply = client.get("/health/live", headers={**local, "origin": broken})
+        refused(reply, 403, "origin")
     same = {**local, "origin": "http://localhost:8000"}
     reply = client.get("/v1/models", headers=same)
     assert reply.status_code == 200 and "access-control-allow-origin" not in reply.headers
@@ -231,19 +233,6 @@ def test_headers_and_numbers_of_requests(client):
         assert len(numbers) == 2 and odd not in numbers
 
 
-@pytest.fixture
-def log():
-    """What the service logs."""
-    stream = io.StringIO()
-    kept = logging.raiseExceptions
-    log_as_json(stream)
-    yield lambda: [json.loads(line) for line in stream.getvalue().splitlines()]
-    logging.raiseExceptions = kept
-    logging.captureWarnings(False)
-    for name in ("dipedl.serve", "uvicorn", "py.warnings"):
-        logging.getLogger(name).handlers = []
-
-
 def test_the_log_holds_no_values_unless_asked(served, rows, log):
     secret = {**rows[0], "port": "very-private"}
     asked = {"model": "people", "rows": [secret, {**secret, "age": "very-private"}]}
@@ -255,6 +244,9 @@ def test_the_log_holds_no_values_unless_asked(served, rows, log):
     assert second["status"] == 422 and "very-private" not in json.dumps([first, second])
     served(log_inputs=True).post("/v1/predict", json=asked)
     assert "very-private" in json.dumps(log()[2]["inputs"])
+    model = served(log_inputs=True)
+    model.post("/v1/predict", json={"model": "people", "rows": [{**rows[0], "age": None}]})
+    assert None in log()[3]["inputs"][0], "NaN is no JSON"
 
 
 def test_a_failure_is_no_story_for_clients(models, rows, log, monkeypatch):
@@ -323,6 +315,37 @@ def test_a_broken_file_keeps_the_old_model(kept, tmp_path, rows, served):
     assert client.post("/v1/predict", json={"matrix": [[0, 0, 0, 0]]}).status_code == 200
     lines = client.get("/metrics").text
     assert 'dipedl_reloads_total{model="m",ok="no"} 4.0' in lines
+
+
+def test_a_reload_that_fails_in_any_way_keeps_the_old_model(kept, served, log, monkeypatch):
+    def broken(*_):
+        raise RuntimeError("secret words")
+
+    client = served(Models({name: kept / "plain.dipedl" for name in ("a", "b")}))
+    monkeypatch.setattr(serving, "load_served", broken)
+    refused(client.post("/v1/models/a/reload"), 409, "model", "plain.dipedl", "RuntimeError")
+    reload_all(client.app.state.service)
+    assert client.post("/v1/predict", json={"model": "a", "matrix": [[0] * 4]}).status_code == 200
+    failed = [line for line in log() if line["event"] == "reload"]
+    assert [line["model"] for line in failed] == ["a", "a", "b"]
+    assert {line["exception"] for line in failed} == {"RuntimeError"}
+    assert "secret words" not in json.dumps(failed)
+    lines = client.get("/metrics").text
+    assert 'dipedl_reloads_total{model="a",ok="no"} 2.0' in lines
+    assert 'dipedl_reloads_total{model="b",ok="no"} 1.0' in lines
+
+
+def test_a_model_of_the_demo_has_no_file_to_read_again(kept, served, monkeypatch):
+    def copied(*paths):
+        paths[-1].write_bytes((kept / "plain.dipedl").read_bytes())
+
+    monkeypatch.setattr(demo, "_fit_digits", copied)
+    monkeypatch.setattr(demo, "_fit_flowers", copied)
+    client = served(demo.demo_models()[0])
+    reply = client.post("/v1/models/iris/reload")
+    refused(reply, 409, "model", "'iris'", "no file", "goes on answering")
+    assert "/" not in reply.json()["reason"], "no path of this machine"
+    assert all(one["problem"] is None for one in client.get("/v1/models").json()["models"])
 
 
 def test_what_is_no_model_of_a_service_is_told(tmp_path):

@@ -50,15 +50,19 @@ class Process:
         assert self.told, (folder / "log").read_text()
         self.port = int(self.told.rpartition(":")[2])
 
-    def ask(self, method, path, body=None):
+    def send(self, method, path, body=None):
         line = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
         try:
             text = None if body is None else json.dumps(body)
             line.request(method, path, text, HEADERS)
             reply = line.getresponse()
-            return reply.status, json.loads(reply.read())
+            return reply.status, reply.read().decode()
         finally:
             line.close()
+
+    def ask(self, method, path, body=None):
+        status, text = self.send(method, path, body)
+        return status, json.loads(text)
 
     def logged(self, event):
         self.log.seek(0)
@@ -121,6 +125,8 @@ def test_a_file_that_is_swapped_is_read_at_the_signal(process, kept):
         ("people", True),
         ("plain", False),
     ]
+    assert "plain.dipedl" in process.logged("reload")[-1]["reason"]
+    assert 'dipedl_reloads_total{model="plain",ok="no"} 1.0' in process.send("GET", "/metrics")[1]
     people, plain = process.ask("GET", "/v1/models")[1]["models"]
     assert people["version"] == before[1]["version"] and people["problem"] is None
     assert plain["version"] == before[1]["version"] and "plain.dipedl" in plain["problem"]

@@ -163,12 +163,10 @@ def _models(service: Service) -> APIRouter:
     async def reload(name: str) -> ModelFacts:
         service.models.named(name)
         try:
-            served = await asyncio.to_thread(service.models.reload, name)
+            served = await asyncio.to_thread(service.reload, name)
         except Mistake as error:
-            service.telemetry.reloads.labels(name, "no").inc()
             reason = f"{error}. The model that was loaded before goes on answering"
             raise Problem(409, "model", reason) from error
-        service.telemetry.reloads.labels(name, "yes").inc()
         return _described(service, served)
 
     @router.get(

@@ -32,7 +32,7 @@ def demo_models() -> tuple[Models, dict[str, Pictures]]:
         paths = {name: folder / f"{name}.dipedl" for name in (DIGITS, FLOWERS)}
         pictures = {DIGITS: _fit_digits(paths[DIGITS])}
         _fit_flowers(folder / "iris.csv", paths[FLOWERS])
-        return Models(paths), pictures
+        return Models(paths, temporary=True), pictures
 
 
 def _fit_digits(path: Path) -> Pictures:

@@ -8,7 +8,7 @@ import logging
 import re
 import time
 import uuid
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect, Request
@@ -91,11 +91,11 @@ class Guard:
     def _check(self, request: Request) -> None:
         """Problem for what is refused by the head of the request alone."""
         headers, settings = request.headers, self._settings
-        host = _host(headers.get("host", ""))
+        host = _split(f"//{headers.get('host', '')}").hostname or ""
         if settings.hosts and host not in settings.hosts:
             raise Problem(421, "host", f"{host!r} is not the name of this service")
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != headers.get("host"):
+        if origin is not None and _split(origin).netloc != headers.get("host"):
             raise Problem(403, "origin", "pages of other sites may not ask this service")
         if settings.token and not _WITHOUT_TOKEN.fullmatch(request.url.path):
             _check_token(settings.token, headers.get("authorization", ""))
@@ -113,12 +113,12 @@ class Guard:
         _log.info("request", extra=facts | request.state.facts)
 
 
-def _host(header: str) -> str:
-    """The name in a Host header, without the port."""
+def _split(address: str) -> SplitResult:
+    """The parts of an address, all empty if it is none."""
     try:
-        return urlsplit(f"//{header}").hostname or ""
+        return urlsplit(address)
     except ValueError:
-        return ""
+        return urlsplit("")
 
 
 def _check_token(token: str, given: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 import re
 import threading
 from collections.abc import Iterable, Iterator
@@ -28,7 +27,6 @@ from ..own_data.tables.reading import Refused
 from .problems import Problem
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_log = logging.getLogger("dipedl.serve")
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +90,8 @@ class Models:
     ----------
     paths : dict of str to Path
         The file of each model.
+    temporary : bool, default=False
+        Whether the files are gone afterwards: no model can be reloaded.
 
     Raises
     ------
@@ -99,8 +99,9 @@ class Models:
         If a file holds no model that can be served.
     """
 
-    def __init__(self, paths: dict[str, Path]) -> None:
+    def __init__(self, paths: dict[str, Path], temporary: bool = False) -> None:
         self._served = {name: load_served(name, path) for name, path in paths.items()}
+        self._temporary = temporary
         self._problems: dict[str, str] = {}
         self._lock = threading.Lock()
 
@@ -125,16 +126,22 @@ class Models:
     def reload(self, name: str) -> Served:
         """Read the file of a model again; Mistake if it is broken, and the old model stays."""
         with self._lock:
-            old = self.named(name)
+            path = self.named(name).path
+            if self._temporary:
+                raise Mistake(
+                    f"the model {name!r} has no file to read again, as it was fitted when the "
+                    "service started; to reload models, serve files: dipedl serve model.dipedl"
+                )
             try:
-                new = load_served(name, old.path)
+                new = load_served(name, path)
             except Mistake as error:
                 self._problems[name] = str(error)
-                _log.error("reload", extra={"model": name, "ok": False, "version": old.version})
                 raise
+            except Exception as error:
+                self._problems[name] = f"{path} could not be read: {type(error).__name__}"
+                raise Mistake(self._problems[name]) from error
             self._served[name] = new
             self._problems.pop(name, None)
-            _log.info("reload", extra={"model": name, "ok": True, "version": new.version})
             return new
 
 

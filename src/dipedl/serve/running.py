@@ -5,21 +5,27 @@ from __future__ import annotations
 import asyncio
 import errno
 import ipaddress
+import logging
 import math
 import signal
 import socket
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ..own_data.tables.mistake import Mistake, WrongOption
-from .models import Models
+from .service import Service
 from .settings import TOKEN
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _GRACE = 5
+#: Seconds between lines of the log about the loop, which may fail thousands of times in one.
+_QUIET = 1.0
+_log = logging.getLogger("dipedl.serve")
 
 
 def is_loopback(host: str) -> bool:
@@ -66,8 +72,16 @@ def url_of(address: socket.socket) -> str:
 
 def run(app: FastAPI, address: socket.socket, seconds: float, started: Callable[[], None]) -> None:
     """Serve until SIGTERM or SIGINT; requests that have begun are answered before the end."""
-    config = uvicorn.Config(
+    server = uvicorn.Server(config_of(app, seconds))
+    asyncio.run(_served(server, app.state.service, address, started))
+
+
+def config_of(app: FastAPI, seconds: float) -> uvicorn.Config:
+    """How uvicorn serves; a connection whose head of a request takes longer is closed."""
+    return uvicorn.Config(
         app,
+        http=type("Timed", (_Timed,), {"seconds": seconds}),
+        limit_concurrency=_most_connections(),
         log_config=None,
         access_log=False,
         server_header=False,
@@ -76,18 +90,73 @@ def run(app: FastAPI, address: socket.socket, seconds: float, started: Callable[
         lifespan="on",
         timeout_graceful_shutdown=math.ceil(seconds) + _GRACE,
     )
-    asyncio.run(_served(uvicorn.Server(config), app.state.service.models, address, started))
+
+
+class _Timed(H11Protocol):
+    """A connection that is closed when the head of a request does not come in time."""
+
+    seconds: float
+    _late: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._wait()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.cycle is None or self.cycle.response_complete:
+            self._wait()
+        else:
+            self._wait_no_more()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._wait_no_more()
+        super().connection_lost(exc)
+
+    def _wait(self) -> None:
+        if self._late is None:
+            self._late = self.loop.call_later(self.seconds, self.transport.close)
+
+    def _wait_no_more(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+
+
+def _most_connections() -> int | None:
+    """Connections beyond which requests get 503: half of what the system lets a process open."""
+    with suppress(ImportError):  # Windows has no such module
+        import resource
+
+        most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        return most // 2 if most > 0 else None
+    return None
+
+
+class LoopErrors:
+    """What fails outside requests, such as an accept without a free descriptor, in the log."""
+
+    def __init__(self) -> None:
+        self._next = 0.0
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Log an error, unless another was logged in the last second."""
+        if loop.time() >= self._next:
+            self._next = loop.time() + _QUIET
+            facts = {"reason": context["message"]}
+            _log.error("loop", extra=facts, exc_info=context.get("exception"))
 
 
 async def _served(
-    server: uvicorn.Server, models: Models, address: socket.socket, started: Callable[[], None]
+    server: uvicorn.Server, service: Service, address: socket.socket, started: Callable[[], None]
 ) -> None:
     loop = asyncio.get_running_loop()
+    loop.set_exception_handler(LoopErrors())
     # The server raises the signal again once all is done: the end that was asked for is no failure.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
     if hasattr(signal, "SIGHUP"):
-        loop.add_signal_handler(signal.SIGHUP, loop.run_in_executor, None, _reload_all, models)
+        loop.add_signal_handler(signal.SIGHUP, loop.run_in_executor, None, reload_all, service)
     told = loop.create_task(_tell(server, started))
     await server.serve(sockets=[address])
     told.cancel()
@@ -99,8 +168,8 @@ async def _tell(server: uvicorn.Server, started: Callable[[], None]) -> None:
     started()
 
 
-def _reload_all(models: Models) -> None:
+def reload_all(service: Service) -> None:
     """Read all files again; what fails is in the log, and its old model stays."""
-    for served in models:
+    for served in service.models:
         with suppress(Mistake):
-            models.reload(served.name)
+            service.reload(served.name)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 import numpy as np
+import pandas as pd
 from starlette.requests import Request
 from starlette.responses import Response
 
 from ..explanation._card import plain
 from ..own_data.scoring import FIELDS, Answered, Wanted
+from ..own_data.tables.mistake import Mistake
 from .arrow import STREAM, arrow_bytes
 from .batching import Batcher
 from .models import Models, Served
@@ -30,6 +33,7 @@ T = TypeVar("T")
 JSON = "application/json"
 #: Bytes or cells that the loop handles itself, in a millisecond.
 _SMALL = 20_000
+_log = logging.getLogger("dipedl.serve")
 
 
 class Service:
@@ -94,6 +98,20 @@ class Service:
             told = [{"row": row, **card.to_dict()} for row, card in rows]
             return _reply(_facts(served) | {"cards": told, "refused": _refused(inputs)})
 
+    def reload(self, name: str) -> Served:
+        """Read a model's file again, counted and logged; Mistake as of `Models.reload`."""
+        old = self.models.named(name)
+        try:
+            new = self.models.reload(name)
+        except Mistake as error:
+            self.telemetry.reloads.labels(name, "no").inc()
+            facts = {"model": name, "ok": False, "version": old.version, "reason": str(error)}
+            _log.error("reload", extra=facts, exc_info=error.__cause__)
+            raise
+        self.telemetry.reloads.labels(name, "yes").inc()
+        _log.info("reload", extra={"model": name, "ok": True, "version": new.version})
+        return new
+
     async def _body(self, request: Request) -> bytes:
         """The body, unless it is too large, packed, or takes too long to come."""
         packed = request.headers.get("content-encoding", "identity")
@@ -144,7 +162,9 @@ class Service:
         counts = {"rows": len(inputs.rows), "refused": len(inputs.refused)}
         request.state.facts |= {"model": served.name, "version": served.version, **counts}
         if self.settings.log_inputs:
-            request.state.facts["inputs"] = np.asarray(inputs.X).tolist()
+            values = np.array(inputs.X, dtype=object)
+            values[pd.isna(values)] = None
+            request.state.facts["inputs"] = values.tolist()
 
 
 def _sent(request: Request) -> str:

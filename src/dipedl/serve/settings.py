@@ -28,7 +28,8 @@ class Settings:
     explained : int
         Most rows of one request for explanations.
     seconds : float
-        A request that takes longer, from its first byte on, is given up.
+        The longest time for the body of a request, and then for its answer. `dipedl serve` gives
+        the head as long; another server has a limit of its own for that.
     waiting : int
         Most requests with rows at a time; more are sent away.
     window : int, default=1000

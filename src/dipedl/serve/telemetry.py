@@ -13,6 +13,7 @@ import numpy as np
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import HistogramMetricFamily
 
+from ..explanation._card import plain
 from ..own_data.scoring import Answered
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
@@ -94,7 +95,7 @@ class JsonLines(logging.Formatter):
                 f"{place.filename}:{place.lineno} {place.name}"
                 for place in traceback.extract_tb(record.exc_info[2])
             ]
-        return json.dumps(line, ensure_ascii=False, default=str)
+        return json.dumps(plain(line), ensure_ascii=False, allow_nan=False, default=str)
 
 
 def log_as_json(stream: Any) -> None:
