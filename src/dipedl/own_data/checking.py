@@ -13,7 +13,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from ..diagnostics import Diagnosis, Finding
 from .gathering import gathered
-from .tables.columns import Column, as_inputs, check_forced, columns_of, is_id
+from .tables.columns import Column, as_inputs, check_forced, check_usable, columns_of, is_id
 from .tables.kinds import DATE, TEXT
 from .tables.mistake import Mistake, check_named, listed
 from .tables.reading import Table
@@ -62,7 +62,8 @@ def checked(
     labels, known, problems = _classes(some.frame[target], target, some.rows)
     frame = some.frame.loc[known, names].reset_index(drop=True)
     columns, mixed = _columns(frame, types or {})
-    X, fine, _ = as_inputs(columns, frame, np.arange(len(frame)))
+    X, fine, odd = as_inputs(columns, frame, some.rows[known])
+    check_usable(fine, odd, table.path)
     looked = _Looked(frame, columns, X, labels[fine].reset_index(drop=True), target)
     found += [*problems, *mixed, *(one for look in _CHECKS for one in look(looked))]
     for test in tables[1:]:

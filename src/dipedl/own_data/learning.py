@@ -21,7 +21,15 @@ from .findings import diagnosed
 from .gathering import Gathered, gathered
 from .models import check_model, classifier, components, title
 from .saved import TableModel
-from .tables.columns import Column, as_inputs, check_forced, columns_of, is_id, read_dates
+from .tables.columns import (
+    Column,
+    as_inputs,
+    check_forced,
+    check_usable,
+    columns_of,
+    is_id,
+    read_dates,
+)
 from .tables.formats import IMAGES
 from .tables.images import checksum
 from .tables.kinds import DATE, NUMERIC, TEXT, guess, to_numbers
@@ -68,6 +76,7 @@ def learn(table: Table, order: Order, progress: Callable[[float], None] | None =
     frame = rows.frame.loc[known, names].reset_index(drop=True)
     columns = columns_of(frame, order.types)
     X, fine, odd = as_inputs(columns, frame, rows.rows[known])
+    check_usable(fine, odd, table.path)
     if X.shape[1] == 0:
         told = listed(f"{c.name} ({c.told()})" for c in columns)
         raise Mistake(
