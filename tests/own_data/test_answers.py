@@ -283,6 +283,16 @@ def test_check_of_sound_data_warns_of_nothing(run, tmp_path):
     assert done.exit_code == 0 and "warning" not in done.stdout
 
 
+def test_check_keeps_classes_with_their_rows_where_one_cannot_be_used(run, tmp_path):
+    made = pd.concat([passengers(100).drop(columns=["passenger"])] * 2, ignore_index=True)
+    made.loc[7, "fare"] = np.inf
+    made.to_csv(tmp_path / "data.csv", index=False)
+    done = run("check", tmp_path / "data.csv", "--target", "survived", "--json")
+    found = {f["code"]: f for f in json.loads(done.stdout)["findings"]}
+    assert found["duplicates"]["numbers"]["rows"] == 99
+    assert "conflicting_copies" not in found
+
+
 @pytest.fixture(scope="module")
 def found(kept, tmp_path_factory):
     pytest.importorskip("matplotlib")

@@ -64,7 +64,8 @@ def checked(
     columns, mixed = _columns(frame, types or {})
     X, fine, odd = as_inputs(columns, frame, some.rows[known])
     check_usable(fine, odd, table.path)
-    looked = _Looked(frame, columns, X, labels[fine].reset_index(drop=True), target)
+    frame, labels = frame[fine].reset_index(drop=True), labels[fine].reset_index(drop=True)
+    looked = _Looked(frame, columns, X, labels, target)
     found += [*problems, *mixed, *(one for look in _CHECKS for one in look(looked))]
     for test in tables[1:]:
         found += _overlap(some.frame, test, rows)
