@@ -243,6 +243,15 @@ FIT = {
         1,
         "--time-column age is missing in row",
     ),
+    "a time column with a gap after rows that are left out": (
+        csv(
+            survived=passengers()["survived"].mask(passengers().index < 2),
+            day=[*range(1900, 1909), None, *range(1909, 2139)],
+        ),
+        ["--time-column", "day"],
+        1,
+        "--time-column day is missing in row 10;",
+    ),
     "a model that there is not": (
         csv(),
         ["--model", "forests"],
