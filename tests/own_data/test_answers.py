@@ -276,6 +276,19 @@ def test_check_finds_what_is_wrong(run, tmp_path):
     assert {"text_columns", "dates", "classes"} <= set(found)
 
 
+def test_check_speaks_of_one_row_as_one(run, tmp_path):
+    made = passengers(60).drop(columns=["passenger"])
+    again = made.iloc[:1].assign(survived={"yes": "no", "no": "yes"}[made["survived"][0]])
+    lines = pd.concat([made, again, made.iloc[3:4].assign(survived=None)]).to_csv(index=False)
+    (tmp_path / "data.csv").write_text(lines + "x,y\n")
+    done = run("check", tmp_path / "data.csv", "--target", "survived", "--json")
+    found = {f["code"]: f["text"] for f in json.loads(done.stdout)["findings"]}
+    assert found["unreadable_rows"].startswith("1 row cannot be read: row 63:")
+    assert found["no_class"] == "1 row has no class, the first is row 62."
+    assert found["duplicates"] == "1 row is a copy of an earlier one."
+    assert found["conflicting_copies"].startswith("1 row comes with more than one class")
+
+
 def test_check_of_sound_data_warns_of_nothing(run, tmp_path):
     sound = passengers(300).drop(columns=["passenger", "name"])
     sound.to_csv(tmp_path / "data.csv", index=False)

@@ -55,7 +55,7 @@ def checked(
     some = gathered(table, rows)
     names = [name for name in table.names if name not in (target, *drop)]
     found = [
-        Finding("unreadable_rows", "warning", f"{len(some.refused):,} rows cannot be read: "
+        Finding("unreadable_rows", "warning", f"{_rows(len(some.refused))} cannot be read: "
                 f"row {one.row}: {one.reason}.", {"rows": len(some.refused)}, "mend these lines")
         for one in some.refused[:1]
     ]  # fmt: skip
@@ -72,6 +72,10 @@ def checked(
     return Diagnosis(tuple(found), f"{len(some.frame):,} of {some.total:,} rows of {table.path}")
 
 
+def _rows(n: int) -> str:
+    return f"{n:,} row{'s' * (n != 1)}"
+
+
 def _classes(
     values: pd.Series, target: str, rows: np.ndarray
 ) -> tuple[pd.Series, np.ndarray, list[Finding]]:
@@ -86,7 +90,8 @@ def _classes(
         return labels, known, [Finding("target", "warning", f"{error}.")]
     if not refused:
         return labels, known, []
-    text = f"{len(refused):,} rows have no class, the first is row {refused[0].row}."
+    have = "has" if len(refused) == 1 else "have"
+    text = f"{_rows(len(refused))} {have} no class, the first is row {refused[0].row}."
     remedy = "they are left out of a fit; score them with the model"
     return labels, known, [Finding("no_class", "note", text, {"rows": len(refused)}, remedy)]
 
@@ -178,14 +183,16 @@ def _duplicates(looked: _Looked) -> Iterator[Finding]:
         return
     pairs = pd.DataFrame({"key": keys, "y": looked.frame.index.map(dict(enumerate(looked.y)))})
     torn = int((pairs.groupby("key")["y"].nunique() > 1).sum())
+    are = "is a copy" if copies == 1 else "are copies"
     yield Finding(
-        "duplicates", "note", f"{copies:,} rows are copies of an earlier one.", {"rows": copies},
+        "duplicates", "note", f"{_rows(copies)} {are} of an earlier one.", {"rows": copies},
         "copies in a test set make a model look better than it is",
     )  # fmt: skip
     if torn:
+        come = "comes" if torn == 1 else "come"
         yield Finding(
             "conflicting_copies", "warning",
-            f"{torn:,} rows come with more than one class though all else is equal.",
+            f"{_rows(torn)} {come} with more than one class though all else is equal.",
             {"rows": torn}, "no model can tell these apart; look for a mistake in the classes",
         )  # fmt: skip
 
