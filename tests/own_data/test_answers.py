@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("pyarrow")
 
 import dipedl
-from dipedl.own_data import measuring, report
+from dipedl.own_data import checking, measuring, report
 from dipedl.own_data.explaining import explained, in_rows_of_file
 from dipedl.own_data.learning import Order, learn
 from dipedl.own_data.models import MODELS
@@ -267,13 +267,34 @@ def test_check_finds_what_is_wrong(run, tmp_path):
     findings = json.loads(done.stdout)["findings"]
     found = {f["code"]: f for f in findings}
     assert found["leak"]["numbers"]["column"] == "leak"
-    constant = {f["numbers"]["column"] for f in findings if f["code"] == "constant_column"}
-    assert constant == {"fixed", "day"}
+    assert found["constant_column"]["text"] == (
+        "2 columns have one value in all rows: fixed ('1'), day ('2026-11-22')."
+    )
     assert found["equal_columns"]["text"] == "twin equals fare."
     assert found["duplicates"]["numbers"]["rows"] == 5
     assert found["conflicting_copies"]["numbers"]["rows"] == 2
     assert found["overlap"]["numbers"]["rows"] == 7
     assert {"text_columns", "dates", "classes"} <= set(found)
+
+
+def test_check_folds_constant_columns_and_tries_no_tree_on_them(run, tmp_path, monkeypatch):
+    numbers = pd.DataFrame(1.0, index=range(60), columns=[f"n{i}" for i in range(300)])
+    texts = pd.DataFrame({"ship": ["T"] * 60, "age": passengers(60)["age"]})
+    made = pd.concat([passengers(60)[["survived"]], numbers, texts], axis=1)
+    made.to_csv(tmp_path / "data.csv", index=False)
+    tried, of = [], checking._accuracy_of
+    monkeypatch.setattr(
+        checking, "_accuracy_of", lambda values, y: tried.append(values.name) or of(values, y)
+    )
+    done = run("check", tmp_path / "data.csv", "--target", "survived", "--json")
+    findings = json.loads(done.stdout)["findings"]
+    ship, many = (f for f in findings if f["code"] == "constant_column")
+    assert ship["text"] == "1 column has one value in all rows: ship ('T')."
+    assert "would look unknown" in ship["remedy"]
+    assert many["text"].startswith("300 columns have one value in all rows: n0 ('1.0'), n1")
+    assert many["text"].endswith("and 292 more.")
+    assert "may go unseen" in many["remedy"] and many["numbers"] == {"columns": 300}
+    assert tried == ["age"] and not any(f["code"] == "equal_columns" for f in findings)
 
 
 def test_check_speaks_of_one_row_as_one(run, tmp_path):

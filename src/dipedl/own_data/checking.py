@@ -14,7 +14,7 @@ from sklearn.tree import DecisionTreeClassifier
 from ..diagnostics import Diagnosis, Finding
 from .gathering import gathered
 from .tables.columns import Column, as_inputs, check_forced, check_usable, columns_of, is_id
-from .tables.kinds import DATE, TEXT
+from .tables.kinds import CATEGORY, DATE, TEXT
 from .tables.mistake import Mistake, check_named, listed
 from .tables.reading import Table
 from .targets import FEWEST, check_target, classes_of
@@ -148,15 +148,31 @@ def _ids(looked: _Looked) -> Iterator[Finding]:
 
 
 def _constants(looked: _Looked) -> Iterator[Finding]:
+    same = [c for c in looked.columns if c.used and _is_constant(looked.frame[c.name])]
+    texts = [c.name for c in same if c.kind == CATEGORY]
+    numbers = [c.name for c in same if c.kind != CATEGORY]
+    yield from _constant(looked, texts, "another text in a new row would look unknown")
+    yield from _constant(looked, numbers, "a change of it in a new row may go unseen")
+
+
+def _is_constant(values: pd.Series) -> bool:
+    return bool(values.nunique(dropna=False) == 1)
+
+
+def _constant(looked: _Looked, names: list[str], why: str) -> Iterator[Finding]:
+    if names:
+        told = listed(f"{name} ({str(looked.frame[name].iloc[0])!r})" for name in names)
+        many = "1 column has" if len(names) == 1 else f"{len(names):,} columns have"
+        drop = ",".join(names[:8]) + " and the others" * (len(names) > 8)
+        yield Finding(
+            "constant_column", "warning", f"{many} one value in all rows: {told}.",
+            {"columns": len(names)}, f"--drop {drop}: {why}",
+        )  # fmt: skip
+
+
+def _gaps(looked: _Looked) -> Iterator[Finding]:
     for column in looked.columns:
-        values = looked.frame[column.name]
-        if column.used and values.nunique(dropna=False) == 1:
-            yield Finding(
-                "constant_column", "warning",
-                f"{column.name} is {str(values.iloc[0])!r} in all rows.", {"column": column.name},
-                f"--drop {column.name}: any other value in a new row would look unknown",
-            )  # fmt: skip
-        elif column.missing > _GAPS:
+        if column.missing > _GAPS:
             yield Finding(
                 "many_gaps", "note", f"{column.name} is missing in {column.missing:.0%} of rows.",
                 {"column": column.name, "missing": column.missing},
@@ -201,6 +217,8 @@ def _twins(looked: _Looked) -> Iterator[Finding]:
     seen: dict[int, str] = {}
     for column in looked.columns:
         values = looked.frame[column.name].astype(str)
+        if _is_constant(values):
+            continue
         key = int(pd.util.hash_pandas_object(values, index=False).sum())
         first = seen.setdefault(key, column.name)
         if first != column.name and (values == looked.frame[first].astype(str)).all():
@@ -218,6 +236,8 @@ def _leaks(looked: _Looked) -> Iterator[Finding]:
         return
     rows = np.linspace(0, len(y) - 1, min(len(y), _LEAK_ROWS)).astype(int)
     for name in looked.X:
+        if _is_constant(looked.X[name]):
+            continue
         share = _accuracy_of(looked.X[name].iloc[rows], y[rows])
         if share >= _LEAK:
             yield Finding(
@@ -256,6 +276,7 @@ _CHECKS: tuple[Callable[[_Looked], Iterator[Finding]], ...] = (
     _leaks,
     _ids,
     _constants,
+    _gaps,
     _texts,
     _dates,
     _duplicates,
