@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("pyarrow")
 
 import dipedl
-from dipedl.own_data import measuring, report
+from dipedl.own_data import checking, measuring, report
 from dipedl.own_data.explaining import explained, in_rows_of_file
 from dipedl.own_data.learning import Order, learn
 from dipedl.own_data.models import MODELS
@@ -267,8 +267,9 @@ def test_check_finds_what_is_wrong(run, tmp_path):
     findings = json.loads(done.stdout)["findings"]
     found = {f["code"]: f for f in findings}
     assert found["leak"]["numbers"]["column"] == "leak"
-    constant = {f["numbers"]["column"] for f in findings if f["code"] == "constant_column"}
-    assert constant == {"fixed", "day"}
+    assert found["constant_column"]["text"] == (
+        "2 columns have one value in all rows: fixed ('1'), day ('2026-11-22')."
+    )
     assert found["equal_columns"]["text"] == "twin equals fare."
     assert found["duplicates"]["numbers"]["rows"] == 5
     assert found["conflicting_copies"]["numbers"]["rows"] == 2
@@ -276,11 +277,54 @@ def test_check_finds_what_is_wrong(run, tmp_path):
     assert {"text_columns", "dates", "classes"} <= set(found)
 
 
+def test_check_folds_constant_columns_and_tries_no_tree_on_them(run, tmp_path, monkeypatch):
+    numbers = pd.DataFrame(1.0, index=range(60), columns=[f"n{i}" for i in range(300)])
+    texts = pd.DataFrame({"ship": ["T"] * 60, "age": passengers(60)["age"]})
+    made = pd.concat([passengers(60)[["survived"]], numbers, texts], axis=1)
+    made.to_csv(tmp_path / "data.csv", index=False)
+    tried, of = [], checking._accuracy_of
+    monkeypatch.setattr(
+        checking, "_accuracy_of", lambda values, y: tried.append(values.name) or of(values, y)
+    )
+    done = run("check", tmp_path / "data.csv", "--target", "survived", "--json")
+    findings = json.loads(done.stdout)["findings"]
+    ship, many = (f for f in findings if f["code"] == "constant_column")
+    assert ship["text"] == "1 column has one value in all rows: ship ('T')."
+    assert "would look unknown" in ship["remedy"]
+    assert many["text"].startswith("300 columns have one value in all rows: n0 ('1.0'), n1")
+    assert many["text"].endswith("and 292 more.")
+    assert "may go unseen" in many["remedy"] and many["numbers"] == {"columns": 300}
+    assert tried == ["age"] and not any(f["code"] == "equal_columns" for f in findings)
+
+
+def test_check_speaks_of_one_row_as_one(run, tmp_path):
+    made = passengers(60).drop(columns=["passenger"])
+    again = made.iloc[:1].assign(survived={"yes": "no", "no": "yes"}[made["survived"][0]])
+    lines = pd.concat([made, again, made.iloc[3:4].assign(survived=None)]).to_csv(index=False)
+    (tmp_path / "data.csv").write_text(lines + "x,y\n")
+    done = run("check", tmp_path / "data.csv", "--target", "survived", "--json")
+    found = {f["code"]: f["text"] for f in json.loads(done.stdout)["findings"]}
+    assert found["unreadable_rows"].startswith("1 row cannot be read: row 63:")
+    assert found["no_class"] == "1 row has no class, the first is row 62."
+    assert found["duplicates"] == "1 row is a copy of an earlier one."
+    assert found["conflicting_copies"].startswith("1 row comes with more than one class")
+
+
 def test_check_of_sound_data_warns_of_nothing(run, tmp_path):
     sound = passengers(300).drop(columns=["passenger", "name"])
     sound.to_csv(tmp_path / "data.csv", index=False)
     done = run("check", tmp_path / "data.csv", "--target", "survived")
     assert done.exit_code == 0 and "warning" not in done.stdout
+
+
+def test_check_keeps_classes_with_their_rows_where_one_cannot_be_used(run, tmp_path):
+    made = pd.concat([passengers(100).drop(columns=["passenger"])] * 2, ignore_index=True)
+    made.loc[7, "fare"] = np.inf
+    made.to_csv(tmp_path / "data.csv", index=False)
+    done = run("check", tmp_path / "data.csv", "--target", "survived", "--json")
+    found = {f["code"]: f for f in json.loads(done.stdout)["findings"]}
+    assert found["duplicates"]["numbers"]["rows"] == 99
+    assert "conflicting_copies" not in found
 
 
 @pytest.fixture(scope="module")

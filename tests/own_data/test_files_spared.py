@@ -1,11 +1,13 @@
 """No command writes over a file that it reads, under whatever name."""
 
 import os
+from pathlib import Path
 
 import pytest
 
 pytest.importorskip("pyarrow")
 
+from dipedl.own_data.scoring import refused_path
 from passengers import passengers
 
 
@@ -46,3 +48,16 @@ def test_an_output_that_is_an_input_is_refused(run, files, command):
     assert done.exit_code == 1, done.output
     assert "would destroy the input" in done.stderr and "choose another file" in done.stderr
     assert {p.name: p.read_bytes() for p in files.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("out", "refused"),
+    [
+        ("s.2.csv", "s.2.refused.csv"),
+        ("s.3.csv", "s.3.refused.csv"),
+        ("s.3.CSV.gz", "s.3.refused.csv"),
+        ("2026.11.parquet", "2026.11.refused.csv"),
+    ],
+)
+def test_each_output_has_its_own_list_of_refused_rows(out, refused):
+    assert refused_path(Path("in") / out) == Path("in") / refused

@@ -186,6 +186,12 @@ FIT = {
         1,
         "is equal in all rows but for 'survived'",
     ),
+    "numbers beyond float64 in all rows": (
+        csv(passengers()[["survived"]], far="9" * 400),
+        [],
+        1,
+        "no row of data.csv can be used: row 1, column 'far': '9999",
+    ),
     "a classifier's file that is a table": (
         csv(name="data.csv"),
         ["--model", "own.skops"],
@@ -237,6 +243,15 @@ FIT = {
         1,
         "--time-column age is missing in row",
     ),
+    "a time column with a gap after rows that are left out": (
+        csv(
+            survived=passengers()["survived"].mask(passengers().index < 2),
+            day=[*range(1900, 1909), None, *range(1909, 2139)],
+        ),
+        ["--time-column", "day"],
+        1,
+        "--time-column day is missing in row 10;",
+    ),
     "a model that there is not": (
         csv(),
         ["--model", "forests"],
@@ -286,6 +301,12 @@ def test_a_mistake_in_fit(name, run, tmp_path, monkeypatch):
     done = run("fit", "data.csv", *(word for pair in options.items() for word in pair))
     one_sentence(done, code, message)
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_check_of_numbers_that_are_all_beyond_float64(run, tmp_path):
+    csv(passengers()[["survived"]], far="9" * 400)(tmp_path)
+    done = run("check", tmp_path / "data.csv", "--target", "survived")
+    one_sentence(done, 1, "is no finite number; mend the column, or leave it out: --drop far")
 
 
 def other_columns(folder):

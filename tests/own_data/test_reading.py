@@ -164,13 +164,29 @@ def test_a_column_told_to_be_a_category_keeps_its_texts():
     assert (zips.levels, n.levels) == (("1", "2"), ("1", "3"))
 
 
-def test_numbers_of_rows_count_those_that_are_left_out(tmp_path, monkeypatch):
+@pytest.fixture
+def four_threads():
+    """As on a machine of four cores, whatever OMP_NUM_THREADS says."""
+    before = pa.cpu_count()
+    pa.set_cpu_count(4)
+    yield
+    pa.set_cpu_count(before)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("above", ["", "\n\n", "\r\n\n"])
+@pytest.mark.parametrize("names", [["a", "b"], ["a", "b\n(cm)"]])
+def test_numbers_of_rows_count_those_that_are_left_out(
+    encoding, above, names, four_threads, tmp_path, monkeypatch
+):
     monkeypatch.setattr(reading, "_BLOCK", 200)
     body = [f"{i},x" for i in range(300)]
     for i in (3, 150, 299):
         body[i] = "one,two,three"
-    (tmp_path / "data.csv").write_text("\n".join(["a,b", *body]))
+    header = f'{above}"{names[0]}","{names[1]}"\n\n'
+    (tmp_path / "data.csv").write_bytes((header + "\n".join(body)).encode(encoding))
     some = gathered(open_table(tmp_path / "data.csv"))
+    assert list(some.frame) == names
     assert [one.row for one in some.refused] == [4, 151, 300]
     assert (some.frame["a"].astype(int) + 1 == some.rows).all()
     assert len(some.rows) == 297 and some.total == 300

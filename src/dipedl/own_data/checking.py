@@ -13,8 +13,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 from ..diagnostics import Diagnosis, Finding
 from .gathering import gathered
-from .tables.columns import Column, as_inputs, check_forced, columns_of, is_id
-from .tables.kinds import DATE, TEXT
+from .tables.columns import Column, as_inputs, check_forced, check_usable, columns_of, is_id
+from .tables.kinds import CATEGORY, DATE, TEXT
 from .tables.mistake import Mistake, check_named, listed
 from .tables.reading import Table
 from .targets import FEWEST, check_target, classes_of
@@ -55,19 +55,25 @@ def checked(
     some = gathered(table, rows)
     names = [name for name in table.names if name not in (target, *drop)]
     found = [
-        Finding("unreadable_rows", "warning", f"{len(some.refused):,} rows cannot be read: "
+        Finding("unreadable_rows", "warning", f"{_rows(len(some.refused))} cannot be read: "
                 f"row {one.row}: {one.reason}.", {"rows": len(some.refused)}, "mend these lines")
         for one in some.refused[:1]
     ]  # fmt: skip
     labels, known, problems = _classes(some.frame[target], target, some.rows)
     frame = some.frame.loc[known, names].reset_index(drop=True)
     columns, mixed = _columns(frame, types or {})
-    X, fine, _ = as_inputs(columns, frame, np.arange(len(frame)))
-    looked = _Looked(frame, columns, X, labels[fine].reset_index(drop=True), target)
+    X, fine, odd = as_inputs(columns, frame, some.rows[known])
+    check_usable(fine, odd, table.path)
+    frame, labels = frame[fine].reset_index(drop=True), labels[fine].reset_index(drop=True)
+    looked = _Looked(frame, columns, X, labels, target)
     found += [*problems, *mixed, *(one for look in _CHECKS for one in look(looked))]
     for test in tables[1:]:
         found += _overlap(some.frame, test, rows)
     return Diagnosis(tuple(found), f"{len(some.frame):,} of {some.total:,} rows of {table.path}")
+
+
+def _rows(n: int) -> str:
+    return f"{n:,} row{'s' * (n != 1)}"
 
 
 def _classes(
@@ -84,7 +90,8 @@ def _classes(
         return labels, known, [Finding("target", "warning", f"{error}.")]
     if not refused:
         return labels, known, []
-    text = f"{len(refused):,} rows have no class, the first is row {refused[0].row}."
+    have = "has" if len(refused) == 1 else "have"
+    text = f"{_rows(len(refused))} {have} no class, the first is row {refused[0].row}."
     remedy = "they are left out of a fit; score them with the model"
     return labels, known, [Finding("no_class", "note", text, {"rows": len(refused)}, remedy)]
 
@@ -141,15 +148,31 @@ def _ids(looked: _Looked) -> Iterator[Finding]:
 
 
 def _constants(looked: _Looked) -> Iterator[Finding]:
+    same = [c for c in looked.columns if c.used and _is_constant(looked.frame[c.name])]
+    texts = [c.name for c in same if c.kind == CATEGORY]
+    numbers = [c.name for c in same if c.kind != CATEGORY]
+    yield from _constant(looked, texts, "another text in a new row would look unknown")
+    yield from _constant(looked, numbers, "a change of it in a new row may go unseen")
+
+
+def _is_constant(values: pd.Series) -> bool:
+    return bool(values.nunique(dropna=False) == 1)
+
+
+def _constant(looked: _Looked, names: list[str], why: str) -> Iterator[Finding]:
+    if names:
+        told = listed(f"{name} ({str(looked.frame[name].iloc[0])!r})" for name in names)
+        many = "1 column has" if len(names) == 1 else f"{len(names):,} columns have"
+        drop = ",".join(names[:8]) + " and the others" * (len(names) > 8)
+        yield Finding(
+            "constant_column", "warning", f"{many} one value in all rows: {told}.",
+            {"columns": len(names)}, f"--drop {drop}: {why}",
+        )  # fmt: skip
+
+
+def _gaps(looked: _Looked) -> Iterator[Finding]:
     for column in looked.columns:
-        values = looked.frame[column.name]
-        if column.used and values.nunique(dropna=False) == 1:
-            yield Finding(
-                "constant_column", "warning",
-                f"{column.name} is {str(values.iloc[0])!r} in all rows.", {"column": column.name},
-                f"--drop {column.name}: any other value in a new row would look unknown",
-            )  # fmt: skip
-        elif column.missing > _GAPS:
+        if column.missing > _GAPS:
             yield Finding(
                 "many_gaps", "note", f"{column.name} is missing in {column.missing:.0%} of rows.",
                 {"column": column.name, "missing": column.missing},
@@ -176,14 +199,16 @@ def _duplicates(looked: _Looked) -> Iterator[Finding]:
         return
     pairs = pd.DataFrame({"key": keys, "y": looked.frame.index.map(dict(enumerate(looked.y)))})
     torn = int((pairs.groupby("key")["y"].nunique() > 1).sum())
+    are = "is a copy" if copies == 1 else "are copies"
     yield Finding(
-        "duplicates", "note", f"{copies:,} rows are copies of an earlier one.", {"rows": copies},
+        "duplicates", "note", f"{_rows(copies)} {are} of an earlier one.", {"rows": copies},
         "copies in a test set make a model look better than it is",
     )  # fmt: skip
     if torn:
+        come = "comes" if torn == 1 else "come"
         yield Finding(
             "conflicting_copies", "warning",
-            f"{torn:,} rows come with more than one class though all else is equal.",
+            f"{_rows(torn)} {come} with more than one class though all else is equal.",
             {"rows": torn}, "no model can tell these apart; look for a mistake in the classes",
         )  # fmt: skip
 
@@ -192,6 +217,8 @@ def _twins(looked: _Looked) -> Iterator[Finding]:
     seen: dict[int, str] = {}
     for column in looked.columns:
         values = looked.frame[column.name].astype(str)
+        if _is_constant(values):
+            continue
         key = int(pd.util.hash_pandas_object(values, index=False).sum())
         first = seen.setdefault(key, column.name)
         if first != column.name and (values == looked.frame[first].astype(str)).all():
@@ -209,6 +236,8 @@ def _leaks(looked: _Looked) -> Iterator[Finding]:
         return
     rows = np.linspace(0, len(y) - 1, min(len(y), _LEAK_ROWS)).astype(int)
     for name in looked.X:
+        if _is_constant(looked.X[name]):
+            continue
         share = _accuracy_of(looked.X[name].iloc[rows], y[rows])
         if share >= _LEAK:
             yield Finding(
@@ -247,6 +276,7 @@ _CHECKS: tuple[Callable[[_Looked], Iterator[Finding]], ...] = (
     _leaks,
     _ids,
     _constants,
+    _gaps,
     _texts,
     _dates,
     _duplicates,

@@ -21,7 +21,15 @@ from .findings import diagnosed
 from .gathering import Gathered, gathered
 from .models import check_model, classifier, components, title
 from .saved import TableModel
-from .tables.columns import Column, as_inputs, check_forced, columns_of, is_id, read_dates
+from .tables.columns import (
+    Column,
+    as_inputs,
+    check_forced,
+    check_usable,
+    columns_of,
+    is_id,
+    read_dates,
+)
 from .tables.formats import IMAGES
 from .tables.images import checksum
 from .tables.kinds import DATE, NUMERIC, TEXT, guess, to_numbers
@@ -68,6 +76,7 @@ def learn(table: Table, order: Order, progress: Callable[[float], None] | None =
     frame = rows.frame.loc[known, names].reset_index(drop=True)
     columns = columns_of(frame, order.types)
     X, fine, odd = as_inputs(columns, frame, rows.rows[known])
+    check_usable(fine, odd, table.path)
     if X.shape[1] == 0:
         told = listed(f"{c.name} ({c.told()})" for c in columns)
         raise Mistake(
@@ -80,7 +89,8 @@ def learn(table: Table, order: Order, progress: Callable[[float], None] | None =
     y = labels[fine].to_numpy(dtype=object).astype(str)
     learned = rows.rows[known][fine]
     if order.time_column is not None:
-        first = _by_time(rows.frame.loc[known].reset_index(drop=True)[fine], order.time_column)
+        when = rows.frame.loc[known, order.time_column].reset_index(drop=True)[fine]
+        first = _by_time(when, learned, order.time_column)
         X, y, learned = X.iloc[first].reset_index(drop=True), y[first], learned[first]
     fitted, notes, seconds = _fitted(X, y, learned, order, table.pixels)
     numbers = _held_out(fitted) | {"fit_seconds": seconds, "rows_per_second": _speed(fitted, X)}
@@ -109,17 +119,17 @@ def _checked_names(table: Table, order: Order) -> list[str]:
     return kept
 
 
-def _by_time(frame: pd.DataFrame, name: str) -> np.ndarray:
-    """The order of the rows by a column of dates or numbers."""
-    found = guess(frame[name], name)
+def _by_time(values: pd.Series, rows: np.ndarray, name: str) -> np.ndarray:
+    """The order of the rows, numbers (n,), by a column of dates or numbers, (n,)."""
+    found = guess(values, name)
     if found.kind == DATE:
-        when = read_dates(frame[name], found.date)
+        when = read_dates(values, found.date)
     elif found.kind == NUMERIC:
-        when = pd.Series(to_numbers(frame[name], found.decimal))
+        when = pd.Series(to_numbers(values, found.decimal))
     else:
         raise Mistake(f"--time-column {name} is {found.kind}: give a column of dates or numbers")
     if when.isna().any():
-        row = int(np.flatnonzero(when.isna())[0]) + 1
+        row = rows[int(np.flatnonzero(when.isna())[0])]
         raise Mistake(f"--time-column {name} is missing in row {row}; fill or leave out such rows")
     return np.asarray(when.argsort(kind="stable"))
 

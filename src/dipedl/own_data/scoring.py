@@ -18,7 +18,7 @@ from .tables.columns import as_inputs, check_known
 from .tables.images import FILE
 from .tables.mistake import Mistake, check_named
 from .tables.reading import Refused, Table
-from .tables.writing import table_writer
+from .tables.writing import table_writer, without_ending
 
 REASONS = ("flagged", "all", "none")
 #: What an answer is made of.
@@ -81,7 +81,7 @@ class Answered:
 
 def refused_path(out: Path) -> Path:
     """Where refused rows are listed: answers.refused.csv beside answers.parquet."""
-    return out.with_name(out.name.partition(".")[0] + ".refused.csv")
+    return out.with_name(f"{without_ending(out)}.refused.csv")
 
 
 def score_table(

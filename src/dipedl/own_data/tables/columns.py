@@ -231,6 +231,15 @@ def as_inputs(
     return X[fine].reset_index(drop=True), fine, [reasons[i] for i in sorted(reasons)]
 
 
+def check_usable(fine: np.ndarray, refused: Iterable[Refused], path: object) -> None:
+    """Mistake if no row of `as_inputs` is left, with the reason of the first."""
+    for one in list(refused)[: 0 if fine.any() else 1]:
+        raise Mistake(
+            f"no row of {path} can be used: row {one.row}, column {one.column!r}: {one.reason}; "
+            f"mend the column, or leave it out: --drop {one.column}"
+        )
+
+
 def check_known(columns: Iterable[Column], names: Iterable[str], path: object) -> None:
     """Mistake if a column that the model needs is not there."""
     there = list(names)

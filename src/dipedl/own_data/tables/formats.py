@@ -82,6 +82,12 @@ def open_bytes(path: Path, packed: str) -> IO[bytes]:
     return stream
 
 
+def blank_lines(path: Path, form: Format) -> int:
+    """How many empty lines stand above the first line of a file of texts."""
+    text = _sample(path, form.packed).decode(form.encoding, "ignore").lstrip("\ufeff")
+    return len(text[: len(text) - len(text.lstrip("\r\n"))].splitlines())
+
+
 def format_of(path: Path, delimiter: str | None = None) -> Format:
     """The format of a file; Mistake if it is none that holds a table."""
     _check_readable(path)

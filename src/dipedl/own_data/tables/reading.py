@@ -17,7 +17,7 @@ import pyarrow.feather
 import pyarrow.parquet
 
 from . import formats
-from .formats import Format, format_of, open_bytes
+from .formats import Format, blank_lines, format_of, open_bytes
 from .images import CLASS, FILE, feature_names, image_files, image_rows
 from .json_lines import bad_line, only_object
 from .mistake import Mistake, listed
@@ -196,10 +196,12 @@ def _csv_names(table: Table) -> list[str]:
 
 
 def _csv_reader(table: Table, stream: Any, names: list[str] | None, invalid: dict[int, str]) -> Any:
+    blank = blank_lines(table.path, table.format)
+
     def refuse(row: Any) -> str:
         fields = f"{row.actual_columns} fields, where the first line has {row.expected_columns}"
-        # The line of names is a record too.
-        invalid[(row.number or 2) - 1] = f"{fields}: {str(row.text)[:60]!r}"
+        # Empty lines above the names are counted, and the line of names too.
+        invalid[row.number - blank - 1] = f"{fields}: {str(row.text)[:60]!r}"
         return "skip"
 
     positions = None if names is None else [f"f{i}" for i in range(len(names))]
@@ -210,7 +212,10 @@ def _csv_reader(table: Table, stream: Any, names: list[str] | None, invalid: dic
             encoding=table.format.encoding,
             block_size=_BLOCK,
             column_names=positions,
-            skip_rows=0 if names is None else 1,
+            skip_rows=blank,
+            skip_rows_after_names=0 if names is None else 1,
+            # With several threads the reader does not know the numbers of rows that it refuses.
+            use_threads=False,
         ),
         parse_options=pa.csv.ParseOptions(
             delimiter=table.format.delimiter,

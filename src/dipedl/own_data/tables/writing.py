@@ -44,7 +44,12 @@ def check_writable(path: Path, inputs: Iterable[Path | None], option: str = "--o
 
 def check_ending(path: Path) -> None:
     """Mistake for an ending that names no format to write."""
-    _writer_of(path)
+    _ending_of(path)
+
+
+def without_ending(path: Path) -> str:
+    """The name of a file to write without the ending that names its format."""
+    return path.name[: -len(_ending_of(path))]
 
 
 @contextmanager
@@ -53,16 +58,15 @@ def table_writer(path: Path) -> Iterator[Write]:
 
     All pieces must have the same columns, and there must be one.
     """
-    make = _writer_of(path)
+    make = _WRITERS[_ending_of(path)]
     with complete_file(path) as file, make(file) as write:
         yield write
 
 
-def _writer_of(path: Path) -> Callable[[IO[bytes]], Any]:
-    name = path.name.lower()
-    for ending, make in _WRITERS.items():
-        if name.endswith(ending):
-            return make
+def _ending_of(path: Path) -> str:
+    for ending in _WRITERS:
+        if path.name.lower().endswith(ending):
+            return ending
     raise WrongOption(f"{path} must end in {_ENDINGS}: the ending names the format")
 
 
