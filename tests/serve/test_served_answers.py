@@ -112,9 +112,11 @@ def test_only_the_wanted_fields_come(client, rows):
 
 def test_what_was_never_seen_is_answered_as_unknown(client, rows):
     far = [{**rows[0], "port": "Z"}, {**rows[1], "fare": 3e9}, {**rows[2], "age": None}]
+    far.append({**rows[3], "fare": None})
     asked = {"model": "people", "rows": far, "fields": ["vacuity", "flagged", "reason"]}
     found = client.post("/v1/predict", json=asked).json()["answers"]
-    assert [one["flagged"] for one in found] == [True, True, False]
+    assert [one["flagged"] for one in found] == [True, True, False, True]
+    assert found[3]["reason"] == "never in the training data: fare is missing"
     assert found[0]["reason"] == "never in the training data: port = 'Z'"
     assert found[1]["reason"].startswith("fare = ") and found[1]["vacuity"] > 0.99
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import MissingIndicator, SimpleImputer
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import (
     Binarizer,
     MinMaxScaler,
@@ -35,7 +35,7 @@ from .progress import warn_caller
 from .sources import input_sources, known_levels
 
 #: Where a value is put that is missing in a column without gaps, in standard deviations.
-_FAR = 10.0
+FAR = 10.0
 #: Stands for a gap beside the numbers of levels, 0, 1, ...
 _GAP_CODE = 1 << 30
 #: A level of a smaller share of the rows, of fewer rows, which a fold may lack, or beyond so many
@@ -88,6 +88,11 @@ def table_encoding(X: Any, estimator: Any) -> ColumnTransformer | None:
     return ColumnTransformer([part for part in chosen if part[2]], sparse_threshold=0)
 
 
+def scaled_gaps_far() -> Pipeline:
+    """Standardises columns without gaps in the fit, and puts a gap 10 standard deviations out."""
+    return make_pipeline(StandardScaler(), SimpleImputer(strategy="constant", fill_value=FAR))
+
+
 #: What each part of the encoder does, in words.
 PARTS = {
     "numbers": "numbers",
@@ -102,15 +107,14 @@ GAPS, OPEN, IDENTIFIER = "number with gaps", "level of an open set", "identifier
 
 def _parts() -> list[tuple[str, Any, tuple[str, ...]]]:
     """Name, transformer and kinds of columns, for all but the frequent levels."""
-    far = SimpleImputer(strategy="constant", fill_value=_FAR)
     gap = MissingIndicator(features="all")
     # 0 for what the fit has seen, which is all there is in the fit: such a column is not rescaled.
     new = OrdinalEncoder(
         handle_unknown="use_encoded_value", unknown_value=-1, encoded_missing_value=_GAP_CODE
     )
-    far_if_new = make_pipeline(new, Binarizer(threshold=-0.5), MinMaxScaler((0, _FAR)))
+    far_if_new = make_pipeline(new, Binarizer(threshold=-0.5), MinMaxScaler((0, FAR)))
     return [
-        ("numbers", make_pipeline(StandardScaler(), far), (NUMBER,)),
+        ("numbers", scaled_gaps_far(), (NUMBER,)),
         ("filled", make_pipeline(StandardScaler(), SimpleImputer(strategy="median")), (GAPS,)),
         ("missing", make_pipeline(StandardScaler(), gap), (GAPS,)),
         ("new", far_if_new, (LEVEL, EMPTY)),

@@ -18,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from .._plugins import optional
+from ..fitting.encoding import FAR, scaled_gaps_far
 from .tables.mistake import Mistake, WrongOption, listed
 
 #: A level of fewer rows shares a column with the other rare ones.
@@ -67,7 +68,12 @@ def classifier(name: str, X: pd.DataFrame, seed: int, pixels: bool = False) -> A
     bare = MODELS[name][1](seed) if name in MODELS else _out_of_file(Path(name))
     if pixels:
         return make_pipeline(PCA(components(X), random_state=seed), StandardScaler(), bare)
-    return bare if name == "boosting" or name not in MODELS else make_pipeline(_encoder(X), bare)
+    if name not in MODELS:
+        return bare
+    if name != "boosting":
+        return make_pipeline(_encoder(X), bare)
+    # It takes gaps and levels, and the density encodes a table that has some.
+    return bare if X.isna().any(axis=None) or _levels(X) else make_pipeline(_gaps_far(X), bare)
 
 
 def components(X: pd.DataFrame) -> int:
@@ -76,15 +82,33 @@ def components(X: pd.DataFrame) -> int:
 
 
 def _encoder(X: pd.DataFrame) -> ColumnTransformer:
-    """For a classifier of numbers alone: gaps filled and marked, numbers scaled, levels 0/1."""
-    levels = [c for c in X if isinstance(X[c].dtype, pd.CategoricalDtype)]
-    numbers = [c for c in X if c not in levels]
+    """For a classifier of numbers alone: gaps filled and marked, numbers scaled, levels 0/1.
+
+    A gap in a column of numbers that has none in X is put far out: nothing is known of it.
+    """
+    levels = _levels(X)
+    numbers = X.columns.drop(levels)
+    gaps = [c for c in numbers if X[c].isna().any()]
     filled = SimpleImputer(strategy="median", add_indicator=True)
     known = OneHotEncoder(
         handle_unknown="infrequent_if_exist", min_frequency=_RARE, sparse_output=False
     )
-    parts = [(make_pipeline(filled, StandardScaler()), numbers), (known, levels)]
+    parts = [
+        (scaled_gaps_far(), list(numbers.drop(gaps))),
+        (make_pipeline(filled, StandardScaler()), gaps),
+        (known, levels),
+    ]
     return make_column_transformer(*(part for part in parts if part[1]))
+
+
+def _gaps_far(X: pd.DataFrame) -> SimpleImputer:
+    """Puts a gap 10 standard deviations out at least, and leaves numbers X (n, d) as they are."""
+    out = X.mean() + FAR * X.std(ddof=0)
+    return SimpleImputer(strategy="constant", fill_value=float(out.max()))
+
+
+def _levels(X: pd.DataFrame) -> list[str]:
+    return [c for c in X if isinstance(X[c].dtype, pd.CategoricalDtype)]
 
 
 def title(name: str) -> str:
