@@ -1,6 +1,7 @@
 """What the page is made of, what it asks of the service, and what the service says of drift."""
 
 import re
+import time
 
 import numpy as np
 import pytest
@@ -133,5 +134,8 @@ def test_a_monitor_that_fails_stops_no_answer(served, rows, monkeypatch):
     monkeypatch.setattr(watching, "_monitor", lambda *_: DriftMonitor(window=0).fit(None))
     client = served()
     asked(client, rows)
-    assert "window must be" in drift(client)["people"]["problem"]
+    until = time.monotonic() + 10  # the monitor sees rows after their answer has gone
+    while not (problem := drift(client)["people"]["problem"]) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert "window must be" in problem
     assert logged == [("drift",), ("drift",)]
