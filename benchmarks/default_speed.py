@@ -6,12 +6,12 @@ Without arguments all is measured. What the receipt has of the same commit is ke
 measurement can be made in parts.
 
 Seconds are CPU seconds of one thread: what the wall shows on an idle machine, and the same on a
-busy one. "above" are ours less the bare classifier's, of calls run in turn.
+busy one. "above" are ours less the bare classifier's, of calls run in turn; p50 and p99 are
+percentiles of calls on one row and on 100.
 """
 
 import argparse
 import itertools
-import statistics
 import time
 from collections.abc import Callable
 from typing import Any
@@ -28,6 +28,8 @@ from dipedl import DIPClassifier
 from dipedl.calibration.crossfit import ENOUGH
 
 FEATURES, CLASSES, ROWS, REPEATS = 20, 3, 2000, 7
+#: Rows and repetitions of the calls whose percentiles are measured.
+BATCHES, CALLS = (1, 100), 200
 TRAINING_ROWS = (1_000, 10_000, 100_000)
 CLASSIFIERS = {
     "LR": LogisticRegression(max_iter=1000),
@@ -46,11 +48,27 @@ def cpu_seconds(call: Callable[[], Any]) -> tuple[float, Any]:
 
 def paired(bare: Callable[[], Any], ours: Callable[[], Any], repeats: int) -> dict[str, float]:
     """Median milliseconds of both calls, run in turn, and of what ours takes above."""
+    times = in_turn(bare, ours, repeats)
+    a, b = np.median(times, axis=0)
+    above = np.median(times[:, 1] - times[:, 0])
+    return {"bare_ms": round(a, 2), "ours_ms": round(b, 2), "above_ms": round(above, 2)}
+
+
+def percentiles(bare: Callable[[], Any], ours: Callable[[], Any]) -> dict[str, float]:
+    """The 50th and 99th percentile of the milliseconds of both calls, run in turn."""
+    found = np.percentile(in_turn(bare, ours, CALLS), (50, 99), axis=0)
+    return {
+        f"{who}_p{q}_ms": round(value, 2)
+        for q, row in zip((50, 99), found, strict=True)
+        for who, value in zip(("bare", "ours"), row, strict=True)
+    }
+
+
+def in_turn(bare: Callable[[], Any], ours: Callable[[], Any], repeats: int) -> np.ndarray:
+    """Milliseconds of both calls, (repeats, 2), after one of each that is not counted."""
     bare(), ours()
     pairs = [(cpu_seconds(bare)[0], cpu_seconds(ours)[0]) for _ in range(repeats)]
-    a, b = (1000 * statistics.median(column) for column in zip(*pairs, strict=True))
-    above = 1000 * statistics.median(y - x for x, y in pairs)
-    return {"bare_ms": round(a, 2), "ours_ms": round(b, 2), "above_ms": round(above, 2)}
+    return 1000 * np.array(pairs)
 
 
 def measure(name: str, n: int, X: np.ndarray, y: np.ndarray) -> dict[str, Any]:
@@ -70,9 +88,13 @@ def measure(name: str, n: int, X: np.ndarray, y: np.ndarray) -> dict[str, Any]:
             "frozen_s": round(frozen_s, 3),
         },
         "rows": paired(lambda: bare.predict_proba(new), lambda: ours.predict_proba(new), REPEATS),
-        "one_row": paired(
-            lambda: bare.predict_proba(new[:1]), lambda: ours.predict_proba(new[:1]), 20 * REPEATS
-        ),
+        "batches": {
+            str(rows): percentiles(
+                lambda rows=rows: bare.predict_proba(new[:rows]),
+                lambda rows=rows: ours.predict_proba(new[:rows]),
+            )
+            for rows in BATCHES
+        },
     }
 
 
@@ -88,6 +110,7 @@ def main() -> None:
         "predicted_rows": ROWS,
         "classifiers": {name: repr(model) for name, model in CLASSIFIERS.items()},
         "repeats": REPEATS,
+        "calls": CALLS,
         "threads": 1,
     }
     values, seconds = receipt.begun("default_speed", config)

@@ -8,14 +8,16 @@ importable, for which it wants torchvision (``pip install --no-deps --target DIR
 
 import argparse
 import importlib.util
+import math
 import subprocess
 import sys
 import time
 import types
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import receipt
 import torch
@@ -24,7 +26,7 @@ from torch import Tensor
 
 from dipedl.density import GDADensity
 from dipedl.nn import LeNet5, WideResNet
-from dipedl.pretrained import ClassGaussians
+from dipedl.pretrained import ClassGaussians, DIPModule
 
 K = 10
 FORMS = ("full", "tied", "diagonal", "low-rank")
@@ -33,6 +35,7 @@ NETWORKS = {
     "lenet5": (LeNet5(), (1, 28, 28), 500, (32, 256)),
 }
 PEERS = {"p": 640, "rows": 256, "n_fit": 10_000}
+LOADER = 8192
 LARGE = {"k": 1000, "p": 2048, "rows": 256, "n_fit": 16_384, "forms": ("tied", "low-rank")}
 
 
@@ -84,6 +87,29 @@ def passes(
     return calls | {f"{f} alone": partial(density, features) for f, density in densities.items()}
 
 
+def loader_passes(repeats: int, rows: int) -> dict[str, float]:
+    """Seconds of `fit_density` over a loader, over those of the network's passes alone."""
+    values = {}
+    for name, (backbone, shape, _, (batch, *_)) in NETWORKS.items():
+        network = backbone.build(shape, K, torch.Generator().manual_seed(0)).eval()
+        some = torch.randn(rows, math.prod(shape), generator=torch.Generator().manual_seed(0))
+        loader = [(X, torch.arange(len(X)) % K) for X in some.split(batch)]
+        # The deeper network is slow, and what is learned once is a small part of its passes.
+        loader = loader if name == "lenet5" else loader[: max(2, len(loader) // 32)]
+        times = paired_seconds(
+            {
+                "network": lambda network=network, loader=loader: [network(X) for X, _ in loader],
+                "fit": lambda network=network, loader=loader: DIPModule(network).fit_density(
+                    loader
+                ),
+            },
+            repeats,
+        )
+        seen = sum(len(X) for X, _ in loader)
+        values[f"{name}, {seen} rows: fit_density"] = times["fit"] / times["network"]
+    return values
+
+
 def peers(repeats: int) -> dict[str, float]:
     """Seconds of each peer over ours, on the same features."""
     X, y = problem(PEERS["n_fit"], PEERS["p"], K)
@@ -107,7 +133,7 @@ def peers(repeats: int) -> dict[str, float]:
         "full / dense product": lambda: dense(Q, stacked, bias),
         "full / solve_triangular": lambda: solved(Q, factors, means),
     }
-    outside = pytorch_ood(X, y)
+    outside = {name: d.fit_features(X, y) for name, d in pytorch_ood().items()}
     calls |= {name: partial(d.predict_features, Q) for name, d in outside.items()}
     times = paired_seconds(calls, repeats)
     values = {f"{form} s": times.pop(form) for form in ("full", "tied")}
@@ -132,8 +158,14 @@ def solved(X: Tensor, factors: Tensor, means: Tensor) -> Tensor:
     return torch.linalg.vector_norm(whitened, dim=1).square().logsumexp(0)
 
 
-def pytorch_ood(X: Tensor, y: Tensor) -> dict[str, object]:
-    """Its detectors on features; its package imports torchvision, these two files do not."""
+def pytorch_ood() -> dict[str, Any]:
+    """Its detectors of features, to be fitted; none where it is not installed."""
+    return {name: detector(None) for name, detector in _detectors().items()}
+
+
+@cache
+def _detectors() -> dict[str, Any]:
+    """The package imports torchvision, these two files do not."""
     found = importlib.util.find_spec("pytorch_ood")
     if found is None or not found.submodule_search_locations:
         return {}
@@ -142,11 +174,11 @@ def pytorch_ood(X: Tensor, y: Tensor) -> dict[str, object]:
         package = types.ModuleType(name)
         package.__path__ = [path]
         sys.modules[name] = package
-    mahalanobis = import_module("pytorch_ood.detector.mahalanobis").Mahalanobis(None)
-    mixture = import_module("pytorch_ood.detector.gmm").GMM(None)
     return {
-        "tied / pytorch-ood Mahalanobis": mahalanobis.fit_features(X, y),
-        "full / pytorch-ood GMM": mixture.fit_features(X, y),
+        "tied / pytorch-ood Mahalanobis": import_module(
+            "pytorch_ood.detector.mahalanobis"
+        ).Mahalanobis,
+        "full / pytorch-ood GMM": import_module("pytorch_ood.detector.gmm").GMM,
     }
 
 
@@ -207,13 +239,20 @@ def main() -> None:
     with torch.inference_mode():
         values |= overheads(repeats, 1000 if options.short else PEERS["n_fit"])
         values |= peers(repeats)
+    with torch.no_grad():
+        values |= loader_passes(repeats, 512 if options.short else LOADER)
     values |= large_values(1024 if options.short else LARGE["n_fit"])
     values = {name: round(value, 4) for name, value in values.items()}
     if options.short:
         print(*values.items(), sep="\n")
         return
     config = {"repeats": repeats, "warmup": 1, "threads": options.threads, "dtype": "float32"}
-    config |= {"k": K, "peers": PEERS, "large": {k: v for k, v in LARGE.items() if k != "forms"}}
+    config |= {
+        "k": K,
+        "loader": LOADER,
+        "peers": PEERS,
+        "large": {k: v for k, v in LARGE.items() if k != "forms"},
+    }
     config["pytorch-ood"] = "there" if "full / pytorch-ood GMM" in values else "not installed"
     receipt.write("head_speed", config, values, time.perf_counter() - start)
 

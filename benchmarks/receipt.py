@@ -47,20 +47,31 @@ def config_hash(config: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def begun(name: str, config: Mapping[str, Any]) -> tuple[dict[str, Any], float]:
+def begun(name: str, config: Mapping[str, Any], part: str = "") -> tuple[dict[str, Any], float]:
     """Values and seconds of the receipt, if it is of this configuration and this commit."""
-    path = ROOT / "results" / f"{name}.json"
+    path = path_of(name, part)
     row = json.loads(path.read_text()) if path.exists() else {}
     if (row.get("config_hash"), row.get("commit")) != (config_hash(config), commit()):
         return {}, 0.0
     return row["values"], row["seconds"]
 
 
-def write(name: str, config: Mapping[str, Any], values: Mapping[str, Any], seconds: float) -> None:
-    """Replace the receipt results/<name>.json and print it."""
+def path_of(name: str, part: str = "") -> Path:
+    """Of a benchmark, or of one part of it, which is its argument."""
+    return ROOT / "results" / (f"{name}_{part}.json" if part else f"{name}.json")
+
+
+def write(
+    name: str,
+    config: Mapping[str, Any],
+    values: Mapping[str, Any],
+    seconds: float,
+    part: str = "",
+) -> None:
+    """Replace the receipt results/<name>.json, or that of a part, and print it."""
     row = {
         "benchmark": name,
-        "command": f"python benchmarks/{name}.py",
+        "command": f"python benchmarks/{name}.py {part}".strip(),
         "config": dict(config),
         "config_hash": config_hash(config),
         "values": dict(values),
@@ -69,7 +80,7 @@ def write(name: str, config: Mapping[str, Any], values: Mapping[str, Any], secon
         "commit": commit(),
         "seconds": round(seconds, 2),
     }
-    path = ROOT / "results" / f"{name}.json"
+    path = path_of(name, part)
     path.parent.mkdir(exist_ok=True)
     write_file(path, json.dumps(row, indent=1, sort_keys=True) + "\n")
     print(json.dumps(row["values"], indent=1, sort_keys=True), file=sys.stdout)

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from dipedl import __version__
 from dipedl.bench.results.damage import read_json
 
 ROOT = Path(__file__).parent.parent
@@ -13,7 +14,10 @@ def receipt(name: str) -> dict[str, Any]:
 
 
 def where(row: dict[str, Any]) -> str:
-    return f"`{row['command']}` on {row['device']}, configuration {row['config_hash']}.\n"
+    """Command, machine and configuration; the version too, where it is not that of today."""
+    made = row["versions"]["dipedl"]
+    older = "" if made == __version__ else f", dipedl {made}"
+    return f"`{row['command']}` on {row['device']}, configuration {row['config_hash']}{older}.\n"
 
 
 def table(head: list[str], rows: list[list[Any]]) -> str:

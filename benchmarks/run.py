@@ -8,13 +8,15 @@ from pathlib import Path
 HERE = Path(__file__).parent
 NAMES = (
     "startup",
-    "gda_speed",
+    "gaussian_scale",
+    "covariance_forms",
     "flow_speed",
     "default_speed",
     "neighbour_rows",
     "guarantee",
     "set_coverage",
     "caution_budget",
+    "frozen_intervals",
     "head_speed",
     "load_speed",
     "install_size",
@@ -24,7 +26,13 @@ NAMES = (
     "likelihood_failure",
     "which_score",
 )
-NEED_MNIST = ("mnist_pixels", "select_density", "dip_edl_time", "likelihood_failure")
+NEED_MNIST = (
+    "mnist_pixels",
+    "select_density",
+    "dip_edl_time",
+    "likelihood_failure",
+    "covariance_forms",
+)
 
 
 def main() -> None:

@@ -40,11 +40,14 @@ def spectra_densities() -> str:
     ]
     text = (
         "AUROC of densities fitted on the training spectra of seed "
-        f"{row['config']['seed']}, on several views of the same rows; the network is the one that "
-        "all share. Where a number is below .5, the OOD set looks more typical than unseen "
-        "galaxies and quasars do: so it is with stars on the input, whatever the density. On "
-        "the network's features densities see part of it; its doubt sees more. Supernovae are "
-        "the other way round: the network is sure of them, and every density finds them strange. "
+        f"{row['config']['seed']}, on several views of the same rows, of each set "
+        f"{row['config']['at most of a set']:,} at most. The network is an earlier training, in "
+        "bfloat16, of the one that the methods share. Where a number is below .5, the OOD set "
+        "looks more typical than unseen "
+        "galaxies and quasars do: so it is with semi-real stars on the 806 features, whatever the "
+        "density, and with tied Gaussians on 50 components. On the network's features densities "
+        "see part of it; its doubt sees more. Supernovae are the other way round: the network is "
+        "sure of them, and every density finds them strange. "
         "The default weighs densities and doubt by errors on held-out rows and pseudo-outliers, "
         "which know neither set, and lies between the two ([results](results-spectra.md)).\n\n"
     )

@@ -1,9 +1,12 @@
-"""Write the three pages of measurements from the receipts under results/; a test keeps them so."""
+"""Write the pages of measurements from the receipts under results/; a test keeps them so."""
 
 from pathlib import Path
 
+import gaussian_tables
 from drift_tables import delays, false_alarms
 from receipts import receipt, table, where
+from scale_tables import examples, fitting, plans, rates, scoring, simulation
+from service_tables import page_speed, serve_load
 from spectra_tables import spectra_densities, spectra_features
 
 from dipedl._writing import write_file
@@ -17,17 +20,32 @@ configuration; `make bench` makes them again.
 """
 SPEED = f"""# Measurements of time and memory
 {HEAD}
-Figures are medians of calls run in turn with their peers in one process, after a warm-up: read the
-ratios, not the seconds. Quality of the answers: [measurements of quality](measurements-quality.md).
+Where peers stand side by side, figures are medians of calls run in turn with them in one process,
+after a warm-up: read the ratios, not the seconds. Spectra have a command of their own. Quality of
+the answers: [measurements of quality](measurements-quality.md).
 """
 QUALITY = f"""# Measurements of quality
 {HEAD}
-How long things take: [measurements of time and memory](measurements.md).
+How long things take: [measurements of time and memory](measurements.md). Spectra and the demo have
+commands of their own.
 """
+GAUSSIANS = f"""# Measurements of the Gaussian densities
+{HEAD}"""
 DRIFT = """# Measurements of drift
 
 Written by `python benchmarks/tables.py` from the receipt of `python benchmarks/drift.py`, which
 needs river beside dipedl. How to use it: [watch a stream for drift](../how-to/drift.md).
+"""
+SERVICE = """# Measurements of the service
+
+Written by `python benchmarks/tables.py` from the receipts under `results/`. How to use it: [serve a
+model over HTTP](../how-to/serve.md), [its page](../how-to/serve-page.md).
+"""
+SCALE = """# Measurements of scale
+
+Written by `python benchmarks/tables.py` from the receipts of `python benchmarks/scale_model.py`,
+`score_scale.py`, `fit_scale.py` and `scale_plan.py`. What they say:
+[past one machine](../explanation/scale.md).
 """
 
 
@@ -36,7 +54,7 @@ def startup() -> str:
     v = row["values"]
     rows = [
         ["`import dipedl`, beyond Python's own start", f"{v['import_dipedl_beyond_python_ms']} ms"],
-        ["first use of scikit-learn's base alone, for scale", f"{v['import_sklearn_base_s']} s"],
+        ["`import sklearn.base` in a new process, for scale", f"{v['import_sklearn_base_s']} s"],
         ["first result on two moons, imports included", f"{v['first_result_moons_s']} s"],
         ["first result on digits (1,010 rows, 64 inputs)", f"{v['first_result_digits_s']} s"],
         [
@@ -57,31 +75,6 @@ def install_size() -> str:
     return "## Install\n\n" + table(["extras", "size", "time"], rows) + "\n" + where(row)
 
 
-def gda_speed() -> str:
-    row = receipt("gda_speed")
-    v, score, fit = row["values"], row["config"]["score"], row["config"]["fit"]
-    of_dense, of_half = (
-        f"{v[f'score_ratio_to_{name}_blas_product']:.2f} of its time"
-        for name in ("dense", "half_a_dense")
-    )
-    faster = {name: f"{v[name]:.2f} x as fast" for name in v if "speedup" in name}
-    rows = [
-        ["score", "a dense BLAS product, 2 n p² flops a class", of_dense],
-        ["score", "half of that: the flops scoring needs", of_half],
-        ["score", "torch MultivariateNormal", faster["score_speedup_over_torch_mvn"]],
-        ["score", "scikit-learn QDA", faster["score_speedup_over_qda"]],
-        ["fit", "scikit-learn QDA (SVD, its default)", faster["fit_speedup_over_qda"]],
-        ["fit", "scikit-learn QDA (eigen)", faster["fit_speedup_over_qda_eigen"]],
-    ]
-    text = (
-        f"Scoring {score['n']:,} rows, k = {score['k']}, p = {score['p']}; fitting {fit['n']:,} "
-        f"rows, k = {fit['k']}, p = {fit['p']}; float64, median of {row['config']['repeats']}. "
-        "Torch scores in chunks of 256 rows.\n\n"
-    )
-    head = "## Class-conditional Gaussian, full covariance\n\n"
-    return head + text + table(["step", "peer", "ours"], rows) + "\n" + where(row)
-
-
 def mnist_pixels() -> str:
     row = receipt("mnist_pixels")
     rows = [
@@ -97,8 +90,8 @@ def mnist_pixels() -> str:
     text = (
         "One Gaussian a class on the pixels of all 60,000 training images, against the 10,000 test "
         "images; nothing is random, nothing was chosen on the OOD sets. K-MNIST and Omniglot as "
-        "published are easy (the ink on the border alone tells them apart, see below); Omniglot "
-        "inverted is not, and pixels are a poor density for it.\n\n"
+        "published are easy (the ink on the border alone [tells them apart](results-mnist.md)); "
+        "Omniglot inverted is not, and pixels are a poor density for it.\n\n"
     )
     return "## Full MNIST, pixels\n\n" + text + table(head, rows) + "\n" + where(row)
 
@@ -143,20 +136,38 @@ def default_speed() -> str:
             name,
             *(of["fit"][key] for key in ("bare_s", "ours_s", "frozen_s")),
             *(of["rows"][key] for key in ("bare_ms", "above_ms")),
-            *(of["one_row"][key] for key in ("bare_ms", "above_ms")),
         ]
         for name, of in row["values"].items()
     ]
-    head = ["classifier, training rows", "fit bare, s", "default", "default, frozen"]
-    head += ["2,000 rows bare, ms", "above", "one row bare, ms", "above"]
+    head = ["classifier, training rows", "fit bare, s", "default, s", "default, frozen, s"]
+    head += ["2,000 rows bare, ms", "default, ms above bare"]
+    batches = list(next(iter(row["values"].values()))["batches"])
+    columns = [f"{who}_p{q}_ms" for who in ("bare", "ours") for q in (50, 99)]
+    calls = [
+        [name, *(of["batches"][rows][column] for rows in batches for column in columns)]
+        for name, of in row["values"].items()
+    ]
+    named = ["bare p50", "bare p99", "ours p50", "ours p99"]
+    by_call = ["classifier", *(f"{rows} row(s): {name}" for rows in batches for name in named)]
     text = (
         f"The default of `DIPClassifier` beside its bare classifier, {row['config']['features']} "
-        f"features, {row['config']['classes']} classes; CPU seconds of one thread. Other work "
-        "shared the cores in some of the runs, which stretches CPU seconds too: read them against "
-        'those of the bare classifier. "Frozen" is a fitted classifier with 2,000 calibration '
-        'rows; "above" is ours less bare.\n\n'
+        f"features, {row['config']['classes']} classes; CPU seconds of one thread. HGB: histogram "
+        "gradient boosting, LR: logistic regression, RF: random forest. Other work shared the "
+        "cores in some of the runs, which stretches CPU seconds too: read them against those of "
+        'the bare classifier. "Frozen" is a fitted classifier with 2,000 calibration rows.\n\n'
     )
-    return "## The default of DIPClassifier\n\n" + text + table(head, rows) + "\n" + where(row)
+    found = table(head, rows) + (
+        f"\nCPU milliseconds of a call, 50th and 99th percentile of {row['config']['calls']} "
+        "calls:\n\n"
+    )
+    return (
+        "## The default of DIPClassifier\n\n"
+        + text
+        + found
+        + table(by_call, calls)
+        + "\n"
+        + where(row)
+    )
 
 
 def neighbour_rows() -> str:
@@ -168,8 +179,8 @@ def neighbour_rows() -> str:
     text = (
         "AUROC with neighbours among all of "
         f"{row['config']['rows']:,} simulated rows and among those that the default keeps; around "
-        "logistic regression, mean of two seeds. The number kept was set by prediction time; that "
-        "k shrinks with the rows, by the pseudo-outliers.\n\n"
+        "logistic regression, mean of two seeds. OOD sets are pseudo-outliers made of held-out "
+        "rows, and a class that was left out; classes are of equal size, or skewed.\n\n"
     )
     return "## Neighbours among some of the rows\n\n" + text + table(head, rows) + "\n" + where(row)
 
@@ -222,6 +233,45 @@ def set_coverage() -> str:
     return title + text + table(head, rows) + "\n" + where(row)
 
 
+def frozen_intervals() -> str:
+    row = receipt("frozen_intervals")
+    heads = {
+        "coverage_50": "50 %",
+        "coverage_80": "80 %",
+        "coverage_95": "95 %",
+        "lowest_third": "lowest of all thirds, 95 %",
+        "width_95": "width",
+        "interval_score_95": "score",
+        "error_correlation": "correlation",
+        "coverage_95/far": "far: 95 %",
+        "interval_score_95/far": "far: score",
+    }
+    rows = [
+        [method, *(f"{of[name]:.2f}" for name in heads)] for method, of in row["values"].items()
+    ]
+    text = (
+        f"Shares of the true class probabilities that credible intervals hold, as in [the suite of "
+        f"intervals](results-second-order.md); means over {len(row['config']['problems'])} "
+        "problems of its design half, seed 0; of the thirds of the rows by distance to the "
+        "training rows the lowest of any problem. A network is fitted on half of the rows; every "
+        "method is given it frozen, and the other half.\n\n"
+        f"- Bootstrap: {row['config']['bootstraps']} logistic regressions of the penultimate "
+        "features, on resamples of the held-out rows; “about the network”: with the network's "
+        "probabilities as the mean.\n"
+        "- Laplace: a Gaussian around the weights of the last layer by the training rows, its "
+        "prior chosen by held-out likelihood.\n"
+        "- Neighbours: the gap between labels and probabilities of the nearest √m of m held-out "
+        "rows in the features.\n\n"
+    )
+    return (
+        "## Intervals of a frozen network\n\n"
+        + text
+        + table(["method", *heads.values()], rows)
+        + "\n"
+        + where(row)
+    )
+
+
 def caution_budget() -> str:
     row = receipt("caution_budget")
     v, config = row["values"], row["config"]
@@ -237,10 +287,11 @@ def caution_budget() -> str:
         for of in [v[f"{m} rows, confidence {confidence}"]]
     ]
     text = (
-        f"{config['repetitions']} fits of `CautionBudget({config['budget']})` to held-out rows, "
-        f"calibrated, of {config['classes']} classes. Cost: what doubt adds to the Brier score of "
-        f"{config['new']:,} new rows, as a share of what the budget is a share of. See [the "
-        "caution budget](../explanation/caution.md).\n\n"
+        f"{config['repetitions']} fits of `CautionBudget({config['budget']})` to simulated "
+        f"held-out rows of {config['classes']} classes, with calibrated probabilities. Cost: what "
+        f"doubt adds to the Brier score of {config['new']:,} new rows, as a share of that score or "
+        "of its gain over the prior's, whichever is less: this is what the budget is a share of. "
+        "See [the caution budget](../explanation/caution.md).\n\n"
     )
     head = ["held-out rows", "`confidence`", "cost, mean (sd), %", "fits above the budget"]
     return (
@@ -270,8 +321,8 @@ def flow_speed() -> str:
     ]
     text = (
         f"One step of training a masked autoregressive flow on {row['config']['features']} inputs, "
-        f"batch {plain['batch']}, {row['config']['threads']} thread, the same architecture; median "
-        f"of {row['config']['repeats']} ratios of neighbouring steps.\n\n"
+        f"batch {plain['batch']}, {row['config']['threads']} threads, the same architecture; "
+        f"median of {row['config']['repeats']} ratios of neighbouring steps.\n\n"
     )
     head = ["architecture", "than nflows", "than zuko"]
     return "## Training a flow\n\n" + text + table(head, rows) + "\n" + where(row)
@@ -312,6 +363,10 @@ def head_speed() -> str:
         "features (above 1: ours is faster):\n\n"
     )
     found += table(["ours / other", "ratio"], peers)
+    passes = [[name.partition(":")[0], f"{v[name]:.2f}"] for name in v if "fit_density" in name]
+    if passes:
+        found += "\nSeconds of `DIPModule.fit_density` over those of the forward passes alone:\n\n"
+        found += table(["network, rows of the loader", "ratio"], passes)
     found += "\n1,000 classes of 2,048 features, memory beyond the process before the fit:\n\n"
     head = ["form", "peak, GiB", "rows a second, fit", "rows a second, score"]
     return "## The density of a network\n\n" + text + found + table(head, large) + "\n" + where(row)
@@ -321,12 +376,14 @@ def dip_edl_time() -> str:
     row = receipt("dip_edl_time")
     v = row["values"]
     text = (
-        f"Both trainings of one seed of the benchmark's DIP-EDL take {v['train_minutes']:.1f} min: "
-        f"{v['classifier_train_seconds']:.0f} s the network, {v['density_train_seconds']:.1f} s "
-        f"the density; scoring 46,360 images {v['score_seconds']:.0f} s. By count of operations "
-        f"that is {v['training_pflop']:.3f} PFLOP; the paper's configuration needs "
-        f"{v['training_pflop_of_the_paper']:.0f}, {v['paper_over_ours']} times as much, or more "
-        "than a day on these cores.\n\n"
+        f"Both trainings of one seed of the benchmark's DIP-EDL take {v['train_minutes']:.1f} min "
+        f"(load of the two cores {v['load_average']:.1f}, so little else ran): "
+        f"{v['classifier_train_seconds']:.0f} s the network, "
+        f"{v['density_train_seconds']:.1f} s the density; scoring 46,360 images "
+        f"{v['score_seconds']:.0f} s. By count of operations that is {v['training_pflop']:.3f} "
+        f"PFLOP; the paper's configuration needs {v['training_pflop_of_the_paper']:.0f}, "
+        f"{v['paper_over_ours']} times as much, or at this rate "
+        f"{v['paper_over_ours'] * v['train_minutes'] / 60:.0f} hours on these cores.\n\n"
     )
     return "## One seed of DIP-EDL on MNIST\n\n" + text + where(row)
 
@@ -337,7 +394,9 @@ def selection() -> str:
     text = (
         "The density of the benchmark's cpu profile: the best five of "
         f"{row['values']['candidates']} candidates. Chosen on validation digits and on their "
-        "shuffled quarters; no test image and no OOD set was opened.\n\n"
+        "shuffled quarters; no test image and no OOD set was opened. Brier added: on validation "
+        "digits; OOD Brier: on the shuffled ones, both for a classifier that is certain of its "
+        "answer.\n\n"
     )
     head = ["pixels", "shrinkage", "normaliser", "Brier added", "OOD Brier", "sum"]
     return "## Choice of a density for MNIST\n\n" + text + table(head, best) + "\n" + where(row)
@@ -359,9 +418,10 @@ def likelihood_failure() -> str:
     ]
     text = (
         "A small masked autoregressive flow on Fashion-MNIST pixels: digits are *more* likely than "
-        "clothes, the known failure of likelihood; a two-sided reading helps a little, leaving out "
-        "the Jacobian of the logit a lot (the score is then no density of pixels). The default of "
-        "`DIPClassifier` on the same pair: [results-defaults.md](results-defaults.md).\n\n"
+        "clothes, the known failure of likelihood. A two-sided reading helps against MNIST and not "
+        "against K-MNIST; leaving out the Jacobian of the logit helps a lot (the score is then no "
+        "density of pixels). The default of `DIPClassifier` on Fashion-MNIST: "
+        "[results-defaults.md](results-defaults.md).\n\n"
     )
     head = ["score", "nats, test", "nats, OOD", "OOD set", "AUROC", "AUROC, two-sided"]
     return "## Likelihood of pixels that fails\n\n" + text + table(head, rows) + "\n" + where(row)
@@ -399,7 +459,6 @@ PAGES = {
         SPEED,
         startup,
         install_size,
-        gda_speed,
         default_speed,
         flow_speed,
         head_speed,
@@ -415,12 +474,23 @@ PAGES = {
         guarantee,
         set_coverage,
         caution_budget,
+        frozen_intervals,
         selection,
         likelihood_failure,
         spectra_densities,
         demo,
     ],
+    "measurements-gaussians": [
+        GAUSSIANS,
+        gaussian_tables.fit,
+        gaussian_tables.memory,
+        gaussian_tables.score,
+        gaussian_tables.accuracy,
+        gaussian_tables.forms,
+    ],
     "measurements-drift": [DRIFT, false_alarms, delays],
+    "measurements-service": [SERVICE, serve_load, page_speed],
+    "measurements-scale": [SCALE, scoring, fitting, plans, rates, simulation, examples],
 }
 
 

@@ -36,6 +36,7 @@ _DENSITIES = {
     "GDADensity": density.GDADensity(),
     "tied": density.GDADensity("tied", class_weights="empirical"),
     "diagonal": density.GDADensity("diag", shrinkage="ledoit-wolf"),
+    "shared basis": density.GDADensity("shared-basis"),
     "GaussianDensity": density.GaussianDensity(shrinkage="ledoit-wolf"),
     "diagonal Gaussian": density.GaussianDensity("diag"),
     "MahalanobisDensity": density.MahalanobisDensity(),

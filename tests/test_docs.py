@@ -77,8 +77,9 @@ def test_first_block_of_the_readme_gives_the_table_beside_it(monkeypatch):
     rate = np.mean(clf.predict_ood(known) == -1)
     alone = clone(clf.estimator).fit(data.X_train, data.y_train)
     limit = np.quantile(entropy(alone.predict_proba(known), axis=1), 1 - rate)
-    flagged = np.mean(entropy(alone.predict_proba(unknown), axis=1) > limit)
-    ours = np.mean(clf.predict_ood(unknown) == -1)
+    by_entropy = entropy(alone.predict_proba(unknown), axis=1) > limit
+    by_us = clf.predict_ood(unknown) == -1
+    flagged, ours = by_entropy.mean(), by_us.mean()
     table = README.read_text(encoding="utf-8")
     stated = re.search(r"\| (\d+) unknown digits.*?(\d+) % of the known ones", table)
     assert int(stated[1]) == len(unknown)
@@ -91,6 +92,12 @@ def test_first_block_of_the_readme_gives_the_table_beside_it(monkeypatch):
         assert [int(cell) for cell in row.groups()] == pytest.approx(
             [100 * share, 100 * confidence], abs=2
         )
+    # the picture of the front page: examples/unknown_digits.py
+    shown = np.linspace(0, len(unknown) - 1, 24).astype(int)
+    front = (ROOT / "docs/index.md").read_text(encoding="utf-8")
+    stated = re.search(r"Of 24 unknown .*? flags (\d+) by its entropy, .*? (\d+);", front)
+    drawn = [by_entropy[shown].sum(), by_us[shown].sum()]
+    assert [int(n) for n in stated.groups()] == pytest.approx(drawn, abs=1)
 
 
 def test_the_other_blocks_of_the_readme_run(tmp_path, monkeypatch):

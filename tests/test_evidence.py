@@ -29,7 +29,8 @@ def test_rows_of_text_and_sparse_rows_are_hashed_by_content():
     assert h[0] == h[3] and len({*h.tolist()}) == 3
     np.testing.assert_array_equal(row_hash(rows[::-1])[::-1], h)
     np.testing.assert_array_equal(row_hash(rows[:, 0]), row_hash(rows[:, :1]))
-    np.testing.assert_array_equal(row_hash(np.array([["1.0"]], object)), row_hash(np.array([[1]])))
+    np.testing.assert_array_equal(row_hash(np.array([[1.0]], object)), row_hash(np.array([[1]])))
+    assert row_hash(np.array([["1.0"]], object)) != row_hash(np.array([[1]]))  # a text stays one
     dense = np.random.default_rng(0).integers(-1, 2, (20, 5)).astype(float)
     np.testing.assert_array_equal(row_hash(sparse.csr_matrix(dense)), row_hash(dense))
 

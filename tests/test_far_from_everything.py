@@ -19,10 +19,15 @@ from dipedl.density.combined._reach import Reach
 from dipedl.fitting.scaling import (
     RANGES,
     fitted_scaler,
-    gross_outliers,
+    limits,
+    outside_of,
     spread,
     warn_of_gross_outliers,
 )
+
+
+def gross_outliers(X, w=None):
+    return outside_of(*limits(X, w), X)
 
 
 @pytest.fixture(scope="module")

@@ -1,12 +1,21 @@
 """The published figures are those of the receipts."""
 
 import importlib.util
+import json
+import re
 import sys
 from pathlib import Path
+from statistics import fmean, median, stdev
 
 import pytest
 
+from dipedl.bench import load_suite
+from dipedl.bench.running.verify import ACROSS
+
 ROOT = Path(__file__).parent.parent
+#: Network of the suite defaults -> its OOD sets.
+NETWORKS = {"pool-cnn": ("cifar100", "gtsrb"), "lenet-fashion": ("mnist", "kmnist")}
+PAGES = sorted(path.stem for path in (ROOT / "docs" / "reference").glob("measurements*.md"))
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +30,7 @@ def load(name):
     return module
 
 
-@pytest.mark.parametrize("name", ["measurements", "measurements-quality", "measurements-drift"])
+@pytest.mark.parametrize("name", PAGES)
 def test_the_page_is_what_the_receipts_say(name):
     stale = "run: python benchmarks/tables.py"
     page = (ROOT / "docs" / "reference" / f"{name}.md").read_text(encoding="utf-8")
@@ -32,6 +41,370 @@ def test_the_comparison_is_what_its_receipt_says():
     stale = "run: python benchmarks/compare_tables.py"
     text = (ROOT / "docs" / "comparison.md").read_text(encoding="utf-8")
     assert load("compare_tables").page(text) == text, stale
+
+
+def of(name):
+    return load("tables").receipt(name)["values"]
+
+
+def own_data():
+    large = [of("own_data")[f"large_{step}"] for step in ("fit", "score", "report")]
+    fit, score, report = (f"{step['seconds']:.0f} s" for step in large)
+    peak = max(step["peak_gib"] for step in large)
+    return (
+        f"takes {fit} to fit (boosting, 100,000 rows learned), {score} to score and {report} to "
+        f"report, with at most {peak:.1f} GiB"
+    )
+
+
+def far_from_everything():
+    v = of("far_from_everything")
+    assert v["failures"] == v["silent failures"] == 0
+    return (
+        f"Of {v['fits']:,} fits {v['refused']} were refused with the reason (numbers beyond "
+        "float32, or all rows the same point); the others flagged all of "
+        f"{v['queries']:,} inputs, with a vacuity above .99."
+    )
+
+
+def which_score():
+    """The rows of the table, one under the other."""
+    kinds, told = ("max_prob", "total", "log_density"), of("which_score")
+    titles = {
+        "own errors": "own errors",
+        "unknown class": "unknown class",
+        "corrupted: noise of half a standard deviation": "noise of half a standard deviation",
+        "corrupted: a third of the columns at their mean": "a third of the columns at their mean",
+    }
+    rows = ([title, *(f"{told[of][k]:.3f}"[1:] for k in kinds)] for title, of in titles.items())
+    return " ".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def load_speed():
+    ratios = [each["ratio"] for each in of("load_speed").values()]
+    return f"loads in {min(ratios):.1f} to {max(ratios):.1f} times the time that joblib takes"
+
+
+def caution_budget():
+    costs = [of("caution_budget")[f"{m} rows, confidence 0.5"] for m in (100, 1000, 10_000)]
+    first, second, third = (f"{100 * cost['sd']:.1f}".removeprefix("0") for cost in costs)
+    spent, later = (f"{100 * cost['mean']:.1f} %" for cost in costs[:2])
+    return (
+        f"the cost on new rows is {spent} in the mean of many fits to 100 held-out rows, and "
+        f"{later} from 1,000 rows on; one fit strays from the mean by {first}, {second} and "
+        f"{third} points (100, 1,000 and 10,000 rows)"
+    )
+
+
+def overspent():
+    shares = [of("caution_budget")[f"{m} rows, confidence 0.95"] for m in (100, 1000, 10_000)]
+    few, more, many = (f"{100 * share['above budget']:.0f} %" for share in shares)
+    return f"{few} of the fits to 100 rows overspent, {more} of those to 1,000, {many} of those to"
+
+
+def forged():
+    done = load("tables").receipt("forged")
+    refused, answered, failed = (
+        f"{done['counts'][what]:,}" for what in ("refused", "answered", "error in an answer")
+    )
+    return (
+        f"{done['tries']:,} tries over all kinds of models, this library's own among them: "
+        f"{refused} refused, {answered} with possible answers, {failed} with an error in an answer"
+    )
+
+
+def verified():
+    """On another kind of CPU; what `dipedl bench verify mnist --json` said."""
+    rows = json.loads((ROOT / "results/verify_mnist.json").read_text(encoding="utf-8"))
+    assert all(row["agrees"] and not row["same"] for row in rows)
+    moved = {}
+    for row in rows:
+        for name, cell in row["metrics"].items():
+            moved.setdefault(name.partition("/")[0], []).append(cell["again"] - cell["published"])
+    n = sum(map(len, moved.values()))
+    kinds = ("accuracy", "brier_id", "auroc", "aupr", "brier_ood")
+    far = (f"{max(map(abs, moved[kind])):.4f}"[1:] for kind in kinds)
+    methods = ", ".join(f"`{row['method']}`" for row in rows)
+    return (
+        "Rows of an Intel Xeon ({}, MNIST, seed {}) were verified on an AMD EPYC with AVX2: all {} "
+        "metrics agree. Accuracy moved by at most {}, Brier by {}, AUROC by {}, AUPR by {} and "
+        "OOD Brier by {} (`results/verify_mnist.json`)."
+    ).format(methods, rows[0]["seed"], n, *far)
+
+
+def verified_spectra():
+    """What `dipedl bench verify spectra --profile scarce --json` said, beside the spread."""
+    rows = json.loads((ROOT / "results/verify_spectra.json").read_text(encoding="utf-8"))
+    assert all(row["then"].endswith("avx2") and "avx512" in row["now"] for row in rows)
+    cells = [(row["method"], *cell) for row in rows for cell in row["metrics"].items()]
+    far = {kind: [] for kind in ("accuracy", "brier_id", "auroc")}
+    of_seeds = []
+    for method, name, cell in cells:
+        moved = abs(cell["again"] - cell["published"])
+        if (kind := name.partition("/")[0]) in far and not name.endswith("/real"):
+            far[kind].append(moved)
+        seeds = [r["metrics"][name] for r in bench("spectra", "scarce") if r["method"] == method]
+        if spread := stdev(seeds):
+            of_seeds.append(moved / spread)
+    apart = sum(not cell["agrees"] for _, _, cell in cells)
+    return (
+        "Spectra are another matter (`{}`, `{}`, `{}`, `scarce`, seed {}, AVX-512 in place of "
+        "AVX2): {} of {} metrics are further apart. Accuracy moved by at most {}, Brier by {}, "
+        "AUROC by {}, and in the median a metric by {:.1f} standard deviations over seeds: another "
+        "kind of CPU is like another seed (`results/verify_spectra.json`)."
+    ).format(
+        *(row["method"] for row in rows),
+        rows[0]["seed"],
+        apart,
+        len(cells),
+        *(f"{max(values):.4f}"[1:] for values in far.values()),
+        median(of_seeds),
+    )
+
+
+def bench(suite, profile="cpu"):
+    """Published rows of a suite and profile."""
+    path = ROOT / "results/bench" / suite / profile / "rows.jsonl"
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def of_networks():
+    """Metrics of the suite defaults by classifier, of one data set each, and method."""
+    rows = (row for row in bench("defaults") if row["classifier"] in NETWORKS)
+    return {(row["classifier"], row["method"]): row["metrics"] for row in rows}
+
+
+def no_density_is_best():
+    found, pairs = of_networks(), (("lenet-fashion", "mnist"), ("pool-cnn", "cifar100"))
+    each = (
+        f"{found[network, method][f'auroc/{ood}']:.3f}"[1:]
+        for method in ("gaussians", "relative")
+        for network, ood in pairs
+    )
+    return (
+        "Gaussians per class have an AUROC of {} where Fashion-MNIST is known and MNIST unknown, "
+        "and of {} where CIFAR-10 is known and CIFAR-100 unknown; a density relative to a "
+        "background has {} and {}."
+    ).format(*each)
+
+
+def worse_than_chance():
+    without = {"covertype-3": "ponderosa", "covertype-6": "Douglas fir"}
+    rows = [r for r in bench("defaults") if r["dataset"] in without and r["method"] == "fused"]
+    assert len(rows) == 4 * len(without)
+    assert all(v < 0.5 for r in rows for n, v in r["metrics"].items() if n.startswith("auroc/"))
+    return (
+        f"On Covertype without {' or '.join(without.values())} the fusion ranks worse than chance "
+        "with all four classifiers"
+    )
+
+
+def shared_basis():
+    held = of("covariance_forms")
+    features = "MNIST, 64 features of a network; {} rows of a class"
+    nats = {m: {f: v[0] for f, v in held[features.format(m)].items()} for m in (20, 50, 100, 400)}
+    best = {m: max(forms, key=forms.get) for m, forms in nats.items()}
+    assert best == {20: "shared-basis", 50: "shared-basis", 100: "shared-basis", 400: "full"}
+    forms = (f"{nats[50][form]:.1f}" for form in ("shared-basis", "tied", "full"))
+    return "(64 features, 50 rows per class: {} nats, tied {}, full {})".format(*forms)
+
+
+def frozen_intervals():
+    rows = [r for r in bench("second-order") if r["method"] == "frozen"]
+    low = {third: [] for third in ("densest", "middle", "sparsest")}
+    for row in rows:
+        for third, found in low.items():
+            if (share := row["metrics"][f"coverage_95_{third}"]) < 0.8:
+                found.append((f"{share:.2f}"[1:], row["classifier"]))
+    near, far = sorted(low["densest"]), sorted(low["sparsest"])
+    assert len(near) == 4 and {who for _, who in near} == {"forest"} and not low["middle"]
+    assert len(far) == 2 and all(who.startswith("network") for _, who in far)
+    mean = f"{fmean(row['metrics']['coverage_95'] for row in rows):.3f}"[1:]
+    return (
+        f"95 % intervals hold {mean} of the probabilities in the mean. Of the thirds of its "
+        f"{len(rows)} lines six lie below .80: the nearest one of four forests ({near[0][0]} to "
+        f"{near[-1][0]}) and the furthest one of two networks ({far[0][0]} and {far[1][0]})."
+    )
+
+
+def line_by_line():
+    scores = {}
+    for row in bench("second-order"):
+        if score := row["metrics"].get("interval_score_95"):
+            scores.setdefault(row["method"], {})[row["dataset"], row["classifier"]] = score
+    for method in ("bootstrap", "mc-dropout"):
+        gaps = [score - scores["rehearsal"][line] for line, score in scores[method].items()]
+        won, lost = [-gap for gap in gaps if gap < 0], [gap for gap in gaps if gap >= 0]
+        assert 0.4 < len(won) / len(gaps) < 0.5 and 2 * median(won) < median(lost)
+    return "a bootstrap and MC dropout are better nearly as often as worse, but by less."
+
+
+def sets_of_few_rows():
+    return f"[{100 * of('set_coverage')['three, hard']['default']:.0f} % where 40 % are]"
+
+
+def rows_of(suite, profile="cpu"):
+    path = ROOT / "results" / "bench" / suite / profile / "rows.jsonl"
+    return list(map(json.loads, path.read_text(encoding="utf-8").splitlines()))
+
+
+def by_method(dataset, classifier):
+    """Metrics of a line of the suite of defaults; none of a method that refused."""
+    line = (dataset, classifier)
+    found = (row for row in rows_of("defaults") if (row["dataset"], row["classifier"]) == line)
+    return {row["method"]: row["metrics"] for row in found if row["metrics"]}
+
+
+def share(value, decimals=2):
+    return f"{value:.{decimals}f}"[1:]
+
+
+def relative_on_covertype():
+    shares = []
+    for left_out, tree in ((3, "Ponderosa Pine"), (6, "Douglas-fir")):
+        line = by_method(f"covertype-{left_out}", "forest")
+        chain = [line[of][f"auroc/{tree}"] for of in ("gaussians", "max-softmax", "relative")]
+        assert chain == sorted(chain)
+        shares.append(share(chain[-1]))
+    return f"Only the relative density sees them ({' and '.join(shares)})"
+
+
+def densities_on_titanic():
+    rows = [row for row in rows_of("defaults") if row["dataset"] == "titanic-3"]
+    best = max(row["metrics"]["auroc/3"] for row in rows if row["group"] == "candidate")
+    trees = by_method("titanic-3", "boosting")["max-softmax"]["auroc/3"]
+    return (
+        f"No density ranks these passengers above {share(best)}; only the trees' own confidence "
+        f"reaches {share(trees)}."
+    )
+
+
+def lenet_of_the_defaults():
+    ours = by_method("mnist", "lenet")["default"]
+    mean = (ours["auroc/kmnist"] + ours["auroc/omniglot_inverted"]) / 2
+    return f"LeNet-5 on MNIST: {share(mean, 3)} with one seed"
+
+
+def nll_without_one_classifier():
+    nll = {}
+    for row in rows_of("defaults"):
+        if row["method"] in ("default", "temperature"):
+            line = nll.setdefault((row["dataset"], row["classifier"]), {})
+            line[row["method"]] = float(row["metrics"]["nll"])
+    del nll["wine-0", "mlp"]
+    finite = [line for line in nll.values() if max(line.values()) < float("inf")]
+    ours, theirs = (sum(line[of] for line in finite) for of in ("default", "temperature"))
+    return f"Without that one classifier the mean would be {ours / theirs:.2f} times"
+
+
+def networks_of(suite):
+    """Weights of the networks of each method."""
+    return {
+        row["method"]: part["n_parameters"]
+        for row in rows_of(suite)
+        for part in (row["own"], *row["parts"].values())
+        if part.get("n_parameters")
+    }
+
+
+def network_of_mnist():
+    return f"six convolutions, {networks_of('mnist')['max-softmax']:,} weights"
+
+
+def networks_of_cifar10():
+    found = {of: f"{n / 1e6:.1f} million" for of, n in networks_of("cifar10").items()}
+    shared, own = found["dip-edl"], found["edl"]
+    assert {of for of, n in found.items() if n == own} - {"edl", "r-edl", "re-edl", "daedl"} == {
+        *("postnet", "mc-dropout", "dip-edl-default", "dip-edl-layers", "dip-edl-module")
+    }
+    return (
+        f"One network of {shared} weights, trained for 32 epochs in an hour of one core, is shared "
+        f"by all methods but EDL, R-EDL, Re-EDL, DAEDL and PostNet, which train a network of {own}"
+    )
+
+
+def sizes_of_spectra():
+    sizes = [row["n"] for row in rows_of("spectra", "scarce")]
+    trained = " or ".join(f"{n:,}" for n in sorted({n["train"] for n in sizes}))
+    (tested,) = {n["test"] for n in sizes}
+    return f"{trained} spectra to train, {tested} to test"
+
+
+def halves_of_second_order():
+    suite = load_suite("second-order")
+    (seed,) = {row["seed"] for row in rows_of("second-order")}
+    before = [of for of in suite.profile("cpu").datasets if suite.datasets[of].looked_at == "later"]
+    assert len(before) == 6
+    return f"the profile `cpu`, with seed {seed}. Six of its problems had been measured before"
+
+
+SAID = [
+    ("reference/command-line", own_data),
+    ("reference/results-defaults", relative_on_covertype),
+    ("reference/results-defaults", densities_on_titanic),
+    ("reference/results-defaults", lenet_of_the_defaults),
+    ("reference/results-defaults", nll_without_one_classifier),
+    ("reference/results-mnist", network_of_mnist),
+    ("reference/results-cifar10", networks_of_cifar10),
+    ("reference/results-spectra", sizes_of_spectra),
+    ("reference/results-second-order", halves_of_second_order),
+    ("reference/reliability", forged),
+    ("explanation/selection", far_from_everything),
+    ("explanation/uncertainties", which_score),
+    ("explanation/caution", caution_budget),
+    ("explanation/caution", overspent),
+    ("explanation/selection", no_density_is_best),
+    ("explanation/selection", worse_than_chance),
+    ("explanation/densities", shared_basis),
+    ("explanation/intervals", frozen_intervals),
+    ("explanation/intervals", line_by_line),
+    ("how-to/saving", load_speed),
+    ("how-to/decisions", sets_of_few_rows),
+    ("reference/benchmark-suites", verified),
+    ("reference/benchmark-suites", verified_spectra),
+]
+
+
+@pytest.mark.parametrize(("page", "said"), SAID, ids=lambda x: getattr(x, "__name__", x))
+def test_prose_says_what_its_receipt_says(page, said):
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    assert " ".join(said().split()) in " ".join(text.split())
+
+
+def test_tolerances_of_the_page_are_those_of_verify():
+    page = (ROOT / "docs/reference/benchmark-suites.md").read_text(encoding="utf-8")
+    part = page.partition("## Published rows again")[2].partition("\n## ")[0]
+    stated = {}
+    for names, tolerance in re.findall(r"^\| (`.*`) \| \.(\d+) \|$", part, re.MULTILINE):
+        stated |= dict.fromkeys(re.findall(r"`(\w+?)(?:_<\w+>)?`", names), float(f"0.{tolerance}"))
+    assert stated == ACROSS
+
+
+def test_the_table_of_the_fuzzers_is_that_of_the_last_run():
+    path = ROOT / "tests" / "fuzz" / "run.py"
+    spec = importlib.util.spec_from_file_location("fuzz_run", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    page = (ROOT / "docs/reference/reliability.md").read_text(encoding="utf-8")
+    assert module.table(load("tables").receipt("fuzz")).strip() in page
+
+
+def test_transforms_of_features_are_compared_by_the_rows_of_the_defaults():
+    """The table of AUROC, raw and at unit length, in the page on densities."""
+    found = of_networks()
+    page = (ROOT / "docs/explanation/densities.md").read_text(encoding="utf-8")
+    for title, raw, unit in (
+        ("Gaussian per class", "gaussians", "unit-gaussians"),
+        ("tied Gaussians relative to one", "relative", None),
+        ("neighbours", "neighbours", "unit-neighbours"),
+        ("largest probability", "max-softmax", None),
+    ):
+        cells = [
+            " / ".join(f"{found[network, of][f'auroc/{ood}']:.3f}"[1:] for ood in sets if of)
+            for network, sets in NETWORKS.items()
+            for of in (raw, unit)
+        ]
+        assert f"| {' | '.join([title, *cells])} |".replace("|  |", "| |") in page
 
 
 def test_facts_of_the_comparison_answer_its_questions():

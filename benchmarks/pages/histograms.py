@@ -1,14 +1,20 @@
-"""The picture of the paper's confidence histograms, from published predictions of DIP-EDL."""
+"""Pictures: the paper's confidence histograms, and coverage where the truth is known."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from dipedl.bench.report.crossed import coverage_figure
 from dipedl.bench.report.histograms import arrays_from_parts, confidence, histogram, vacuity
+from dipedl.bench.tables.crossed.intervals import interval_columns
+from dipedl.bench.tables.crossed.pairs import crossed
 
 from .source import Source
 
-__all__ = ["draw", "picture"]
+__all__ = ["COVERAGE", "draw", "picture"]
+
+#: Coverage against the level of intervals.
+COVERAGE = "intervals.png"
 
 
 def picture(suite: str, profile: str) -> str:
@@ -17,10 +23,13 @@ def picture(suite: str, profile: str) -> str:
 
 
 def draw(source: Source, folder: Path) -> None:
-    """Confidence beside vacuity, all published seeds together, for each profile that has any."""
+    """Confidence beside vacuity, all published seeds together, and coverage, as far as known."""
     import matplotlib.pyplot as plt
 
     for profile in source.rows:
+        table = source.tables[profile]
+        if table.crossed and interval_columns(found := crossed(table)):
+            coverage_figure(found).savefig(folder / COVERAGE, dpi=110, metadata={"Software": None})
         runs = [arrays_from_parts(parts) for parts in source.parts(profile).values()]
         if runs:
             figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")

@@ -1,9 +1,9 @@
 """What the released pipeline would cost, by its number of operations, beside our minutes.
 
 The released code was not run. A training takes three times the operations of a forward pass for
-every image and epoch, two for each multiplication. The rates are those of a machine that does
-nothing else: 150 GFLOP/s is what matrix products reach on two CPU cores, and 100 TFLOP/s is taken
-for half precision on an H200, on top of which one process augments images, at about 10 s an epoch.
+every image and epoch, two for each multiplication. The rates are assumed, for a machine that does
+nothing else: 150 GFLOP/s on two CPU cores, and 100 TFLOP/s in half precision on an H200, on top of
+which one process augments images, at 10 s an epoch.
 """
 
 from __future__ import annotations

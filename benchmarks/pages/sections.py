@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,17 +17,17 @@ from dipedl.bench.tables.collapse import (
     collapse_lines,
     collapse_summary,
 )
-from dipedl.bench.tables.crossed.markdown import SUMMARY, measure_line
+from dipedl.bench.tables.crossed.markdown import interval_blocks, measure_line, summary_rows
 from dipedl.bench.tables.crossed.markdown import number as three_decimals
 from dipedl.bench.tables.crossed.measures import lines_of, measures
-from dipedl.bench.tables.crossed.pairs import Crossed, crossed, summary
+from dipedl.bench.tables.crossed.pairs import Crossed, crossed
 from dipedl.bench.tables.findings import shortfalls
 from dipedl.bench.tables.formatting import grid, metric_title, printed, stable
 from dipedl.bench.tables.headline import headline, trivial_sentences
 from dipedl.bench.tables.provenance import machines, not_yet_run
 from dipedl.bench.tables.table import BenchTable, Line
 
-from .histograms import picture
+from .histograms import COVERAGE, picture
 from .released_cost import time_to_result
 from .source import Source
 
@@ -94,11 +94,30 @@ def _ablation(source: Source, section: Section, profiles: Sequence[str]) -> Bloc
     for profile in profiles:
         kept = source.kept(profile, "sweeps.json")
         lines = kept["sweeps"]["ablation"].values() if kept else ()
-        rows = [
-            [line["title"], *(_kept(line.get(name)) for name in section.columns)] for line in lines
-        ]
+        rows = [[line["title"], *(_kept(line, name) for name in section.columns)] for line in lines]
         if rows:
             yield grid(["kept", *_heads(source.suite, section.columns)], rows)
+            yield _of_which_runs(kept, source.rows[profile])
+            yield _in_float32(kept["sweeps"]["float32"].values(), section.columns)
+
+
+def _of_which_runs(kept: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
+    """The runs behind a sweep, and those that the table of methods has later ones of."""
+    seeds, hashes = (", ".join(map(str, kept[key])) for key in ("seeds", "hashes"))
+    again = [
+        str(row["seed"])
+        for row in rows
+        if row["method"] == "dip-edl" and row["config_hash"] not in kept["hashes"]
+    ]
+    later = f" The table of methods has a later run of seed {', '.join(again)}." if again else ""
+    return f"Means over seeds {seeds}, configuration {hashes}.{later}"
+
+
+def _in_float32(lines: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> str:
+    """AUROC of the rows without the density where sums are rounded to float32."""
+    names = [name for name in columns if name.startswith("auroc/")]
+    said = (f"{line['title']} {', '.join(_kept(line, name) for name in names)}" for line in lines)
+    return f"AUROC by sums in float32, in the order of the columns: {'; '.join(said)}."
 
 
 def _histograms(source: Source, section: Section, profiles: Sequence[str]) -> Blocks:
@@ -109,10 +128,15 @@ def _histograms(source: Source, section: Section, profiles: Sequence[str]) -> Bl
             yield f"![{what}](../images/{picture(source.suite, profile)})"
 
 
-def _kept(cell: Mapping[str, Any] | None) -> str:
-    if cell is None:
+def _kept(line: Mapping[str, Any], metric: str) -> str:
+    """A number of a published sweep, the paper's in brackets."""
+    if metric not in line:
         return ""
-    return f"{cell['mean']:.4f}" + (f" ({cell['paper']['mean']:.4f})" if cell["paper"] else "")
+    mean, sd, values, interval, paper = (
+        line[metric][key] for key in ("mean", "sd", "values", "ci95_images", "paper")
+    )
+    ours = Cell(mean, sd, values, over_images=interval, metric=metric)
+    return stable(ours) + (f" ({paper['mean']:.4f})" if paper else "")
 
 
 def _collapse(source: Source, section: Section, profiles: Sequence[str]) -> Blocks:
@@ -165,6 +189,15 @@ def _shortfalls(source: Source, section: Section, profiles: Sequence[str]) -> Bl
 def _measures(source: Source, section: Section, profiles: Sequence[str]) -> Blocks:
     for profile in profiles:
         yield from measures_and_summary(source.tables[profile])
+
+
+def _intervals(source: Source, section: Section, profiles: Sequence[str]) -> Blocks:
+    """Measures of a suite whose class probabilities are known, and what intervals hold."""
+    for profile in profiles:
+        found = crossed(source.tables[profile])
+        yield "\n".join(map(measure_line, measures(found)))
+        yield f"![Coverage against the level of intervals](../images/{COVERAGE})"
+        yield from interval_blocks(found, "###")
 
 
 def measures_and_summary(table: BenchTable) -> Blocks:
@@ -227,12 +260,8 @@ def _looked_at(found: Crossed, when: str) -> Crossed:
 
 
 def _all_methods(found: Crossed) -> str:
-    rows = []
-    for column in found.columns:
-        if column.group in ("bare", "ours", "baseline"):
-            of = summary(found, column.name)
-            rows.append([column.title, *(SUMMARY[name](of) for name in _SHOWN)])
-    return grid(["method", *_SHOWN], rows)
+    shown = [column for column in found.columns if column.group in ("bare", "ours", "baseline")]
+    return grid(["method", *_SHOWN], summary_rows(found, shown, _SHOWN))
 
 
 def _bullets(said: Sequence[str]) -> Blocks:
@@ -251,4 +280,5 @@ KINDS: dict[str, Callable[[Source, Section, Sequence[str]], Blocks]] = {
     "time": _time,
     "shortfalls": _shortfalls,
     "measures": _measures,
+    "intervals": _intervals,
 }

@@ -41,6 +41,7 @@ PACKAGES = {
     "dipedl.spectra": "Spectra",
     "dipedl.persistence": "Files of models",
     "dipedl.export": "ONNX",
+    "dipedl.engines": "Data larger than memory",
     "dipedl.adapters": "Other libraries",
     "dipedl.bench": "The benchmark",
     "dipedl.demo": "The demo",

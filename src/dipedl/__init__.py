@@ -85,6 +85,7 @@ _MODULES = {
     "demo",
     "density",
     "diagnostics",
+    "engines",
     "evidence",
     "explanation",
     "export",

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
 
+from .calibration.crossfit import Pairs
 from .calibration.held_out import HeldOut, Origin
 from .calibration.pseudo_outliers import make_pseudo_outliers
 from .density._fitting import for_own_rows, log_density, takes_proba
 from .density.combined._ensemble import DensityEnsemble
+from .evidence import weighted_quantile
 from .fitting.classifiers import FittedClassifier
 from .fitting.columns import is_table, numbers
 from .fitting.dense_rows import is_narrow
 from .fitting.features import feature_array
 from .fitting.refusals import Answer, answered
+from .fitting.seeds import seeded_clone
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,6 +172,83 @@ def predictions(
 
     Z, P, scores = answered(ask, X, unknown)
     return Z, P, scores
+
+
+def check_spread(
+    spread: Any, calibration: tuple[Any, np.ndarray | None] | None, fitted: Any = None
+) -> None:
+    """Raise unless `spread` is None or a learner, with labels to learn from or `fitted` before."""
+    if spread is None:
+        return
+    if isinstance(spread, type) or not hasattr(spread, "fit") or not hasattr(spread, "strength"):
+        raise TypeError(
+            "spread must be None or an object with fit and strength, such as "
+            f"dipedl.calibration.Rehearsal(), got {spread!r}"
+        )
+    if calibration is not None and calibration[1] is None and fitted is None:
+        raise ValueError(
+            "spread needs labels, and the calibration rows have none: give them with their labels "
+            "y, or set spread=None"
+        )
+
+
+def fitted_spread(
+    model: Any,
+    evidence: Any,
+    classifier: FittedClassifier,
+    X: Any,
+    y: np.ndarray,
+    w: np.ndarray | None,
+    pairs: Pairs | None = None,
+) -> Any:
+    """The `spread` of a model, copied and fitted on rows X (n, d), labels y (n,) and weights.
+
+    None for None. `pairs` are the folds that a splitter gives for these rows.
+    """
+    if model.spread is None:
+        return None
+    Z, _, scores = predictions(evidence, X, classifier)
+    return seeded_clone(model.spread, evidence.random_state).fit(
+        X,
+        classifier.indices(y),
+        Z,
+        classifier,
+        log_evidence=evidence.log_evidence(scores),
+        prior=evidence.prior,
+        typical=typical_evidence(evidence),
+        calibrator=evidence.calibrator_,
+        sample_weight=w,
+        pairs=pairs,
+    )
+
+
+def spread_again(
+    model: Any,
+    evidence: Any,
+    classifier: FittedClassifier,
+    X: Any,
+    y: np.ndarray | None,
+    w: np.ndarray | None = None,
+) -> Any:
+    """The spread for evidence that was learned from rows X (m, d), held out of the classifier.
+
+    Without labels the strength of the fitted `model` stays, and only what counts as typical
+    evidence is learned.
+    """
+    if y is not None:
+        frozen = replace(classifier, template=FrozenEstimator(classifier.estimator))
+        return fitted_spread(model, evidence, frozen, X, y, w)
+    spread = None if model.spread is None else copy(model.spread_)
+    if spread is not None:
+        spread.log_evidence_ = typical_evidence(evidence)
+    return spread
+
+
+def typical_evidence(evidence: Any) -> float:
+    """Median log-evidence of held-out rows."""
+    held = evidence.held_out_
+    middle = weighted_quantile(held.scores, 0.5, held.weights)
+    return float(evidence.log_evidence(np.array([middle]))[0])
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,6 +36,8 @@ EXTRAS = {
     "fastapi": "serve",
     "uvicorn": "serve",
     "prometheus_client": "serve",
+    "ray": "ray",
+    "fsspec": "ray",
 }
 
 

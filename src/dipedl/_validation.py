@@ -20,7 +20,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from .maths.magnitude import LARGEST_SQUARED, check_magnitude
+from .maths.magnitude import LARGEST_SQUARED, check_magnitude, within
 from .maths.masks import is_missing, missing_as_nan, unmasked
 
 #: A row that counts more often leaves nothing of the others: float64 counts no further.
@@ -168,25 +168,34 @@ def require_fitted(model: Any, attribute: str) -> None:
         check_is_fitted(model, attribute)
 
 
-def learned_rows(model: Any, X: Any, *, reset: bool = True, **checks: Any) -> np.ndarray:
-    """Features X (n, p) to fit on as float64, finite and with squares that can be summed.
+FLOATS = (np.float64, np.float32)  # features taken as they are, to be converted in parts
 
-    With `reset` the model learns the width; `checks` are those of ``validate_data``.
+
+def learned_rows(
+    model: Any, X: Any, *, reset: bool = True, dtype: Any = np.float64, **checks: Any
+) -> np.ndarray:
+    """Features X (n, p) to fit on, finite and with squares that can be summed.
+
+    They become float64, or the first of `dtype` unless they are of one of these. With `reset` the
+    model learns the width; `checks` are those of ``validate_data``.
     """
-    X = validate_data(model, unmasked("X", X), dtype=np.float64, reset=reset, **checks)
-    check_magnitude("X", X, LARGEST_SQUARED)
+    X = unmasked("X", X)
+    X = validate_data(model, X, dtype=dtype, reset=reset, ensure_all_finite=False, **checks)
+    if not within(X, LARGEST_SQUARED):
+        assert_all_finite(X, input_name="X", estimator_name=type(model).__name__)
+        check_magnitude("X", X, LARGEST_SQUARED)
     return np.asarray(X)
 
 
-def known_rows(model: Any, X: Any) -> np.ndarray:
-    """Features X (n, p) as finite float64, checked against those that `model` was fitted with.
+def known_rows(model: Any, X: Any, dtype: Any = np.float64) -> np.ndarray:
+    """Features X (n, p), finite, checked against those that `model` was fitted with.
 
-    An array that is so already is spared scikit-learn's checks: they take longer than the score of
-    one row.
+    They become float64, or the first of `dtype` unless of one of these. A float64 array is spared
+    scikit-learn's checks: they take longer than the score of one row.
     """
-    if _of_known_width(model, X) and X.dtype == np.float64 and np.isfinite(X).all():
+    if _of_known_width(model, X) and X.dtype == np.float64 and within(X, LARGEST_SQUARED):
         return np.asarray(X)
-    return np.asarray(validate_data(model, unmasked("X", X), dtype=np.float64, reset=False))
+    return np.asarray(validate_data(model, unmasked("X", X), dtype=dtype, reset=False))
 
 
 def _of_known_width(model: Any, X: Any) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ._fold import predictions
+from ._fold import check_spread, fitted_spread, predictions, spread_again
 from ._validation import (
     calibration_rows,
     check_weights,
@@ -19,7 +19,7 @@ from ._validation import (
     prior_vector,
     training_rows,
 )
-from .calibration.crossfit import AUTO, IN_SAMPLE
+from .calibration.crossfit import AUTO, IN_SAMPLE, given_pairs
 from .decisions._dirichlet import DirichletDecisions
 from .density.gda import GDADensity
 from .diagnostics._calibration_data import warn_of_rows, warn_of_source
@@ -34,17 +34,17 @@ from .fitting.classifiers import FittedClassifier, sparse_by_default, unfitted_c
 from .fitting.nested_parameters import NestedParameters
 from .fitting.progress import Stopwatch
 from .persistence import save
+from .streaming.partial_fit import Streaming
 
 __all__ = ["DIPClassifier"]
 
 
 class DIPClassifier(
-    DirichletDecisions, SelfReport, NestedParameters, ClassifierMixin, BaseEstimator
+    Streaming, DirichletDecisions, SelfReport, NestedParameters, ClassifierMixin, BaseEstimator
 ):
     r"""A classifier that knows where it has seen data: density-informed pseudo-counts (DIP-EDL).
 
-    A classifier gives p(x), a density gives log p(x) of the features, and together they give a
-    Dirichlet over the class probabilities,
+    A classifier gives p(x), a density log p(x), and together they give a Dirichlet,
 
     .. math:: \alpha(x) = \text{prior} + n \gamma \exp(z(x)) \, p(x),
 
@@ -54,8 +54,7 @@ class DIPClassifier(
     Parameters
     ----------
     estimator : classifier with ``predict_proba``, default=LogisticRegression(max_iter=1000)
-        Any scikit-learn compatible classifier; a copy is fitted. Wrap one that is fitted already in
-        `sklearn.frozen.FrozenEstimator`.
+        Any of scikit-learn's kind; a copy is fitted. Wrap a fitted one in `FrozenEstimator`.
     density : density estimator, default=DensitySelector()
         One of `dipedl.density`, any estimator with ``score_samples``, or any object with
         ``log_prob``. None tries several, and all of them together with the classifier's own
@@ -69,11 +68,15 @@ class DIPClassifier(
         Largest pseudo-count of an input. None leaves it to the density.
     normalizer : normaliser, default=CautionBudget()
         One of `dipedl.evidence`: how a score becomes z. None spends 2 % of the held-out Brier
-        score on caution, or of its gain over the prior.
+        score, or of its gain over the prior, on caution.
     calibrator : calibrator, "passthrough" or None, default=None
-        How the classifier's probabilities are calibrated first: an object with ``fit(P, y)`` and
+        Of the classifier's probabilities: an object with ``fit(P, y, sample_weight)`` and
         ``transform(P)``. None is `dipedl.calibration.Temperature()`; "passthrough" leaves them as
         they are. One that sharpens does so in full on typical inputs and never on flagged ones.
+    spread : object such as `dipedl.calibration.Rehearsal()`, or None, default=None
+        Learns the strength of the Dirichlet that the error of its mean supports, by ten more fits;
+        mean and vacuity stay. None: the strength is that of the evidence, and credible intervals
+        are too narrow, as the page "Intervals" shows.
     features : transformer, "passthrough" or None, default=None
         What the density sees of X. None: what a pipeline's own steps before its classifier give, or
         an encoding of a table with text or gaps, or the inputs; standardised. A transformer (PCA, a
@@ -83,16 +86,14 @@ class DIPClassifier(
         int: rows held out in that many folds (density and classifier are fitted again for each,
         then on everything; a frozen classifier is not). "auto": as many of 5 folds as hold out
         5,000 rows. A splitter such as ``ShuffleSplit(1, test_size=0.2)``: its held-out parts.
-        "in-sample": the training rows, as the paper does; they score too high, and new inputs then
-        look far too rare.
+        "in-sample": the training rows, as the paper does; new inputs then look far too rare.
     false_alarm_rate : float, default=0.05
         Share of held-out ID inputs that `predict_ood` may flag.
     random_state : int, RandomState instance or None, default=None
-        Seed of the folds, and of every part of estimator, density and features whose own
-        ``random_state`` is None. Folds depend on the content of the rows, not on their order; None
-        means fold seed 0 and unseeded parts.
+        Seed of the folds, which depend on what the rows hold and not on their order, and of every
+        part whose own ``random_state`` is None. None means fold seed 0 and unseeded parts.
     n_jobs : int or None, default=None
-        Processes that fit folds, as in joblib; results do not depend on it. None is 1.
+        Processes that fit folds, as in joblib; results do not depend on it.
     verbose : int, default=0
         1 prints a line, with seconds, for the classifier, each candidate density and each fold.
 
@@ -100,10 +101,8 @@ class DIPClassifier(
     ----------
     classes_ : ndarray, shape (k,)
         Class labels; the columns of every prediction.
-    estimator_ : classifier
-        The fitted classifier.
-    evidence_ : EvidenceModel
-        The fitted features, density, normaliser and threshold.
+    estimator_, spread_, evidence_ : classifier, object or None, EvidenceModel
+        The fitted classifier; the fitted `spread`; fitted features, density, normaliser, threshold.
     n_features_in_, feature_names_in_ : int and ndarray, shape (d,)
         Number of inputs d, and their names if X was a DataFrame.
 
@@ -119,13 +118,11 @@ class DIPClassifier(
     The ranking of inputs by vacuity is that of ``score_samples``, whatever n, gamma or the
     normaliser; `max_evidence` and the last bit of a float only add ties. The score of a single
     density does not depend on the classifier; the fused default includes its confidence.
-    A finite row that classifier, features or density cannot compute with is unknown: vacuity 1,
-    score -inf.
+    A finite row that a part cannot compute with is unknown: vacuity 1, score -inf.
 
     References
     ----------
-    Carlotti, Gligić, Farahi, "Density-Informed Pseudo-Counts for Calibrated Evidential Deep
-    Learning", Definition 3.1.
+    Carlotti et al., "Density-Informed Pseudo-Counts for Calibrated Evidential Deep Learning".
 
     Examples
     --------
@@ -136,8 +133,6 @@ class DIPClassifier(
     >>> clf = DIPClassifier(RandomForestClassifier(random_state=0)).fit(X, y)
     >>> clf.predict_ood([[5.0, 3.4, 1.5, 0.2], [50.0, 34.0, 15.0, 2.0]])
     array([ 1, -1])
-    >>> clf.predict_proba([[50.0, 34.0, 15.0, 2.0]]).round(2)
-    array([[0.33, 0.33, 0.33]])
     """
 
     def __init__(
@@ -150,6 +145,7 @@ class DIPClassifier(
         max_evidence: float | None = None,
         normalizer: Any = None,
         calibrator: Any = None,
+        spread: Any = None,
         features: Any = None,
         cv: Any = AUTO,
         false_alarm_rate: float = 0.05,
@@ -164,10 +160,10 @@ class DIPClassifier(
         self.max_evidence = max_evidence
         self.normalizer = normalizer
         self.calibrator = calibrator
+        self.spread = spread
         self.features = features
         self.cv = cv
-        self.false_alarm_rate = false_alarm_rate
-        self.random_state = random_state
+        self.false_alarm_rate, self.random_state = false_alarm_rate, random_state
         self.n_jobs, self.verbose = n_jobs, verbose
 
     @classmethod
@@ -223,6 +219,7 @@ class DIPClassifier(
             classes = known_classes(template, y)
             evidence = self.evidence_model(prior_vector(self.prior, len(classes)))
             held_out = None if calibration is None else calibration_rows(self, calibration, classes)
+            check_spread(self.spread, held_out)
             # Features first: where an entry is not finite, their error names its row and column.
             Z = evidence.fit_features(X, y, weights, estimator=template)
             watch = Stopwatch(self.verbose)
@@ -230,11 +227,15 @@ class DIPClassifier(
             watch.say(f"classifier fitted on {len(y)} rows")
             evidence.fit_density(Z, y, weights, X=X, classifier=classifier)
             if held_out is None:
-                evidence.cross_fit(Z, y, weights, X=X, classifier=classifier, kept=kept)
+                pairs = given_pairs(self.cv, y, kept)
+                evidence.cross_fit(Z, y, weights, X=X, classifier=classifier, pairs=pairs)
                 evidence.memorised_ = memorised(classifier, X, classifier.indices(y), Z)
+                self.spread_ = fitted_spread(self, evidence, classifier, X, y, weights, pairs)
             else:
                 evidence.calibrate(*held_out, classifier=classifier)
+                self.spread_ = spread_again(self, evidence, classifier, *held_out)
             self.estimator_, self.evidence_, self.classes_ = classifier.estimator, evidence, classes
+            self.__dict__.pop("stream_", None)
             warn_of_rows(evidence.held_out_, self)
             return self
 
@@ -246,21 +247,22 @@ class DIPClassifier(
 
         Parameters
         ----------
-        X : array-like, shape (m, d)
-            ID inputs.
-        y : array-like, shape (m,)
-            Their labels. Without them the score, its threshold and a normaliser that needs no
-            labels can be learned, but no temperature, budget or prediction set.
+        X, y : array-like, shape (m, d), and array-like, shape (m,)
+            ID inputs and their labels. Without labels the score, its threshold and a normaliser
+            that needs none can be learned, but no temperature, budget, spread or prediction set.
         sample_weight : array-like, shape (m,), optional
             Counts each row that often.
         """
         check_is_fitted(self, "evidence_")
         X, labels = calibration_rows(self, (X, y), self.classes_)
+        check_spread(self.spread, (X, labels), getattr(self, "spread_", None))
         evidence = copy(self.evidence_)
         evidence.density_ = deepcopy(evidence.density_)
-        weights = check_weights(sample_weight, X)
-        self.evidence_ = evidence.calibrate(X, labels, weights, classifier=self._classifier())
-        warn_of_source(self.evidence_.held_out_, self)
+        weights, classifier = check_weights(sample_weight, X), self._classifier()
+        evidence.calibrate(X, labels, weights, classifier=classifier)
+        self.spread_ = spread_again(self, evidence, classifier, X, labels, weights)
+        self.evidence_ = evidence
+        warn_of_source(evidence.held_out_, self)
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -296,10 +298,8 @@ class DIPClassifier(
         A calibrator that sharpens does so everywhere here; in predictions, only on typical inputs.
         """
         check_is_fitted(self, "estimator_")
-        P, calibrator = (
-            self._classifier().known_proba(known_inputs(self, X)),
-            self.evidence_.calibrator_,
-        )
+        P = self._classifier().known_proba(known_inputs(self, X))
+        calibrator = self.evidence_.calibrator_
         return P if calibrator is None else np.asarray(calibrator.transform(P))
 
     def save(self, path: str | Path) -> None:

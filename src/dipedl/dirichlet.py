@@ -42,8 +42,7 @@ class Dirichlet:
     Parameters
     ----------
     concentration : array or tensor, shape (n, k)
-        Finite and > 0. Numpy input is held as float64; a tensor keeps its dtype, device and
-        gradient.
+        Finite and > 0. Numpy input is held as float64; a tensor keeps dtype, device and gradient.
     log_evidence : array or tensor, shape (n,), optional
         Log of the total pseudo-count beyond the prior. Kept beside `concentration` because far from
         the data the evidence is lost in ``prior + evidence``: rank by this, show the concentration.
@@ -59,13 +58,12 @@ class Dirichlet:
 
     Notes
     -----
-    All entropies are in nats. Every uncertainty is higher where the model is less sure. `total` is
-    `aleatoric` plus `epistemic`.
+    Entropies are in nats, uncertainties higher where less is sure; `total` is the sum of the two.
 
     References
     ----------
-    Carlotti, Gligić, Farahi, "Density-Informed Pseudo-Counts for Calibrated Evidential Deep
-    Learning", Definitions 2.1, 2.6 and 3.1.
+    Carlotti et al., "Density-Informed Pseudo-Counts for Calibrated Evidential Deep Learning",
+    Definitions 2.1, 2.6 and 3.1.
 
     Examples
     --------
@@ -136,6 +134,11 @@ class Dirichlet:
         prior = as_float(prior, like=proba)
         return cls(evidence.concentration(log_evidence, proba, prior), log_evidence, prior)
 
+    def with_strength(self, strength: Array) -> Dirichlet:
+        """The same means with total concentration `strength` (n,); vacuity and prior stay."""
+        alpha = self.mean * as_float(strength, like=self.concentration)[:, None]
+        return Dirichlet(alpha, self.log_evidence, self.prior)
+
     def __len__(self) -> int:
         return int(self.concentration.shape[0])
 
@@ -143,13 +146,13 @@ class Dirichlet:
         """The Dirichlets of some rows: an int, a slice, a mask or an index array."""
         if isinstance(rows, int | np.integer):
             rows = [rows]
-        return Dirichlet(self.concentration[rows], self.log_evidence[rows], self.prior)
+        return type(self)(self.concentration[rows], self.log_evidence[rows], self.prior)
 
     def __iter__(self) -> Iterator[Dirichlet]:
         return (self[i] for i in range(len(self)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Dirichlet, (self.concentration, self.log_evidence, self.prior)
+        return type(self), (self.concentration, self.log_evidence, self.prior)
 
     def __repr__(self) -> str:
         n, k = self.concentration.shape
@@ -213,9 +216,8 @@ class Dirichlet:
         ``sum_k b_k sum_{j!=k} b_j Bal(b_j, b_k) / sum_{j!=k} b_j`` with belief ``b_k = (alpha_k -
         prior_k) / S`` and ``Bal(a, b) = 1 - |a - b| / (a + b)`` (Jøsang, Subjective Logic, 2016).
         """
-        xp = namespace(self.concentration)
-        excess = self.concentration - self.prior
-        return closed_forms.dissonance(xp.where(excess < 0, 0.0, excess) / self.strength[:, None])
+        belief = self.mean - self.vacuity[:, None] * self.prior / self.prior.sum()
+        return closed_forms.dissonance(namespace(belief).where(belief < 0, 0.0, belief))
 
     @_frozen_property
     def total(self) -> Array:
@@ -297,15 +299,15 @@ class Dirichlet:
     def credible_interval(self, level: float = 0.95) -> tuple[Array, Array]:
         """Central credible interval of each class probability: (lower, upper), shapes (n, k).
 
-        Quantiles of the marginal Beta(alpha_k, S - alpha_k). Computed on the host; carries no
-        gradient.
+        Quantiles of the marginal Beta(alpha_k, S - alpha_k), without a gradient. They hold the true
+        probabilities only as far as S is right: see the page "Intervals".
         """
         return marginals.credible_interval(self.concentration, self._others, level)
 
     def sample(self, size: int, rng: np.random.Generator | int) -> Array:
         """Draw `size` probability vectors per input, shape (size, n, k).
 
-        Drawn on the host in log space, so that concentrations near zero give corners and not 0/0.
+        Drawn on the host in log space: concentrations near zero give corners and not 0/0.
         """
         return marginals.sample(self.concentration, size, rng)
 
@@ -317,21 +319,19 @@ class Dirichlet:
         counts : array or tensor, shape (n, k) or (k,)
             Label counts, >= 0; ``np.eye(k)[y]`` for one label a row.
         nu : float, default=1.0
-            Exponent of the likelihood, > 0: nu = 1 is Bayes' rule (Prop. 2.2), else the tempered
-            ICD model (Prop. 2.7).
+            Exponent of the likelihood, > 0: 1 is Bayes' rule (Prop. 2.2), else tempered (2.7).
         """
         if not nu > 0:
             raise ValueError(f"nu must be > 0, got {nu!r}")
         added = nu * counts_like(counts, self.concentration)
         log_added = evidence.log_or_minus_inf(namespace(added).sum(added, axis=-1))
         log_evidence = namespace(added).logaddexp(self.log_evidence, log_added)
-        return Dirichlet(self.concentration + added, log_evidence, self.prior)
+        return type(self)(self.concentration + added, log_evidence, self.prior)
 
     def predictive_log_prob(self, counts: Array) -> Array:
         """Log probability in nats of a given sequence of labels with these counts, shape (n,).
 
-        The posterior predictive ``B(alpha + counts) / B(alpha)``; for one label it is
-        ``log(mean)``.
+        The posterior predictive ``B(alpha + counts) / B(alpha)``: of one label ``log(mean)``.
 
         Parameters
         ----------

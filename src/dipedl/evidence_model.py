@@ -19,7 +19,7 @@ from ._validation import check_positive_number, rate_in_range, require_fitted
 from .calibration._copies import warn_of_copies
 from .calibration._seen_rows import share_seen, smallest
 from .calibration._sharpening import calibrated_in_share, sharpening_range
-from .calibration.crossfit import AUTO, IN_SAMPLE, enough, row_hash, splits
+from .calibration.crossfit import AUTO, IN_SAMPLE, Pairs, enough, row_hash, source_of, splits
 from .calibration.held_out import HeldOut, Origin
 from .density._fitting import clone_with_selected, fit_density, is_frozen, log_density, takes_proba
 from .density.combined._default import unfitted_density
@@ -158,7 +158,7 @@ class EvidenceModel(BaseEstimator):
         *,
         X: Any,
         classifier: FittedClassifier | None = None,
-        kept: np.ndarray | None = None,
+        pairs: Pairs | None = None,
     ) -> Self:
         """Learn from rows that are held out of the inputs that were fitted, see `cv`.
 
@@ -166,12 +166,12 @@ class EvidenceModel(BaseEstimator):
         ----------
         Z, y, w, X, classifier
             As given to `fit_density`.
-        kept : ndarray of int, shape (n,), optional
-            Which rows of the user's X these are: those that index pairs in `cv` speak of.
+        pairs : list of (train, held-out) ndarray of int, optional
+            What `cv` gives for these rows, where it has been asked before.
         """
         labels = y if classifier is None else classifier.indices(y)
         whole = Fold(self.density_, self.features_, classifier, X, labels, w, Z)
-        folds, source, origin = self._folds(whole, y, kept)
+        folds, source, origin = self._folds(whole, y, pairs)
         return self.learn(held_out_by(folds, whole, source, origin, seed(self.random_state)))
 
     def calibrate(
@@ -258,7 +258,7 @@ class EvidenceModel(BaseEstimator):
         return threshold(self.held_out_, alpha, "alpha")
 
     def _folds(
-        self, whole: Fold, y: np.ndarray, kept: np.ndarray | None
+        self, whole: Fold, y: np.ndarray, pairs: Pairs | None
     ) -> tuple[Iterable[Fold], str, Origin]:
         """Models with the rows that they have not seen, and where these came from.
 
@@ -272,13 +272,17 @@ class EvidenceModel(BaseEstimator):
             return [whole], source, "frozen density"
         dealt = isinstance(self.cv, str | int)
         together = warn_of_copies(whole.X, whole.Z, dealt=dealt)
-        given, how = splits(self.cv, whole.X, y, kept, seed(self.random_state), together=together)
-        pairs = enough(given) if isinstance(self.cv, str) else list(given)
+        if pairs is None:
+            number = seed(self.random_state)
+            given, how = splits(self.cv, whole.X, y, None, number, together=together)
+            pairs = enough(given) if isinstance(self.cv, str) else list(given)
+        else:
+            how = source_of(self.cv)
         selected = clone_with_selected(self.density_, self.density)
         # With seeds drawn beforehand they are the same in one process and in many.
         seeded = [self._seeded() for _ in pairs]
         steps = [(part, train, held) for part, (train, held) in zip(seeded, pairs, strict=True)]
-        size = sum(np.arange(len(y))[held].size for _, held in pairs)
+        size = sum(len(held) for _, held in pairs)
         return self._fitted_folds(steps, whole, y, selected), f"{how} of {size} inputs", "left out"
 
     def _fitted_folds(
@@ -302,7 +306,7 @@ class EvidenceModel(BaseEstimator):
     ) -> Fold:
         """Models fitted on the rows `train`, with the rows `held`."""
         watch = Stopwatch(self.verbose)
-        labels, numbers = np.asarray(whole.y), np.arange(len(whole.Z))[held]
+        labels = np.asarray(whole.y)
         w_train, w_held = (None if whole.w is None else whole.w[rows] for rows in (train, held))
         X, X_held = _safe_indexing(whole.X, train), _safe_indexing(whole.X, held)
         features, Z, Z_held = self.features_, whole.Z[train], whole.Z[held]
@@ -320,7 +324,7 @@ class EvidenceModel(BaseEstimator):
         with one_blas_thread(Z.shape[1]):
             density = self._fitted_density(template, Z, y[train], w_train, classifier, X)
         watch.say(f"fold: density fitted, {len(held)} rows held out")
-        return Fold(density, features, classifier, X_held, labels[held], w_held, Z_held, numbers)
+        return Fold(density, features, classifier, X_held, labels[held], w_held, Z_held, held)
 
     def _fitted_density(
         self,

@@ -151,7 +151,8 @@ def test_hugging_face(played, tmp_path, monkeypatch):
     """A text classifier of words w0 .. w17, trained for a moment; w18 .. w35 are unknown to it."""
     pytest.importorskip("accelerate")
     torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
+    importable("transformers.modeling_utils")
+    transformers = import_module("transformers")
     # It takes the folder tests/datasets for the package of that name.
     monkeypatch.setattr("transformers.trainer.is_datasets_available", lambda: False)
     torch.manual_seed(0)

@@ -68,6 +68,9 @@ def test_columns_come_by_name_and_arrays_in_the_order_of_the_fit():
     unnamed = TableAnswers(fitted(X.to_numpy()))
     assert list(unnamed.kinds) == ["x0", "x1", "x2", "x3"]
     pd.testing.assert_frame_equal(unnamed.predict(X.to_numpy()), expected)
+    by_number = X.set_axis(range(4), axis=1)
+    numbered = TableAnswers(fitted(by_number))
+    pd.testing.assert_frame_equal(numbered.predict(by_number), expected)
     with pytest.raises(ValueError, match=r"the table lacks the column 'petal width \(cm\)'"):
         ours.predict(X.iloc[:, :3])
 

@@ -185,6 +185,23 @@ def test_bad_parameters(data, arguments, error, message):
         DeepEnsemble(**arguments).fit(*data)
 
 
+def test_a_bootstrap_draws_rows_for_each_member_and_keeps_every_class():
+    """A class of two rows is in every member, and members differ without any seed."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = np.where(np.isin(np.arange(60), [7, 8]), "rare", np.where(X[:, 0] > 0, "a", "b"))
+    model = DeepEnsemble(GaussianNB(), n_members=40, bootstrap=True).fit(X, y)
+    assert all(set(member.classes_) == {"a", "b", "rare"} for member in model.members_)
+    counts = np.array([member.class_count_ for member in model.members_])
+    np.testing.assert_array_equal(counts.sum(axis=1), 60)
+    # Sums of 40 x 57 draws, each of a row with the probability 1/60: 5 standard deviations.
+    share = (y == "a").mean()
+    drawn = counts[:, 0] - 1
+    assert abs(drawn.mean() - 57 * share) < 5 * np.sqrt(57 * share * (1 - share) / 40)
+    assert len(np.unique(counts, axis=0)) > 5
+    assert model.sample_proba(X).std(axis=0).max() > 0.01
+
+
 def test_unknown_kind(data):
     ensemble = DeepEnsemble(ExtraTreesClassifier(2), n_members=2).fit(*data)
     with pytest.raises(ValueError, match="kind must be one of"):

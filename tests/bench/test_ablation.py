@@ -4,17 +4,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from small_parts import small_parts
 
 from dipedl.bench.results.parts import Parts
 from dipedl.bench.studies.ablation import CONFIGURATIONS, ablation, float32_ranking, without
 
 NAMES = [c.name for c in CONFIGURATIONS]
-
-
-@pytest.fixture(scope="module")
-def parts():
-    return small_parts()
 
 
 @pytest.fixture(scope="module")

@@ -165,7 +165,7 @@ def test_headline_says_what_was_met_and_who_ranks_better(root):
         "It meets or beats the paper's DIP-EDL in 7 of 8 columns; it falls short here: "
         "on Omniglot (as published) OOD Brier."
     )
-    assert any(line.startswith("On Omniglot (as published) its AUROC of 0.9999") for line in lines)
+    assert any(line.startswith("On Omniglot (as published) its AUROC of 1.0") for line in lines)
     assert not any("K-MNIST its AUROC" in line for line in lines)
     assert headline(bench_table([r for r in rows if r["method"] == "edl"])) == []
 

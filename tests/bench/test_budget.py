@@ -59,16 +59,13 @@ def test_a_paused_training_goes_on_and_ends_with_the_same_answers(tmp_path, monk
         )
 
 
-def test_what_paused_is_left_and_not_failed(tmp_path, monkeypatch):
+def test_what_paused_is_left_and_not_failed(suite, tmp_path, monkeypatch):
     monkeypatch.setattr(
         runner, "run_in_process", lambda job, say: Outcome("paused", "paused after epoch 1 of 2")
     )
-    path = tmp_path / "tiny.toml"
-    path.write_text(TINY)
     lines = []
-    result = runner.run(
-        path, out=tmp_path, methods=["edl"], seeds=[1], budget=60, progress=lines.append
-    )
+    options = {"methods": ["edl"], "seeds": [1], "budget": 60, "progress": lines.append}
+    result = runner.run(suite, out=tmp_path, **options)
     assert result.left == [("edl", 1)] and not result.failed and not result.rows
     assert "seed 1  method edl: paused after epoch 1 of 2" in lines
 

@@ -22,13 +22,6 @@ def dipedl(*arguments):
     return CliRunner().invoke(app, ["bench", *map(str, arguments)])
 
 
-@pytest.fixture
-def suite(tmp_path):
-    path = tmp_path / "tiny.toml"
-    path.write_text(TINY)
-    return path
-
-
 def test_a_run_prints_progress_apart_from_the_result(suite, tmp_path):
     out = tmp_path / "out"
     done = dipedl("run", suite, "--methods", "energy", "--seeds", "3", "--out", out)

@@ -24,6 +24,7 @@ METHODS = {
     "gaussians": "candidate",
     "neighbours": "candidate",
 }
+KNOWN = ("accuracy", "brier_id", "nll", "ece", "adaptive_ece", "error_auroc")
 PLACES = [("a", "forest"), ("a", "net"), ("b", "net")]
 OOD_OF = {"a": ["x", "y"], "b": ["z"]}
 
@@ -35,17 +36,7 @@ def invented(seed=0, seeds=(1, 2, 3), **better):
     for dataset, classifier in PLACES:
         for number in seeds:
             for method, group in METHODS.items():
-                metrics = {
-                    name: rng.uniform(0.1, 0.3)
-                    for name in (
-                        "accuracy",
-                        "brier_id",
-                        "nll",
-                        "ece",
-                        "adaptive_ece",
-                        "error_auroc",
-                    )
-                }
+                metrics = {name: rng.uniform(0.1, 0.3) for name in KNOWN}
                 for ood in OOD_OF[dataset]:
                     for name in ("auroc", "aupr", "fpr95", "brier_ood"):
                         metrics[f"{name}/{ood}"] = rng.uniform(0.4, 0.6)
@@ -238,6 +229,19 @@ def test_every_miss_is_named_with_its_number():
     found = named(pairs_of(rows), "AUROC never more than .12")
     assert expected and list(found.misses) == expected
     assert found.found.endswith(f"{len(expected)} of 5 miss")
+
+
+def test_a_baseline_is_compared_by_each_of_its_rankings():
+    rows, start = invented(auroc=0.2), "Mean AUROC above"
+    other = [
+        {**r, "method": "energy:total", "title": "Energy by total", "config_hash": "total"}
+        | {"metrics": {name: 0.9 for name in r["metrics"]}}
+        for r in rows
+        if r["method"] == "energy"
+    ]
+    found = named(pairs_of(rows + other), start)
+    assert named(pairs_of(rows), start).met is True and found.met is False
+    assert re.search(r"Energy by total: 0\.\d{3} against 0\.900 on 5 lines", found.found)
 
 
 def test_without_its_rows_a_measure_is_not_run():

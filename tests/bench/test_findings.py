@@ -130,8 +130,8 @@ def test_real_spectra_have_intervals_and_a_rejection(table):
     assert said.startswith("Real galaxies and quasars (30):") and "95 % over" in said
     assert "least trusted tenth" in said
     cell = cell_over_seeds([0.9, 0.8], [(0.7, 0.95), (0.6, 0.85)])
-    assert share_interval(cell) == "0.850 (0.650 to 0.900)"
-    assert share_interval(cell_over_seeds([0.9])) == "0.900" and share_interval(None) == ""
+    assert share_interval(cell) == "0.85 (0.65 to 0.90)"
+    assert share_interval(cell_over_seeds([0.9])) == "0.9000" and share_interval(None) == ""
     lower = with_cells(table, dip_edl_default={"balanced_accuracy/real": [0.8, 0.8]})
     assert any("balanced accuracy is 0.8000" in s for s in shortfalls(lower))
 

@@ -7,11 +7,6 @@ from dipedl.bench.studies.sweeps import GAMMAS, gamma_sweep
 
 
 @pytest.fixture(scope="module")
-def parts():
-    return small_parts()
-
-
-@pytest.fixture(scope="module")
 def rows(parts):
     return gamma_sweep(parts)
 

@@ -48,7 +48,7 @@ def test_the_page_of_toys_is_what_the_rows_say():
 
 
 def test_suites_with_a_page():
-    assert PUBLISHED == ["cifar10", "defaults", "mnist", "spectra"]
+    assert PUBLISHED == ["cifar10", "defaults", "mnist", "second-order", "spectra"]
     assert "lamost" not in PUBLISHED  # its page would be that of the suite it extends
     with pytest.raises(ValueError, match=r"'lamost' must have a table \[page\]"):
         page_of("lamost", ROOT)

@@ -28,13 +28,6 @@ PARTS = {"net", "gaussian", "classes", *METHODS}
 
 
 @pytest.fixture(scope="module")
-def suite(tmp_path_factory):
-    path = tmp_path_factory.mktemp("suite") / "tiny.toml"
-    path.write_text(TINY)
-    return path
-
-
-@pytest.fixture(scope="module")
 def finished(suite, tmp_path_factory):
     """A folder with all rows of the tiny suite, the result and the lines of progress."""
     out, lines = tmp_path_factory.mktemp("out"), []
@@ -274,12 +267,13 @@ LONG = (
 
 def test_a_process_that_is_killed_is_reported_with_a_remedy(tmp_path):
     """As the kernel does when memory runs out."""
+    others = set(multiprocessing.active_children())  # of tests that ran in this process before
 
     def kill_the_worker():
-        while not (children := multiprocessing.active_children()):
+        while not (new := set(multiprocessing.active_children()) - others):
             time.sleep(0.01)
         time.sleep(0.1)
-        os.kill(children[0].pid, signal.SIGKILL)
+        os.kill(new.pop().pid, signal.SIGKILL)
 
     killer = threading.Thread(target=kill_the_worker)
     killer.start()

@@ -6,11 +6,6 @@ from dipedl.bench.studies.sweeps import DRAWS, SIGMAS, gamma_sweep, sigma_corrup
 
 
 @pytest.fixture(scope="module")
-def parts():
-    return small_parts()
-
-
-@pytest.fixture(scope="module")
 def rows(parts):
     return sigma_corruption(parts)
 

@@ -34,6 +34,11 @@ def planned(suite, methods=("dip-edl",), profile="smoke"):
         ("resamples = 0", "[profiles.smoke.methods.edll]\nx = 1", "unknown name 'edll', did you m"),
         ("resamples = 0", 'without = ["edll"]', "smoke.without: unknown method 'edll', did you me"),
         ("[suite]", "[suite", "tiny.toml: not TOML"),
+        (
+            'title = "Energy"',
+            'extends = "edl"',
+            "methods: energy.extends: unknown name above it 'edl', did",
+        ),
     ],
 )
 def test_a_file_that_is_no_suite_is_refused_with_file_and_key(old, new, message):
@@ -95,6 +100,14 @@ def test_a_suite_cannot_be_changed():
         tiny().title = "other"
 
 
+def test_who_changes_a_table_of_a_suite_changes_it_for_nobody_else():
+    suite = load_suite("mnist")
+    suite.methods["edl"]["training"]["epochs"] = 999
+    suite.profiles.clear()
+    again = load_suite("mnist")
+    assert again.methods["edl"]["training"]["epochs"] != 999 and again.profiles
+
+
 def test_methods_share_a_part_by_its_config():
     one, two = planned(tiny(), ["dip-edl", "energy"])
     assert one.below["classifier"].digest == two.below["classifier"].digest
@@ -147,6 +160,45 @@ def test_a_table_that_names_another_class_replaces_the_old_one():
     assert net.table["arguments"]["backbone"] == {"name": "SmallCNN"}
     other = tiny("resamples = 0", "[profiles.smoke.densities.gaussian]\nestimator = 'KNNDensity'")
     assert planned(other)[0].below["density"].table == {"estimator": "KNNDensity", "arguments": {}}
+
+
+def test_a_table_that_extends_one_above_it_has_its_keys_and_its_own_on_top():
+    text = '[methods.twin]\nextends = "dip-edl-features"\ntitle = "T"\ngamma = 3.0\n'
+    text += '[methods.third]\nextends = "twin"\nstatistics = "train"\n'
+    suite = parse_suite(TINY + text, "tiny.toml")
+    base = suite.methods["dip-edl-features"]
+    assert suite.methods["twin"] == {**base, "title": "T", "gamma": 3.0}
+    assert suite.methods["third"] == {**suite.methods["twin"], "statistics": "train"}
+
+
+def test_a_table_inside_one_that_extends_replaces_that_of_the_other_whole():
+    text = '[methods.brief]\nextends = "edl"\ntitle = "T"\ntraining = { epochs = 4 }\n'
+    suite = parse_suite(TINY + text, "tiny.toml")
+    brief, base = suite.methods["brief"], suite.methods["edl"]
+    assert brief == {**base, "title": "T", "training": {"epochs": 4}} and len(base["training"]) > 1
+
+
+def test_a_section_of_ones_own_replaces_that_of_the_suite_that_is_extended_whole():
+    text = '[suite]\nname = "a"\ntitle = "A"\nseeds = [1]\nextends = "mnist"\n'
+    text += '[methods.own]\ntitle = "EDL"\nestimator = "EDL"\n'
+    suite, base = parse_suite(text + "[profiles]\n", "a.toml"), load_suite("mnist")
+    assert [*suite.methods] == ["own"]
+    assert (suite.classifiers, suite.densities) == (base.classifiers, base.densities)
+
+
+def test_a_profile_sets_training_and_backbone_of_every_network():
+    everywhere = "training = { epochs = 7 }\nbackbone = { hidden = [8] }\n"
+    suite = tiny(
+        "resamples = 0", everywhere + "[profiles.smoke.methods.edl.backbone]\nhidden = [4]"
+    )
+    dip, edl = planned(suite, ["dip-edl", "edl"])
+    tables = [part.table["arguments"] for part in (dip.below["classifier"], edl)]
+    assert [table["training"]["epochs"] for table in tables] == [7, 7]
+    assert [table["training"]["batch_size"] for table in tables] == [32, 32]
+    assert [table["backbone"] for table in tables] == [
+        {"name": "MLP", "hidden": (8,)},
+        {"name": "MLP", "hidden": (4,)},
+    ]
 
 
 def test_arguments_that_share_a_name_with_a_key_stand_in_a_table_of_their_own():
@@ -208,3 +260,16 @@ def test_the_paper_profile_has_the_paper_s_flow():
     assert ours.flow == published.flow
     assert ours.preprocessing == published.preprocessing
     assert replace(ours.training, device="auto") == published.training
+
+
+@pytest.mark.parametrize("base", ["mnist", "cifar10", "spectra"])
+def test_every_profile_of_the_package_can_be_extended(base):
+    text = f'[suite]\nname = "own"\ntitle = "Own"\nseeds = [1]\nextends = "{base}"\n'
+    for name, profile in load_suite(base).profiles.items():
+        own = parse_suite(f'{text}[profiles.mine]\nextends = "{name}"\n', "own.toml")
+        assert own.profiles["mine"] == profile
+
+
+def test_what_a_table_extends_must_be_a_name():
+    with pytest.raises(ValueError, match=r"extends: must be a name, got 3"):
+        tiny('title = "DIP-EDL"', 'title = "DIP-EDL"\nextends = 3')

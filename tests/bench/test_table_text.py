@@ -26,6 +26,8 @@ from dipedl.bench.tables.formatting import (
     printed,
     set_title,
     stable,
+    stable_with_sd,
+    with_decimals_of,
 )
 from dipedl.bench.tables.markdown import markdown
 from dipedl.bench.tables.table import bench_table
@@ -190,6 +192,42 @@ def test_two_profiles_ask_for_one(tmp_path):
     assert done.exit_code == 2 and "choose one with --profile" in done.stderr
 
 
-@pytest.mark.parametrize(("sd", "text"), [(0.0, "0.9136"), (0.0049, "0.9136"), (0.005, "0.91")])
-def test_a_mean_alone_shows_the_digits_that_other_seeds_share(sd, text):
-    assert stable(Cell(0.91364, sd, (0.91364 - sd, 0.91364 + sd))) == text
+@pytest.mark.parametrize(
+    ("sd", "text", "spread"),
+    [
+        (0.00049, "0.9136", "0.0005"),
+        (0.0005, "0.914", "0.001"),
+        (0.0049, "0.914", "0.005"),
+        (0.005, "0.91", "0.01"),
+    ],
+)
+def test_a_mean_alone_shows_the_digits_that_other_seeds_share(sd, text, spread):
+    cell = Cell(0.91364, sd, (0.91364 - sd, 0.91364 + sd))
+    assert stable(cell) == text
+    assert stable_with_sd(cell) == f"{text} ±{spread}"
+
+
+@pytest.mark.parametrize(
+    ("metric", "interval", "text"),
+    [
+        ("auroc/kmnist", (0.911, 0.916), "0.91"),
+        ("auroc/kmnist", (0.912, 0.916), "0.914"),
+        ("accuracy", (0.903, 0.924), "0.91"),
+        ("accuracy", (0.904, 0.923), "0.914"),
+        ("accuracy", None, "0.9136"),
+    ],
+)
+def test_of_a_single_seed_the_rows_say_how_many_digits(metric, interval, text):
+    single = Cell(0.91364, 0.0, (0.91364,), over_images=interval, metric=metric)
+    assert stable(single) == stable_with_sd(single) == text
+
+
+@pytest.mark.parametrize(("seeds", "text"), [(2, "0.91"), (3, "0.9136")])
+def test_two_seeds_that_agree_by_chance_do_not_count_as_stable(seeds, text):
+    assert stable(Cell(0.91364, 0.0, (0.91364,) * seeds, over_images=(0.90, 0.925))) == text
+
+
+def test_a_difference_has_the_decimals_of_the_less_stable_side():
+    sure, unsure = (Cell(0.9, sd, (0.9 - sd, 0.9 + sd)) for sd in (0.0, 0.02))
+    assert with_decimals_of(0.0366, sure) == "0.0366"
+    assert with_decimals_of(0.0366, sure, unsure) == "0.04"

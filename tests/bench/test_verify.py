@@ -8,7 +8,6 @@ import pytest
 pytest.importorskip("typer")
 pytest.importorskip("pydantic")
 
-from tiny_suite import TINY
 from typer.testing import CliRunner
 
 from dipedl.bench import load_rows, load_suite
@@ -25,13 +24,6 @@ RESULTS = Path(__file__).parent.parent.parent / "results" / "bench"
 
 def dipedl(*arguments):
     return CliRunner().invoke(app, ["bench", *map(str, arguments)])
-
-
-@pytest.fixture(scope="module")
-def suite(tmp_path_factory):
-    path = tmp_path_factory.mktemp("suite") / "tiny.toml"
-    path.write_text(TINY)
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -142,8 +134,13 @@ def test_what_cannot_be_verified_says_what_to_do(suite, rows, again, tmp_path, m
         return done.stderr
 
     assert "no results of suite 'tiny'" in refused(out=tmp_path / "none")
+    (tmp_path / "empty/tiny/smoke").mkdir(parents=True)
+    (tmp_path / "empty/tiny/smoke/rows.jsonl").touch()
+    assert "no results of suite 'tiny'" in refused(out=tmp_path / "empty")
     out = published(tmp_path / "rows", *rows)
-    assert "there are rows of [('energy', 1)]" in refused("--seed", "9", out=out)
+    assert "with seed 9 to verify; there are rows of energy (seeds [1])" in refused(
+        "--seed", "9", out=out
+    )
     assert "did you mean 'energy'?" in refused("--methods", "enrgy", out=out)
     newer = {**rows[0], "versions": {**rows[0]["versions"], "dipedl": "9.10.0"}}
     theirs = published(tmp_path / "newer", newer)

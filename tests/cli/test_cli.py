@@ -15,8 +15,7 @@ from typer.testing import CliRunner
 
 from dipedl import __version__, demo, density
 from dipedl.cli import app as cli_app
-from dipedl.cli.app import app
-from dipedl.cli.progress import stage_display
+from dipedl.cli.app import app, stage_display
 from small_demo import linear_only
 
 BLOCKED = "import sys; sys.modules[{name!r}] = None; from dipedl.cli import main; main()"

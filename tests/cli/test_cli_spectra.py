@@ -18,7 +18,7 @@ pytest.importorskip("skops")
 from typer.testing import CliRunner
 
 import dipedl
-from dipedl.cli import spectra_model, spectra_run
+from dipedl.cli import spectra_run
 from dipedl.cli.app import app
 from dipedl.cli.spectra_table import read_labels
 from dipedl.spectra import Failure, Spectra, generate_toy_spectra, paper_grid, read_spectra
@@ -72,7 +72,7 @@ def test_fit_says_what_it_learned(fitted):
 def test_model_needs_no_pickle_and_no_trust_beyond_the_named_types(fitted):
     _, path = fitted
     assert b"pickle" not in path.read_bytes()
-    model = spectra_model.read_model(path)
+    model = spectra_run.read_model(path)
     assert [name for name, _ in model.steps[:3]] == ["energy", "smoothing", "features"]
     assert model[-1].classes_.tolist() == ["GALAXY", "QSO"]
 
@@ -154,7 +154,7 @@ def test_classes_out_of_a_table(folder, tmp_path, monkeypatch):
         seen.update(n=len(flux), classes=classes.tolist(), **options)
         raise ValueError("enough seen")
 
-    monkeypatch.setattr(spectra_model, "fit_model", fit_model)
+    monkeypatch.setattr(spectra_run, "fit_model", fit_model)
     done = invoke("spectra", "fit", folder, "--labels", tmp_path / "labels.csv", "--seed", 4)
     assert (done.exit_code, seen["n"], seen["seed"]) == (2, 40, 4)
     assert seen["classes"] == list("AB" * 20)
@@ -165,7 +165,7 @@ def test_classes_out_of_a_table(folder, tmp_path, monkeypatch):
 def test_try_out_on_made_up_spectra(fitted, tmp_path, monkeypatch):
     from dipedl.cli import spectra as commands
 
-    model = spectra_model.read_model(fitted[1])
+    model = spectra_run.read_model(fitted[1])
     seen = {}
 
     def fit_model(flux, classes, **options):
@@ -173,7 +173,7 @@ def test_try_out_on_made_up_spectra(fitted, tmp_path, monkeypatch):
         warnings.warn("some rows are far", UserWarning, stacklevel=1)
         return model
 
-    monkeypatch.setattr(spectra_model, "fit_model", fit_model)
+    monkeypatch.setattr(spectra_run, "fit_model", fit_model)
     monkeypatch.setattr(commands, "_TOY_FIT", 100)
     monkeypatch.setattr(commands, "_TOY_CLASSIFY", 40)
     monkeypatch.setattr(commands, "_TOY_LAMPS", 10)
@@ -194,7 +194,7 @@ def test_try_out_on_made_up_spectra(fitted, tmp_path, monkeypatch):
 def test_rows_without_features_are_failures(fitted, folder, tmp_path):
     """What the reader lets pass and the features refuse does not stop the others."""
     _, path = fitted
-    model = spectra_model.read_model(path)
+    model = spectra_run.read_model(path)
     flux = generate_toy_spectra(4).flux.copy()
     flux[2] *= 1e-17
     files = ["gone", "a", "b", "c", "d"]
@@ -227,7 +227,7 @@ def test_a_failure_midway_leaves_the_old_table(fitted, folder, tmp_path, monkeyp
     def fail(*_):
         raise OSError("no space left")
 
-    monkeypatch.setattr(spectra_run, "predictions", fail)
+    monkeypatch.setattr(spectra_run, "rows_of", fail)
     done = invoke("spectra", "classify", path, folder, "--out", out)
     assert (done.exit_code, "no space left" in done.stderr) == (2, True)
     assert out.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["t.csv"]

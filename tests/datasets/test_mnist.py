@@ -71,18 +71,8 @@ def test_real_counts_and_statistics(full_dir):
     # class counts and moments as commonly published
     counts = [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
     assert np.bincount(data.y_train).tolist() == counts
-    assert np.bincount(data.y_test).tolist() == [
-        980,
-        1135,
-        1032,
-        1010,
-        982,
-        892,
-        958,
-        1028,
-        974,
-        1009,
-    ]
+    of_test = [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
+    assert np.bincount(data.y_test).tolist() == of_test
     assert data.X_train.mean(dtype=np.float64) == pytest.approx(0.1307, abs=5e-5)
     assert data.X_train.std(dtype=np.float64) == pytest.approx(0.3081, abs=5e-5)
     assert {name: len(X) for name, X in data.ood.items()} == {

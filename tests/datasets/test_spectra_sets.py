@@ -1,4 +1,5 @@
 import io
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,9 @@ from dipedl.datasets import (
     toy_spectra,
 )
 from dipedl.datasets._files import sources
+from dipedl.datasets._files.spectra_problem import FULL_COVERAGE
+from dipedl.spectra.synthetic._semi_real_parts import draw, parts_of
+from dipedl.spectra.synthetic.semi_real import PAPER_FILE_MIX
 
 STAR_KINDS = ("B", "A", "F", "G", "K", "M", "WD")
 P = 60
@@ -206,3 +210,42 @@ def test_the_real_files(full_dir):
     assert len(set(found.group)) == 60
     scarce = semi_real_spectra(1000, mix={"GALAXY": 34, "QSO": 10, "STAR": 956}, data_dir=full_dir)
     assert np.bincount(scarce.label).tolist() == [34, 10, 956]
+
+
+@pytest.mark.data
+def test_the_page_says_what_the_files_hold(full_dir):
+    page = Path(__file__).parents[2] / "docs/how-to/spectra-data.md"
+    text = " ".join(page.read_text(encoding="utf-8").split())
+    parts = dict(np.load(full_dir / "spectra/sim_ingredients.npz"))
+    objects = [len(parts[f"{name}_key"]) for name in ("GALAXY", "QSO")]
+    assert "{:,} galaxies and {:,} quasars are drawn".format(*objects) in text
+
+    shares = np.array([PAPER_FILE_MIX["GALAXY"], PAPER_FILE_MIX["QSO"]])
+    shares /= shares.sum()
+    seen = shares @ (1 - np.exp(-15_000 * shares / objects))
+    assert round(3 * seen) == 2
+    assert "two thirds of the test rows share their object with one of 15,000 training rows" in text
+
+    draws = draw(parts_of(parts), np.repeat([0, 1, 2], 4000), np.random.default_rng(0))
+    medians = [round(float(np.median(draws.snr[draws.label == i]))) for i in range(3)]
+    assert "are {}, {} and {}, and a star".format(*medians) in text
+    assert draws.snr[draws.label == 2].min() == 10
+
+    real = real_spectra(data_dir=full_dir)
+    used = tuple(parts["QSO_key"].tolist())
+    known = sum(name.endswith(used) for name in real.name[real.label == 1].tolist())
+    assert f"{known} of the quasars are among the objects that the generator uses" in text
+
+
+@pytest.mark.data
+def test_supernovae_that_stand_in_the_file_twice(full_dir):
+    """As the page and the docstring say: ten models, ten pairs, four of them of two names."""
+    content = np.load(full_dir / "spectra/ood_supernovae.npz")
+    rows = content["coverage"] > FULL_COVERAGE
+    names = {}
+    for name, flux in zip(content["key"][rows].tolist(), content["flux"][rows], strict=True):
+        names.setdefault(flux.tobytes(), []).append(name)
+    pairs = [both for both in names.values() if len(both) > 1]
+    assert [len(both) for both in pairs] == [2] * 10
+    assert sum(len(set(both)) == 2 for both in pairs) == 4
+    assert sum(name.startswith("theory99em") for both in names.values() for name in both) == 10

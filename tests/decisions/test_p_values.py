@@ -96,3 +96,13 @@ def test_seeded_ties_repeat_and_stay_within_the_deterministic_value(rng):
 def test_bad_input(scores, held, weights, message):
     with pytest.raises(ValueError, match=message):
         conformal_p_values(scores, held, weights)
+
+
+@pytest.mark.parametrize("last_digits", [1 - 1e-14, 1 + 1e-14])
+@pytest.mark.parametrize("random_state", [None, 0])
+def test_what_differs_by_rounding_ties(rng, last_digits, random_state):
+    # A row scored beside other rows may differ in its last digits from the same row held out.
+    held = np.append(300 * rng.normal(size=150), [-np.inf, np.inf, 0.0])
+    same = conformal_p_values(held, held, random_state=random_state)
+    again = conformal_p_values(held * last_digits, held, random_state=random_state)
+    np.testing.assert_array_equal(again, same)

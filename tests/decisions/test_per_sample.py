@@ -205,6 +205,9 @@ def test_without_labels_p_values_and_shares_work_and_the_rest_names_the_remedy(r
     model.fit(*draw(rng, 300)).calibrate(X)
     assert model.p_value(X).shape == (100,)
     assert model.predict_with_reject(X, coverage=0.5, kind="log_density").accepted.sum() == 51
+    # A held-out row that is scored beside other rows may be less sure by its last digits.
+    held_out = np.sort(model.uncertainty(X, "log_density"))
+    assert model.predict_with_reject(X, coverage=0.5, kind="log_density").threshold > held_out[50]
     for ask in (
         lambda: model.predict_set(X),
         lambda: model.reject_curve(),

@@ -106,6 +106,19 @@ def test_a_weight_counts_a_row_that_often(rng):
         assert conformal_quantile(values, coverage, w) == repeated
 
 
+@pytest.mark.parametrize("row", [[1 - 1e-9, 1e-9, 0.0], [0.4, 0.4, 0.2], [1 / 3, 1 / 3, 1 / 3]])
+@pytest.mark.parametrize("method", ["lac", "aps"])
+def test_rounding_takes_no_class_out_of_a_set(method, row):
+    held = np.tile(row, (99, 1))
+    labels = np.zeros(99, dtype=int)
+    whole = prediction_sets([row], held, labels, method=method)
+    for moved in ([-1e-16, 1e-16, 0.0], [-1e-16, 0.0, 1e-16]):
+        rounded = np.array(row) + moved
+        np.testing.assert_array_equal(
+            prediction_sets([rounded], held, labels, method=method), whole
+        )
+
+
 def test_too_few_rows_give_full_sets(rng):
     P, y = draw(rng, 20)
     assert prediction_sets(P, P[:8], y[:8], coverage=0.9).all()

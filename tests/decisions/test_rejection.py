@@ -157,3 +157,10 @@ def test_bad_input(u, wrong, confidence, message):
 def test_a_risk_out_of_range_is_refused():
     with pytest.raises(ValueError, match="risk must lie strictly between 0 and 1, got 0"):
         reject_curve([0.1], [False]).threshold(0)
+
+
+@pytest.mark.parametrize("last_digits", [1 - 1e-14, 1 + 1e-14])
+def test_rounding_changes_no_row_from_answered_to_rejected(rng, last_digits):
+    u = rng.random(200)
+    thresholds = reject_curve(u, rng.random(200) < u).thresholds[:, None]
+    np.testing.assert_array_equal(u * last_digits <= thresholds, u <= thresholds)

@@ -10,8 +10,8 @@ from dipedl import demo
 from dipedl.datasets import load_mini_mnist
 from dipedl.demo import models as demo_models
 from dipedl.demo import summary
-from dipedl.demo.places import in_places
 from dipedl.demo.rows import BARE, DIP, ID, NO_MODEL, flagged
+from dipedl.demo.runner import in_places
 from dipedl.maths.scores import entropy, max_prob
 
 SETS = ["kmnist", "omniglot", "omniglot_inverted"]
@@ -361,11 +361,12 @@ def test_cautions_tell_of_confidence_that_is_farther_from_accuracy(result):
 
 def test_versions_leave_out_what_is_not_installed(monkeypatch):
     from dipedl.demo import runner
+    from dipedl.persistence import container
 
     def version(package):
         if package == "torch":
-            raise runner.PackageNotFoundError(package)
+            raise container.PackageNotFoundError(package)
         return "1"
 
-    monkeypatch.setattr(runner, "version", version)
-    assert list(runner.versions()) == ["dipedl", "python", "numpy", "scipy", "scikit-learn"]
+    monkeypatch.setattr(container, "version", version)
+    assert list(runner.installed()) == ["dipedl", "python", "numpy", "scipy", "scikit-learn"]

@@ -13,7 +13,7 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from dipedl.demo import report
-from dipedl.demo.report import figures, gallery
+from dipedl.demo.report import figures
 from dipedl.demo.report.inline import png_uri, svg
 from dipedl.demo.rows import BARE, DIP, flagged
 from dipedl.demo.summary import headline
@@ -143,8 +143,7 @@ def test_tables_say_that_they_go_on(page):
 @pytest.fixture
 def undrawn(monkeypatch):
     """Figures are drawn once, for `page`; others are empty."""
-    for module in (figures, gallery):
-        monkeypatch.setattr(module, "svg", lambda figure, alt, name: Markup("<svg></svg>"))
+    monkeypatch.setattr(figures, "svg", lambda figure, alt, name: Markup("<svg></svg>"))
 
 
 def test_renders_without_torch(result, undrawn):

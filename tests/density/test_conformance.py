@@ -35,6 +35,8 @@ def default(name):
 
 
 def variants():
+    yield GDADensity("shared-basis")
+    yield GDADensity("shared-basis", None, "empirical")
     for covariance_type in ("full", "tied", "diag"):
         for shrinkage in (None, 0.3, "oas", "ledoit-wolf"):
             for class_weights in ("equal", "empirical"):

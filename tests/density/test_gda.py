@@ -374,3 +374,79 @@ def test_labels_are_checked(data):
         GDADensity().fit(X, y[:-1])
     with pytest.raises(ValueError, match="Unknown label type"):
         GDADensity().fit(X, X[:, 0])
+
+
+def test_matrices_that_cannot_fit_are_refused_before_they_are_made(data, monkeypatch):
+    X, y = data
+    monkeypatch.setattr("dipedl.gaussians.thin._ROOMY", 0)
+    monkeypatch.setattr("dipedl.maths.magnitude._memory", lambda: 8.0 * 3 * 3 * 5)
+    with pytest.raises(MemoryError, match=r"'full' of 3 classes and 3 features takes .*'low-rank'"):
+        GDADensity().fit(X, y)
+    monkeypatch.setattr("dipedl.maths.magnitude._memory", lambda: 8.0 * 3 * 3 * 6)
+    GDADensity().fit(X, y)
+
+
+@pytest.mark.parametrize("covariance_type", TYPES)
+def test_float32_rows_score_as_in_float64_to_a_thousandth_of_a_nat(rng, covariance_type):
+    """Also far from zero, far from the data, and where float32 overflows."""
+    X = (rng.normal(size=(400, 40)) @ rng.normal(size=(40, 40)) + 50).astype(np.float32)
+    y = np.arange(400) % 2
+    density = GDADensity(covariance_type).fit(X, y)
+    expected = density.score_samples(X.astype(np.float64))
+    np.testing.assert_allclose(density.score_samples(X), expected, rtol=0, atol=1e-3)
+    far = X * np.float32([[1e3], [1e25]] * 200)
+    expected = density.score_samples(far.astype(np.float64))
+    np.testing.assert_allclose(density.score_samples(far), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("covariance_type", TYPES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_order_in_memory_does_not_matter(rng, covariance_type, dtype):
+    X = rng.normal(size=(100, 5)) @ rng.normal(size=(5, 5))
+    X, y = X.astype(dtype), np.arange(100) % 3
+    density, other = (GDADensity(covariance_type).fit(rows, y) for rows in (X, X.copy("F")))
+    for rows in (X, X[:3], X[::2]):
+        expected = density.score_samples(rows)
+        np.testing.assert_allclose(other.score_samples(rows.copy("F")), expected, rtol=1e-5)
+
+
+def test_float32_is_left_where_it_costs_digits(rng):
+    """Two features that differ in the sixth digit: the score in float32 would be wrong by nats."""
+    X = rng.normal(size=(300, 3))
+    X[:, 1] = X[:, 0] + 1e-6 * X[:, 1]
+    X = X.astype(np.float32)
+    density = GDADensity(shrinkage=None).fit(X, np.arange(300) % 2)
+    assert [factor.rounded for factor in density._factors()] == [None, None]
+    expected = density.score_samples(X.astype(np.float64))
+    np.testing.assert_allclose(density.score_samples(X), expected, rtol=1e-12)
+
+
+def test_tied_scores_of_classes_far_apart_against_each_class_alone(rng):
+    """One product compares a row with all means; the square must not cancel."""
+    y = np.repeat(np.arange(30), 20)
+    X = rng.normal(size=(600, 4)) + 1e5 * rng.normal(size=(30, 4))[y]
+    density = GDADensity("tied").fit(X, y)
+    alone = np.column_stack([factor.log_density(X) for factor in density._factors()])
+    own = np.arange(600), y
+    np.testing.assert_allclose(density.class_log_density(X)[own], alone[own], rtol=1e-9)
+    np.testing.assert_allclose(density.class_log_density(X), alone, rtol=1e-9)
+
+
+def test_a_forgotten_batch_leaves_no_trace(rng):
+    X, y = rng.normal(size=(90, 3)), rng.integers(0, 3, 90)
+    density = GDADensity().fit(X, y).forget(X[60:], y[60:])
+    expected = GDADensity().fit(X[:60], y[:60])
+    np.testing.assert_allclose(density.score_samples(X), expected.score_samples(X), rtol=1e-11)
+    with pytest.raises(ValueError, match="never fitted"):
+        density.forget(X[:1], [7])
+
+
+def test_a_class_that_is_forgotten_is_announced_without_rows(rng):
+    X, y = rng.normal(size=(60, 2)), np.repeat([0, 1], 30)
+    density = GDADensity().fit(X, y).forget(X[30:], y[30:])
+    with pytest.raises(ValueError, match="no sample of them came"):
+        density.score_samples(X)
+    density.partial_fit(X[30:], y[30:])
+    np.testing.assert_allclose(
+        density.score_samples(X), GDADensity().fit(X, y).score_samples(X), rtol=1e-11
+    )

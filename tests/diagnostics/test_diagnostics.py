@@ -190,6 +190,11 @@ def _bee_often_missed(c):
     return model(replace(c, proba=P))
 
 
+def _only_bees(c):
+    bees = c.labels == 1
+    return model(HeldOut(c.scores[bees], CV, proba=c.proba[bees], labels=c.labels[bees]))
+
+
 def _hardly_any_bee(c):
     kept = (c.labels != 1) | (np.cumsum(c.labels == 1) <= 3)
     return model(
@@ -235,6 +240,7 @@ PLANTED = [
     (_frozen_and_memorised, "classifier_frozen", "warning"),
     (_first(12), "calibration_too_few", "warning"),
     (_first(60), "calibration_small", "note"),
+    (_only_bees, "calibration_one_class", "warning"),
     (_unlabelled, "labels_missing", "note"),
     (_unasked, "labels_missing", "note"),
     (_constant, "density_constant", "warning"),
@@ -442,6 +448,30 @@ def test_folds_that_are_less_sure_than_the_classifier_of_all_rows_are_said():
     assert "less often than asked" in found(clf)["temperature_far_from_one"].text
     clf.calibrate(X[100:], y[100:])
     assert "less often" not in found(clf)["temperature_far_from_one"].text
+
+
+def told_of_one_class(fit):
+    """The warnings about held-out rows of one class that a call gives."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        fit()
+    return [str(one.message) for one in told if "held-out rows are of class" in str(one.message)]
+
+
+def test_pairs_that_hold_out_one_class_are_told_with_the_remedy():
+    X, y = make_blobs(300, random_state=0, cluster_std=3.0)
+    rows, lone = np.arange(len(y)), np.flatnonzero(y == 2)[:60]
+    pairs = [(np.setdiff1d(rows, half), half) for half in np.split(lone, 2)]
+    names = np.array(["ant", "bee", "cat"])[y]
+    clf = DIPClassifier(density=GDADensity(), cv=pairs)
+    (said,) = told_of_one_class(lambda: clf.fit(X, names))
+    assert said.startswith("All 60 held-out rows are of class 'cat': what is learned from them")
+    assert "Let the held-out parts of cv= hold every class" in said
+    assert "calibration_one_class" in clf.diagnose().codes
+    (said,) = told_of_one_class(lambda: clf.calibrate(X[lone], names[lone]))
+    assert "cv=" not in said and said.endswith("Give rows of every class to clf.calibrate(X, y).")
+    clf.set_params(cv=[(rows[100:], rows[:100])])
+    assert told_of_one_class(lambda: clf.fit(X, names)) == []
 
 
 @pytest.mark.parametrize("seen", [True, False], ids=["rows of the fit", "new rows"])

@@ -37,6 +37,7 @@ DENSITIES = {
     "gda": GDADensity(),
     "gda-tied": GDADensity("tied", class_weights="empirical"),
     "gda-diag": GDADensity("diag"),
+    "gda-shared-basis": GDADensity("shared-basis"),
     "mahalanobis": MahalanobisDensity(),
     "mahalanobis-full": MahalanobisDensity("full"),
     "mixture": GaussianMixtureDensity(3, random_state=0),

@@ -18,16 +18,16 @@ pytest.importorskip("onnxscript")
 
 from torch import nn  # noqa: E402
 
+from dipedl.calibration import Rehearsal  # noqa: E402
 from dipedl.evidence import ZScore  # noqa: E402
-from dipedl.export._torch.check import check_graph  # noqa: E402
-from dipedl.export._torch.graph import OUTPUTS, network_graph, torch_graph  # noqa: E402
+from dipedl.export._torch.graph import check_graph, network_graph, torch_graph  # noqa: E402
 from dipedl.export._torch.inputs import Call  # noqa: E402
 from dipedl.export._torch.trace import traced  # noqa: E402
 from dipedl.nn import MLP, FastCNN, LayerFeatures, TorchClassifier, Training  # noqa: E402
 from dipedl.pretrained import ClassGaussians, DIPModule  # noqa: E402
 
 CPU = torch.device("cpu")
-ANSWERS = list(OUTPUTS)
+ANSWERS = ["probabilities", "vacuity", "log_evidence", "ood"]
 
 
 def session_of(proto):
@@ -414,6 +414,21 @@ def test_names_and_types_of_a_dict_are_kept(words_graph):
         ("tokens", ["batch", 6], "tensor(int64)"),
         ("mask", ["batch", 6], "tensor(bool)"),
     ]
+
+
+def test_a_spread_gives_the_strength_too():
+    generator = torch.Generator().manual_seed(6)
+    X = torch.randn(600, 4, generator=generator) + LABELS.repeat(2)[:, None]
+    module = DIPModule(rows_network().eval(), spread=Rehearsal())
+    module.fit_density([(X[:300], LABELS)], calibration=[(X[300:], LABELS)])
+    proto, session = exported(module, X[:3])
+    assert [output.name for output in proto.graph.output] == [*ANSWERS[:3], "strength", "ood"]
+    new = torch.cat([X[:5], 30 * X[:5]])
+    assert_same(module, session, {"input": new})
+    (found,) = session.run(["strength"], as_arrays({"input": new}))
+    wanted = module.spread_.strength(module(new).log_evidence.double().numpy())
+    np.testing.assert_allclose(found, wanted, rtol=1e-4)
+    assert found.min() < found.max()
 
 
 def test_a_nan_gives_nan_and_an_alarm_as_the_module_does(images_graph):

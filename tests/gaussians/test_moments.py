@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dipedl.gaussians import moments
+from dipedl.gaussians.by_class import moments_by_class
 from dipedl.gaussians.moments import Moments
 from dipedl.gaussians.shrinkage import shrinkage_intensity
 
@@ -142,13 +142,12 @@ def test_nothing_is_neutral(rng):
 def test_long_input_goes_through_in_chunks(rng, monkeypatch):
     X, w = rng.normal(size=(50, 3)), rng.random(50)
     whole = [of(X, w, diagonal=d) for d in (False, True)]
-    monkeypatch.setattr(moments, "_CHUNK_BYTES", 8 * 3 * 7)
+    monkeypatch.setattr("dipedl.gaussians.rows._CHUNK_BYTES", 8 * 3 * 7)
     for expected in whole:
         chunked = of(X, w, diagonal=expected.diagonal)
         assert_same(chunked, expected, 4.0, 1e-14)
-        assert not np.array_equal(
-            chunked.higher.quartic, expected.higher.quartic
-        )  # another path was taken
+        # another path was taken
+        assert not np.array_equal(chunked.higher.cubic, expected.higher.cubic)
 
 
 @pytest.mark.parametrize("diagonal", [False, True])
@@ -195,3 +194,51 @@ def test_other_features_are_refused(other):
         of(np.ones((3, 1))) + of(np.ones((3, 1)), diagonal=True)
     with pytest.raises(TypeError):
         of(np.ones((3, 2))) + 1
+
+
+@pytest.mark.parametrize("diagonal", [False, True])
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_a_batch_that_is_taken_away_leaves_the_moments_of_the_others(rng, diagonal, offset):
+    X, w = rng.exponential(size=(60, 3)) + offset, rng.exponential(size=60)
+    whole = of(X, w, diagonal=diagonal)
+    kept = of(X[:40], w[:40], diagonal=diagonal)
+    assert_same(whole - of(X[40:], w[40:], diagonal=diagonal), kept, 3.0, 1e-9)
+
+
+def test_a_wide_batch_is_taken_away(rng):
+    X = rng.normal(size=(40, 300))
+    left = of(X, higher=False) - of(X[30:], higher=False)
+    np.testing.assert_allclose(
+        left.scatter, 10 * 3 * of(X[:30], higher=False).covariance, atol=1e-10
+    )
+
+
+def test_rows_that_were_never_in_are_refused(rng):
+    X = rng.normal(size=(50, 3))
+    with pytest.raises(ValueError, match="forget only rows that were fitted, once each"):
+        of(X[:20]) - of(X)
+    for far in (X[:20] + np.array([5.0, 0, 0]), X[:20] * 10):
+        with pytest.raises(ValueError, match="not among those that were fitted"):
+            of(X) - of(far)
+    with pytest.raises(ValueError, match="not among those that were fitted"):
+        of(X) - of(2 * X)
+    assert (of(X) - of(X[::-1])).weight == 0
+
+
+def test_moments_of_standardised_rows(rng):
+    X = rng.normal(size=(30, 3)) * [1, 100, 0.1] + 5
+    m, s = X.mean(axis=0), X.std(axis=0)
+    scaled = Moments.of(X).standardised(m, s)
+    np.testing.assert_allclose(scaled.covariance, np.cov(((X - m) / s).T, ddof=0), atol=1e-12)
+    np.testing.assert_allclose(scaled.mean, 0, atol=1e-12)
+
+
+@pytest.mark.parametrize("classes", [[3, 4, 6], [3, 4, 5], ["a", "b", "ba"], [True]])
+def test_rows_of_each_class_are_found_and_those_of_no_class_left_out(rng, classes):
+    others = {str: "aa", int: 2, bool: False}[type(classes[0])]
+    y = rng.permutation(np.repeat(np.array([*classes, others]), 5))
+    X = rng.normal(size=(len(y), 2))
+    found = moments_by_class(X, y, None, np.array(classes), diagonal=False, higher=False)
+    for c, m in zip(classes, found, strict=True):
+        assert m.weight == 5
+        np.testing.assert_allclose(m.mean, X[y == c].mean(axis=0), rtol=1e-13)

@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 
 import numpy as np
-from machine import kernels, one_thread, versions
+from machine import kernels, one_thread, vendor, versions
 from models import EXPORTED, MODELS, answers, graph_answers
 from toys import small_rows
 
@@ -17,7 +17,7 @@ BEHAVIOUR, TOYS = HERE / "behaviour.npz", HERE / "toys.json"
 
 
 def main():
-    arrays = {"versions": versions(), "kernels": kernels()}
+    arrays = {"versions": versions(), "kernels": kernels(), "vendor": vendor()}
     for name, make in MODELS.items():
         model, X = make()
         found = answers(model, X)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from dipedl.maths.scores import entropy, max_prob, mutual_information
+from dipedl.maths.scores import auroc, entropy, max_prob, mutual_information
 
 
 def samples_of(seed, m=7, n=20, k=4, sharpness=1.0):
@@ -23,6 +23,12 @@ def test_max_prob_and_entropy_against_scipy():
 def test_sure_rows_do_not_tie():
     P = np.array([[1.0, 1e-20], [1.0, 1e-30], [1e-40, 1.0]])
     np.testing.assert_array_equal(max_prob(P), [1e-20, 1e-30, 1e-40])
+
+
+@pytest.mark.parametrize("last_digits", [1 - 1e-14, 1.0, 1 + 1e-14])
+def test_scores_that_differ_by_rounding_tie(last_digits):
+    scores = np.append(np.random.default_rng(0).normal(-300, 90, size=50), [-np.inf, np.inf, 0.0])
+    assert auroc(scores, scores * last_digits) == pytest.approx(0.5, rel=1e-12)
 
 
 @given(st.integers(0, 10**6), st.sampled_from([0.2, 1.0, 10.0]))

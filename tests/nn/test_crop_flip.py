@@ -70,6 +70,33 @@ def test_crop_flip_keeps_type_shape_and_its_input():
     assert CropFlip()(X[:0], generator()).shape == (0, 3072)
 
 
+def test_cutout_puts_the_mean_colour_into_one_square_of_each_image():
+    b, shape, side = 500, (2, 6, 7), 3
+    X = ramp(b, shape)
+    plain = CropFlip(shape, 1)(X, generator()).reshape(b, *shape)
+    found = CropFlip(shape, 1, cutout=side)(X, generator()).reshape(b, *shape)
+    mean = plain.mean((0, 2, 3))
+    corners = Counter()
+    for before, after in zip(plain, found, strict=True):
+        changed = (before != after).all(0)
+        rows, columns = (np.flatnonzero(changed.any(axis)) for axis in (1, 0))
+        np.testing.assert_array_equal(rows, rows[0] + np.arange(side))
+        np.testing.assert_array_equal(columns, columns[0] + np.arange(side))
+        assert changed.sum() == side**2 and torch.equal(after[:, ~changed], before[:, ~changed])
+        torch.testing.assert_close(after[:, changed], mean[:, None].expand(-1, side**2))
+        corners[rows[0], columns[0]] += 1
+    # chi-squared with 19 degrees of freedom: beyond 43.8 once in a thousand
+    counts, expected = np.array(list(corners.values())), b / 20
+    assert len(corners) == 4 * 5 and ((counts - expected) ** 2 / expected).sum() < 43.8
+
+
+def test_a_cutout_as_large_as_the_image_is_refused():
+    with pytest.raises(ValueError, match="cutout must be smaller than the image, 5 x 6 pixels"):
+        CropFlip((3, 5, 6), cutout=5)
+    with pytest.raises(ValueError, match="cutout must be an integer >= 0"):
+        CropFlip(cutout=-1)
+
+
 @pytest.mark.parametrize("shape", [(32, 32), (3, 2, 32), (3, 32, 2)])
 def test_crop_flip_bad_shape(shape):
     with pytest.raises(ValueError, match=r"image_shape must be .*longer than shift=2, got \("):

@@ -106,9 +106,9 @@ def test_an_unknown_layer_lists_those_there_are(images, pooled, layers):
 
 
 def test_blocks_inside_blocks_have_names(images):
-    clf = trained(ResNet18(width=4, spectral_norm=True), images)
+    clf = trained(ResNet18(width=8, spectral_norm=True), images)
     features = LayerFeatures(FrozenEstimator(clf), ["body.3", "body.5.residual.0"]).fit(images[0])
-    assert features.widths_ == [4, 8]
+    assert features.widths_ == [8, 16]
 
 
 def test_what_is_no_network_or_not_trained_is_refused(images, pooled):

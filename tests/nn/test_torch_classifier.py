@@ -100,7 +100,7 @@ def test_same_seed_same_network_and_no_global_state_touched(rng):
     assert not np.array_equal(other, first)
 
 
-@pytest.mark.parametrize("backbone", [SmallCNN(4, 16), ResNet18(spectral_norm=True, width=4)])
+@pytest.mark.parametrize("backbone", [SmallCNN(4, 16), ResNet18(spectral_norm=True, width=8)])
 def test_clones_and_pickles(rng, backbone):
     X, y = toy(rng)
     clf = quick(backbone, replace(QUICK, epochs=1)).fit(X, y)
@@ -150,7 +150,7 @@ def test_resumes_from_its_checkpoint(rng, tmp_path):
     quick(training=replace(QUICK, n_jobs=2, device="auto")).fit(X, y, checkpoint=path)
 
 
-@pytest.mark.parametrize("backbone", [SmallCNN(4, 16), ResNet18(spectral_norm=True, width=4)])
+@pytest.mark.parametrize("backbone", [SmallCNN(4, 16), ResNet18(spectral_norm=True, width=8)])
 def test_what_was_learned_before_an_interruption_is_there(rng, backbone):
     X, y = toy(rng)
     training = replace(QUICK, epochs=3)

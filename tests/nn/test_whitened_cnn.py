@@ -67,6 +67,35 @@ def test_a_wide_convolution_begins_as_the_identity():
     torch.testing.assert_close(layer(maps)[:, :24], maps)
 
 
+def test_a_shortcut_leads_around_the_last_two_convolutions_of_a_block():
+    network = WhitenedCNN(8, 12, residual=True).build((3, 16, 16), 10, generator()).eval()
+    maps, blocks = torch.rand(2, 3 * 16 * 16, generator=generator()), []
+    for layer in network.modules():
+        if isinstance(layer, nn.Sequential) and len(layer) == 5:
+            blocks.append(layer)
+            layer.register_forward_hook(lambda layer, given, got: found.append((*given, got)))
+    found = []
+    network(maps)
+    assert len(blocks) == 3
+    for (first, norm, gelu, second, last), (given, got) in zip(blocks, found, strict=True):
+        torch.testing.assert_close(got, given + last(second(gelu(norm(first(given))))))
+
+
+def test_features_are_means_over_an_image_and_its_mirror_image():
+    X = torch.rand(4, 3, 16, 16, generator=generator())
+    plain, mirrored = (
+        WhitenedCNN(8, 12, mirrored=flag).build((3, 16, 16), 10, generator())
+        for flag in (False, True)
+    )
+    rows, turned = X.reshape(4, -1), X.numpy()[..., ::-1].reshape(4, -1).copy()
+    torch.testing.assert_close(mirrored.features(rows), plain.features(rows))  # in training
+    plain.eval(), mirrored.eval()
+    mean = (plain.features(rows) + plain.features(torch.tensor(turned))) / 2
+    torch.testing.assert_close(mirrored.features(rows), mean)
+    torch.testing.assert_close(mirrored(rows), plain.head(mean))
+    torch.testing.assert_close(mirrored(rows), mirrored(torch.tensor(turned)))
+
+
 def test_training_whitens_first_and_learns_colours():
     rng = np.random.default_rng(0)
     y = np.arange(60) % 3

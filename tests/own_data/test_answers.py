@@ -107,7 +107,11 @@ def test_any_pieces_give_the_same_answers(run, kept, tmp_path, monkeypatch):
     for out, block in zip(outs, (1 << 22, 500), strict=True):
         monkeypatch.setattr(reading, "_BLOCK", block)
         run("score", kept / "model.dipedl", kept / "new.csv", "--out", out)
-    assert outs[0].read_bytes() == outs[1].read_bytes()
+    whole, pieces = map(pd.read_csv, outs)
+    rounded = whole.select_dtypes("float").columns.drop("p_value")
+    # How a product is rounded depends on the rows beside it, on some kinds of CPU.
+    pd.testing.assert_frame_equal(whole[rounded], pieces[rounded], rtol=1e-12, atol=0)
+    pd.testing.assert_frame_equal(whole.drop(columns=rounded), pieces.drop(columns=rounded))
 
 
 def test_columns_come_by_name_and_others_are_not_looked_at(run, kept, tmp_path):

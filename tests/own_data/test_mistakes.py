@@ -98,7 +98,7 @@ MANY = passengers(600).assign(code=[f"c{i % 300}" for i in range(600)])
 FIT = {
     "no such file": (nothing, [], 1, "there is no file data.csv"),
     "a pipe": (lambda folder: os.mkfifo(folder / "data.csv"), [], 1, "is no ordinary file; copy"),
-    "a folder": (folder_of_that_name, [], 1, "data.csv is a folder; give a file"),
+    "a folder": (folder_of_that_name, [], 1, "data.csv holds no file that ends in .parquet"),
     "an empty file": (text(""), [], 1, "data.csv is empty; give a table"),
     "blank lines only": (text("\n\n  \n"), [], 1, "data.csv is empty"),
     "a line of names only": (text("survived,age\n"), [], 1, "no rows below them"),

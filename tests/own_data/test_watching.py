@@ -52,5 +52,9 @@ def test_what_is_refused(run, kept, tmp_path):
     damaged.write_bytes(b"no monitor")
     told = run("monitor", model, day, "--state", damaged, "-q")
     assert told.exit_code == 1 and "name a file that is not there" in told.output
+    twice = run(
+        "monitor", model, day, "--page", tmp_path / "one", "--state", tmp_path / "one", "-q"
+    )
+    assert twice.exit_code == 2 and "name two files" in twice.output
     rate = run("monitor", model, day, "--false-alarms", 2, "-q")
     assert rate.exit_code == 2

@@ -5,9 +5,12 @@ import json
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.datasets import load_iris
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.naive_bayes import GaussianNB
 
 from dipedl import DIPClassifier
+from dipedl.calibration import Rehearsal
 from dipedl.density import GDADensity
 from dipedl.monitoring import DriftMonitor
 from dipedl.persistence import container, describe, load, save
@@ -59,12 +62,23 @@ def watching():
     return monitor
 
 
+def streaming():
+    """A model that takes further batches."""
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    return DIPClassifier(GaussianNB()).partial_fit(X, X[:, 0] > 0)
+
+
+def with_intervals():
+    X, y = load_iris(return_X_y=True)
+    return DIPClassifier(GaussianNB(), GDADensity(), spread=Rehearsal(0)).fit(X, y)
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_every_entry_of_the_table_is_in_one_of_these_files(tmp_path):
     path, found = tmp_path / "model.dipedl", set()
     own = [clone(model).fit(inputs, labels) for model, inputs, labels in models().values()]
-    own.append(watching())
+    own += [watching(), streaming(), with_intervals()]
     for model in [*(fitted(*kept) for kept in ESTIMATORS.values()), *own]:
         save(model, path)
         found |= {entry["type"] for entry in container.read(path)[0]["objects"]}

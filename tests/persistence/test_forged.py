@@ -195,6 +195,9 @@ def test_own_classes_that_do_not_fit(kind, change, message, plain, path):
 _FEW = [("all", density.GaussianDensity()), ("near", density.KNNDensity(5))]
 OWN_PARTS = [
     (density.GDADensity(), {"covariance_type": "round"}, "covariance_type of GDADensity"),
+    (density.GDADensity(), {"covariance_type": "tied"}, "have another covariance_type"),
+    (density.GDADensity("tied"), {"moments_": []}, "moments_ of GDADensity has 0 entries"),
+    (density.GDADensity("tied"), {"covariance_type": "diag"}, "have another covariance_type"),
     (density.GDADensity(), {"shrinkage_": np.full(3, 2.0)}, "shrinkage_ of GDADensity"),
     (density.GDADensity(), {"moments_": []}, "moments_ of GDADensity has 0 entries"),
     (density.KNNDensity(5), {"n_neighbors_": 6}, "have other neighbours"),

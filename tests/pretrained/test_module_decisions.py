@@ -151,7 +151,7 @@ def test_decisions_come_back_with_the_module(way, score, tmp_path):
 
 def test_what_is_learned_again_from_the_kept_rows_is_what_the_head_has(module):
     head, evidence = module.head, module.evidence_
-    assert float(head.offset) == evidence.offset_
+    assert head.offset.dtype == torch.float32 and float(head.offset) == np.float32(evidence.offset_)
     for name in ("location", "scale", "log_odds"):
         wanted = getattr(evidence.normalizer_, f"{name}_")
         assert float(getattr(head, name)) == pytest.approx(wanted, rel=1e-6)

@@ -131,7 +131,7 @@ def test_a_monitor_that_fails_stops_no_answer(served, rows, monkeypatch):
     client = served()
     assert len(asked(client, rows)) == len(rows) and len(asked(client, rows)) == len(rows)
     assert client.get("/health/ready").status_code == 200
-    monkeypatch.setattr(watching, "_monitor", lambda *_: DriftMonitor(window=0).fit(None))
+    monkeypatch.setattr(watching, "begun_monitor", lambda *_: DriftMonitor(window=0).fit(None))
     client = served()
     asked(client, rows)
     until = time.monotonic() + 10  # the monitor sees rows after their answer has gone

@@ -63,7 +63,7 @@ class Demo:
             done = CliRunner().invoke(command, ["serve", "--demo", "--port", "0"])
             assert done.exit_code == 0 and "Fitting" in done.output, done.output
         self.models = self.app.state.service.models
-        self.clf = self.models.named("digits").classifier
+        self.clf = self.models.named("digits").model.classifier
 
 
 def few_digits():

@@ -38,7 +38,8 @@ class Process:
     """`dipedl serve` with some arguments."""
 
     def __init__(self, folder, *arguments):
-        self.log = (folder / "log").open("w+")
+        self.path = folder / "log"
+        self.log = self.path.open("w")
         self.process = subprocess.Popen(
             [sys.executable, "-c", READ_ONLY, folder / "x", "serve", *arguments, "--port", "0"],
             stdout=subprocess.PIPE,
@@ -65,8 +66,9 @@ class Process:
         return status, json.loads(text)
 
     def logged(self, event):
-        self.log.seek(0)
-        lines = map(json.loads, self.log.read().splitlines())
+        # Not by the file of the process: seek would move where it writes.
+        whole, _, _ = self.path.read_text().rpartition("\n")
+        lines = map(json.loads, whole.splitlines())
         return [line for line in lines if line["event"] == event]
 
     def wait_for(self, event, n):

@@ -1,4 +1,25 @@
-"""Numbers of a user's columns as text."""
+"""Numbers as text: those of a user's columns for readers, and what JSON has no number for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+
+def plain(value: Any) -> Any:
+    """Values that ``json.dump`` takes: lists for tuples, text for what is not finite."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
 
 
 def number_text(value: float) -> str:

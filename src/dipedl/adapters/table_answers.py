@@ -9,10 +9,9 @@ import numpy as np
 import pandas as pd
 
 from ..classifier import DIPClassifier
-from ..own_data.saved import is_of_table, table_model
+from ..own_data.saved import TableModel, is_of_table, plain_model, table_model
 from ..own_data.scoring import Wanted, answered
-from ..own_data.tables.columns import Column, as_inputs, check_known
-from ..own_data.tables.kinds import CATEGORY, NUMERIC
+from ..own_data.tables.columns import check_known
 from ..persistence import load
 
 __all__ = ["TableAnswers"]
@@ -51,43 +50,42 @@ class TableAnswers:
     def __init__(self, model: DIPClassifier) -> None:
         if not isinstance(model, DIPClassifier):
             raise TypeError(f"model must be a fitted DIPClassifier, got {type(model).__name__}")
-        self.model, self._columns = model, _columns(model)
-        self.kinds = {column.name: column.kind for column in self._columns if column.used}
+        self.model, self._table = model, _table_model(model)
+        self.kinds = {column.name: column.kind for column in self._table.columns if column.used}
 
     def predict(self, model_input: Any, params: Any = None) -> pd.DataFrame:
         """Label, probability of each class, vacuity, p-value and flag of each row.
 
         `model_input` (n, d) is a table with the columns in any order, or an array with those of the
-        fit; `params` of MLflow are ignored. ValueError names a column that is missing, or the row
+        fit; after a fit without names of columns a table is read as an array. `params` of MLflow
+        are ignored. ValueError names a column that is missing, or the row
         and column of an entry that cannot be read.
         """
         return pd.DataFrame(self.answers(model_input, _FIELDS))
 
     def answers(self, rows: Any, fields: tuple[str, ...]) -> dict[str, np.ndarray]:
         """Columns of the answers to rows (n, d); `fields` are some of those of `predict`."""
-        named = isinstance(rows, pd.DataFrame)
-        frame = rows if named else pd.DataFrame(np.asarray(rows), columns=list(self.kinds))
+        by_name = isinstance(rows, pd.DataFrame) and self._table.named
+        frame = rows if by_name else pd.DataFrame(np.asarray(rows), columns=list(self.kinds))
         found = answered(self.model, self._inputs(frame), Wanted(fields=fields))
         return found.columns([str(name) for name in self.model.classes_], fields)
 
     def _inputs(self, frame: pd.DataFrame) -> Any:
-        check_known(self._columns, frame.columns, "the table")
+        check_known(self._table.columns, frame.columns, "the table")
         if not is_of_table(self.model):
             X = frame[list(self.kinds)]
-            return X if hasattr(self.model, "feature_names_in_") else X.to_numpy()
-        X, _, refused = as_inputs(self._columns, frame, np.arange(len(frame)))
+            return X if self._table.named else X.to_numpy()
+        X, _, refused = self._table.inputs(frame, np.arange(len(frame)))
         for row, name, reason in refused:
             raise ValueError(f"row {row}, column {name!r}: {reason}")
         return X
 
 
-def _columns(model: DIPClassifier) -> tuple[Column, ...]:
+def _table_model(model: DIPClassifier) -> TableModel:
     if is_of_table(model):
-        return table_model(model, Path("the model")).columns
+        return table_model(model, Path("the model"))
     seen = model.evidence_.columns_
-    texts = set() if seen is None else set(seen.of_text())
-    names = getattr(model, "feature_names_in_", [f"x{j}" for j in range(model.n_features_in_)])
-    return tuple(Column(str(name), CATEGORY if name in texts else NUMERIC) for name in names)
+    return plain_model(model, texts=() if seen is None else seen.of_text())
 
 
 def _load_pyfunc(path: str) -> TableAnswers:

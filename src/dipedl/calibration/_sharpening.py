@@ -18,13 +18,13 @@ _APART = 1e-6
 def sharpening_range(held: HeldOut, offset: float) -> tuple[float, float]:
     """Scores at which a sharpening begins and is in full, the first below the second.
 
-    `held` is sorted; `offset` is the alarm threshold, which may lie below all of them: the
-    lowest finite held-out score takes its place then.
+    The first is the lowest finite held-out score that is not flagged: `held` is sorted, and
+    `offset` is the alarm threshold.
     """
     scores, weights = held.scores[held.finite], held.counts[held.finite]
     if not len(scores):
         return 0.0, 1.0
-    low = max(offset, float(scores[0]))
+    low = float(scores[min(np.searchsorted(scores, offset), len(scores) - 1)])
     above = np.searchsorted(np.cumsum(weights), _FULL * weights.sum() * (1 - 1e-12))
     high = float(scores[min(above, len(scores) - 1)])
     # Further apart than the rounding of float32.

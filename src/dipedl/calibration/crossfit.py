@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,8 @@ _FOLDS = 5
 _LEFT = 2
 #: Numbers that are hashed at once: as many as stay in the cache.
 _CACHED = 1 << 16
+#: Training rows and held-out rows of each fold.
+Pairs = list[tuple[np.ndarray, np.ndarray]]
 #: A gap is the same row whatever stands for it.
 _MISSING = {"None", "nan", "<NA>", "NaT"}
 
@@ -68,14 +72,30 @@ def _bits(values: np.ndarray) -> np.ndarray:
 
 def _numbers(X: Any) -> np.ndarray:
     """The inputs as an array of float64 (n, d), with a number for each text."""
-    try:
-        values = np.asarray(X, dtype=np.float64)
-    except (TypeError, ValueError):
-        objects = _objects(X)
-        known: dict[str, float] = {}
-        flat = [_number(value, known) for value in objects.ravel().tolist()]
-        values = np.array(flat, dtype=np.float64)
-    return values.reshape(X.shape[0], -1)
+    if _holds_numbers(X):
+        with suppress(TypeError, ValueError):
+            return np.asarray(X, dtype=np.float64).reshape(X.shape[0], -1)
+    known: dict[str, float] = {}
+    if hasattr(X, "iloc") and len(X.shape) == 2:
+        parts = [_column_of_numbers(column(X, j), known) for j in range(X.shape[1])]
+        return np.column_stack(parts)
+    flat = [_number(value, known) for value in _objects(X).ravel().tolist()]
+    return np.array(flat, dtype=np.float64).reshape(X.shape[0], -1)
+
+
+def _holds_numbers(X: Any) -> bool:
+    """Whether all types are of numbers; a text stays one though it holds digits alone."""
+    found = X.dtypes if hasattr(X, "dtypes") else getattr(X, "dtype", None)
+    types = found if isinstance(found, Iterable) else [found]
+    return all(getattr(t, "kind", "f") in "biuf" and "tring" not in str(t) for t in types)
+
+
+def _column_of_numbers(part: Any, known: dict[str, float]) -> np.ndarray:
+    """A column (n,) of a frame of pandas: numbers as they are, which is fast, or one by one."""
+    if isinstance(part.dtype, np.dtype) and part.dtype.kind in "biuf":
+        return np.asarray(part, dtype=np.float64)
+    values = np.asarray(part, dtype=object).tolist()
+    return np.array([_number(value, known) for value in values], dtype=np.float64)
 
 
 def _objects(X: Any) -> np.ndarray:
@@ -89,7 +109,7 @@ def _objects(X: Any) -> np.ndarray:
 
 def _number(value: Any, known: dict[str, float]) -> float:
     """A number as it is; else one made of the text that stands for the value."""
-    if isinstance(value, int | float):
+    if isinstance(value, Real):
         return float(value)
     text = str(value)
     if text in _MISSING:
@@ -167,23 +187,36 @@ def splits(
         return fold_pairs(fold), f"{cv}-fold cross-fitting"
     if isinstance(cv, str):
         raise ValueError(f"cv must be 'auto', an int >= 2, a splitter or 'in-sample', got {cv!r}")
-    splitter = check_cv(cv, y, classifier=True)
-    pairs = splitter.split(np.zeros(len(y)), y)
+    return given_pairs(cv, y, kept) or [], source_of(cv)
+
+
+def given_pairs(cv: Any, y: np.ndarray, kept: np.ndarray | None = None) -> Pairs | None:
+    """The (train, held-out) pairs of a splitter or an iterable; None for a text or a number.
+
+    Parameters as of `splits`. An iterator, and a splitter without a seed, give them only once.
+    """
+    if isinstance(cv, str | int | np.integer) and not isinstance(cv, bool):
+        return None
+    pairs = check_cv(cv, y, classifier=True).split(np.zeros(len(y)), y)
     if kept is not None and not hasattr(cv, "split"):
         pairs = [tuple(_positions(part, kept) for part in pair) for pair in pairs]
-    return _checked_pairs(pairs, len(y)), f"held-out parts of {type(splitter).__name__}"
+    return _checked_pairs(pairs, len(y))
 
 
-def _checked_pairs(pairs: Any, n: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Pairs (train, held-out) of rows among n, each with rows in both parts."""
+def source_of(cv: Any) -> str:
+    """What to call rows that a splitter or an iterable of pairs holds out."""
+    return f"held-out parts of {type(check_cv(cv)).__name__}"
+
+
+def _checked_pairs(pairs: Any, n: int) -> Pairs:
+    """Pairs (train, held-out) of rows among n, as numbers, each with rows in both parts."""
     try:
-        checked: list[Any] = list(pairs)
-        sizes = [np.arange(n)[part].size for train, held in checked for part in (train, held)]
+        checked = [(np.arange(n)[train], np.arange(n)[held]) for train, held in pairs]
     except (IndexError, TypeError, ValueError) as error:
         raise ValueError(
             f"cv must give pairs (train, held-out) of rows 0 to {n - 1}: {error}"
         ) from error
-    if not sizes or 0 in sizes:
+    if not checked or not all(part.size for pair in checked for part in pair):
         raise ValueError(
             "cv must give pairs (train, held-out) of rows, none of them empty, got "
             f"{len(checked)} pairs; use cv=5 or a splitter such as ShuffleSplit(1, test_size=0.2)"
@@ -191,7 +224,7 @@ def _checked_pairs(pairs: Any, n: int) -> list[tuple[np.ndarray, np.ndarray]]:
     return checked
 
 
-def enough(pairs: Iterable[tuple[np.ndarray, np.ndarray]]) -> list[tuple[np.ndarray, np.ndarray]]:
+def enough(pairs: Iterable[tuple[np.ndarray, np.ndarray]]) -> Pairs:
     """The first folds, as many as hold out `ENOUGH` rows."""
     taken, rows = [], 0
     for train, held in pairs:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import nullcontext, suppress
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
 from importlib.util import find_spec
 from inspect import getdoc
 from pathlib import Path
@@ -14,19 +16,19 @@ from rich.console import Console
 
 from .. import __version__, density
 from .._plugins import EXTRAS, explain_missing
-from .._writing import writable_target, write_file
+from .._writing import LiveLine, writable_target, write_file
 from .bench import bench
 from .own_data.answer import explain, score
 from .own_data.learn import fit
-from .own_data.look import check, inspect
-from .own_data.monitor import monitor
-from .own_data.tell import report
+from .own_data.learn_parts import merge
+from .own_data.look import check, inspect, monitor, report
 from .serve import serve
 from .spectra import spectra
 from .terminal import exit_on, fail, names_in
 
 if TYPE_CHECKING:
     from ..demo import DemoResult
+    from ..demo.runner import Progress
 
 app = typer.Typer(
     help="An honest “I don't know” on any classifier.",
@@ -35,7 +37,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-for _command in (fit, score, report, explain, monitor, check, inspect, serve):
+for _command in (fit, merge, score, report, explain, monitor, check, inspect, serve):
     app.command()(_command)
 app.add_typer(bench, name="bench")
 app.add_typer(spectra, name="spectra")
@@ -70,9 +72,9 @@ def version() -> None:
 @app.command()
 def info() -> None:
     """Print the versions of the packages that numbers depend on, and the missing extras."""
-    from ..demo.runner import versions
+    from ..demo.runner import installed
 
-    for name, value in versions().items():
+    for name, value in installed().items():
         typer.echo(f"{name:<14}{value}")
     missing: dict[str, list[str]] = {}
     for package, extra in EXTRAS.items():
@@ -108,7 +110,6 @@ def demo(
     Also writes a report with figures, one HTML file, and its numbers as JSON. Works offline.
     """
     from ..demo import run, stages
-    from .progress import stage_display
     from .tables import print_result
 
     names = None if models is None else tuple(names_in(models))
@@ -131,6 +132,20 @@ def demo(
     _say_where(out, page is not None)
     if open_ and page is not None:
         typer.launch(out.resolve().as_uri())
+
+
+def stage_display(names: Sequence[str], quiet: bool) -> Progress:
+    """Progress of stages of these names on stderr: a line for each, live on a terminal."""
+    return nullcontext if quiet else partial(_told, list(names))
+
+
+@contextmanager
+def _told(names: list[str], stage: str) -> Iterator[None]:
+    line, start = LiveLine(), time.perf_counter()
+    name = f"[{names.index(stage) + 1}/{len(names)}] {stage}"
+    line.show(f"{name} ...")
+    yield
+    line.show(f"{name:<24}{time.perf_counter() - start:6.1f} s", last=True)
 
 
 def _report_renderer() -> Callable[[DemoResult], str] | None:

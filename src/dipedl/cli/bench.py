@@ -20,8 +20,8 @@ from .bench_results import (
     sweep,
     table,
     toys,
+    verify,
 )
-from .bench_verify import verify
 from .terminal import fail
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Commands of ``dipedl bench`` that read what a run has left: tables, sweeps and the report."""
+"""Commands of ``dipedl bench`` on what a run has left: tables, sweeps, the report, a check."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from .terminal import fail, names_in
 if TYPE_CHECKING:
     from ..bench.results.parts import Parts
     from ..bench.results.store import Store
+    from ..bench.running.verify import Verified
     from ..bench.tables.table import BenchTable, Line
 
 SuiteName = Annotated[str, typer.Argument(help="Name of a suite, such as mnist.")]
@@ -38,6 +39,8 @@ DataFolder = Annotated[
     Path | None,
     typer.Option(help="Folder of the data sets; default: $DIPEDL_DATA, else downloaded."),
 ]
+
+Axis = Annotated[str, typer.Option(help="Of a crossed suite: all, or names.")]
 
 _OVER_SEEDS = "± is the population standard deviation over seeds; the paper ran once."
 #: The sweeps, and what is said of ± and of the paper's numbers below each.
@@ -142,6 +145,66 @@ def merge(
     typer.echo(f"{new} new rows, {present} were there before.")
 
 
+def verify(
+    suite: SuiteName,
+    methods: Annotated[str, typer.Option(help="all, or names: dip-edl,edl.")] = "all",
+    seed: Annotated[int | None, typer.Option(help="Default: the smallest that has rows.")] = None,
+    profile: ProfileName = None,
+    datasets: Axis = "all",
+    classifiers: Axis = "all",
+    data: DataFolder = None,
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Train rows again, in a folder that is thrown away, and say which metrics agree.
+
+    Exit code 1 if one does not. Tolerances are those of docs/reference/benchmark-suites.md.
+    """
+    check_data(data)
+    with explained():
+        from ..bench.running.runner import StoppedError
+        from ..bench.running.verify import verify as verified
+
+        try:
+            found = verified(
+                suite,
+                profile=profile,
+                methods=chosen(methods),
+                datasets=chosen(datasets),
+                classifiers=chosen(classifiers),
+                seed=seed,
+                out=out,
+                data_dir=data,
+                progress=lambda text: typer.echo(text, err=True),
+            )
+        except StoppedError as error:
+            fail(str(error))
+    if as_json:
+        typer.echo(json.dumps([one.as_json() for one in found], indent=1))
+    else:
+        typer.echo("\n".join(line for one in found for line in _verified_lines(one)))
+    if not all(one.agrees for one in found):
+        raise typer.Exit(1)
+
+
+def _verified_lines(one: Verified) -> Iterator[str]:
+    place = f"{one.data}, {one.classifier}: " if one.data else ""
+    name = f"{place}{one.method}, seed {one.seed}"
+    if one.why:
+        yield f"{name}: not compared: {one.why}"
+        return
+    agree = sum(metric.agrees for metric in one.metrics.values())
+    how = (
+        "the same kind of machine, so equal bits" if one.same else f"{one.then} then, {one.now} now"
+    )
+    yield f"{name}: {agree} of {len(one.metrics)} metrics agree ({how})"
+    for metric, both in one.metrics.items():
+        if not both.agrees:
+            again = "gone" if both.again is None else f"{both.again:.4f}"
+            within = f"tolerance {both.tolerance:g}"
+            yield f"  {metric}: {both.published:.4f} published, {again} now, {within}"
+
+
 def toys(
     out: Out = None,
     points: Annotated[
@@ -173,8 +236,6 @@ def _store(suite: str, profile: str | None, out: Path | None) -> Store:
         found = sorted({row["profile"] for row in load_rows(suite, profile, out)})
     if len(found) > 1:
         raise ValueError(f"there are results of the profiles {found}; choose one with --profile")
-    if not found:
-        raise FileNotFoundError(f"no rows of {suite!r} yet; run: dipedl bench run {suite}")
     return Store(out or default_root(), suite, found[0])
 
 

@@ -12,9 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from ..bench.tables.cells import Cell
-from ..bench.tables.crossed.markdown import SUMMARY, cell_text, verdict
+from ..bench.tables.crossed.intervals import HEADS, interval_rows
+from ..bench.tables.crossed.markdown import SUMMARY, cell_text, summary_rows, verdict
 from ..bench.tables.crossed.measures import Measure, measures
-from ..bench.tables.crossed.pairs import Crossed, crossed, summary
+from ..bench.tables.crossed.pairs import Crossed, crossed
 from ..bench.tables.formatting import (
     cost_texts,
     difference,
@@ -86,11 +87,22 @@ def print_bench_table(
 def _print_summary(console: Console, found: Crossed, each: bool) -> None:
     for measure in measures(found):
         _print_measure(console, measure, each)
+    if rows := interval_rows(found):
+        _title(console, "True class probabilities in their intervals")
+        _print_rows(console, HEADS, rows)
     _title(console, "All methods, over all lines")
-    of = [summary(found, column.name) for column in found.columns]
-    shown = {head: show for head, show in SUMMARY.items() if head != "worst at"}
-    columns = [Column(head.replace(" ", "\n"), list(map(show, of))) for head, show in shown.items()]
-    print_columns(console, "method", [column.title for column in found.columns], columns)
+    heads = [head for head in SUMMARY if head != "worst at"]
+    _print_rows(console, heads, summary_rows(found, found.columns, heads))
+
+
+def _print_rows(console: Console, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Rows of texts, titles of methods in front; heads and long cells in several lines."""
+    titles, *cells = zip(*rows, strict=True)
+    columns = [
+        Column(head.replace(" ", "\n"), [text.replace(" (", "\n(") for text in texts])
+        for head, texts in zip(heads, cells, strict=True)
+    ]
+    print_columns(console, "method", titles, columns)
 
 
 def _print_pairs(console: Console, found: Crossed) -> None:

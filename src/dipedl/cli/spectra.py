@@ -66,13 +66,13 @@ def fit(
     Made-up spectra are learned without their stars.
     """
     from ..persistence.model_file import save
-    from . import spectra_model, spectra_run
+    from . import spectra_run
 
     _check_output(out, paths, labels)
     wanted = classes or ("GALAXY,QSO" if toy else "")
     note = _silent if quiet else _note
     with exit_on(*_REFUSED), warnings_as_notes():
-        spectra_model.check_estimator(estimator)  # before reading thousands of files
+        spectra_run.check_estimator(estimator)  # before reading thousands of files
         batches = (
             spectra_run.toy_batches(_TOY_FIT, seed=0)
             if _is_toy(toy, paths)
@@ -82,11 +82,11 @@ def fit(
         _list_failures(failures)
         spectra_run.check_classes(kinds, names_in(wanted))
         note(f"Learning from {len(kinds)} spectra ...")
-        model = spectra_model.fit_model(
+        model = spectra_run.fit_model(
             flux, kinds, estimator=estimator, components=components, seed=seed
         )
         save(model, out)
-    accuracy, balanced, recall = spectra_model.held_out(model)
+    accuracy, balanced, recall = spectra_run.held_out(model)
     each = ", ".join(f"{name} {share:.3f}" for name, share in recall.items())
     typer.echo(f"Learned:  {_counts(kinds)}" + " (made-up spectra)" * toy)
     typer.echo(f"Held out: accuracy {accuracy:.3f}, balanced {balanced:.3f}; recall {each}")
@@ -114,14 +114,14 @@ def classify(
     With --toy it classifies made-up galaxies and quasars, stars, which resemble them at this low
     S/N, and lamps, which do not.
     """
-    from . import spectra_model, spectra_run
+    from . import spectra_run
     from .spectra_table import counted, table_file
 
     if not 0 < false_alarms < 1:
         fail(f"--false-alarms must be in (0, 1), got {false_alarms:g}; 0.05 is usual")
     _check_output(out, paths, model)
     with exit_on(*_REFUSED), warnings_as_notes():
-        fitted = spectra_model.read_model(model)
+        fitted = spectra_run.read_model(model)
         batches = (
             spectra_run.toy_batches(_TOY_CLASSIFY, seed=1, lamps=_TOY_LAMPS)
             if _is_toy(toy, paths)

@@ -1,21 +1,32 @@
-"""The commands of ``dipedl spectra``: read spectra in batches, write predictions to a table."""
+"""The work of ``dipedl spectra``: spectra in batches, the model of them, its predictions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import Pipeline
 
-from ..spectra import Failure, Spectra, generate_toy_spectra, read_spectra
+from ..classifier import DIPClassifier
+from ..metrics import accuracy, balanced_accuracy, class_recall
+from ..persistence.model_file import load
+from ..spectra import Failure, Spectra, generate_toy_spectra, read_spectra, spectral_features
 from ..spectra.files._fits import fits_files
-from .spectra_model import predictions
 from .spectra_table import Row, Table, read_labels, rows_of
 
 _AT_ONCE = 500
+#: Classifiers by their name on the command line.
+ESTIMATORS = {
+    "mlp": lambda seed: MLPClassifier((64,), max_iter=300, random_state=seed),
+    "logistic": lambda seed: LogisticRegression(max_iter=2000),
+}
+#: Smallest number of spectra per class: two in each of five folds.
+MIN_PER_CLASS = 10
 
 
 class Batch(NamedTuple):
@@ -82,16 +93,13 @@ def labelled(
 
 def check_classes(found: NDArray[np.str_], wanted: Sequence[str]) -> None:
     """Refuse to learn if a wanted class has no spectrum, or if no spectrum has a class."""
-    if len(found) == 0 or set(wanted) - set(found):
+    gone = ", ".join(sorted(set(wanted) - set(found)))
+    if len(found) == 0 or gone:
+        missing = f"no spectrum is of class {gone}" if gone else "no spectrum has a class"
         raise ValueError(
-            f"{_missing(wanted, found)}: give a CSV file with names and classes by --labels, or "
+            f"{missing}: give a CSV file with names and classes by --labels, or "
             "files whose headers hold a class"
         )
-
-
-def _missing(wanted: Sequence[str], found: NDArray[np.str_]) -> str:
-    gone = ", ".join(sorted(set(wanted) - set(found)))
-    return f"no spectrum is of class {gone}" if gone else "no spectrum has a class"
 
 
 def _classes(spectra: Spectra, named: dict[str, str] | None) -> NDArray[np.str_]:
@@ -103,11 +111,59 @@ def _classes(spectra: Spectra, named: dict[str, str] | None) -> NDArray[np.str_]
     return found
 
 
+def fit_model(
+    flux: NDArray[np.float32],
+    classes: NDArray[Any],
+    *,
+    estimator: str,
+    components: int | None,
+    seed: int,
+) -> Pipeline:
+    """Steps of `spectral_features` and a DIPClassifier with its defaults, fitted."""
+    names, counts = np.unique(classes, return_counts=True)
+    if len(names) < 2 or counts.min() < MIN_PER_CLASS:
+        found = ", ".join(f"{name} {count}" for name, count in zip(names, counts, strict=True))
+        raise ValueError(
+            f"two classes at least are needed, with {MIN_PER_CLASS} spectra each, got "
+            f"{found or 'none'}; add labelled spectra, or name the classes to keep by --classes"
+        )
+    n_components = min(500, len(flux) // 10) if components is None else components
+    features = spectral_features(n_components=n_components, random_state=seed)
+    Z = features.fit_transform(flux)
+    classifier = DIPClassifier(ESTIMATORS[estimator](seed), random_state=seed).fit(Z, classes)
+    return Pipeline([*features.steps, ("classifier", classifier)])
+
+
+def check_estimator(name: str) -> None:
+    """Refuse a name that is not in ESTIMATORS."""
+    if name not in ESTIMATORS:
+        raise ValueError(f"--estimator must be one of {list(ESTIMATORS)}, got {name!r}")
+
+
+def held_out(model: Pipeline) -> tuple[float, float, dict[str, float]]:
+    """Accuracy, balanced accuracy and recall of each class on the held-out rows."""
+    classifier = model[-1]
+    y, proba = classifier.evidence_.held_out_.labels, classifier.held_out_dirichlet().mean
+    names = [str(name) for name in classifier.classes_]
+    recall = dict(zip(names, map(float, class_recall(y, proba)), strict=True))
+    return float(accuracy(y, proba)), float(balanced_accuracy(y, proba)), recall
+
+
+def read_model(path: Path) -> Pipeline:
+    """Read a model of `fit_model`."""
+    wanted = f"{str(path)!r} must be a model of spectra; make one with: dipedl spectra fit"
+    if not path.is_file():
+        raise ValueError(f"{wanted}, but there is no such file")
+    model = load(path)
+    if not (isinstance(model, Pipeline) and isinstance(model[-1], DIPClassifier)):
+        raise ValueError(f"{wanted}, but it holds a {type(model).__name__}")
+    return model
+
+
 def classify_all(
     model: Pipeline, batches: Iterator[Batch], rate: float, table: Table
 ) -> tuple[list[Row], list[Failure]]:
     """Write one line per file, in order; returns what was classified and what failed."""
-    names = [str(name) for name in model[-1].classes_]
     rows: list[Row] = []
     failures: list[Failure] = []
     for files, spectra in batches:
@@ -117,8 +173,7 @@ def classify_all(
         failed |= {read[i]: Failure(read[i], None, reason) for i, reason in refused.items()}
         kept = [i for i in range(len(read)) if i not in refused]
         good = spectra.select(kept)
-        found = predictions(model, good.flux) if kept else None
-        lines = rows_of(good, [read[i] for i in kept], names, found, rate) if found else ()
+        lines = rows_of(model, good, [read[i] for i in kept], rate) if kept else ()
         by_file = {row.file: row for row in lines}
         for file in files:
             if file in failed:

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
 from .._writing import cell, whole_file
 from ..spectra import Failure, Spectra
 from ..spectra.files._fits import stem
-from .spectra_model import Predictions
 from .terminal import one_line
 
 _UNKNOWN = "unknown"
@@ -35,10 +35,10 @@ class Row(NamedTuple):
     unknown: bool
 
 
-def rows_of(
-    spectra: Spectra, files: Sequence[str], classes: Sequence[str], found: Predictions, rate: float
-) -> Iterator[Row]:
+def rows_of(model: Pipeline, spectra: Spectra, files: Sequence[str], rate: float) -> Iterator[Row]:
     """One row per spectrum; unknown where the p-value does not exceed the false-alarm rate."""
+    answers = model[-1].answers(model[:-1].transform(spectra.flux))
+    mean, vacuity = answers.dirichlet.mean, answers.dirichlet.vacuity
     label = np.full(len(spectra), -1) if spectra.label is None else spectra.label
     snr = np.full(len(spectra), np.nan) if spectra.snr is None else spectra.snr
     for i, file in enumerate(files):
@@ -47,11 +47,11 @@ def rows_of(
             file,
             spectra.target_names[label[i]] if label[i] >= 0 else "",
             float(snr[i]),
-            tuple(map(float, found.proba[i])),
-            classes[int(found.proba[i].argmax())],
-            float(found.vacuity[i]),
-            float(found.p_value[i]),
-            bool(found.p_value[i] <= rate),
+            tuple(map(float, mean[i])),
+            str(model[-1].classes_[mean[i].argmax()]),
+            float(vacuity[i]),
+            float(answers.p_values[i]),
+            bool(answers.p_values[i] <= rate),
         )
 
 

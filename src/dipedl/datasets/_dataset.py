@@ -64,6 +64,8 @@ class Dataset:
         ``X.reshape(-1, *image_shape)`` gives images; None if rows are no images.
     provenance : tuple of Provenance, default=()
         One entry per source.
+    truth : mapping of str to ndarray (m, k), default={}
+        Where they are known, the class probabilities of the rows of "test" and of OOD sets.
 
     Raises
     ------
@@ -94,6 +96,7 @@ class Dataset:
     target_names: tuple[str, ...] = field(kw_only=True)
     image_shape: tuple[int, ...] | None = field(default=None, kw_only=True)
     provenance: tuple[Provenance, ...] = field(default=(), kw_only=True)
+    truth: Mapping[str, NDArray[Any]] = field(default_factory=dict, kw_only=True)
 
     def __post_init__(self) -> None:
         _check_inputs("X_train", self.X_train, None)
@@ -111,6 +114,14 @@ class Dataset:
             object.__setattr__(self, name, _read_only(getattr(self, name)))
         ood = {name: _read_only(X) for name, X in self.ood.items()}
         object.__setattr__(self, "ood", MappingProxyType(ood))
+        for name, P in self.truth.items():
+            rows = len(self.X_test) if name == "test" else len(self.ood.get(name, ()))
+            if P.shape != (rows, self.n_classes):
+                raise ValueError(
+                    f"truth[{name!r}] must have shape {(rows, self.n_classes)}, got {P.shape}"
+                )
+        truth = {name: _read_only(P) for name, P in self.truth.items()}
+        object.__setattr__(self, "truth", MappingProxyType(truth))
 
     @property
     def n_features(self) -> int:
@@ -132,7 +143,7 @@ class Dataset:
     def __reduce__(self) -> tuple[Any, ...]:
         # a mappingproxy cannot be pickled, and unpickled arrays are writable again: rebuild it
         state = {f.name: getattr(self, f.name) for f in fields(self)}
-        return _rebuild, ({**state, "ood": dict(self.ood)},)
+        return _rebuild, ({**state, "ood": dict(self.ood), "truth": dict(self.truth)},)
 
 
 def unit_pixels(images: NDArray[np.uint8]) -> NDArray[np.float32]:

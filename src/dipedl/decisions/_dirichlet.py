@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..calibration.held_out import HeldOut
 from ..dirichlet import Dirichlet
 from ..maths.kinds import most_probable, uncertainty_of
+from ._narrow import EvidenceDirichlet, ShortDirichlet
 from ._per_sample import PerSampleDecisions
 from .p_values import conformal_p_values
 
@@ -73,10 +74,10 @@ class DirichletDecisions(PerSampleDecisions):
         one of them.
         """
         P, scores = self._proba_and_scores(X)
-        held = self._held_out_rows()
+        held, found = self._held_out_rows(), self._dirichlet(P, scores)
         return Answers(
-            np.asarray(self.classes_[self._most_probable(P, scores)]),
-            self._dirichlet(P, scores),
+            np.asarray(self.classes_[most_probable(found.concentration, P)]),
+            found,
             conformal_p_values(scores, held.scores, held.weights),
             scores < self._alarm_threshold(None),
         )
@@ -100,8 +101,16 @@ class DirichletDecisions(PerSampleDecisions):
         return self._evidence().calibrated(P, scores), scores
 
     def _dirichlet(self, P: np.ndarray, scores: np.ndarray) -> Dirichlet:
-        evidence = self._evidence()
-        return Dirichlet.from_evidence(evidence.log_evidence(scores), P, evidence.prior)
+        evidence, spread = self._evidence(), getattr(self, "spread_", None)
+        # The paper's preset is as published, and so are its intervals.
+        told = hasattr(self, "spread") and evidence.held_out_.origin != "in-sample"
+        kind = EvidenceDirichlet if told else Dirichlet
+        found = kind.from_evidence(evidence.log_evidence(scores), P, evidence.prior)
+        if spread is None:
+            return found
+        found = found.with_strength(spread.strength(found.log_evidence))
+        short = getattr(spread, "falls_short", False)
+        return ShortDirichlet.like(found) if short else found
 
     def _answer_proba(self, P: np.ndarray, scores: np.ndarray) -> np.ndarray:
         return np.asarray(self._dirichlet(P, scores).mean)

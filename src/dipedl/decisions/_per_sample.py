@@ -12,6 +12,7 @@ from .._validation import rate_in_range
 from ..calibration.held_out import HeldOut
 from ..evidence._learned import threshold
 from ..maths.kinds import bare_uncertainty_of
+from ..maths.scores import raised
 from .p_values import conformal_p_values
 from .rejection import RejectCurve, Rejection, reject_curve
 from .sets import conformal_quantile, prediction_sets
@@ -252,8 +253,8 @@ class PerSampleDecisions:
         self, risk: float | None, coverage: float | None, confidence: float, kind: str
     ) -> float:
         if coverage is not None and risk is None:
-            weights = self._held_out_rows().weights
-            return conformal_quantile(self._held_out_uncertainty(kind), coverage, weights)
+            u, weights = self._held_out_uncertainty(kind), self._held_out_rows().weights
+            return float(raised(conformal_quantile(u, coverage, weights)))
         if risk is None or coverage is not None:
             raise ValueError(
                 f"give exactly one of risk and coverage, got risk={risk!r}, coverage={coverage!r}"

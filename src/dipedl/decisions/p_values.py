@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from ..maths.scores import lowered, raised
 from ._checks import held_out_array, score_array, weights_or_ones
 
 __all__ = ["conformal_p_values"]
@@ -33,7 +34,8 @@ def conformal_p_values(
         How many inputs each held-out score stands for, >= 0.
     random_state : Generator or int, optional
         Break ties at random: p is then exactly uniform on ID inputs, and depends on the place of
-        a row in `scores`. By default ties count against an alarm, and p is deterministic.
+        a row in `scores`. By default ties count against an alarm, and p is deterministic. Scores
+        tie if they differ by no more than a billionth of themselves, which is rounding.
 
     Returns
     -------
@@ -67,9 +69,9 @@ def conformal_p_values(
     w = weights_or_ones(weights, held)
     order = np.argsort(held, kind="stable")
     held, cumulative = held[order], np.concatenate([[0.0], np.cumsum(w[order])])
-    at_or_below = cumulative[np.searchsorted(held, new, side="right")]
+    at_or_below = cumulative[np.searchsorted(lowered(held), new, side="right")]
     if random_state is None:
         return np.asarray((1 + at_or_below) / (1 + cumulative[-1]))
-    below = cumulative[np.searchsorted(held, new, side="left")]
+    below = cumulative[np.searchsorted(raised(held), new, side="left")]
     u = np.random.default_rng(random_state).random(len(new))
     return np.asarray((below + u * (1 + at_or_below - below)) / (1 + cumulative[-1]))

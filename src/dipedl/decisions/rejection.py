@@ -10,6 +10,7 @@ import numpy.typing as npt
 from scipy import special
 
 from .._validation import rate_in_range
+from ..maths.scores import lowered
 from ._checks import held_out_array, weights_or_ones
 
 __all__ = ["RejectCurve", "Rejection", "reject_curve", "risk_upper_bound"]
@@ -170,14 +171,14 @@ def reject_curve(
     Notes
     -----
     Step g of G has rank ``m = ceil(N g / G)`` and answers what lies strictly below the (m + 1)-th
-    smallest held-out uncertainty t. Given t, the rows below are an independent sample of the ID
-    inputs with uncertainty below t, so their errors are binomial with the very rate to be bounded:
-    Clopper and Pearson's bound at level ``(1 - confidence) / G`` holds for this data-dependent
-    threshold. The ranks are fixed beforehand; by Bonferroni's inequality all G bounds hold
-    together, whatever the uncertainty, the ties and the distribution. It is an instance of Learn
-    then Test. A fixed-sequence test from the strictest threshold on would spare the factor G, but
-    it stops for good at the first error among the few most certain inputs; the factor costs little,
-    as a bound depends on it through its logarithm.
+    smallest held-out uncertainty t, less a billionth of it for rounding. Given t, the rows below
+    are an independent sample of the ID inputs with uncertainty below t, so their errors are
+    binomial with the very rate to be bounded: Clopper and Pearson's bound at level ``(1 -
+    confidence) / G`` holds for this data-dependent threshold. The ranks are fixed beforehand; by
+    Bonferroni's inequality all G bounds hold together, whatever the uncertainty, the ties and the
+    distribution. It is an instance of Learn then Test. A fixed-sequence test from the strictest
+    threshold on would spare the factor G, but it stops for good at the first error among the few
+    most certain inputs; the factor costs little, as a bound depends on it through its logarithm.
 
     References
     ----------
@@ -196,7 +197,7 @@ def reject_curve(
     """
     u, bad, w = _ascending(uncertainty, wrong, weights)
     ranks = _ranks(w.sum())
-    first_out = u[np.searchsorted(np.cumsum(w), ranks[:-1], side="right")]
+    first_out = lowered(u)[np.searchsorted(np.cumsum(w), ranks[:-1], side="right")]
     answered = np.append(np.searchsorted(u, first_out, side="left"), len(u))
     n = np.append(0.0, np.cumsum(w))[answered]
     errors = np.append(0.0, np.cumsum(w * bad))[answered]

@@ -14,6 +14,9 @@ from ._checks import class_probabilities, held_out_array, weights_or_ones
 
 __all__ = ["conformal_quantile", "nonconformity", "prediction_sets"]
 
+#: Probabilities that differ by less are equal: how a sum is rounded depends on the rows beside it.
+_ROUNDING = 1e-12
+
 
 def conformal_quantile(
     values: npt.ArrayLike, coverage: float, weights: npt.ArrayLike | None = None
@@ -143,7 +146,8 @@ def prediction_sets(
 
     Notes
     -----
-    The coverage is that over all inputs, not over those of one class or region.
+    The coverage is that over all inputs, not over those of one class or region. A class whose score
+    is above the threshold by no more than 1e-12, which is rounding, belongs to the set.
 
     References
     ----------
@@ -170,7 +174,7 @@ def prediction_sets(
     labels = class_indices(held_out_labels, *held.shape)
     of_label = _score(method)(held)[np.arange(len(held)), labels]
     threshold = conformal_quantile(of_label, coverage, weights)
-    return np.asarray(_score(method)(P) <= threshold)
+    return np.asarray(_score(method)(P) <= threshold + _ROUNDING)
 
 
 def _lac(P: np.ndarray) -> np.ndarray:
@@ -183,7 +187,7 @@ def _aps(P: np.ndarray) -> np.ndarray:
     before = np.zeros_like(ranked)
     np.cumsum(ranked[:, :-1], axis=1, out=before[:, 1:])
     # Equally probable labels share the score of the first of them.
-    new_value = np.diff(ranked, axis=1, prepend=np.inf) != 0
+    new_value = np.diff(ranked, axis=1, prepend=np.inf) < -_ROUNDING
     before = np.maximum.accumulate(np.where(new_value, before, 0.0), axis=1)
     scores = np.empty_like(before)
     np.put_along_axis(scores, order, before, axis=1)

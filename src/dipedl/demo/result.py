@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._writing import write_file
+from .._writing.numbers import plain
 from ..datasets import Dataset
 from ..diagnostics import Diagnosis
 from ..dirichlet import Dirichlet
@@ -152,22 +152,12 @@ class DemoResult:
     def to_json(self) -> dict[str, Any]:
         """Rows, diagnoses and receipt as plain values for ``json.dump``; no arrays, NaN or inf."""
         return {
-            "receipt": _plain(asdict(self.receipt)),
-            "rows": [_plain(asdict(row)) for row in self.rows],
-            "diagnoses": {model.name: _plain(model.diagnosis.to_dict()) for model in self.models},
+            "receipt": plain(asdict(self.receipt)),
+            "rows": [plain(asdict(row)) for row in self.rows],
+            "diagnoses": {model.name: plain(model.diagnosis.to_dict()) for model in self.models},
         }
 
     def write_json(self, path: str | Path) -> None:
         """Write `to_json` to a file."""
         text = json.dumps(self.to_json(), indent=2, ensure_ascii=False, allow_nan=False)
         write_file(path, text + "\n")
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value

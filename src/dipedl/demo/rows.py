@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -78,9 +78,9 @@ def flagged(model: ModelResult, method: str, key: str) -> np.ndarray:
 
 def trivial_rows(data: Dataset, n_resamples: int, seed: int) -> Iterator[Row]:
     """Rows of two trivial detectors, which ignore the shapes in the image."""
-    detectors = {
+    detectors: dict[str, Callable[[Dataset, np.ndarray], np.ndarray]] = {
         "border ink": _border_ink,
-        "mean intensity": _unusual_intensity,
+        "mean intensity": lambda data, X: np.abs(X.mean(axis=1) - data.X_train.mean()),
     }
     for name, detector in detectors.items():
         known = detector(data, data.X_test)
@@ -117,7 +117,3 @@ def _border_ink(data: Dataset, X: np.ndarray) -> np.ndarray:
     border = np.ones(images.shape[1:], dtype=bool)
     border[1:-1, 1:-1] = False
     return np.asarray(images[:, border].mean(axis=1))
-
-
-def _unusual_intensity(data: Dataset, X: np.ndarray) -> np.ndarray:
-    return np.asarray(np.abs(X.mean(axis=1) - data.X_train.mean()))

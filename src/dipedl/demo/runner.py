@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import platform
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 import numpy as np
 from scipy.special import entr
@@ -15,13 +16,13 @@ from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
 from threadpoolctl import threadpool_limits
 
-from .. import DIPClassifier, Dirichlet, __version__
+from .. import DIPClassifier, Dirichlet
 from ..datasets import Dataset, load_mini_mnist, load_moons
 from ..density import KernelDensity
 from ..diagnostics import diagnose
-from ..explanation import explain
+from ..explanation import Card, explain
+from ..persistence.container import versions
 from .models import MODELS, checked_models
-from .places import in_places
 from .result import DemoResult, Explained, ModelResult, MoonMaps, Receipt, SetPredictions
 from .rows import BARE, DIP, ID, model_rows, trivial_rows
 
@@ -30,6 +31,7 @@ Progress = Callable[[str], AbstractContextManager[object]]
 
 _LOAD, _MOONS, _SCORE = "load images", "two moons", "score"
 _MOON_KINDS = ("entropy", "vacuity", "aleatoric", "epistemic")
+_INPUT = re.compile(r"x(\d+)")
 
 
 def stages(models: tuple[str, ...] | None = None) -> list[str]:
@@ -114,15 +116,10 @@ def _run(
     return DemoResult(data, tuple(fitted), tuple(rows), moons, receipt)
 
 
-def versions() -> dict[str, str]:
+def installed() -> dict[str, str]:
     """Versions of dipedl, Python and the packages that numbers depend on, where installed."""
-    found = {"dipedl": __version__, "python": platform.python_version()}
-    for package in ("numpy", "scipy", "scikit-learn", "torch"):
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
+    found = versions("numpy", "scipy", "scikit-learn", "torch")
+    return {name: version for name, version in found.items() if version}
 
 
 def _fit_stage(name: str) -> str:
@@ -186,6 +183,26 @@ def _explained(
     return Explained(key, row, in_places(explain(clf, X[row : row + 1], top=3)[0], width))
 
 
+def in_places(card: Card, width: int) -> Card:
+    """The card with input j of an image named "row 3, column 5", from 1 at the top left.
+
+    `width` is that of the image in pixels; features that are no pixels keep their names.
+    """
+    return replace(card, parts=tuple(_placed(part, width) for part in card.parts))
+
+
+def _placed(value: Any, width: int) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _placed(item, width) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_placed(item, width) for item in value]
+    pixel = _INPUT.fullmatch(value) if isinstance(value, str) else None
+    if pixel is None:
+        return value
+    row, column = divmod(int(pixel[1]), width)
+    return f"row {row + 1}, column {column + 1}"
+
+
 def _set_predictions(clf: DIPClassifier, X: np.ndarray) -> SetPredictions:
     bare = np.asarray(clf.estimator_.predict_proba(X), dtype=np.float64)
     log_density = clf.score_samples(X)
@@ -238,7 +255,7 @@ def _receipt(
         n_ood={name: len(X) for name, X in data.ood.items()},
         n_resamples=n_resamples,
         false_alarm_rate=DIPClassifier().false_alarm_rate,
-        versions=versions(),
+        versions=installed(),
         machine=f"{platform.system()} {platform.machine()}",
         seconds=seconds,
     )

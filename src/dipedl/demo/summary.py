@@ -141,18 +141,15 @@ def cautions(result: DemoResult) -> list[str]:
         if f.easy
     ]
     said += [
-        f"Of 100 images of {f.title} dipedl misses {_missed(f)}; {f.verdict}. The likely reason "
-        "for the misses: white, thin and centred strokes like a digit's; only shapes differ."
+        f"Of 100 images of {f.title} dipedl misses {of_hundred(1 - share for share in f.dip)}; "
+        f"{f.verdict}. The likely reason for the misses: white, thin and centred strokes like a "
+        "digit's; only shapes differ."
         for f in found
         if 100 * _mean(f.dip) < _FEW_MISSES
     ]
     said += _surer(result)
     said.append(f"On new digits, {_accuracy_change(result)}{_ece_change(result)}.")
     return said
-
-
-def _missed(one: SetFinding) -> str:
-    return of_hundred([1 - share for share in one.dip])
 
 
 def _surer(result: DemoResult) -> list[str]:

@@ -118,36 +118,41 @@ def _search(
     queries, lengths, shrink = _queries(X, scale)
     lowest = _lowest(blocks, queries)
     limit = _limit(_kth_at_most(lowest, k), shrink, lengths, X.shape[1])
-    lowest = np.ascontiguousarray(lowest.T)
+    near = np.ascontiguousarray((lowest <= limit).T)
     for part in _slices(len(X), _DECIDED_ROWS):
-        who, which = _candidates(blocks, queries[part], lowest[part], limit[part], m)
+        who, which = _candidates(blocks, queries[part], near[part], limit[part], m)
         distances[part], rows[part] = _decided(index._fit_X, X[part], who, which, k)
 
 
 def _lowest(blocks: np.ndarray, queries: np.ndarray) -> np.ndarray:
     """Lowest key of each block for each of n inputs, shape (blocks, n)."""
     columns = np.ascontiguousarray(queries.T)
-    lowest = np.full((len(blocks), len(queries)), np.inf, dtype=np.float32)
+    lowest = np.empty((len(blocks), len(queries)), dtype=np.float32)
     for part in _slices(len(blocks), _TILE // len(queries)):
-        for place in range(blocks.shape[1]):
-            np.minimum(lowest[part], blocks[part, place] @ columns, out=lowest[part])
+        found = np.matmul(blocks[part, 0], columns, out=lowest[part])
+        other = np.empty_like(found)
+        for place in range(1, blocks.shape[1]):
+            np.matmul(blocks[part, place], columns, out=other)
+            np.minimum(found, other, out=found)
     return lowest
 
 
 def _candidates(
-    blocks: np.ndarray, queries: np.ndarray, lowest: np.ndarray, limit: np.ndarray, m: int
+    blocks: np.ndarray, queries: np.ndarray, near: np.ndarray, limit: np.ndarray, m: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Pairs of one of n inputs and one of m rows, of all whose key is no higher than the `limit`.
 
-    Two arrays of row numbers, in order.
+    Two arrays of row numbers, in order; `near` (n, blocks) says which blocks have such a key.
     """
     count, size, _ = blocks.shape
-    who, block = np.divmod(np.flatnonzero(lowest <= limit[:, None]), count)
+    who, block = np.divmod(np.flatnonzero(near), count)
     if size == 1:
         return who, block
     pairs = []
     for part in _slices(len(who), _CHUNK_BYTES // blocks[0].nbytes):
-        keys = blocks.take(block[part], axis=0) @ queries[who[part], :, None]
+        # Kernels of OpenBLAS may raise the flag of an invalid value where every number is finite.
+        with np.errstate(invalid="ignore"):
+            keys = blocks.take(block[part], axis=0) @ queries[who[part], :, None]
         hit, place = np.divmod(np.flatnonzero(keys[:, :, 0] <= limit[who[part], None]), size)
         pairs.append((who[part][hit], block[part][hit] * size + place))
     first, second = (np.concatenate(side) for side in zip(*pairs, strict=True))

@@ -110,7 +110,7 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
 
     @classmethod
     def paper(cls, random_state: Any = 0) -> Self:
-        """The DIP-EDL paper's density of MNIST pixels: 444 million weights, meant for a GPU.
+        """The DIP-EDL paper's density of MNIST pixels: 445 million weights, meant for a GPU.
 
         Log-densities of logits, without the Jacobian of the logit, as published. Departures: what
         `MaskedAutoregressive.paper` says, float32 in place of float16 training, and u = 1/2 in

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from .._validation import check_weights, known_rows, learned_rows, require_fitted
+from .._validation import FLOATS, check_weights, known_rows, learned_rows, require_fitted
 from ..fitting.all_or_nothing import all_or_nothing
 from ..gaussians.contributions import gaussian_rows
 from ..gaussians.factor import (
@@ -74,7 +74,7 @@ class GaussianDensity(LogDensityMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit on features X (n, p); y is ignored; `sample_weight` (n,) counts rows that often."""
         with all_or_nothing(self):
-            X = learned_rows(self, X)
+            X = learned_rows(self, X, dtype=FLOATS)
             self._set_moments(self._moments_of(X, sample_weight))
             self._factor()
             return self
@@ -83,9 +83,21 @@ class GaussianDensity(LogDensityMixin, BaseEstimator):
         """Add the rows of X (n, p) to those fitted before; any chunking gives the same density."""
         with all_or_nothing(self):
             first = not hasattr(self, "moments_")
-            X = learned_rows(self, X, reset=first)
+            X = learned_rows(self, X, reset=first, dtype=FLOATS)
             new = self._moments_of(X, sample_weight)
             self._set_moments(new if first else self.moments_ + new)
+            return self
+
+    def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Take rows of X (n, p) away that were fitted before; as `GDADensity.forget`."""
+        with all_or_nothing(self):
+            require_fitted(self, "moments_")
+            left = self.moments_ - self._moments_of(
+                learned_rows(self, X, reset=False), sample_weight
+            )
+            if not left.weight:
+                raise ValueError("all rows that were fitted are to be forgotten; fit again instead")
+            self._set_moments(left)
             return self
 
     def __add__(self, other: GaussianDensity) -> GaussianDensity:
@@ -106,7 +118,7 @@ class GaussianDensity(LogDensityMixin, BaseEstimator):
     def score_samples(self, X: Any) -> np.ndarray:
         """Log-density in nats of each row of X (n, p), shape (n,)."""
         require_fitted(self, "moments_")
-        X = known_rows(self, X)
+        X = known_rows(self, X, FLOATS)
         return self._factor().log_density(X)
 
     def explain_rows(self, X: Any, top: int = 5) -> list[dict[str, Any]]:

@@ -2,46 +2,62 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
-from operator import add
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
-from .._validation import check_weights, known_rows, learned_rows, require_fitted
+from .._validation import FLOATS, check_weights, known_rows, learned_rows, require_fitted
 from ..fitting.all_or_nothing import all_or_nothing
+from ..gaussians import by_class, class_distances
 from ..gaussians.contributions import nearest_rows
-from ..gaussians.factor import (
-    GaussianFactor,
-    condition_number,
-    factorise,
-    rank,
-    shrunk_covariance,
-)
-from ..gaussians.moments import Moments, moments_by_class, pooled
-from ..gaussians.shrinkage import LEDOIT_WOLF, Shrinkage, class_shrinkage
+from ..gaussians.factor import GaussianFactor, rank
+from ..gaussians.moments import Moments
+from ..gaussians.shrinkage import LEDOIT_WOLF, Shrinkage
 from ..maths.masks import unmasked
 from ..maths.special import log_sum_exp
 from ._mixin import LogDensityMixin
 
 __all__ = ["GDADensity"]
 
-_ALLOWED = {"covariance_type": ("full", "tied", "diag"), "class_weights": ("equal", "empirical")}
+_SHARED_BASIS = "shared-basis"
+_ALLOWED = {
+    "covariance_type": ("full", "tied", "diag", _SHARED_BASIS),
+    "class_weights": ("equal", "empirical"),
+}
+
+
+def _adds_up(density: GDADensity) -> bool:
+    """True, or an AttributeError that says why batches cannot be added."""
+    if density.covariance_type == _SHARED_BASIS:
+        raise AttributeError(
+            f"covariance_type={_SHARED_BASIS!r} is no sum over rows: it needs all of them for the "
+            "basis, then again for what lies along it; call fit with all rows, or use 'tied', "
+            "'full' or 'diag'"
+        )
+    return True
 
 
 class GDADensity(LogDensityMixin, BaseEstimator):
     """Mixture of one Gaussian per class: GDA, the density of DDU, DAEDL and DIP-EDL on features.
 
-    ``log p(x) = logsumexp_c [log w_c + log N(x; m_c, C_c)]``, in float64, with mergeable moments.
+    ``log p(x) = logsumexp_c [log w_c + log N(x; m_c, C_c)]``, with mergeable moments, in float64.
+    Rows of float32 are not copied, and full covariances score them in float32 where that changes
+    the log-density of rows drawn from the class by less than 0.001 nats.
 
     Parameters
     ----------
-    covariance_type : {"full", "tied", "diag"}, default="full"
-        A covariance per class, one shared by all classes, or a diagonal per class.
+    covariance_type : {"full", "tied", "diag", "shared-basis"}, default="full"
+        A covariance per class, one shared by all classes, or a diagonal per class. A shared basis
+        is ``C_c = U diag(l_c) U^T``: eigenvectors U of the tied covariance, and the variances of
+        each class along them, shrunk towards a multiple of the tied ones. It takes two looks at all
+        rows, so that it has no `partial_fit`, no `forget` and no ``a + b``.
     shrinkage : None, float, tuple of float or {"oas", "ledoit-wolf"}, default="oas"
         Shrinkage of each covariance towards ``trace / p`` times the identity; a tuple holds one
         number per class. A class whose samples are all the same point has no trace and takes that
@@ -54,8 +70,10 @@ class GDADensity(LogDensityMixin, BaseEstimator):
     ----------
     classes_ : ndarray, shape (k,)
         Class labels.
-    moments_ : list of Moments
-        Everything learned, one a class; ``a + b`` merges two fitted densities.
+    moments_ : sequence of Moments
+        Everything learned, one a class; ``a + b`` merges two fitted densities. A tied covariance
+        holds one scatter for all (with "ledoit-wolf" one a class), a shared basis the basis and the
+        moments along it.
     shrinkage_, target_ : ndarray, shape (k,)
         Shrinkage intensity used for each class, and the variance it shrinks towards.
     n_features_in_ : int
@@ -87,7 +105,10 @@ class GDADensity(LogDensityMixin, BaseEstimator):
         self.class_weights = class_weights
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit on features X (n, p), labels y (n,); `sample_weight` (n,) counts rows that often."""
+        """Fit on features X (n, p), labels y (n,); `sample_weight` (n,) counts rows that often.
+
+        MemoryError, before anything is made, where the covariances cannot fit in this machine.
+        """
         with all_or_nothing(self):
             X, y, weights = self._validate(X, y, sample_weight, reset=True)
             seen = np.unique(y if weights is None else y[weights > 0])
@@ -95,6 +116,7 @@ class GDADensity(LogDensityMixin, BaseEstimator):
             self._factors()
             return self
 
+    @available_if(_adds_up)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Add rows to what was fitted before; any chunking gives the same density.
 
@@ -118,35 +140,53 @@ class GDADensity(LogDensityMixin, BaseEstimator):
             if len(unseen := np.setdiff1d(y, known)):
                 raise ValueError(
                     f"y holds labels {unseen.tolist()} that are not among classes "
-                    f"{known.tolist()}; name every label in classes= at the first call of "
-                    "partial_fit"
+                    f"{known.tolist()}; name every label in classes= at the first partial_fit"
                 )
             new = self._moments_of(X, y, weights, known)
-            if not first:
-                new = [a + b for a, b in zip(self.moments_, new, strict=True)]
-            self._set_moments(known, new)
+            self._set_moments(known, new if first else by_class.added(self.moments_, new))
             return self
 
+    @available_if(_adds_up)  # type: ignore[untyped-decorator]
+    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Take rows X (n, p) away that were fitted, with their labels y (n,) and weights.
+
+        ValueError if they cannot be among the rows that are held: more weight of a class, or a rest
+        whose covariance is not positive. Sums do not tell more: that a batch is forgotten twice is
+        seen only where one of these shows it.
+        """
+        with all_or_nothing(self):
+            require_fitted(self, "moments_")
+            X, y, weights = self._validate(X, y, sample_weight, reset=False)
+            if len(unseen := np.setdiff1d(y, self.classes_)):
+                raise ValueError(f"y holds labels {unseen.tolist()} that were never fitted")
+            gone = self._moments_of(X, y, weights, self.classes_)
+            self._set_moments(self.classes_, by_class.less(self.moments_, gone, self.classes_))
+            return self
+
+    @available_if(_adds_up)  # type: ignore[untyped-decorator]
     def __add__(self, other: GDADensity) -> GDADensity:
         """The density fitted on the rows of both; a class may be missing from either."""
         if not isinstance(other, GDADensity):
             return NotImplemented
         merged = self._blank_union(other, "moments_")
-        parts = [dict(zip(d.classes_.tolist(), d.moments_, strict=True)) for d in (self, other)]
         classes = unique_labels(self.classes_, other.classes_)
-        moments = [reduce(add, (p[c] for p in parts if c in p)) for c in classes.tolist()]
-        merged._set_moments(classes, moments)
+        parts = [by_class.at_classes(d.moments_, d.classes_, classes) for d in (self, other)]
+        merged._set_moments(classes, reduce(by_class.added, parts))
         return merged
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Log-density in nats of each row of X (n, p), shape (n,)."""
-        return log_sum_exp(self.class_log_density(X) + self._log_weights())
+        require_fitted(self, "moments_")
+        X, weights, factors = known_rows(self, X, FLOATS), self._log_weights(), self._factors()
+        found = np.empty(len(X))
+        for rows in class_distances.row_blocks(len(X), len(weights)):
+            found[rows] = log_sum_exp(class_distances.log_densities(factors, X[rows]) + weights)
+        return found
 
     def class_log_density(self, X: Any) -> np.ndarray:
         """Log-density in nats of each row of X (n, p) under each class's Gaussian, shape (n, k)."""
         require_fitted(self, "moments_")
-        X = known_rows(self, X)
-        return np.column_stack([factor.log_density(X) for factor in self._factors()])
+        return class_distances.log_densities(self._factors(), known_rows(self, X, FLOATS))
 
     def explain_rows(self, X: Any, top: int = 5) -> list[dict[str, Any]]:
         """For each row of X (n, p), its nearest class and the `top` features that make it far."""
@@ -164,8 +204,9 @@ class GDADensity(LogDensityMixin, BaseEstimator):
     def condition_number_(self) -> np.ndarray:
         """Condition number of each class's covariance as used, shape (k,)."""
         self._check_complete()
-        parts = zip(self._covariance_moments(), self.shrinkage_, self.target_, strict=True)
-        return np.array([condition_number(shrunk_covariance(*part)) for part in parts])
+        return class_distances.condition_numbers(
+            self._covariance_moments(), self.shrinkage_, self.target_
+        )
 
     def __sklearn_tags__(self) -> Tags:
         """Labels are required."""
@@ -184,7 +225,7 @@ class GDADensity(LogDensityMixin, BaseEstimator):
                 f"{type(self).__name__} requires y to be passed, but the target y is None; "
                 "without labels use GaussianDensity"
             )
-        X = learned_rows(self, X, reset=reset)
+        X = learned_rows(self, X, reset=reset, dtype=FLOATS)
         y = column_or_1d(unmasked("y", y), warn=True)
         check_consistent_length(X, y)
         check_classification_targets(y)
@@ -201,42 +242,20 @@ class GDADensity(LogDensityMixin, BaseEstimator):
 
     def _moments_of(
         self, X: np.ndarray, y: np.ndarray, weights: np.ndarray | None, classes: np.ndarray
-    ) -> list[Moments]:
-        diagonal, higher = self.covariance_type == "diag", self.shrinkage == LEDOIT_WOLF
-        return moments_by_class(X, y, weights, classes, diagonal=diagonal, higher=higher)
+    ) -> Sequence[Moments]:
+        higher = self.shrinkage == LEDOIT_WOLF
+        return by_class.class_moments(self.covariance_type, X, y, weights, classes, higher=higher)
 
-    def _set_moments(self, classes: np.ndarray, moments: list[Moments]) -> None:
+    def _set_moments(self, classes: np.ndarray, moments: Sequence[Moments]) -> None:
         self.classes_ = classes
         self.moments_ = moments
-        self._factors_: list[GaussianFactor] | None = None
+        self._factors_: Sequence[GaussianFactor] | None = None
         # An announced class without samples is refused when scoring.
-        if all(m.weight > 0 for m in moments):
-            self.shrinkage_, self.target_ = self._shrinkage()
-
-    def _shrinkage(self) -> tuple[np.ndarray, np.ndarray]:
-        """Intensity and target of each class, shapes (k,)."""
-        settings = self._shrinkage_settings()
-        if self.covariance_type == "tied":
-            found = [class_shrinkage(pooled(self.moments_), settings[0], None)] * len(settings)
-        else:
-            common = None if self.shrinkage in (None, 0) else self._pooled_variance()
-            pairs = zip(self.moments_, settings, strict=True)
-            found = [class_shrinkage(m, setting, common) for m, setting in pairs]
-        intensity, target = np.array(found).T
-        return intensity, target
-
-    def _pooled_variance(self) -> float:
-        trace, weight = sum(m.trace for m in self.moments_), sum(m.weight for m in self.moments_)
-        return float(trace / weight / self.n_features_in_)
-
-    def _shrinkage_settings(self) -> tuple[Shrinkage, ...]:
-        """The setting for each class."""
-        k = len(self.classes_)
-        if not isinstance(self.shrinkage, tuple):
-            return (self.shrinkage,) * k
-        if len(self.shrinkage) != k:
-            raise ValueError(f"shrinkage must hold {k} numbers, got {len(self.shrinkage)}")
-        return self.shrinkage
+        if (by_class.weights_of(moments) > 0).all():
+            tied = self.covariance_type == "tied"
+            self.shrinkage_, self.target_ = by_class.class_shrinkages(
+                moments, self.shrinkage, tied=tied
+            )
 
     def clone_with_selected(self) -> Self:
         """An unfitted copy with the shrinkage that all rows settled on.
@@ -249,19 +268,18 @@ class GDADensity(LogDensityMixin, BaseEstimator):
             copy.set_params(shrinkage=tuple(self.shrinkage_.tolist()))
         return copy
 
-    def _covariance_moments(self) -> list[Moments]:
+    def _covariance_moments(self) -> Sequence[Moments]:
         """Per class, the moments whose covariance it uses."""
         if self.covariance_type == "tied":
-            return [pooled(self.moments_)] * len(self.classes_)
+            return [by_class.pooled(self.moments_)] * len(self.classes_)
         return self.moments_
 
     def _log_weights(self) -> np.ndarray:
-        weights = np.array([m.weight for m in self.moments_])
-        if self.class_weights == "equal":
-            weights = np.ones(len(weights))
+        weights = by_class.weights_of(self.moments_)
+        weights = np.ones_like(weights) if self.class_weights == "equal" else weights
         return np.asarray(np.log(weights / weights.sum()))
 
-    def _factors(self) -> list[GaussianFactor]:
+    def _factors(self) -> Sequence[GaussianFactor]:
         # Lazy, so that a stream of small chunks pays for one factorisation, not for one a chunk.
         if self._factors_ is None:
             self._factors_ = self._factorised()
@@ -269,19 +287,14 @@ class GDADensity(LogDensityMixin, BaseEstimator):
 
     def _check_complete(self) -> None:
         check_is_fitted(self, "moments_")
-        known = self.classes_.tolist()
-        empty = [c for c, m in zip(known, self.moments_, strict=True) if not m.weight]
+        empty = self.classes_[by_class.weights_of(self.moments_) == 0].tolist()
         if empty:
             raise ValueError(
                 f"classes {empty} were announced but no sample of them came; partial_fit them first"
             )
 
-    def _factorised(self) -> list[GaussianFactor]:
+    def _factorised(self) -> Sequence[GaussianFactor]:
         self._check_complete()
-        if self.covariance_type == "tied":
-            intensity, target = self.shrinkage_[0], self.target_[0]
-            shared = factorise(pooled(self.moments_), intensity, target, "the tied covariance")
-            return [GaussianFactor.about(m, shared.whitener, shared.log_det) for m in self.moments_]
         who = [f"class {c!r}" for c in self.classes_.tolist()]
-        parts = zip(self.moments_, self.shrinkage_, self.target_, who, strict=True)
-        return [factorise(*part) for part in parts]
+        parts = self.moments_, self.shrinkage_, self.target_, who
+        return class_distances.class_factors(self.covariance_type, *parts)

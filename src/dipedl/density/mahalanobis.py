@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .._validation import known_rows, require_fitted
+from .._validation import FLOATS, known_rows, require_fitted
+from ..gaussians.class_distances import squared_distances
 from ..gaussians.shrinkage import Shrinkage
 from .gda import GDADensity
 
@@ -21,23 +22,17 @@ class MahalanobisDensity(GDADensity):
 
     Parameters
     ----------
-    covariance_type : {"tied", "full", "diag"}, default="tied"
+    covariance_type : {"tied", "full", "diag", "shared-basis"}, default="tied"
         One covariance of the residuals from the class means, as published; one per class, where a
-        wide class is as near as a narrow one at the same number of standard deviations; or a
-        diagonal per class.
+        wide class is as near as a narrow one at the same number of standard deviations; a diagonal
+        per class; or one along a shared basis.
     shrinkage : None, float, tuple of float or {"oas", "ledoit-wolf"}, default="oas"
         As in `GDADensity`.
 
     Attributes
     ----------
-    classes_ : ndarray, shape (k,)
-        Class labels.
-    moments_ : list of Moments
-        Everything learned, one a class; ``a + b`` merges two fitted ones.
-    shrinkage_, target_ : ndarray, shape (k,)
-        Shrinkage intensity used for each class, and the variance it shrinks towards.
-    n_features_in_ : int
-        Number of features p.
+    classes_, moments_, shrinkage_, target_, n_features_in_
+        As in `GDADensity`.
 
     See Also
     --------
@@ -80,5 +75,4 @@ class MahalanobisDensity(GDADensity):
     def squared_distance(self, X: Any) -> np.ndarray:
         """Squared Mahalanobis distance of each row of X (n, p) to each class mean, (n, k)."""
         require_fitted(self, "moments_")
-        X = known_rows(self, X)
-        return np.column_stack([factor.squared_distance(X) for factor in self._factors()])
+        return squared_distances(self._factors(), known_rows(self, X, FLOATS))

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
+from .._writing.finding import Finding, FindingWarning
 from ..calibration.held_out import HeldOut
 from ..fitting.progress import warn_caller
-from ._finding import Finding, FindingWarning
-from ._remedies import more_rows, own_rows
+from ._remedies import every_class, more_rows, own_rows
 
 _COVERAGE = 0.9
 #: Confidence of the bound on an error rate without an error, by Clopper and Pearson.
@@ -33,10 +33,18 @@ def warn_of_rows(held: HeldOut, clf: Any) -> None:
 
 
 def warn_of_source(held: HeldOut, clf: Any) -> None:
-    """Say at once that the held-out rows were seen before."""
+    """Say at once that the held-out rows were seen before, or are of one class."""
+    if seen_before(held, clf):
+        _warn(_source(held, clf))
+    labels = _labels(held, clf)
+    if labels.severity == "warning":
+        _warn(labels)
+
+
+def seen_before(held: HeldOut, clf: Any) -> bool:
+    """Whether the classifier has learned the held-out rows, as far as that can be told."""
     source = _source(held, clf)
-    if source.severity == "warning" and source.code != "calibration_in_sample":
-        _warn(source)
+    return source.severity == "warning" and source.code != "calibration_in_sample"
 
 
 def _warn(finding: Finding) -> None:
@@ -173,6 +181,17 @@ def _size(held: HeldOut, clf: Any) -> Finding:
 
 
 def _labels(held: HeldOut, clf: Any) -> Finding:
+    if held.labelled and (held.labels == held.labels[0]).all():
+        name = np.asarray(clf.classes_).tolist()[held.labels[0]]
+        return Finding(
+            "calibration_one_class",
+            "warning",
+            f"All {held.total:g} held-out rows are of class {name!r}: what is learned from them, "
+            "such as a temperature, thresholds, prediction sets and intervals, holds for no other "
+            "class.",
+            {"rows": held.total},
+            every_class(held, clf),
+        )
     if held.labelled:
         errors = int(held.wrong.sum())
         numbers: dict[str, float | int | str] = {"errors": errors}

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from .._writing.finding import Finding, Number
 from ..calibration.held_out import HeldOut
 from ..evidence import alarm_threshold
-from ._finding import Finding, Number
 from ._remedies import equal_alarms
 
 _LEVEL = 0.01

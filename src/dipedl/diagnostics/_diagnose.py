@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from .._writing.finding import Diagnosis, Finding
 from ..calibration.held_out import HeldOut
 from ..fitting.own_steps import last_step_with
 from ._calibration_data import calibration_findings
 from ._classes import class_findings
 from ._evidence import evidence_findings
 from ._features import feature_findings
-from ._finding import Diagnosis, Finding
 from ._information import information_findings
+from ._intervals import interval_findings
 from ._probabilities import probability_findings
 from ._selection import selection_findings
 
@@ -24,8 +25,9 @@ _CHECKS: tuple[Callable[[HeldOut, Any], Iterator[Finding]], ...] = (
     class_findings,
     selection_findings,
     feature_findings,
+    interval_findings,
 )
-_OF_EVIDENCE = (evidence_findings, selection_findings, feature_findings)
+_OF_EVIDENCE = (evidence_findings, selection_findings, feature_findings, interval_findings)
 
 
 def diagnose(clf: Any) -> Diagnosis:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 
+from ..calibration.held_out import HeldOut
 from ..evidence import CautionBudget
 from ..evidence_model import EvidenceModel
 
@@ -23,6 +25,17 @@ def more_rows(clf: Any, needed: int) -> str:
     return f"Hold out at least {needed} rows: {given}" + (
         ", or more rows to fit" if clf._has_evidence else ""
     )
+
+
+def every_class(held: HeldOut, clf: Any) -> str:
+    """How rows of every class are held out."""
+    rows = f"rows of every class to {clf._calibrated_by}."
+    if held.origin == "left out" and not isinstance(getattr(clf, "cv", ""), str | Integral):
+        return (
+            "Let the held-out parts of cv= hold every class, as those of StratifiedKFold(5) do, or "
+            f"give {rows}"
+        )
+    return f"Give {rows}"
 
 
 def another_density(clf: Any) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._writing.finding import Diagnosis
 from ..explanation import Card, explain
 from ._diagnose import diagnose
-from ._finding import Diagnosis
 
 __all__ = ["SelfReport"]
 

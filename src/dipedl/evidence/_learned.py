@@ -11,6 +11,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from ..calibration.held_out import HeldOut
 from ..calibration.temperature import Temperature
+from ..maths.scores import lowered
 from .caution_budget import CautionBudget
 from .monotone import check_increasing
 from .quantiles import alarm_threshold
@@ -64,10 +65,13 @@ def _cloned_normalizer(normalizer: Any) -> Any:
 
 
 def threshold(held: HeldOut, rate: float, name: str = "false_alarm_rate") -> float:
-    """The alarm threshold; with a warning, `LOWEST` where there are too few rows for another."""
+    """The alarm threshold, so low that rounding flags nothing.
+
+    With a warning, `LOWEST` where there are too few rows for another.
+    """
     threshold = alarm_threshold(held.scores, rate, held.weights)
     if threshold > -np.inf or not np.isfinite(held.scores).all():
-        return threshold
+        return float(lowered(threshold))
     warnings.warn(
         f"{name}={rate:g} needs at least {int(np.ceil(1 / rate)) - 1} held-out inputs, got "
         f"{held.total:g}: predict_ood will flag nothing but rows that cannot be computed with; "

@@ -64,19 +64,9 @@ class QuantileEvidence(LogisticNormalizer):
 
         Parameters
         ----------
-        log_density : ndarray, shape (m,)
-            Finite scores; higher is more typical.
-        sample_weight : ndarray, shape (m,), optional
-            How many inputs each score stands for.
-        source : str
-            Where the scores came from.
-        n : float, optional
-            Number of training samples behind full evidence. Without it, or without `prior`, the
-            half-point is where half of the full evidence is left.
-        prior : array-like, shape (k,), optional
-            Concentration of the prior.
-        gamma : float, default=1.0
-            Scale of the evidence.
+        log_density, sample_weight, source, n, prior, gamma
+            As of `CautionBudget.fit`, but the scores are finite and `prior` has a number for each
+            class. Without `n` or `prior` the half-point is where half of the full evidence is left.
         """
         with all_or_nothing(self):
             if not 0 < self.quantile < 1:

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from .._writing.numbers import plain
 from ..dirichlet import Dirichlet
-from ._card import leading, part_lines, plain, rare
+from ._card import leading, part_lines, rare
 
 _NO_DENSITY = "  no density: reasons by column are not available"
 _ONLY_A_SCORE = "  its density gives a score alone: reasons by column are not available"
@@ -23,22 +24,14 @@ class BaselineCard:
     ----------
     method : str
         Name of the method.
-    class_names : tuple of str, length k
-        The classes.
-    label : str
-        The answer.
+    class_names, label, p_value, held_out, false_alarm_rate
+        As of a `Card`.
     proba : ndarray, shape (k,)
         Probabilities of the method.
     dirichlet : Dirichlet or None
         The whole answer, of one input, where the method gives one.
     uncertainty, typical_uncertainty : float
         The method's own, higher is less sure, and the median of held-out inputs.
-    p_value : float
-        Conformal p-value of "this input is like the training data".
-    held_out : float
-        Held-out inputs that the p-value was taken from.
-    false_alarm_rate : float
-        The input is flagged if the p-value is at most this.
     parts : tuple of dict
         What the method's density saw, as on a `Card`; empty where it has none.
     """

@@ -12,7 +12,7 @@ import numpy as np
 
 from .._plugins import explain_missing
 from .._writing.notebook import bar, frame, probability, table
-from .._writing.numbers import number_text
+from .._writing.numbers import number_text, plain
 from ..dirichlet import Dirichlet
 from ..maths.shown import leading_classes, rest_summed
 
@@ -168,7 +168,7 @@ def _as_html(card: Card) -> str:
     low, high = dirichlet.credible_interval()
     ends = zip(dirichlet.mean[0], low[0], high[0], strict=True)
     rows = (
-        [escape(name), bar(name, *of, _BAR, mark=p), *map(_percent, (of[0], p))]
+        [escape(name), bar(name, *of, _BAR, mark=p), *(escape(probability(x)) for x in (of[0], p))]
         for name, of, p in zip(names, ends, P, strict=True)
     )
     flag = "<mark>flagged as OOD</mark>" if card.flagged else ""
@@ -178,23 +178,6 @@ def _as_html(card: Card) -> str:
 
 def _text(lines: str) -> str:
     return f"<pre>{escape(textwrap.dedent(lines))}</pre>"
-
-
-def _percent(p: float) -> str:
-    return escape(probability(p))
-
-
-def plain(value: Any) -> Any:
-    """Values that ``json.dump`` takes; what is not finite becomes text."""
-    if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, np.generic):
-        return plain(value.item())
-    if isinstance(value, float) and not np.isfinite(value):
-        return str(value)
-    return value
 
 
 def _answer(card: Card) -> Iterator[str]:

@@ -89,9 +89,9 @@ def explain(clf: Any, X: Any, top: int = 5) -> list[Card]:
     return cards
 
 
-def explain_rarest(clf: Any, X: Any, top: int = 5) -> list[Card]:
+def explain_rarest(clf: Any, X: Any) -> list[Card]:
     """As `explain`, but each card has one part at most: the Gaussian that finds the row rarest."""
-    cards: list[Card] = _cards(clf, X, top, _rarest_gaussian)
+    cards: list[Card] = _cards(clf, X, 5, _rarest_gaussian)
     return cards
 
 

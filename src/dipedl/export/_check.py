@@ -1,4 +1,4 @@
-"""Comparison of a graph with its model, in onnxruntime."""
+"""Run a graph in onnxruntime, and compare its outputs with those of its model."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from .._plugins import explain_missing
 from ._fitted import evidence_owner, is_network
-from ._session import largest_gap, session
 
 #: Largest difference between graph and model, for float64 and behind a network in float32.
 _TOLERANCE, _NETWORK_TOLERANCE = 1e-5, 1e-3
@@ -115,6 +115,7 @@ def _expected(model: Any, rows: np.ndarray) -> dict[str, np.ndarray]:
             return {"score": scores, **flags}
         answer = model.predict_dirichlet(X)
     names = {"probabilities": "mean", "vacuity": "vacuity", "log_evidence": "log_evidence"}
+    names |= {"strength": "strength"} if getattr(model, "spread_", None) is not None else {}
     return {name: np.asarray(getattr(answer, of)) for name, of in names.items()} | flags
 
 
@@ -129,3 +130,27 @@ def _as_fitted(model: Any, rows: np.ndarray) -> Any:
         # Names are not checked then; a transformer that needs them raises an error.
         return rows
     return pd.DataFrame(rows, columns=names)
+
+
+def session(model: Any) -> Any:
+    """An onnxruntime session of a model, on the CPU."""
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise explain_missing(error, "export_onnx") from error
+    options = onnxruntime.SessionOptions()
+    # Errors are raised; its warnings concern the graph optimiser only.
+    options.log_severity_level = 4
+    providers = ["CPUExecutionProvider"]
+    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=providers)
+
+
+def largest_gap(found: np.ndarray, right: np.ndarray) -> tuple[float, int]:
+    """Largest difference, relative where an entry is above one, and its row; NaN is skipped."""
+    big = np.finfo(np.float32).max
+    found, right = (np.clip(a, -big, big) for a in (found, right))
+    gap = np.abs(found - right) / np.maximum(np.abs(right), 1.0)
+    gap = np.where(np.isnan(gap), np.inf, gap)
+    gap = np.where(np.isnan(right), 0.0, gap).reshape(len(right), -1).max(axis=1)
+    row = int(gap.argmax())
+    return float(gap[row]), row

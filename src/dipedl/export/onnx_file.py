@@ -28,6 +28,7 @@ _MEANING = {
     "probabilities": "posterior mean of each class, (n, k), in the order of classes",
     "vacuity": "share of the prior, in (0, 1], (n,); higher is less sure",
     "log_evidence": "log of the pseudo-count beyond the prior, in nats, (n,); -inf is none",
+    "strength": "total concentration by the fitted spread, (n,); times probabilities, Beta's a",
     "score": "score, (n,); higher is more typical",
     "ood": "true where the score lies below the threshold, (n,)",
 }
@@ -46,8 +47,10 @@ def export_onnx(
 
     The outputs of a `DIPClassifier` or `DIPModule` are "probabilities" (n, k), the posterior mean;
     "vacuity" (n,); "log_evidence" (n,), -inf where there is none; and "ood" (n,), true where
-    ``predict_ood`` gives -1. Those of an `OODDetector` are "score" (n,) and "ood". The input of
-    both is "X" (n, d), of any number of rows; a `DIPModule` has those of its network's ``forward``.
+    ``predict_ood`` gives -1; with a fitted ``spread`` also "strength" (n,), the sum of the
+    concentrations, which are "probabilities" times that. Those of an `OODDetector` are "score" (n,)
+    and "ood". The input of both is "X" (n, d), of any number of rows; a `DIPModule` has those of
+    its network's ``forward``.
 
     Parameters
     ----------
@@ -209,19 +212,10 @@ def _describe(proto: ModelProto, facts: dict[str, Any]) -> None:
     """Write facts and the meaning of the outputs into the metadata."""
     from onnx.helper import set_model_props
 
-    names = [output.name for output in proto.graph.output]
-    values = {
-        "format_version": FORMAT,
-        **facts,
-        "outputs": {name: _MEANING[name] for name in names},
-    }
-    set_model_props(
-        proto,
-        {
-            "dipedl_version": __version__,
-            **{name: json.dumps(v) for name, v in values.items()},
-        },
-    )
+    outputs = {output.name: _MEANING[output.name] for output in proto.graph.output}
+    values = {"format_version": FORMAT, **facts, "outputs": outputs}
+    texts = {name: json.dumps(value) for name, value in values.items()}
+    set_model_props(proto, {"dipedl_version": __version__, **texts})
 
 
 def _check_arguments(opset: int, dtype: str | None, max_constant_mb: float) -> None:

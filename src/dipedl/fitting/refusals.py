@@ -97,7 +97,7 @@ def answered(ask: Callable[[Any], Answer], X: Any, unknown: Callable[[], Answer]
     try:
         return ask(X)
     except ValueError as error:
-        if not _overflows(error):
+        if not (isinstance(error, NoAnswer) or _TOO_LARGE in str(error)):
             raise
         refusal = error
     n = X.shape[0]
@@ -114,10 +114,6 @@ def answered(ask: Callable[[Any], Answer], X: Any, unknown: Callable[[], Answer]
         refuse_infinity(refusal, X)
         raise refusal from None
     return tuple(None if a is None else np.concatenate([a, b]) for a, b in zip(*parts, strict=True))
-
-
-def _overflows(error: ValueError) -> bool:
-    return isinstance(error, NoAnswer) or _TOO_LARGE in str(error)
 
 
 def _finite(row: Any) -> bool:

@@ -56,14 +56,6 @@ def spread(distance: np.ndarray, w: np.ndarray | None = None) -> float:
     return _median(distance[away], None if w is None else w[away]) if away.any() else 1.0
 
 
-def gross_outliers(X: np.ndarray, w: np.ndarray | None = None) -> np.ndarray:
-    """Where X (n, d) lies more than `GROSS` spreads from the median of its column, (n, d).
-
-    Nowhere in a column of which more than a tenth does.
-    """
-    return _beyond(GROSS, X, w)
-
-
 def warn_of_gross_outliers(Z: np.ndarray, w: np.ndarray | None, X: Any, features: Any) -> None:
     """Warn of rows with a feature beyond `GROSS` spreads, by the columns of X and in their units.
 
@@ -117,16 +109,34 @@ def _beyond(
     Nowhere in a column of which more than a tenth does; with `codes`, unless nearly all of these
     values are the same.
     """
-    beyond = np.zeros(X.shape, dtype=bool)
+    return outside_of(*limits(X, w, fence, codes=codes), X)
+
+
+def limits(
+    X: np.ndarray, w: np.ndarray | None = None, fence: float = GROSS, *, codes: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """Median of each column of X (n, d), and how far from there `_beyond` begins; inf: nowhere."""
+    centre, limit = np.empty(X.shape[1]), np.full(X.shape[1], np.inf)
     for j, column in enumerate(X.T):
+        centre[j] = _median(column, w)
         with np.errstate(over="ignore"):
-            distance = np.abs(column - _median(column, w))
+            distance = np.abs(column - centre[j])
         # The spread is larger if most values are farther away than this; counting is fast.
         if np.average(distance <= distance.max() / fence, weights=w) < _MOST:
             continue
-        far = distance > fence * spread(distance, w)
-        few = np.average(far, weights=w) <= _TAIL
-        beyond[:, j] = far & (few or (codes and _is_code(column[far])))
+        bound = fence * spread(distance, w)
+        far = distance > bound
+        if np.average(far, weights=w) <= _TAIL or (codes and _is_code(column[far])):
+            limit[j] = bound
+    return centre, limit
+
+
+def outside_of(centre: np.ndarray, limit: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """Where X (n, d) lies farther from the centre (d,) than the limit (d,), shape (n, d)."""
+    beyond = np.zeros(X.shape, dtype=bool)
+    for j in np.flatnonzero(np.isfinite(limit)):
+        with np.errstate(over="ignore"):
+            beyond[:, j] = np.abs(X[:, j] - centre[j]) > limit[j]
     return beyond
 
 

@@ -1,4 +1,7 @@
-"""Count, mean and scatter of each class of rows that stream, as torch tensors; mergeable."""
+"""Count, mean and scatter of each class of rows that stream, as torch tensors; mergeable.
+
+Their factors are made by the code of `dipedl.density.GDADensity`.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,12 @@ import torch.distributed as dist
 from torch import Tensor
 
 from ..maths.array_namespace import to_numpy
+from .by_class import pooled
+from .factor import GaussianFactor, factorise
 from .higher_moments import HigherMoments, dot
-from .moments import Moments, pooled
+from .moments import Moments
 from .scatter import DiagonalScatter, FullScatter, Group, Scatter, TiedScatter
+from .shrinkage import Shrinkage, class_shrinkage
 
 
 class ClassMoments:
@@ -162,3 +168,33 @@ def _classes(like: Tensor) -> Tensor:
 def _sums_by(index: Tensor, values: Tensor, classes: Tensor) -> Tensor:
     """Sums over the rows of each of `classes` (q,), shape (q, ...)."""
     return values.new_zeros(len(classes), values.shape[1]).index_add_(0, index, values)
+
+
+def class_factors(moments: ClassMoments, shrinkage: Shrinkage) -> Iterator[GaussianFactor]:
+    """The factor of each class in turn; of a full or diagonal scatter."""
+    pooled = None if shrinkage in (None, 0) else _pooled_variance(moments)
+    for c, m in enumerate(moments.per_class()):
+        yield _factor(m, *class_shrinkage(m, shrinkage, pooled), f"class {c}")
+
+
+def tied_factor(moments: ClassMoments, shrinkage: Shrinkage) -> GaussianFactor:
+    """The factor of the covariance of the residuals from the class means."""
+    pooled = moments.pooled()
+    return _factor(pooled, *class_shrinkage(pooled, shrinkage, None), "the tied covariance")
+
+
+def _factor(moments: Moments, intensity: float, target: float, who: str) -> GaussianFactor:
+    try:
+        return factorise(moments, intensity, target, who)
+    except ValueError as error:
+        # The remedy by the names that it has here.
+        remedy = (
+            str(error).replace("covariance_type=", "covariance=").replace("'diag'", "'diagonal'")
+        )
+        raise ValueError(remedy) from None
+
+
+def _pooled_variance(moments: ClassMoments) -> float:
+    everyone = torch.arange(len(moments.weight), device=moments.weight.device)
+    trace = moments.scatter_per_class().spread(everyone).sum()
+    return float(trace / moments.weight.sum() / moments.origin.shape[1])

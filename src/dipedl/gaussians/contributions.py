@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from .class_distances import squared_distances
 from .factor import GaussianFactor
 
 
@@ -59,7 +60,7 @@ def nearest_rows(
     factors: Sequence[GaussianFactor], labels: Sequence[Any], X: np.ndarray, top: int
 ) -> list[dict[str, Any]]:
     """A reading of each row of X (n, p) by the Gaussian of least squared distance."""
-    nearest = np.argmin([factor.squared_distance(X) for factor in factors], axis=0)
+    nearest = squared_distances(factors, X).argmin(axis=1)
     return [
         next(gaussian_rows(factors[c], X[i : i + 1], top, labels[c]))
         for i, c in enumerate(nearest.tolist())

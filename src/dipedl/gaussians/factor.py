@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy import linalg
@@ -12,8 +13,10 @@ from ..maths.special import EPS, LOG_2PI
 from .moments import Moments
 from .thin import ThinWhitener
 
-_CHUNK_BYTES = 1 << 22
-_NEGLIGIBLE = 1e-13  # standard deviations
+_CHUNK_BYTES = 1 << 20
+NEGLIGIBLE = 1e-13  # standard deviations
+#: What float32 may cost the log-density of a typical row, in nats, and how many rows are tried.
+_ROUNDING, _PROBES = 1e-3, 16
 
 
 def shrunk_covariance(moments: Moments, intensity: float, target: float) -> np.ndarray:
@@ -21,7 +24,7 @@ def shrunk_covariance(moments: Moments, intensity: float, target: float) -> np.n
     cov = (1 - intensity) * moments.covariance
     if cov.ndim == 1:
         return np.asarray(cov + intensity * target)
-    cov[np.diag_indices_from(cov)] += intensity * target
+    cov.flat[:: len(cov) + 1] += intensity * target
     return np.asarray(cov)
 
 
@@ -71,7 +74,7 @@ class GaussianFactor:
             shift = np.sqrt(whitener.squared(rest[None].copy()))
         else:
             shift = whitener * rest if whitener.ndim == 1 else whitener @ rest
-        return cls(mean, rest if np.abs(shift).max() > _NEGLIGIBLE else None, whitener, log_det)
+        return cls(mean, rest if np.abs(shift).max() > NEGLIGIBLE else None, whitener, log_det)
 
     @property
     def array(self) -> np.ndarray:
@@ -80,14 +83,42 @@ class GaussianFactor:
 
     def log_density(self, X: np.ndarray) -> np.ndarray:
         """Log-density in nats of each row of X (n, p); ``-inf`` where the distance overflows."""
-        constant = X.shape[1] * LOG_2PI + self.log_det
+        constant = len(self.mean) * LOG_2PI + self.log_det
         return np.asarray(-0.5 * (constant + self.squared_distance(X)))
 
     def squared_distance(self, X: np.ndarray) -> np.ndarray:
-        """Squared Mahalanobis distance of each row of X (n, p), (n,); ``inf`` if it overflows."""
+        """Squared Mahalanobis distance of each row of X (n, p), (n,); ``inf`` if it overflows.
+
+        Rows of float32 are computed with in float32 where that costs little (see `rounded`).
+        """
+        if X.dtype != np.float32 or self.rounded is None:
+            return self._distances(X)
+        distance = self.rounded._distances(X)
+        if (far := np.isinf(distance)).any():
+            distance[far] = self._distances(X[far])
+        return distance
+
+    @cached_property
+    def rounded(self) -> GaussianFactor | None:
+        """The same in float32; None if that costs more than 0.001 nats, or the factor is not full.
+
+        Rows drawn from the Gaussian are tried: the error grows with its condition number.
+        """
+        if isinstance(self.whitener, ThinWhitener) or self.whitener.ndim == 1:
+            return None
+        mean, whitener = self.mean.astype(np.float32), self.whitener.astype(np.float32)
+        rest = (self.mean - mean) + (0.0 if self.rest is None else self.rest)
+        rounded = GaussianFactor(mean, rest.astype(np.float32), whitener, self.log_det)
+        white = np.random.default_rng(0).standard_normal((_PROBES, len(mean)))
+        D = linalg.solve_triangular(self.whitener, white.T, lower=True).T.astype(np.float32, "C")
+        rounded._whiten(D)
+        error = 0.5 * np.abs((D.astype(float) ** 2).sum(axis=1) - (white**2).sum(axis=1))
+        return rounded if error.max() <= _ROUNDING else None
+
+    def _distances(self, X: np.ndarray) -> np.ndarray:
         n, p = X.shape
         rows = min(n, max(1, _CHUNK_BYTES // (8 * p)))
-        buffer, distance = np.empty((rows, p)), np.empty(n)
+        buffer, distance = np.empty((rows, p), self.mean.dtype), np.empty(n)
         with np.errstate(over="ignore", invalid="ignore"):
             for start in range(0, n, rows):
                 chunk = X[start : start + rows]
@@ -114,6 +145,13 @@ class GaussianFactor:
                 parts = D * (D @ self.whitener.T @ self.whitener)
         return np.asarray(np.where(np.isfinite(parts), parts, np.inf))
 
+    def whitened(self, X: np.ndarray, rest: np.ndarray | float = 0.0) -> np.ndarray:
+        """Rows X + rest (n, p) less the mean, times the factor, (n, p); not for a thin one."""
+        D = np.asarray(np.subtract(X, self.mean, dtype=np.float64, order="C"))
+        D += rest if self.rest is None else rest - self.rest
+        self._whiten(D)
+        return D
+
     def _squared_distance(self, X: np.ndarray, D: np.ndarray, out: np.ndarray) -> None:
         """Write the squared Mahalanobis distance of each row of X to `out`; `D` is scratch."""
         np.subtract(X, self.mean, out=D)
@@ -122,13 +160,20 @@ class GaussianFactor:
         if isinstance(self.whitener, ThinWhitener):
             out[:] = self.whitener.squared(D)
             return
+        self._whiten(D)
+        out[:] = np.einsum("ij,ij->i", D, D)
+
+    def _whiten(self, D: np.ndarray) -> None:
+        """Multiply centred rows D (n, p) in C order by the factor, in place; not for a thin one."""
+        if isinstance(self.whitener, ThinWhitener):
+            raise TypeError("a thin factor divides by a covariance and whitens nothing")
         if self.whitener.ndim == 1:
             D *= self.whitener
-        else:
-            # The inverse of a triangular factor, not of the covariance: trmm runs twice as fast as
-            # trsm here and does half the work of a full product.
-            blas.dtrmm(1.0, self.whitener, D.T, lower=1, overwrite_b=1)
-        np.einsum("ij,ij->i", D, D, out=out)
+            return
+        # The inverse of a triangular factor, not of the covariance: trmm runs twice as fast as
+        # trsm here and does half the work of a full product.
+        trmm = blas.dtrmm if D.dtype == np.float64 else blas.strmm
+        trmm(1.0, self.whitener, D.T, lower=1, overwrite_b=1)
 
 
 def factorise(moments: Moments, intensity: float, target: float, who: str) -> GaussianFactor:
@@ -142,23 +187,25 @@ def factorise(moments: Moments, intensity: float, target: float, who: str) -> Ga
         cov = shrunk_covariance(moments, intensity, target)
     if not np.isfinite(cov).all():
         raise ValueError(f"{who}: the covariance overflows; rescale the features")
-    variance = cov if cov.ndim == 1 else np.diag(cov)
+    variance = cov if cov.ndim == 1 else cov.diagonal()
     # A variance at the level of rounding in the data is no variance.
     constant = np.flatnonzero(variance <= (4 * EPS * np.abs(moments.mean)) ** 2)
     if len(constant):
-        raise ValueError(_constant_message(moments, constant, intensity, who))
+        raise ValueError(constant_message(moments, constant, intensity, who))
     scale = np.sqrt(variance)
     if cov.ndim == 1:
         log_det = float(2 * np.log(scale).sum())
         return GaussianFactor.about(moments, 1 / scale, log_det)
+    cov /= scale
+    cov /= scale[:, None]
     # Transposed, which changes nothing but spares LAPACK a copy.
-    lower, info = lapack.dpotrf((cov / np.outer(scale, scale)).T, lower=1, clean=1)
+    lower, info = lapack.dpotrf(cov.T, lower=1, clean=1, overwrite_a=1)
     p = len(cov)
     reciprocal = 0.0 if info else lapack.dpocon(lower, float(p), uplo="L")[0]
-    _check_regular(moments, reciprocal, intensity, who)
-    inverse, _ = lapack.dtrtri(lower, lower=1)
-    log_det = float(2 * (np.log(np.diag(lower)).sum() + np.log(scale).sum()))
-    whitener = np.asfortranarray(inverse / scale)
+    check_regular(moments, reciprocal, intensity, who)
+    log_det = float(2 * (np.log(lower.diagonal()).sum() + np.log(scale).sum()))
+    whitener, _ = lapack.dtrtri(lower, lower=1, overwrite_c=1)
+    whitener /= scale
     return GaussianFactor.about(moments, whitener, log_det)
 
 
@@ -169,13 +216,14 @@ def _thin_factor(moments: Moments, intensity: float, target: float, who: str) ->
     variance = (1 - intensity) * moments.variance + intensity * target
     constant = np.flatnonzero(variance <= (4 * EPS * np.abs(moments.mean)) ** 2)
     if len(constant):
-        raise ValueError(_constant_message(moments, constant, intensity, who))
+        raise ValueError(constant_message(moments, constant, intensity, who))
     thin = ThinWhitener.of(moments.scatter, moments.weight, intensity, target)
-    _check_regular(moments, thin.reciprocal_condition, intensity, who)
+    check_regular(moments, thin.reciprocal_condition, intensity, who)
     return GaussianFactor.about(moments, thin, thin.log_det)
 
 
-def _check_regular(moments: Moments, reciprocal: float, intensity: float, who: str) -> None:
+def check_regular(moments: Moments, reciprocal: float, intensity: float, who: str) -> None:
+    """ValueError if the covariance, of that reciprocal condition number, is singular."""
     p = len(moments.offset)
     if reciprocal < p * EPS:
         raise ValueError(
@@ -185,7 +233,8 @@ def _check_regular(moments: Moments, reciprocal: float, intensity: float, who: s
         )
 
 
-def _constant_message(moments: Moments, constant: np.ndarray, intensity: float, who: str) -> str:
+def constant_message(moments: Moments, constant: np.ndarray, intensity: float, who: str) -> str:
+    """What to say of features that do not vary."""
     if len(constant) == len(moments.offset):
         return (
             f"{who}: all samples are the same point (n_samples = {moments.weight:g}), "

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 
 import numpy as np
+from scipy.linalg import blas, lapack
 
+from ..maths.special import EPS
 from .higher_moments import HigherMoments
+from .rows import WeightedRows
+from .thin import WIDE, scatter_rows
 
 __all__ = ["Moments"]
 
-_CHUNK_BYTES = 1 << 21
-#: From so many features on, and twice as many as rows, the rows themselves are the smaller form.
-_WIDE = 256
+#: Shares of a weight, and of a scatter, that rounding may leave when rows are taken away.
+ROUNDING, _LOST = 1e-12, 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +71,7 @@ class Moments:
         Parameters
         ----------
         X : ndarray, shape (n, p)
-            Taken as float64.
+            Of any type of number; what is computed is float64.
         weights : ndarray, shape (n,), optional
             Counts each row that often.
         rows : integer array, optional
@@ -79,14 +81,13 @@ class Moments:
         higher : bool, default=False
             Hold the third and fourth powers too.
         """
-        X = np.asarray(X, dtype=np.float64)
-        rows = np.arange(len(X)) if rows is None else rows
         if weights is not None:
+            rows = np.arange(len(X)) if rows is None else rows
             # A row of weight zero is absent: a far one would cost the others their digits.
             rows = rows[weights[rows] > 0] if weights[rows].any() else rows[:1]
         w = None if weights is None else weights[rows].astype(np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
-            return reduce(add, _chunks(X, rows, w, diagonal, higher))
+            return _of_rows(WeightedRows(np.asarray(X), rows, w), diagonal, higher)
 
     @property
     def diagonal(self) -> bool:
@@ -107,7 +108,7 @@ class Moments:
     def covariance(self) -> np.ndarray:
         """Maximum-likelihood covariance (divided by the weight), shape (p, p) or (p,)."""
         # n, not n - 1: the maximum-likelihood estimate, for which shrinkage is defined.
-        return np.asarray(_dense(self.scatter) / self.weight)
+        return np.asarray(dense(self.scatter) / self.weight)
 
     @property
     def variance(self) -> np.ndarray:
@@ -147,91 +148,203 @@ class Moments:
         gap = (other.origin - self.origin) + (other.offset - self.offset)
         # The move of both means adds to the scatter what one more row would.
         bridge = gap * np.sqrt(self.weight * share)
-        scatter = _summed(self.scatter, other.scatter, bridge)
+        scatter = summed(self.scatter, other.scatter, bridge)
         a, b = self._about(-gap * share), other._about(gap * (self.weight / weight))
         higher = None if a is None or b is None else a + b
         return Moments(weight, self.origin, self.offset + gap * share, scatter, higher)
+
+    def __sub__(self, other: Moments) -> Moments:
+        """Moments of the rows without those of `other`, which are among them.
+
+        ValueError if they cannot be: more weight than is held, or a scatter that is not positive.
+        """
+        if not isinstance(other, Moments):
+            return NotImplemented
+        if self.diagonal != other.diagonal or len(self.offset) != len(other.offset):
+            raise ValueError(
+                f"cannot take moments of scatter shape {other.scatter.shape} from those of "
+                f"{self.scatter.shape}; both need the same features and covariance_type"
+            )
+        if other.weight == 0:
+            return self
+        weight = self.weight - other.weight
+        if weight < -ROUNDING * self.weight:
+            raise ValueError(
+                f"rows of weight {other.weight:g} are to be forgotten and {self.weight:g} are "
+                "held: forget only rows that were fitted, once each"
+            )
+        return self._rest(other, weight if weight > ROUNDING * self.weight else 0.0)
+
+    def _rest(self, other: Moments, weight: float) -> Moments:
+        """What `__add__` made these moments of, with those of `other`."""
+        share = other.weight / self.weight
+        from_all = (other.origin - self.origin) + (other.offset - self.offset)
+        gap = from_all * (self.weight / (weight or self.weight))
+        bridge = gap * np.sqrt((weight or self.weight) * share)
+        moved = bridge * bridge if self.diagonal else np.outer(bridge, bridge)
+        scatter = dense(self.scatter) - dense(other.scatter) - moved
+        gone = bridge[None][: not weight]
+        check_rest(scatter, self, self.origin, gone, all_gone=not weight)
+        if not weight:
+            return Moments(0.0, self.origin, 0 * self.offset, 0 * scatter)
+        rest = Moments(weight, self.origin, self.offset - gap * share, scatter)
+        theirs = other._about(from_all)
+        if self.higher is None or theirs is None:
+            return rest
+        # The shift from their own mean to that of all, undone: first cubes, then fourth powers.
+        zero, e = 0 * self.higher.quartic, -gap * share
+        cubic = self.higher.cubic - theirs.cubic
+        cubic = cubic - _shifted(rest, HigherMoments(0 * cubic, zero), e).cubic
+        shift = _shifted(rest, HigherMoments(cubic, zero), e).quartic
+        quartic = self.higher.quartic - theirs.quartic - shift
+        return replace(rest, higher=HigherMoments(cubic, quartic))
+
+    def standardised(self, centre: np.ndarray, scale: np.ndarray) -> Moments:
+        """Moments of ``(x - centre) / scale``, of shapes (p,); without higher ones."""
+        over = scale * scale if self.diagonal else np.outer(scale, scale)
+        scatter = self.scatter / (scale if self.thin else over)
+        return Moments(self.weight, (self.origin - centre) / scale, self.offset / scale, scatter)
 
     def _about(self, e: np.ndarray) -> HigherMoments | None:
         """The higher moments about the point ``mean - e``, if they are held."""
         if self.higher is None:
             return None
-        times = self.scatter * e if self.diagonal else self.scatter @ e
-        times = self.scatter.T @ times if self.thin else times
-        spread = self.scatter if self.diagonal else np.atleast_1d(self.trace)
-        return self.higher.about(e, self.weight, times, spread)
+        return _shifted(self, self.higher, e)
 
 
-def moments_by_class(
-    X: np.ndarray,
-    y: np.ndarray,
-    weights: np.ndarray | None,
-    classes: np.ndarray,
+def _shifted(moments: Moments, higher: HigherMoments, e: np.ndarray) -> HigherMoments:
+    """Higher moments about the mean of `moments` as those about ``mean - e``."""
+    times = moments.scatter * e if moments.diagonal else moments.scatter @ e
+    times = moments.scatter.T @ times if moments.thin else times
+    spread = moments.scatter if moments.diagonal else np.atleast_1d(moments.trace)
+    return higher.about(e, moments.weight, times, spread)
+
+
+def check_rest(
+    scatter: np.ndarray,
+    whole: Moments,
+    origin: np.ndarray,
+    gone: np.ndarray,
     *,
-    diagonal: bool,
-    higher: bool,
-) -> list[Moments]:
-    """Moments of the rows of X (n, p) of each class; of weight 0 for a class without rows."""
-    found = []
-    for c in classes:
-        rows, w = np.flatnonzero(y == c), weights
-        if not len(rows):
-            rows, w = np.zeros(1, dtype=int), np.zeros(len(X))
-        found.append(Moments.of(X, w, rows=rows, diagonal=diagonal, higher=higher))
-    return found
+    all_gone: bool = False,
+) -> None:
+    """ValueError if what is left of the scatter of `whole` is that of no rows.
+
+    `gone` (m, p) are the gaps of the means where no row is left, times the root of the weight: 0.
+    """
+    # What was taken away before has left its rounding: about that of rows like the `origin`.
+    rounding = 64 * EPS * whole.weight * float(np.square(origin).max(initial=0.0))
+    allowed = max(_LOST * whole.trace, rounding, float(np.finfo(float).tiny))
+    diagonal = scatter if whole.diagonal else np.diag(scatter)
+    fits = float(np.square(gone).max(initial=0.0)) <= allowed
+    if all_gone:
+        fits = fits and float(np.abs(diagonal).max()) <= allowed
+    elif whole.diagonal:
+        fits = fits and float(diagonal.min()) >= -allowed
+    else:
+        shifted = scatter + allowed * np.eye(len(scatter))
+        fits = fits and not lapack.dpotrf(shifted, lower=1, overwrite_a=1)[1]
+    if not fits:
+        raise ValueError(
+            "without the rows to be forgotten the scatter would be that of no rows: they were not "
+            "among those that were fitted; forget only these, once each, with the same features "
+            "and labels"
+        )
 
 
-def pooled(moments: Iterable[Moments]) -> Moments:
-    """Moments of the residuals from the mean of each."""
-    return reduce(add, (replace(m, origin=0 * m.origin, offset=0 * m.offset) for m in moments))
+class OuterProducts:
+    """Sum of ``d d^T`` of rows (., p); few rows wait until a product is worth a pass over it."""
+
+    def __init__(self, p: int) -> None:
+        self._sum = np.zeros((p, p))
+        self._few: list[np.ndarray] = []
+        self._waiting, self._enough = 0, p // 4
+
+    def add(self, D: np.ndarray) -> None:
+        """Add rows D (m, p), which may be overwritten afterwards."""
+        if len(D) > self._enough:
+            _add_outer_products(self._sum, D)
+            return
+        self._few.append(D.copy())
+        self._waiting += len(D)
+        if self._waiting > self._enough:
+            self._absorb()
+
+    def less(self, rows: np.ndarray) -> np.ndarray:
+        """The sum (p, p), less the products of `rows` (m, p)."""
+        self._absorb()
+        _add_outer_products(self._sum, rows, -1.0)
+        return _whole(self._sum)
+
+    def _absorb(self) -> None:
+        if self._few:
+            _add_outer_products(self._sum, np.concatenate(self._few))
+        self._few, self._waiting = [], 0
 
 
-def _chunks(
-    X: np.ndarray, rows: np.ndarray, w: np.ndarray | None, diagonal: bool, higher: bool
-) -> Iterator[Moments]:
-    """Moments of the rows, as many at a time as fit the cache."""
-    step = max(_CHUNK_BYTES // (8 * X.shape[1]), 2 * X.shape[1])
-    thin = X.shape[1] >= _WIDE and 2 * len(rows) <= X.shape[1] and not diagonal
-    buffer = np.empty((min(step, len(rows)), X.shape[1]))
-    for start in range(0, len(rows), step):
-        at = rows[start : start + step]
-        D = np.take(X, at, axis=0, out=buffer[: len(at)], mode="clip")
-        yield _of_chunk(D, None if w is None else w[start : start + step], diagonal, higher, thin)
-
-
-def _of_chunk(
-    D: np.ndarray, w: np.ndarray | None, diagonal: bool, higher: bool, thin: bool
-) -> Moments:
-    """Moments of rows D, which are centred in place; thin ones keep them."""
-    ones = np.ones(len(D)) if w is None else w
-    weight, origin = float(ones.sum()), D[0].copy()
-    D -= origin
-    offset = ones @ D / (weight or 1.0)
-    D -= offset
-    powers = HigherMoments.of(D, ones, diagonal) if higher else None
+def _of_rows(rows: WeightedRows, diagonal: bool, higher: bool) -> Moments:
+    """Moments of the rows, about a point near their mean, to which they are moved at the end."""
+    p, point = rows.n_features, rows.reference()
+    weight, total = 0.0, np.zeros(p)
+    thin = not diagonal and scatter_rows(len(rows), p) < p
+    scatter = np.zeros(p if diagonal else (0 if thin else p, p))
+    for D, w in rows.less(point):
+        weight += float(w.sum())
+        total += w @ D
+        if diagonal:
+            scatter += w @ (D * D)
+        elif not thin:
+            _add_outer_products(scatter, D if rows.equal else D * np.sqrt(w)[:, None])
+    offset = total / (weight or 1.0)
     if diagonal:
-        return Moments(weight, origin, offset, ones @ (D * D), powers)
-    if w is not None:
-        D *= np.sqrt(w)[:, None]
-    # numpy's product of an array with its own transpose is BLAS syrk: half the work.
-    return Moments(weight, origin, offset, D if thin else D.T @ D, powers)
+        scatter -= weight * offset * offset
+    elif thin:
+        scatter = np.vstack([D * np.sqrt(w)[:, None] for D, w in rows.less(point, offset)])
+    else:
+        scatter = _moved(scatter, weight, offset)
+    powers = None
+    if higher:
+        parts = (HigherMoments.of(D, w, diagonal) for D, w in rows.less(point, offset))
+        powers = reduce(add, parts)
+    return Moments(weight, point, offset, scatter, powers)
 
 
-def _summed(a: np.ndarray, b: np.ndarray, bridge: np.ndarray) -> np.ndarray:
-    """Scatter of both sets of rows, in the smaller form."""
+def _add_outer_products(scatter: np.ndarray, D: np.ndarray, sign: float = 1.0) -> None:
+    """Add ``sign D^T D`` to the lower triangle of a scatter (p, p), in place."""
+    # BLAS sees the transposed matrices, and writes what is its upper triangle.
+    blas.dsyrk(sign, D.T, beta=1.0, c=scatter.T, overwrite_c=1)
+
+
+def _moved(scatter: np.ndarray, weight: float, offset: np.ndarray) -> np.ndarray:
+    """The whole scatter about the mean, which lies at `offset`, of a lower triangle."""
+    blas.dsyr(-weight, offset, a=scatter.T, overwrite_a=1)
+    return _whole(scatter)
+
+
+def _whole(scatter: np.ndarray) -> np.ndarray:
+    """Both triangles of a scatter (p, p) of which the lower one is filled."""
+    whole = scatter + scatter.T
+    whole.flat[:: len(scatter) + 1] = scatter.flat[:: len(scatter) + 1]
+    return np.asarray(whole)
+
+
+def summed(a: np.ndarray, b: np.ndarray, bridges: np.ndarray) -> np.ndarray:
+    """Scatter of both sets of rows, in the smaller form; `bridges` (p,) or (m, p) are rows too."""
     if a.ndim == 1:
-        return np.asarray(bridge * bridge + a + b)
-    p = len(bridge)
+        return np.asarray(bridges * bridges + a + b)
+    bridges = np.atleast_2d(bridges)
+    p = bridges.shape[1]
+    bridges = bridges[bridges.any(axis=1)]
     # Thin scatters are those with fewer rows than columns: together they may stay thin.
-    if p >= _WIDE and 2 * (len(a) + len(b) + 1) <= p:
-        return np.vstack([a, b, bridge[None]] if bridge.any() else [a, b])
-    scatter = np.outer(bridge, bridge)
-    scatter += _dense(a)
-    scatter += _dense(b)
-    return scatter
+    if p >= WIDE and 2 * (len(a) + len(b) + max(1, len(bridges))) <= p:
+        return np.vstack([a, b, bridges])
+    scatter = bridges.T @ bridges
+    scatter += dense(a)
+    scatter += dense(b)
+    return np.asarray(scatter)
 
 
-def _dense(scatter: np.ndarray) -> np.ndarray:
+def dense(scatter: np.ndarray) -> np.ndarray:
     """The scatter (p, p) of a root (r, p); others as they are."""
     wide = scatter.ndim == 2 and scatter.shape[0] < scatter.shape[1]
     return np.asarray(scatter.T @ scatter) if wide else scatter

@@ -3,11 +3,41 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import linalg
 
+from ..maths.magnitude import check_room
 from ..maths.special import EPS
+
+#: From so many features on, and twice as many as rows, the rows themselves are the smaller form.
+WIDE = 256
+#: Bytes that any machine has: fewer are not counted.
+_ROOMY = 1 << 30
+
+
+def scatter_rows(n: Any, p: int) -> Any:
+    """Rows that the scatter of n rows of p features holds: theirs if it is thin, or else p."""
+    return np.where((p >= WIDE) & (2 * np.asarray(n) <= p), n, p)
+
+
+def check_matrices(covariance_type: str, k: int, y: np.ndarray, p: int, *, shared: bool) -> None:
+    """MemoryError where the matrices of k classes, with labels y (n,), cannot fit, up front.
+
+    `shared` says that all classes have one scatter.
+    """
+    if covariance_type == "diag" or 16 * (1 if shared else k) * p**2 <= _ROOMY:
+        return
+    counts = np.unique(y, return_counts=True)[1]
+    rows = scatter_rows(len(y) if shared else counts, p)
+    factors = len(counts) if covariance_type == "full" else 1
+    check_room(
+        f"{covariance_type=} of {len(counts)} classes and {p} features",
+        8 * p * int(rows.sum() + factors * p),
+        "use covariance_type='tied' or 'diag', fewer features, or "
+        "dipedl.pretrained.ClassGaussians with covariance='low-rank'",
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -65,6 +65,18 @@ def vacuity(log_evidence: Array, prior: Array) -> Array:
     return special_functions(log_evidence).expit(xp.log(xp.sum(prior)) - log_evidence)
 
 
+def supported_strength(log_evidence: Array, strength: Any, typical: Any) -> Array:
+    """Strength of a Dirichlet that the error supports at log-evidence (n,), shape (n,).
+
+    `strength` where the evidence is `typical` or more; below, it falls as the cube root of the
+    evidence, to 1 at the lowest, or stays at `strength` if that is less.
+    """
+    xp = namespace(log_evidence)
+    low = xp.where(strength < 1, strength, xp.ones_like(log_evidence))
+    gap = (log_evidence - typical).clip(max=0.0)
+    return low + (strength - low) * xp.exp(gap / 3)
+
+
 def beyond_prior(given: Array | None, alpha: Array, prior: Array) -> Array:
     """Log-evidence (n,) of concentrations alpha (n, k): as given, checked; or what they hold."""
     xp = namespace(alpha)

@@ -1,7 +1,8 @@
-"""Numbers too large to compute with, infinity among them."""
+"""What is too large to compute with: numbers, infinity among them, and arrays."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
@@ -17,6 +18,8 @@ LARGEST_SQUARED = 1e150
 
 def check_magnitude(name: str, X: Any, largest: float = _LARGEST) -> None:
     """Raise ValueError with row and column if a finite number of X (n, d) is beyond `largest`."""
+    if within(X, largest):
+        return
 
     def too_large(values: np.ndarray) -> np.ndarray:
         if float(np.finfo(values.dtype).max) <= largest:
@@ -28,6 +31,16 @@ def check_magnitude(name: str, X: Any, largest: float = _LARGEST) -> None:
             f"{name} must hold numbers up to {largest:.2g}, got {value:g} at row {row}, column "
             f"{column!r}: the computation overflows; correct the entry, or rescale the column"
         )
+
+
+def within(X: Any, largest: float) -> bool:
+    """Whether X is an array of floats that are surely finite and up to `largest`, in one pass."""
+    if type(X) is not np.ndarray or X.dtype.kind != "f" or not X.flags.forc:
+        return False
+    flat = X.ravel(order="K")
+    with np.errstate(over="ignore", invalid="ignore"):
+        # False where one is NaN; squares of float32 overflow early, and a second look is taken.
+        return bool(flat @ flat <= min(largest, float(np.finfo(X.dtype).max)) ** 2)
 
 
 def check_no_infinity(name: str, X: Any) -> None:
@@ -59,3 +72,21 @@ def _places(X: Any, bad: Callable[[np.ndarray], np.ndarray]) -> Iterator[tuple[i
     else:
         row, *columns = (int(i) for i in np.unravel_index(place, values.shape))
         yield row, columns[0] if len(columns) == 1 else columns, float(values.flat[place])
+
+
+def check_room(what: str, needed: int, remedy: str) -> None:
+    """Raise MemoryError if `what` takes more bytes than this machine has, before it takes them."""
+    there = _memory()
+    if needed > there:
+        raise MemoryError(
+            f"{what} takes {needed / 2**30:,.1f} GiB, and this machine has {there / 2**30:,.1f}; "
+            f"{remedy}"
+        )
+
+
+def _memory() -> float:
+    """Bytes of this machine; infinity where the system does not tell."""
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, ValueError, OSError):
+        return np.inf

@@ -17,7 +17,8 @@ def credible_interval(alpha: Array, others: Array, level: float) -> tuple[Array,
     a, b = to_numpy(alpha), to_numpy(others)
     tail = (1 - level) / 2
     lower, upper = special.betaincinv(a, b, tail), special.betainccinv(a, b, tail)
-    return as_float(lower, alpha), as_float(upper, alpha)
+    # SciPy's quantiles cross where one underflows, and for concentrations beyond 1e9.
+    return as_float(np.minimum(lower, upper), alpha), as_float(upper, alpha)
 
 
 def sample(alpha: Array, size: int, rng: Any) -> Array:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import entr
 
 from .special import log_ratio
 
 #: Least share that the other classes have in `confidence`.
 LEAST_DOUBT = 1e-12
+#: Share of a score in float64 that rounding may change: a sum's depends on the rows beside it.
+_ROUNDING = 1e-9
 _TINY = np.finfo(np.float64).tiny
 
 
@@ -24,6 +27,17 @@ def confidence(P: np.ndarray) -> np.ndarray:
     return np.asarray(-np.log(np.maximum(max_prob(P), LEAST_DOUBT)))
 
 
+def lowered(scores: npt.ArrayLike) -> np.ndarray:
+    """Scores less what rounding may take: no such score, computed beside other rows, is lower."""
+    s = np.asarray(scores)
+    return np.asarray(s - np.where(np.isfinite(s), _ROUNDING * np.abs(s), 0.0))
+
+
+def raised(scores: npt.ArrayLike) -> np.ndarray:
+    """Scores with what rounding may add: no such score, computed beside other rows, is higher."""
+    return -lowered(np.negative(scores))
+
+
 def auroc(
     typical: np.ndarray,
     departed: np.ndarray,
@@ -32,7 +46,8 @@ def auroc(
 ) -> float:
     """Probability that a score of `typical` rows is above one of `departed` ones; ties count half.
 
-    Weights say how often each row counts. NaN without rows on either side.
+    What differs by rounding alone is a tie. Weights say how often each row counts. NaN without rows
+    on either side.
     """
     if not len(typical) or not len(departed):
         return float("nan")
@@ -59,8 +74,8 @@ def placements(
     own = np.ones(len(order)) if weights is None else weights[order]
     total = np.concatenate([[0.0], np.cumsum(own)])
     ranked = among[order]
-    below = total[np.searchsorted(ranked, scores, side="left")]
-    not_above = total[np.searchsorted(ranked, scores, side="right")]
+    below = total[np.searchsorted(raised(ranked), scores, side="left")]
+    not_above = total[np.searchsorted(lowered(ranked), scores, side="right")]
     return np.asarray((below + not_above) / (2 * total[-1]))
 
 

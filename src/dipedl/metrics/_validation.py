@@ -102,13 +102,11 @@ def check_correct(correct: npt.ArrayLike, uncertainty: npt.ArrayLike) -> tuple[B
     return hits, scores
 
 
-def check_count(name: str, value: int, minimum: int = 1) -> int:
+def check_count(name: str, value: int) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"{name} must be an integer, got {value!r}; pass a whole number")
-    if value < minimum:
-        raise ValueError(
-            f"{name} must be at least {minimum}, got {value}; pass a larger whole number"
-        )
+    if value < 1:
+        raise ValueError(f"{name} must be at least 1, got {value}; pass a larger whole number")
     return int(value)
 
 

@@ -61,14 +61,7 @@ class ReferenceRanks:
     ) -> ReferenceRanks:
         """Of reference rows (N,), higher = more typical; with weights of Kish's effective number.
 
-        Parameters
-        ----------
-        typicality : ndarray, shape (N,)
-        weights : ndarray, shape (N,), or None
-        rng : Generator
-            Orders equal rows.
-        both : bool
-            Cut above the median too.
+        `rng` orders equal rows; with `both` there are cuts above the median too.
         """
         ties = rng.random(len(typicality))
         order = np.lexsort((ties, typicality))

@@ -155,10 +155,6 @@ class DriftMonitor(BaseEstimator):
         batch : int, optional
             Number of the batch, which must be larger than that of the one before: a file that is
             given twice, or out of order, is refused.
-
-        Returns
-        -------
-        DriftReport
         """
         check_is_fitted(self, "model_")
         if fingerprint(model) != self.model_:

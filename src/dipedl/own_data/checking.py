@@ -17,7 +17,7 @@ from .tables.columns import Column, as_inputs, check_forced, check_usable, colum
 from .tables.kinds import CATEGORY, DATE, TEXT
 from .tables.mistake import Mistake, check_named, listed
 from .tables.reading import Table
-from .targets import FEWEST, check_target, classes_of
+from .targets import FEWEST, check_target, classes_of, kinds_asked
 
 _LEAK, _LEAK_ROWS, _FOLDS, _LEAF = 0.98, 20_000, 3, 5
 _GAPS, _RARE_CLASS, _MANY = 0.5, 50, 0.95
@@ -31,7 +31,6 @@ class _Looked:
     columns: tuple[Column, ...]
     X: pd.DataFrame
     y: pd.Series
-    target: str
 
 
 def checked(
@@ -59,13 +58,14 @@ def checked(
                 f"row {one.row}: {one.reason}.", {"rows": len(some.refused)}, "mend these lines")
         for one in some.refused[:1]
     ]  # fmt: skip
-    labels, known, problems = _classes(some.frame[target], target, some.rows)
+    kinds, named = kinds_asked(types or {}, target)
+    labels, known, problems = _classes(some.frame[target], target, some.rows, named)
     frame = some.frame.loc[known, names].reset_index(drop=True)
-    columns, mixed = _columns(frame, types or {})
+    columns, mixed = _columns(frame, kinds)
     X, fine, odd = as_inputs(columns, frame, some.rows[known])
     check_usable(fine, odd, table.path)
     frame, labels = frame[fine].reset_index(drop=True), labels[fine].reset_index(drop=True)
-    looked = _Looked(frame, columns, X, labels, target)
+    looked = _Looked(frame, columns, X, labels)
     found += [*problems, *mixed, *(one for look in _CHECKS for one in look(looked))]
     for test in tables[1:]:
         found += _overlap(some.frame, test, rows)
@@ -77,11 +77,11 @@ def _rows(n: int) -> str:
 
 
 def _classes(
-    values: pd.Series, target: str, rows: np.ndarray
+    values: pd.Series, target: str, rows: np.ndarray, named: bool
 ) -> tuple[pd.Series, np.ndarray, list[Finding]]:
     """As `classes_of`, but what is wrong with the classes is a finding."""
     try:
-        labels, known, refused = classes_of(values, target, rows)
+        labels, known, refused = classes_of(values, target, rows, named)
     except Mistake as error:
         known = values.notna().to_numpy()
         if not known.any():

@@ -1,17 +1,27 @@
-"""Cards of the first rows of a table."""
+"""Why rows got their answers: cards of the first rows of a table, and a line for flagged ones."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..explanation import Card
+from ..classifier import DIPClassifier
+from ..explanation import Card, explain_rarest
+from ..explanation._card import column_told
+from ..fitting.columns import InputColumns
 from .saved import TableModel
 from .tables.columns import as_inputs, check_known
 from .tables.images import FILE
 from .tables.reading import Refused, Table
+
+_MOST = 2
+#: A column that adds less than this share of what the first one adds is no reason.
+_LEAST_SHARE = 0.1
+#: A level or a gap that fewer rows of the fit had is unusual.
+_RARE = 0.05
 
 
 class Explained(NamedTuple):
@@ -43,8 +53,9 @@ def explained(
 
 
 def cards_of(model: TableModel, X: Any, top: int) -> list[Card]:
-    """Cards of inputs X (n, d) that name training rows as their file does."""
-    return [in_rows_of_file(card, model.rows) for card in model.classifier.explain(X, top=top)]
+    """Cards of inputs X (n, d) that name training rows as their file does, if there is one."""
+    cards = list(model.classifier.explain(X, top=top))
+    return [in_rows_of_file(card, model.rows) for card in cards] if len(model.rows) else cards
 
 
 def in_rows_of_file(card: Card, rows: np.ndarray) -> Card:
@@ -61,3 +72,42 @@ def _renumbered(part: dict[str, Any], rows: np.ndarray) -> dict[str, Any]:
     if "neighbours" in part:
         made["neighbours"] = [{**e, "row": int(rows[e["row"]])} for e in part["neighbours"]]
     return made
+
+
+def reasons(clf: DIPClassifier, X: Any) -> list[str]:
+    """What is new in each row of X (n, d); else its least usual columns; else how rare it is."""
+    return [_reason(card, clf.evidence_.columns_) for card in explain_rarest(clf, X)]
+
+
+def _reason(card: Card, columns: InputColumns | None) -> str:
+    if card.news:
+        return "never in the training data: " + ", ".join(card.news)
+    far = list(_far(card))
+    if far:
+        unusual = [entry for entry in far if columns is None or _is_unusual(entry, columns)]
+        return "; ".join(map(_told, (unusual or far)[:_MOST]))
+    return str(card).splitlines()[3].strip()
+
+
+def _far(card: Card) -> Iterator[dict[str, Any]]:
+    """Columns by what they add to the distance, in the part that finds the row rarest."""
+    for part in card.parts:
+        entries = [entry for entry in part["features"] if "column" in entry]
+        for entry in entries:
+            if entry["contribution"] >= _LEAST_SHARE * entries[0]["contribution"]:
+                yield entry
+
+
+def _is_unusual(entry: dict[str, Any], columns: InputColumns) -> bool:
+    """Whether a value lies outside its typical range, or is had by few rows of the fit."""
+    c, value = entry["column"], entry["value"]
+    if value is None:
+        return bool(columns.missing[c] < _RARE)
+    if c in columns.levels:
+        return columns.levels[c].get(value, 0.0) < _RARE
+    return not columns.low[c] <= value <= columns.high[c]
+
+
+def _told(entry: dict[str, Any]) -> str:
+    usual = entry["usual"]
+    return column_told(entry) + (f" (typical {usual})" if usual else "")

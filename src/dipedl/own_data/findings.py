@@ -25,6 +25,7 @@ REMEDIES = {
     "calibration_given_to_fit": "Give score and report rows that the fit has not seen.",
     "calibration_too_few": f"{_MORE}, or with a higher --false-alarms than {{false_alarm_rate:g}}.",
     "calibration_small": f"{_MORE}, if the rates matter.",
+    "calibration_one_class": "Fit on more rows of the other classes.",
     "labels_missing": _LABELS,
     "score_constant": _OTHER_COLUMNS,
     "density_constant": f"Look for constant columns by `dipedl check`. {_OTHER_COLUMNS}",

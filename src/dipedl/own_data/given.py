@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from ..classifier import DIPClassifier
 from .gathering import gathered
 from .scoring import Count, Progress, Wanted, answer_frame, write_answers
-from .tables.columns import Column, labels_of
+from .tables.columns import Column, as_inputs, labels_of
 from .tables.kinds import NUMERIC
 from .tables.mistake import Mistake, listed, meant
 from .tables.reading import Refused, Table
@@ -56,9 +56,7 @@ def score_given(
     target: str,
     out: Path,
     wanted: Wanted,
-    false_alarms: float = 0.05,
-    seed: int = 0,
-    progress: Progress | None = None,
+    progress: Progress | None,
 ) -> Count:
     """Answer rows by their given probabilities and evidence learned from held-out rows.
 
@@ -72,9 +70,8 @@ def score_given(
     labels = _checked_labels(y, classes, held_out.proba)
     _check_features(X.iloc[:, len(classes) :], held_out)
     X_new, rows, _, refused = _inputs(new, target, list(X.columns))
-    clf = _fitted(X, labels, classes, false_alarms, seed)
-    lines = _lines(clf, X_new, rows, wanted, refused)
-    return write_answers(lines, out, progress)
+    clf = _fitted(X, labels, classes)
+    return write_answers(_lines(clf, X_new, rows, wanted, refused), out, progress)
 
 
 def _lines(
@@ -91,17 +88,13 @@ def _lines(
         yield made, refused if first == 0 else [], min(1.0, (first + _AT_ONCE) / len(X))
 
 
-def _fitted(
-    X: pd.DataFrame, y: np.ndarray, classes: list[str], false_alarms: float, seed: int
-) -> DIPClassifier:
+def _fitted(X: pd.DataFrame, y: np.ndarray, classes: list[str]) -> DIPClassifier:
     order = np.argsort(classes)
     given = _Given([classes[c] for c in order]).fit(X)
     names = list(X.columns)
     arranged = [names[c] for c in order] + names[len(classes) :]
     seen = ColumnTransformer([("features", StandardScaler(), names[len(classes) :])])
-    clf = DIPClassifier(
-        FrozenEstimator(given), features=seen, false_alarm_rate=false_alarms, random_state=seed
-    )
+    clf = DIPClassifier(FrozenEstimator(given), features=seen, random_state=0)
     return clf.fit(X[arranged], y)
 
 
@@ -150,17 +143,11 @@ def _read(table: Table, target: str) -> tuple[pd.DataFrame, np.ndarray, pd.Serie
         one = some.refused[0]
         raise Mistake(f"{table.path}, row {one.row}: {one.reason}; rows must stay in step")
     names = [str(name) for name in some.frame if name != target]
-    columns = [Column(name, NUMERIC) for name in names]
-    made: dict[str, np.ndarray] = {}
-    for column in columns:
-        parts, odd = column.read(some.frame[column.name])
-        if odd.any():
-            i = int(np.flatnonzero(odd)[0])
-            wrong = column.wrong(some.frame[column.name].iloc[i])
-            raise Mistake(f"{table.path}, row {some.rows[i]}, column {column.name!r}: {wrong}")
-        made |= parts
+    made, _, odd = as_inputs([Column(name, NUMERIC) for name in names], some.frame, some.rows)
+    for one in odd[:1]:
+        raise Mistake(f"{table.path}, row {one.row}, column {one.column!r}: {one.reason}")
     truth = labels_of(some.frame[target]) if target in some.frame else None
-    return pd.DataFrame(made), some.rows, truth
+    return made, some.rows, truth
 
 
 def _odd_rows(P: pd.DataFrame, rows: np.ndarray) -> list[Refused]:

@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -35,8 +35,9 @@ from .tables.images import checksum
 from .tables.kinds import DATE, NUMERIC, TEXT, guess, to_numbers
 from .tables.mistake import Mistake, check_named, listed
 from .tables.reading import Refused, Table
-from .targets import check_target, classes_of
+from .targets import check_target, classes_of, kinds_asked
 
+T = TypeVar("T")
 _TIMED, _FEW = 500, 200
 _BY_TIME = 4
 
@@ -58,13 +59,18 @@ class Order:
 
 @dataclass(frozen=True)
 class Learned:
-    """A fitted model, and what its owner should know: numbers, findings, refused rows, notes."""
+    """A fitted model, and what its owner should know: numbers, findings, refused rows, notes.
+
+    `refused` are the first of `refused_rows` rows; `failed` says which files cannot be read.
+    """
 
     model: TableModel
     numbers: dict[str, float]
     diagnosis: Diagnosis
     refused: list[Refused]
+    refused_rows: int
     notes: list[str]
+    failed: list[str] = field(default_factory=list)
 
 
 def learn(table: Table, order: Order, progress: Callable[[float], None] | None = None) -> Learned:
@@ -72,9 +78,11 @@ def learn(table: Table, order: Order, progress: Callable[[float], None] | None =
     names = _checked_names(table, order)
     check_model(order.model)
     rows = gathered(table, order.rows, order.seed, progress)
-    labels, known, unlabelled = classes_of(rows.frame[order.target], order.target, rows.rows)
+    kinds, named = kinds_asked(order.types, order.target)
+    values = rows.frame[order.target]
+    labels, known, unlabelled = classes_of(values, order.target, rows.rows, named)
     frame = rows.frame.loc[known, names].reset_index(drop=True)
-    columns = columns_of(frame, order.types)
+    columns = columns_of(frame, kinds)
     X, fine, odd = as_inputs(columns, frame, rows.rows[known])
     check_usable(fine, odd, table.path)
     if X.shape[1] == 0:
@@ -92,15 +100,17 @@ def learn(table: Table, order: Order, progress: Callable[[float], None] | None =
         when = rows.frame.loc[known, order.time_column].reset_index(drop=True)[fine]
         first = _by_time(when, learned, order.time_column)
         X, y, learned = X.iloc[first].reset_index(drop=True), y[first], learned[first]
-    fitted, notes, seconds = _fitted(X, y, learned, order, table.pixels)
-    numbers = _held_out(fitted) | {"fit_seconds": seconds, "rows_per_second": _speed(fitted, X)}
+    clf = unfitted(order, X, pixels=table.pixels)
+    fitted, caught, seconds = watched(lambda: clf.fit(X, y))
+    held_out = held_out_numbers(fitted)
     refused = sorted([*rows.refused, *unlabelled, *odd])
-    facts = _facts(table, order, rows, y, numbers)
+    facts = _facts(table, order, rows, y, held_out)
     if table.pixels:
         facts["model_title"] += f" on {components(X)} principal components"
     model = TableModel(fitted, columns, order.target, facts, learned)
-    notes = [*_notes_of(columns, rows, X), *_notes_of_network(table, X), *notes]
-    return Learned(model, numbers, diagnosed(fitted), refused, notes)
+    notes = [*_notes_of(columns, rows, X), *_notes_of_network(table, X), *said(caught, learned)]
+    numbers = held_out | speeds(fitted, X, seconds)
+    return Learned(model, numbers, diagnosed(fitted), refused, len(refused), notes)
 
 
 def _checked_names(table: Table, order: Order) -> list[str]:
@@ -134,32 +144,45 @@ def _by_time(values: pd.Series, rows: np.ndarray, name: str) -> np.ndarray:
     return np.asarray(when.argsort(kind="stable"))
 
 
-def _fitted(
-    X: pd.DataFrame, y: np.ndarray, rows: np.ndarray, order: Order, pixels: bool
-) -> tuple[DIPClassifier, list[str], float]:
-    start = time.perf_counter()
-    clf = DIPClassifier(
+def unfitted(
+    order: Order, X: pd.DataFrame, density: Any = None, pixels: bool = False
+) -> DIPClassifier:
+    """The model that is asked for, for inputs X (n, d)."""
+    return DIPClassifier(
         classifier(order.model, X, order.seed, pixels),
+        density,
         cv="auto" if order.time_column is None else TimeSeriesSplit(_BY_TIME),
         false_alarm_rate=order.false_alarms,
         random_state=order.seed,
         verbose=int(order.verbose),
     )
+
+
+def watched(fit: Callable[[], T]) -> tuple[T, list[warnings.WarningMessage], float]:
+    """What a fit gives, its warnings and its seconds."""
+    start = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        clf.fit(X, y)
-    seconds = time.perf_counter() - start
-    # A finding comes again, in the terms of the shell.
-    said = [w.message for w in caught if issubclass(w.category, UserWarning)]
+        found = fit()
+    return found, caught, time.perf_counter() - start
+
+
+def said(caught: Sequence[warnings.WarningMessage], rows: np.ndarray) -> list[str]:
+    """Warnings of a fit as notes, each once, with the numbers of rows in their file, (n,).
+
+    A finding comes again, in the terms of the shell.
+    """
+    messages = [w.message for w in caught if issubclass(w.category, UserWarning)]
     notes = dict.fromkeys(
         str(one.renumbered(rows) if isinstance(one, FarRowsWarning) else one)
-        for one in said
+        for one in messages
         if not isinstance(one, FindingWarning)
     )
-    return clf, list(notes), seconds
+    return list(notes)
 
 
-def _held_out(clf: DIPClassifier) -> dict[str, float]:
+def held_out_numbers(clf: DIPClassifier) -> dict[str, float]:
+    """Accuracy, Brier score and calibration error on held-out rows."""
     held = clf.evidence_.held_out_
     proba, y = np.asarray(clf.held_out_dirichlet().mean), np.asarray(held.labels)
     return {
@@ -172,16 +195,18 @@ def _held_out(clf: DIPClassifier) -> dict[str, float]:
     }
 
 
-def _speed(clf: DIPClassifier, X: pd.DataFrame) -> float:
+def speeds(clf: DIPClassifier, X: pd.DataFrame, fit_seconds: float) -> dict[str, float]:
+    """Seconds of the fit, and rows that are answered in one, by some of X (n, d)."""
     some = X.iloc[:_TIMED]
     clf.answers(some)
     start = time.perf_counter()
     clf.answers(some)
-    return len(some) / (time.perf_counter() - start)
+    rows_per_second = len(some) / (time.perf_counter() - start)
+    return {"fit_seconds": fit_seconds, "rows_per_second": rows_per_second}
 
 
 def _facts(
-    table: Table, order: Order, rows: Gathered, y: np.ndarray, numbers: Mapping[str, float]
+    table: Table, order: Order, rows: Gathered, y: np.ndarray, held_out: Mapping[str, float]
 ) -> dict[str, Any]:
     classes, counts = np.unique(y, return_counts=True)
     return {
@@ -198,12 +223,8 @@ def _facts(
         "images": table.format.packed if table.format.kind == IMAGES else None,
         "images_sha256": checksum(table.format.packed) if table.format.kind == IMAGES else "",
         "seed": order.seed,
-        "held_out": {k: v for k, v in numbers.items() if k not in _CLOCK},
+        "held_out": held_out,
     }
-
-
-#: What differs between two equal fits.
-_CLOCK = ("fit_seconds", "rows_per_second")
 
 
 def _notes_of(columns: Sequence[Column], rows: Gathered, X: pd.DataFrame) -> list[str]:

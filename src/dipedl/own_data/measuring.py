@@ -13,8 +13,8 @@ from ..calibration import row_hash
 from ..calibration._seen_rows import share_seen
 from ..metrics import accuracy, aurc, brier_score, ece, ood_auroc
 from .drift import ColumnDrift, PValueDrift, column_drifts, p_value_drift
+from .explaining import reasons
 from .gathering import gathered
-from .reasons import reasons
 from .saved import TableModel
 from .scoring import Wanted, answer_frame
 from .tables.columns import as_inputs, check_known, labels_of
@@ -120,10 +120,9 @@ def measured(
     """Measure a model on a test table, and on rows that are of no known class."""
     side = _side(model, test, "test rows", rows, coverage)
     other = None if ood is None else _side(model, ood, "other rows", rows, coverage)
-    proba = _proba(model, side)
+    proba = np.asarray(side.answers[[f"p_{name}" for name in model.classes]], dtype=np.float64)
     bare = np.asarray(model.classifier.classifier_proba(side.X))
     truth, strange = _truth(model, side)
-    known = truth is not None and (truth >= 0).any()
     used = [FILE] if model.of_images else [c.name for c in model.columns if c.used]
     columns = tuple(used[:_COLUMNS])
     order = np.lexsort((side.vacuity, -side.answers["p_value"].to_numpy()))
@@ -131,12 +130,12 @@ def measured(
         model=model,
         test=side,
         ood=other,
-        truth=truth if known else None,
+        truth=truth,
         proba=proba,
         bare=bare,
-        scores=_scores(truth, proba, bare, side) if known and truth is not None else {},
-        trust=_trust(truth if known else None, proba, side),
-        classes=_classes(model, truth, proba, side) if known and truth is not None else (),
+        scores={} if truth is None else _scores(truth, proba, bare, side),
+        trust=_trust(truth, proba, side),
+        classes=() if truth is None else _classes(model, truth, proba, side),
         strange=strange,
         columns=columns,
         most=_shown(model, side, order[:_SHOWN], columns),
@@ -162,25 +161,21 @@ def _side(model: TableModel, table: Table, name: str, rows: int | None, coverage
     return Side(name, frame, X, answers, len(refused) + len(some.refused), some.total)
 
 
-def _proba(model: TableModel, side: Side) -> np.ndarray:
-    names = [f"p_{name}" for name in model.classes]
-    return np.asarray(side.answers[names], dtype=np.float64)
-
-
 def _truth(model: TableModel, side: Side) -> tuple[np.ndarray | None, dict[str, int]]:
-    """Index of the true class of each row, and how often classes come that the model has not."""
+    """`Measured.truth`, and how often classes come that the model has not."""
     if model.target not in side.frame:
         return None, {}
     labels = labels_of(side.frame[model.target])
     at = {name: c for c, name in enumerate(model.classes)}
     truth = labels.map(at).fillna(_UNKNOWN).to_numpy(dtype=int)
     strange = labels[(truth == _UNKNOWN) & labels.notna().to_numpy()].value_counts()
-    if len(strange) and not (truth >= 0).any():
+    known = (truth >= 0).any()
+    if len(strange) and not known:
         raise Mistake(
             f"the target {model.target!r} holds {listed(strange.index)}, and the model knows "
             f"{listed(model.classes)}: give rows with the same names of classes"
         )
-    return truth, {str(name): int(n) for name, n in strange.items()}
+    return truth if known else None, {str(name): int(n) for name, n in strange.items()}
 
 
 def _scores(truth: np.ndarray, proba: np.ndarray, bare: np.ndarray, side: Side) -> dict[str, float]:

@@ -27,28 +27,21 @@ _RARE = 10
 _ROWS_PER_COMPONENT, _MOST_COMPONENTS = 10, 64
 
 
-def _boosting(seed: int) -> Any:
-    return HistGradientBoostingClassifier(random_state=seed)
-
-
-def _forest(seed: int) -> Any:
-    return RandomForestClassifier(200, n_jobs=-1, random_state=seed)
-
-
-def _linear(seed: int) -> Any:
-    return LogisticRegression(max_iter=1000)
-
-
-def _mlp(seed: int) -> Any:
-    return MLPClassifier((64,), max_iter=300, early_stopping=True, random_state=seed)
-
-
 #: Name on the command line -> what it is, and how it is made of a seed.
 MODELS: dict[str, tuple[str, Callable[[int], Any]]] = {
-    "boosting": ("histogram gradient boosting", _boosting),
-    "forest": ("random forest of 200 trees", _forest),
-    "linear": ("logistic regression", _linear),
-    "mlp": ("network of one layer of 64 units", _mlp),
+    "boosting": (
+        "histogram gradient boosting",
+        lambda seed: HistGradientBoostingClassifier(random_state=seed),
+    ),
+    "forest": (
+        "random forest of 200 trees",
+        lambda seed: RandomForestClassifier(200, n_jobs=-1, random_state=seed),
+    ),
+    "linear": ("logistic regression", lambda seed: LogisticRegression(max_iter=1000)),
+    "mlp": (
+        "network of one layer of 64 units",
+        lambda seed: MLPClassifier((64,), max_iter=300, early_stopping=True, random_state=seed),
+    ),
 }
 
 

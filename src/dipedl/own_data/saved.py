@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from ..classifier import DIPClassifier
 from ..persistence import UntrustedTypesError, describe, load
-from .tables.columns import Column, from_plain, to_plain
+from .tables.columns import Column, as_inputs, from_plain, to_plain
 from .tables.images import told_features
+from .tables.kinds import CATEGORY, NUMERIC
 from .tables.mistake import Mistake
+from .tables.reading import Refused
 
 #: Attributes of the classifier that hold what `TableModel` needs beside it: as JSON, and an array.
 _KEPT = "table_"
@@ -27,7 +30,8 @@ class TableModel:
     """A fitted classifier with the columns of its table.
 
     `facts` are what the fit was asked and found, as plain values; `rows` the numbers in its file of
-    the rows that it learned from, in their order, shape (n,).
+    the rows that it learned from, in their order, shape (n,). Without a table, of `plain_model`,
+    `target`, `facts` and `rows` are empty.
     """
 
     classifier: DIPClassifier
@@ -42,6 +46,11 @@ class TableModel:
         return [str(name) for name in self.classifier.classes_]
 
     @property
+    def named(self) -> bool:
+        """Whether the classifier gets a table, not an array."""
+        return hasattr(self.classifier, "feature_names_in_")
+
+    @property
     def of_images(self) -> bool:
         """Whether its table is a folder of images."""
         return self.facts.get("images") is not None
@@ -50,6 +59,13 @@ class TableModel:
     def gaps(self) -> tuple[str, ...]:
         """Words for a gap that the fit was told of."""
         return tuple(self.facts.get("gaps", ()))
+
+    def inputs(
+        self, frame: pd.DataFrame, rows: np.ndarray
+    ) -> tuple[Any, np.ndarray, list[Refused]]:
+        """What the classifier gets of rows with these numbers, and the rest as of `as_inputs`."""
+        X, fine, refused = as_inputs(self.columns, frame, rows)
+        return X if self.named else X.to_numpy(), fine, refused
 
 
 def keep(model: TableModel, path: Path) -> None:
@@ -94,6 +110,16 @@ def table_model(classifier: Any, path: Path) -> TableModel:
         raise Mistake(f"{path} holds no numbers of its training rows: fit it again")
     columns = tuple(from_plain(kept["columns"]))
     return TableModel(classifier, columns, kept["target"], kept["facts"], rows)
+
+
+def plain_model(
+    classifier: DIPClassifier, unnamed: str = "x", texts: Sequence[str] = ()
+) -> TableModel:
+    """A model that was fitted in Python on numbers and `texts`; without names on x0, x1, ..."""
+    numbers = [f"{unnamed}{j}" for j in range(classifier.n_features_in_)]
+    names = getattr(classifier, "feature_names_in_", numbers)
+    columns = (Column(str(name), CATEGORY if name in texts else NUMERIC) for name in names)
+    return TableModel(classifier, tuple(columns), "", {}, np.empty(0, dtype=int))
 
 
 def inspected(path: Path) -> dict[str, Any]:

@@ -12,16 +12,16 @@ import pandas as pd
 
 from ..classifier import DIPClassifier
 from ..decisions import prediction_sets
-from .reasons import reasons
+from .explaining import reasons
 from .saved import TableModel
-from .tables.columns import as_inputs, check_known
+from .tables.columns import check_known
 from .tables.images import FILE
 from .tables.mistake import Mistake, check_named
 from .tables.reading import Refused, Table
 from .tables.writing import table_writer, without_ending
 
 REASONS = ("flagged", "all", "none")
-#: What an answer is made of.
+#: What an answer is made of, unless other fields are asked for, as "log_evidence".
 FIELDS = ("label", "probabilities", "vacuity", "p_value", "flagged", "set", "reason")
 #: Called with the rows so far and the share of the file that was read.
 Progress = Callable[[int, float], None]
@@ -38,6 +38,17 @@ class Count:
     by_label: dict[str, int] = field(default_factory=dict)
     first_refused: list[Refused] = field(default_factory=list)
 
+    def add(self, made: pd.DataFrame, refused: list[Refused]) -> None:
+        """Count answers as `answer_frame` makes them, and refused rows."""
+        self.answered += len(made)
+        self.refused += len(refused)
+        self.rows = self.answered + self.refused
+        self.first_refused = sorted([*self.first_refused, *refused])[:5]
+        if len(made):
+            self.flagged += int(made["flagged"].sum())
+            for label, n in made["label"].value_counts().items():
+                self.by_label[str(label)] = self.by_label.get(str(label), 0) + int(n)
+
 
 @dataclass(frozen=True)
 class Wanted:
@@ -51,7 +62,7 @@ class Wanted:
 
 @dataclass(frozen=True, eq=False)
 class Answered:
-    """Answers to n rows: labels, probabilities (n, k), vacuity, p-values, flags, each (n,).
+    """Answers to n rows: labels, probabilities (n, k), vacuity, log-evidence, p-values, flags.
 
     `sets` (n, k) holds True for the classes of a prediction set, `reasons` texts; both are None
     unless they were wanted.
@@ -60,6 +71,7 @@ class Answered:
     labels: np.ndarray
     proba: np.ndarray
     vacuity: np.ndarray
+    log_evidence: np.ndarray
     p_values: np.ndarray
     flagged: np.ndarray
     sets: np.ndarray | None
@@ -71,12 +83,13 @@ class Answered:
             "label": {"label": self.labels},
             "probabilities": {f"p_{name}": self.proba[:, c] for c, name in enumerate(classes)},
             "vacuity": {"vacuity": self.vacuity},
+            "log_evidence": {"log_evidence": self.log_evidence},
             "p_value": {"p_value": self.p_values},
             "flagged": {"flagged": self.flagged},
             "set": {} if self.sets is None else {"set": _joined(self.sets, classes)},
             "reason": {} if self.reasons is None else {"reason": self.reasons},
         }
-        return {name: of for field in FIELDS if field in fields for name, of in made[field].items()}
+        return {name: of for field in made if field in fields for name, of in made[field].items()}
 
 
 def refused_path(out: Path) -> Path:
@@ -90,12 +103,11 @@ def score_table(
     """Write an answer for each row of a table, and the refused rows with reasons beside it."""
     check_known(model.columns, table.names, table.path)
     check_wanted(wanted.columns, table, model.classes)
-    pieces = ((p.frame, p.rows, p.refused, p.done) for p in table.pieces())
-    answered = (
-        (*_answered(model, frame, rows, wanted), refused, done)
-        for frame, rows, refused, done in pieces
+    lines = (
+        (made, [*piece.refused, *odd], piece.done)
+        for piece in table.pieces()
+        for made, odd in [answered_rows(model, piece.frame, piece.rows, wanted)]
     )
-    lines = ((made, [*bad, *odd], done) for made, odd, bad, done in answered)
     return write_answers(lines, out, progress)
 
 
@@ -121,7 +133,7 @@ def write_answers(
         for made, refused, done in lines:
             if len(made):
                 write(made)
-            _counted(count, made, refused)
+            count.add(made, refused)
             refused_rows += refused
             if progress is not None:
                 progress(count.rows, done)
@@ -137,21 +149,11 @@ def write_answers(
     return count
 
 
-def _counted(count: Count, made: pd.DataFrame, refused: list[Refused]) -> None:
-    count.answered += len(made)
-    count.refused += len(refused)
-    count.rows = count.answered + count.refused
-    count.first_refused = sorted([*count.first_refused, *refused])[:5]
-    if len(made):
-        count.flagged += int(made["flagged"].sum())
-        for label, n in made["label"].value_counts().items():
-            count.by_label[str(label)] = count.by_label.get(str(label), 0) + int(n)
-
-
-def _answered(
+def answered_rows(
     model: TableModel, frame: pd.DataFrame, rows: np.ndarray, wanted: Wanted
 ) -> tuple[pd.DataFrame, list[Refused]]:
-    X, fine, refused = as_inputs(model.columns, frame, rows)
+    """Answers to the rows of a piece with these numbers, and those that are refused."""
+    X, fine, refused = model.inputs(frame, rows)
     if not len(X):
         return pd.DataFrame(), refused
     of_images = [FILE] if model.of_images else []
@@ -179,6 +181,7 @@ def answered(clf: DIPClassifier, X: Any, wanted: Wanted) -> Answered:
         answers.labels.astype(str).astype(object),
         mean,
         np.asarray(answers.dirichlet.vacuity),
+        np.asarray(answers.dirichlet.log_evidence),
         answers.p_values,
         answers.flagged,
         _sets(clf, mean, wanted.coverage) if "set" in wanted.fields else None,
@@ -195,9 +198,11 @@ def _sets(clf: DIPClassifier, mean: np.ndarray, coverage: float) -> np.ndarray:
 
 def _joined(sets: np.ndarray, names: Sequence[str]) -> np.ndarray:
     """The classes of each set with bars between them."""
-    kinds, which = np.unique(sets, axis=0, return_inverse=True)
-    told = ["|".join(name for name, on in zip(names, kind, strict=True) if on) for kind in kinds]
-    return np.asarray(told, dtype=object)[which.ravel()]
+    packed = np.packbits(sets, axis=1)
+    codes = packed.view(f"S{packed.shape[1]}").ravel()
+    _, first, which = np.unique(codes, return_index=True, return_inverse=True)
+    kinds = ([name for name, on in zip(names, sets[i], strict=True) if on] for i in first)
+    return np.asarray(["|".join(kind) for kind in kinds], dtype=object)[which]
 
 
 def _reasons(clf: DIPClassifier, X: Any, flagged: np.ndarray, which: str) -> np.ndarray:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pandas as pd
 
 from .tables.columns import labels_of
-from .tables.kinds import NUMERIC, guess, to_numbers
-from .tables.mistake import Mistake, listed, meant
+from .tables.kinds import CATEGORY, NUMERIC, guess, to_numbers
+from .tables.mistake import Mistake, WrongOption, listed, meant
 from .tables.reading import Refused
 
 #: Two in each of five folds.
@@ -28,31 +30,48 @@ def check_target(target: str, names: list[str], path: object) -> None:
         raise Mistake(f"{path} has only the column {target!r}: there is nothing to predict it from")
 
 
+def kinds_asked(types: Mapping[str, str], target: str) -> tuple[dict[str, str], bool]:
+    """Kinds of all columns but the target, and whether its numbers were said to be classes."""
+    kind = types.get(target)
+    if kind not in (None, CATEGORY):
+        raise WrongOption(
+            f"--types {target}={kind}: a target holds classes; leave it out, or say {CATEGORY} "
+            "where its numbers are names of many classes"
+        )
+    return {name: of for name, of in types.items() if name != target}, kind is not None
+
+
 def classes_of(
-    values: pd.Series, target: str, rows: np.ndarray
+    values: pd.Series, target: str, rows: np.ndarray, named: bool = False
 ) -> tuple[pd.Series, np.ndarray, list[Refused]]:
-    """Labels of the rows that have one, which rows these are, and the others as refused."""
+    """Labels of the rows that have one, which rows these are, and the others as refused.
+
+    Numbers are classes, however many, if they were `named` so.
+    """
     labels = labels_of(values)
     known = labels.notna().to_numpy()
     refused = [Refused(int(r), target, "no class: the entry is missing") for r in rows[~known]]
     if not known.any():
         raise Mistake(f"the target {target!r} is missing in all rows; give rows with a class")
     labels = labels[known].reset_index(drop=True)
-    _check_kind(values[known].reset_index(drop=True), labels, target)
+    _check_kind(values[known].reset_index(drop=True), labels, target, named)
     _check_counts(labels, target)
     return labels, known, refused
 
 
-def _check_kind(values: pd.Series, labels: pd.Series, target: str) -> None:
+def _check_kind(values: pd.Series, labels: pd.Series, target: str, named: bool) -> None:
     n = labels.nunique()
     if n <= _MOST_NUMBERS:
         return
     numbers = to_numbers(labels)
-    if guess(values, target).kind == NUMERIC and (np.any(numbers % 1 != 0) or n > _MOST_CLASSES):
+    broken = bool(np.any(numbers % 1 != 0))
+    if not named and guess(values, target).kind == NUMERIC and (broken or n > _MOST_CLASSES):
         raise Mistake(
             f"the target {target!r} holds {n:,} different numbers, {numbers.min():g} to "
             f"{numbers.max():g}: that is regression, and dipedl classifies. Make classes of it, "
             "such as low, middle and high, or name another --target"
+            + f"; if these numbers are names of classes: --types {target}={CATEGORY}"
+            * (not broken)
         )
     if n > _MOST_CLASSES and n > 0.2 * len(labels):
         raise Mistake(

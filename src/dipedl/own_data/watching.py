@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from .._writing import notebook
 from ..monitoring import ColumnBins, DriftMonitor, DriftReport
@@ -71,8 +69,10 @@ def watch(
     for piece in table.pieces():
         watched.refused += piece.refused
         rows += len(piece.frame)
-        for frame, numbers in _cut(piece.frame, piece.rows, monitor.window):
-            X, fine, odd = as_inputs(model.columns, frame, numbers)
+        for first in range(0, len(piece.frame), monitor.window):
+            some = slice(first, first + monitor.window)
+            frame = piece.frame.iloc[some].reset_index(drop=True)
+            X, fine, odd = as_inputs(model.columns, frame, piece.rows[some])
             labels = labels_of(frame[model.target])[fine] if model.target in frame else None
             watched.refused += odd
             watched.report = monitor.update(model.classifier, X, labels, batch=batch)
@@ -125,11 +125,3 @@ def page(monitor: DriftMonitor, report: DriftReport, stream: str) -> str:
         f'<meta name="color-scheme" content="light dark"><title>{title}</title></head>'
         f'<body style="font-family:sans-serif"><h1>{title}</h1>{"".join(parts)}</body></html>\n'
     )
-
-
-def _cut(
-    frame: pd.DataFrame, numbers: np.ndarray, size: int
-) -> Iterator[tuple[pd.DataFrame, np.ndarray]]:
-    for first in range(0, len(frame), size):
-        some = slice(first, first + size)
-        yield frame.iloc[some].reset_index(drop=True), numbers[some]

@@ -111,11 +111,11 @@ def scores(name: Shape) -> Check:
     return check
 
 
-def doubles(*shape: Shape, finite: bool = True) -> Check:
+def doubles(*shape: Shape) -> Check:
     """float64 in row order: what compiled code reads by address."""
 
     def check(value: Any, sizes: Sizes) -> None:
-        floats(*shape, finite=finite)(value, sizes)
+        floats(*shape)(value, sizes)
         need(value.dtype == np.float64 and value.flags.c_contiguous, "is not float64 in row order")
 
     return check

@@ -91,6 +91,7 @@ def save(model: Any, path: str | Path) -> None:
             "scikit-learn estimators with skops.io.dump, and what holds PyTorch with joblib.dump"
         )
     _check_fitted(model)
+    getattr(model, "evidence_", None)  # after partial_fit it is learned when it is asked for
     encoder = Encoder()
     root = encoder.encode(model, "")
     manifest = _manifest(model, encoder) | {"root": root}

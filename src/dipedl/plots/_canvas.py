@@ -28,6 +28,13 @@ def figure_or_new(fig: FigureBase | None, size: tuple[float, float]) -> FigureBa
     return Figure(figsize=size, layout="constrained")
 
 
+def vacuity_text(vacuity: float) -> str:
+    """Two digits; near 1 four decimals, of which the last ones differ."""
+    if vacuity < 0.99:
+        return f"{vacuity:.2g}"
+    return "1" if 1 - vacuity < 1e-4 else f"{vacuity:.4f}"
+
+
 def ink() -> str:
     """The text colour of matplotlib's style in use: black, or white in a dark one."""
     from matplotlib import rcParams

@@ -100,15 +100,8 @@ def risk_coverage(
         Whether each prediction is right; False for an OOD input.
     uncertainty : array-like, shape (n,)
         Uncertainty of each prediction, higher = less sure.
-    label, color : str, optional
-        Of this curve.
-    ax : Axes, optional
-        Where to draw; call again with the same to compare.
-
-    Returns
-    -------
-    Axes
-        The axes drawn on.
+    label, color, ax : optional
+        As of `reliability_diagram`.
 
     See Also
     --------
@@ -145,10 +138,8 @@ def promised_risk(
         Of ``clf.reject_curve()`` or `dipedl.decisions.reject_curve`.
     risk : float, optional
         Marked by a line, and the largest coverage that keeps it by a dot.
-    label, color : str, optional
-        Of this curve.
-    ax : Axes, optional
-        Where to draw; call again with the same to compare.
+    label, color, ax : optional
+        As of `reliability_diagram`.
 
     Returns
     -------

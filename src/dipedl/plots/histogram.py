@@ -46,11 +46,6 @@ def uncertainty_histogram(
     ax : Axes, optional
         Where to draw.
 
-    Returns
-    -------
-    Axes
-        The axes drawn on.
-
     Raises
     ------
     ValueError

@@ -41,11 +41,6 @@ def dirichlet_bars(
     ax : Axes, optional
         Where to draw.
 
-    Returns
-    -------
-    Axes
-        The axes drawn on.
-
     Raises
     ------
     ValueError

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from ..dirichlet import Dirichlet
 from ..spectra.spectra import Spectra
-from ._canvas import figure_or_new
+from ._canvas import figure_or_new, vacuity_text
 from .spectra import spectrum_plot
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def spectrum_title(
     if p.ndim != 1 or len(names) != len(p):
         raise ValueError(f"class_names must hold {p.size} names, got {len(names)}")
     classes = ", ".join(f"{names[i]} {p[i]:.2f}" for i in np.argsort(-p, kind="stable")[:3])
-    facts = [f"vacuity {_short(float(vacuity))}"]
+    facts = [f"vacuity {vacuity_text(float(vacuity))}"]
     facts += [f"S/N {snr:.3g}" if snr < 10 else f"S/N {snr:.0f}"] if np.isfinite(snr) else []
     facts += [f"z {round(redshift, 3) + 0.0:.3f}"] if np.isfinite(redshift) else []
     return f"{f'is {truth}; ' if truth else ''}{classes}\n{', '.join(facts)}"
@@ -198,9 +198,3 @@ def _title(
 
 def _value(values: np.ndarray | None, i: int) -> float:
     return np.nan if values is None else float(values[i])
-
-
-def _short(vacuity: float) -> str:
-    if vacuity < 0.99:
-        return f"{vacuity:.2g}"
-    return "1" if 1 - vacuity < 1e-4 else f"{vacuity:.4f}"

@@ -11,7 +11,9 @@ from torch import Tensor, nn
 
 from .._validation import check_positive_number, prior_vector, rate_in_range
 from ..calibration.held_out import HeldOut
+from ..calibration.rehearsal import Rehearsal
 from ..calibration.temperature import Temperature
+from ..decisions._narrow import ShortDirichlet
 from ..dirichlet import Dirichlet
 from ..evidence import CautionBudget, Identity, log_evidence
 from ..evidence._base import AffineNormalizer
@@ -26,6 +28,7 @@ from ..maths.evidence import (
     sharpening_share,
     vacuity,
 )
+from ._supported import SupportedStrength
 from .dirichlet_output import DirichletOutput
 
 PASSTHROUGH = "passthrough"
@@ -67,6 +70,7 @@ class EvidenceHead(nn.Module):
         max_evidence: float | None,
         normalizer: Any,
         calibrator: Any,
+        spread: Any,
         false_alarm_rate: float,
         dtype: torch.dtype,
     ) -> None:
@@ -83,6 +87,7 @@ class EvidenceHead(nn.Module):
         self.prior_setting, self.gamma = prior, float(gamma)
         self.max_evidence = None if max_evidence is None else float(max_evidence)
         self.calibrator, self.false_alarm_rate = calibrator, float(false_alarm_rate)
+        self.supported = None if spread is None else SupportedStrength(spread, dtype)
         self.register_buffer("prior", torch.empty(0, dtype=dtype))
         for name in _NUMBERS:
             self.register_buffer(name, torch.tensor(torch.nan, dtype=dtype))
@@ -90,6 +95,11 @@ class EvidenceHead(nn.Module):
     @property
     def is_fitted(self) -> bool:
         return self.prior.numel() > 0
+
+    @property
+    def spread(self) -> Rehearsal | None:
+        """The learner of the strength, unfitted."""
+        return None if self.supported is None else self.supported.spread
 
     @property
     def needs_proba(self) -> bool:
@@ -111,9 +121,14 @@ class EvidenceHead(nn.Module):
             max_evidence=self.max_evidence,
         ).learn(held, n=n)
 
-    def learn(self, held: HeldOut, *, n: float, k: int) -> None:
-        """Take what is learned from held-out rows into the buffers, as for `learned`."""
+    def learn(self, held: HeldOut, Z: Any, *, n: float, k: int) -> None:
+        """Take what is learned from held-out rows into the buffers, as for `learned`.
+
+        `Z` (m, p) are their features, or None without a spread.
+        """
         model = self.learned(held, n=n, k=k)
+        if self.supported is not None:
+            self.supported.learn(model, held, Z)
         numbers = {
             "temperature": getattr(model.calibrator_, "temperature_", 1.0),
             "location": getattr(model.normalizer_, "location_", 0.0),
@@ -139,6 +154,8 @@ class EvidenceHead(nn.Module):
         proba = torch.softmax(logits * steepness[:, None], dim=1)
         alpha = concentration(evidence, proba, self.prior)
         mean = alpha / alpha.sum(dim=1, keepdim=True)
+        if self.supported is not None:
+            alpha = mean * self.supported(evidence)[:, None]
         return DirichletOutput(alpha, evidence, mean, vacuity(evidence, self.prior))
 
     def log_evidence(self, log_density: Tensor) -> Tensor:
@@ -155,7 +172,9 @@ class EvidenceHead(nn.Module):
     def dirichlet(self, log_density: Tensor, logits: Tensor) -> Dirichlet:
         found = self(log_density, logits)
         prior = self.prior.to(found.concentration.dtype)
-        return Dirichlet(found.concentration, found.log_evidence, prior)
+        short = self.supported is not None and self.supported.learned().falls_short
+        kind = ShortDirichlet if short else Dirichlet
+        return kind(found.concentration, found.log_evidence, prior)
 
     def _load_from_state_dict(self, state: Any, prefix: str, *rest: Any) -> None:
         given = state.get(f"{prefix}prior")

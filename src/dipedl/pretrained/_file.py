@@ -27,7 +27,7 @@ _PACKAGES = ("numpy", "scipy", "scikit-learn", "torch")
 #: last, is optional in a file.
 _PARTS = ("source", "density_", "fusion", "head", "kept", "network")
 _SETTINGS = ("features", "pool", "score", "classes", "_held_out")
-_HEAD = ("gamma", "max_evidence", "normalizer", "calibrator", "false_alarm_rate")
+_HEAD = ("gamma", "max_evidence", "normalizer", "calibrator", "spread", "false_alarm_rate")
 
 
 def write_module(module: FittedModule, path: Path, *, weights: bool) -> None:

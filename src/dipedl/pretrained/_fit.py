@@ -97,6 +97,11 @@ def fit_parts(
     Returns the held-out rows that the last two have learned from.
     """
     data.check()
+    if head.spread is not None and data.calibration is None:
+        raise ValueError(
+            "spread judges how wrong the network is, and needs labelled rows that it was not "
+            "trained on: pass them as fit_density(loader, calibration=held_out)"
+        )
     group = resolved_group(data.group)
     split = data.split()
     hashes = _together(lambda: _learn_density(source, density, split, data, classes), group)
@@ -122,14 +127,15 @@ def calibrate_parts(
     """
     group = resolved_group(data.group)
     whole = head.needs_proba or score.needs_logits or not data.in_sample
-    batches = _together(lambda: _predictions(source, density, split, data, whole), group)
+    rehearses = head.spread is not None
+    batches = _together(lambda: _predictions(source, density, split, data, whole, rehearses), group)
     if group is not None:
         batches = list(chain(*_from_all(batches, group)))
     columns = [np.concatenate(parts) for parts in zip(*batches, strict=True)]
     # A score is one number, a row with logits k of them.
     rows = spread_evenly(len(columns[0]), ENOUGH if whole else len(columns[0]))
     log_density, keys, *rest = (column[rows] for column in columns)
-    logits, labels = rest or (None, None)
+    logits, labels, Z = (*rest, None, None, None)[:3]
     scores = score.learn(log_density, logits)
     kept = KeptRows()
     kept.keep(
@@ -139,7 +145,7 @@ def calibrate_parts(
         labels,
         data.origin(keys, hashes),
     )
-    head.learn(kept.held_out(), n=float(density.n_), k=density.n_classes_)
+    head.learn(kept.held_out(), Z, n=float(density.n_), k=density.n_classes_)
     return kept
 
 
@@ -188,10 +194,11 @@ def _predictions(
     split: HeldOutRows | None,
     data: Data,
     whole: bool,
+    rehearses: bool,
 ) -> list[tuple[np.ndarray, ...]]:
     """Log-densities (m,) of held-out rows by batch, and hashes (m,) of their features.
 
-    If `whole` also logits (m, k) and labels (m,).
+    If `whole` also logits (m, k) and labels (m,), and the features (m, p) if it `rehearses` too.
     """
     if split is None:
         batches = data.rows(source, "loader" if data.in_sample else "calibration")
@@ -205,8 +212,9 @@ def _predictions(
         softmaxed = softmaxed and bool(on_simplex(rows.logits).all())
         with torch.no_grad():
             scores = to_numpy(density(rows.features))
+        Z = to_numpy(rows.features)
         rest = (to_numpy(rows.logits), rows.labels.cpu().numpy()) if whole else ()
-        found.append((scores, row_hash(to_numpy(rows.features)), *rest))
+        found.append((scores, row_hash(Z), *rest, *([Z] if rehearses else [])))
     if softmaxed:
         raise ValueError(
             "the network must give logits, and gives probabilities: on all held-out rows its "

@@ -19,11 +19,10 @@ from ._feature_source import FeatureSource, listed
 from ._fusion import Score
 from ._stream import memory_errors
 from ._training_mode import check_eval
-from ._wide import never_halved
-from .class_gaussians import ClassGaussians
+from .class_gaussians import ClassGaussians, never_halved
 from .dirichlet_output import DirichletOutput
 
-_FITTED = ("classes_", "n_", "offset_", "evidence_")
+_FITTED = ("classes_", "n_", "offset_", "evidence_", "spread_")
 _NOT_FITTED = (
     "this DIPModule is not fitted; call fit_density(loader) with the training data of the network, "
     "or load_state_dict"

@@ -126,6 +126,14 @@ class ConfidenceFusion(nn.Module):
 
 
 Score = DensityAlone | ConfidenceFusion
+FUSED, DENSITY = "fused", "density"
+
+
+def score_of(name: Any, dtype: torch.dtype) -> Score:
+    """The blank score of this name, with tables of a dtype; ValueError if there is none."""
+    if name not in (FUSED, DENSITY):
+        raise ValueError(f"score must be one of {[FUSED, DENSITY]}, got {name!r}")
+    return ConfidenceFusion(dtype) if name == FUSED else DensityAlone()
 
 
 def _table(name: str, column: np.ndarray) -> NormalScores:

@@ -5,22 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import torch
 from sklearn.exceptions import NotFittedError
 from torch import Tensor
 
 from ..gaussians.class_batches import check_features
-from ..gaussians.class_factors import class_factors, tied_factor
-from ..gaussians.class_moments import ClassMoments
+from ..gaussians.class_moments import ClassMoments, class_factors, tied_factor
 from ..gaussians.distances import DiagonalDistance, FullDistance, TiedDistance
 from ..gaussians.low_rank import LowRankDistance, principal_parts
 from ..gaussians.shrinkage import LEDOIT_WOLF, Shrinkage
 from ..maths.special import LOG_2PI
 from ..nn._checks import check_choice, check_integer
 from ._moment_stream import MomentStream
-from ._wide import never_halved
 
 __all__ = ["ClassGaussians"]
 
@@ -88,8 +86,6 @@ class ClassGaussians(MomentStream):
     >>> density.finish()(torch.tensor([[0.0], [10.0], [5.0]]))
     tensor([ -1.6121,  -1.6121, -13.4189])
     """
-
-    needs_labels: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -267,3 +263,17 @@ def _check_shrinkage(shrinkage: Any, covariance: str) -> None:
     raise ValueError(
         f"shrinkage must be None, a number in [0, 1], 'oas' or 'ledoit-wolf', got {shrinkage!r}"
     )
+
+
+def never_halved(fn: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """The conversion `fn`, which moves a tensor but leaves its type where that would be halved.
+
+    ``network.half()`` means the weights; a log-density would lose all its digits.
+    """
+
+    def careful(tensor: Tensor) -> Tensor:
+        found = fn(tensor)
+        half = tensor.is_floating_point() and found.element_size() < 4
+        return tensor.to(found.device) if half else found
+
+    return careful

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-import torch
 from torch import nn
 
 from ..calibration.crossfit import IN_SAMPLE
@@ -19,17 +18,11 @@ from ._feature_source import PENULTIMATE, FeatureSource
 from ._file import read_module, write_module
 from ._fit import Data, calibrate_parts, fit_parts
 from ._fitted_module import FittedModule
-from ._fusion import ConfidenceFusion, DensityAlone, Score
+from ._fusion import DENSITY, FUSED, Score, score_of
 from ._training_mode import check_eval, checked_network, modal_modules
 from .class_gaussians import ClassGaussians
 
 __all__ = ["DIPModule"]
-
-FUSED, DENSITY = "fused", "density"
-_SCORES: dict[str, Callable[[torch.dtype], ConfidenceFusion | DensityAlone]] = {
-    FUSED: ConfidenceFusion,
-    DENSITY: lambda dtype: DensityAlone(),
-}
 
 
 class DIPModule(FittedModule):
@@ -65,18 +58,15 @@ class DIPModule(FittedModule):
         What ranks inputs. "fused": the log-density and the network's own confidence, either of
         which may object, as `dipedl.density.FusedDensity` joins one density and the classifier.
         "density": the log-density alone, as the paper.
-    prior : float or array-like, shape (k,), default=1.0
-        Concentration of the prior, > 0.
-    gamma : float, default=1.0
-        Scale of the evidence, > 0.
-    max_evidence : float, optional
-        Largest pseudo-count of an input.
+    prior, gamma, max_evidence, false_alarm_rate : optional
+        As of `dipedl.DIPClassifier`.
     normalizer : normaliser, default=CautionBudget()
         One of `dipedl.evidence` that is affine or logistic in the score.
     calibrator : Temperature, "passthrough" or None, default=None
         How the probabilities are calibrated; None is ``Temperature()``.
-    false_alarm_rate : float, default=0.05
-        Share of held-out ID inputs that `predict_ood` may flag.
+    spread : `dipedl.calibration.Rehearsal`, optional
+        Learns on ``calibration=`` rows how strong the Dirichlets may be: their means, vacuity and
+        evidence stay, credible intervals hold what they promise. None: that of the evidence.
     classes : sequence, optional
         Names of the k classes, in the order of the logits. Default: 0..k-1.
 
@@ -90,6 +80,8 @@ class DIPModule(FittedModule):
         Names of the classes.
     n_ : float
         Rows that the density learned from.
+    spread_ : Rehearsal or None
+        The fitted `spread`.
     offset_ : float
         Score below which `predict_ood` flags an input.
 
@@ -142,6 +134,7 @@ class DIPModule(FittedModule):
         max_evidence: float | None = None,
         normalizer: Any = None,
         calibrator: Any = None,
+        spread: Any = None,
         false_alarm_rate: float = 0.05,
         classes: Sequence[Any] | None = None,
     ) -> None:
@@ -149,13 +142,14 @@ class DIPModule(FittedModule):
         self.network = checked_network(network)
         self.source = FeatureSource(network, features, pool)
         self.density_ = ClassGaussians() if density is None else _checked_density(density).blank()
-        self.fusion = _SCORES[_checked_score(score)](self.density_.dtype)
+        self.fusion = score_of(score, self.density_.dtype)
         self.head = EvidenceHead(
             prior=prior,
             gamma=gamma,
             max_evidence=max_evidence,
             normalizer=normalizer,
             calibrator=calibrator,
+            spread=spread,
             false_alarm_rate=false_alarm_rate,
             dtype=self.density_.dtype,
         )
@@ -332,12 +326,6 @@ class DIPModule(FittedModule):
             Of `dipedl.export.export_onnx`.
         """
         export_onnx(self, path, example=example, **options)
-
-
-def _checked_score(score: Any) -> str:
-    if score not in _SCORES:
-        raise ValueError(f"score must be one of {list(_SCORES)}, got {score!r}")
-    return str(score)
 
 
 def _checked_density(density: Any) -> ClassGaussians:

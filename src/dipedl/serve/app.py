@@ -16,7 +16,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.exceptions import HTTPException
 
 from .._version import __version__
-from ..explanation._card import plain
+from .._writing.numbers import plain
 from ..own_data.tables.mistake import Mistake
 from .arrow import STREAM
 from .guard import Guard
@@ -91,7 +91,6 @@ def create_app(
     secured = [Security(HTTPBearer(auto_error=False))] if settings.token else []
     app.include_router(_answers(service), dependencies=secured)
     app.include_router(_models(service), dependencies=secured)
-    app.include_router(_drift(service), dependencies=secured)
     app.include_router(_health(service))
     app.include_router(page_routes())
     return app
@@ -178,6 +177,11 @@ def _models(service: Service) -> APIRouter:
             raise Problem(404, "model", f"the model {name!r} has no pictures beside it")
         return PicturesOfModel.model_validate(found.to_dict())
 
+    @router.get("/v1/drift", summary="Drift of the rows that were answered")
+    async def drift() -> DriftList:
+        told = [service.watching.told(served) for served in service.models]
+        return DriftList.model_validate({"models": plain(told)})
+
     return router
 
 
@@ -199,25 +203,14 @@ def _described(service: Service, served: Served) -> ModelFacts:
             "version": served.version,
             "loaded_at": served.loaded_at,
             "problem": service.models.problem(served.name),
-            "target": served.table and served.table.target,
-            "classes": served.classes,
-            "false_alarm_rate": served.classifier.false_alarm_rate,
-            "prior": float(np.sum(served.classifier.prior_)),
+            "target": served.model.target or None,
+            "classes": served.model.classes,
+            "false_alarm_rate": served.model.classifier.false_alarm_rate,
+            "prior": float(np.sum(served.model.classifier.prior_)),
             "pictures": served.name in service.pictures,
             "columns": columns,
         }
     )
-
-
-def _drift(service: Service) -> APIRouter:
-    router = APIRouter(responses=_errors(401))
-
-    @router.get("/v1/drift", summary="Drift of the rows that were answered")
-    async def drift() -> DriftList:
-        told = [service.watching.told(served) for served in service.models]
-        return DriftList.model_validate({"models": plain(told)})
-
-    return router
 
 
 def _health(service: Service) -> APIRouter:

@@ -14,7 +14,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .problems import Problem, busy, too_large
+from .problems import Problem, too_large
 from .settings import Settings
 from .telemetry import Telemetry
 
@@ -76,7 +76,8 @@ class Guard:
         try:
             self._check(request)
             if heavy and self._running >= self._settings.waiting:
-                raise busy()
+                reason = "too many requests are waiting; ask again later"
+                raise Problem(429, "request", reason, {"Retry-After": "1"})
         except Problem as problem:
             await problem.response(request.state.request_id)(scope, receive, send)
             return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import threading
 from collections.abc import Iterable, Iterator
@@ -15,15 +14,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from .._writing import sha256_of
 from ..classifier import DIPClassifier
-from ..explanation import Card
-from ..own_data.explaining import cards_of
-from ..own_data.saved import TableModel, is_of_table, read_any, table_model
+from ..own_data.saved import TableModel, is_of_table, plain_model, read_any, table_model
 from ..own_data.scoring import Answered, Wanted, answered
-from ..own_data.tables.columns import Column, as_inputs
+from ..own_data.tables.columns import Column
 from ..own_data.tables.kinds import CATEGORY, DATE, NUMERIC
 from ..own_data.tables.mistake import Mistake, WrongOption, listed, meant
-from ..own_data.tables.reading import Refused
 from .problems import Problem
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -31,20 +28,18 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 @dataclass(frozen=True, eq=False)
 class Served:
-    """A model that answers under a name; `table` is None if it was fitted in Python."""
+    """A model that answers under a name."""
 
     name: str
     path: Path
-    classifier: DIPClassifier
-    columns: tuple[Column, ...]
-    table: TableModel | None
+    model: TableModel
     version: str
     loaded_at: str
 
-    @property
-    def classes(self) -> list[str]:
-        """The classes, in the order of all probabilities."""
-        return [str(name) for name in self.classifier.classes_]
+    @cached_property
+    def columns(self) -> list[Column]:
+        """The columns that the model sees."""
+        return [column for column in self.model.columns if column.used]
 
     @cached_property
     def names(self) -> list[str]:
@@ -56,31 +51,9 @@ class Served:
         """Whether all columns are numeric."""
         return all(column.kind == NUMERIC for column in self.columns)
 
-    @cached_property
-    def named(self) -> bool:
-        """Whether the classifier gets a table, not an array."""
-        return self.table is not None or hasattr(self.classifier, "feature_names_in_")
-
-    def inputs(
-        self, frame: pd.DataFrame, rows: np.ndarray
-    ) -> tuple[Any, np.ndarray, list[Refused]]:
-        """What the classifier gets of rows, the numbers of these, and refused rows with reasons."""
-        X, fine, refused = as_inputs(self.columns, frame, rows)
-        return X if self.named else X.to_numpy(), rows[fine], refused
-
-    def inputs_of_numbers(self, values: np.ndarray) -> Any:
-        """`inputs` of finite numbers and NaN (n, d), of which none is refused."""
-        return pd.DataFrame(values, columns=self.names) if self.named else values
-
     def answers(self, X: Any, wanted: Wanted) -> Answered:
-        """Answers to `inputs`."""
-        return answered(self.classifier, X, wanted)
-
-    def cards(self, X: Any, top: int) -> list[Card]:
-        """Explanations of `inputs`."""
-        if self.table is None:
-            return list(self.classifier.explain(X, top=top))
-        return cards_of(self.table, X, top)
+        """Answers to inputs."""
+        return answered(self.model.classifier, X, wanted)
 
 
 class Models:
@@ -169,33 +142,30 @@ def named_paths(given: Iterable[str]) -> dict[str, Path]:
 def load_served(name: str, path: Path) -> Served:
     """The model in a file, once it has answered a row; Mistake if there is none."""
     try:
-        before = _digest(path) if path.is_file() else ""
+        before = sha256_of(path) if path.is_file() else ""
         model = read_any(path)
-        after = _digest(path)
+        after = sha256_of(path)
     except OSError as error:
         raise Mistake(f"{path} cannot be read: {error.strerror}") from error
     if before != after:
         raise Mistake(f"{path} was written to while it was read; load it again")
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    served = Served(name, path, model, *_columns(model, path), after[:12], now)
+    served = Served(name, path, _servable(model, path), after[:12], now)
+    usual_row = pd.DataFrame([{column.name: usual(column) for column in served.columns}])
     try:
-        X, _, _ = served.inputs(_usual_row(served), np.array([1]))
+        X, _, _ = served.model.inputs(usual_row, np.array([1]))
         served.answers(X, Wanted())
     except ValueError as error:
         raise Mistake(f"{path} holds a model that cannot answer: {error}") from error
     return served
 
 
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def _columns(model: Any, path: Path) -> tuple[tuple[Column, ...], TableModel | None]:
+def _servable(model: Any, path: Path) -> TableModel:
     if is_of_table(model):
         table = table_model(model, path)
-        if "images" in table.facts and table.facts["images"] is not None:
+        if table.of_images:
             raise Mistake(f"{path} was fitted on a folder of images: use dipedl score")
-        return tuple(column for column in table.columns if column.used), table
+        return table
     if not isinstance(model, DIPClassifier):
         raise Mistake(
             f"{path} holds {type(model).__name__}, and a service answers by a DIPClassifier: "
@@ -207,13 +177,7 @@ def _columns(model: Any, path: Path) -> tuple[tuple[Column, ...], TableModel | N
             f"{path} was fitted in Python on more than numbers: make it with "
             "dipedl fit data.csv --target NAME, which keeps how columns are read"
         )
-    names = getattr(model, "feature_names_in_", [f"x{j}" for j in range(model.n_features_in_)])
-    return tuple(Column(str(name), NUMERIC) for name in names), None
-
-
-def _usual_row(served: Served) -> pd.DataFrame:
-    """A row as the fit saw many."""
-    return pd.DataFrame([{column.name: usual(column) for column in served.columns}])
+    return plain_model(model)
 
 
 def usual(column: Column) -> float | str | None:

@@ -43,12 +43,6 @@ class Problem(Exception):
         return JSONResponse(content, self.status, self.headers)
 
 
-def busy() -> Problem:
-    """Too many requests at a time."""
-    reason = "too many requests are waiting; ask again later"
-    return Problem(429, "request", reason, {"Retry-After": "1"})
-
-
 def too_large(most: int) -> Problem:
     """A body over the limit."""
     return Problem(413, "body", f"the body must have at most {most:,} bytes; send fewer rows")

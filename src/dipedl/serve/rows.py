@@ -85,10 +85,11 @@ def json_inputs(served: Served, asked: Rows) -> Inputs:
         cells, numbers, refused = _of_names(asked.rows, names)
     else:
         cells, numbers, refused = _of_matrix(asked.matrix or [], asked.columns or names, names)
-    if cells and served.only_numbers and _only_numbers(cells):
+    if cells and served.only_numbers and all(_NUMBERS.issuperset(map(type, row)) for row in cells):
         # Hundreds of columns in one step; what JSON holds is finite.
         values = np.array(cells, dtype=np.float64)
-        return Inputs(served.inputs_of_numbers(values), numbers, refused)
+        X = pd.DataFrame(values, columns=names) if served.model.named else values
+        return Inputs(X, numbers, refused)
     return _checked(served, _frame(cells, names), numbers, refused)
 
 
@@ -107,13 +108,13 @@ def arrow_inputs(served: Served, body: bytes, most: int) -> Inputs:
 def _checked(
     served: Served, frame: pd.DataFrame, rows: np.ndarray, refused: list[Refused]
 ) -> Inputs:
-    X, kept, odd = served.inputs(frame, rows) if len(frame) else (frame, rows, [])
+    X, fine, odd = served.model.inputs(frame, rows)
     everything = sorted([*refused, *odd])
     if not len(X):
         if everything:
             raise none_readable(everything)
         raise Problem(422, "rows", "there must be a row at least")
-    return Inputs(X, kept, everything)
+    return Inputs(X, rows[fine], everything)
 
 
 def _of_names(
@@ -153,10 +154,6 @@ def _of_matrix(
         return list(matrix), np.arange(1, len(matrix) + 1), []
     at = [known[name] for name in names]
     return [[row[j] for j in at] for row in matrix], np.arange(1, len(matrix) + 1), []
-
-
-def _only_numbers(cells: list[list[Any]]) -> bool:
-    return all(_NUMBERS.issuperset(map(type, row)) for row in cells)
 
 
 def _frame(cells: list[list[Any]], names: Sequence[str]) -> pd.DataFrame:

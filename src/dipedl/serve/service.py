@@ -15,7 +15,8 @@ import pandas as pd
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ..explanation._card import plain
+from .._writing.numbers import plain
+from ..own_data.explaining import cards_of
 from ..own_data.scoring import FIELDS, Answered, Wanted
 from ..own_data.tables.mistake import Mistake
 from .arrow import STREAM, arrow_bytes
@@ -79,7 +80,7 @@ class Service:
             request.state.facts["flagged"] = flagged
             self.telemetry.answered(served.name, found, len(inputs.refused))
             write = _arrow if _wants_arrow(request, arrow) else _json
-            cells = len(inputs.rows) * (len(served.classes) + len(FIELDS))
+            cells = len(inputs.rows) * (len(served.model.classes) + len(FIELDS))
             return await self._away(cells, write, served, inputs, found, wanted)
 
     async def explain(self, request: Request) -> Response:
@@ -93,7 +94,9 @@ class Service:
             served = self.models.named(asked.model)
             inputs = await self._away(len(body), json_inputs, served, asked)
             self._note(request, served, inputs)
-            cards = await self._answered(self._batcher.apart(served.cards, inputs.X, asked.top))
+            cards = await self._answered(
+                self._batcher.apart(cards_of, served.model, inputs.X, asked.top)
+            )
             rows = zip(inputs.rows.tolist(), cards, strict=True)
             told = [{"row": row, **card.to_dict()} for row, card in rows]
             return _reply(_facts(served) | {"cards": told, "refused": _refused(inputs)})
@@ -208,7 +211,7 @@ def _reply(content: dict[str, Any]) -> Response:
 
 
 def _json(served: Served, inputs: Inputs, found: Answered, wanted: Wanted) -> Response:
-    columns = _lists(found, served.classes)
+    columns = _lists(found, served.model.classes)
     kept = {"row": inputs.rows.tolist()} | {field: columns[field] for field in wanted.fields}
     answers = [dict(zip(kept, cells, strict=True)) for cells in zip(*kept.values(), strict=True)]
     return _reply(plain(_facts(served)) | {"answers": answers, "refused": _refused(inputs)})
@@ -232,5 +235,5 @@ def _lists(found: Answered, classes: list[str]) -> dict[str, list[Any]]:
 
 
 def _arrow(served: Served, inputs: Inputs, found: Answered, wanted: Wanted) -> Response:
-    columns = {"row": inputs.rows} | found.columns(served.classes, wanted.fields)
+    columns = {"row": inputs.rows} | found.columns(served.model.classes, wanted.fields)
     return Response(arrow_bytes(columns, _facts(served), inputs.refused), media_type=STREAM)

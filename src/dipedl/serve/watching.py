@@ -20,6 +20,7 @@ from .models import Served
 #: Rows that a monitor takes at once: one by one would cost more than the answers.
 _AT_ONCE = 50
 _RATE, _KEPT = 0.01, 100
+_NOTHING: dict[str, Any] = {"problem": None, "report": None, "windows": []}
 _log = logging.getLogger("dipedl.serve")
 
 
@@ -51,7 +52,7 @@ class Watching:
         stream = self._streams.get(served.name)
         facts = {"model": served.name, "version": served.version, "window_rows": self._window}
         if stream is None or stream.served is not served:
-            return facts | {"problem": None, "report": None, "windows": []}
+            return facts | _NOTHING
         return facts | stream.told
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
@@ -72,14 +73,14 @@ class _Stream:
     def __init__(self, served: Served, window: int) -> None:
         self.served = served
         self.gauges: dict[str, float] = {}
-        self.told: dict[str, Any] = {"problem": None, "report": None, "windows": []}
+        self.told = _NOTHING
         self._waiting: list[tuple[Any, Answered]] = []
         self._newest: Any = None
         self._monitor: DriftMonitor | None = None
         try:
-            self._monitor = _monitor(served, window)
+            self._monitor = begun_monitor(served.model, None, _RATE, window)
         except (ValueError, TypeError) as error:
-            self.told = {"problem": str(error), "report": None, "windows": []}
+            self.told = _NOTHING | {"problem": str(error)}
 
     def take(self, X: Any, found: Answered) -> None:
         if self._monitor is None:
@@ -95,12 +96,6 @@ class _Stream:
                 self._newest = report.window
                 windows = [*windows, asdict(report.window)][-_KEPT:]
             self.told = {"problem": None, "report": report.to_dict(), "windows": windows}
-
-
-def _monitor(served: Served, window: int) -> DriftMonitor:
-    if served.table is not None:
-        return begun_monitor(served.table, None, _RATE, window)
-    return DriftMonitor(_RATE, window).fit(served.classifier)
 
 
 def _joined(several: Sequence[Answered]) -> SimpleNamespace:

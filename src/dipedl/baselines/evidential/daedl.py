@@ -48,41 +48,22 @@ class DAEDL(EvidentialEstimator):
     backbone : backbone, optional
         One of `dipedl.nn`; None is ``MLP()``. For images: ``LeNet5()``, or the authors'
         ``ConvLin(spectral_norm=True, features="conv")``.
-    training : Training, optional
-        Settings of the training; None is one-cycle Adam over 8 epochs.
     kl_weight : float, default=0.05
         Weight of the KL on misleading evidence, >= 0; not annealed.
     density : density estimator, optional
         Of the features, as for `dipedl.DIPClassifier`; None is ``GDADensity()``, with equal class
         weights and OAS shrinkage. A copy is fitted.
-    image_shape : tuple of int, optional
-        (height, width) or (channels, height, width) of the rows of X; None is one square grey image
-        if the number of columns is a square, and otherwise one row of numbers.
-    random_state : int, RandomState or None, default=0
-        Seed of initial weights, shuffling, augmentation and dropout.
-    class_weight : None, "balanced" or mapping, default=None
-        Weights of the classes in the loss and in the validation score: "balanced" gives every class
-        the same total, as in scikit-learn; or numbers > 0 by label, 1 for a missing label.
-        Probabilities then follow the weighted frequencies.
+    training, image_shape, random_state, class_weight : optional
+        As of `EDL`.
 
     Attributes
     ----------
-    classes_ : ndarray, shape (k,)
-        Class labels; the columns of ``predict_proba``.
-    class_weight_ : ndarray, shape (k,)
-        Weight of each class.
-    module_ : torch.nn.Module
-        The trained network, in eval mode.
+    classes_, class_weight_, module_, image_shape_, n_features_in_, history_
+        As of `EDL`.
     density_ : density estimator
         Fitted on the features of the training rows, without augmentation.
     density_range_ : tuple of float
         Smallest and largest log-density of the training rows, in nats.
-    history_ : History
-        Loss, score and seconds of every epoch. The score is the error rate on validation data.
-    image_shape_ : tuple of int
-        Channels, height and width of an input.
-    n_features_in_ : int
-        Number of columns d.
 
     Notes
     -----

@@ -52,30 +52,15 @@ class EDL(EvidentialEstimator):
         How long that weight grows from 0: an int counts epochs, a float is a share in [0, 1] of the
         training, whose last epoch has the full weight with 1.0. 0 for none. The authors' code has
         10 epochs.
-    image_shape : tuple of int, optional
-        (height, width) or (channels, height, width) of the rows of X; None is one square grey image
-        if the number of columns is a square, and otherwise one row of numbers.
-    random_state : int, RandomState or None, default=0
-        Seed of initial weights, shuffling, augmentation and dropout.
-    class_weight : None, "balanced" or mapping, default=None
-        Weights of the classes in the loss and in the validation score: "balanced" gives every class
-        the same total, as in scikit-learn; or numbers > 0 by label, 1 for a missing label.
-        Probabilities then follow the weighted frequencies.
+    image_shape, random_state, class_weight : optional
+        As of `dipedl.nn.TorchClassifier`.
 
     Attributes
     ----------
-    classes_ : ndarray, shape (k,)
-        Class labels; the columns of ``predict_proba``.
-    class_weight_ : ndarray, shape (k,)
-        Weight of each class.
-    module_ : torch.nn.Module
-        The trained network, in eval mode.
+    classes_, class_weight_, module_, image_shape_, n_features_in_
+        As of `dipedl.nn.TorchClassifier`.
     history_ : History
         Loss, score and seconds of every epoch. The score is the error rate on validation data.
-    image_shape_ : tuple of int
-        Channels, height and width of an input.
-    n_features_in_ : int
-        Number of columns d.
 
     Notes
     -----

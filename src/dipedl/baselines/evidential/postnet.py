@@ -41,8 +41,6 @@ class PostNet(EvidentialEstimator):
     backbone : backbone, optional
         Encoder, one of `dipedl.nn`; None is ``MLP()``. For images: ``LeNet5(dropout=0.0)``; dropout
         blurs the latent points that the flows learn.
-    training : Training, optional
-        Settings of the training; None is one-cycle Adam over 8 epochs.
     latent_dim : int, default=6
         Dimension of the latent space.
     n_layers : int, default=6
@@ -52,22 +50,13 @@ class PostNet(EvidentialEstimator):
     budget : {"counts", "total"} or float, default="counts"
         N_c, the integral of the evidence for a class: its number of training rows, the number of
         all training rows, or this number > 0.
-    image_shape : tuple of int, optional
-        (height, width) or (channels, height, width) of the rows of X; None is one square grey image
-        if the number of columns is a square, and otherwise one row of numbers.
-    random_state : int, RandomState or None, default=0
-        Seed of initial weights, shuffling, augmentation and dropout.
-    class_weight : None, "balanced" or mapping, default=None
-        Weights of the classes in the loss and in the validation score: "balanced" gives every class
-        the same total, as in scikit-learn; or numbers > 0 by label, 1 for a missing label.
-        Probabilities then follow the weighted frequencies.
+    training, image_shape, random_state, class_weight : optional
+        As of `EDL`.
 
     Attributes
     ----------
-    classes_ : ndarray, shape (k,)
-        Class labels; the columns of ``predict_proba``.
-    class_weight_ : ndarray, shape (k,)
-        Weight of each class.
+    classes_, class_weight_, image_shape_, n_features_in_
+        As of `dipedl.nn.TorchClassifier`.
     budget_ : ndarray, shape (k,)
         N_c of each class.
     module_ : torch.nn.Module
@@ -75,10 +64,6 @@ class PostNet(EvidentialEstimator):
         features are z.
     history_ : History
         Loss, score and seconds of every epoch. The score is the loss on validation data.
-    image_shape_ : tuple of int
-        Channels, height and width of an input.
-    n_features_in_ : int
-        Number of columns d.
 
     Notes
     -----

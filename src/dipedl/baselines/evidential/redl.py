@@ -32,46 +32,21 @@ class REDL(EvidentialEstimator):
 
     Parameters
     ----------
-    backbone : backbone, optional
-        One of `dipedl.nn`; None is ``MLP()``. For images: ``LeNet5()``.
-    training : Training, optional
-        Settings of the training; None is one-cycle Adam over 8 epochs.
+    backbone, training, image_shape, random_state, class_weight : optional
+        As of `EDL`.
     lambda1 : float, default=1.0
         Weight of the other classes' evidence in the loss, >= 0.
     lambda2 : float, default=0.1
         Concentration of each class in the prior, > 0.
     evidence : {"softplus", "exp", "relu"}, default="softplus"
         From outputs to evidence.
-    kl_weight : float, default=1.0
-        Weight of the KL on misleading evidence after annealing, >= 0.
-    annealing_epochs : int or float, default=1.0
-        How long that weight grows from 0: an int counts epochs, a float is a share in [0, 1] of the
-        training, whose last epoch has the full weight with 1.0. 0 for none. The authors' code has
-        10 epochs.
-    image_shape : tuple of int, optional
-        (height, width) or (channels, height, width) of the rows of X; None is one square grey image
-        if the number of columns is a square, and otherwise one row of numbers.
-    random_state : int, RandomState or None, default=0
-        Seed of initial weights, shuffling, augmentation and dropout.
-    class_weight : None, "balanced" or mapping, default=None
-        Weights of the classes in the loss and in the validation score: "balanced" gives every class
-        the same total, as in scikit-learn; or numbers > 0 by label, 1 for a missing label.
-        Probabilities then follow the weighted frequencies.
+    kl_weight, annealing_epochs : int or float, default=1.0
+        As of `EDL`.
 
     Attributes
     ----------
-    classes_ : ndarray, shape (k,)
-        Class labels; the columns of ``predict_proba``.
-    class_weight_ : ndarray, shape (k,)
-        Weight of each class.
-    module_ : torch.nn.Module
-        The trained network, in eval mode.
-    history_ : History
-        Loss, score and seconds of every epoch. The score is the error rate on validation data.
-    image_shape_ : tuple of int
-        Channels, height and width of an input.
-    n_features_in_ : int
-        Number of columns d.
+    classes_, class_weight_, module_, image_shape_, n_features_in_, history_
+        As of `EDL`.
 
     Notes
     -----
@@ -81,7 +56,7 @@ class REDL(EvidentialEstimator):
     The KL can dominate the squared error: the network then has no evidence, predicts its prior
     for every input, and stays there. At the prior the KL is steep: for ten classes its
     curvature is 65 times that of `EDL`'s. It happens where the weight grows before the classes are
-    learned, as with few steps per epoch, since annealing counts epochs; ``score`` is then that of
+    learned, as with few steps in all; ``score`` is then that of
     guessing. Raise `annealing_epochs`, lower `kl_weight`, or use `ReEDL`.
 
     ``as_published`` is the released configuration: 60 epochs, annealing over 10 of them, the

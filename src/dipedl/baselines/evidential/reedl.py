@@ -27,39 +27,18 @@ class ReEDL(EvidentialEstimator):
 
     Parameters
     ----------
-    backbone : backbone, optional
-        One of `dipedl.nn`; None is ``MLP()``. For images: ``LeNet5()``.
-    training : Training, optional
-        Settings of the training; None is one-cycle Adam over 8 epochs.
+    backbone, training, image_shape, random_state, class_weight : optional
+        As of `EDL`.
     lambda2 : float, default=0.1
         Concentration of each class in the prior, > 0. The authors use 0.1 on MNIST and 0.8 on
         CIFAR-10.
     evidence : {"softplus", "exp", "relu"}, default="softplus"
         From outputs to evidence.
-    image_shape : tuple of int, optional
-        (height, width) or (channels, height, width) of the rows of X; None is one square grey image
-        if the number of columns is a square, and otherwise one row of numbers.
-    random_state : int, RandomState or None, default=0
-        Seed of initial weights, shuffling, augmentation and dropout.
-    class_weight : None, "balanced" or mapping, default=None
-        Weights of the classes in the loss and in the validation score: "balanced" gives every class
-        the same total, as in scikit-learn; or numbers > 0 by label, 1 for a missing label.
-        Probabilities then follow the weighted frequencies.
 
     Attributes
     ----------
-    classes_ : ndarray, shape (k,)
-        Class labels; the columns of ``predict_proba``.
-    class_weight_ : ndarray, shape (k,)
-        Weight of each class.
-    module_ : torch.nn.Module
-        The trained network, in eval mode.
-    history_ : History
-        Loss, score and seconds of every epoch. The score is the error rate on validation data.
-    image_shape_ : tuple of int
-        Channels, height and width of an input.
-    n_features_in_ : int
-        Number of columns d.
+    classes_, class_weight_, module_, image_shape_, n_features_in_, history_
+        As of `EDL`.
 
     Notes
     -----

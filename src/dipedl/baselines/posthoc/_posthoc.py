@@ -35,10 +35,8 @@ class PostHoc(HeldOutDecisions, ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like or DataFrame, shape (n, d)
-            Inputs.
-        y : array-like, shape (n,)
-            Labels.
+        X, y : array-like or DataFrame, shape (n, d), and array-like, shape (n,)
+            Inputs and labels.
         validation : tuple (X, y), optional
             Passed to ``estimator.fit`` if it takes the argument; the score does not use it.
         """

@@ -31,16 +31,12 @@ class DDU(PostHoc):
 
     Attributes
     ----------
-    classes_ : ndarray, shape (k,)
-        Class labels.
-    estimator_ : classifier
-        The fitted classifier.
+    classes_, estimator_, n_features_in_
+        As of `MaxSoftmax`.
     features_ : transformer or None
         The fitted features; None takes X as it is.
     density_ : GDADensity
         The Gaussians.
-    n_features_in_ : int
-        Number of inputs d.
 
     Notes
     -----

@@ -27,8 +27,7 @@ class KNNDistance(PostHoc):
     estimator : classifier with ``predict_proba``, default=LogisticRegression(max_iter=1000)
         A copy is fitted; one in `sklearn.frozen.FrozenEstimator` is used as it is.
     features : transformer, "passthrough" or None, default=None
-        None uses the estimator's own ``transform`` (a network's features), or X if the estimator
-        has none; a transformer is fitted on X.
+        As of `DDU`.
     n_neighbors : int, default=50
         Which neighbour, k; at most the number of training rows. The paper takes 50 for CIFAR-10.
     n_jobs : int or None, default=None
@@ -36,16 +35,12 @@ class KNNDistance(PostHoc):
 
     Attributes
     ----------
-    classes_ : ndarray, shape (k,)
-        Class labels.
-    estimator_ : classifier
-        The fitted classifier.
+    classes_, estimator_, n_features_in_
+        As of `MaxSoftmax`.
     features_ : transformer or None
         The fitted features; None takes X as it is.
     neighbors_ : NearestNeighbors
         The index of the normalised features of the training rows.
-    n_features_in_ : int
-        Number of inputs d.
 
     Notes
     -----

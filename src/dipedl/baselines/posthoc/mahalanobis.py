@@ -24,24 +24,19 @@ class Mahalanobis(PostHoc):
     estimator : classifier with ``predict_proba``, default=LogisticRegression(max_iter=1000)
         A copy is fitted; one in `sklearn.frozen.FrozenEstimator` is used as it is.
     features : transformer, "passthrough" or None, default=None
-        None uses the estimator's own ``transform`` (a network's features), or X if the estimator
-        has none; a transformer is fitted on X.
+        As of `DDU`.
     shrinkage : None, float or {"oas", "ledoit-wolf"}, default="oas"
         Of the covariance, see `GDADensity`. None is the paper's, and is refused where the
         covariance is singular, such as with a dead unit among the features.
 
     Attributes
     ----------
-    classes_ : ndarray, shape (k,)
-        Class labels.
-    estimator_ : classifier
-        The fitted classifier.
+    classes_, estimator_, n_features_in_
+        As of `MaxSoftmax`.
     features_ : transformer or None
         The fitted features; None takes X as it is.
     density_ : MahalanobisDensity
         Class means and tied covariance.
-    n_features_in_ : int
-        Number of inputs d.
 
     Notes
     -----

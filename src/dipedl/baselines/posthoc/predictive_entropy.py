@@ -22,12 +22,8 @@ class PredictiveEntropy(PostHoc):
 
     Attributes
     ----------
-    classes_ : ndarray, shape (k,)
-        Class labels.
-    estimator_ : classifier
-        The fitted classifier.
-    n_features_in_ : int
-        Number of inputs d.
+    classes_, estimator_, n_features_in_
+        As of `MaxSoftmax`.
 
     References
     ----------

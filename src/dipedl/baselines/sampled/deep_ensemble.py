@@ -50,6 +50,9 @@ class DeepEnsemble(HeldOutDecisions, ClassifierMixin, BaseEstimator):
         Number of members m, at least 2.
     random_state : int, RandomState or None, default=0
         Source of the members' seeds, which replace those of `estimator`.
+    bootstrap : bool, default=False
+        Fit each member to n rows drawn with replacement, the first row of every class among them
+        (Breiman, "Bagging predictors", Machine Learning 24, 1996); any classifier has members then.
 
     Attributes
     ----------
@@ -97,10 +100,17 @@ class DeepEnsemble(HeldOutDecisions, ClassifierMixin, BaseEstimator):
     True
     """
 
-    def __init__(self, estimator: Any = None, n_members: int = 5, random_state: Any = 0) -> None:
+    def __init__(
+        self,
+        estimator: Any = None,
+        n_members: int = 5,
+        random_state: Any = 0,
+        bootstrap: bool = False,
+    ) -> None:
         self.estimator = estimator
         self.n_members = n_members
         self.random_state = random_state
+        self.bootstrap = bootstrap
 
     @classmethod
     def as_published(
@@ -149,10 +159,8 @@ class DeepEnsemble(HeldOutDecisions, ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like or DataFrame, shape (n, d)
-            Inputs.
-        y : array-like, shape (n,)
-            Labels.
+        X, y : array-like or DataFrame, shape (n, d), and array-like, shape (n,)
+            Inputs and labels.
         validation : tuple (X, y), optional
             Passed to the ``fit`` of every member if it takes the argument.
         checkpoint : path, optional
@@ -176,7 +184,7 @@ class DeepEnsemble(HeldOutDecisions, ClassifierMixin, BaseEstimator):
             self._forget_held_out()
             X, y = labelled_inputs(self, X, y)
             check_class_counts(y)
-            template = _template(self.estimator)
+            template = _template(self.estimator, seeded=not self.bootstrap)
             draw = check_random_state(self.random_state)
             self.member_seeds_ = draw.randint(2**31 - 1, size=self.n_members).tolist()
             members = []
@@ -188,7 +196,9 @@ class DeepEnsemble(HeldOutDecisions, ClassifierMixin, BaseEstimator):
                     progress=None if progress is None else _report(progress, i, self.n_members),
                     deadline=deadline,
                 )
-                members.append(fitted_classifier(_member(template, seed), X, y, keywords)[0])
+                rows, labels = _resampled(X, y, seed) if self.bootstrap else (X, y)
+                member = _member(template, seed)
+                members.append(fitted_classifier(member, rows, labels, keywords)[0])
             self.members_ = members
             self.classes_ = np.unique(y)
             self._warn_if_alike(_safe_indexing(X, np.arange(min(len(y), _PROBE))))
@@ -270,7 +280,15 @@ def _seed_names(estimator: Any) -> list[str]:
     return [name for name in names if name.split("__")[-1] == "random_state"]
 
 
-def _template(estimator: Any) -> Any:
+def _resampled(X: Any, y: np.ndarray, seed: int) -> tuple[Any, np.ndarray]:
+    """As many rows, drawn with replacement, the first of every class among them."""
+    first = np.unique(y, return_index=True)[1]
+    drawn = np.random.default_rng(seed).integers(len(y), size=len(y) - len(first))
+    rows = np.concatenate([first, drawn])
+    return _safe_indexing(X, rows), y[rows]
+
+
+def _template(estimator: Any, seeded: bool) -> Any:
     if estimator is None:
         # Imported here: an ensemble of other classifiers needs no PyTorch.
         from ...nn.torch_classifier import TorchClassifier
@@ -282,9 +300,9 @@ def _template(estimator: Any) -> Any:
             f"estimator must not be frozen, got {estimator!r}: every member is a newly fitted clone"
         )
     template = unfitted_classifier(estimator)
-    if not _seed_names(template):
+    if seeded and not _seed_names(template):
         raise TypeError(
             f"estimator must have a parameter random_state, got {estimator!r}: without one all "
-            "members are the same"
+            "members are the same; or set bootstrap=True"
         )
     return template

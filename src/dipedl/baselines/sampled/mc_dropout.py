@@ -43,36 +43,25 @@ class MCDropout(HeldOutDecisions, Published, TorchClassifier):
         Settings of the training; None is Adam for 8 epochs, one cycle with a peak of 2e-3.
     n_samples : int, default=50
         Passes m.
-    image_shape : tuple of int, optional
-        (height, width) or (channels, height, width) of the rows of X; None is one square grey image
-        if the number of columns is a square, and otherwise one row of numbers.
+    image_shape, precision, class_weight : optional
+        As of `dipedl.nn.TorchClassifier`.
     random_state : int, RandomState or None, default=0
         Seed of initial weights, shuffling, dropout in training, and of the m passes.
-    precision : {"float32", "float64"}, default="float32"
-        Precision of prediction; training is in float32.
     network : network classifier, optional
         A network already trained with dropout, in `sklearn.frozen.FrozenEstimator`, such as a
         `dipedl.nn.TorchClassifier`. It is not trained again, and `backbone`,
         `training`, `image_shape`, `precision` and `class_weight` are its own.
-    class_weight : None, "balanced" or mapping, default=None
-        Weights of the classes in the loss, as for `dipedl.nn.TorchClassifier`.
 
     Attributes
     ----------
-    classes_ : ndarray, shape (k,)
-        Class labels; the columns of ``predict_proba``.
+    classes_, module_, image_shape_, n_features_in_
+        As of `dipedl.nn.TorchClassifier`.
     class_weight_ : ndarray, shape (k,)
         Weight of each class; none with a given `network`.
-    module_ : torch.nn.Module
-        The trained network, in eval mode.
     history_ : History
         Loss, score and seconds of every epoch; none with a given `network`.
     sample_seeds_ : list of int
         Seeds of the m patterns of dropped units.
-    image_shape_ : tuple of int
-        Channels, height and width of an input.
-    n_features_in_ : int
-        Number of columns d.
 
     Raises
     ------

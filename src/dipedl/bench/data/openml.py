@@ -56,13 +56,10 @@ def _columns(number: int) -> dict[str, tuple[str, ...]]:
     (file,) = (file for file in folder.iterdir() if file.name.endswith(".arff.gz"))
     lines = gzip.decompress(file.read_bytes()).decode().splitlines()
     start = next(i for i, line in enumerate(lines) if line.strip().lower() == "@data")
-    heads = [line.split()[1].strip("'") for line in lines[:start] if _is_attribute(line)]
+    attributes = (line for line in lines[:start] if line.lower().startswith("@attribute"))
+    heads = [line.split()[1].strip("'") for line in attributes]
     rows = csv.reader(lines[start + 1 :], escapechar="\\", skipinitialspace=True)
     return dict(zip(heads, zip(*filter(None, rows), strict=True), strict=True))
-
-
-def _is_attribute(line: str) -> bool:
-    return line.lower().startswith("@attribute")
 
 
 def _encoded(values: Sequence[str]) -> Iterator[np.ndarray]:

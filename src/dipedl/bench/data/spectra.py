@@ -128,18 +128,17 @@ def flux_of(
     config: Mapping[str, Any], split: str, rows: Sequence[int], seed: int, keep: Path | None = None
 ) -> Spectra:
     """The raw spectra of some rows of a split; the others are not generated again."""
-    at = looked_at(config, seed, keep)[split].row[np.asarray(rows, dtype=np.int64)]
+    looked = looked_at(config, seed, keep)
+    at = looked[split].row[np.asarray(rows, dtype=np.int64)]
     recipe = SPECTRA[config["dataset"]]
     others: dict[str, Callable[[], Spectra]] = {
-        f"{OOD_PREFIX}supernovae": lambda: _supernovae(config, seed, keep),
+        f"{OOD_PREFIX}supernovae": lambda: datasets.supernova_spectra(
+            looked["test"].snr, random_state=seed
+        ),
         f"{OOD_PREFIX}real_stars": datasets.real_spectra,
         f"{SHIFTED_PREFIX}real": datasets.real_spectra,
     }
     return others[split]().select(at) if split in others else recipe.make(at)
-
-
-def _supernovae(config: Mapping[str, Any], seed: int, keep: Path | None) -> Spectra:
-    return datasets.supernova_spectra(looked_at(config, seed, keep)["test"].snr, random_state=seed)
 
 
 @contextmanager

@@ -11,15 +11,18 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from ...demo.report.inline import svg
-from ...plots._canvas import COLORS
-from ..tables.crossed.markdown import (
-    KNOWN_TITLES,
-    PAIR_TITLES,
-    SUMMARY,
-    pair_rows,
+from ...plots._canvas import COLORS, LINES
+from ..results.known_truth import LEVELS
+from ..tables.crossed.intervals import (
+    HEADS,
+    coverage_of,
+    interval_columns,
+    interval_rows,
+    problem_rows,
 )
+from ..tables.crossed.markdown import KNOWN_TITLES, PAIR_TITLES, SUMMARY, pair_rows, summary_rows
 from ..tables.crossed.measures import measures
-from ..tables.crossed.pairs import Column, Crossed, crossed, summary
+from ..tables.crossed.pairs import Column, Crossed, crossed
 from ..tables.headline import is_higher_better
 from ..tables.provenance import receipts
 from ..tables.table import bench_table, latest
@@ -36,9 +39,10 @@ class Grid:
     rows: tuple[tuple[str, tuple[tuple[str, bool], ...]], ...]
 
 
-#: Sections of the report, and their titles.
-SECTIONS = {
+#: Sections of the report, and their titles; "intervals" where class probabilities are known.
+_SECTIONS = {
     "short": "Targets and results",
+    "intervals": "Intervals",
     "lines": "Every line",
     "methods": "All methods",
     "protocol": "Protocol",
@@ -53,11 +57,11 @@ SECTIONS = {
 
 
 def values(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """What the templates of `SECTIONS` show, from the rows of one crossed suite and one profile."""
+    """What the templates show, from the rows of one crossed suite and one profile."""
     kept = latest(rows)
     found = crossed(bench_table(kept))
     main = found.named("bare", "ours", "baseline")
-    ablation, candidates = (_with_ours(found, group) for group in ("ablation", "candidate"))
+    ablation, candidates = (found.named("ours", group) for group in ("ablation", "candidate"))
     kinds = [column for column in found.columns if column.name.partition(":")[0] == found.ours]
     return {
         "found": found,
@@ -65,7 +69,8 @@ def values(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         "seeds": sorted({seed for line in found.table.lines for seed in line.seeds}),
         "measures": measures(found),
         "figure": _figure(found),
-        "summary": _summary(found),
+        "intervals": _intervals(found),
+        "summary": _plain("All methods", SUMMARY, summary_rows(found, found.columns)),
         "of_pairs": [_of_pairs(found, main, name) for name in PAIR_TITLES],
         "of_known": [_of_pairs(found, main, name) for name in KNOWN_TITLES],
         "kinds": _of_pairs(found, kinds, "auroc"),
@@ -77,16 +82,44 @@ def values(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _with_ours(found: Crossed, group: str) -> list[Column]:
-    return [*found.named("ours"), *found.named(group)]
+def sections(found: Mapping[str, Any]) -> dict[str, str]:
+    """Sections that the values of a page have something for, and their titles."""
+    return {name: title for name, title in _SECTIONS.items() if found.get(name, True) is not None}
 
 
-def _summary(found: Crossed) -> Grid:
-    rows = []
-    for column in found.columns:
-        of = summary(found, column.name)
-        rows.append((column.title, tuple((show(of), False) for show in SUMMARY.values())))
-    return Grid("All methods", tuple(SUMMARY), tuple(rows))
+def _intervals(found: Crossed) -> dict[str, Any] | None:
+    """Tables and figure of what intervals hold; None where no class probability is known."""
+    by_method = interval_rows(found)
+    if not by_method:
+        return None
+    (_, *heads), by_problem = problem_rows(found)
+    return {
+        "figure": svg(coverage_figure(found), "Coverage against the level of intervals", "levels"),
+        "methods": _plain("Intervals by method", HEADS, by_method),
+        "problems": _plain("95 % intervals, without → with", heads, by_problem),
+    }
+
+
+def _plain(heading: str, heads: Iterable[str], rows: Iterable[Sequence[str]]) -> Grid:
+    """A grid in which no cell is marked."""
+    unmarked = ((title, tuple((text, False) for text in texts)) for title, *texts in rows)
+    return Grid(heading, tuple(heads), tuple(unmarked))
+
+
+def coverage_figure(found: Crossed) -> Figure:
+    """Coverage against the level of the intervals, one line for each method."""
+    figure = Figure(figsize=(7.4, 4.2), layout="constrained")
+    axes, levels = figure.subplots(), [level / 100 for level in LEVELS]
+    axes.plot([0, 1], [0, 1], color="black", lw=0.8, ls=":")
+    for i, column in enumerate(interval_columns(found)):
+        width = 2.6 if column.name == found.ours else 1.2
+        style: Any = {"color": COLORS[i % 4], "ls": LINES[i // 4 % 4], "lw": width}
+        held = coverage_of(found, column.name)
+        axes.plot(levels, held, marker="o", ms=4, label=column.title, **style)
+    axes.set(xlim=(0.45, 1), ylim=(0, 1), xlabel="level of the interval", ylabel="coverage")
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside right upper", frameon=False, fontsize=8, handlelength=4)
+    return figure
 
 
 def _of_pairs(found: Crossed, columns: Sequence[Column], metric: str) -> Grid:

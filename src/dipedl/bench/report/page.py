@@ -43,7 +43,7 @@ def render(store: Store) -> str:
     rows = store.rows()
     is_crossed = any("classifier" in row for row in rows)
     values = _ABSENT | (crossed.values(rows) if is_crossed else one_data_set.values(store))
-    titles = crossed.SECTIONS if is_crossed else one_data_set.sections(values)
+    titles = (crossed if is_crossed else one_data_set).sections(values)
     captions = captions_of(store.suite, "crossed" if is_crossed else "every_suite")
     sizes = {"rows": captions.rows, **values["sizes"]}
     values |= {"suite": store.suite, "profile": store.profile, "captions": captions}

@@ -9,15 +9,13 @@ import subprocess
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from ... import __version__
+from ...persistence.container import versions
 
 #: Vector instructions that change the rounding of a training, the widest last.
 _INSTRUCTIONS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16")
-_PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "zuko")
 
 
 def config_hash(config: Mapping[str, Any]) -> str:
@@ -43,14 +41,9 @@ def machine() -> str:
 
 
 @cache
-def _versions() -> tuple[tuple[str, str], ...]:
-    found = [("dipedl", __version__), ("python", platform.python_version())]
-    for package in _PACKAGES:
-        try:
-            found.append((package, version(package)))
-        except PackageNotFoundError:
-            continue
-    return tuple(found)
+def _versions() -> dict[str, str]:
+    found = versions("numpy", "scipy", "scikit-learn", "torch", "zuko")
+    return {name: version for name, version in found.items() if version}
 
 
 @cache

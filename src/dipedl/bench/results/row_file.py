@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import json
-import math
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 from filelock import FileLock
 
 from ..._writing import writable_target, write_file
+from ..._writing.numbers import plain
 from .settled import standing
 
 _KEY = ("suite", "profile", "method", "config_hash", "seed")
@@ -38,7 +38,8 @@ class RowFile:
         stat = self.path.stat()
         state = stat.st_ino, stat.st_size, stat.st_mtime_ns
         if self._keys is None or self._keys[0] != state:
-            self._keys = state, frozenset(map(_standing_key, self.read()[0]))
+            rows = self.read()[0]
+            self._keys = state, frozenset(key_of({**r, "config_hash": standing(r)}) for r in rows)
         return self._keys[1]
 
     def read(self) -> tuple[list[dict[str, Any]], int]:
@@ -79,10 +80,6 @@ def key_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(row[name] for name in _KEY)
 
 
-def _standing_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    return key_of({**row, "config_hash": standing(row)})
-
-
 def as_line(row: Mapping[str, Any]) -> bytes:
     """A row as one line of JSON; numbers that are not finite, which JSON lacks, as text."""
     return json.dumps(plain(row), ensure_ascii=False, allow_nan=False).encode() + b"\n"
@@ -116,14 +113,3 @@ def _with_numbers(row: dict[str, Any]) -> dict[str, Any]:
     metrics = {name: float(value) for name, value in row["metrics"].items()}
     intervals = {name: [float(end) for end in ends] for name, ends in row["intervals"].items()}
     return {**row, "metrics": metrics, "intervals": intervals}
-
-
-def plain(value: Any) -> Any:
-    """Lists for tuples, and text for numbers that are not finite, for JSON has no such numbers."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value

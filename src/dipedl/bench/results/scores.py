@@ -23,6 +23,7 @@ from ...metrics import (
     ood_auroc,
     ood_brier,
 )
+from .known_truth import known_truth_calls
 
 OOD_PREFIX = "ood/"
 #: Labelled test rows from elsewhere.
@@ -74,7 +75,8 @@ def score(arrays: Mapping[str, Named], n_resamples: int = 0, seed: int = 0) -> S
     """Metrics of a method from its predictions on the test set, the OOD sets and the shifted sets.
 
     `arrays` are as of `dipedl.bench.load_arrays`; shifted sets, ``shifted/<name>``, hold "y",
-    "probabilities" and "uncertainty" as the test set does. `n_resamples` bootstrap resamples are
+    "probabilities" and "uncertainty" as the test set does. Where class probabilities are known, see
+    `dipedl.bench.results.known_truth`. `n_resamples` bootstrap resamples are
     behind each interval; 0 leaves the intervals out.
     """
     metrics, intervals = {}, {}
@@ -100,6 +102,7 @@ def _calls(arrays: Mapping[str, Named]) -> Iterator[Call]:
         for name, metric in RANKED.items():
             yield f"{name}/{key}", metric, (test["uncertainty"], ood["uncertainty"])
         yield f"brier_ood/{key}", ood_brier, (ood["probabilities"],)
+    yield from known_truth_calls(arrays, OOD_PREFIX)
     for key, shifted in _sets(arrays, SHIFTED_PREFIX):
         yield f"accuracy/{key}", _share, (_right(shifted),)
         yield f"balanced_accuracy/{key}", _mean_share, (shifted["y"], _right(shifted))

@@ -66,14 +66,15 @@ def load_rows(
     folder = Path(out or default_root()) / suite
     pattern = "*" if profile is None else profile
     files = sorted(folder.glob(f"{pattern}/rows.jsonl"))
-    if not files:
+    stores = [Store(out or default_root(), suite, file.parent.name) for file in files]
+    rows = [row for store in stores for row in store.rows()]
+    if not rows:
         command = f"dipedl bench run {suite}" + (f" --profile {profile}" if profile else "")
         raise FileNotFoundError(
             f"no results of suite {suite!r}{f', profile {profile!r},' if profile else ''} in "
             f"{str(folder)!r}; make some with: {command}, or name their folder with --out"
         )
-    stores = [Store(out or default_root(), suite, file.parent.name) for file in files]
-    return [row for store in stores for row in store.rows()]
+    return rows
 
 
 def load_arrays(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ..._writing import write_file
 from ..results.damage import read_json
 from ..results.receipt import machine
+from ..spec.build import settings_named
 
 _FILE = "machines.json"
 
@@ -29,15 +30,6 @@ def trained_on(folder: Path) -> tuple[bool, list[str]]:
 
 def precision(settings: Mapping[str, Any]) -> str | None:
     """In what a network of these settings trains: "bfloat16" or "float32"; None without network."""
-    said = set(_amp(settings))
+    own = {key: value for key, value in settings.items() if key != "below"}
+    said = set(settings_named("amp", own))
     return ("bfloat16" if True in said else "float32") if said else None
-
-
-def _amp(value: Any) -> Iterator[bool]:
-    """Every setting `amp` of a part, not of the parts below it."""
-    if isinstance(value, Mapping):
-        for key, item in value.items():
-            if key == "amp":
-                yield bool(item)
-            elif key != "below":
-                yield from _amp(item)

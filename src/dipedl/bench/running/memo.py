@@ -18,6 +18,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from ..._validation import weight_argument
+
 
 @dataclass
 class Spent:
@@ -66,10 +68,11 @@ class Memory:
     def __sklearn_clone__(self) -> Memory:
         return self
 
-    def fit(self, estimator: Any, X: Any, y: Any) -> Any:
-        """A copy of the classifier, fitted on X and y."""
-        key = f"fit {estimator!r} {_digest(X)} {_digest(y)}"
-        model, spent = self._found(key, lambda: clone(estimator).fit(X, y))
+    def fit(self, estimator: Any, X: Any, y: Any, w: Any = None) -> Any:
+        """A copy of the classifier, fitted on X, y and weights, if any."""
+        weights = {} if w is None else weight_argument(estimator, w)
+        key = " ".join([f"fit {estimator!r}", *map(_digest, (X, y, *weights.values()))])
+        model, spent = self._found(key, lambda: clone(estimator).fit(X, y, **weights))
         self.fitting = self.fitting + spent
         return model
 
@@ -115,9 +118,9 @@ class Memoised(ClassifierMixin, BaseEstimator):
         """One around a classifier that is fitted already."""
         return cls(model, memory)._around(model)
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit on X (n, d) and y (n,), or take what was fitted on them before."""
-        return self._around(self.memory.fit(self.estimator, X, y))
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit on X (n, d), y (n,) and weights (n,), or take what was fitted on them before."""
+        return self._around(self.memory.fit(self.estimator, X, y, sample_weight))
 
     predict = _memoised("predict")
     predict_proba = _memoised("predict_proba")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
+from ..spec.build import settings_named
 from ..spec.cells import plan_cell_methods, plan_cells
 from ..spec.plan import plan
 from ..spec.suite import Suite, chosen_ood, first_there
@@ -85,24 +85,12 @@ def check_devices(todo: Iterable[Work]) -> None:
 
 def _missing_device(work: Work) -> str:
     """Why a step cannot have its device, or nothing."""
-    for unit, name in [(s.unit, name) for s in work.steps for name in _devices(s.unit.table)]:
-        from ...nn.training._device import resolve_device
+    for unit in (step.unit for step in work.steps):
+        for name in sorted({*settings_named("device", unit.table)} - {"auto", "cpu"}):
+            from ...nn.training._device import resolve_device
 
-        try:
-            resolve_device(name)
-        except ValueError as error:
-            return f"{unit.where}: {error}"
+            try:
+                resolve_device(name)
+            except ValueError as error:
+                return f"{unit.where}: {error}"
     return ""
-
-
-def _devices(value: Any) -> Iterator[str]:
-    """Every device that a table names."""
-    if isinstance(value, Mapping):
-        for key, item in value.items():
-            if key == "device" and item not in ("auto", "cpu"):
-                yield str(item)
-            else:
-                yield from _devices(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _devices(item)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -39,6 +39,11 @@ ACROSS = {
     "aupr_in": 0.02,
     "fpr95": 0.05,
     "brier_ood": 0.03,
+    "coverage": 0.05,
+    "width_95": 0.02,
+    "interval_score_95": 0.05,
+    "error_correlation": 0.05,
+    "squared_error": 0.01,
 }
 
 Row = Mapping[str, Any]
@@ -178,13 +183,22 @@ def _published(
         row for row in found if row["seed"] == (min(seeds) if seed is None and seeds else seed)
     ]
     if not of_seed:
-        known = sorted({(row["method"], row["seed"]) for row in rows})
+        with_seed = "" if seed is None else f" with seed {seed}"
         raise ValueError(
-            f"no row of {', '.join(methods)} with seed {seed} to verify; there are rows of {known}"
+            f"no row of {', '.join(methods)}{with_seed} to verify; there are rows of "
+            f"{_by_method(found or rows)}"
         )
     for row in of_seed:
         _refuse_newer(row)
     return {_key(row): row for row in of_seed}
+
+
+def _by_method(rows: Iterable[Row]) -> str:
+    """Methods that have rows, and their seeds."""
+    seeds: dict[str, set[int]] = {}
+    for row in rows:
+        seeds.setdefault(_method(_key(row)), set()).add(row["seed"])
+    return "; ".join(f"{name} (seeds {sorted(of)})" for name, of in seeds.items())
 
 
 def _refuse_newer(row: Row) -> None:
@@ -254,14 +268,13 @@ def _compared(then: Row, now: Row | None, why: str) -> Verified:
         name: Comparison(value, now["metrics"].get(name), EXACT if same else _across(name))
         for name, value in then["metrics"].items()
     }
-    return Verified(
-        method, then["seed"], data, classifier, head.then, _machine(now), same, why, metrics
-    )
+    return replace(head, now=_machine(now), same=same, metrics=metrics)
 
 
 def _across(metric: str) -> float:
     kind = metric.partition("/")[0]
-    return ACROSS["recall" if kind.startswith("recall_") else kind]
+    family = kind.partition("_")[0]  # of every class, or of every level and third
+    return ACROSS[family if family in ("recall", "coverage") else kind]
 
 
 def _machine(row: Row) -> str:

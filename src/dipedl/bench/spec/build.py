@@ -30,7 +30,7 @@ _CHAIN = "pipeline"
 #: part with a config of its own.
 _NO_SETTING = ("random_state", "n_jobs", "device", "compile", "network")
 #: Settings younger than published rows: at these values the config is what it was before.
-_YOUNG = {"class_weight": None}
+_YOUNG = {"class_weight": None, "spread": None, "bootstrap": False}
 #: Tables that stand for one class, so that they need not name it.
 _IMPLIED = {"training": "Training"}
 
@@ -106,6 +106,16 @@ def described(value: Any) -> Any:
     return {"class": type(value).__name__, "settings": kept}
 
 
+def settings_named(name: str, value: Any) -> Iterator[Any]:
+    """Every setting of this name in a table, however deep it lies."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from [item] if key == name else settings_named(name, item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from settings_named(name, item)
+
+
 def accepts(function: Any, argument: str) -> bool:
     """Whether a function takes an argument of this name."""
     return argument in inspect.signature(function).parameters
@@ -130,13 +140,13 @@ def _value(value: Any, where: str, key: str, **given: Any) -> Any:
 
 def _single_classes() -> dict[str, Any]:
     from ... import DIPClassifier, evidence
-    from ...calibration.temperature import Temperature
+    from ...calibration import Rehearsal, Temperature
     from ...preprocessing import LogitPixels
     from .module_method import DIPModuleMethod
 
     of_evidence = (getattr(evidence, name) for name in evidence.__all__)
     normalisers = [value for value in of_evidence if inspect.isclass(value)]
-    single = (DIPClassifier, DIPModuleMethod, LogitPixels, Temperature, *normalisers)
+    single = (DIPClassifier, DIPModuleMethod, LogitPixels, Rehearsal, Temperature, *normalisers)
     return {cls.__name__: cls for cls in single}
 
 

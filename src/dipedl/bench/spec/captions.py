@@ -49,6 +49,7 @@ class Section(Frozen):
         "time",
         "shortfalls",
         "measures",
+        "intervals",
     ]
     title: str
     text: str = ""

@@ -94,7 +94,8 @@ class CellMethod:
     def config(self, cell: Cell, kind: str | None) -> Table:
         """Everything a row depends on but the seed."""
         entry = self.entry
-        chosen = {"answers": entry.answers, "calibrate": entry.calibrate, "kind": kind}
+        chosen: Table = {"answers": entry.answers, "calibrate": entry.calibrate, "kind": kind}
+        chosen |= {} if entry.held_out is None else {"held_out": entry.held_out}
         return {**cell.config, "method": self.settings | chosen | {"preset": entry.preset}}
 
     @cached_property
@@ -183,4 +184,6 @@ def _data_config(data: CrossedData, limits: list[Limit]) -> Table:
         "ood": list(data.ood),
         "validation_fraction": data.validation_fraction,
         "limit": rows,
+        **({"standardise": True} if data.standardise else {}),
+        **({"selected": list(data.selected)} if data.selected else {}),
     }

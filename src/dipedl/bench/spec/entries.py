@@ -35,9 +35,9 @@ class Profile(Frozen):
     """How much of everything: which data, and what differs from the suite's own settings.
 
     A crossed suite names the data sets that are run in `datasets`, any other its one in `dataset`.
-    `training` overrides every ``training`` table, `classifiers`, `densities` and `methods` override
-    single entries; a table is merged key by key, unless it names another class. `ood` and `seeds`
-    replace those of the suite; `shifted` are labelled test sets from elsewhere.
+    `training` and `backbone` override every table of that name, `classifiers`, `densities` and
+    `methods` single entries; a table is merged key by key, unless it names another class. `ood` and
+    `seeds` replace those of the suite; `shifted` are labelled test sets from elsewhere.
     """
 
     title: str = ""
@@ -49,6 +49,7 @@ class Profile(Frozen):
     limit: Limit = Limit()
     resamples: int = Field(default=100, ge=0)
     training: Table = {}
+    backbone: Table = {}
     classifiers: dict[Name, Table] = {}
     densities: dict[Name, Table] = {}
     methods: dict[Name, Table] = {}
@@ -97,6 +98,10 @@ class CrossedData(Frozen):
     seeds: tuple[int, ...] | None = None
     #: Whether the default was designed with a look at its OOD sets, or fixed before any was scored.
     looked_at: Literal["by design", "later", "never"] = "later"
+    #: Whether inputs get mean 0 and standard deviation 1 over the training rows, for all methods.
+    standardise: bool = False
+    #: Share of the training rows of each class that is kept; a row then weighs one over it.
+    selected: tuple[float, ...] = ()
     #: Bootstrap resamples of the test rows behind each interval; 0 for none.
     resamples: int = Field(default=0, ge=0)
 
@@ -141,8 +146,12 @@ class CrossedMethod(Frozen):
     #: Whether it is given the validation rows to calibrate on, where it takes some and the
     #: classifier is frozen.
     calibrate: bool = True
-    #: Whether it trains the classifier anew, as an ensemble does, also where that is frozen.
+    #: Whether it trains the classifier anew, as an ensemble does, also where that is frozen; or a
+    #: network of its own, with backbone and training of the classifier.
     trains: bool = False
+    #: Share of the rows that the classifier is not fitted on: the method is given these alone, and
+    #: the classifier frozen.
+    held_out: float | None = Field(default=None, gt=0, lt=1)
     #: Whether a ValueError or a TypeError is an answer, kept as a row.
     may_refuse: bool = False
     #: Run with these only.
@@ -154,6 +163,8 @@ class MeasureEntry(Frozen):
     """One statement on the method of the group "ours", evaluated by `bench.tables.crossed`."""
 
     statement: str
+    #: With "value": another method that the statement is on.
+    method: Name = ""
     #: "compare": a metric with that of another method, where both have one. "value": the metric
     #: itself. "regret": AUROC of the best candidate, chosen with OOD labels, less ours.
     #: "baselines": mean metric with that of every baseline. "earlier": mean metric by classifier,

@@ -205,18 +205,19 @@ def _config(table: Table, data: Table, below: Mapping[str, Part], where: str) ->
 
 
 def completed(table: Table, over: Table, own: tuple[str, ...], profile: Profile) -> Table:
-    """The suite's table with the profile's: its training everywhere, then its own for this one."""
-    base = _with_training(gathered(table, own), profile.training)
-    return merged(base, gathered(over, own))
+    """The suite's table with the profile's: what it sets everywhere, then its own for this one."""
+    everywhere = {"training": profile.training, "backbone": profile.backbone}
+    return merged(_with_all(gathered(table, own), everywhere), gathered(over, own))
 
 
-def _with_training(table: Table, training: Table) -> Table:
+def _with_all(table: Table, over: Table) -> Table:
+    """`table` with each table of `over` on top of all in it that have its name."""
     changed: Table = {}
     for key, value in table.items():
-        if key == "training":
-            changed[key] = merged(value, training)
+        if isinstance(value, dict) and key in over:
+            changed[key] = merged(value, over[key])
         else:
-            changed[key] = _with_training(value, training) if isinstance(value, dict) else value
+            changed[key] = _with_all(value, over) if isinstance(value, dict) else value
     return changed
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, field_validator
 
 from ..data.spectra import SPECTRA_SHIFTED
 from ..data.splits import DATASETS, OOD_SETS
@@ -48,7 +49,8 @@ class Suite(Frozen):
     """A benchmark: data sets x classifiers x methods x seeds.
 
     A suite with ``[datasets]`` is crossed: every method is given each classifier of each data set.
-    Any other has one data set a profile, and its classifiers are parts of its methods.
+    Any other has one data set a profile, and its classifiers are parts of its methods. A table that
+    ``extends`` one above it in its section has the keys of that one, with its own on top.
     """
 
     name: str
@@ -70,6 +72,11 @@ class Suite(Frozen):
     methods: dict[Name, Table]
     #: What a crossed suite is to show.
     measures: tuple[MeasureEntry, ...] = ()
+
+    @field_validator("profiles", "datasets", "classifiers", "densities", "methods", mode="before")
+    @classmethod
+    def _completed(cls, section: Any) -> Any:
+        return _each_on_top(section) if isinstance(section, Mapping) else section
 
     @property
     def crossed(self) -> bool:
@@ -133,6 +140,12 @@ def load_suite(name: str | os.PathLike[str]) -> Suite:
     if isinstance(name, os.PathLike) or str(name).endswith(".toml"):
         path = Path(name)
         return parse_suite(path.read_text(encoding="utf-8"), str(path))
+    # Its tables can be changed, and the cached suite is everybody's.
+    return _of_package(str(name)).model_copy(deep=True)
+
+
+@cache
+def _of_package(name: str) -> Suite:
     refuse_unknown("suite", [name], suite_names())
     return parse_suite(_text(name), f"{name}.toml")
 
@@ -201,15 +214,31 @@ def _extended(base: str, own: Table, where: str) -> Table:
     refuse_unknown("suite", [base], suite_names(), f"{where}: extends")
     tables = read_tables(_text(base), f"{base}.toml")
     shared = {key: tables.get(key, {}) for key in ("classifiers", "densities", "methods")}
-    profiles = {}
-    for name, profile in own.get("profiles", {}).items():
-        extends = profile.get("extends")
-        if extends is not None:
-            place = f"{where}: profiles.{name}.extends"
-            refuse_unknown("profile", [extends], tables["profiles"], place)
-        rest = {key: value for key, value in profile.items() if key != "extends"}
-        profiles[name] = {**tables["profiles"].get(extends, {}), **rest}
+    known = _each_on_top(tables["profiles"])
+    profiles = {
+        name: _on_top(profile, known, "profile", f"{where}: profiles.{name}.extends")
+        for name, profile in own.get("profiles", {}).items()
+    }
     return {**shared, **own, "profiles": profiles}
+
+
+def _each_on_top(section: Mapping[str, Any]) -> Table:
+    """The tables of a section, each with those keys of one above it that it extends."""
+    found: Table = {}
+    for name, table in section.items():
+        found[name] = _on_top(table, found, "name above it", f"{name}.extends")
+    return found
+
+
+def _on_top(table: Any, known: Mapping[str, Table], what: str, where: str) -> Any:
+    """The table of `known` that a table extends, if it does, with its own keys on top."""
+    if not isinstance(table, Mapping) or "extends" not in table:
+        return table
+    if not isinstance(table["extends"], str):
+        raise ValueError(f"{where}: must be a name, got {table['extends']!r}")
+    refuse_unknown(what, [table["extends"]], known, where)
+    own = {key: value for key, value in table.items() if key != "extends"}
+    return {**known[table["extends"]], **own}
 
 
 def _check_names(suite: Suite, where: str) -> None:

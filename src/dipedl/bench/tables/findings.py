@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from ..results.scores import SHIFTED_PREFIX
 from ..spec.captions import captions_of
 from .cells import Cell
-from .formatting import measured, number, set_title, stable
+from .formatting import set_title, stable, stable_with_sd, with_decimals_of
 from .table import BenchTable, Line
 
 #: The default settings of DIPClassifier, and the paper's own.
@@ -39,13 +39,13 @@ def share_interval(cell: Cell | None) -> str:
     if cell is None:
         return ""
     if cell.over_images is None:
-        return f"{cell.mean:.3f}"
-    low, high = cell.over_images
-    return f"{cell.mean:.3f} ({low:.3f} to {high:.3f})"
+        return stable(cell)
+    low, high = (with_decimals_of(end, cell) for end in cell.over_images)
+    return f"{stable(cell)} ({low} to {high})"
 
 
 def ranked_above(table: BenchTable, line: Line, name: str) -> list[Line]:
-    """Lines whose cell of a metric is higher, as printed, the highest first."""
+    """Lines whose cell of a metric is higher in the fourth decimal, the highest first."""
     ours = round(line.cells[name].mean, 4)
     above = [
         other
@@ -58,7 +58,7 @@ def ranked_above(table: BenchTable, line: Line, name: str) -> list[Line]:
 
 
 def with_number(line: Line, name: str) -> str:
-    """Title of a line and its number, as ``EDL (0.9500)``."""
+    """Title of a line and its number, as ``EDL (0.95)``."""
     return f"{line.title} ({stable(line.cells[name])})"
 
 
@@ -69,10 +69,10 @@ def _line(table: BenchTable, name: str) -> Line | None:
 def _ranked(table: BenchTable, line: Line, ood: str) -> str:
     name, title = f"auroc/{ood}", set_title(ood, table.suite)
     ours = line.cells[name]
-    said = f"{title}: {line.title} has an AUROC of {measured(ours, mark=False)}"
+    said = f"{title}: {line.title} has an AUROC of {stable_with_sd(ours)}"
     preset = _line(table, PAPER)
     if preset is not None and name in preset.cells:
-        said += f"; the paper's preset ({preset.title}): {measured(preset.cells[name], mark=False)}"
+        said += f"; the paper's preset ({preset.title}): {stable_with_sd(preset.cells[name])}"
     above = ranked_above(table, line, name)
     single = [with_number(other, name) for other in above if _passes(other) == 1]
     several = [with_number(other, name) for other in above if _passes(other) > 1]
@@ -89,12 +89,12 @@ def _known(table: BenchTable, line: Line) -> str:
     ours, best = line.cells[name], _best_brier(table)
     said = (
         f"{set_title('', table.suite)}: {line.title} has an accuracy of "
-        f"{measured(line.cells['accuracy'], mark=False)} and a Brier score of "
-        f"{measured(ours, mark=False)}"
+        f"{stable_with_sd(line.cells['accuracy'])} and a Brier score of "
+        f"{stable_with_sd(ours)}"
     )
     if best.name == line.name:
         return f"{said}, the best of all."
-    said += f"; the best Brier is {measured(best.cells[name], mark=False)} ({best.title})"
+    said += f"; the best Brier is {stable_with_sd(best.cells[name])} ({best.title})"
     if len(ours.values) < 2:
         return f"{said}; a single seed has no standard deviation to compare them by."
     within = "within" if _within(ours, best.cells[name]) else "not within"
@@ -121,10 +121,11 @@ def _below(table: BenchTable, line: Line) -> Iterator[str]:
         name = f"auroc/{ood}"
         above = [other for other in ranked_above(table, line, name) if _passes(other) == 1]
         if above:
-            gap = max(other.cells[name].mean for other in above) - line.cells[name].mean
+            best, ours = above[0].cells[name], line.cells[name]
+            gap = with_decimals_of(best.mean - ours.mean, best, ours)
             yield (
                 f"{table.profile}, {set_title(ood, table.suite)}: the default is not the best "
-                f"method with a single pass; {len(above)} rank better, by up to {number(gap)}."
+                f"method with a single pass; {len(above)} rank better, by up to {gap}."
             )
 
 
@@ -132,11 +133,10 @@ def _beyond(table: BenchTable, line: Line) -> Iterator[str]:
     best = _best_brier(table)
     ours, theirs = line.cells["brier_id"], best.cells["brier_id"]
     if not _within(ours, theirs):
-        spread = f", whose standard deviation is {number(theirs.sd)}" if theirs.sd else ""
-        yield (
-            f"{table.profile}: the default's Brier is {number(ours.mean - theirs.mean)} above that "
-            f"of {best.title}{spread}."
-        )
+        sd = with_decimals_of(theirs.sd, theirs)
+        spread = f", whose standard deviation is {sd}" if theirs.sd else ""
+        above = with_decimals_of(ours.mean - theirs.mean, ours, theirs)
+        yield f"{table.profile}: the default's Brier is {above} above that of {best.title}{spread}."
 
 
 def _lower(table: BenchTable, line: Line) -> Iterator[str]:
@@ -146,7 +146,7 @@ def _lower(table: BenchTable, line: Line) -> Iterator[str]:
         if there is not None and here is not None and there.mean < here.mean:
             yield (
                 f"{table.profile}, {set_title(name, table.suite)}: the default's balanced accuracy "
-                f"is {number(there.mean)}, that on the test set {number(here.mean)}."
+                f"is {stable(there)}, that on the test set {stable(here)}."
             )
 
 

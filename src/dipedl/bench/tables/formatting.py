@@ -13,8 +13,8 @@ from .cells import Cell
 from .cost import Cost
 from .table import BenchTable
 
-#: From this standard deviation over seeds on, the third decimal says nothing.
-_UNSTABLE = 0.005
+#: A spread over seeds below which the third decimal says something, and the fourth.
+_STABLE = (0.005, 0.0005)
 _METRICS = {
     "accuracy": "accuracy",
     "balanced_accuracy": "balanced accuracy",
@@ -104,17 +104,28 @@ def number(value: float | None) -> str:
     return f"{value:.4f}" if np.isfinite(value) else str(value)
 
 
+def with_decimals_of(value: float, *cells: Cell) -> str:
+    """A value with two to four decimals: those that other seeds would share, of each cell."""
+    spread = max(cell.spread for cell in cells)
+    return f"{value:.{2 + sum(spread < limit for limit in _STABLE)}f}"
+
+
 def stable(cell: Cell) -> str:
-    """A mean that stands alone: two decimals if its standard deviation is .005 or more."""
-    return f"{cell.mean:.2f}" if cell.sd >= _UNSTABLE else number(cell.mean)
+    """A mean that stands alone, with the decimals that other seeds would share."""
+    return with_decimals_of(cell.mean, cell)
 
 
-def measured(cell: Cell | None, *, mark: bool = True) -> str:
-    """Ours: mean, ± standard deviation, and a mark if it differs from the paper's."""
+def stable_with_sd(cell: Cell) -> str:
+    """The same, ± standard deviation where there are several seeds."""
+    return stable(cell) + (f" ±{with_decimals_of(cell.sd, cell)}" if len(cell.values) > 1 else "")
+
+
+def measured(cell: Cell | None) -> str:
+    """Ours in a table: mean, ± standard deviation, and a mark if it differs from the paper's."""
     if cell is None:
         return ""
     spread = f" ±{number(cell.sd)}" if len(cell.values) > 1 else ""
-    return number(cell.mean) + spread + (" *" if mark and cell.differs else "")
+    return number(cell.mean) + spread + (" *" if cell.differs else "")
 
 
 def printed(cell: Cell | None) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from .cells import Cell
 from .findings import findings, ranked_above, with_number
-from .formatting import duration, measured, metric_list, printed, set_title, stable
+from .formatting import duration, metric_list, printed, set_title, stable, stable_with_sd
 from .table import BenchTable, Line
 
 #: Metrics of which more is better, and `recall` of any class; of all others less is.
@@ -20,6 +20,7 @@ HIGHER = (
     "aupr_in",
     "auroc_confidence",
     "error_auroc",
+    "error_correlation",
 )
 _METHOD = "dip-edl"
 
@@ -39,8 +40,8 @@ def _about(line: Line, table: BenchTable) -> Iterator[str]:
     seeds = f"{len(line.seeds)} seed" + "s" * (len(line.seeds) != 1)
     accuracy, brier = line.cells["accuracy"], line.cells["brier_id"]
     yield (
-        f"Over {seeds} {line.title} reaches an accuracy of {measured(accuracy, mark=False)}"
-        f"{_beside(accuracy)} and a Brier score of {measured(brier, mark=False)}{_beside(brier)}."
+        f"Over {seeds} {line.title} reaches an accuracy of {stable_with_sd(accuracy)}"
+        f"{_beside(accuracy)} and a Brier score of {stable_with_sd(brier)}{_beside(brier)}."
     )
     yield from _met(line)
     if line.cost is not None:

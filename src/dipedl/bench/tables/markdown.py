@@ -31,21 +31,17 @@ def markdown(table: BenchTable) -> str:
     blocks += [table.note] if table.note else []
     seeds = sorted({seed for line in table.lines for seed in line.seeds})
     blocks.append(f"Seeds {', '.join(map(str, seeds))}.")
+    beyond = " (not in the paper)" if table.beside_paper else " (more)"
     for extra in (False, True):
         for split, names in table.columns(extra).items():
             if names:
-                heading = f"### {_heading(table, split, extra)}"
+                heading = f"### {set_heading(table, split)}{beyond if extra else ''}"
                 blocks += [heading, _by_method(table, split, names)]
     blocks += ["### Cost of one seed", _costs(table)]
     why = [f"- {one.method}, {one.where}: {one.sentence}" for one in differences(table)]
     if why:
         blocks += ["### Where ours differs from the paper", "\n".join(why)]
     return "\n\n".join([*blocks, escaped(table.rule)]) + "\n"
-
-
-def _heading(table: BenchTable, split: str, extra: bool) -> str:
-    more = " (not in the paper)" if table.beside_paper else " (more)"
-    return set_heading(table, split) + (more if extra else "")
 
 
 def _by_method(table: BenchTable, split: str, names: Sequence[str]) -> str:

@@ -219,6 +219,7 @@ def _line(rows: Sequence[Mapping[str, Any]]) -> Line:
     row = rows[-1]
     names = _metrics(rows)
     refused = row.get("refused", "")
+    temperatures = [r["temperature"] for r in rows if "temperature" in r]
     return Line(
         name=row["method"],
         title=_title(row),
@@ -235,7 +236,7 @@ def _line(rows: Sequence[Mapping[str, Any]]) -> Line:
         refused=refused,
         spent=spent(rows) if "classifier" in row and not refused else {},
         selected=tuple(r["chosen"] for r in rows if "chosen" in r),
-        temperature=_mean_temperature(rows),
+        temperature=fmean(temperatures) if temperatures else None,
     )
 
 
@@ -243,11 +244,6 @@ def _title(row: Mapping[str, Any]) -> str:
     """That of the captions, where the one that the row carries says more than was done."""
     better = captions_of(row["suite"]).titles.get(row["profile"], {})
     return str(better.get(row["method"], row["title"]))
-
-
-def _mean_temperature(rows: Sequence[Mapping[str, Any]]) -> float | None:
-    there = [row["temperature"] for row in rows if "temperature" in row]
-    return fmean(there) if there else None
 
 
 def _metrics(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -271,6 +267,7 @@ def _cell(rows: Sequence[Mapping[str, Any]], name: str) -> Cell:
         baseline=rows[-1].get("baselines", {}).get(name),
         paper=published(paper_suite(rows), row).get(name) if row else None,
         why=captions_of(suite).why(profile, method, name),
+        metric=name,
     )
 
 

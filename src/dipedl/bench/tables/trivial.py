@@ -62,10 +62,6 @@ DETECTORS: dict[str, Detector] = {
 }
 
 
-def _contrast(images: np.ndarray) -> np.ndarray:
-    return np.asarray(images.std(axis=(1, 2, 3), dtype=np.float64))
-
-
 def _roughness(images: np.ndarray) -> np.ndarray:
     """Mean difference between neighbours."""
     down = np.abs(np.diff(images, axis=2)).mean(axis=(1, 2, 3), dtype=np.float64)
@@ -92,7 +88,7 @@ def _unusual(measure: Callable[[np.ndarray], np.ndarray]) -> Detector:
 #: Those for photographs; training images have the shape of images.
 _COLOUR_DETECTORS: dict[str, Detector] = {
     "unusual brightness": _unusual(ink),
-    "unusual contrast": _unusual(_contrast),
+    "unusual contrast": _unusual(lambda images: images.std(axis=(1, 2, 3), dtype=np.float64)),
     "unusual roughness": _unusual(_roughness),
     "unusual colour": _unusual(_colour),
 }
@@ -147,21 +143,15 @@ def with_trivial(table: BenchTable, store: Store) -> tuple[BenchTable, str]:
 
 
 def _computed(config: Mapping[str, Any], seed: int) -> tuple[Line, ...]:
-    if config["dataset"] not in LOADERS:
+    load = LOADERS.get(config["dataset"])
+    shape = None if load is None else load(tuple(config["ood"])).image_shape
+    if shape is None:
         raise LookupError("trivial detectors need images; this data set has none")
-    shape = LOADERS[config["dataset"]](tuple(config["ood"])).image_shape
-    splits = make_splits(config, seed)
-    images = {split: X.reshape(-1, *_planes(shape)) for split, X in splits.X.items()}
+    planes = (1, *shape) if len(shape) == 2 else shape
+    images = {s: X.reshape(-1, *planes) for s, X in make_splits(config, seed).X.items()}
     reference = images.pop("train")
     images.pop("validation")
     return trivial_lines(images, reference)
-
-
-def _planes(shape: tuple[int, ...] | None) -> tuple[int, ...]:
-    """(channels, height, width) of an image shape that may lack channels."""
-    if shape is None:
-        raise LookupError("trivial detectors need images; this data set has none")
-    return (1, *shape) if len(shape) == 2 else shape
 
 
 def _plain(line: Line) -> dict[str, list[float | None]]:

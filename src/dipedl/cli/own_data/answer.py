@@ -2,31 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..terminal import fail, names_in
-from . import options, running
+from . import answer_parts, options, running
 
 if TYPE_CHECKING:
-    from ...own_data.scoring import Count
+    from ...own_data.scoring import Count, Wanted
 
 _FIRST = 10
 
 
 def score(
+    context: typer.Context,
     model: Annotated[
         Path | None, typer.Argument(help="A file that `dipedl fit` wrote; none with --proba.")
     ] = None,
     data: Annotated[
-        Path | None, typer.Argument(help="The rows to answer, in any of the formats.")
+        str | None,
+        typer.Argument(
+            help="The rows to answer: a file in any of the formats; a folder of Parquet, Arrow or "
+            "Feather files, an .npy file, or a URL of one of these."
+        ),
     ] = None,
     out: Annotated[
-        Path,
-        typer.Option(help="Ends in .csv, .csv.gz, .parquet, .feather, .arrow or .jsonl."),
-    ] = Path("answers.csv"),
+        Path | None,
+        typer.Option(
+            help="Ends in .csv, .csv.gz, .parquet, .feather, .arrow or .jsonl; of several parts a "
+            "folder. Default: answers.csv, or answers."
+        ),
+    ] = None,
     columns: Annotated[
         str, typer.Option(help="Columns of the data to copy beside each answer: id,name.")
     ] = "",
@@ -52,6 +62,13 @@ def score(
         str, typer.Option(help="Column of --held-out-proba with the true class.")
     ] = "target",
     delimiter: options.Delimiter = None,
+    engine: answer_parts.Engine_ = None,
+    address: answer_parts.Address = None,
+    workers: answer_parts.Workers = None,
+    partitions: answer_parts.Partitions = None,
+    resume: answer_parts.Resume = False,
+    overwrite: answer_parts.Overwrite = False,
+    dry_run: answer_parts.DryRun = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
@@ -59,45 +76,72 @@ def score(
     """Answer each row: label, probabilities, vacuity, p-value, flag, prediction set, reason.
 
     Reads piece by piece, so the data may be larger than memory. Rows that cannot be read are listed
-    with reasons in a second file, and the exit code is then 3.
+    with reasons in a second file, and the exit code is then 3. A folder, a URL or one of --engine,
+    --workers, --partitions, --resume, --overwrite and --dry-run asks for parts: a file of answers
+    for each, log_evidence among them, in a folder.
     """
     running.in_range(coverage, "--coverage", "0.9")
     files = (proba, features, held_out_proba, held_out_features)
-    _check_inputs(model, data, *files)
+    _check_inputs(model, data, files)
     with running.mistakes_told(quiet):
         from ...own_data.given import Pair, score_given
         from ...own_data.saved import read_model
         from ...own_data.scoring import REASONS, Wanted, refused_path, score_table
-        from ...own_data.tables.writing import check_ending, check_writable
+        from ...own_data.tables.writing import check_writable, ending_of
 
         if reasons not in REASONS:
             fail(f"--reasons must be one of {', '.join(REASONS)}, got {reasons!r}")
-        check_ending(out)
-        for written in (out, refused_path(out)):
-            check_writable(written, [model, data, *files])
         wanted = Wanted(names_in(columns), coverage, reasons)
+        asked = answer_parts.InParts(
+            engine, address, workers, partitions, resume, overwrite, dry_run
+        )
+        if model and data and (asked or answer_parts.is_data_set(data)):
+            fitted = read_model(model)
+            if not fitted.of_images:
+                running.refuse_given(context, {"delimiter": answer_parts.NO_CSV})
+                with running.step("rows answered", verbose):
+                    _in_parts(model, data, out or Path("answers"), wanted, asked, json, quiet)
+                return
+        answer_parts.refuse_options(context)
+        table_at, out = Path(data) if data else None, out or Path("answers.csv")
+        ending_of(out)
+        for written in (out, refused_path(out)):
+            check_writable(written, [model, table_at, *files])
         with running.step("rows answered", verbose), running.row_progress(quiet) as progress:
-            if model and data:
+            if model and table_at:
                 fitted = read_model(model)
-                table = running.opened_for(fitted, model, data, delimiter)
+                table = running.opened_for(fitted, model, table_at, delimiter)
                 count = score_table(fitted, table, out, wanted, progress)
             else:
                 new, held_out = (
                     Pair(*(running.opened(path, delimiter) for path in pair if path))
                     for pair in (files[:2], files[2:])
                 )
-                count = score_given(new, held_out, target, out, wanted, progress=progress)
+                count = score_given(new, held_out, target, out, wanted, progress)
     finish(count, out, refused_path(out), json)
 
 
-def _check_inputs(
-    model: Path | None,
-    data: Path | None,
-    proba: Path | None,
-    features: Path | None,
-    held_out_proba: Path | None,
-    held_out_features: Path | None,
+def _in_parts(
+    model: Path,
+    data: str,
+    out: Path,
+    wanted: Wanted,
+    asked: answer_parts.InParts,
+    json: bool,
+    quiet: bool,
 ) -> None:
+    wanted = replace(wanted, fields=(*wanted.fields, "log_evidence"))
+    count = answer_parts.score_parts(model, data, out, wanted, asked, json=json, quiet=quiet)
+    if count is not None:
+        more = answer_parts.finish_parts(count, json)
+        lists = out / "_refused"
+        finish(count, out, lists if any(lists.rglob("*.parquet")) else None, json, more)
+        if count.failed:
+            raise typer.Exit(running.PARTIAL)
+
+
+def _check_inputs(model: Path | None, data: str | None, files: Sequence[Path | None]) -> None:
+    proba, features, held_out_proba, held_out_features = files
     if proba is None:
         if model is None or data is None:
             fail("give MODEL and DATA, or --proba and --held-out-proba; see dipedl score --help")
@@ -109,13 +153,22 @@ def _check_inputs(
         fail("--features and --held-out-features are given together or not at all")
 
 
-def finish(count: Count, out: Path, refused_at: Path, json: bool) -> None:
-    """Print what was done; exit code 3 if rows were refused."""
+def finish(
+    count: Count,
+    out: Path,
+    refused_at: Path | None,
+    json: bool,
+    more: Mapping[str, Any] | None = None,
+) -> None:
+    """Print what was done, `more` of it as JSON; exit code 3 if rows were refused."""
+    if not count.refused:
+        refused_at = None
     if json:
-        files = {"out": str(out), "refused_out": str(refused_at) if count.refused else None}
+        files = {"out": str(out), "refused_out": refused_at and str(refused_at)}
         running.as_json(
             files
             | {n: getattr(count, n) for n in ("rows", "answered", "refused", "flagged", "by_label")}
+            | dict(more or {})
         )
     else:
         labels = ", ".join(f"{name} {n:,}" for name, n in sorted(count.by_label.items())[:10])
@@ -128,7 +181,8 @@ def finish(count: Count, out: Path, refused_at: Path, json: bool) -> None:
         typer.echo(f"Answers:  {out}")
     if count.refused:
         running.tell_refused(count.first_refused, count.refused)
-        typer.echo(f"refused rows: {refused_at}", err=True)
+        if refused_at:
+            typer.echo(f"refused rows: {refused_at}", err=True)
         raise typer.Exit(running.PARTIAL)
 
 

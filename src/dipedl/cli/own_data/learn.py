@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..terminal import fail, names_in
-from . import options, running
+from . import answer_parts, learn_parts, options, running
 
 if TYPE_CHECKING:
     from ...own_data.learning import Learned
@@ -19,7 +19,14 @@ _SHOWN = 60
 
 
 def fit(
-    data: options.Data,
+    context: typer.Context,
+    data: Annotated[
+        str,
+        typer.Argument(
+            help="CSV (also .gz), Parquet, Feather, Arrow, JSON lines or NPZ; a folder of Parquet, "
+            "Arrow or Feather files, or a URL of one of these."
+        ),
+    ],
     target: Annotated[
         str | None, typer.Option(help="The column to predict; of images it is their folder.")
     ] = None,
@@ -52,6 +59,17 @@ def fit(
         float, typer.Option(help="Share of usual rows that may be flagged, in (0, 1).")
     ] = 0.05,
     seed: Annotated[int, typer.Option(help="Seed of every random part.", min=0)] = 0,
+    engine: answer_parts.Engine_ = None,
+    address: answer_parts.Address = None,
+    workers: answer_parts.Workers = None,
+    partitions: answer_parts.Partitions = None,
+    density: learn_parts.Density = None,
+    like: learn_parts.Like = None,
+    key: learn_parts.Key = None,
+    reservoir: learn_parts.Reservoir = None,
+    held_out: learn_parts.HeldOut = None,
+    resume: learn_parts.Resume = False,
+    dry_run: learn_parts.DryRun = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
@@ -59,8 +77,28 @@ def fit(
     """Learn to predict a column of a table, and to know which rows are unlike it.
 
     Kinds of columns are guessed and printed. Accuracy and Brier score are those of held-out rows.
+    A folder, a URL or an option from --engine to --dry-run asks for a fit in parts, which may be
+    larger than memory: Gaussians learn from all rows, the rest from --reservoir of them.
     """
     running.in_range(false_alarms, "--false-alarms", "0.05")
+    asked = answer_parts.InParts(engine, address, workers, partitions, resume, False, dry_run)
+    more: dict[str, Any] = {"density": density, "key": key, "reservoir": reservoir, "like": like}
+    more["calibration"] = held_out
+    more = {name: value for name, value in more.items() if value is not None}
+    order: dict[str, Any] = {"model": model, "drop": names_in(drop), "time_column": time_column}
+    order |= {"types": running.pairs_in(types), "false_alarms": false_alarms}
+    order |= {"seed": seed, "verbose": verbose}
+    if not images and (asked or more or answer_parts.is_data_set(data)):
+        learn_parts.refuse_options(context, like is not None)
+        with running.mistakes_told(quiet):
+            given = order | more | {"target": target}
+            found = learn_parts.fit_parts(data, out, given, asked, json=json, quiet=quiet)
+        if found is not None:
+            _tell(found, Path(data), out, json, quiet)
+        return
+    path = Path(data)
+    if images:
+        learn_parts.refuse_with_images(context)
     if target is None and not images:
         fail("--target must be given: the column to predict")
     if extractor is not None and not images:
@@ -72,32 +110,29 @@ def fit(
         from ...own_data.tables.reading import open_images
         from ...own_data.tables.writing import check_writable
 
-        read = image_files(data) if images else [data]
+        read = image_files(path) if images else [path]
         check_writable(out, [*read, extractor, Path(model)])
-        order = Order(
-            target or CLASS,
-            model,
-            [*names_in(drop), *([FILE] if images else [])],
-            running.pairs_in(types),
-            time_column,
-            rows or None,
-            false_alarms,
-            seed,
-            verbose,
-        )
         if images:
-            table = open_images(data, str(extractor or ""))
+            table = open_images(path, str(extractor or ""))
+            order["drop"] += [FILE]
         else:
-            table = running.opened(data, delimiter, names_in(gaps))
+            table = running.opened(path, delimiter, names_in(gaps))
         if not quiet:
             typer.echo(f"Reading {data} and fitting, which may take minutes ...", err=True)
         with redirect_stdout(sys.stderr):  # what --verbose says is no result
-            learned = learn(table, order)
+            learned = learn(table, Order(target or CLASS, rows=rows or None, **order))
         with running.step(f"{out} written", verbose):
             keep(learned.model, out)
+    _tell(learned, path, out, json, quiet)
+
+
+def _tell(learned: Learned, data: Path, out: Path, json: bool, quiet: bool) -> None:
+    """Print what was learned; exit code 3 if rows were refused or files cannot be read."""
     _print_json(learned, out) if json else _print(learned, data, out, quiet)
-    if learned.refused:
-        running.tell_refused(learned.refused, len(learned.refused))
+    for trouble in learned.failed:
+        typer.echo(f"failed: {trouble}", err=True)
+    running.tell_refused(learned.refused, learned.refused_rows)
+    if learned.refused_rows or learned.failed:
         raise typer.Exit(running.PARTIAL)
 
 
@@ -115,6 +150,8 @@ def _print_json(learned: Learned, out: Path) -> None:
             "notes": learned.notes,
             "diagnosis": learned.diagnosis.to_dict(),
             "refused": [one._asdict() for one in learned.refused],
+            "refused_rows": learned.refused_rows,
+            "failed": learned.failed,
         }
     )
 
@@ -133,8 +170,15 @@ def _print(learned: Learned, data: Path, out: Path, quiet: bool) -> None:
     counts = ", ".join(f"{name} {n:,}" for name, n in list(facts["classes"].items())[:10])
     typer.echo(f"Learned:  {model.target} from {facts['learned']:,} rows: {counts}")
     typer.echo(
-        f"Model:    {facts['model_title']} with the default density (--model {facts['model']})"
+        f"Model:    {facts['model_title']} with {facts.get('density', 'the default density')} "
+        f"(--model {facts['model']})"
     )
+    if "held_out_how" in facts:
+        held = facts["rows"] - facts["learned"] - learned.refused_rows
+        typer.echo(
+            f"Rows:     {facts['rows']:,} = {facts['learned']:,} learned + {held:,} held out + "
+            f"{learned.refused_rows:,} refused"
+        )
     typer.echo(_held_out(numbers, facts))
     typer.echo(
         f"Cost:     {numbers['fit_seconds']:.1f} s to fit; here it answers about "
@@ -154,7 +198,7 @@ def _print(learned: Learned, data: Path, out: Path, quiet: bool) -> None:
 
 def _held_out(numbers: dict[str, float], facts: dict[str, Any]) -> str:
     largest = max(facts["classes"], key=facts["classes"].get)
-    how = "of later rows" if facts["time_column"] else "by cross-fitting"
+    how = "of later rows" if facts["time_column"] else facts.get("held_out_how", "by cross-fitting")
     return (
         f"Held out: accuracy {numbers['accuracy']:.3f} ({numbers['share_of_largest_class']:.3f} by "
         f"always saying {largest!r}), Brier score {numbers['brier']:.3f}; "

@@ -1,14 +1,23 @@
-"""``dipedl inspect`` and ``dipedl check``."""
+"""``dipedl inspect``, ``check``, ``report`` and ``monitor``."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..terminal import names_in
 from . import options, running
+
+if TYPE_CHECKING:
+    from ...monitoring import DriftMonitor
+    from ...own_data.saved import TableModel
+    from ...own_data.watching import Watched
+
+#: Exit code of an alarm, new or old.
+ALARM = 4
+_RATE, _WINDOW = 0.01, 1_000
 
 
 def inspect(
@@ -95,4 +104,155 @@ def check(
     else:
         typer.echo(str(found))
     if found.warnings:
+        raise typer.Exit(running.PARTIAL)
+
+
+def report(
+    model: options.Model,
+    data: Annotated[
+        Path, typer.Argument(help="Rows the fit has not seen, with their classes if known.")
+    ],
+    out: Annotated[Path, typer.Option(help="The page.")] = Path("report.html"),
+    ood: Annotated[
+        Path | None, typer.Option(help="Rows that are of no class, to see whether it notices.")
+    ] = None,
+    rows: Annotated[
+        int, typer.Option(help="Use so many rows of each, drawn at random; 0: all.", min=0)
+    ] = 20_000,
+    coverage: options.Coverage = 0.9,
+    delimiter: options.Delimiter = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Write a page about a model on your own test rows: one HTML file that loads nothing.
+
+    What it can be trusted on, reliability, classes, rows, what changed since the fit, what to do.
+    """
+    running.in_range(coverage, "--coverage", "0.9")
+    with running.mistakes_told(quiet):
+        from ...own_data.measuring import measured
+        from ...own_data.report import render
+        from ...own_data.report.advice import headline, next_steps
+        from ...own_data.saved import read_model
+        from ...own_data.tables.writing import check_writable, complete_file
+
+        check_writable(out, [model, data, ood])
+        with running.step(f"{model} read", verbose):
+            fitted = read_model(model)
+        tables = [
+            running.opened_for(fitted, model, path, delimiter) for path in (data, ood) if path
+        ]
+        if not quiet:
+            typer.echo("Answering and drawing ...", err=True)
+        with running.step("rows answered and measured", verbose):
+            found = measured(fitted, tables[0], tables[1] if ood else None, rows or None, coverage)
+        with running.step("page drawn", verbose):
+            page = render(found, data.name, model.name)
+        with complete_file(out) as file:
+            file.write(page.encode())
+    if json:
+        changed = [drift.name for drift in found.drifts if drift.changed]
+        steps = {"next_steps": next_steps(found), "changed_columns": changed}
+        running.as_json({"report": str(out), "rows": len(found.test), **found.scores, **steps})
+        return
+    typer.echo(headline(found))
+    for advice in next_steps(found):
+        typer.echo(f"* {advice}")
+    typer.echo(f"Report: {out}")
+
+
+def monitor(
+    model: options.Model,
+    data: options.Data,
+    state: Annotated[
+        Path | None,
+        typer.Option(help="Go on from this file, and write it anew; one that is not there begins."),
+    ] = None,
+    reference: Annotated[
+        Path | None,
+        typer.Option(help="Usual rows that the fit has not seen; default: its held-out rows."),
+    ] = None,
+    false_alarms: Annotated[
+        float | None, typer.Option(help="Chance of ever raising a false alarm. Default: 0.01.")
+    ] = None,
+    window: Annotated[
+        int | None, typer.Option(help="Rows that are tested together. Default: 1000.", min=50)
+    ] = None,
+    batch: Annotated[
+        int | None,
+        typer.Option(help="Number of this table; refused unless larger than the one before."),
+    ] = None,
+    page: Annotated[Path | None, typer.Option(help="Also write the report as HTML.")] = None,
+    delimiter: options.Delimiter = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Watch a stream of rows for drift, without labels; exit code 4 is an alarm.
+
+    A table is read in the order of its rows, each row of the stream once. With a column of classes
+    accuracy is measured too.
+    """
+    with running.mistakes_told(quiet):
+        from ...own_data.saved import read_model
+        from ...own_data.tables.mistake import WrongOption
+        from ...own_data.tables.writing import check_writable, complete_file
+        from ...own_data.watching import page as made_page
+        from ...own_data.watching import watch
+        from ...persistence import save
+
+        inputs = [model, data, reference]
+        for option, out in (("--state", state), ("--page", page)):
+            if out is not None:
+                check_writable(out, inputs, option)
+        if page is not None and state is not None and page.resolve() == state.resolve():
+            raise WrongOption(f"--page and --state are both {page}: name two files")
+        fitted = read_model(model)
+        settings = (reference, false_alarms, window)
+        watching = _monitor(fitted, model, state, settings, delimiter)
+        table = running.opened_for(fitted, model, data, delimiter)
+        with running.row_progress(quiet) as progress:
+            found = watch(watching, fitted, table, batch, progress)
+        if page is not None:
+            with complete_file(page) as file:
+                file.write(made_page(watching, found.report, data.name).encode())
+        if state is not None:
+            save(watching, state)
+    _tell_drift(found, json)
+
+
+def _monitor(
+    fitted: TableModel,
+    model: Path,
+    state: Path | None,
+    settings: tuple[Path | None, float | None, int | None],
+    delimiter: str | None,
+) -> DriftMonitor:
+    from ...own_data.tables.mistake import WrongOption
+    from ...own_data.watching import begun_monitor, kept_monitor
+
+    reference, rate, window = settings
+    if state is not None and state.exists():
+        if settings != (None, None, None):
+            raise WrongOption(
+                f"--reference, --false-alarms and --window are for a monitor that begins, and "
+                f"{state} goes on: leave them out, or name a file that is not there"
+            )
+        return kept_monitor(state)
+    running.in_range(_RATE if rate is None else rate, "--false-alarms", str(_RATE))
+    table = None if reference is None else running.opened_for(fitted, model, reference, delimiter)
+    return begun_monitor(fitted, table, rate or _RATE, window or _WINDOW)
+
+
+def _tell_drift(found: Watched, json: bool) -> None:
+    report = found.report
+    if json:
+        refused = {"refused": len(found.refused)}
+        running.as_json(report.to_dict() | {"gauges": report.gauges()} | refused)
+    else:
+        typer.echo(str(report))
+    running.tell_refused(found.refused, len(found.refused))
+    if report.alarm:
+        raise typer.Exit(ALARM)
+    if found.refused:
         raise typer.Exit(running.PARTIAL)

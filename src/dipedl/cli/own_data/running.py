@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -90,6 +90,14 @@ def pairs_in(typed: str) -> dict[str, str]:
     return {name.strip(): kind.strip() for name, _, kind in pairs}
 
 
+def refuse_given(context: typer.Context, why: Mapping[str, str]) -> None:
+    """Refuse options that were typed, by name, with the reason for each."""
+    for name, told in why.items():
+        source = context.get_parameter_source(name)
+        if source is not None and source.name != "DEFAULT":
+            fail(f"--{name.replace('_', '-')} {told}")
+
+
 def in_range(value: float, option: str, usual: str) -> None:
     """Refuse a share that is not between 0 and 1."""
     if not 0 < value < 1:
@@ -101,8 +109,8 @@ def tell_refused(refused: Sequence[Refused], total: int) -> None:
     for one in refused[:5]:
         where = f", column {one.column!r}" if one.column else ""
         typer.echo(f"refused: row {one.row}{where}: {one.reason}", err=True)
-    if total > 5:
-        typer.echo(f"refused: {total - 5:,} more rows", err=True)
+    if more := total - len(refused[:5]):
+        typer.echo(f"refused: {more:,} more rows", err=True)
 
 
 @contextmanager

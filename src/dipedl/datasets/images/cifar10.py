@@ -54,13 +54,8 @@ def load_cifar10(
     ------
     ValueError
         If `ood` names an unknown set, or a file does not have the published checksum.
-    FileNotFoundError
-        If `data_dir` or ``DIPEDL_DATA`` is given and a file is missing there.
-    PermissionError, ConnectionError
-        If the cache cannot be written to; if no mirror can be reached.
-    ImportError
-        If pooch (for a download) or Pillow (for the traffic signs) is missing:
-        ``pip install 'dipedl[data]'``.
+    FileNotFoundError, PermissionError, ConnectionError, ImportError
+        As `load_mnist`.
 
     References
     ----------

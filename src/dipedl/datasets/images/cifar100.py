@@ -21,9 +21,7 @@ def load_cifar100(
 ) -> Dataset:
     """CIFAR-100: colour photographs of a hundred classes, 32 x 32 pixels.
 
-    The archive is downloaded once (169 MB) and unpacked in the user's cache directory, or in
-    ``DIPEDL_CACHE``; with `data_dir`, or the environment variable ``DIPEDL_DATA``, nothing is
-    downloaded. The published pickles are read by an unpickler that allows only arrays and numbers.
+    The archive (169 MB) is downloaded, kept and read as that of `load_cifar10`.
 
     Parameters
     ----------
@@ -44,12 +42,8 @@ def load_cifar100(
     ------
     ValueError
         If `split` is unknown, or a file does not have the published checksum.
-    FileNotFoundError
-        If `data_dir` or ``DIPEDL_DATA`` is given and a file is missing there.
-    PermissionError, ConnectionError
-        If the cache cannot be written to; if no mirror can be reached.
-    ImportError
-        If a download is needed and pooch is missing: ``pip install 'dipedl[data]'``.
+    FileNotFoundError, PermissionError, ConnectionError, ImportError
+        As `load_mnist`.
 
     References
     ----------

@@ -26,9 +26,8 @@ def load_fashion_mnist(
     """Fashion-MNIST, 60,000 + 10,000 articles of clothing, with ood sets of the same shape.
 
     Against MNIST it is the classic failure of likelihoods: densities of its pixels give digits,
-    which are simpler, a higher density than clothes. Files are downloaded once (31 MB) and kept in
-    the user's cache directory, or in ``DIPEDL_CACHE``; with `data_dir`, or the environment variable
-    ``DIPEDL_DATA``, nothing is downloaded.
+    which are simpler, a higher density than clothes. Files (31 MB) are downloaded and kept as those
+    of `load_mnist`.
 
     Parameters
     ----------
@@ -50,12 +49,8 @@ def load_fashion_mnist(
     ------
     ValueError
         If `ood` names an unknown set, or a file does not have a known checksum.
-    FileNotFoundError
-        If `data_dir` or ``DIPEDL_DATA`` is given and a file is missing there.
-    PermissionError, ConnectionError
-        If the cache cannot be written to; if no mirror can be reached.
-    ImportError
-        If a download is needed and pooch is missing: ``pip install 'dipedl[data]'``.
+    FileNotFoundError, PermissionError, ConnectionError, ImportError
+        As `load_mnist`.
 
     References
     ----------

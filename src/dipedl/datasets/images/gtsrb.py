@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._plugins import optional
-from .._dataset import Dataset, no_rows, unit_pixels
+from .._dataset import Dataset, unit_pixels
 from .._files.fetch import fetch
-from .._files.sources import PROVENANCE
+from .._parts import image_set
 
 __all__ = ["load_gtsrb"]
 
@@ -64,14 +64,9 @@ def load_gtsrb(*, data_dir: str | os.PathLike[str] | None = None) -> Dataset:
     sheet = fetch("gtsrb/gtsrb_test_32x32.webp", data_dir)
     y = np.load(fetch("gtsrb/labels.npy", data_dir), allow_pickle=False).astype(np.int64)
     images = _images(sheet, len(y))
-    return Dataset(
-        "gtsrb",
-        *no_rows(images[0].size),
-        unit_pixels(images),
-        y,
-        target_names=tuple(str(sign) for sign in range(_N_CLASSES)),
-        image_shape=images.shape[1:],
-        provenance=(PROVENANCE["gtsrb"],),
+    names = tuple(map(str, range(_N_CLASSES)))
+    return image_set(
+        "gtsrb", lambda part: (unit_pixels(images), y), names, images.shape[1:], split="test"
     )
 
 

@@ -17,8 +17,7 @@ _NAMES = ("o", "ki", "su", "tsu", "na", "ha", "ma", "ya", "re", "wo")
 def load_kmnist(*, split: str = "test", data_dir: str | os.PathLike[str] | None = None) -> Dataset:
     """K-MNIST (Kuzushiji-MNIST): ten cursive Japanese characters, 28 x 28 pixels, white on black.
 
-    Files are downloaded once and kept in the user's cache directory, or in ``DIPEDL_CACHE``; with
-    `data_dir`, or the environment variable ``DIPEDL_DATA``, nothing is downloaded.
+    Files are downloaded and kept as those of `load_mnist`.
 
     Parameters
     ----------
@@ -38,12 +37,8 @@ def load_kmnist(*, split: str = "test", data_dir: str | os.PathLike[str] | None 
     ------
     ValueError
         If `split` is unknown, or a file does not have the published checksum.
-    FileNotFoundError
-        If `data_dir` or ``DIPEDL_DATA`` is given and a file is missing there.
-    PermissionError, ConnectionError
-        If the cache cannot be written to; if no mirror can be reached.
-    ImportError
-        If a download is needed and pooch is missing: ``pip install 'dipedl[data]'``.
+    FileNotFoundError, PermissionError, ConnectionError, ImportError
+        As `load_mnist`.
 
     References
     ----------

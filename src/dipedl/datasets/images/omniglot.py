@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..._plugins import optional
 from .._dataset import Dataset, no_rows, unit_pixels
 from .._files import idx
-from .._files.fetch import fetch
+from .._files.fetch import DataDir, fetch
 from .._files.sources import PROVENANCE
 
 __all__ = ["load_omniglot"]
@@ -53,12 +53,8 @@ def load_omniglot(
     ------
     ValueError
         If the archive does not have a known checksum, or its images do not come out as recorded.
-    FileNotFoundError
-        If `data_dir` or ``DIPEDL_DATA`` is given and the archive is missing there.
-    PermissionError, ConnectionError
-        If the cache cannot be written to; if no mirror can be reached.
-    ImportError
-        If Pillow, or pooch for a download, is missing: ``pip install 'dipedl[data]'``.
+    FileNotFoundError, PermissionError, ConnectionError, ImportError
+        As `load_mnist`.
 
     References
     ----------
@@ -71,8 +67,7 @@ def load_omniglot(
     >>> load_omniglot(inverted=True)  # doctest: +SKIP
     Dataset('omniglot_inverted', X_train=(0, 784), X_test=(13180, 784), n_classes=659, ood={})
     """
-    path = fetch("omniglot/images_evaluation.zip", data_dir)
-    images, names = _unpacked(path, path.stat().st_mtime_ns)
+    images, names = _drawings(data_dir)
     X = unit_pixels(images)
     characters = [name.rpartition("/")[0].partition("/")[2] for name in names]
     target_names, y = np.unique(characters, return_inverse=True)
@@ -85,6 +80,11 @@ def load_omniglot(
         image_shape=idx.IMAGE_SHAPE,
         provenance=(PROVENANCE["omniglot"],),
     )
+
+
+def _drawings(data_dir: DataDir) -> tuple[NDArray[np.uint8], tuple[str, ...]]:
+    path = fetch("omniglot/images_evaluation.zip", data_dir)
+    return _unpacked(path, path.stat().st_mtime_ns)
 
 
 @lru_cache(maxsize=1)  # time of change is part of the key; 10 MB

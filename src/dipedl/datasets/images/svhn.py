@@ -23,9 +23,8 @@ _SHAPE = (32, 32, 3)
 def load_svhn(*, split: str = "test", data_dir: str | os.PathLike[str] | None = None) -> Dataset:
     """Street View House Numbers: colour photographs of digits, 32 x 32 pixels, cropped.
 
-    A file is downloaded once (the test images: 64 MB, the training images: 182 MB) to the user's
-    cache directory, or to ``DIPEDL_CACHE``; with `data_dir`, or the environment variable
-    ``DIPEDL_DATA``, nothing is downloaded.
+    A file is downloaded and kept as those of `load_mnist` (the test images: 64 MB, the training
+    images: 182 MB).
 
     Parameters
     ----------
@@ -46,12 +45,8 @@ def load_svhn(*, split: str = "test", data_dir: str | os.PathLike[str] | None = 
     ------
     ValueError
         If `split` is unknown, or a file does not have the published checksum or form.
-    FileNotFoundError
-        If `data_dir` or ``DIPEDL_DATA`` is given and a file is missing there.
-    PermissionError, ConnectionError
-        If the cache cannot be written to; if no mirror can be reached.
-    ImportError
-        If a download is needed and pooch is missing: ``pip install 'dipedl[data]'``.
+    FileNotFoundError, PermissionError, ConnectionError, ImportError
+        As `load_mnist`.
 
     References
     ----------

@@ -37,13 +37,8 @@ def semi_real_spectra(
     ----------
     n : int, default=100_000
         Spectra; 100,000 take 1.2 GB.
-    mix : "paper-file" or mapping, default="paper-file"
-        Counts (integers, exact) or shares of ``"GALAXY"``, ``"QSO"`` and ``"STAR"``. The default
-        has the shares of one of the paper's files: 34.27 %, 10.11 % and 55.62 %.
-    random_state : int, default=0
-        Seed; the same n, mix and seed give the same spectra.
-    rows : array-like of int, optional
-        Only these of the n spectra, bit for bit as among all of them.
+    mix, random_state, rows : optional
+        As of `dipedl.spectra.generate_semi_real`.
     data_dir : path-like or None, default=None
         Directory that holds ``spectra/sim_ingredients.npz``. No official mirror has it, so it
         cannot be downloaded: without `data_dir` the directory named by ``DIPEDL_DATA`` must hold
@@ -89,7 +84,7 @@ def load_semi_real_spectra(
     n : int, default=10_000
         Spectra, stars among them.
     mix : "paper-file" or mapping, default="paper-file"
-        As in `semi_real_spectra`.
+        As of `dipedl.spectra.generate_semi_real`.
     random_state : int, default=0
         Seed of the spectra and of the split.
     data_dir : path-like or None, default=None

@@ -15,20 +15,8 @@ def toy_spectra(n: int = 1000, *, random_state: int = 0) -> Spectra:
 
     Parameters
     ----------
-    n : int, default=1000
-        Spectra: 45 % galaxies, 25 % quasars, 30 % stars.
-    random_state : int, default=0
-        Seed; the same n and seed give the same spectra.
-
-    Returns
-    -------
-    Spectra
-        Labels 0 GALAXY, 1 QSO, 2 STAR; with S/N, redshift (0 for stars) and name.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `n` is not an integer >= 1 or `random_state` not an integer >= 0.
+    n, random_state : int
+        As of `dipedl.spectra.generate_toy_spectra`, which says what is returned and raised too.
 
     Examples
     --------

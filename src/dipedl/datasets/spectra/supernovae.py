@@ -23,7 +23,8 @@ def supernova_spectra(
     The templates are nearly free of noise, which alone would separate them from other spectra.
     They are 224 spectra of 60 supernovae at several epochs each: intervals that assume
     independence are too narrow; `group` holds the supernova. 214 go back to observations; ten,
-    whose names begin with "theory99em", are models. Six stand in the file twice.
+    whose names begin with "theory99em", are models. Ten stand in the file twice, four of these
+    under another name.
 
     Parameters
     ----------

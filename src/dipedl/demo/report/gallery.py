@@ -9,12 +9,13 @@ import numpy as np
 from markupsafe import Markup
 
 from ...dirichlet import Dirichlet
+from ...plots._canvas import vacuity_text
 from ...plots.inputs import dirichlet_bars
 from .. import DemoResult, ModelResult
 from ..rows import DIP, ID, flagged
 from ..summary import ENTROPY, SET_TITLES, of_hundred, set_title
-from .figures import panel_axes
-from .inline import png_uri, svg
+from .figures import panel, panel_axes
+from .inline import png_uri
 
 _CARDS = 6
 _SHOWN = 10
@@ -130,7 +131,7 @@ def _shelf(
                 image=png_uri(X[i].reshape(result.dataset.image_shape or (1, -1))),
                 bars=_bars(one, names, label),
                 alt=f"a {truth[i]}" if truth else f"an image of {SET_TITLES[key][0]}",
-                vacuity=_vacuity(float(one.vacuity[0])),
+                vacuity=vacuity_text(float(one.vacuity[0])),
                 verdict=_verdict(
                     guess, truth[i] if truth else None, bool(model.on[key].flagged[i])
                 ),
@@ -147,12 +148,7 @@ def _bars(one: Dirichlet, names: tuple[str, ...], label: str) -> Markup:
     alt = (
         f"mean class probabilities with 95 % intervals; largest {one.mean[0, best]:.2f} for {best}"
     )
-    figure = ax.figure.get_figure(root=True)
-    return svg(figure, alt, label)
-
-
-def _vacuity(value: float) -> str:
-    return f"{value:.2g}" if value < 0.99 else ("1" if 1 - value < 1e-4 else f"{value:.4f}")
+    return panel("", ax, alt, label).svg
 
 
 def _verdict(guess: str, truth: str | None, flagged: bool) -> str:

@@ -174,11 +174,8 @@ def _best(values: Sequence[float | None], higher: bool) -> list[bool]:
 def _limits(result: DemoResult) -> list[str]:
     """Limits of the conclusions, with numbers from the result."""
     counts, k = result.receipt, result.dataset.n_classes
-    worse = [
-        model.title
-        for model, rows in zip(result.models, _rows_of(result), strict=True)
-        if (rows[DIP].brier or 0) > (rows[BARE[0]].brier or 0)
-    ]
+    brier = {(row.model, row.method): row.brier or 0 for row in result.rows}
+    worse = [m.title for m in result.models if brier[m.name, DIP] > brier[m.name, BARE[0]]]
     return [
         f"A small data set: {counts.n_train:,} of MNIST's 60,000 training digits. Nothing here can "
         "be compared with numbers on full MNIST, or with those of the paper.",
@@ -213,8 +210,3 @@ def _alarm_line(result: DemoResult) -> str:
         f"{rates}. With cross-fitting it errs on the safe side: the final density has seen more "
         "rows than those the threshold was taken from."
     )
-
-
-def _rows_of(result: DemoResult) -> Iterator[dict[str, Row]]:
-    for model in result.models:
-        yield {row.method: row for row in result.rows if row.model == model.name}

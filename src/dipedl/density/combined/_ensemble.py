@@ -39,7 +39,7 @@ from ._candidates import (
     named_candidates,
     shift_of,
 )
-from ._reach import Reach, near_rows
+from ._reach import Fence, Reach
 from ._unit_length import behind_normalizer, unit_rows
 
 _FOLDS = 5
@@ -132,7 +132,7 @@ class DensityEnsemble(LogDensityMixin, BaseEstimator, ABC):
         A few rows that are far from all others are left out. With a `watch` each candidate is told.
         """
         self.n_features_in_ = X.shape[1]
-        near = near_rows(X, y, w)
+        near = Fence.of(X, y, w).near(X)
         X, y, w = X[near], y[near], _taken(w, near)
         self.reach_ = Reach.of(X)
         self.estimators_: dict[str, Any] = {}

@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 
 from ...evidence._logistic import lower_tail_unit
-from ...fitting.scaling import FEW, RANGES, gross_outliers
+from ...fitting.scaling import FEW, RANGES, limits, outside_of
 
 #: Lower-tail units that the ceiling lies below the lowest held-out score: no half-point is as low.
 _DEEP = 20.0
@@ -67,15 +67,29 @@ class Reach:
         return np.asarray(np.minimum(scores, ceiling))
 
 
-def near_rows(X: np.ndarray, y: np.ndarray, w: np.ndarray | None) -> np.ndarray:
-    """Rows of X (n, p) to fit densities on: all, or all but a few that are far from the others.
+@dataclass(frozen=True, eq=False)
+class Fence:
+    """What rows a density is fitted on: all, or all but a few that are far from the others.
 
     Far rows would set the scale of a covariance. They stay where they are more than a twentieth of
-    all rows, or half of their class.
+    all rows, or half of their class. A row is far if a feature lies more than `limit` (p,) from
+    `centre` (p,).
     """
-    far = gross_outliers(X, w).any(axis=1)
-    counts = np.ones(len(X)) if w is None else w
-    labels = np.unique(np.ravel(y), return_inverse=True)[1]
-    crowded = np.bincount(labels, far * counts) > np.bincount(labels, counts) / 2
-    many = np.average(far, weights=counts) > FEW
-    return np.arange(len(X)) if many or crowded.any() else np.flatnonzero(~far)
+
+    centre: np.ndarray
+    limit: np.ndarray
+
+    @classmethod
+    def of(cls, X: np.ndarray, y: np.ndarray, w: np.ndarray | None) -> Self:
+        """The fence about rows X (n, p), with labels and weights."""
+        fence = cls(*limits(X, w))
+        far = ~fence.near(X)
+        counts = np.ones(len(X)) if w is None else w
+        labels = np.unique(np.ravel(y), return_inverse=True)[1]
+        crowded = np.bincount(labels, far * counts) > np.bincount(labels, counts) / 2
+        many = np.average(far, weights=counts) > FEW
+        return replace(fence, limit=fence.limit + np.inf) if many or crowded.any() else fence
+
+    def near(self, X: np.ndarray) -> np.ndarray:
+        """Which rows of X (n, p) are fitted, shape (n,)."""
+        return np.asarray(~outside_of(self.centre, self.limit, X).any(axis=1))

@@ -85,7 +85,7 @@ def _to_onnx(estimator: Any, method: str, width: int, opset: int, dtype: type) -
 
 
 def _run(model: Any, output: str, rows: np.ndarray) -> np.ndarray:
-    from .._session import session
+    from .._check import session
 
     return np.asarray(session(model).run([output], {"X": rows})[0], dtype=np.float64)
 

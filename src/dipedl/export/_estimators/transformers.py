@@ -65,31 +65,13 @@ def last_step(estimator: Any, X: Data) -> tuple[Any, Data]:
 
 
 def _of_columns(model: ColumnTransformer, X: Data) -> Data:
-    names = list(getattr(model, "feature_names_in_", []))
     parts = []
-    for _, transformer, columns in model.transformers_:
-        numbers = _numbers(columns, names, X.rows.shape[1])
+    for name, transformer, _ in model.transformers_:
+        numbers = np.asarray(model._transformer_to_input_indices[name], dtype=int)
         if len(numbers) and not (isinstance(transformer, str) and transformer == "drop"):
             parts.append(transformed(transformer, X.columns(numbers)))
     whole = X.tensor.graph.op("Concat", *[part.tensor for part in parts], axis=1)
     return Data(whole, np.hstack([part.rows for part in parts]))
-
-
-def _numbers(columns: Any, names: list[str], width: int) -> np.ndarray:
-    """Indices, below `width`, of the columns that a `ColumnTransformer` selects."""
-    if isinstance(columns, str):
-        columns = [columns]
-    if isinstance(columns, slice) and not isinstance(columns.start or columns.stop, str):
-        return np.arange(width)[columns]
-    if isinstance(columns, slice):
-        ends = [names.index(end) if end else None for end in (columns.start, columns.stop)]
-        return np.arange(width)[ends[0] : None if ends[1] is None else ends[1] + 1]
-    if np.isscalar(columns):
-        return np.array([columns])
-    if any(isinstance(c, str) for c in columns):
-        return np.array([names.index(c) for c in columns])
-    chosen = np.asarray(columns)
-    return np.arange(width)[chosen] if len(chosen) else np.array([], dtype=int)
 
 
 def _standard(model: StandardScaler, X: Tensor) -> Tensor:

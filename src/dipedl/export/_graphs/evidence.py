@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ...calibration.rehearsal import Rehearsal
 from ...calibration.temperature import Temperature
 from ...evidence import Identity, NatPNBudget, RankNormal
 from ...evidence._base import AffineNormalizer
@@ -80,6 +81,18 @@ def log_evidence(z: Tensor, n: float, gamma: float, max_evidence: float | None) 
     """Log pseudo-counts (n,)."""
     value = z + float(np.log(n) + np.log(gamma))
     return value if max_evidence is None else value.at_most(float(np.log(max_evidence)))
+
+
+def supported_strength(log_evidence: Tensor, spread: Any) -> Tensor:
+    """Strength (n,) that a fitted `Rehearsal` supports at log-evidence (n,)."""
+    if type(spread) is not Rehearsal:
+        raise TypeError(
+            f"spread {type(spread).__name__} cannot be exported to ONNX; use "
+            "dipedl.calibration.Rehearsal() or spread=None"
+        )
+    low = min(spread.strength_, 1.0)
+    gap = (log_evidence - spread.log_evidence_).at_most(0.0)
+    return (gap / 3.0).apply("Exp") * (spread.strength_ - low) + low
 
 
 def dirichlet(evidence: Tensor, P: Tensor, prior: np.ndarray) -> tuple[Tensor, Tensor]:

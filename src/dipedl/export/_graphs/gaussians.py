@@ -11,6 +11,7 @@ from ...density.gaussian import GaussianDensity
 from ...density.gda import GDADensity
 from ...density.mahalanobis import MahalanobisDensity
 from ...density.mixture import GaussianMixtureDensity
+from ...gaussians.class_distances import BasisFactors
 from ...gaussians.factor import GaussianFactor
 from ...maths.special import LOG_2PI
 from .._nodes.builder import Tensor
@@ -62,10 +63,13 @@ def _log_densities(factors: Sequence[GaussianFactor], Z: Tensor) -> Tensor:
 
 def _distances_to(factors: Sequence[GaussianFactor], Z: Tensor) -> Tensor:
     """Squared Mahalanobis distances (n, k)."""
+    if isinstance(factors, BasisFactors):
+        turned = (Z - factors.mean[0]) @ np.ascontiguousarray(factors.basis.T)
+        return _squared(turned, factors.along, factors.variance[:, None, :] ** -0.5)
     means = np.stack([f.mean for f in factors])
     rests = [np.zeros_like(f.mean) if f.rest is None else f.rest for f in factors]
     shared = all(f.whitener is factors[0].whitener for f in factors)
-    own = factors[:1] if shared else factors
+    own = [factors[0]] if shared else factors
     whiteners = np.stack([w[None] if w.ndim == 1 else w.T for w in (f.array for f in own)])
     return _squared(Z, means, whiteners, np.stack(rests))
 

@@ -15,7 +15,7 @@ from .._estimators.transformers import Data, transformed
 from .._fitted import evidence_owner, is_shared, kind_of
 from .._nodes.builder import Graph, Tensor
 from .densities import Seen, log_density
-from .evidence import calibrated, dirichlet, log_evidence, normalised
+from .evidence import calibrated, dirichlet, log_evidence, normalised, supported_strength
 
 #: Name of the graph's input, (n, d).
 INPUT = "X"
@@ -54,7 +54,10 @@ def _posterior(model: Any, P: Any, scores: Tensor, unknown: Tensor) -> dict[str,
     strength = log_evidence(z, evidence.n_, evidence.gamma, evidence.max_evidence)
     P = calibrated(P, evidence.calibrator_, scores, evidence.sharpening_)
     mean, vacuity = dirichlet(strength, P, model.prior_)
-    return {"probabilities": mean, "vacuity": vacuity, "log_evidence": strength}
+    found = {"probabilities": mean, "vacuity": vacuity, "log_evidence": strength}
+    spread = getattr(model, "spread_", None)
+    supported = {} if spread is None else {"strength": supported_strength(strength, spread)}
+    return found | supported
 
 
 def _proba_and_features(model: Any, X: Data) -> tuple[Tensor | None, Data]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -12,14 +14,17 @@ from ...nn._estimator import TorchEstimator
 from ...nn._loader import device_of
 from ...nn.layer_features import _POOLS, LayerFeatures, _captured
 from ...nn.torch_classifier import TorchClassifier
+from .._check import largest_gap, session
 from .._fitted import unfrozen
-from .check import check_graph
 from .inputs import Call
 from .trace import traced
 
-OUTPUTS = ("probabilities", "vacuity", "log_evidence", "ood")
+OUTPUTS = ("probabilities", "vacuity", "log_evidence")
+STRENGTH, ALARM = "strength", "ood"
 #: Input of the graphs of `network_graph`: rows of pixels (n, d).
 ROWS = "X"
+#: Largest difference in float32, where far inputs lose digits on both sides, and in float64.
+_TOLERANCE = {np.dtype(np.float32): 1e-3, np.dtype(np.float64): 1e-5}
 
 
 def torch_graph(model: Any, example: Any, *, opset: int) -> Any:
@@ -27,8 +32,9 @@ def torch_graph(model: Any, example: Any, *, opset: int) -> Any:
 
     Types and shapes of the inputs are those of the example, save for the number of rows, and their
     names those of the arguments of ``forward``, or of the function that gives the features.
-    Outputs: "probabilities" (n, k), "vacuity" (n,), "log_evidence" (n,) and "ood" (n,), true where
-    `predict_ood` gives -1. ValueError if onnxruntime disagrees on the example.
+    Outputs: "probabilities" (n, k), "vacuity" (n,), "log_evidence" (n,), with a spread "strength"
+    (n,), and "ood" (n,), true where `predict_ood` gives -1. ValueError if onnxruntime disagrees on
+    the example.
     """
     function = model.source.function
     takes = model.network.forward if function is None else partial(function, model.network)
@@ -37,9 +43,48 @@ def torch_graph(model: Any, example: Any, *, opset: int) -> Any:
     with torch.no_grad():
         # errors of the module itself keep their message
         known = wrapped(call.tensors)
-    proto = traced(wrapped, call.tensors, call.names, OUTPUTS, opset=opset)
+    proto = traced(wrapped, call.tensors, call.names, wrapped.outputs, opset=opset)
     check_graph(proto, dict(zip(call.names, call.tensors, strict=True)), known[:-1])
     return proto
+
+
+def check_graph(proto: Any, inputs: Mapping[str, Tensor], known: Sequence[Tensor]) -> None:
+    """Raise ValueError unless the first outputs of the graph for these inputs are the known ones.
+
+    Tolerances are 1e-3 in float32 and 1e-5 in float64, relative where a value is above one.
+    """
+    try:
+        run = session(proto)
+        feeds = {needed.name: _array(inputs[needed.name]) for needed in run.get_inputs()}
+        found = run.run(None, feeds)
+    except ImportError:
+        raise
+    # onnxruntime's errors share only this class.
+    except Exception as error:
+        raise ValueError(
+            "the graph was made, but onnxruntime cannot run it on the CPU, so nothing was written: "
+            f"{error}; it has no bfloat16, and no convolution of float64: export module.float()"
+        ) from error
+    for output, mine, theirs in zip(proto.graph.output, found, known, strict=False):
+        right = _array(theirs)
+        gap, row = largest_gap(_numbers(mine), _numbers(right))
+        if not gap <= _TOLERANCE[right.dtype]:
+            raise ValueError(
+                f"the graph disagrees with the module: {output.name} of row {row} of the example "
+                f"is {mine[row]} in onnxruntime and {right[row]} in PyTorch (difference {gap:.2g});"
+                " nothing was written. Please report it with the network"
+            )
+
+
+def _array(tensor: Tensor) -> np.ndarray:
+    if tensor.dtype == torch.bfloat16:
+        raise TypeError("an input is bfloat16")
+    return np.asarray(tensor.detach().cpu().numpy())
+
+
+def _numbers(values: np.ndarray) -> np.ndarray:
+    """Replace NaN by a number, since NaN is the expected output for NaN."""
+    return np.nan_to_num(values.astype(np.float64), nan=-1.0, posinf=np.inf, neginf=-np.inf)
 
 
 def network_graph(classifier: Any = None, features: Any = None, *, opset: int) -> Any:
@@ -64,19 +109,22 @@ def network_graph(classifier: Any = None, features: Any = None, *, opset: int) -
 
 
 class _Outputs(nn.Module):
-    """The outputs of a `DIPModule`, in the order of `OUTPUTS`."""
+    """The outputs of a `DIPModule`, whose names are `outputs`."""
 
     def __init__(self, model: Any, call: Call) -> None:
         super().__init__()
         self.model = model
         self.call = call
+        supported = () if model.head.spread is None else (STRENGTH,)
+        self.outputs = (*OUTPUTS, *supported, ALARM)
 
     def forward(self, tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         args, kwargs = self.call.filled(tensors)
         log_density, logits = self.model.scored(*args, **kwargs)
         answer = self.model.head(log_density, logits)
         flagged = self.model.head.flags(log_density) < 0
-        return answer.mean, answer.vacuity, answer.log_evidence, flagged
+        strength = () if STRENGTH not in self.outputs else (answer.concentration.sum(dim=1),)
+        return answer.mean, answer.vacuity, answer.log_evidence, *strength, flagged
 
 
 class _Rows(nn.Module):

@@ -61,10 +61,8 @@ def class_recall(y: npt.ArrayLike, proba: npt.ArrayLike) -> Floats:
 
     Parameters
     ----------
-    y : array-like of int, shape (n,)
-        True class indices, 0..k-1.
-    proba : array-like, shape (n, k)
-        Class probabilities; rows sum to one.
+    y, proba : array-like, shapes (n,) and (n, k)
+        As of `accuracy`.
 
     Returns
     -------

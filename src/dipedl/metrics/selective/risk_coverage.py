@@ -101,16 +101,14 @@ def aurc(correct: npt.ArrayLike, uncertainty: npt.ArrayLike) -> float:
     Raises
     ------
     ValueError, TypeError
-        If the arrays do not fit each other, ``correct`` is not boolean, or ``uncertainty`` holds
-        NaN.
+        As ``risk_coverage_curve``.
 
     Notes
     -----
     It mixes the accuracy of the classifier with how well the uncertainty ranks its errors;
     ``eaurc`` removes the first part.
 
-    Ties: expected value over all random orders of the inputs with equal uncertainty, see
-    ``risk_coverage_curve``.
+    Ties: as in ``risk_coverage_curve``.
 
     References
     ----------
@@ -147,16 +145,14 @@ def eaurc(correct: npt.ArrayLike, uncertainty: npt.ArrayLike) -> float:
     Raises
     ------
     ValueError, TypeError
-        If the arrays do not fit each other, ``correct`` is not boolean, or ``uncertainty`` holds
-        NaN.
+        As ``risk_coverage_curve``.
 
     Notes
     -----
     The best order is computed exactly, for these n inputs. The paper approximates it by
     r + (1 - r) log(1 - r) with r the error rate, which leaves an error of order 1/n.
 
-    Ties: expected value over all random orders of the inputs with equal uncertainty, see
-    ``risk_coverage_curve``.
+    Ties: as in ``risk_coverage_curve``.
 
     References
     ----------
@@ -212,8 +208,7 @@ def errors_avoided(
 
     Where ``rejected * n`` is not a whole number, the last input counts in part.
 
-    Ties: expected value over all random orders of the inputs with equal uncertainty, see
-    ``risk_coverage_curve``.
+    Ties: as in ``risk_coverage_curve``.
 
     References
     ----------

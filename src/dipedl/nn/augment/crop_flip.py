@@ -26,6 +26,14 @@ class CropFlip:
         Channels, height and width of the rows.
     shift : int, default=2
         Largest shift along each axis, in pixels.
+    cutout : int, default=0
+        Side of a square at a random place of each image that gets the mean colour of the images;
+        0 cuts nothing out.
+
+    References
+    ----------
+    DeVries and Taylor, "Improved regularization of convolutional neural networks with cutout",
+    arXiv:1708.04552 (2017).
 
     Examples
     --------
@@ -38,13 +46,20 @@ class CropFlip:
 
     image_shape: tuple[int, int, int] = (3, 32, 32)
     shift: int = 2
+    cutout: int = 0
 
     def __post_init__(self) -> None:
         check_integer("shift", self.shift)
+        check_integer("cutout", self.cutout, least=0)
         if len(self.image_shape) != 3 or not self.shift < min(self.image_shape[1:]):
             raise ValueError(
                 "image_shape must be (channels, height, width) with sides longer than "
                 f"shift={self.shift}, got {self.image_shape!r}"
+            )
+        if self.cutout >= min(self.image_shape[1:]):
+            raise ValueError(
+                f"cutout must be smaller than the image, {self.image_shape[1]} x "
+                f"{self.image_shape[2]} pixels, got {self.cutout}"
             )
 
     def __call__(self, inputs: Tensor, generator: torch.Generator) -> Tensor:
@@ -65,4 +80,23 @@ class CropFlip:
         image = torch.arange(b, device=device)
         # indices before and after the colon: the channels come last
         cut = padded[image[:, None, None], :, rows[:, :, None], columns[:, None, :]]
-        return cut.permute(0, 3, 1, 2).reshape(inputs.shape)
+        images = cut.permute(0, 3, 1, 2)
+        if self.cutout:
+            images = torch.where(self._square(images, generator), _mean_colour(images), images)
+        return images.reshape(inputs.shape)
+
+    def _square(self, images: Tensor, generator: torch.Generator) -> Tensor:
+        """Where each image (b, c, h, w) has its square, shape (b, 1, h, w)."""
+
+        def inside(size: int) -> Tensor:
+            last, device = size - self.cutout + 1, images.device
+            start = torch.randint(last, (len(images), 1), generator=generator, device=device)
+            at = torch.arange(size, device=device)
+            return (at >= start) & (at < start + self.cutout)
+
+        rows, columns = inside(images.shape[2]), inside(images.shape[3])
+        return rows[:, None, :, None] & columns[:, None, None, :]
+
+
+def _mean_colour(images: Tensor) -> Tensor:
+    return images.mean((0, 2, 3), keepdim=True) if len(images) else images

@@ -38,16 +38,11 @@ class BranchCNN:
     dropout : float, default=0.0
         Share of the units dropped after every dense layer in training.
 
-    Attributes
-    ----------
-    takes_pixels : bool
-        False: inputs may be any finite numbers.
-
     Notes
     -----
-    An input is read as one row of numbers, for any `image_shape`. The convolutions are
-    two-dimensional of height one: with channels last they take half the CPU time of
-    PyTorch's one-dimensional ones. Max-pooling commutes with ReLU, so pooling comes first.
+    An input is read as one row of any finite numbers, for any `image_shape`. The convolutions are
+    two-dimensional of height one: with channels last they take half the CPU time of PyTorch's
+    one-dimensional ones. Max-pooling commutes with ReLU, so pooling comes first.
 
     References
     ----------

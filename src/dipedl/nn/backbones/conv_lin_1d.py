@@ -32,14 +32,9 @@ class ConvLin1d(ConvLinBackbone):
         The features: the last hidden layer (64), or the flattened output of the
         convolutions (768 for 806 inputs), on which DAEDL has its density.
 
-    Attributes
-    ----------
-    takes_pixels : bool
-        False: inputs may be any finite numbers.
-
     Notes
     -----
-    An input is read as one row of numbers, for any `image_shape`.
+    An input is read as one row of any finite numbers, for any `image_shape`.
 
     Examples
     --------

@@ -60,7 +60,7 @@ class ConvLinBackbone(Backbone):
 class ConvLin(ConvLinBackbone):
     """Three 5 x 5 convolutions of 64 channels and three hidden layers of 64.
 
-    R-EDL, Re-EDL, DAEDL and PostNet use it on MNIST.
+    Inputs are pixels in [0, 1]. R-EDL, Re-EDL, DAEDL and PostNet use it on MNIST.
 
     Parameters
     ----------
@@ -69,11 +69,6 @@ class ConvLin(ConvLinBackbone):
     features : {"hidden", "conv"}, default="hidden"
         The features: the last hidden layer (64), or the flattened output of the
         convolutions (576 for 28 x 28 images), on which DAEDL has its density.
-
-    Attributes
-    ----------
-    takes_pixels : bool
-        True: inputs must lie in [0, 1].
 
     Examples
     --------

@@ -18,7 +18,7 @@ class FastCNN(Backbone):
     """Six 3 x 3 convolutions with batch normalisation, and global average pooling.
 
     Two convolutions of `width` channels, two of twice as many on half the resolution, two of four
-    times as many on a quarter of it.
+    times as many on a quarter of it. Inputs are pixels in [0, 1].
 
     Parameters
     ----------
@@ -26,11 +26,6 @@ class FastCNN(Backbone):
         Channels of the first two convolutions; there are four times as many features.
     dropout : float, default=0.0
         Share of the features dropped before the last layer in training.
-
-    Attributes
-    ----------
-    takes_pixels : bool
-        True: inputs must lie in [0, 1].
 
     Examples
     --------

@@ -15,17 +15,12 @@ __all__ = ["LeNet5"]
 
 @dataclass(frozen=True)
 class LeNet5(Backbone):
-    """Two 5 x 5 convolutions and a hidden layer of 500, for 28 x 28 images.
+    """Two 5 x 5 convolutions and a hidden layer of 500, for 28 x 28 images of pixels in [0, 1].
 
     Parameters
     ----------
     dropout : float, default=0.5
         Share of the 500 features dropped before the last layer in training.
-
-    Attributes
-    ----------
-    takes_pixels : bool
-        True: inputs must lie in [0, 1].
 
     References
     ----------

@@ -20,7 +20,7 @@ _ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh, "s
 
 @dataclass(frozen=True)
 class MLP:
-    """Hidden layers, each followed by an activation.
+    """Hidden layers, each followed by an activation; inputs may be any finite numbers.
 
     Parameters
     ----------
@@ -30,11 +30,6 @@ class MLP:
         Activation.
     dropout : float, default=0.0
         Share of the units dropped after every hidden layer in training.
-
-    Attributes
-    ----------
-    takes_pixels : bool
-        False: inputs may be any finite numbers.
 
     Examples
     --------

@@ -19,7 +19,7 @@ class PoolCNN(Backbone):
 
     A 2 x 2 convolution of 24 channels, then three blocks of two 3 x 3 convolutions with batch
     normalisation and GELU; each block pools after its first one. The features are the maxima of the
-    last channels over the image.
+    last channels over the image. Inputs are pixels in [0, 1].
 
     Parameters
     ----------
@@ -29,11 +29,6 @@ class PoolCNN(Backbone):
         Channels of the second and third block: the number of features.
     dropout : float, default=0.0
         Share of the features dropped before the last layer in training.
-
-    Attributes
-    ----------
-    takes_pixels : bool
-        True: inputs must lie in [0, 1].
 
     Notes
     -----

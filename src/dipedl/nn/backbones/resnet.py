@@ -25,15 +25,10 @@ class ResNet18(Backbone):
     width : int, default=64
         Channels of the first stage; there are eight times as many features.
 
-    Attributes
-    ----------
-    takes_pixels : bool
-        True: inputs must lie in [0, 1].
-
     Notes
     -----
-    The paper's text says LeNet-5, its code has this network, spectrally normalised. 11.2 million
-    weights: minutes per epoch on a CPU.
+    Inputs are pixels in [0, 1]. The paper's text says LeNet-5, its code has this network,
+    spectrally normalised. 11.2 million weights: minutes per epoch on a CPU.
 
     References
     ----------

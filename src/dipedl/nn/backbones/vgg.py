@@ -24,7 +24,7 @@ class VGG16(Backbone):
     """Thirteen 3 x 3 convolutions with batch normalisation and a classifier of three layers.
 
     R-EDL, Re-EDL and DAEDL use it on CIFAR-10. The features are the output of the convolutions,
-    512 for a 32 x 32 image, on which DAEDL has its density.
+    512 for a 32 x 32 image, on which DAEDL has its density. Inputs are pixels in [0, 1].
 
     Parameters
     ----------
@@ -36,11 +36,6 @@ class VGG16(Backbone):
         Channels of the first block; the last two have eight times as many.
     mean, sd : tuple of float, default=those of CIFAR-10 in the released code
         Means and deviations that standardise the pixels; one value, or one per channel.
-
-    Attributes
-    ----------
-    takes_pixels : bool
-        True: inputs must lie in [0, 1].
 
     Notes
     -----

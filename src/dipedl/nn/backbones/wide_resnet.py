@@ -23,7 +23,8 @@ class WideResNet(Backbone):
 
     A 3 x 3 stem of 16 channels; three stages of ``(depth - 4) / 6`` pre-activation blocks with
     ``16 width``, ``32 width`` and ``64 width`` channels, the last two at half the resolution of the
-    one before; batch normalisation, ReLU and the mean over the image give the features.
+    one before; batch normalisation, ReLU and the mean over the image give the features. Inputs are
+    pixels in [0, 1].
 
     Parameters
     ----------
@@ -38,11 +39,6 @@ class WideResNet(Backbone):
         True is the paper's network.
     mean, sd : tuple of float, default=those of CIFAR-10 in the released code
         Means and deviations that standardise the pixels; one value, or one per channel.
-
-    Attributes
-    ----------
-    takes_pixels : bool
-        True: inputs must lie in [0, 1].
 
     Notes
     -----

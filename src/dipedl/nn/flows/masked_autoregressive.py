@@ -103,7 +103,7 @@ class MaskedAutoregressive:
     def paper(cls) -> Self:
         """The flow of the DIP-EDL paper: 10 transformations of 20 residual blocks of 1024.
 
-        444 million weights on 28 x 28 images. Differences, none of which changes the family: spread
+        445 million weights on 28 x 28 images. Differences, none of which changes the family: spread
         degrees, and a soft-clipped exponential for the scale where nflows has a softplus.
         """
         return cls(10, (1024,) * 20, True, True, True, panels=1)

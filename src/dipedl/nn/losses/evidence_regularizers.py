@@ -49,10 +49,8 @@ def kl_misleading(alpha: Tensor, y: Tensor, prior: float = 1.0) -> Tensor:
 
     Parameters
     ----------
-    alpha : Tensor, shape (n, k)
-        Concentrations, > 0.
-    y : Tensor, shape (n,)
-        Class indices 0..k-1, int64.
+    alpha, y : Tensor, shapes (n, k) and (n,)
+        As of `mse_bayes_risk`.
     prior : float, default=1.0
         Concentration of each class in the prior, > 0.
 

@@ -64,10 +64,8 @@ def marginal_likelihood_loss(alpha: Tensor, y: Tensor) -> Tensor:
 
     Parameters
     ----------
-    alpha : Tensor, shape (n, k)
-        Concentrations, > 0.
-    y : Tensor, shape (n,)
-        Class indices 0..k-1, int64.
+    alpha, y : Tensor, shapes (n, k) and (n,)
+        As of `mse_bayes_risk`.
 
     Returns
     -------
@@ -95,10 +93,8 @@ def expected_cross_entropy(alpha: Tensor, y: Tensor) -> Tensor:
 
     Parameters
     ----------
-    alpha : Tensor, shape (n, k)
-        Concentrations, > 0.
-    y : Tensor, shape (n,)
-        Class indices 0..k-1, int64.
+    alpha, y : Tensor, shapes (n, k) and (n,)
+        As of `mse_bayes_risk`.
 
     Returns
     -------
@@ -167,10 +163,8 @@ def uce(alpha: Tensor, y: Tensor, entropy_weight: float = 1e-5) -> Tensor:
 
     Parameters
     ----------
-    alpha : Tensor, shape (n, k)
-        Concentrations, > 0.
-    y : Tensor, shape (n,)
-        Class indices 0..k-1, int64.
+    alpha, y : Tensor, shapes (n, k) and (n,)
+        As of `mse_bayes_risk`.
     entropy_weight : float, default=1e-5
         Weight of the differential entropy, >= 0.
 

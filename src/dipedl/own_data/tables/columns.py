@@ -159,7 +159,7 @@ def _column(values: pd.Series, name: str, forced: str | None) -> Column:
         column = Column(name, found.kind, found.why, found.decimal, found.date, missing=missing)
     else:
         column = _forced(values, name, str(forced), missing)
-    return _with_usual(column, values) if column.used else column
+    return with_usual(column, values) if column.used else column
 
 
 def _forced(values: pd.Series, name: str, kind: str, missing: float) -> Column:
@@ -183,7 +183,8 @@ def _forced(values: pd.Series, name: str, kind: str, missing: float) -> Column:
     return column
 
 
-def _with_usual(column: Column, values: pd.Series) -> Column:
+def with_usual(column: Column, values: pd.Series) -> Column:
+    """The column with what is usual among values (n,) that it can read."""
     if column.kind == DATE:
         when = read_dates(values, column.date).dropna()
         return replace(column, hours=bool((when.dt.normalize() != when).any()))

@@ -107,7 +107,8 @@ def format_of(path: Path, delimiter: str | None = None) -> Format:
     for magic, what in _REFUSED.items():
         if sample.lstrip().startswith(magic):
             raise Mistake(f"{path} is no table but {what}")
-    return Format(CSV, packed, encoding, _checked_delimiter(delimiter) or _delimiter(text))
+    found = _checked_delimiter(delimiter) or max(_DELIMITERS, key=lambda one: _fields(text, one))
+    return Format(CSV, packed, encoding, found)
 
 
 def _check_readable(path: Path) -> None:
@@ -156,12 +157,8 @@ def _encoding(sample: bytes) -> str:
     return "utf-8"
 
 
-def _delimiter(text: str) -> str:
-    """The delimiter by which the first lines have the same number of fields, and most of them."""
-    return max(_DELIMITERS, key=lambda delimiter: _fields(text, delimiter))
-
-
 def _fields(text: str, delimiter: str) -> tuple[float, int]:
+    """Share of the first lines with as many fields as the first, and how many these are."""
     lines = [row for row in csv.reader(text.splitlines(True)[:100], delimiter=delimiter) if row]
     width = len(lines[0]) if lines else 0
     same = Counter(map(len, lines))[width] / max(len(lines), 1)

@@ -6,14 +6,14 @@ file runs code when it is loaded, its size of input is not known, and PyTorch ha
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..._plugins import optional
+from ..._writing import sha256_of
 from .mistake import Mistake
 
 #: Columns beside the features.
@@ -63,7 +63,7 @@ def told_features(path: str, p: int) -> str:
 
 def checksum(path: str) -> str:
     """SHA-256 of the network's file, "" without one."""
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest() if path else ""
+    return sha256_of(Path(path)) if path else ""
 
 
 def network_of(fitted_with: str, sha256: str, folder: Path) -> str:
@@ -126,18 +126,3 @@ def _resized(file: Path, mode: str, size: tuple[int, int]) -> np.ndarray:
     pillow: Any = optional("PIL.Image", "--images")
     with pillow.open(file) as image:
         return np.asarray(image.convert(mode).resize(size), np.float32) / 255
-
-
-def image_rows(
-    folder: Path, network: str
-) -> Iterator[tuple[Path, str | None, np.ndarray | None, str]]:
-    """File, class and features of each image; None and the reason where it cannot be read."""
-    features = extractor(network)
-    for file in image_files(folder):
-        kind = class_of(file, folder)
-        try:
-            yield file, kind, features(file), ""
-        except ImportError:
-            raise
-        except Exception as error:  # any decoder may fail in its own way on a damaged file
-            yield file, kind, None, f"{file.name} cannot be read as an image: {error}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,10 +17,9 @@ import pyarrow.parquet
 
 from . import formats
 from .formats import Format, blank_lines, format_of, open_bytes
-from .images import CLASS, FILE, feature_names, image_files, image_rows
-from .json_lines import bad_line, only_object
+from .images import CLASS, FILE, class_of, extractor, feature_names, image_files
 from .mistake import Mistake, listed
-from .npz import npz_frame
+from .whole import bad_line, npz_frame, only_object
 
 #: Words for a gap, beside an empty field.
 GAPS = ("NA", "N/A", "#N/A", "NaN", "nan", "NULL", "null", "None", "<NA>")
@@ -300,21 +298,25 @@ def _npz_pieces(table: Table) -> Iterator[Piece]:
 
 def _image_pieces(table: Table) -> Iterator[Piece]:
     """A piece for some hundred images."""
-    number, total = 0, len(image_files(table.path))
-    images = image_rows(table.path, table.format.packed)
-    while some := list(islice(images, _IMAGES)):
+    files, network = image_files(table.path), table.format.packed
+    features = extractor(network)
+    for first in range(0, len(files), _IMAGES):
+        some = files[first : first + _IMAGES]
         records, rows, refused = [], [], []
-        for file, kind, features, reason in some:
-            number += 1
-            if features is None:
+        for number, file in enumerate(some, start=first + 1):
+            try:
+                values = features(file)
+            except ImportError:
+                raise
+            except Exception as error:  # any decoder may fail in its own way on a damaged file
+                reason = f"{file.name} cannot be read as an image: {error}"
                 refused.append(Refused(number, FILE, reason))
                 continue
-            names = feature_names(table.format.packed, len(features))
-            named = dict(zip(names, features.tolist(), strict=True))
-            records.append({FILE: str(file), CLASS: kind, **named})
+            named = dict(zip(feature_names(network, len(values)), values.tolist(), strict=True))
+            records.append({FILE: str(file), CLASS: class_of(file, table.path), **named})
             rows.append(number)
-        frame = pd.DataFrame.from_records(records)
-        yield Piece(frame, np.array(rows, dtype=int), refused, number / total)
+        frame, done = pd.DataFrame.from_records(records), (first + len(some)) / len(files)
+        yield Piece(frame, np.array(rows, dtype=int), refused, done)
 
 
 _PIECES = {

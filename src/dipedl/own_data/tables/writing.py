@@ -6,6 +6,7 @@ import gzip
 import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -42,14 +43,9 @@ def check_writable(path: Path, inputs: Iterable[Path | None], option: str = "--o
         raise Mistake(f"{option}: {error}") from error
 
 
-def check_ending(path: Path) -> None:
-    """Mistake for an ending that names no format to write."""
-    _ending_of(path)
-
-
 def without_ending(path: Path) -> str:
     """The name of a file to write without the ending that names its format."""
-    return path.name[: -len(_ending_of(path))]
+    return path.name[: -len(ending_of(path))]
 
 
 @contextmanager
@@ -58,12 +54,13 @@ def table_writer(path: Path) -> Iterator[Write]:
 
     All pieces must have the same columns, and there must be one.
     """
-    make = _WRITERS[_ending_of(path)]
+    make = _WRITERS[ending_of(path)]
     with complete_file(path) as file, make(file) as write:
         yield write
 
 
-def _ending_of(path: Path) -> str:
+def ending_of(path: Path) -> str:
+    """The ending that names the format to write; Mistake for another."""
     for ending in _WRITERS:
         if path.name.lower().endswith(ending):
             return ending
@@ -108,8 +105,10 @@ def _arrow_writer(file: IO[bytes], open_file: Callable[..., Any]) -> Iterator[Wr
         schema = opened[0][1] if opened else None
         table = pa.Table.from_pandas(frame, schema, preserve_index=False)
         if not opened:
-            opened.append((open_file(file, table.schema), table.schema))
-        opened[0][0].write_table(table)
+            # A column without any entry so far may have texts later.
+            fields = [f.with_type(pa.string()) if f.type == pa.null() else f for f in table.schema]
+            opened.append((open_file(file, pa.schema(fields)), pa.schema(fields)))
+        opened[0][0].write_table(table.cast(opened[0][1]))
 
     try:
         yield write
@@ -118,30 +117,31 @@ def _arrow_writer(file: IO[bytes], open_file: Callable[..., Any]) -> Iterator[Wr
             writer.close()
 
 
-def _parquet_writer(file: IO[bytes]) -> Any:
-    return _arrow_writer(file, pa.parquet.ParquetWriter)
+def _parquet(file: IO[bytes], schema: pa.Schema) -> Any:
+    # Hardly a number comes twice: dictionaries of them take longer to make than to write the rows.
+    texts = [field.name for field in schema if not _is_number(field.type)]
+    return pa.parquet.ParquetWriter(file, schema, use_dictionary=texts)
 
 
-def _feather_writer(file: IO[bytes]) -> Any:
-    return _arrow_writer(file, pa.ipc.new_file)
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind))
 
 
 @contextmanager
 def _lines_writer(file: IO[bytes]) -> Iterator[Write]:
-    yield lambda frame: _add_lines(frame, file)
+    def write(frame: pd.DataFrame) -> None:
+        # pandas would round to 15 digits.
+        for record in frame.to_dict("records"):
+            file.write((json.dumps(record, ensure_ascii=False, default=str) + "\n").encode())
 
-
-def _add_lines(frame: pd.DataFrame, file: IO[bytes]) -> None:
-    # pandas would round to 15 digits.
-    for record in frame.to_dict("records"):
-        file.write((json.dumps(record, ensure_ascii=False, default=str) + "\n").encode())
+    yield write
 
 
 _WRITERS: dict[str, Callable[[IO[bytes]], Any]] = {
     ".csv": _csv_writer,
     ".csv.gz": _gz_writer,
-    ".parquet": _parquet_writer,
-    ".feather": _feather_writer,
-    ".arrow": _feather_writer,
+    ".parquet": partial(_arrow_writer, open_file=_parquet),
+    ".feather": partial(_arrow_writer, open_file=pa.ipc.new_file),
+    ".arrow": partial(_arrow_writer, open_file=pa.ipc.new_file),
     ".jsonl": _lines_writer,
 }

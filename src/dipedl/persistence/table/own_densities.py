@@ -15,6 +15,7 @@ _ROUNDING = 1e-5
 #: Squares of features, which may be as large as a float.
 _ANY = np.float64(np.inf)
 _ROW = c.floats("d", most=_ANY)
+_WHITENER = c.either(_ROW, c.floats("d", "d", most=_ANY), ours("ThinWhitener"))
 _LEAST, _MOST = float(np.finfo(np.float64).tiny), float(np.finfo(np.float64).max)
 _SCALER = is_a("sklearn.preprocessing.StandardScaler", d="d")
 _DENSITY = fitted(model(d="d"))
@@ -38,26 +39,60 @@ def _factor_is_regular(factor: Any, sizes: c.Sizes) -> None:
     c.need((scales > 0).all(), "have a factor that is not positive")
 
 
+def _each_is_diagonal(moments: Any, sizes: c.Sizes) -> None:
+    c.need(all(m.scatter.ndim == 1 for m in moments.along), "have a scatter that is no diagonal")
+
+
 def _variances_are_positive(thin: Any, sizes: c.Sizes) -> None:
     c.need(thin.outer > 0 and (thin.inner > 0).all(), "have variances that are not positive")
 
 
 def _classes_are_complete(density: Any, sizes: c.Sizes) -> None:
     """Only a density of classes that are announced, and without rows, has no factors."""
-    complete = all(moments.weight > 0 for moments in density.moments_)
+    weights = getattr(density.moments_, "weight", None)
+    if weights is None:
+        weights = np.array([moments.weight for moments in density.moments_])
+    complete = bool((weights > 0).all())
     c.need(hasattr(density, "shrinkage_") >= complete, "have no shrinkage")
     c.need(density._factors_ is None or complete, "have factors of a class without rows")
+
+
+def _form_fits(density: Any, sizes: c.Sizes) -> None:
+    """Moments and factors are in the form of the covariance_type."""
+    kind, moments, factors = density.covariance_type, density.moments_, density._factors_
+    prefix = {"tied": "Tied", "shared-basis": "Basis"}.get(kind)
+    sums = None if prefix == "Tied" and density.shrinkage == "ledoit-wolf" else prefix
+    for held, name in ((moments, f"{sums}Moments"), (factors, f"{prefix}Factors")):
+        of_all = "None" not in name
+        c.need(held is None or isinstance(held, list) != of_all, "have another covariance_type")
+        if held is not None and of_all:
+            c.need(type(held).__name__ == name, "have another covariance_type")
+            c.need(held[0].mean.shape == (sizes["d"],), "have other features")
 
 
 def _gaussians(**parameters: c.Check) -> Entry:
     return Entry(
         CLASSES
-        | {"moments_": c.each(ours("Moments", d="origin"), "k")}
-        | {"_factors_": c.maybe(c.each(ours("GaussianFactor", d="mean"), "k"))},
+        | {
+            "moments_": c.either(
+                c.each(ours("Moments", d="origin"), "k"),
+                ours("TiedMoments", k="origin"),
+                ours("BasisMoments", d="centre", k="along"),
+            ),
+            "_factors_": c.maybe(
+                c.either(
+                    c.each(ours("GaussianFactor", d="mean"), "k"),
+                    ours("TiedFactors", "BasisFactors", k="mean"),
+                )
+            ),
+        },
         {"shrinkage_": c.floats("k", least=0, most=1)}
         | {"target_": c.floats("k", least=0, most=_ANY)},
-        parameters={"covariance_type": c.one_of("full", "tied", "diag"), **parameters},
-        where=(_classes_are_complete,),
+        parameters={
+            "covariance_type": c.one_of("full", "tied", "diag", "shared-basis"),
+            **parameters,
+        },
+        where=(_classes_are_complete, _form_fits),
     )
 
 
@@ -207,10 +242,11 @@ ENTRIES: dict[str, Entry] = {
         {
             "mean": _ROW,
             "rest": c.maybe(_ROW),
-            "whitener": c.either(_ROW, c.floats("d", "d", most=_ANY), ours("ThinWhitener")),
+            "whitener": _WHITENER,
             "log_det": c.real(),
         },
         where=(_factor_is_regular,),
+        dropped=frozenset({"rounded"}),
         bare=True,
     ),
     "gaussians.Moments": Entry(
@@ -221,6 +257,41 @@ ENTRIES: dict[str, Entry] = {
             "higher": c.maybe(ours("HigherMoments", d="cubic")),
         },
         where=(_scatter_fits,),
+        bare=True,
+    ),
+    "gaussians.TiedMoments": Entry(
+        {
+            "weight": c.floats("k", least=0),
+            "origin offset": c.floats("k", "d"),
+            "within": ours("Moments", d="origin"),
+        },
+        bare=True,
+    ),
+    "gaussians.BasisMoments": Entry(
+        {
+            "centre": _ROW,
+            "basis": c.floats("d", "d"),
+            "scale": c.floats("d", least=_LEAST),
+            "along": c.each(ours("Moments", d="origin")),
+        },
+        where=(_each_is_diagonal,),
+        bare=True,
+    ),
+    "gaussians.TiedFactors": Entry(
+        {
+            "mean": c.floats("k", "d"),
+            "rest": c.maybe(c.floats("k", "d")),
+            "whitener": _WHITENER,
+            "log_det": c.real(),
+        },
+        where=(_factor_is_regular,),
+        dropped=frozenset({"compared"}),
+        bare=True,
+    ),
+    "gaussians.BasisFactors": Entry(
+        {"mean": c.floats("k", "d"), "variance": c.floats("k", "d", least=_LEAST, most=_ANY)}
+        | {"basis": c.floats("d", "d"), "log_det": c.floats("k")},
+        dropped=frozenset({"along"}),
         bare=True,
     ),
     "gaussians.HigherMoments": Entry(

@@ -68,6 +68,12 @@ def _evidence_fits(evidence: Any, sizes: c.Sizes) -> None:
         loaded("dipedl.evidence.monotone.check_increasing")(evidence.normalizer_, held.scores)
 
 
+def _sample_is_sorted(sample: Any, sizes: c.Sizes) -> None:
+    c.need((sample.keys[1:] > sample.keys[:-1]).all(), "have keys that do not rise")
+    c.need(set(sample.rows) in ({"X"}, {"Z", "P"}), "have rows of another kind")
+    c.need("P" not in sample.rows or on_simplex(sample.rows["P"]).all(), "have no probabilities")
+
+
 def _inputs_fit(owner: Any, sizes: c.Sizes) -> None:
     """The evidence is about these classes and columns."""
     if not hasattr(owner, "evidence_"):
@@ -81,6 +87,7 @@ def _inputs_fit(owner: Any, sizes: c.Sizes) -> None:
 ENTRIES: dict[str, Entry] = {
     "DIPClassifier": Entry(
         {"classes_": c.labels(), "estimator_": fitted(model(d="d", k="k"))} | _EVIDENCE,
+        {"stream_": ours("Stream"), "spread_": c.maybe(fitted(has("strength")))},
         parameters=_ANSWERING,
         where=(_inputs_fit,),
     ),
@@ -118,6 +125,16 @@ ENTRIES: dict[str, Entry] = {
         where=(_rows_fit,),
         bare=True,
     ),
+    "calibration.Rehearsal": Entry(
+        {
+            "strength_ n_": c.SIZE,
+            "error_": c.number(least=0),
+            "rarest_ confidence_": c.SHARE,
+            "log_evidence_": c.real(),
+            "shares_": c.mapping(c.text, c.SHARE),
+            "refits_": c.count(),
+        },
+    ),
     "calibration.Temperature": Entry(
         {"temperature_ minimiser_ n_": c.SIZE, "nll_ bare_nll_": c.real()}
         | {"kind_": c.one_of("probabilities", "logits")},
@@ -140,6 +157,18 @@ ENTRIES: dict[str, Entry] = {
     "evidence.RankNormal": RANKS,
     "evidence.RobustZScore": Entry(_PLACED),
     "evidence.ZScore": Entry(_PLACED),
+    "streaming.Stream": Entry(
+        {"density": fitted(has("score_samples")), "features": c.maybe(_TRANSFORMER)}
+        | {"held": ours("RowSample"), "n": c.real(0), "standardised": c.flag},
+        bare=True,
+    ),
+    "streaming.RowSample": Entry(
+        {"keys": c.values("m", kinds="u"), "labels": c.values("m"), "counts": c.positive("m")}
+        | {"rows": c.mapping(c.text, c.floats("m", "*")), "most each": c.count()}
+        | {"share": c.SHARE},
+        where=(_sample_is_sorted,),
+        bare=True,
+    ),
     "fitting.DenseRows": Entry(WIDE),
     "fitting.InputColumns": Entry(
         {

@@ -41,6 +41,12 @@ def _knots_rise(state: Any, sizes: c.Sizes) -> None:
             c.need(table.shape[1] > 1 and (np.diff(table) >= 0).all(), "have knots that fall")
 
 
+def _strength_counts(state: Any, sizes: c.Sizes) -> None:
+    numbers = vars(state).get("head/supported.numbers")
+    positive = numbers is None or ((numbers[:1] > 0).any() and (np.delete(numbers, 1) >= 0).all())
+    c.need(positive, "have a strength that is not positive, or a negative share")
+
+
 MODULE = Entry(
     {
         "density_/origin": c.floats("d"),
@@ -58,7 +64,8 @@ MODULE = Entry(
         "kept/source": c.either(c.ints(least=0, below=4), _NONE),
     },
     {f"density_/distance.{n}": check for ns, check in _DISTANCES.items() for n in ns.split()}
+    | {"head/supported.numbers": c.floats("*")}
     | {"fusion/scales": c.positive(2), "fusion/knots fusion/values": c.floats(2, "t")},
-    where=(_rows_fit, _knots_rise),
+    where=(_rows_fit, _knots_rise, _strength_counts),
     bare=True,
 )

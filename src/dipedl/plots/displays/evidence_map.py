@@ -94,10 +94,6 @@ class EvidenceMapDisplay(Drawn):
         top, colorbar, ax
             As in `plot`.
 
-        Returns
-        -------
-        EvidenceMapDisplay
-
         Raises
         ------
         TypeError
@@ -131,11 +127,6 @@ class EvidenceMapDisplay(Drawn):
             Where to draw; default: a new figure.
         top, colorbar
             As in `plane_map`.
-
-        Returns
-        -------
-        EvidenceMapDisplay
-            Itself.
         """
         points = np.asarray(self.X)
         drawn = plane_map(

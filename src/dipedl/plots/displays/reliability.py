@@ -23,10 +23,8 @@ class ReliabilityDisplay(Drawn):
 
     Parameters
     ----------
-    y : array-like of int, shape (n,)
-        True class indices, 0..k-1.
-    proba : array-like, shape (n, k)
-        Class probabilities; rows sum to one.
+    y, proba : array-like, shapes (n,) and (n, k)
+        As of `reliability_diagram`.
     name : str, optional
         Of the classifier, in the legend.
 
@@ -84,10 +82,6 @@ class ReliabilityDisplay(Drawn):
         name : str, optional
             Default: the name of the estimator's class.
 
-        Returns
-        -------
-        ReliabilityDisplay
-
         Raises
         ------
         TypeError
@@ -116,20 +110,12 @@ class ReliabilityDisplay(Drawn):
 
         Parameters
         ----------
-        y : array-like, shape (n,)
-            True labels.
-        proba : array-like, shape (n, k)
-            Class probabilities; rows sum to one.
+        y, proba, name
+            As of the class.
         classes : array-like, shape (k,), optional
-            Labels of the columns of `proba`; default: 0..k-1.
+            Labels of the columns of `proba`, of which y holds some; default: 0..k-1.
         n_bins, min_rows, color, ax : optional
             As in `plot`.
-        name : str, optional
-            Of the classifier, in the legend.
-
-        Returns
-        -------
-        ReliabilityDisplay
 
         Raises
         ------
@@ -156,11 +142,6 @@ class ReliabilityDisplay(Drawn):
             Where to draw, such as ``ax_`` of another Display; default: a new figure.
         n_bins, min_rows, color : optional
             As in `reliability_diagram`.
-
-        Returns
-        -------
-        ReliabilityDisplay
-            Itself.
         """
         drawn = reliability_diagram(
             self.y,

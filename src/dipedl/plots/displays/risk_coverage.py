@@ -22,10 +22,8 @@ class RiskCoverageDisplay(Drawn):
 
     Parameters
     ----------
-    correct : array-like of bool, shape (n,)
-        Whether each prediction is right; False for an OOD input.
-    uncertainty : array-like, shape (n,)
-        Uncertainty of each prediction, higher = less sure.
+    correct, uncertainty : array-like, shape (n,)
+        As of `risk_coverage`.
     name : str, optional
         Of the classifier, in the legend.
 
@@ -70,23 +68,13 @@ class RiskCoverageDisplay(Drawn):
 
         Parameters
         ----------
-        estimator : classifier
-            Fitted, with ``predict_proba``; of any library.
-        X : array-like, shape (n, d)
-            Inputs that it was not fitted on.
-        y : array-like, shape (n,)
-            Their labels, as in ``estimator.classes_``.
+        estimator, X, y, name
+            As of `ReliabilityDisplay.from_estimator`.
         kind : str, optional
             As in `DIPClassifier.uncertainty`, for a `DIPClassifier` or a pipeline that ends in
             one. Default, for any classifier: one minus the highest probability.
-        name : str, optional
-            Default: the name of the estimator's class.
         color, ax : optional
             As in `plot`.
-
-        Returns
-        -------
-        RiskCoverageDisplay
 
         Raises
         ------
@@ -119,10 +107,6 @@ class RiskCoverageDisplay(Drawn):
             As in the class.
         color, ax : optional
             As in `plot`.
-
-        Returns
-        -------
-        RiskCoverageDisplay
         """
         return cls(correct, uncertainty, name=name).plot(ax, color=color)
 
@@ -135,11 +119,6 @@ class RiskCoverageDisplay(Drawn):
             Where to draw, such as ``ax_`` of another Display; default: a new figure.
         color : str, optional
             Of the curve.
-
-        Returns
-        -------
-        RiskCoverageDisplay
-            Itself.
         """
         drawn = risk_coverage(self.correct, self.uncertainty, label=self.name, color=color, ax=ax)
         self._keep(drawn, self.name)

@@ -76,10 +76,6 @@ class VacuityHistogramDisplay(Drawn):
         bins, threshold, ax : optional
             As in `plot`.
 
-        Returns
-        -------
-        VacuityHistogramDisplay
-
         Raises
         ------
         TypeError
@@ -110,10 +106,6 @@ class VacuityHistogramDisplay(Drawn):
         bins, threshold, ax : optional
             As in `plot`.
 
-        Returns
-        -------
-        VacuityHistogramDisplay
-
         Raises
         ------
         ValueError
@@ -128,17 +120,8 @@ class VacuityHistogramDisplay(Drawn):
 
         Parameters
         ----------
-        ax : Axes, optional
-            Where to draw; default: a new figure.
-        bins : int, default=36
-            Number of bins.
-        threshold : float, optional
-            Drawn as a line.
-
-        Returns
-        -------
-        VacuityHistogramDisplay
-            Itself.
+        ax, bins, threshold : optional
+            As of `uncertainty_histogram`.
         """
         drawn = uncertainty_histogram(
             self.vacuity, log_odds=True, bins=bins, threshold=threshold, ax=ax

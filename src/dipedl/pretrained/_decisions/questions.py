@@ -10,6 +10,7 @@ import torch
 from scipy import special
 from torch import Tensor
 
+from ...calibration.rehearsal import Rehearsal
 from ...decisions._dirichlet import DirichletDecisions
 from ...diagnostics._calibration_data import warn_of_source
 from ...diagnostics.self_report import SelfReport
@@ -51,6 +52,17 @@ class ModuleDecisions(DirichletDecisions, SelfReport):
             self.kept.model = self._learned()
         model: EvidenceModel = self.kept.model
         return model
+
+    @property
+    def spread(self) -> Rehearsal | None:
+        """The learner of the strength, unfitted."""
+        return self.head.spread
+
+    @property
+    def spread_(self) -> Rehearsal | None:
+        """The fitted `spread`, on the host; None without one."""
+        self._check_fitted()
+        return None if self.head.supported is None else self.head.supported.learned()
 
     @property
     def false_alarm_rate(self) -> float:  # type: ignore[override]

@@ -72,16 +72,16 @@ def generate_semi_real(
     What makes them easier than, and different from, observed spectra:
 
     - Objects are drawn with replacement, so spectra of one object differ by noise and calibration
-      only: a random split has the same objects on both sides. `group` allows a split by object; a
-      small network then made 0.56 % errors in the place of 0.35 %.
+      only: a random split has the same objects on both sides, and errors are too few. `group`
+      allows a split by object.
     - Ten eigenspectra hold no line or continuum that they have not learned; galaxies are SDSS
       galaxies (z < 0.5), quasars have S/N above 4 in SDSS; labels have no errors.
-    - S/N is seldom below 10 and depends on class: that of stars has a median of 30, cut at 10.
+    - S/N depends on class: medians of galaxies, quasars and stars are 14, 12 and 30, and no star is
+      below 10.
     - Stars are models: no binaries, no emission-line stars, no peculiar abundances.
     - Noise is independent between pixels; that of observed spectra, which were resampled, is
-      correlated (0.5 between neighbours). There are no cosmic rays, no missing pixels, no
-      atmospheric bands, no residual sky lines: at 5577 Angstrom a median observed galaxy or quasar
-      is off by 13 standard deviations.
+      correlated. There are no cosmic rays, no missing pixels, no atmospheric bands, no residual sky
+      lines.
 
     References
     ----------

@@ -13,7 +13,9 @@ from ..clock import Say
 from ..work import CellWork, DataError
 from .classifier import Given, given
 from .method import Refusal, run_method
-from .rows import method_rows, refusal_rows
+from .rows import answers_of, method_rows, refusal_rows
+
+Rows = Mapping[str, np.ndarray]
 
 
 def run_cell(work: CellWork, say: Say = lambda text: None) -> dict[str, str]:
@@ -24,13 +26,14 @@ def run_cell(work: CellWork, say: Say = lambda text: None) -> dict[str, str]:
         raise DataError(str(error)) from error
     parts = given(work, splits, say)
     scored = {s: rows for s, rows in splits.X.items() if s not in ("train", "validation")}
+    answers = answers_of(splits, parts.X, scored)
     failed = {}
     lacking = set(work.lacking().values())
     for method in (method for method in work.methods if method.name in lacking):
         if work.deadline is not None and time.monotonic() > work.deadline:
             break
         start = time.perf_counter()
-        failure = _run(work, method, parts, scored, splits.y["test"])
+        failure = _run(work, method, parts, scored, answers)
         if failure:
             failed[method.name] = failure
         say(f"{method.name}: {failure or f'{time.perf_counter() - start:.1f} s'}")
@@ -38,12 +41,13 @@ def run_cell(work: CellWork, say: Say = lambda text: None) -> dict[str, str]:
 
 
 def _run(
-    work: CellWork, method: CellMethod, parts: Given, X: Mapping[str, np.ndarray], y: np.ndarray
+    work: CellWork, method: CellMethod, parts: Given, X: Rows, answers: Mapping[str, Rows]
 ) -> str:
     """Run a method and write its rows; gives what went wrong, or nothing."""
     try:
-        predictions = run_method(method, parts, X, work.seed)
-        rows = method_rows(work, method, y, predictions, len(parts.y))
+        known = {split for split, of in answers.items() if "truth" in of}
+        predictions = run_method(method, parts, X, work.seed, known)
+        rows = method_rows(work, method, answers, predictions, len(parts.y))
     except Refusal as refusal:
         rows = refusal_rows(work, method, str(refusal))
     except Exception as error:

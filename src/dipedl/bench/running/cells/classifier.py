@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,8 @@ class Given:
 
     X: np.ndarray
     y: np.ndarray
+    #: Weights of the rows, if any.
+    w: np.ndarray | None
     #: Rows and labels to calibrate on, where the classifier is frozen.
     held: tuple[np.ndarray, np.ndarray] | None
     #: The classifier, unfitted, for methods that train it themselves.
@@ -38,6 +40,16 @@ class Given:
     features: Any
     memory: Memory
 
+    def frozen(self, held_out: float) -> Given:
+        """The last rows, a share of them, with the classifier as the others make it, frozen."""
+        n = len(self.y) - round(held_out * len(self.y))
+        w, kept = (None, None) if self.w is None else (self.w[:n], self.w[n:])
+        fitted = Memoised(self.recipe, self.memory).fit(self.X[:n], self.y[:n], w)
+        given = FrozenEstimator(fitted)
+        features = None if self.features is None else given
+        rest = replace(self, X=self.X[n:], y=self.y[n:], w=kept, held=None, features=features)
+        return replace(rest, estimator=given, fitted=given)
+
 
 def given(work: CellWork, splits: Splits, say: Say) -> Given:
     """Train the classifier of a cell, or restore it."""
@@ -48,12 +60,18 @@ def given(work: CellWork, splits: Splits, say: Say) -> Given:
         network = _network(work, splits, say)
         frozen = FrozenEstimator(Memoised.of(network, memory))
         held = X["validation"], y["validation"]
-        return Given(X["train"], y["train"], held, recipe, frozen, frozen, frozen, memory)
+        w = splits.weights.get("train")
+        return Given(X["train"], y["train"], w, held, recipe, frozen, frozen, frozen, memory)
     rows = np.concatenate([X["train"], X["validation"]])
     labels = np.concatenate([y["train"], y["validation"]])
     estimator = Memoised(recipe, memory)
-    fitted = FrozenEstimator(Memoised(recipe, memory).fit(rows, labels))
-    return Given(rows, labels, None, recipe, estimator, fitted, None, memory)
+    w = (
+        np.concatenate([splits.weights[s] for s in ("train", "validation")])
+        if splits.weights
+        else None
+    )
+    fitted = FrozenEstimator(Memoised(recipe, memory).fit(rows, labels, w))
+    return Given(rows, labels, w, None, recipe, estimator, fitted, None, memory)
 
 
 def _network(work: CellWork, splits: Splits, say: Say) -> Any:

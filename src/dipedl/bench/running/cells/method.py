@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 from sklearn.preprocessing import StandardScaler
 
+from ...._validation import weight_argument
 from ....maths.kinds import uncertainty_of
 from ....maths.scores import max_prob
+from ...results.known_truth import of_samples
 from ...spec.build import accepts
 from ...spec.cells import CellMethod
 from ...spec.entries import CrossedMethod
@@ -37,15 +39,22 @@ class Predictions:
 
     probabilities: dict[str, np.ndarray] = field(default_factory=dict)
     uncertainty: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)
+    #: Of a method that gives a Dirichlet, or samples of the probabilities.
+    concentration: dict[str, np.ndarray] = field(default_factory=dict)
     spent: dict[str, Spent] = field(default_factory=dict)
     about: dict[str, Any] = field(default_factory=dict)
 
 
 def run_method(
-    method: CellMethod, cell: Given, X: Mapping[str, np.ndarray], seed: int
+    method: CellMethod,
+    cell: Given,
+    X: Mapping[str, np.ndarray],
+    seed: int,
+    known: Container[str] = (),
 ) -> Predictions:
     """Fit a method and apply it to the splits of X: the test rows and every OOD set.
 
+    Of splits whose class probabilities are `known` it says what it says of these.
     Refusal if the method refuses classifier or rows with a ValueError or a TypeError, and may.
     """
     found = Predictions()
@@ -53,6 +62,8 @@ def run_method(
         model = _fitted(method, cell, seed, found)
         for split, rows in X.items():
             _predict(model, method, rows, split, cell.memory, found)
+            if split in known and (alpha := _concentration(model, rows)) is not None:
+                found.concentration[split] = alpha
     except (ValueError, TypeError) as error:
         if method.entry.may_refuse:
             raise Refusal(str(error)) from error
@@ -63,11 +74,13 @@ def run_method(
 
 def _fitted(method: CellMethod, cell: Given, seed: int, found: Predictions) -> Any:
     entry = method.entry
+    cell = cell if entry.held_out is None else cell.frozen(entry.held_out)
     model = method.made(random_state=seed, **_parts(entry, cell))
     fitting = cell.memory.fitting
     with _alone(found, "train", cell.memory):
         held = entry.calibrate and cell.held is not None and accepts(model.fit, "calibration")
-        model.fit(cell.X, cell.y, **({"calibration": cell.held} if held else {}))
+        weights = weight_argument(model, cell.w)
+        model.fit(cell.X, cell.y, **weights, **({"calibration": cell.held} if held else {}))
     found.spent["classifier"] = cell.memory.fitting - fitting
     return model
 
@@ -75,7 +88,9 @@ def _fitted(method: CellMethod, cell: Given, seed: int, found: Predictions) -> A
 def _parts(entry: CrossedMethod, cell: Given) -> dict[str, Any]:
     """Classifier and features for the constructor."""
     if entry.trains:
-        return {"estimator": cell.recipe}
+        names = ("backbone", "training")
+        network = {name: getattr(cell.recipe, name) for name in names if hasattr(cell.recipe, name)}
+        return {"estimator": cell.recipe, **network}
     if cell.features is not None:
         return {"estimator": cell.fitted, "features": cell.features}
     if entry.estimator == _OURS:
@@ -91,7 +106,7 @@ def _predict(
     bare = method.entry.answers == "classifier_proba"
     dirichlet, scores = None, None
     with _alone(found, f"predict {split}", memory):
-        if hasattr(model, "predict_dirichlet") and not bare:
+        if hasattr(model, "_dirichlet") and not bare:
             P, scores = model._proba_and_scores(rows)
             dirichlet = model._dirichlet(P, scores)
             P = dirichlet.mean
@@ -102,6 +117,13 @@ def _predict(
         with _alone(found, f"score {split} {row}", memory):
             u = max_prob(P) if bare else _uncertainty(model, rows, kind, dirichlet, scores)
         found.uncertainty.setdefault(row, {})[split] = np.asarray(u, dtype=np.float64)
+
+
+def _concentration(model: Any, rows: np.ndarray) -> np.ndarray | None:
+    """That of the Dirichlet of each row, which has mean and variance of the samples, if any."""
+    if hasattr(model, "predict_dirichlet"):
+        return np.asarray(model.predict_dirichlet(rows).concentration)
+    return of_samples(model.sample_proba(rows)) if hasattr(model, "sample_proba") else None
 
 
 def _uncertainty(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from ...data.splits import Splits
+from ...results.known_truth import distances
 from ...results.receipt import receipt
 from ...results.rows import numbers
 from ...results.scores import score
@@ -17,11 +20,15 @@ from .method import Predictions
 
 
 def method_rows(
-    work: CellWork, method: CellMethod, y: np.ndarray, found: Predictions, n_fit: int
+    work: CellWork,
+    method: CellMethod,
+    answers: Mapping[str, Mapping[str, np.ndarray]],
+    found: Predictions,
+    n_fit: int,
 ) -> list[dict[str, Any]]:
     """One row for each kind of uncertainty.
 
-    `y` holds the labels of the test rows, `n_fit` is the number of rows that the method was fitted
+    `answers` are those of `answers_of`, `n_fit` is the number of rows that the method was fitted
     on.
     """
     sizes = {split: len(rows) for split, rows in found.probabilities.items()}
@@ -29,13 +36,28 @@ def method_rows(
     rows = []
     for name, uncertainty in found.uncertainty.items():
         arrays = {
-            split: {"probabilities": found.probabilities[split], "uncertainty": u}
+            split: {
+                "probabilities": found.probabilities[split],
+                "uncertainty": u,
+                **answers.get(split, {}),
+            }
             for split, u in uncertainty.items()
         }
-        arrays["test"]["y"] = y
+        for split, alpha in found.concentration.items():
+            arrays[split]["concentration"] = alpha
         measured = numbers(score(arrays, work.unit.resamples))
         rows.append(_row(work, method, name) | measured | shared)
     return rows
+
+
+def answers_of(
+    splits: Splits, train: np.ndarray, X: Mapping[str, np.ndarray]
+) -> dict[str, dict[str, np.ndarray]]:
+    """What predictions are scored with, by split of X: labels, or class probabilities if known."""
+    far = distances(train, {split: X[split] for split in splits.truth}) if splits.truth else {}
+    found = {s: {"truth": P, "distance": far[s]} for s, P in splits.truth.items()}
+    found["test"] = {**found.get("test", {}), "y": splits.y["test"]}
+    return found
 
 
 def refusal_rows(work: CellWork, method: CellMethod, reason: str) -> list[dict[str, Any]]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
 from ..formatting import grid
 from ..table import BenchTable, Line
+from .intervals import HEADS, interval_rows, problem_rows
 from .measures import Measure, measures
 from .pairs import OF_PAIR, Column, Crossed, Summary, crossed, summary
 
@@ -34,7 +35,14 @@ def crossed_blocks(table: BenchTable) -> list[str]:
     blocks = []
     if judged := measures(found):
         blocks += ["## What was asked", measure_list(judged)]
-    blocks += ["## All methods, over all lines", _summaries(found)]
+    blocks += interval_blocks(found)
+    rows = [
+        [title, column.group, *texts]
+        for column, (title, *texts) in zip(
+            found.columns, summary_rows(found, found.columns), strict=True
+        )
+    ]
+    blocks += ["## All methods, over all lines", grid(["method", "group", *SUMMARY], rows)]
     for metric, title in PAIR_TITLES.items():
         blocks += [f"## {title}", _by_pair(found, main, metric)]
         if rest and metric in _OF_PARTS:
@@ -46,6 +54,19 @@ def crossed_blocks(table: BenchTable) -> list[str]:
         why = [[f"{ln.dataset}, {ln.classifier}", ln.name, ln.refused] for ln in refused]
         blocks += ["## Refused", grid(["", "method", "why"], why)]
     return [*blocks, "## Cost, processor seconds", _costs(found)]
+
+
+def interval_blocks(found: Crossed, mark: str = "##") -> list[str]:
+    """What intervals hold, by method and by line; nothing where no class probability is known."""
+    rows = interval_rows(found)
+    if not rows:
+        return []
+    return [
+        f"{mark} Intervals: share of the true class probabilities that they hold",
+        grid(["method", *HEADS], rows),
+        f"{mark} 95 % intervals by line, without a spread → with",
+        grid(*problem_rows(found)),
+    ]
 
 
 def measure_list(found: Sequence[Measure]) -> str:
@@ -93,12 +114,13 @@ SUMMARY: dict[str, Callable[[Summary], str]] = {
 }
 
 
-def _summaries(found: Crossed) -> str:
-    rows = []
-    for column in found.columns:
-        of = summary(found, column.name)
-        rows.append([column.title, column.group, *(show(of) for show in SUMMARY.values())])
-    return grid(["method", "group", *SUMMARY], rows)
+def summary_rows(
+    found: Crossed, columns: Sequence[Column], heads: Iterable[str] = SUMMARY
+) -> list[list[str]]:
+    """A row for each method: its title, and the texts below heads of the summary."""
+    of = [summary(found, column.name) for column in columns]
+    texts = ([SUMMARY[head](one) for head in heads] for one in of)
+    return [[column.title, *row] for column, row in zip(columns, texts, strict=True)]
 
 
 def _by_pair(found: Crossed, columns: Sequence[Column], metric: str) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...spec.entries import MeasureEntry
 from ...spec.suite import load_suite, suite_names
+from ..headline import is_higher_better
 from .pairs import Crossed, Pair, share
 
 
@@ -100,7 +101,7 @@ def _compared(entry: MeasureEntry, found: Crossed) -> Iterator[Judged]:
 def _valued(entry: MeasureEntry, found: Crossed) -> Iterator[Judged]:
     """The metric itself, of one data set and OOD set or of all."""
     for pair in found.pairs:
-        value = found.value(pair, found.ours, entry.metric)
+        value = found.value(pair, entry.method or found.ours, entry.metric)
         asked = entry.dataset or pair.dataset, entry.ood or pair.ood
         if (pair.dataset, pair.ood) == asked and np.isfinite(value):
             yield pair, value, ""
@@ -115,34 +116,34 @@ def _earlier(entry: MeasureEntry, found: Crossed) -> Iterator[Judged]:
             yield classifier, float(now.mean()) - before, f" ({before:.3f} to {now.mean():.3f})"
 
 
-def _regrets(entry: MeasureEntry, found: Crossed) -> Iterator[Judged]:
-    for pair, value in found.regret().items():
-        yield pair, value, ""
-
-
 _JUDGED: Mapping[str, Callable[[MeasureEntry, Crossed], Iterator[Judged]]] = {
     "compare": _compared,
     "value": _valued,
-    "regret": _regrets,
+    "regret": lambda _, found: ((pair, gap, "") for pair, gap in found.regret().items()),
     "earlier": _earlier,
 }
 
 
 def _above_every_baseline(entry: MeasureEntry, found: Crossed) -> Measure:
+    """Also above the rankings of a baseline by other kinds of its uncertainty."""
     ours = found.values(found.ours, entry.metric)
-    behind, seen = [], []
-    for name in (column.name for column in found.named("bare", "baseline")):
-        theirs = found.values(name, entry.metric)
+    sign = 1 if is_higher_better(entry.metric) else -1
+    behind, seen, compared = [], [], False
+    for column in (c for c in found.columns if c.group in ("bare", "baseline")):
+        theirs = found.values(column.name, entry.metric)
         both = np.isfinite(ours) & np.isfinite(theirs)
         if both.any():
             mean, other = ours[both].mean(), theirs[both].mean()
-            seen.append(other if both.all() else -np.inf)
-            if mean <= other:
-                behind.append(f"{name}: {mean:.3f} against {other:.3f} on {both.sum()} lines")
-    if not seen:
+            seen += [other] if both.all() else []
+            if sign * (mean - other) <= 0:
+                lines = f"on {both.sum()} lines"
+                behind.append(f"{column.title}: {mean:.3f} against {other:.3f} {lines}")
+            compared = True
+    if not compared:
         return Measure(entry.statement, "the rows for it are missing", None)
-    text = entry.found.format(mean=float(np.nanmean(ours)), best=max(seen))
-    return Measure(entry.statement, text, not behind, tuple(behind))
+    best = sign * max((sign * other for other in seen), default=-np.inf)
+    text = entry.found.format(mean=float(np.nanmean(ours)), best=best)
+    return Measure(entry.statement, "; ".join([text, *behind]), not behind)
 
 
 def _means(entry: MeasureEntry, found: Crossed) -> dict[str, float]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...results.row_file import plain
+from ...._writing.numbers import plain
 from ...spec.entries import GROUPS
 from ..cells import Cell
 from ..table import BenchTable, Line

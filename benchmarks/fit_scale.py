@@ -1,0 +1,88 @@
+"""Fits of tables on disk: `dipedl fit FOLDER`, its memory, and sums against reading and a product.
+
+    python benchmarks/fit_scale.py --folder /data/scale --rows 100000 1000000
+
+Without --rows all sizes are measured; what the receipt has of the same commit is kept. "fit" is the
+whole command with one Gaussian a class: "megabytes" is the peak of the largest of its processes.
+"sums" adds the moments of one covariance for all classes batch by batch, in one thread; "product"
+reads the same batches and multiplies each by its transpose; their seconds are of the processor.
+"""
+
+import argparse
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import receipt
+from score_scale import CLASSES, FEATURES, FILE, ROWS, WORKERS, cost, write_rows
+from threadpoolctl import threadpool_limits
+from timing import paired_seconds
+
+from dipedl.density import GDADensity
+
+WIDE, WIDE_ROWS, BATCH = 256, 200_000, 20_000
+
+
+def fitted(folder: Path, n: int) -> dict[str, float]:
+    """The command on n rows."""
+    new, out = folder / f"labelled-{n}", folder / "fitted.dipedl"
+    write_rows(new, n, labelled=True)
+    out.unlink(missing_ok=True)
+    asked = ["--target", "y", "--density", "gaussians", "--workers", WORKERS, "--quiet"]
+    return cost(["-m", "dipedl", "fit", new, *asked, "--out", out], n)
+
+
+def batches(file: Path) -> Iterator[np.ndarray]:
+    with pq.ParquetFile(file) as table:
+        for batch in table.iter_batches(batch_size=BATCH, use_threads=False):
+            yield np.column_stack([column.to_numpy() for column in batch.columns])
+
+
+def sums(folder: Path) -> dict[str, float]:
+    """Processor seconds of the sums of a wide table, and of a product in their place."""
+    file = folder / "wide.parquet"
+    if not file.exists():
+        rng = np.random.default_rng(0)
+        rows = rng.normal(size=(WIDE_ROWS, WIDE)).astype(np.float32)
+        pd.DataFrame(rows, columns=[f"x{j}" for j in range(WIDE)]).to_parquet(file, index=False)
+    y = np.arange(BATCH) % CLASSES
+
+    def added() -> None:
+        density = GDADensity("tied")
+        for X in batches(file):
+            density.partial_fit(X, y[: len(X)], classes=np.arange(CLASSES))
+
+    def multiplied() -> None:
+        total = np.zeros((WIDE, WIDE))
+        for X in batches(file):
+            wide = X.astype(np.float64)
+            total += wide.T @ wide
+
+    with threadpool_limits(1):
+        return paired_seconds({"sums": added, "product": multiplied}, 5, time.process_time)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--folder", type=Path, required=True, help="for tables: 2 GB at 1e7 rows")
+    parser.add_argument("--rows", type=int, nargs="+", default=ROWS, choices=ROWS)
+    options = parser.parse_args()
+    config = {"features": FEATURES, "classes": CLASSES, "rows_per_file": FILE, "workers": WORKERS}
+    config |= {"rows": ROWS, "wide": [WIDE_ROWS, WIDE], "batch": BATCH}
+    options.folder.mkdir(parents=True, exist_ok=True)
+    values, seconds = receipt.begun("fit_scale", config)
+    parts = {f"fit, {n} rows": lambda n=n: fitted(options.folder, n) for n in options.rows}
+    parts["sums of a wide table"] = lambda: sums(options.folder)
+    for key, part in parts.items():
+        start = time.perf_counter()
+        if key not in values:
+            values[key] = part()
+            seconds += time.perf_counter() - start
+            receipt.write("fit_scale", config, values, seconds)
+
+
+if __name__ == "__main__":
+    main()

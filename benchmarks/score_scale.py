@@ -1,0 +1,141 @@
+"""Scoring of tables on disk: `dipedl score` in parts against the bare classifier, memory and Ray.
+
+    python benchmarks/score_scale.py --folder /data/scale --rows 100000 1000000
+
+Without --rows all sizes are measured. What the receipt has of the same commit is kept, so the
+measurement can be made in parts. The tables are written into the folder once.
+
+"bare" reads the same files, predicts by the same classifier with all cores, and writes the
+probabilities. Seconds are wall seconds of a process with its start, "megabytes" the peak of the
+largest of its processes.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import receipt
+from sklearn.datasets import make_classification
+
+FEATURES, CLASSES, LEARNED, FILE, WORKERS = 20, 3, 100_000, 50_000, 2
+ROWS = (100_000, 1_000_000, 10_000_000)
+ENGINES = ("local", "ray")
+BARE = """
+import sys
+from pathlib import Path
+import pandas as pd
+import pyarrow.parquet as pq
+import dipedl
+clf, new, out = dipedl.load(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])
+out.mkdir()
+for file in sorted(new.glob("*.parquet")):
+    with pq.ParquetFile(file) as table:
+        made = [clf.classifier_proba(b.to_pandas()) for b in table.iter_batches(batch_size=20_000)]
+    names = [f"p_{name}" for name in clf.classes_]
+    pd.concat([pd.DataFrame(P, columns=names) for P in made]).to_parquet(out / file.name)
+"""
+
+
+def base_rows() -> tuple[np.ndarray, np.ndarray]:
+    return make_classification(
+        LEARNED, FEATURES, n_informative=10, n_classes=CLASSES, random_state=0
+    )
+
+
+def as_table(X: np.ndarray) -> pd.DataFrame:
+    return pd.DataFrame(X, columns=[f"x{j}" for j in range(FEATURES)])
+
+
+def write_rows(folder: Path, n: int, *, labelled: bool = False) -> None:
+    """Files of rows drawn again from the learned ones, a tenth of a standard deviation off."""
+    if folder.is_dir():
+        return
+    X, y = base_rows()
+    beside = folder.with_suffix(".part")
+    shutil.rmtree(beside, ignore_errors=True)
+    beside.mkdir(parents=True)
+    for i in range(-(-n // FILE)):
+        rng = np.random.default_rng(i)
+        at = rng.integers(0, len(X), min(FILE, n - i * FILE))
+        table = as_table(X[at] + 0.1 * X.std(axis=0) * rng.normal(size=(len(at), FEATURES)))
+        labels = {"y": np.array(list("abc"))[y[at]]} if labelled else {}
+        table.assign(**labels).to_parquet(beside / f"{i:05d}.parquet", index=False)
+    beside.rename(folder)
+
+
+def fitted(folder: Path) -> Path:
+    model = folder / "model.dipedl"
+    if not model.exists():
+        X, y = base_rows()
+        as_table(X).assign(y=np.array(list("abc"))[y]).to_parquet(folder / "train.parquet")
+        command = ["fit", folder / "train.parquet", "--target", "y", "--out", model, "--quiet"]
+        subprocess.run([sys.executable, "-m", "dipedl", *command], check=True)
+    return model
+
+
+def cost(command: list[Any], n: int) -> dict[str, float]:
+    """Wall seconds, rows per second and megabytes of a command."""
+    start = time.perf_counter()
+    with subprocess.Popen([sys.executable, *map(str, command)], stdout=subprocess.DEVNULL) as child:
+        _, status, used = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode:
+        raise SystemExit(f"{command} ended with {child.returncode}")
+    seconds = time.perf_counter() - start
+    return {
+        "seconds": round(seconds, 2),
+        "cpu_seconds": round(used.ru_utime + used.ru_stime, 2),
+        "rows_per_second": round(n / seconds),
+        "megabytes": round(used.ru_maxrss / 1000, 1),
+    }
+
+
+def measure(folder: Path, n: int, engine: str) -> dict[str, float]:
+    """The bare classifier, or `dipedl score` with an engine, on n rows."""
+    model, new, out = fitted(folder), folder / f"new-{n}", folder / "out"
+    write_rows(new, n)
+    shutil.rmtree(out, ignore_errors=True)
+    if engine == "bare":
+        return cost(["-c", BARE, model, new, out], n)
+    asked = ["--engine", engine, "--workers", WORKERS, "--reasons", "none", "--quiet"]
+    found = cost(["-m", "dipedl", "score", model, new, "--out", out, *asked], n)
+    rows = sum(len(pd.read_parquet(f, columns=["row"])) for f in out.glob("*.parquet"))
+    if rows != n:
+        raise SystemExit(f"{rows} answers to {n} rows")
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--folder", type=Path, required=True, help="for tables: 2 GB at 1e7 rows")
+    parser.add_argument("--rows", type=int, nargs="+", default=ROWS, choices=ROWS)
+    parser.add_argument("--only", nargs="+", default=("bare", *ENGINES))
+    options = parser.parse_args()
+    config = {
+        "features": FEATURES,
+        "classes": CLASSES,
+        "learned": LEARNED,
+        "rows_per_file": FILE,
+        "workers": WORKERS,
+        "rows": ROWS,
+    }
+    options.folder.mkdir(parents=True, exist_ok=True)
+    values, seconds = receipt.begun("score_scale", config)
+    for n in options.rows:
+        for engine in options.only:
+            start, key = time.perf_counter(), f"{engine}, {n} rows"
+            if key not in values:
+                values[key] = measure(options.folder, n, engine)
+                seconds += time.perf_counter() - start
+                receipt.write("score_scale", config, values, seconds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,141 @@
+"""What a diagnosis consists of: findings with numbers and a remedy, and the page they make."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from html import escape
+from typing import Any
+
+from .notebook import frame
+
+Number = float | int | str
+#: In the order in which a reader wants them.
+_SEVERITIES = ("warning", "note", "ok")
+_WIDTH = 88
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that the held-out data say about a model.
+
+    Attributes
+    ----------
+    code : str
+        Name of the finding for programs, such as "evidence_never_moves".
+    severity : {"ok", "note", "warning"}
+        "warning": an answer is not what it seems; "note": worth knowing; "ok": was checked.
+    text : str
+        What was found, in plain words, with the numbers that matter.
+    numbers : dict of str to float, int or str
+        Every number behind the text.
+    remedy : str
+        What to do about it; "" where nothing is to be done.
+    """
+
+    code: str
+    severity: str
+    text: str
+    numbers: dict[str, Number] = field(default_factory=dict)
+    remedy: str = ""
+
+    def __post_init__(self) -> None:
+        if self.severity not in _SEVERITIES:
+            raise ValueError(f"severity must be one of {_SEVERITIES}, got {self.severity!r}")
+
+    def __str__(self) -> str:
+        """The finding as a paragraph."""
+        lines = [f"[{self.severity}] {self.code}", *_wrapped(self.text)]
+        if self.remedy:
+            lines += _wrapped(f"Remedy: {self.remedy}")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """The finding for a notebook."""
+        return frame(_listed([self]))
+
+
+class FindingWarning(UserWarning):
+    """A finding that `fit` tells at once: its only argument."""
+
+    def __str__(self) -> str:
+        """What was found, and what to do."""
+        return f"{self.args[0].text} {self.args[0].remedy}"
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What the held-out data say about a model, worst first; ``str()`` gives a page.
+
+    Attributes
+    ----------
+    findings : tuple of Finding
+        Warnings, then notes, then what was checked and is in order.
+    source : str
+        Which data the findings rest on.
+    """
+
+    findings: tuple[Finding, ...]
+    source: str
+
+    def __post_init__(self) -> None:
+        ordered = sorted(self.findings, key=lambda f: _SEVERITIES.index(f.severity))
+        object.__setattr__(self, "findings", tuple(ordered))
+
+    def of(self, severity: str) -> tuple[Finding, ...]:
+        """The findings of one severity."""
+        return tuple(f for f in self.findings if f.severity == severity)
+
+    @property
+    def warnings(self) -> tuple[Finding, ...]:
+        """The findings that should change what is done."""
+        return self.of("warning")
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """Names of the findings, in their order."""
+        return tuple(f.code for f in self.findings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values that ``json.dump`` takes."""
+        return {"source": self.source, "findings": [asdict(f) for f in self.findings]}
+
+    def __str__(self) -> str:
+        """A page for readers."""
+        return "\n\n".join([f"{self._counts()}\nFrom: {self.source}", *map(str, self.findings)])
+
+    def _repr_html_(self) -> str:
+        """The page for a notebook; what is in order is folded away."""
+        fine = self.of("ok")
+        telling = (*self.of("warning"), *self.of("note"))
+        head = f"<p><strong>{escape(self._counts())}</strong><br>From: {escape(self.source)}</p>"
+        folded = f"<details><summary>{len(fine)} ok</summary>{_listed(fine)}</details>"
+        return frame(head, _listed(telling) if telling else "", folded if fine else "")
+
+    def _counts(self) -> str:
+        counts = [
+            f"{len(found)} {name}{'s' * (len(found) > 1 and name != 'ok')}"
+            for name in _SEVERITIES
+            if (found := self.of(name))
+        ]
+        return f"Diagnosis: {', '.join(counts) or 'nothing to say'}"
+
+
+def _wrapped(text: str) -> list[str]:
+    indent = "    "
+    return textwrap.wrap(text, _WIDTH, initial_indent=indent, subsequent_indent=indent)
+
+
+def _listed(findings: Sequence[Finding]) -> str:
+    """Findings as a list of HTML."""
+    entries = (
+        f"<dt><mark>{found.severity}</mark> <code>{escape(found.code)}</code></dt>"
+        f"<dd>{escape(found.text)}{_remedy(found)}</dd>"
+        for found in findings
+    )
+    return f"<dl>{''.join(entries)}</dl>"
+
+
+def _remedy(found: Finding) -> str:
+    return f"<br><em>Remedy:</em> {escape(found.remedy)}" if found.remedy else ""

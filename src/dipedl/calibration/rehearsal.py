@@ -1,0 +1,315 @@
+"""How far probabilities are from the truth: rehearsed where the truth is known."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_is_fitted
+
+from ..fitting.all_or_nothing import all_or_nothing
+from ..fitting.classifiers import FittedClassifier
+from ..fitting.progress import warn_caller
+from ..fitting.seeds import seed
+from ..maths.evidence import supported_strength, vacuity
+from ._candidates import Candidate, Folds, candidates, mixture_weights
+from .crossfit import Pairs, content_folds, enough, fold_pairs, row_hash
+from .temperature import Temperature
+
+__all__ = ["Rehearsal"]
+
+_FOLDS = 5
+#: With fewer rows, in folds that keep copies together, a fold may have none.
+_FEWEST = 20
+#: A candidate with a smaller share of the mixture is left out.
+_LEAST_SHARE = 0.05
+#: One strength does not do for all classes if one has fewer rows than this share of the mean, or if
+#: the mean confidence is higher.
+RARE, SURE = 0.1, 0.98
+#: Bounds of the strength. At the lowest, intervals are widest where no class is nearly sure; those
+#: of probabilities near 0 or 1 are narrow again, since nearly all mass lies at the end.
+_LOWEST, _HIGHEST, _TINY = 0.5, 1e6, 1e-300
+
+
+class Rehearsal(BaseEstimator):
+    r"""Strength of the Dirichlet that the error of the probabilities supports.
+
+    The squared error ``e^2 = mean |p - P(Y|x)|^2`` is estimated, and typical inputs get the
+    strength S at which the Dirichlet expects that error, ``mean sum_c p_c (1 - p_c) / (S + 1) =
+    e^2``. With less evidence than the typical input has, S falls as the cube root of the evidence.
+
+    The truth P(Y|x) is not known, so the fit is rehearsed where it is: the classifier and four
+    others (linear, extra trees, boosted trees, a kernel) are mixed by their held-out likelihood
+    into a truth q(x), labels are drawn from q, anew for each of five folds, and everything is
+    fitted again to these labels. The folds are those of ``cv`` of the classifier where that is a
+    splitter or an iterable of index pairs. Of two estimates the larger counts:
+
+    - the error of the classifier in the rehearsal, ``4/5 mean |p* - q|^2``: variance and
+      shrinkage, of fits to four fifths of the rows (in other folds their share takes its place);
+    - its excess over q on the real labels, in Brier score and with one standard error, plus the
+      error of q in the rehearsal, times 4/5 too: what a wrong model cannot say is in the excess.
+
+    Parameters
+    ----------
+    random_state : int, RandomState instance or None, default=None
+        Seed of folds, labels and candidates; None takes that of the classifier, or 0. The order of
+        the rows has no part in it.
+
+    Attributes
+    ----------
+    strength_ : float
+        S of an input with the typical evidence, at least 1/2.
+    error_ : float
+        The estimated e^2.
+    log_evidence_ : float
+        Median log-evidence of held-out rows: the typical one.
+    shares_ : dict of str to float
+        Candidates in the mixture q, with their weights.
+    n_ : float
+        Rows the error was estimated on (sum of their weights).
+    rarest_ : float
+        Rows of the rarest class, as a share of the mean over classes.
+    confidence_ : float
+        Mean of the largest probability of a row, as a fit gives it that has not seen the row.
+    refits_ : int
+        How often the classifier was fitted; 0 if it is frozen.
+
+    Notes
+    -----
+    A frozen classifier is not fitted again: rows that it was not fitted on show how far it is off,
+    and what it owes to the choice of its training rows is a part of that. The cube root is a
+    choice: the error of a local average falls as evidence^(-4 / (4 + d)), which is that for d = 8.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from dipedl import DIPClassifier
+    >>> from dipedl.calibration import Rehearsal
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = DIPClassifier(spread=Rehearsal(), random_state=0).fit(X[:, :2], y)
+    >>> clf.spread_.strength_ < clf.predict_dirichlet(X[:, :2]).mean.shape[0]
+    True
+    """
+
+    def __init__(self, random_state: Any = None) -> None:
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: np.ndarray,
+        Z: np.ndarray,
+        classifier: FittedClassifier,
+        *,
+        log_evidence: np.ndarray,
+        prior: np.ndarray,
+        typical: float,
+        calibrator: Any = None,
+        sample_weight: np.ndarray | None = None,
+        pairs: Pairs | None = None,
+    ) -> Self:
+        """Estimate the error on rows to refit the classifier on, or that a frozen one has not seen.
+
+        Parameters
+        ----------
+        X, y, Z : array-like (n, d), ndarray of int (n,), ndarray (n, p)
+            Inputs, indices of their classes, and their features.
+        classifier : FittedClassifier
+            Refitted with its template.
+        log_evidence : ndarray, shape (n,)
+            Of the rows.
+        prior : ndarray, shape (k,)
+            What their probabilities are shrunk to.
+        typical : float
+            Median log-evidence of held-out rows.
+        calibrator : object with ``fit`` and ``transform``, or None
+            What the classifier's probabilities pass through.
+        sample_weight : ndarray, shape (n,), optional
+            Counts each row that often.
+        pairs : list of (train, held-out) ndarray of int, optional
+            Folds of the rows; None deals them out by their content, copies together.
+        """
+        with all_or_nothing(self):
+            number = seed(self.random_state)
+            w = np.ones(len(y)) if sample_weight is None else sample_weight
+            # In an order that depends on what rows hold and not on where they stand.
+            order = np.lexsort((w, y, row_hash(X, number)))
+            X, y, Z, w = _safe_indexing(X, order), y[order], Z[order], w[order]
+            u = vacuity(log_evidence[order], prior)[:, None]
+            if len(np.unique(y[w > 0])) < 2 or (w > 0).sum() < _FEWEST:
+                return self._unsupported(float(typical), float(w.sum()))
+            if pairs is None:
+                folds = list(fold_pairs(content_folds(X, y, _FOLDS, number, together=True)))
+            else:
+                place = np.argsort(order)
+                folds = [(np.sort(place[train]), np.sort(place[held])) for train, held in pairs]
+            held_out = np.unique(np.concatenate([held for _, held in folds]))
+            # Rows that no fold holds out get their truth by a fit to those that are held out.
+            fewest = min(len(held_out), *(len(train) for train, _ in folds))
+            weights = None if sample_weight is None else w
+            found = candidates(classifier, X, Z, weights, number, fewest=fewest)
+            stage = _Stage(found, folds, w, calibrator, u, prior / prior.sum())
+            real = stage.played(found, [(train, held, y) for train, held in folds])
+            truth = stage.truth(real, y, of_all=pairs is not None)
+            again = stage.rehearsed(real, truth, np.random.default_rng(number))
+            q, own = truth[again.rows], 1.0 if found[0].frozen is not None else again.trained
+            self.error_ = max(
+                _mean(own * _squares(again.own - q), again.w),
+                _mean(again.trained * _squares(again.mixture - q), again.w) + _excess(real),
+            )
+            self.strength_ = _strength(_mean(1 - _squares(real.own), real.w), self.error_)
+            self.shares_ = {c.name: s for c, s in zip(found, real.shares, strict=True) if s}
+            self.log_evidence_, self.n_ = float(typical), float(w[held_out].sum())
+            counts = np.bincount(real.y, real.w, minlength=len(prior))
+            # Rounding may lead beyond one.
+            self.rarest_ = min(1.0, float(counts.min() / counts.mean()))
+            self.confidence_ = min(1.0, _mean(real.own.max(axis=1), real.w))
+            self.refits_ = stage.refits
+            return self
+
+    def _unsupported(self, typical: float, n: float) -> Self:
+        """Nothing can be rehearsed: the lowest strength."""
+        warn_caller(
+            f"spread: {n:g} held-out rows, or one class, cannot tell how wrong the probabilities "
+            f"are: intervals are wide, but not near 0 and 1; give at least {_FEWEST} rows of two "
+            "classes"
+        )
+        self.error_, self.strength_, self.shares_ = 1.0, _LOWEST, {}
+        self.log_evidence_, self.n_, self.refits_ = typical, n, 0
+        self.rarest_, self.confidence_ = 0.0, 1.0
+        return self
+
+    @property
+    def falls_short(self) -> bool:
+        """Whether the strength is known not to be enough: too few rows, a rare class, no noise."""
+        return self.rarest_ < RARE or self.confidence_ > SURE
+
+    def strength(self, log_evidence: np.ndarray) -> np.ndarray:
+        """Supported strength S of inputs with this log-evidence (n,), shape (n,)."""
+        check_is_fitted(self, "strength_")
+        return np.asarray(supported_strength(log_evidence, self.strength_, self.log_evidence_))
+
+
+@dataclass(frozen=True, eq=False)
+class _Played:
+    """What fits to some labels gave for the rows (m,) that they had not seen.
+
+    `y` and `w` are labels and weights (m,), `own` the probabilities (m, k) as the model gives them,
+    `mixture` those of the mixed candidates, which have these `shares`. `trained` (m,) is the
+    share of the rows in the fit: what of its variance a fit to all rows has, as this falls as 1/n.
+    """
+
+    rows: np.ndarray
+    y: np.ndarray
+    w: np.ndarray
+    own: np.ndarray
+    mixture: np.ndarray
+    shares: list[float]
+    trained: np.ndarray
+
+
+@dataclass(eq=False)
+class _Stage:
+    """The candidates and their rows; plays the real labels, then drawn ones.
+
+    `found` begins with the user's classifier, or the recalibration that stands for it; `pairs` are
+    (train, held-out) rows of each fold, `vacuity` (n, 1) is the share of `prior_mean` (k,) in what
+    the model gives.
+    """
+
+    found: list[Candidate]
+    pairs: Pairs
+    w: np.ndarray
+    calibrator: Any
+    vacuity: np.ndarray
+    prior_mean: np.ndarray
+    refits: int = 0
+
+    def played(self, models: list[Candidate], folds: Folds) -> _Played:
+        """Fit candidates, first that of the user, to the labels of each fold; mix by likelihood."""
+        rows = np.concatenate([held for _, held, _ in folds])
+        self.refits += len(folds) if self.found[0].frozen is None else 0
+        told = [model.cross_fitted(folds) for model in models]
+        y, w = np.concatenate([y[held] for _, held, y in folds]), self.w[rows]
+        own = self._as_given(told[0], y, w, rows)
+        parts = [Temperature(confidence=0.0).fit(P, y, w).transform(P) for P in told]
+        shares = _shares(np.stack([P[np.arange(len(y)), y] for P in parts], axis=1), w)
+        mixture = sum(s * P for s, P in zip(shares, parts, strict=True))
+        trained = [np.full(len(held), len(train) / len(self.w)) for train, held, _ in folds]
+        return _Played(rows, y, w, own, np.asarray(mixture), shares, np.concatenate(trained))
+
+    def truth(self, real: _Played, y: np.ndarray, *, of_all: bool) -> np.ndarray:
+        """What labels are drawn from, shape (n, k): the mixture, or the label where there is none.
+
+        `of_all`: rows that no fold holds out get it by one more fit, to the rows of all folds.
+        """
+        q: np.ndarray = np.eye(real.mixture.shape[1])[y]
+        q[real.rows] = real.mixture
+        seen = np.isin(np.arange(len(y)), real.rows)
+        if of_all and not seen.all() and len(np.unique(real.y)) > 1:
+            fold = np.flatnonzero(seen), np.flatnonzero(~seen), y
+            q[~seen] = self.played(self.found, [fold]).mixture
+        return q
+
+    def rehearsed(self, real: _Played, truth: np.ndarray, rng: np.random.Generator) -> _Played:
+        """The same with labels drawn from the truth (n, k), for the first rows that were played.
+
+        Each fold has a draw of its own: what one draw does to every fold would not average out.
+        """
+        classes, pairs = np.unique(real.y), enough(self.pairs)
+        folds = [(train, held, _drawn(truth, classes, train, rng)) for train, held in pairs]
+        kept = [c for i, c in enumerate(self.found) if real.shares[i] or i == 0]
+        return self.played(kept, folds)
+
+    def _as_given(self, P: np.ndarray, y: np.ndarray, w: np.ndarray, rows: np.ndarray) -> Any:
+        """Probabilities (m, k) of the classifier, calibrated, then shrunk to the prior mean."""
+        own = self.found[0]
+        if own.frozen is not None:
+            P = own.frozen[rows]
+        if self.calibrator is not None:
+            P = deepcopy(self.calibrator).fit(P, y, w).transform(P)
+        return (1 - self.vacuity[rows]) * P + self.vacuity[rows] * self.prior_mean
+
+
+def _drawn(
+    truth: np.ndarray, classes: np.ndarray, train: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """Labels (n,) drawn from the truth (n, k); every class keeps some of the training rows."""
+    labels = (rng.random((len(truth), 1)) > truth.cumsum(axis=1)[:, :-1]).sum(axis=1)
+    for c in classes:
+        if (labels[train] == c).sum() < _FOLDS:
+            labels[train[np.argsort(-truth[train, c], kind="stable")[:_FOLDS]]] = c
+    return np.asarray(labels)
+
+
+def _shares(own: np.ndarray, w: np.ndarray) -> list[float]:
+    """Shares of c candidates by their likelihoods (m, c), zero for those that matter little."""
+    shares = mixture_weights(own, w)
+    shares = np.where(shares < min(_LEAST_SHARE, shares.max()), 0.0, shares)
+    return [float(share) for share in shares / shares.sum()]
+
+
+def _excess(real: _Played) -> float:
+    """Brier score of the classifier less that of the mixture, plus one standard error."""
+    Y = np.eye(real.own.shape[1])[real.y]
+    excess = _squares(real.own - Y) - _squares(real.mixture - Y)
+    mean = _mean(excess, real.w)
+    _, first = np.unique(real.rows, return_index=True)
+    return mean + float(np.sqrt(_mean((excess - mean) ** 2, real.w) / real.w[first].sum()))
+
+
+def _strength(variance: float, error: float) -> float:
+    """S at which ``variance / (S + 1)`` is the error, within bounds."""
+    return float(np.clip(variance / max(error, variance / _HIGHEST, _TINY) - 1, _LOWEST, _HIGHEST))
+
+
+def _squares(rows: np.ndarray) -> np.ndarray:
+    return np.asarray((rows**2).sum(axis=1))
+
+
+def _mean(values: np.ndarray, w: np.ndarray) -> float:
+    return float(np.average(values, weights=w))

@@ -1,0 +1,124 @@
+"""Densities that are sums over rows: moments that several share, and the densities made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from copy import copy
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...gaussians.by_class import TiedMoments, added, moments_by_class, weights_of
+from ...gaussians.moments import Moments
+from ...gaussians.shrinkage import LEDOIT_WOLF
+from ..gaussian import GaussianDensity
+from ..gda import GDADensity
+from ._ensemble import DensityEnsemble
+from ._unit_length import behind_normalizer, unit_rows
+from .relative import RelativeDensity
+
+
+class Form(NamedTuple):
+    """Moments by class: of rows as they are or of unit length, and what they hold."""
+
+    unit: bool
+    diagonal: bool
+    higher: bool
+    #: One scatter for all classes.
+    tied: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Moments of rows by form, one for each class; ``a + b`` are those of the rows of both."""
+
+    moments: dict[Form, Sequence[Moments]]
+
+    @classmethod
+    def of(cls, Z: np.ndarray, y: np.ndarray, classes: np.ndarray, forms: Iterable[Form]) -> Sums:
+        """Those of features Z (n, p), n >= 1, with labels y (n,)."""
+        found: dict[Form, Sequence[Moments]] = {}
+        for form in forms:
+            rows = unit_rows(Z) if form.unit else Z
+            if form.tied:
+                found[form] = TiedMoments.of(rows, y, None, classes)
+                continue
+            found[form] = moments_by_class(
+                rows, y, None, classes, diagonal=form.diagonal, higher=form.higher
+            )
+        return cls(found)
+
+    def __add__(self, other: Sums) -> Sums:
+        return Sums({form: added(m, other.moments[form]) for form, m in self.moments.items()})
+
+
+def forms_of(density: Any, unit: bool = False) -> set[Form]:
+    """What a fitted density, or the parts of one that are sums, are made of; none of another."""
+    behind = behind_normalizer(density)
+    if behind is not None:
+        return forms_of(behind, True)
+    if isinstance(density, DensityEnsemble):
+        return set().union(*(forms_of(part, unit) for part in density.estimators_.values()))
+    if isinstance(density, RelativeDensity):
+        parts = [forms_of(part, unit) for part in (density.density_, density.background_)]
+        return set().union(*parts) if all(parts) else set()
+    if isinstance(density, GDADensity | GaussianDensity):
+        higher, kind = density.shrinkage == LEDOIT_WOLF, density.covariance_type
+        if kind == "shared-basis":
+            return set()
+        per_class = isinstance(density, GDADensity) and kind != "tied"
+        return {Form(unit, kind == "diag", higher, not (per_class or higher or kind == "diag"))}
+    return set()
+
+
+def needed_forms(density: Any) -> tuple[Form, ...]:
+    """`forms_of`, in order, without those that others hold."""
+    forms = forms_of(density)
+    return tuple(sorted(f for f in forms if not f.tied or f._replace(tied=False) not in forms))
+
+
+def of_sums(density: Any, sums: Sums, classes: np.ndarray, unit: bool = False) -> Any:
+    """The density as fitted on the rows of `sums`; one that is no sum stays as it is."""
+    forms = forms_of(density, unit)
+    if not forms:
+        return density
+    made = copy(density)
+    if behind_normalizer(density) is not None:
+        name, last = density.steps[-1]
+        made.steps = [*density.steps[:-1], (name, of_sums(last, sums, classes, True))]
+    elif isinstance(density, DensityEnsemble):
+        parts = density.estimators_.items()
+        made.estimators_ = {name: of_sums(part, sums, classes, unit) for name, part in parts}
+    elif isinstance(density, RelativeDensity):
+        for name in ("density_", "background_"):
+            setattr(made, name, of_sums(getattr(density, name), sums, classes, unit))
+    else:
+        form = forms.pop()
+        held = sums.moments.get(form)
+        _set(made, sums.moments[form._replace(tied=False)] if held is None else held, form, classes)
+    return made
+
+
+def left_as_fitted(density: Any) -> list[str]:
+    """Names of the parts of a density that are no sums; all of one that is none."""
+    if isinstance(density, DensityEnsemble):
+        return [name for name, part in density.estimators_.items() if not forms_of(part)]
+    return [] if forms_of(density) else [type(density).__name__]
+
+
+def _set(density: Any, moments: Sequence[Moments], form: Form, classes: np.ndarray) -> None:
+    there = np.flatnonzero(weights_of(moments))
+    if isinstance(moments, TiedMoments):
+        held: Any = moments.at(there)
+    else:
+        held = [m for m in moments if m.weight]
+    tied = isinstance(held, TiedMoments)
+    if isinstance(density, GaussianDensity):
+        density._set_moments(held.whole if tied else reduce(add, held))
+        return
+    if form.tied and not tied:
+        held = TiedMoments.pooling(held)
+    density._set_moments(classes[there], held)

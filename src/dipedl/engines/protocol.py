@@ -1,0 +1,136 @@
+"""What every engine does: a map over tasks, and a sum of their results in a fixed order."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from hashlib import blake2b
+from operator import add
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+import joblib
+
+from .._writing import write_file
+from ..own_data.tables.mistake import Mistake
+from .parts import Part
+
+Result = TypeVar("Result")
+#: Called with the rows that are done and those there are, of both passes.
+Progress = Callable[[int, int], None]
+
+
+class Engine(Protocol):
+    """Calls a function for each of many tasks, here or on other machines.
+
+    The function and the tasks can be pickled. The function is unpickled once per worker, so what it
+    loads at its first call and keeps on itself is loaded once per worker.
+
+    Where a task kills its worker again and again, as one that needs more memory than there is, an
+    engine that survives it asks the function for another: ``smaller()``, a function that needs less
+    or None. A task that none can do has the result ``lost(task, why)``. Without these methods, and
+    on an engine that does not survive it, that is an error.
+    """
+
+    @property
+    def workers(self) -> int:
+        """Tasks at a time."""
+        ...
+
+    def map(
+        self, function: Callable[[Any], Result], tasks: Iterable[Any]
+    ) -> Iterator[tuple[int, Result]]:
+        """Number of each task, from 0, and its result, in the order in which they finish."""
+        ...
+
+    def reduce(
+        self,
+        function: Callable[[Any], Result],
+        tasks: Iterable[Any],
+        merge: Callable[[Result, Result], Result],
+        finished: Callable[[int], None] | None = None,
+    ) -> Result:
+        """All results merged, by the tree of `Tree`: whatever finishes first, the same result.
+
+        `merge` gives a new value and leaves its arguments as they are; `finished` is called with
+        the number of each task that is done. ValueError if there is no task.
+        """
+        ...
+
+
+class Tree(Generic[Result]):
+    """Merges values by a binary tree over their numbers, in whatever order they come.
+
+    Numbers 0 and 1 are merged, 2 and 3, then both sums, and so on: rounding does not depend on the
+    order. Of n values that come in order at most log2(n) + 1 are held.
+    """
+
+    def __init__(self, merge: Callable[[Result, Result], Result]) -> None:
+        self._merge = merge
+        self._nodes: dict[tuple[int, int], Result] = {}
+
+    def add(self, number: int, value: Result) -> None:
+        """Take the value of a number, once per number."""
+        level = 0
+        while (level, number ^ 1) in self._nodes:
+            other = self._nodes.pop((level, number ^ 1))
+            value = self._merge(other, value) if number % 2 else self._merge(value, other)
+            level, number = level + 1, number // 2
+        self._nodes[level, number] = value
+
+    def result(self) -> Result:
+        """All values, merged; ValueError without any. Numbers must be those from 0 to n - 1."""
+        if not self._nodes:
+            raise ValueError("there is nothing to reduce: give at least one task")
+        whole, *others = (self._nodes[at] for at in sorted(self._nodes))
+        for left in others:
+            whole = self._merge(left, whole)
+        return whole
+
+
+class Passes:
+    """Both passes over the parts: on an engine, with what was done before taken from a folder."""
+
+    def __init__(
+        self, engine: Engine, parts: list[Part], work: Path | None, progress: Progress | None
+    ) -> None:
+        self._engine, self._parts, self._work, self._progress = engine, parts, work, progress
+        self._rows, self._done = 2 * sum(part.rows for part in parts), 0
+
+    def run(self, function: Callable[[Part], Any]) -> Any:
+        """The sum of what the function gives for the parts."""
+        if self._work is None:
+            return self._engine.reduce(function, self._parts, add, self._tell)
+        self._work.mkdir(parents=True, exist_ok=True)
+        question = joblib.hash(function)
+        tree: Tree[Any] = Tree(add)
+        files = [self._work / _file_name(part, question) for part in self._parts]
+        todo = [i for i, file in enumerate(files) if not file.exists()]
+        for i in set(range(len(files))) - set(todo):
+            tree.add(i, pickle.loads(files[i].read_bytes()))
+            self._tell(i)
+        for at, value in self._engine.map(function, [self._parts[i] for i in todo]):
+            self._keep(files[todo[at]], value)
+            tree.add(todo[at], value)
+            self._tell(todo[at])
+        return tree.result()
+
+    def _keep(self, file: Path, value: Any) -> None:
+        try:
+            write_file(file, pickle.dumps(value))
+        except OSError as error:
+            raise Mistake(
+                f"{error.strerror}: what was read is kept in {self._work}. Free space there, and "
+                "go on with --resume"
+            ) from error
+
+    def _tell(self, number: int) -> None:
+        self._done += self._parts[number].rows
+        if self._progress is not None:
+            self._progress(self._done, self._rows)
+
+
+def _file_name(part: Part, question: str) -> str:
+    """Where the result of a part is kept; another content or question is another file."""
+    said = f"{question} {part.origin} {part.name} {part.first} {part.rows}"
+    return f"{blake2b(said.encode(), digest_size=16).hexdigest()}.part"

@@ -1,0 +1,305 @@
+"""The strength that the error supports, on problems whose truth is known."""
+
+import warnings
+from copy import copy
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+
+from dipedl import DIPClassifier, Dirichlet, load
+from dipedl.calibration import Rehearsal, _candidates, crossfit
+from dipedl.calibration._candidates import mixture_weights
+from dipedl.datasets import load_known_truth
+from dipedl.density import GDADensity
+from dipedl.diagnostics import FindingWarning
+from dipedl.evidence import QuantileEvidence
+from dipedl.metrics import interval_coverage
+
+pytestmark = pytest.mark.usefixtures("few_candidates")
+
+
+def fitted(data, estimator=None, **settings):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        clf = DIPClassifier(
+            estimator or LogisticRegression(), GDADensity(), random_state=0, **settings
+        )
+        return clf.fit(data.X_train, data.y_train)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return load_known_truth("gaussians", {"k": 3, "d": 5}, n_samples=200)
+
+
+@pytest.fixture(scope="module")
+def plain(data):
+    return fitted(data)
+
+
+@pytest.fixture(scope="module")
+def spread(data):
+    return fitted(data, spread=Rehearsal())
+
+
+def test_the_mean_the_vacuity_and_the_dissonance_stay(data, plain, spread):
+    was, now = (clf.predict_dirichlet(data.X_test) for clf in (plain, spread))
+    np.testing.assert_allclose(now.mean, was.mean, rtol=1e-12)
+    np.testing.assert_array_equal(now.vacuity, was.vacuity)
+    np.testing.assert_allclose(now.dissonance, was.dissonance, atol=1e-12)
+    np.testing.assert_array_equal(spread.predict(data.X_test), plain.predict(data.X_test))
+    expected = spread.spread_.strength(was.log_evidence)
+    np.testing.assert_allclose(now.strength, expected, rtol=1e-12)
+
+
+def test_intervals_hold_the_truth_where_those_of_the_evidence_do_not(data, plain, spread):
+    P = data.truth["test"]
+    was, now = (clf.predict_dirichlet(data.X_test).credible_interval() for clf in (plain, spread))
+    assert interval_coverage(P, *was) < 0.6
+    assert interval_coverage(P, *now) > 0.9
+
+
+@pytest.mark.slow
+def test_the_error_of_a_model_that_cannot_say_the_truth_is_estimated(few_candidates, monkeypatch):
+    monkeypatch.setattr(_candidates, "_bending", few_candidates)
+    data = load_known_truth("checker", {}, n_samples=1000)
+    clf = fitted(data, spread=Rehearsal())
+    gap = clf.predict_dirichlet(data.X_test).mean - data.truth["test"]
+    assert 0.95 < clf.spread_.error_ / (gap**2).sum(axis=1).mean() < 1.5
+
+
+def test_strength_falls_as_the_cube_root_of_the_evidence():
+    model = Rehearsal()
+    model.strength_, model.log_evidence_ = 9.0, 2.0
+    S = model.strength(np.array([5.0, 2.0, 2.0 - 3 * np.log(2), -np.inf]))
+    np.testing.assert_allclose(S, [9.0, 9.0, 5.0, 1.0])
+    model.strength_ = 0.5
+    np.testing.assert_array_equal(model.strength(np.array([2.0, -np.inf])), [0.5, 0.5])
+
+
+def test_shares_are_those_of_the_mixture_that_drew_the_labels():
+    rng = np.random.default_rng(0)
+    a, b = rng.dirichlet([1, 1], 20_000), rng.dirichlet([1, 1], 20_000)
+    P = 0.7 * a + 0.3 * b
+    y = (rng.random(len(P)) > P[:, 0]).astype(int)
+    rows = np.arange(len(P))
+    shares = mixture_weights(np.stack([a[rows, y], b[rows, y]], axis=1), np.ones(len(P)))
+    np.testing.assert_allclose(shares, [0.7, 0.3], atol=0.04)
+    # A row with weight two is two rows.
+    w = rng.integers(1, 3, 50).astype(float)
+    own = np.stack([a[rows, y], b[rows, y]], axis=1)[:50]
+    again = mixture_weights(np.repeat(own, w.astype(int), axis=0), np.ones(int(w.sum())))
+    np.testing.assert_allclose(mixture_weights(own, w), again, rtol=1e-10)
+
+
+def test_weights_count_rows(data):
+    X, y = data.X_train[:80], data.y_train[:80]
+    w = np.full(80, 2.0)
+    clf = DIPClassifier(LogisticRegression(), GDADensity(), spread=Rehearsal(0))
+    assert clf.fit(X, y, w).spread_.n_ == 160
+
+
+class Counted(GaussianNB):
+    """Writes down the rows of each fit."""
+
+    rows: ClassVar[list[int]] = []
+
+    def fit(self, X, y, sample_weight=None):
+        self.rows.append(len(X))
+        return super().fit(X, y, sample_weight)
+
+
+@pytest.mark.parametrize(("enough", "own", "more"), [(5000, 5, 10), (40, 1, 6)])
+def test_it_costs_as_many_fits_as_the_page_on_intervals_says(data, monkeypatch, enough, own, more):
+    """With 40 rows in place of 5,000 these 200 rows are as 25,000."""
+    monkeypatch.setattr(crossfit, "ENOUGH", enough)
+    for spread, fits in ((None, own), (Rehearsal(), own + more)):
+        Counted.rows.clear()
+        fitted(data, Counted(), spread=spread)
+        assert Counted.rows == [200] + [160] * fits
+
+
+def test_a_frozen_classifier_is_not_fitted_again(data):
+    model = LogisticRegression().fit(data.X_train[:150], data.y_train[:150])
+    before = model.coef_.copy()
+    clf = DIPClassifier(FrozenEstimator(model), GDADensity(), spread=Rehearsal(0))
+    held = data.X_train[150:], data.y_train[150:]
+    clf.fit(data.X_train[:150], data.y_train[:150], calibration=held)
+    assert clf.spread_.refits_ == 0 and "classifier" not in clf.spread_.shares_
+    codes = {finding.code for finding in clf.diagnose().findings}
+    assert {"intervals_of_frozen_classifier", "intervals_of_few_rows"} <= codes
+    np.testing.assert_array_equal(model.coef_, before)
+    low, high = clf.predict_dirichlet(data.X_test).credible_interval()
+    assert interval_coverage(data.truth["test"], low, high) > 0.8
+
+
+def test_the_order_of_the_rows_has_no_part_in_it(data):
+    X, y = data.X_train[:120], data.y_train[:120]
+    order = np.random.default_rng(5).permutation(len(y))
+    one, other = (
+        DIPClassifier(LogisticRegression(), GDADensity(), spread=Rehearsal(3)).fit(*rows)
+        for rows in ((X, y), (X[order], y[order]))
+    )
+    np.testing.assert_allclose(other.spread_.strength_, one.spread_.strength_, rtol=1e-6)
+    assert other.spread_.shares_.keys() == one.spread_.shares_.keys()
+
+
+def test_the_seed_is_that_of_the_classifier_unless_it_has_its_own(data, tmp_path):
+    def fit(spread, random_state=None):
+        clf = DIPClassifier(
+            LogisticRegression(), GDADensity(), spread=spread, random_state=random_state
+        )
+        return clf.fit(data.X_train[:80], data.y_train[:80])
+
+    given, own = fit(Rehearsal(), 4).spread_, fit(Rehearsal(5), 4).spread_
+    assert (given.random_state, own.random_state) == (4, 5)
+    assert given.strength_ == fit(Rehearsal(4), 4).spread_.strength_ != own.strength_
+    # A generator is written by value.
+    clf = fit(Rehearsal(np.random.RandomState(0)))
+    clf.save(tmp_path / "a.dipedl")
+    again = load(tmp_path / "a.dipedl")
+    assert again.spread_.strength_ == clf.spread_.strength_
+
+
+def test_intervals_of_evidence_alone_say_so(data, plain, spread):
+    d = plain.predict_dirichlet(data.X_test)
+    expected = Dirichlet(d.concentration, d.log_evidence).credible_interval(0.8)
+    with pytest.warns(FindingWarning, match="often several times too narrow.*Rehearsal") as told:
+        found = d.credible_interval(0.8)
+    assert told[0].filename == __file__
+    np.testing.assert_array_equal(found, expected)
+    with pytest.warns(FindingWarning):
+        d[3].credible_interval()
+    paper = DIPClassifier.paper(LogisticRegression(), GDADensity())
+    for model in (spread, paper.fit(data.X_train, data.y_train)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            model.predict_dirichlet(data.X_test).credible_interval()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        d.with_strength(d.strength).credible_interval()
+        assert d.epistemic.shape == (len(d),)
+
+
+def test_calibrate_learns_it_again_and_without_labels_only_what_is_typical(data, spread):
+    clf = clone(spread).set_params(normalizer=QuantileEvidence()).fit(data.X_train, data.y_train)
+    first = clf.spread_
+    clf.calibrate(data.ood["far"][:50])
+    assert clf.spread_.strength_ == first.strength_
+    assert clf.spread_.log_evidence_ != first.log_evidence_
+    clf.calibrate(data.X_test[:100], data.y_test[:100])
+    assert clf.spread_.n_ == 100 and clf.spread_.strength_ != first.strength_
+
+
+@pytest.mark.parametrize("rare", [3, 8])
+def test_a_rare_class_and_few_rows_are_taken(rare):
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(60, 2)), rng.normal(3, 1, size=(rare, 2))])
+    y = np.repeat(["often", "rare"], [60, rare])
+    clf = DIPClassifier(LogisticRegression(), GDADensity(), spread=Rehearsal(0)).fit(X, y)
+    low, high = clf.predict_dirichlet(X).credible_interval()
+    assert np.isfinite(clf.spread_.strength_) and (low <= high).all()
+
+
+@pytest.mark.parametrize("labels", [[0, 1], [0, 1, 0], [0] * 30])
+def test_rows_that_cannot_tell_leave_intervals_wide(data, spread, labels):
+    clf = clone(spread).fit(data.X_train, data.y_train)
+    with pytest.warns(UserWarning, match="intervals are wide, but not near 0 and 1"):
+        clf.calibrate(data.X_test[: len(labels)], np.unique(data.y_train)[labels])
+    with pytest.warns(UserWarning, match="there are few rows"):
+        low, high = clf.predict_dirichlet(data.X_test[:50]).credible_interval()
+    assert clf.spread_.strength_ == 0.5 and np.mean(high - low) > 0.7
+    assert "intervals_unsupported" in [finding.code for finding in clf.diagnose().findings]
+
+
+def test_batches_and_sums_have_no_spread(data):
+    clf = DIPClassifier(GaussianNB(), GDADensity(), spread=Rehearsal(0))
+    with pytest.raises(ValueError, match="spread=None"):
+        clf.partial_fit(data.X_train, data.y_train)
+    fitted = clone(clf).set_params(spread=None).partial_fit(data.X_train, data.y_train)
+    with pytest.raises(ValueError, match="spread does not add up"):
+        copy(fitted).set_params(spread=Rehearsal(0)) + fitted
+    before = clone(clf).fit(data.X_train, data.y_train).set_params(spread=None)
+    with pytest.warns(UserWarning, match="what fit has learned is dropped"):
+        before.partial_fit(data.X_train, data.y_train)
+    assert not hasattr(before, "spread_")
+
+
+def test_classes_apart_leave_the_strength_finite_and_in_bounds():
+    X, y = load_iris(return_X_y=True)
+    clf = DIPClassifier(density=GDADensity(), spread=Rehearsal(0)).fit(X[:100], y[:100])
+    assert 0.5 <= clf.spread_.strength_ <= 1e6
+    assert clf.predict_dirichlet(X[:100]).credible_interval()[1].max() <= 1
+
+
+def test_errors_say_what_to_give(data):
+    X, y = data.X_train[:50], data.y_train[:50]
+    with pytest.raises(NotFittedError):
+        Rehearsal().strength(np.zeros(2))
+    clf = fitted(data, normalizer=QuantileEvidence())
+    for wrong in ("wide", Rehearsal, LogisticRegression()):
+        for model in (DIPClassifier(Unfit(), spread=wrong), clf.set_params(spread=wrong)):
+            learn = model.calibrate if model is clf else model.fit
+            with pytest.raises(TypeError, match=r"spread must be .* such as .*Rehearsal\(\)"):
+                learn(X, y)
+    with pytest.raises(ValueError, match=r"spread needs labels.*give them .*or set spread=None"):
+        DIPClassifier(Unfit(), spread=Rehearsal()).fit(X, y, calibration=(X, None))
+
+
+class Unfit(LogisticRegression):
+    def fit(self, X, y):
+        raise AssertionError("nothing is to be fitted")
+
+
+def test_a_spread_that_was_never_fitted_is_not_calibrated_without_labels(data):
+    clf = fitted(data, normalizer=QuantileEvidence()).set_params(spread=Rehearsal())
+    before = clf.evidence_
+    with pytest.raises(ValueError, match="spread needs labels"):
+        clf.calibrate(data.X_test)
+    assert clf.evidence_ is before and clf.spread_ is None
+    assert clf.calibrate(data.X_test[:60], data.y_test[:60]).spread_.n_ == 60
+    assert clf.set_params(spread=None).calibrate(data.X_test).spread_ is None
+
+
+def test_files_carry_it(tmp_path, data, spread):
+    spread.save(tmp_path / "model.dipedl")
+    again = load(tmp_path / "model.dipedl")
+    was, now = (clf.predict_dirichlet(data.X_test).concentration for clf in (spread, again))
+    np.testing.assert_array_equal(was, now)
+    assert again.spread_.shares_ == spread.spread_.shares_
+
+
+def test_onnx_carries_it(tmp_path, data, spread):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    spread.export_onnx(tmp_path / "model.onnx")
+    run = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    P, S = run.run(["probabilities", "strength"], {"X": data.X_test})
+    expected = spread.predict_dirichlet(data.X_test).concentration
+    np.testing.assert_allclose(P * S[:, None], expected, rtol=1e-5)
+
+
+def test_ends_of_an_interval_do_not_cross_where_quantiles_underflow():
+    alpha = np.array([15557.633240640902 * 2.6465543922116055e-08, 15557.63])
+    low, high = Dirichlet(alpha[None]).credible_interval(0.5)
+    assert (low <= high).all()
+
+
+def test_the_diagnosis_says_what_the_width_rests_on(spread):
+    found = {finding.code: finding for finding in spread.diagnose().findings}
+    numbers = found["intervals_rehearsed"].numbers
+    assert numbers["strength"] == spread.spread_.strength_ and numbers["refits"] == 10
+    assert "intervals_of_few_rows" not in found and "intervals_of_frozen_classifier" not in found
+
+
+def test_a_strength_of_ones_own_changes_no_mean():
+    d = Dirichlet([[3.0, 1.0], [1.0, 1.0]])
+    again = d.with_strength(np.array([40.0, 0.5]))
+    np.testing.assert_allclose(again.concentration, [[30.0, 10.0], [0.25, 0.25]])
+    np.testing.assert_array_equal(again.vacuity, d.vacuity)

@@ -1,0 +1,205 @@
+"""The strength that a DIPModule learns, against a DIPClassifier whose classifier is frozen."""
+
+import numpy as np
+import pytest
+import torch
+from scipy import special
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.preprocessing import FunctionTransformer
+from torch import nn
+
+from dipedl import DIPClassifier
+from dipedl.calibration import Rehearsal
+from dipedl.density import GDADensity
+from dipedl.diagnostics import FindingWarning
+from dipedl.persistence import container
+from dipedl.pretrained import ClassGaussians, DIPModule
+
+WIDTH = 6
+
+
+def mlp(seed=3, dtype=torch.float32):
+    torch.manual_seed(seed)
+    layers = nn.Linear(4, WIDTH), nn.Tanh(), nn.Linear(WIDTH, 3)
+    return nn.Sequential(*layers).eval().to(dtype)
+
+
+def blobs(n, seed, dtype=torch.float32):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 3
+    return torch.tensor(rng.normal(size=(n, 4)) + np.eye(4)[y]).to(dtype), torch.tensor(y)
+
+
+def trained(dtype=torch.float32):
+    """A network that knows the first of the three classes from the others, and no more."""
+    network = nn.Sequential(nn.Linear(4, 4, bias=False), nn.Linear(4, 3)).eval().to(dtype)
+    with torch.no_grad():
+        network[0].weight.copy_(torch.eye(4))
+        network[1].weight.copy_(torch.eye(3, 4) * torch.tensor([[1.0], [0.0], [0.0]]))
+        network[1].bias.zero_()
+    return network
+
+
+TRAIN, HELD, NEW = blobs(240, 0), blobs(150, 1), blobs(40, 2)[0]
+
+
+@pytest.fixture(scope="module")
+def pair():
+    """The same module without a spread and with one."""
+    plain, ours = (DIPModule(trained(), spread=spread) for spread in (None, Rehearsal()))
+    return [module.fit_density([TRAIN], calibration=[HELD]) for module in (plain, ours)]
+
+
+class LastColumns(ClassifierMixin, BaseEstimator):
+    """The softmax of the network as scikit-learn sees it."""
+
+    classes_ = np.arange(3)
+
+    def fit(self, X, y):
+        return self
+
+    def predict_proba(self, X):
+        return X[:, WIDTH:].copy()
+
+
+def rows_of(network, X):
+    """Features and probabilities, side by side."""
+    with torch.no_grad():
+        features = network[:2](X)
+        proba = special.softmax(network[2](features).double().numpy(), axis=1)
+    return np.column_stack([features.double().numpy(), proba])
+
+
+@pytest.mark.parametrize("settings", [{}, {"prior": [0.5, 1.0, 2.0], "calibrator": "passthrough"}])
+def test_equal_to_a_frozen_classifier_on_the_same_features(settings):
+    network, (train, y), (held, z) = (mlp(3, torch.float64), *(
+        blobs(n, i, torch.float64) for i, n in enumerate((240, 150))
+    ))  # fmt: skip
+    new = torch.cat([NEW.double(), 30 * NEW.double()])
+    theirs = DIPClassifier(
+        FrozenEstimator(LastColumns()),
+        GDADensity(),
+        features=FunctionTransformer(lambda R: R[:, :WIDTH]),
+        spread=Rehearsal(),
+        **settings,
+    )
+    theirs.fit(rows_of(network, train), y.numpy(), calibration=(rows_of(network, held), z.numpy()))
+    density = ClassGaussians(dtype=torch.float64)
+    ours = DIPModule(network, density=density, score="density", spread=Rehearsal(), **settings)
+    ours.fit_density([(train, y)], calibration=[(held[:70], z[:70]), (held[70:], z[70:])])
+    want = theirs.predict_dirichlet(rows_of(network, new))
+    near = {"rtol": 1e-8, "atol": 1e-10}
+    np.testing.assert_allclose(ours(new).concentration, want.concentration, **near)
+    np.testing.assert_allclose(ours.predict_dirichlet(new).epistemic, want.epistemic, **near)
+    np.testing.assert_allclose(ours.uncertainty(new, "epistemic"), want.epistemic, **near)
+    mine, learned = vars(ours.spread_), vars(theirs.spread_)
+    assert mine.keys() == learned.keys()
+    assert mine.pop("shares_") == pytest.approx(learned.pop("shares_"))
+    for name in mine.keys() - {"random_state"}:
+        assert mine[name] == pytest.approx(learned[name], rel=1e-8), name
+
+
+def test_the_mean_the_vacuity_and_the_alarms_stay(pair):
+    plain, ours = pair
+    X = torch.cat([NEW, 50 * NEW])
+    was, now = plain(X), ours(X)
+    for name in ("mean", "vacuity", "log_evidence"):
+        assert torch.equal(getattr(was, name), getattr(now, name))
+    assert torch.equal(plain.predict_ood(X), ours.predict_ood(X))
+    wanted = ours.spread_.strength(now.log_evidence.double().numpy())
+    np.testing.assert_allclose(now.concentration.sum(dim=1), wanted, rtol=1e-5)
+    near, far = now.concentration.sum(dim=1).split(len(NEW))
+    assert far.max() == pytest.approx(min(1.0, ours.spread_.strength_)) and near.max() > far.max()
+    assert plain.spread_ is None
+    assert sum(ours.spread_.shares_.values()) == pytest.approx(1)
+    assert "intervals_rehearsed" in ours.diagnose().codes
+
+
+def test_intervals_hold_the_truth(pair):
+    """P(Y | x) of the blobs is known."""
+    plain, ours = pair
+    X, _ = blobs(600, 5)
+    truth = special.softmax(X[:, :3].double().numpy(), axis=1)
+    held = []
+    for module in (plain, ours):
+        low, high = (
+            end.double().numpy() for end in module.predict_dirichlet(X).credible_interval()
+        )
+        held.append(((low <= truth) & (truth <= high)).mean())
+    assert held[1] >= 0.9 > held[0]
+
+
+@pytest.mark.parametrize("way", ["state_dict", "file"])
+def test_it_comes_back_with_the_module(way, pair, tmp_path):
+    model = pair[1]
+    if way == "file":
+        model.save(tmp_path / "module.safetensors")
+        again = DIPModule.load(tmp_path / "module.safetensors", trained())
+        assert isinstance(again.head.spread, Rehearsal)
+    else:
+        torch.save(model.state_dict(), tmp_path / "state.pt")
+        again = DIPModule(trained(), spread=Rehearsal())
+        again.source.look((NEW[:2],), {})
+        again.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
+    assert torch.equal(again(NEW).concentration, model(NEW).concentration)
+    assert vars(again.spread_) == vars(model.spread_)
+    assert again.diagnose().to_dict() == model.diagnose().to_dict()
+
+
+def test_a_forged_strength_is_refused(pair, tmp_path):
+    pair[1].save(tmp_path / "module.safetensors")
+    manifest, tensors = container.read(tmp_path / "module.safetensors")
+    numbers = pair[1].head.supported.numbers.clone()
+    numbers[0] = -1.0
+    forged = {"head/supported.numbers": numbers.view(torch.uint8).numpy()}
+    del manifest["tensors"]
+    container.write(tmp_path / "module.safetensors", manifest, tensors | forged)
+    with pytest.raises(container.ModelFileError, match="holds no valid DIPModule"):
+        DIPModule.load(tmp_path / "module.safetensors", trained())
+
+
+def test_it_is_part_of_an_exported_graph(pair):
+    model = pair[1]
+    shapes = {"args": ({0: torch.export.Dim("n")},)}
+    program = torch.export.export(model, (NEW,), dynamic_shapes=shapes).module()
+    for rows in (1, 7):
+        found = program(NEW[:rows]).concentration
+        torch.testing.assert_close(found, model(NEW[:rows]).concentration)
+
+
+def test_calibrate_learns_it_again(pair):
+    model = DIPModule(trained(), spread=Rehearsal())
+    model.fit_density([TRAIN], calibration=[blobs(60, 7)])
+    before = vars(model.spread_)
+    assert vars(model.calibrate([HELD]).spread_) == vars(pair[1].spread_) != before
+
+
+def test_rows_that_cannot_tell_leave_intervals_wide():
+    model = DIPModule(trained(), spread=Rehearsal())
+    with pytest.warns(UserWarning, match="15 held-out rows, or one class, cannot tell"):
+        model.fit_density([TRAIN], calibration=[blobs(15, 8)])
+    assert model.spread_.strength_ == 0.5 and model.spread_.shares_ == {}
+
+
+def test_a_rare_class_is_told_of():
+    (X, y), (held, z) = blobs(600, 9), blobs(600, 10)
+    few = [torch.where(c == 0, torch.arange(len(c)) < 15, True) for c in (y, z)]
+    model = DIPModule(trained(), spread=Rehearsal())
+    model.fit_density([(X[few[0]], y[few[0]])], calibration=[(held[few[1]], z[few[1]])])
+    assert model.spread_.falls_short and "intervals_of_a_rare_class" in model.diagnose().codes
+    with pytest.warns(FindingWarning, match="a class has few of them"):
+        model.predict_dirichlet(NEW).credible_interval()
+
+
+def test_bad_input():
+    with pytest.raises(TypeError, match=r"spread must be None or dipedl\.calibration\.Rehearsal"):
+        DIPModule(trained(), spread="wide")
+    model = DIPModule(trained(), spread=Rehearsal())
+    with pytest.raises(NotFittedError):
+        model.spread_  # noqa: B018
+    with pytest.raises(ValueError, match=r"not trained on.*calibration=held_out"):
+        model.fit_density([TRAIN])
+    with pytest.raises(ValueError, match="batch 0 of calibration holds no labels"):
+        model.fit_density([TRAIN], calibration=[HELD[0]])

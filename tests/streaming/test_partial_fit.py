@@ -1,0 +1,261 @@
+"""DIPClassifier in batches: any chunks give one model; what is refused; merges of two."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import make_blobs
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.naive_bayes import GaussianNB
+from sklearn.preprocessing import StandardScaler
+
+import dipedl
+from dipedl import DIPClassifier
+from dipedl.density import GaussianDensity, GDADensity, KNNDensity, MahalanobisDensity
+from dipedl.diagnostics import FindingWarning
+from dipedl.engines.reading import Batch, Reading
+from dipedl.streaming import RowSample, Stream, row_keys
+from dipedl.streaming.row_sample import in_share
+
+#: Its smoothing is a share of the variance of a batch: the one thing that chunks would change.
+NB = GaussianNB(var_smoothing=0)
+
+
+@pytest.fixture(scope="module")
+def data():
+    X, y = make_blobs(900, centers=3, n_features=4, cluster_std=2.0, random_state=0)
+    return X * [1, 100, 1e-3, 1] + [0, 1e4, 5, 0], np.array(["a", "b", "c"])[y]
+
+
+@pytest.fixture
+def new(data, rng):
+    X, _ = data
+    return np.vstack([X[:30], X[:10] + 20 * X.std(axis=0)])
+
+
+def in_batches(clf, X, y, cuts, **extra):
+    for rows in np.split(np.arange(len(y)), cuts):
+        clf.partial_fit(X[rows], y[rows], classes=["a", "b", "c"], **extra)
+    return clf
+
+
+def assert_same(a, b, X, tolerance=1e-10):
+    np.testing.assert_allclose(a.score_samples(X), b.score_samples(X), rtol=tolerance)
+    np.testing.assert_allclose(a.predict_proba(X), b.predict_proba(X), atol=tolerance)
+    np.testing.assert_allclose(a.uncertainty(X), b.uncertainty(X), rtol=1e-9)
+    assert a.offset_ == pytest.approx(b.offset_, rel=tolerance)
+    assert a.evidence_.n_ == b.evidence_.n_
+
+
+def test_any_chunks_give_one_model(data, new, rng):
+    X, y = data
+    whole = in_batches(DIPClassifier(NB), X, y, [])
+    order = rng.permutation(len(y))
+    for cuts in ([300, 301, 500], np.arange(7, 900, 7)):
+        assert_same(in_batches(DIPClassifier(NB), X[order], y[order], cuts), whole, new)
+
+
+@pytest.mark.parametrize("density", [GDADensity(), GDADensity("tied")], ids=str)
+def test_it_is_the_model_of_the_rows_that_are_not_held_out(data, new, density):
+    """An independent way: the rows that the hash holds out, given to fit as calibration."""
+    X, y = data
+    held = in_share(row_keys(X, y, 0x5EED), 0.1)
+    assert 50 < held.sum() < 150
+    expected = DIPClassifier(NB, density, features=StandardScaler())
+    with pytest.warns(FindingWarning, match="held-out rows"):
+        expected.fit(X[~held], y[~held], calibration=(X[held], y[held]))
+    assert_same(in_batches(DIPClassifier(NB, density), X, y, [200]), expected, new, 1e-8)
+
+
+def test_held_out_rows_are_bounded_and_the_others_are_learned(data, monkeypatch):
+    X, y = data
+    monkeypatch.setattr("dipedl.streaming.partial_fit.HELD_MOST", 20)
+    a = in_batches(DIPClassifier(NB), X, y, [30, 700])
+    b = in_batches(DIPClassifier(NB), X, y, [])
+    assert len(a.evidence_.held_out_) == 20 and a.evidence_.n_ == len(y) - 20
+    assert_same(a, b, X[:50])
+    assert a.estimator_.class_count_.sum() == len(y) - 20
+
+
+def test_a_weight_counts_a_row_that_often(data):
+    X, y = data
+    times = np.random.default_rng(0).integers(0, 3, len(y))
+    weighted = DIPClassifier(NB).partial_fit(X, y, sample_weight=times)
+    repeated = DIPClassifier(NB).partial_fit(X.repeat(times, axis=0), y.repeat(times))
+    assert_same(weighted, repeated, X[:50], 1e-9)
+
+
+def test_sgd_learns_on_and_saves_in_between(data, tmp_path):
+    X, y = data
+    Z = StandardScaler().fit_transform(X)
+    clf = DIPClassifier(SGDClassifier(loss="log_loss", random_state=0), features="passthrough")
+    in_batches(clf, Z[:500], y[:500], [100])
+    clf.save(tmp_path / "half.dipedl")
+    loaded = dipedl.load(tmp_path / "half.dipedl")
+    np.testing.assert_array_equal(loaded.predict_proba(Z), clf.predict_proba(Z))
+    for model in (clf, loaded):
+        model.partial_fit(Z[500:], y[500:])
+    assert_same(loaded, clf, Z)
+    assert (clf.predict(Z) == y).mean() > 0.8
+
+
+def test_frames_are_taken_without_a_warning(data, recwarn):
+    pd = pytest.importorskip("pandas")
+    X, y = data
+    frame = pd.DataFrame(X, columns=list("pqrs"))
+    clf = DIPClassifier(NB).partial_fit(frame[:500], y[:500], classes=["a", "b", "c"])
+    clf.partial_fit(frame[500:], y[500:]).predict(frame)
+    assert not [w for w in recwarn if "feature names" in str(w.message)]
+    with pytest.raises(ValueError, match="feature names"):
+        clf.partial_fit(frame[["q", "p", "r", "s"]], y)
+
+
+def test_what_cannot_stream_says_what_to_give(data):
+    X, y = data
+    for clf, told in (
+        (DIPClassifier(LogisticRegression()), "SGDClassifier"),
+        (DIPClassifier(), "GaussianNB"),
+        (DIPClassifier(NB, KNNDensity()), "GDADensity"),
+    ):
+        assert not hasattr(clf, "partial_fit")
+        with pytest.raises(AttributeError) as error:
+            clf.partial_fit(X, y)
+        assert told in str(error.value.__cause__)
+    with pytest.raises(ValueError, match="must not learn from batches"):
+        DIPClassifier(NB, features=StandardScaler()).partial_fit(X, y)
+    with pytest.raises(ValueError, match="features=None standardises by moments"):
+        DIPClassifier(NB, GDADensity(shrinkage="ledoit-wolf")).partial_fit(X, y)
+    with pytest.warns(UserWarning, match="what fit has learned is dropped"):
+        again = DIPClassifier(NB).fit(X, y).partial_fit(X, y)
+    assert_same(again, in_batches(DIPClassifier(NB), X, y, []), X)
+    with pytest.raises(ValueError, match=r"\['c'\] where the classes are"):
+        DIPClassifier(NB).partial_fit(X, y, classes=["a", "b"])
+    few = DIPClassifier(NB).partial_fit(X[:3], y[:3], classes=["a", "b", "c"])
+    with pytest.raises(ValueError, match="too few rows came so far"):
+        few.predict(X)
+
+
+def test_a_batch_that_is_refused_leaves_the_model(data):
+    X, y = data
+    clf = in_batches(DIPClassifier(NB), X, y, [])
+    before = clf.predict_proba(X)
+    for bad in (X[:, :3], np.full_like(X, np.nan)):
+        with pytest.raises(ValueError):
+            clf.partial_fit(bad, y)
+    np.testing.assert_array_equal(clf.predict_proba(X), before)
+
+
+@pytest.mark.parametrize("density", [None, GaussianDensity(), MahalanobisDensity()])
+def test_a_sum_of_two_has_seen_the_rows_of_both(data, new, density, tmp_path):
+    X, y = data
+    blank = DIPClassifier(FrozenEstimator(clone(NB).fit(X[:100], y[:100])), density)
+    a, b = (clone(blank).partial_fit(*part) for part in ((X[:500], y[:500]), (X[500:], y[500:])))
+    whole = clone(blank).partial_fit(X, y)
+    assert_same(a + b, whole, new)
+    assert_same(b + a, whole, new)
+    (a + b).save(tmp_path / "sum.dipedl")
+    assert_same(dipedl.load(tmp_path / "sum.dipedl") + a, (a + b) + a, new)
+
+
+def test_merges_that_are_refused_say_why(data):
+    X, y = data
+    frozen = FrozenEstimator(clone(NB).fit(X, y))
+    a = DIPClassifier(frozen).partial_fit(X, y)
+    other = FrozenEstimator(clone(NB).fit(X[:500], y[:500]))
+    thin = FrozenEstimator(clone(NB).fit(X[:, :3], y))
+    two = FrozenEstimator(clone(NB).fit(X[y != "c"], y[y != "c"]))
+    for clf, why in (
+        (DIPClassifier(other).partial_fit(X, y), "classifiers were fitted apart"),
+        (DIPClassifier(thin).partial_fit(X[:, :3], y), "inputs differ: 4 and 3"),
+        (DIPClassifier(two).partial_fit(X[y != "c"], y[y != "c"]), "classes differ"),
+        (DIPClassifier(frozen, features="passthrough").partial_fit(X, y), "features differ"),
+        (DIPClassifier(frozen).fit(X, y), "keeps no held-out rows"),
+    ):
+        with pytest.raises(ValueError, match=why):
+            a + clf
+
+
+def test_the_same_rows_are_not_added_twice(data):
+    X, y = data
+    blank = DIPClassifier(FrozenEstimator(clone(NB).fit(X, y)))
+    a, same = (clone(blank).partial_fit(X, y) for _ in range(2))
+    for other in (a, same):
+        with pytest.raises(ValueError, match="the same rows, which would count twice"):
+            a + other
+    assert (a + clone(blank).partial_fit(X[1:], y[1:])).evidence_.n_ > a.evidence_.n_
+
+
+def test_partial_fit_says_that_it_drops_what_calibrate_has_learned(data, recwarn):
+    X, y = data
+    clf = in_batches(DIPClassifier(NB), X[:600], y[:600], [300])
+    clf.predict(X)
+    assert not [w for w in recwarn if "what calibrate has learned" in str(w.message)]
+    clf.calibrate(X[600:], y[600:])
+    with pytest.warns(UserWarning, match="calibrate has learned is dropped.*after the last batch"):
+        clf.partial_fit(X[:10], y[:10])
+
+
+def test_a_sample_knows_no_order_and_no_parts(rng):
+    X, y = rng.integers(0, 30, (500, 2)).astype(float), rng.integers(0, 4, 500)
+    y[:3] = 9
+
+    def sample(rows):
+        return RowSample.of(row_keys(X[rows], y[rows]), y[rows], {"X": X[rows]}, 50, each=5)
+
+    whole = sample(np.arange(500))
+    parts = [sample(rows) for rows in np.array_split(rng.permutation(500), 7)]
+    merged = sum(parts[1:], parts[0])
+    for name in ("keys", "labels", "counts"):
+        np.testing.assert_array_equal(getattr(merged, name), getattr(whole, name))
+    np.testing.assert_array_equal(merged.rows["X"], whole.rows["X"])
+    rare = np.unique(X[:3], axis=0)
+    assert (whole.labels == 9).sum() == len(rare)
+    # A row stands for all its copies: same content and label.
+    for row, label, count in zip(whole.rows["X"], whole.labels, whole.counts, strict=True):
+        assert count == ((X == row).all(axis=1) & (y == label)).sum()
+
+
+def test_texts_of_digits_are_texts_whatever_stands_beside_them():
+    alone, mixed = pd.DataFrame({"id": ["0012"]}), pd.DataFrame({"id": ["0012", "A7", "12"]})
+    found = row_keys(mixed, np.zeros(3))
+    assert row_keys(alone, np.zeros(1))[0] == found[0]
+    assert len(set(found)) == 3
+
+
+@pytest.mark.parametrize("first", [0, 1_700_000_000_000_000_000, 2**63])
+def test_integer_keys_are_told_apart_by_every_bit(first):
+    ids = np.array([first + i for i in range(500)], dtype=np.uint64)
+    reading = Reading(target="y", key="id")
+    frame = pd.DataFrame({"id": ids, "y": "a"})
+    batch = Batch(frame, np.full(500, "a"), np.arange(500), [])
+    assert len(set(reading.keys(batch)[0])) == 500
+    if first == 0:
+        for kind in ("float64", "Int64"):
+            again = batch._replace(frame=frame.astype({"id": kind}))
+            np.testing.assert_array_equal(reading.keys(again)[0], reading.keys(batch)[0])
+
+
+def test_keys_are_uniform_and_of_content(rng):
+    X, y = rng.normal(size=(20_000, 3)), rng.integers(0, 2, 20_000)
+    keys = row_keys(X, y)
+    # Share below a tenth: binomial with a standard deviation of 0.0021.
+    assert abs(in_share(keys, 0.1).mean() - 0.1) < 4 * 0.0021
+    assert abs(np.corrcoef(keys.astype(float), row_keys(X, y, 1).astype(float))[0, 1]) < 0.03
+    assert (row_keys(X, 1 - y) != keys).all() and (row_keys(X[::-1], y[::-1])[::-1] == keys).all()
+
+
+def test_a_merge_with_a_model_without_rows_in_its_density_changes_neither(rng):
+    Z, y = rng.normal(size=(60, 2)), np.arange(60) % 2
+
+    def held(*keys):
+        rows = {"Z": rng.normal(size=(2, 2)), "P": np.full((2, 2), 0.5)}
+        return RowSample(np.array(keys, np.uint64), np.arange(2), np.ones(2), rows, most=2)
+
+    a = Stream(GDADensity().fit(Z, y), None, held(30, 40), 60.0, False)
+    b = Stream(GDADensity(), None, held(10, 20), 0.0, False)
+    before = a.density.score_samples(Z)
+    both = a.merged(b, np.arange(2))
+    assert both.n == 62 and both.held.keys.tolist() == [10, 20]
+    np.testing.assert_array_equal(a.density.score_samples(Z), before)
+    assert not np.array_equal(both.density.score_samples(Z), before)
