@@ -162,6 +162,7 @@ def test_command_table_prints(root):
 def test_command_sweep(root, what):
     text = run("sweep", "mnist", what, "--out", root)
     assert text.exit_code == 0, text.output
+    assert text.stdout.startswith("dip-edl, seeds ")
     assert ("float32" in text.stdout) == (what == "ablation")
     data = json.loads(run("sweep", "mnist", what, "--json", "--out", root).stdout)
     assert len(data) == {"ablation": 7, "gamma": 7, "sigma": 6}[what]

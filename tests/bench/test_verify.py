@@ -142,6 +142,7 @@ def test_what_cannot_be_verified_says_what_to_do(suite, rows, again, tmp_path, m
         "--seed", "9", out=out
     )
     assert "did you mean 'energy'?" in refused("--methods", "enrgy", out=out)
+    assert "has one data set per profile" in refused("--datasets", "wine", out=out)
     newer = {**rows[0], "versions": {**rows[0]["versions"], "dipedl": "9.10.0"}}
     theirs = published(tmp_path / "newer", newer)
     assert "made by dipedl 9.10.0, newer than this" in refused(out=theirs)

@@ -108,13 +108,15 @@ def sweep(
 
         refuse_unknown("sweep", [what], _READ)
         store = _store(suite, profile, out)
-        parts = list(sweeps.stored_parts(store, method).values())
+        of_seeds = sweeps.stored_parts(store, method)
+        parts = list(of_seeds.values())
         published = paper_suite(store.rows())
         lines = getattr(sweeps, f"{what}_lines")(parts, published)
     if as_json:
         cells = {ln.name: {k: c.as_json() for k, c in ln.cells.items()} for ln in lines}
         typer.echo(json.dumps(cells, indent=1, allow_nan=False))
         return
+    typer.echo(f"{method}, seeds {', '.join(str(seed) for seed in of_seeds)}\n")
     _print_sweep(what, lines, parts, published)
 
 

@@ -40,7 +40,7 @@ def planned_work(
         first = {cell.name: cell for cell in cells}  # cells of all seeds have the same configs
         rows = {name: rows_of(cell, made) for name, cell in first.items()}
         return [CellWork(place, cell, made, rows[cell.name]) for cell in cells]
-    _refuse_axes(suite, datasets=datasets, classifiers=classifiers)
+    refuse_axes(suite, datasets=datasets, classifiers=classifiers)
     return _methods(suite, where, place, seeds, chosen, say)
 
 
@@ -65,10 +65,10 @@ def _methods(
     ]
 
 
-def _refuse_axes(suite: Suite, **given: Names) -> None:
+def refuse_axes(suite: Suite, **given: Names) -> None:
     """ValueError if an axis is given that the suite does not have."""
     for axis, names in given.items():
-        if names is not None:
+        if names is not None and not suite.crossed:
             raise ValueError(
                 f"{axis} must be left out: suite {suite.name!r} has one data set per profile, and "
                 "its classifiers are parts of its methods; a suite with [datasets], such as "

@@ -14,7 +14,7 @@ from ..results.store import Store, load_rows
 from ..spec.suite import Suite, load_suite
 from .clock import Say
 from .runner import run
-from .todo import planned_work
+from .todo import planned_work, refuse_axes
 from .work import MethodWork, Place
 
 __all__ = ["ACROSS", "EXACT", "Comparison", "Verified", "verify"]
@@ -120,6 +120,7 @@ def verify(
         If data is missing.
     """
     loaded = load_suite(suite)
+    refuse_axes(loaded, datasets=datasets, classifiers=classifiers)
     there = load_rows(loaded.name, profile, out)
     profile = profile or _profile(there)
     chosen = loaded.chosen_methods(profile, methods)
