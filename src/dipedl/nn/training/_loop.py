@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from ._checkpoint import Checkpoints
 from ._device import random_states, set_random_states
 from ._feed import EpochLosses, Feed, NotFiniteLoss
+from ._muon import Muon
 from ._schedule import learning_rate
 from .deadline import TrainingPaused
 from .settings import History, Training
@@ -27,6 +28,7 @@ OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "adam": torch.optim.Adam,
     "adamw": torch.optim.AdamW,
     "sgd": torch.optim.SGD,
+    "muon": Muon,
 }
 #: Devices with a fused optimiser kernel, which takes half the time, and a bfloat16 not slower.
 _FAST = ("cpu", "cuda")
@@ -243,7 +245,7 @@ def _optimizer(
     parameters: list[nn.Parameter], settings: Training, device: torch.device
 ) -> torch.optim.Optimizer:
     options: dict[str, Any] = {"lr": settings.learning_rate, "weight_decay": settings.weight_decay}
-    if settings.optimizer == "sgd":
+    if settings.optimizer in ("sgd", "muon"):
         options |= {"momentum": settings.momentum, "nesterov": settings.momentum > 0}
     return OPTIMIZERS[settings.optimizer](parameters, fused=device.type in _FAST, **options)
 

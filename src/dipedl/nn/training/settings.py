@@ -13,7 +13,7 @@ from ._device import device_type
 
 __all__ = ["History", "Training"]
 
-OPTIMIZER_NAMES = ("adam", "adamw", "sgd")
+OPTIMIZER_NAMES = ("adam", "adamw", "sgd", "muon")
 SCHEDULE_NAMES = ("constant", "one-cycle", "cosine", "step", "exponential")
 
 
@@ -28,12 +28,14 @@ class Training:
     batch_size : int, default=128
         Rows of a gradient step. A last batch of one row joins the batch before it: batch
         normalisation has no variance of one row.
-    optimizer : {"adam", "adamw", "sgd"}, default="adam"
+    optimizer : {"adam", "adamw", "sgd", "muon"}, default="adam"
         "sgd" has Nesterov momentum. "adam" and "sgd" couple the weight decay, "adamw" does not.
+        "muon" is "sgd" for all but the kernels of convolutions, each of which must have a
+        normalisation after it: they step along orthogonal matrices (see Notes).
     learning_rate : float, default=1e-3
         Initial rate; the peak for "one-cycle".
     momentum : float, default=0.9
-        Of "sgd"; the others do not use it.
+        Of "sgd", and of "muon" but for kernels; the others do not use it.
     weight_decay : float, default=0.0
         L2 penalty on all parameters.
     schedule : {"constant", "one-cycle", "cosine", "step", "exponential"}, default="constant"
@@ -76,6 +78,11 @@ class Training:
     -----
     bfloat16, not float16: it has the range of float32, so losses need no scaling and a checkpoint
     needs no scaler state.
+
+    Muon makes every singular value of a kernel's Nesterov momentum (of 0.6) about 1 and steps by
+    ``0.2 learning_rate`` of the kernel's norm, which stays the square root of its number of
+    outputs; kernels have no weight decay. Jordan et al., "Muon: an optimizer for hidden layers in
+    neural networks" (2024).
 
     Examples
     --------
