@@ -70,7 +70,9 @@ def test_the_half_point_is_where_a_root_finder_puts_it(rng):
     caution = fitted(CautionBudget(), s, proba, y, n=1e12)
     np.testing.assert_allclose(caution.scale_, unit, rtol=0.01)
     unit = caution.scale_
-    lowest = min(cost(t) for t in np.linspace(-30, caution.location_, 20_000))
+    grid = np.linspace(-30, caution.location_, 500)
+    near = grid[np.argmin([cost(t) for t in grid])] + np.array([-1, 1]) * (grid[1] - grid[0])
+    lowest = optimize.minimize_scalar(cost, bounds=near, method="bounded").fun
     end = optimize.brentq(lambda t: cost(t) - lowest - 0.02 * bare, caution.location_ - 1, 0)
     np.testing.assert_allclose(caution.location_, end, rtol=1e-5)
     assert lowest < bare

@@ -50,9 +50,9 @@ class WhitenedCNN(Backbone):
     -----
     1.97 million parameters and 118 million multiplications for a 32 x 32 colour image with the
     defaults. The layout and the initialisation are those of Jordan's airbench94, with `residual` of
-    airbench96; its optimiser's settings go into `Training`: ``optimizer="sgd"``, ``momentum=0.85``,
-    a ``learning_rate`` about 1 at batches of 1,024, ``weight_decay`` about 1e-3. Look-ahead is left
-    out, and of its averaged views all but the mirror image.
+    airbench96; its optimiser's settings go into `Training`: ``optimizer="sgd"`` or ``"muon"``,
+    ``momentum=0.85``, a ``learning_rate`` about 1 at batches of 1,024, ``weight_decay`` about 1e-3.
+    Look-ahead is left out, and of its averaged views all but the mirror image.
 
     References
     ----------
