@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ... import __version__
+from ..results.receipt import machine_of
 from ..results.settled import changes, standing
 from ..results.store import Store, load_rows
 from ..spec.suite import Suite, load_suite
@@ -261,7 +262,7 @@ def _reason(key: Key, seed: int, failed: Mapping[tuple[str, int], str]) -> str:
 
 def _compared(then: Row, now: Row | None, why: str) -> Verified:
     data, classifier, method = _key(then)
-    head = Verified(method, then["seed"], data, classifier, then=_machine(then), why=why)
+    head = Verified(method, then["seed"], data, classifier, then=machine_of(then), why=why)
     if now is None:
         return head
     same = _kind(then) == _kind(now)
@@ -269,18 +270,13 @@ def _compared(then: Row, now: Row | None, why: str) -> Verified:
         name: Comparison(value, now["metrics"].get(name), EXACT if same else _across(name))
         for name, value in then["metrics"].items()
     }
-    return replace(head, now=_machine(now), same=same, metrics=metrics)
+    return replace(head, now=machine_of(now), same=same, metrics=metrics)
 
 
 def _across(metric: str) -> float:
     kind = metric.partition("/")[0]
     family = kind.partition("_")[0]  # of every class, or of every level and third
     return ACROSS[family if family in ("recall", "coverage") else kind]
-
-
-def _machine(row: Row) -> str:
-    told = [row.get("device"), row.get("instructions")]
-    return ", ".join(str(one) for one in told if one)
 
 
 def _kind(row: Row) -> tuple[Any, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..results.receipt import machine_of
 from ..spec.suite import load_suite
 from .table import BenchTable
 
@@ -33,7 +34,7 @@ def _machine(row: Mapping[str, Any]) -> str:
     parts = (row["own"], *row["parts"].values())
     gpus = {part["gpu"] for part in parts if "gpu" in part}
     moved = {", resumed on ".join(part["machines"]) for part in parts if "machines" in part}
-    return " and ".join([*sorted(gpus), *(sorted(moved) or [str(row["device"])])])
+    return " and ".join([*sorted(gpus), *(sorted(moved) or [machine_of(row)])])
 
 
 def receipts(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
@@ -41,7 +42,7 @@ def receipts(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
     versions = {f"{name} {v}" for row in rows for name, v in row["versions"].items()}
     return {
         "Versions": sorted(versions),
-        "Machine": sorted({str(row["device"]) for row in rows}),
+        "Machine": sorted({machine_of(row) for row in rows}),
         "Commit": sorted({str(row["commit"]) for row in rows if row["commit"]}),
         "From, to": [min(row["time"] for row in rows), max(row["time"] for row in rows)],
     }
