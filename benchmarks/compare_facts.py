@@ -39,7 +39,9 @@ def shown(fact: dict[str, str], names: dict) -> dict[str, str]:
 
 def mentions(package: str, pattern: str) -> list[str]:
     """Files of the installed package whose code matches, whatever the case."""
-    return [name for name, text in sources(package) if re.search(pattern, text, re.IGNORECASE)]
+    # A line of facts.toml is no raw string: Python reads its \b, the end of a word, as a backspace.
+    found = re.compile(pattern.replace("\b", r"\b"), re.IGNORECASE)
+    return [name for name, text in sources(package) if found.search(text)]
 
 
 def holds(package: str, file: str) -> bool:

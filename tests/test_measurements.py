@@ -4,6 +4,7 @@ import importlib.util
 import json
 import re
 import sys
+import tomllib
 from pathlib import Path
 from statistics import fmean, median, stdev
 
@@ -11,6 +12,7 @@ import pytest
 
 from dipedl.bench import load_suite
 from dipedl.bench.running.verify import ACROSS
+from dipedl.datasets import load_digits
 
 ROOT = Path(__file__).parent.parent
 #: Network of the suite defaults -> its OOD sets.
@@ -338,7 +340,34 @@ def halves_of_second_order():
     return f"the profile `cpu`, with seed {seed}. Six of its problems had been measured before"
 
 
+def rows_of_the_comparison():
+    data = load_digits()
+    train, test, unknown = map(len, (data.X_train, data.X_test, data.ood["held_out"]))
+    return f"({train:,} rows to train, {test} to test); all {unknown} images of 8 and 9 are unknown"
+
+
+def energy_beside_dipedl():
+    task = of("compare_libraries")["task"]
+    small = (f["seconds"]["bare_answer"] for f in task.values() if f["classifier"] != "forest")
+    assert max(small) < 1e-3
+    forest, alone = task["dipedl: around a forest"], task["plain: largest probability"]
+    assert abs(forest["flagged"][0] - alone["flagged"][0]) < forest["flagged"][1]
+    energy, ours = task["pytorch_ood: energy"], task["dipedl_network: on a network"]
+    assert 0 < energy["auroc"][0] - ours["auroc"][0] < min(energy["auroc"][1], ours["auroc"][1])
+    assert all(ours[of][0] < energy[of][0] for of in ("false_alarms", "flagged"))
+    return f"(AUROC {share(energy['auroc'][0], 3)} and {share(ours['auroc'][0], 3)})"
+
+
+def packages_of_the_core():
+    stated = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    *names, last = (re.split("[><=]", name)[0] for name in stated["dependencies"])
+    return f"The core needs {', '.join(names)} and {last};"
+
+
 SAID = [
+    ("comparison", rows_of_the_comparison),
+    ("comparison", energy_beside_dipedl),
+    ("reference/stability", packages_of_the_core),
     ("reference/command-line", own_data),
     ("reference/results-defaults", relative_on_covertype),
     ("reference/results-defaults", densities_on_titanic),
@@ -416,6 +445,12 @@ def test_facts_of_the_comparison_answer_its_questions():
         ran = {about: (f["answer"], f["shows"]) for about, f in seen[library]["facts"].items()}
         assert stated.keys() <= facts["questions"].keys()
         assert stated == ran
+
+
+def test_a_search_of_the_sources_knows_the_end_of_a_word():
+    """In a line of facts.toml it is written as in a string that is not raw."""
+    mentions = load("compare_facts").mentions
+    assert mentions("dipedl", "class DIPModule\b") and not mentions("dipedl", "class DIPModul\b")
 
 
 def test_every_benchmark_of_the_page_has_a_receipt_with_what_makes_it_again():
