@@ -13,6 +13,7 @@ import pytest
 from dipedl.bench import load_suite
 from dipedl.bench.running.verify import ACROSS
 from dipedl.datasets import load_digits
+from dipedl.density.combined._candidates import NEIGHBOUR_ROWS
 
 ROOT = Path(__file__).parent.parent
 #: Network of the suite defaults -> its OOD sets.
@@ -358,6 +359,16 @@ def energy_beside_dipedl():
     return f"(AUROC {share(energy['auroc'][0], 3)} and {share(ours['auroc'][0], 3)})"
 
 
+def neighbours_of_the_default():
+    done = load("tables").receipt("default_speed")
+    rows, features = (done["config"][of] for of in ("predicted_rows", "features"))
+    assert all(10 < each["rows"]["above_ms"] < 100 for each in done["values"].values())
+    return (
+        f"among at most {NEIGHBOUR_ROWS:,} rows: tens of milliseconds for {rows:,} inputs of "
+        f"{features} features"
+    )
+
+
 def packages_of_the_core():
     stated = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     *names, last = (re.split("[><=]", name)[0] for name in stated["dependencies"])
@@ -365,6 +376,7 @@ def packages_of_the_core():
 
 
 SAID = [
+    ("../README", neighbours_of_the_default),
     ("comparison", rows_of_the_comparison),
     ("comparison", energy_beside_dipedl),
     ("reference/stability", packages_of_the_core),
