@@ -20,18 +20,6 @@ CHANGED = {
     "`training.amp` was true and is false now",
     "`annealing_epochs` was 10 and is 1.0 now",
     '`library_defaults` was "0.1" and is "0.2" now',
-    "`augment.cutout` was 8 and is 0 now",
-    "`augment.shift` was 4 and is 2 now",
-    "`training.epochs` was 32 and is 12 now",
-    '`training.optimizer` was "sgd" and is "muon" now',
-    "`backbone.features` was 192 and is 256 now",
-    "`backbone.mirrored` was false and is true now",
-    "`backbone.residual` was false and is true now",
-    "`classifier.label_smoothing` was 0.1 and is 0.0 now",
-    "`training.epochs` was 14 and is 12 now",
-    "`training.learning_rate` was 1.5 and is 1.2 now",
-    '`features.layers` was ["body.8", "body.15", "body.22", "body"] and is '
-    '["body.7", "body.13", "body.19", "body"] now',
 }
 YOUNGER = (
     *("label_smoothing", "calibrator", "verbose", "cv", "normalizer"),
