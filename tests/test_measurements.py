@@ -353,6 +353,26 @@ def networks_of_cifar10():
     )
 
 
+def default_on_cifar10():
+    rows = {row["method"]: row for row in rows_of("cifar10", "short")}
+    bare, ours, energy = (rows[of] for of in ("max-softmax", "dip-edl-default", "energy"))
+    assert all(row["instructions"] == "avx512_bf16" for row in rows.values())
+
+    def text(value):
+        return f"{value:.3f}".removeprefix("0")
+
+    return (
+        "{:.0f} min of one core without AMX, the same network is less accurate. Our default has "
+        "been run on it: on CIFAR-100 it lowers the OOD Brier score from {} (max softmax) to {}, "
+        "and costs {} of Brier on known images; its AUROC of {} is below that of energy, {}."
+    ).format(
+        bare["seconds"]["train"] / 60,
+        *(text(row["metrics"]["brier_ood/cifar100"]) for row in (bare, ours)),
+        text(ours["metrics"]["brier_id"] - bare["metrics"]["brier_id"]),
+        *(text(row["metrics"]["auroc/cifar100"]) for row in (ours, energy)),
+    )
+
+
 def sizes_of_spectra():
     sizes = [row["n"] for row in rows_of("spectra", "scarce")]
     trained = " or ".join(f"{n:,}" for n in sorted({n["train"] for n in sizes}))
@@ -414,6 +434,7 @@ SAID = [
     ("reference/results-defaults", nll_without_one_classifier),
     ("reference/results-mnist", network_of_mnist),
     ("reference/results-cifar10", networks_of_cifar10),
+    ("reference/results-cifar10", default_on_cifar10),
     ("reference/results-spectra", sizes_of_spectra),
     ("reference/results-second-order", halves_of_second_order),
     ("reference/reliability", forged),

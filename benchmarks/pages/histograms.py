@@ -32,9 +32,10 @@ def draw(source: Source, folder: Path) -> None:
             coverage_figure(found).savefig(folder / COVERAGE, dpi=110, metadata={"Software": None})
         runs = [arrays_from_parts(parts) for parts in source.parts(profile).values()]
         if runs:
-            figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
+            figure, axes = plt.subplots(1, 2, figsize=(9, 3.7), layout="constrained")
             histogram(confidence(runs), "confidence", axes[0])
             histogram(vacuity(runs), "vacuity", axes[1])
-            axes[0].legend(frameon=False, fontsize="small")
+            named = axes[0].get_legend_handles_labels()
+            figure.legend(*named, loc="outside upper center", ncols=4, frameon=False)
             figure.savefig(folder / picture(source.suite, profile), dpi=150)
             plt.close(figure)

@@ -55,7 +55,8 @@ def _summary(source: Source, section: Section, profiles: Sequence[str]) -> Block
     for profile in profiles:
         table = source.tables[profile]
         rows = [_row(line, line.title, section.columns) for line in _chosen(table, section)]
-        rows += [_row(ln, f"{ln.title}, no model", section.columns) for ln in table.trivial]
+        trivial = () if section.methods else table.trivial
+        rows += [_row(line, f"{line.title}, no model", section.columns) for line in trivial]
         title = load_suite(source.suite).profile(profile).title
         yield f"Profile `{profile}` ({title}), on {machines(source.rows[profile])}:"
         yield grid(["method", "seeds", *_heads(table.suite, section.columns)], rows)
