@@ -56,6 +56,13 @@ sees = "pixels"
 n_samples = 4
 seeds = [7]
 
+[methods.default]
+title = "Default"
+estimator = "DIPClassifier"
+classifier = "net"
+sees = "pixels"
+statistics = "validation"
+
 [methods.module]
 title = "DIPModule"
 estimator = "DIPModuleMethod"
@@ -192,6 +199,23 @@ def test_methods_see_the_network_that_was_trained_once(shared):
         found["mc-dropout"]["ood/kmnist"]["uncertainty"], mc.uncertainty(rows), atol=1e-9
     )
     assert np.isfinite(found["layers"]["test"]["log_evidence"]).all()
+
+
+def test_a_method_takes_what_the_network_was_stored_to_answer(tmp_path, monkeypatch):
+    passes = []
+    forward = TorchClassifier._forward
+
+    def counted(self, X, *function):
+        passes.append(len(X))
+        return forward(self, X, *function)
+
+    monkeypatch.setattr(TorchClassifier, "_forward", counted)
+    (method,) = plan(parse_suite(METHODS, "tiny.toml"), "smoke", ["default"], "tiny.toml")
+    place = Place(Store(tmp_path, "tiny", "smoke"), None)
+    for part in trained_parts(method):
+        train_part(PartStep(place, part, 1))
+    sizes = [len(rows) for rows in make_splits(method.config["data"], 1).X.values()]
+    assert [n for n in passes if n in sizes] == sizes  # once each, by the classifier
 
 
 def test_the_row_through_dip_module_is_what_the_module_says(shared):

@@ -82,3 +82,14 @@ def test_time_is_counted_as_if_nothing_were_shared():
         clone(template).fit(X, y)
     assert memory.fitting.wall == pytest.approx(10 * once)
     assert memory.here.wall - here < 9 * once
+
+
+def test_an_answer_that_is_kept_is_not_asked_for():
+    memory = Memory()
+    trees = Counted(3, random_state=0).fit(X, y)
+    memory.keep(trees, "predict_proba", X[:5], np.full((5, 3), 1 / 3))
+    model = Memoised.of(trees, memory)
+    np.testing.assert_array_equal(model.predict_proba(X[:5]), np.full((5, 3), 1 / 3))
+    assert Counted.answers == 0
+    np.testing.assert_array_equal(model.predict_proba(X[5:9]), trees.predict_proba(X[5:9]))
+    assert memory.alone.wall < memory.here.wall

@@ -13,7 +13,7 @@ from ..spec.build import transformer_of
 from ..spec.plan import Part
 from .cached import CachedClassifier, CachedDensity, row_numbers, stacked
 from .memo import Memoised, Memory
-from .predictions import Arrays
+from .predictions import OUTPUTS, Arrays
 from .weights import restored
 from .work import DataError, PartStep
 
@@ -56,10 +56,20 @@ def _with_network(step: PartStep) -> Inputs:
     if step.unit.role == "density":
         X, transformer = _transformed(splits.X, step.unit, estimator=FrozenEstimator(network))
         return X, splits.y, {"blocks": getattr(transformer, "widths_", None)}
-    # it predicts for the same rows several times
-    memoised = FrozenEstimator(Memoised.of(network, Memory()))
+    memoised = FrozenEstimator(Memoised.of(network, _remembered(step, network, splits.X)))
     given = {"network": FrozenEstimator(network), "estimator": memoised, "features": memoised}
     return splits.X, splits.y, given
+
+
+def _remembered(step: PartStep, network: Any, X: Rows) -> Memory:
+    """What the network was stored to answer for whole splits; other rows it is asked for once."""
+    part, memory = step.unit.below["classifier"], Memory()
+    stored = step.place.store.load(part.name, part.digest, step.seed)
+    for split, rows in X.items():
+        for method, name in OUTPUTS.items():
+            if name in stored[split]:
+                memory.keep(network, method, rows, stored[split][name])
+    return memory
 
 
 def _splits(step: PartStep) -> Splits:

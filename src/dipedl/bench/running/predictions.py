@@ -13,26 +13,40 @@ from scipy.special import softmax
 from ..results.scores import OOD_PREFIX
 from .memo import Spent
 
+#: Method of a classifier -> name of the array of its answers.
+OUTPUTS = {"predict_proba": "probabilities", "logits": "logits", "transform": "features"}
+
 Arrays = dict[str, dict[str, np.ndarray]]
 Splits = Mapping[str, np.ndarray]
 
 
 def classifier_arrays(model: Any, X: Splits, cost: Spent) -> Arrays:
     """Probabilities of every split, and logits and features if the classifier gives them."""
+    network = _softmax_of_logits(model, next(iter(X.values()))[:64])
     found: Arrays = {}
-    from_logits = _softmax_of_logits(model, next(iter(X.values()))[:64])
     for split, rows in X.items():
-        predict = model.logits if from_logits else model.predict_proba
-        predicted = _timed(predict, rows, cost, split)
-        found[split] = (
-            {"logits": predicted, "probabilities": softmax(predicted, axis=1)}
-            if from_logits
-            else {"probabilities": predicted}
-        )
-        if hasattr(model, "transform"):
-            # Not counted: a network gives its features in the same pass.
-            found[split]["features"] = np.asarray(model.transform(rows), dtype=np.float32)
+        if network:
+            outputs = _timed(partial(_logits_and_features, model), rows, cost, split)
+            logits, features = np.split(outputs, [len(model.classes_)], axis=1)
+            found[split] = {"logits": logits, "probabilities": softmax(logits, axis=1)}
+        else:
+            found[split] = {"probabilities": _timed(model.predict_proba, rows, cost, split)}
+            if not hasattr(model, "transform"):
+                continue
+            features = model.transform(rows)  # not counted: densities need them
+        found[split]["features"] = np.asarray(features, dtype=np.float32)
     return found
+
+
+def _logits_and_features(model: Any, rows: np.ndarray) -> np.ndarray:
+    """Both of a network classifier of `dipedl.nn` side by side, (n, k + p), in one pass."""
+    import torch
+
+    def both(network: Any, chunk: torch.Tensor) -> torch.Tensor:
+        features = network.features(chunk)
+        return torch.cat([network.head(features), features], dim=1)
+
+    return np.asarray(model._forward(rows, both))
 
 
 def density_arrays(model: Any, X: Splits, cost: Spent) -> Arrays:
@@ -70,7 +84,7 @@ def _probabilities(model: Any, rows: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def _softmax_of_logits(model: Any, few: np.ndarray) -> bool:
-    """Whether probabilities are the softmax of the logits: one pass instead of two then."""
+    """Whether it is a network of `dipedl.nn` whose probabilities are the softmax of its logits."""
     if not hasattr(model, "logits"):
         return False
     return np.allclose(softmax(model.logits(few), axis=1), model.predict_proba(few), atol=1e-5)
