@@ -13,6 +13,8 @@ from dipedl import DIPClassifier
 from dipedl.baselines import EDL
 from dipedl.bench import Store
 from dipedl.bench.data.splits import make_splits
+from dipedl.bench.running.memo import Spent
+from dipedl.bench.running.predictions import method_arrays
 from dipedl.bench.running.work import PartStep, Place
 from dipedl.bench.running.worker import train_part
 from dipedl.bench.spec.plan import plan, trained_parts
@@ -69,6 +71,19 @@ def test_a_method_with_a_network_of_its_own(trained):
         expected = edl.predict_proba(splits.X[split])
         np.testing.assert_allclose(stored[split]["probabilities"], expected, atol=1e-6)
     assert any("epoch 2/2" in text for text in said)
+
+
+def test_uncertainty_and_dirichlet_come_out_of_one_pass(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = rng.random((60, 16)), np.arange(60) % 3
+    edl = EDL(MLP(hidden=(8,)), training=TRAINING).fit(X, y)
+    expected = edl.predict_dirichlet(X[:50]), edl.uncertainty(X[50:])
+    passes, logits = [], edl.logits
+    monkeypatch.setattr(edl, "logits", lambda rows: passes.append(len(rows)) or logits(rows))
+    arrays = method_arrays(edl, {"test": X[:50], "ood/far": X[50:]}, Spent())
+    assert passes == [50, 10]
+    np.testing.assert_array_equal(arrays["test"]["concentration"], expected[0].concentration)
+    np.testing.assert_array_equal(arrays["ood/far"]["uncertainty"], expected[1])
 
 
 def test_a_density_sees_inputs_through_its_transformer(trained):

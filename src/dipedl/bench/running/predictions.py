@@ -60,14 +60,26 @@ def density_arrays(model: Any, X: Splits, cost: Spent) -> Arrays:
 def method_arrays(model: Any, X: Splits, cost: Spent, kind: str | None = None) -> Arrays:
     """Probabilities and uncertainty of every split; of evidential methods the concentration too."""
     options = {} if kind is None else {"kind": kind}
+    if hasattr(model, "predict_dirichlet"):
+        model.predict_dirichlet = _once(model.predict_dirichlet)
     found: Arrays = {}
     for split, rows in X.items():
-        # Not counted: where a method needs the whole network for its uncertainty, its
-        # probabilities come out of the same pass.
-        named = _probabilities(model, rows)
-        named["uncertainty"] = _timed(partial(model.uncertainty, **options), rows, cost, split)
-        found[split] = named
+        uncertainty = _timed(partial(model.uncertainty, **options), rows, cost, split)
+        # not counted: where the uncertainty needs the network, both come out of one pass
+        found[split] = _probabilities(model, rows) | {"uncertainty": uncertainty}
     return found
+
+
+def _once(answer: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The same function, which is not called again for the array it was last called for."""
+    last: list[Any] = [None, None]
+
+    def asked(rows: Any) -> Any:
+        if last[0] is not rows:
+            last[:] = rows, answer(rows)
+        return last[1]
+
+    return asked
 
 
 def _probabilities(model: Any, rows: np.ndarray) -> dict[str, np.ndarray]:
