@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import deepcopy
 from itertools import chain
 
@@ -55,23 +56,27 @@ def sampled_outputs(network: Network, X: Tensor, seeds: list[int]) -> Tensor:
     Layers before the first dropout are computed once.
     """
     generator = torch.Generator()
-    fixed, sampled = _split_at_dropout(_with_dropout(network, generator))
-    shared = fixed(X.reshape(-1, *network.input_shape))
+    before, after = _around_dropout(_with_dropout(network, generator))
+    shared = before(X)
     outputs = []
     for seed in seeds:
         generator.manual_seed(seed)
-        outputs.append(sampled(shared))
+        outputs.append(after(shared))
     return torch.stack(outputs)
 
 
-def _split_at_dropout(network: Network) -> tuple[nn.Sequential, nn.Sequential]:
-    """Layers before the first dropout, and the others."""
-    body = network.body if isinstance(network.body, nn.Sequential) else [network.body]
-    layers = [*body, network.head]
-    first = next(
-        i for i, part in enumerate(layers) if any(isinstance(m, _Pattern) for m in part.modules())
-    )
-    return nn.Sequential(*layers[:first]), nn.Sequential(*layers[first:])
+def _around_dropout(network: Network) -> tuple[Callable[[Tensor], Tensor], nn.Module]:
+    """What computes the input of the part with the first dropout, and the rest."""
+    if not _drops(network.body):
+        return network.features, network.head
+    parts = list(network.body) if isinstance(network.body, nn.Sequential) else [network.body]
+    first = next(i for i, part in enumerate(parts) if _drops(part))
+    before = nn.Sequential(nn.Unflatten(1, network.input_shape), *parts[:first])
+    return before, nn.Sequential(*parts[first:], network.head)
+
+
+def _drops(part: nn.Module) -> bool:
+    return any(isinstance(layer, _Pattern) for layer in part.modules())
 
 
 def _with_dropout(network: Network, generator: torch.Generator) -> Network:
