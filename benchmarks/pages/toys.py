@@ -35,18 +35,19 @@ is the median vacuity on a circle of radius 50, where there are no data: nothing
 ## Two moons
 
 800 training points. EDL has ReLU evidence; DIP-EDL a network of the same size and a masked
-autoregressive flow. "Away" is the part of the map at a distance of 1 or more from every training
-point.
+autoregressive flow. "Away" is the mean over the part of the map at a distance of 1 or
+more from every training point.
 
 ![Vacuity, expected entropy and mutual information of EDL and DIP-EDL around two moons: \
-EDL is sure in all directions, DIP-EDL only near the points and on a ridge between them]\
+EDL is sure in all directions, DIP-EDL only near the points and on a ridge \
+that leads away]\
 (../images/toy_two_moons.png)
 
 {moons}
 
-The smallest vacuity away from the data is low for all three: a small flow that stretches one blob
-into two moons leaves a ridge of density that leads away from them, and DIP-EDL is as sure there as
-the density is wrong.
+The smallest vacuity away from the data is low for all three; EDL's mean there is low, too. For
+DIP-EDL it lies on a ridge of density that leads away from the moons: a small flow that stretches
+one blob into two leaves such a ridge, and DIP-EDL is as sure there as the density is wrong.
 
 ## Receipts
 
