@@ -52,7 +52,8 @@ def fit() -> str:
         f"one that is not counted ({max(1, config['repeats'] // 3)} where n p² is {LARGE} or "
         f"more). The load of the machine was up to {load:g}: read the ratios. Seconds of each peer "
         "over ours; above 1, ours is faster. pytorch-ood computes in float32. `torch, as DDU`: "
-        "means and covariances in double, as Mukhoti et al. fit them.\n\n"
+        "means and covariances in double, as Mukhoti et al. fit them. Measured are "
+        f"{len(problems())} of {len(config['grid'])} problems.\n\n"
     )
     growth = row["values"]["exponents of a fit"]
     names = dict.fromkeys(name.rpartition(", ")[0] for name in growth)

@@ -188,7 +188,7 @@ def _example(v: dict[str, Any], of: Problem) -> dict[str, str]:
         "sums, one covariance": f"{tied / 1e6:.0f} MB, {_told(_tree(tied, cores, core))}",
         "sums, a covariance per class": f"{full / 1e9:.1f} GB, {_told(_tree(full, cores, core))}",
         "score": _told(score),
-        "fit and score": f"{hours:.2f} h, {hours * cores * DOLLARS:,.0f} dollars",
+        "fit and score": f"{hours:.2f} h, {hours * cores * DOLLARS:,.1f} dollars",
     }
 
 

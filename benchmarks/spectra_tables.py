@@ -49,7 +49,8 @@ def spectra_densities() -> str:
         "see part of it; its doubt sees more. Supernovae are the other way round: the network is "
         "sure of them, and every density finds them strange. "
         "The default weighs densities and doubt by errors on held-out rows and pseudo-outliers, "
-        "which know neither set, and lies between the two ([results](results-spectra.md)).\n\n"
+        "which know neither set, and lies between the two ([results](results-spectra.md)). "
+        "The command reads a run of `dipedl bench run spectra --profile scarce`.\n\n"
     )
     head = ["view", "score", *SETS.values()]
     return "## Why no density tells stars\n\n" + text + table(head, rows) + "\n" + where(row)
