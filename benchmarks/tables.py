@@ -252,7 +252,7 @@ def frozen_intervals() -> str:
     text = (
         f"Shares of the true class probabilities that credible intervals hold, as in [the suite of "
         f"intervals](results-second-order.md); means over {len(row['config']['problems'])} "
-        "problems of its design half, seed 0; of the thirds of the rows by distance to the "
+        "of the problems of its design half, seed 0; of the thirds of the rows by distance to the "
         "training rows the lowest of any problem. A network is fitted on half of the rows; every "
         "method is given it frozen, and the other half.\n\n"
         f"- Bootstrap: {row['config']['bootstraps']} logistic regressions of the penultimate "
