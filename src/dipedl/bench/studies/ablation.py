@@ -7,10 +7,11 @@ classes the total evidence is therefore
 .. math:: c = n e^z \text{ (with the classifier)}, \qquad c = K n e^z \text{ (without)}.
 
 Everything is computed from :math:`\log c` in float64, so a configuration without the density has
-one and the same evidence everywhere, and its AUROC is exactly 0.5. The paper prints 0.51 to 0.53
-there. That is rounding: in float32 the sum of the concentrations of an image differs from
-:math:`K + n` in its last bits, by an amount that depends on the class probabilities, and ranking by
-such a sum ranks by noise that is not independent of the image. `float32_ranking` shows it.
+one and the same evidence everywhere, and its AUROC is exactly 0.5. With the classifier the paper
+prints 0.51 to 0.53 for MNIST. That is rounding: in float32 the sum of the concentrations of an
+image differs from :math:`K + n` in its last bits, by an amount that depends on the class
+probabilities, and ranking by such a sum ranks by noise that is not independent of the image.
+`float32_ranking` shows it.
 """
 
 from __future__ import annotations
