@@ -120,7 +120,8 @@ def stop_after(epochs):
     return progress
 
 
-@pytest.mark.parametrize("optimizer", OPTIMIZER_NAMES)
+# "muon" needs a convolution, and has a test of its own
+@pytest.mark.parametrize("optimizer", sorted({*OPTIMIZER_NAMES} - {"muon"}))
 @pytest.mark.parametrize("epochs", [1, 3])
 def test_an_interrupted_run_ends_with_the_bits_of_an_uninterrupted_one(tmp_path, optimizer, epochs):
     settings = replace(SETTINGS, optimizer=optimizer)

@@ -368,6 +368,8 @@ def test_arguments_are_checked():
         train(module, mean_square, (x, y.numpy()), fast(), seed=0)
     with pytest.raises(ValueError, match=r"validation must hold tensors .* got rows \[40, 39\]"):
         train(module, mean_square, (x, y), fast(), seed=0, validation=(x, y[1:]))
+    with pytest.raises(ValueError, match="module must have weights to train, and Flatten has none"):
+        train(nn.Flatten(), mean_square, (x, y), fast(), seed=0)
     with pytest.raises(ValueError, match=r"data must hold .* at least 1"):
         train(module, mean_square, (x[:0], y[:0]), fast(), seed=0)
     for settings in (fast(patience=1), fast(restore_best=True)):

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from ._checkpoint import Checkpoints
 from ._device import random_states, set_random_states
 from ._feed import EpochLosses, Feed, NotFiniteLoss
-from ._muon import Muon
+from ._muon import Muon, kernels
 from ._schedule import learning_rate
 from .deadline import TrainingPaused
 from .settings import History, Training
@@ -111,7 +111,12 @@ class Run:
 
     def _start(self) -> None:
         parameters = [p for p in self.module.parameters() if p.requires_grad]
-        self.optimizer = _optimizer(parameters, self.settings, self.device)
+        if not parameters:
+            raise ValueError(
+                f"module must have weights to train, and {type(self.module).__name__} has none; "
+                "add a layer, or unfreeze one with layer.requires_grad_(True)"
+            )
+        self.optimizer = _optimizer(self.module, parameters, self.settings, self.device)
         self.parameters = parameters
         # The module itself is unchanged; states, checkpoints and predictions use it.
         # Each shape is compiled: there are two, of a full batch and of the last one.
@@ -242,11 +247,13 @@ class Run:
 
 
 def _optimizer(
-    parameters: list[nn.Parameter], settings: Training, device: torch.device
+    module: nn.Module, parameters: list[nn.Parameter], settings: Training, device: torch.device
 ) -> torch.optim.Optimizer:
     options: dict[str, Any] = {"lr": settings.learning_rate, "weight_decay": settings.weight_decay}
     if settings.optimizer in ("sgd", "muon"):
         options |= {"momentum": settings.momentum, "nesterov": settings.momentum > 0}
+    if settings.optimizer == "muon":
+        options["kernels"] = kernels(module)
     return OPTIMIZERS[settings.optimizer](parameters, fused=device.type in _FAST, **options)
 
 

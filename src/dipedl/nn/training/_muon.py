@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.modules.conv import _ConvNd
 
 #: Length of a kernel's step at a learning rate of 1, as a share of the kernel's norm.
 _SHARE = 0.2
@@ -19,9 +21,9 @@ _TINY = 1e-7
 class Muon(torch.optim.SGD):
     """SGD in which a kernel steps along the orthogonal matrix nearest to its momentum.
 
-    The step is ``0.2 lr`` of the kernel's norm, which is set to the square root of its number of
-    outputs before each: so there must be a normalisation after it. Kernels have a Nesterov momentum
-    of 0.6 and no weight decay.
+    A kernel is a matrix (first dimension, all others). Its norm is set to the square root of its
+    number of rows before each step; the step is ``0.2 lr`` of that, or less by the root of columns
+    per row if it has fewer columns. Kernels have a Nesterov momentum of 0.6 and no weight decay.
 
     References
     ----------
@@ -29,12 +31,20 @@ class Muon(torch.optim.SGD):
     settings of airbench94_muon by the same author.
     """
 
+    def __init__(
+        self, parameters: Iterable[Tensor], kernels: Iterable[Tensor], **options: Any
+    ) -> None:
+        super().__init__(parameters, **options)
+        self._kernels = {id(kernel) for kernel in kernels}
+
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
         """One step; gradients of kernels are used up."""
         for group in self.param_groups:
             for kernel in group["params"]:
-                if kernel.ndim > 2 and kernel.grad is not None:
+                # a scale or bias of every output, of a parametrised layer, is no matrix
+                is_matrix = id(kernel) in self._kernels and kernel.numel() > len(kernel)
+                if is_matrix and kernel.grad is not None:
                     self._turn(kernel, group["lr"])
                     kernel.grad = None
         super().step(closure)
@@ -47,6 +57,19 @@ class Muon(torch.optim.SGD):
         direction = orthogonal((kernel.grad + _MOMENTUM * momentum).flatten(1))
         kernel.mul_(len(kernel) ** 0.5 / kernel.norm().clamp(min=_TINY))
         kernel.sub_(direction.reshape(kernel.shape), alpha=_SHARE * lr)
+
+
+def kernels(module: nn.Module) -> list[nn.Parameter]:
+    """Kernels to train of the convolutions of a module, at least one."""
+    layers = [layer for layer in module.modules() if isinstance(layer, _ConvNd)]
+    named = [item for layer in layers for item in layer.named_parameters()]
+    found = [p for name, p in named if p.requires_grad and name != "bias"]
+    if not found:
+        raise ValueError(
+            'optimizer="muon" is for the kernels of convolutions, and '
+            f'{type(module).__name__} has none to train; use "sgd" or "adam"'
+        )
+    return found
 
 
 def orthogonal(matrix: Tensor) -> Tensor:

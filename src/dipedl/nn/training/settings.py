@@ -30,14 +30,14 @@ class Training:
         normalisation has no variance of one row.
     optimizer : {"adam", "adamw", "sgd", "muon"}, default="adam"
         "sgd" has Nesterov momentum. "adam" and "sgd" couple the weight decay, "adamw" does not.
-        "muon" is "sgd" for all but the kernels of convolutions, each of which must have a
-        normalisation after it: they step along orthogonal matrices (see Notes).
+        "muon" is "sgd" for all but the kernels of convolutions, which step along orthogonal
+        matrices (see Notes); without a convolution it is an error.
     learning_rate : float, default=1e-3
         Initial rate; the peak for "one-cycle".
     momentum : float, default=0.9
         Of "sgd", and of "muon" but for kernels; the others do not use it.
     weight_decay : float, default=0.0
-        L2 penalty on all parameters.
+        L2 penalty on all parameters but the kernels of "muon".
     schedule : {"constant", "one-cycle", "cosine", "step", "exponential"}, default="constant"
         "one-cycle" rises from a 25th of the peak over the first 30 % of the steps and falls to 0,
         changing every step. The others change between epochs: "cosine" falls to 0, "step"
@@ -47,7 +47,8 @@ class Training:
     decay : float, default=0.5
         Factor of "step" and "exponential".
     clip_norm : float, optional
-        Largest norm of the gradient; longer ones are scaled down.
+        Largest norm of the gradient; longer ones are scaled down. Kernels of "muon" count in it,
+        but it does not shorten their steps.
     patience : int, optional
         Number of validation checks without a better score after which training stops.
     restore_best : bool, default=False
@@ -80,9 +81,12 @@ class Training:
     needs no scaler state.
 
     Muon makes every singular value of a kernel's Nesterov momentum (of 0.6) about 1 and steps by
-    ``0.2 learning_rate`` of the kernel's norm, which stays the square root of its number of
-    outputs; kernels have no weight decay. Jordan et al., "Muon: an optimizer for hidden layers in
-    neural networks" (2024).
+    ``0.2 learning_rate`` of the kernel's norm, which it sets to the square root of the number of
+    outputs. The kernel is taken as one matrix, of its first dimension and all others; one with
+    fewer numbers per output than outputs, as of a depthwise convolution, steps less. A rate near 1
+    needs a normalisation after every convolution; without any take 0.3 or less, and do not go on
+    from trained weights: the first step changes their norm. Jordan et al., "Muon: an optimizer for
+    hidden layers in neural networks" (2024).
 
     Examples
     --------

@@ -85,7 +85,8 @@ def train(
         If the loss, the score or a weight is NaN or infinite; on CUDA losses are checked after the
         epoch, so that no step waits.
     ValueError
-        If data, device or checkpoint do not match; the message says what differs.
+        If data, device or checkpoint do not match, or the module has no weights that the optimiser
+        trains; the message says what differs.
     MemoryError
         If the device runs out of memory, with the batch size to try.
     OSError
