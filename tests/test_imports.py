@@ -71,6 +71,12 @@ def test_the_estimators_load_scikit_learn_only():
     assert loaded_after(code) <= loaded_after("import sklearn.linear_model")
 
 
+def test_the_names_of_a_suite_and_its_rows_do_not_wait_for_scikit_learn():
+    pytest.importorskip("pydantic")
+    code = "from dipedl.bench import load_rows, load_suite; load_suite('mnist')"
+    assert loaded_after(code) <= loaded_after("import scipy.special")
+
+
 def test_check_of_what_is_loaded_can_fail():
     assert loaded_after("import dipedl; dipedl.density.KNNDensity") >= {"sklearn", "scipy"}
 

@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from sklearn import datasets as bunches
-
 from ... import datasets
 from ...datasets import Dataset, leave_class_out, load_cifar10, load_mini_mnist, load_mnist
 from ..names import refuse_unknown
@@ -22,11 +20,18 @@ LOADERS: dict[str, Callable[[tuple[str, ...]], Dataset]] = {
     "colour-digits": lambda ood: load_colour_digits(),
     "cifar10": lambda ood: load_cifar10(ood=ood),
 }
+
+
+def _bunch(name: str) -> Any:
+    # here: who reads the names of a suite does not wait for scikit-learn
+    from sklearn import datasets
+
+    return getattr(datasets, f"load_{name}")()
+
+
 #: Data sets that come with scikit-learn and have no split of their own.
 _BUNCHES: dict[str, Callable[[], Any]] = {
-    "sklearn:breast_cancer": bunches.load_breast_cancer,
-    "sklearn:iris": bunches.load_iris,
-    "sklearn:wine": bunches.load_wine,
+    **{f"sklearn:{name}": partial(_bunch, name) for name in ("breast_cancer", "iris", "wine")},
     **{f"openml:{name}": partial(load_openml, name) for name in SOURCES},
 }
 

@@ -12,9 +12,12 @@ import gzip
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
 import numpy as np
-from sklearn.utils import Bunch
+
+if TYPE_CHECKING:
+    from sklearn.utils import Bunch
 
 _GAP = "?"
 
@@ -39,6 +42,8 @@ SOURCES = {
 
 def load_openml(name: str) -> Bunch:
     """Inputs (n, d), labels (n,) and names of the classes, in their alphabetical order."""
+    from sklearn.utils import Bunch
+
     source = SOURCES[name]
     columns = _columns(source.number)
     names, target = np.unique(columns.pop(source.target), return_inverse=True)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.neighbors import NearestNeighbors
 
 from ...dirichlet import Dirichlet
 from ...metrics import error_correlation, interval_coverage, interval_score
@@ -34,6 +33,9 @@ def of_samples(samples: np.ndarray) -> np.ndarray:
 
 def distances(train: np.ndarray, X: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Distance (n,) of the rows of each split to their tenth neighbour among training rows."""
+    # here: who only reads rows does not wait for scikit-learn
+    from sklearn.neighbors import NearestNeighbors
+
     near = NearestNeighbors(n_neighbors=min(_NEIGHBOURS, len(train))).fit(train)
     return {split: near.kneighbors(rows)[0][:, -1] for split, rows in X.items()}
 

@@ -12,8 +12,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ...persistence.container import versions
-
 #: Vector instructions that change the rounding of a training, the widest last.
 _INSTRUCTIONS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16")
 
@@ -48,6 +46,9 @@ def machine_of(receipt: Mapping[str, Any]) -> str:
 
 @cache
 def _versions() -> dict[str, str]:
+    # with scikit-learn; who only reads rows does not wait for it
+    from ...persistence.container import versions
+
     found = versions("numpy", "scipy", "scikit-learn", "torch", "zuko")
     return {name: version for name, version in found.items() if version}
 
