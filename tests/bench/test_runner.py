@@ -242,8 +242,10 @@ def variant(tmp_path, *changes):
     return path
 
 
-def test_missing_data_stops_the_run_and_says_what_is_missing(tmp_path):
+def test_missing_data_stops_the_run_and_says_what_is_missing(tmp_path, monkeypatch):
     path = variant(tmp_path, ('"mini-mnist"', '"mnist"'))
+    # before the process, which takes seconds to begin
+    monkeypatch.setattr("dipedl.bench.running.runner.run_in_process", None)
     with pytest.raises(StoppedError, match="DIPEDL_DATA must name a directory that holds files"):
         run(path, out=tmp_path / "out", data_dir=tmp_path / "nowhere")
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
+from ...datasets._files.fetch import check_there
 from ..data.splits import LABELLED, Splits, make_splits
 from ..spec.build import transformer_of
 from ..spec.plan import Part
@@ -15,7 +16,7 @@ from .cached import CachedClassifier, CachedDensity, row_numbers, stacked
 from .memo import Memoised, Memory
 from .predictions import OUTPUTS, Arrays
 from .weights import restored
-from .work import DataError, PartStep
+from .work import DataError, PartStep, Step
 
 Rows = Mapping[str, np.ndarray]
 #: Inputs by split, labels of the labelled ones, and arguments for the constructor.
@@ -32,6 +33,18 @@ def inputs_of(step: PartStep) -> Inputs:
     if pixels or (part.role == "density" and "features" in part.table):
         return _with_network(step)
     return _with_predictions(step)
+
+
+def check_data_there(step: Step) -> None:
+    """Raise DataError if a data set lacks that the step will load, before its process begins."""
+    folder = step.place.data_dir
+    if isinstance(step, PartStep) and not step.unit.below and folder is not None:
+        data = step.unit.config["data"]
+        try:
+            for name in (data["dataset"], *data["ood"]):
+                check_there(name, folder, "DIPEDL_DATA")
+        except FileNotFoundError as error:
+            raise DataError(str(error)) from error
 
 
 def _with_predictions(step: PartStep) -> Inputs:

@@ -20,9 +20,10 @@ from ..results.scores import score
 from ..results.store import Store, default_root, load_rows
 from ..spec.suite import load_suite
 from .clock import Clock, Say, duration, seldom
+from .inputs import check_data_there
 from .process import Outcome, run_in_process
 from .todo import check_devices, planned_work
-from .work import MethodWork, Place, Step, Work
+from .work import DataError, MethodWork, Place, Step, Work
 from .worker import FATAL, PAUSED
 
 __all__ = ["RunResult", "StoppedError", "rescore", "run"]
@@ -236,6 +237,10 @@ class _Run:
         """Do a step in a process of its own, and tell how it went."""
         expected = self.clock.expected(step.unit)
         self.say(f"{step}" + (f", about {duration(expected)}" if expected else ""))
+        try:
+            check_data_there(step)
+        except DataError as error:
+            raise StoppedError(str(error)) from error
         start = time.perf_counter()
         outcome = run_in_process(replace(step, deadline=self.clock.end), self._progress(step))
         if outcome.kind in FATAL:

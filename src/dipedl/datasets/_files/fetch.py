@@ -41,6 +41,15 @@ def fetch(name: str, data_dir: DataDir = None) -> Path:
     return _cached(name)
 
 
+def check_there(data_set: str, data_dir: str, origin: str) -> None:
+    """Raise FileNotFoundError if a directory holds no file of a data set; `origin` named it."""
+    folder = Path(data_dir).expanduser()
+    archives = {file.archive for file in FILES.values()}
+    names = [n for n in FILES if n.startswith(f"{data_set}/") and n not in archives]
+    if names and not any((folder / name).is_file() for name in names):
+        _find(folder, names[0], origin)
+
+
 def _cached(name: str) -> Path:
     file, path = FILES[name], cache_folder() / name
     if path.is_file():
