@@ -1,5 +1,7 @@
 """``dipedl bench``: what may be typed, what is printed, and exit codes."""
 
+from pathlib import Path
+
 import pytest
 
 pytest.importorskip("typer")
@@ -31,6 +33,9 @@ def test_a_run_prints_progress_apart_from_the_result(suite, tmp_path):
     assert [(r["method"], r["seed"]) for r in load_rows("tiny", out=out)] == [("energy", 3)]
     again = dipedl("run", suite, "--methods", "energy", "--seeds", "3", "--out", out, "--quiet")
     assert (again.stdout, again.stderr) == ("0 new rows, 1 were there before.\n", "")
+
+
+README = Path(__file__).parents[2] / "README.md"
 
 
 @pytest.mark.parametrize(
@@ -65,7 +70,13 @@ def test_seeds_after_one_another_reach_the_run(monkeypatch):
         (["run", "mnist", "--seeds", "x"], "--seeds must be integers >= 0, got 'x'"),
         (["run", "mnist", "7"], "seeds come after --seeds"),
         (["run", "mnist", "--budget", "0"], "budget must be > 0"),
-        (["run", "nowhere/x.toml"], "No such file"),
+        (
+            ["run", "nowhere/x.toml"],
+            "no suite file 'nowhere/x.toml'; pass the path of your TOML file",
+        ),
+        (["run", "lamost"], "suite 'lamost': unknown profile 'smoke'; known: ['cpu', 'paper']"),
+        (["verify", "mnist", "--profile", "cqu"], "unknown profile 'cqu', did you mean 'cpu'?"),
+        (["merge", README], "if it is the rows.jsonl of a run, delete that line"),
         (["methods", "mnist", "--profile", "cqu"], "did you mean 'cpu'?"),
         (["run", "mnist", "--data", "nowhere"], "--data must be the folder that holds mnist/"),
         (["rescore", "mnst"], "did you mean 'mnist'?"),
@@ -139,6 +150,23 @@ def test_a_sweep_needs_a_method_with_a_density(tmp_path):
     done = dipedl("sweep", "mnist", "gamma", "--method", "edl", "--out", tmp_path)
     assert done.exit_code == 2
     assert "method must be one with a classifier and a density" in done.stderr
+    done = dipedl("sweep", "mnist", "gamma", "--method", "dip-ed", "--out", tmp_path)
+    assert "unknown method 'dip-ed', did you mean 'dip-edl'?" in done.stderr
+    done = dipedl("sweep", "mnist", "gamma", "--out", tmp_path)
+    assert "run it first: dipedl bench run mnist --methods dip-edl" in done.stderr
+
+
+def test_results_of_a_suite_of_your_own_are_read_by_its_file_too(suite, tmp_path):
+    done = dipedl("table", suite, "--out", tmp_path)
+    assert "no results of suite 'tiny' in " in done.stderr
+
+
+def test_results_of_a_checkout_are_named_where_they_lie(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert "such as" not in dipedl("table", "mnist").stderr
+    write_synthetic_store(Path("results/bench"), methods=["edl"], seeds=[10], n_resamples=0)
+    folder = dipedl("table", "mnist").stderr.strip().rpartition("such as ")[2]
+    assert dipedl("table", "mnist", "--out", folder, "--no-trivial").exit_code == 0
 
 
 def test_a_torn_line_is_told_once(tmp_path):

@@ -82,7 +82,7 @@ def test_unknown_method_and_profile_name_the_known_ones():
     suite = tiny()
     with pytest.raises(ValueError, match=r"unknown method 'edll', did you mean 'edl'.*'dip-edl'"):
         suite.chosen_methods("smoke", ["edll"])
-    with pytest.raises(ValueError, match="unknown profile 'smok', did you mean 'smoke'"):
+    with pytest.raises(ValueError, match="'tiny': unknown profile 'smok', did you mean 'smoke'"):
         suite.chosen_methods("smok")
     with pytest.raises(ValueError, match="unknown suite 'mnst', did you mean 'mnist'"):
         load_suite("mnst")

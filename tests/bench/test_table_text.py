@@ -177,7 +177,7 @@ def test_command_sweep(root, what):
         (["table", "mnist", "--json", "--markdown"], "exclude each other"),
         (["sweep", "mnist", "nu"], "unknown sweep 'nu'; known: "),
         (["sweep", "mnist", "gamma", "--method", "edl"], "one with a classifier and a density"),
-        (["sweep", "mnist", "gamma", "--method", "dip"], "no row of method 'dip'"),
+        (["sweep", "mnist", "gamma", "--method", "dip"], "unknown method 'dip'"),
     ],
 )
 def test_mistakes_are_one_line(root, arguments, message):

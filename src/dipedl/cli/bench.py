@@ -12,6 +12,7 @@ import typer
 from .bench_results import (
     DataFolder,
     Out,
+    SuiteName,
     check_data,
     chosen,
     explained,
@@ -33,7 +34,6 @@ bench = typer.Typer(
     rich_markup_mode=None,
 )
 
-SuiteName = Annotated[str, typer.Argument(help="Name of a suite, or the path of a TOML file.")]
 #: So many of what a budget left are named.
 _NAMED = 12
 ProfileName = Annotated[str, typer.Option(help="How much of everything: smoke, cpu, paper, ...")]
@@ -67,6 +67,10 @@ def run(
     """
     check_data(data)
     with explained():
+        from ..bench import load_suite
+
+        # names first: the runner takes seconds to import
+        load_suite(suite).chosen_methods(profile, chosen(methods))
         from ..bench.running import runner
     try:
         result = runner.run(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..bench.running.verify import Verified
     from ..bench.tables.table import BenchTable, Line
 
-SuiteName = Annotated[str, typer.Argument(help="Name of a suite, such as mnist.")]
+SuiteName = Annotated[str, typer.Argument(help="Name of a suite, or the path of a TOML file.")]
 ProfileName = Annotated[
     str | None, typer.Option(help="Default: the only one that there are results of.")
 ]
@@ -103,11 +103,16 @@ def sweep(
     """Print the component ablation, or the sweep over gamma or sigma; trains nothing."""
     with explained():
         from ..bench.names import refuse_unknown
+        from ..bench.spec.suite import load_suite, suite_names
         from ..bench.studies import sweeps
         from ..bench.tables.table import paper_suite
 
         refuse_unknown("sweep", [what], _READ)
         store = _store(suite, profile, out)
+        if store.suite in suite_names():
+            run_before = (row["method"] for row in store.rows())
+            known = {*load_suite(store.suite).methods, *run_before}
+            refuse_unknown("method", [method], sorted(known))
         of_seeds = sweeps.stored_parts(store, method)
         parts = list(of_seeds.values())
         published = paper_suite(store.rows())
@@ -229,8 +234,11 @@ def _store(suite: str, profile: str | None, out: Path | None) -> Store:
     from ..bench.results.store import Store, default_root, load_rows
     from ..bench.spec.suite import load_suite, suite_names
 
-    there = (file.parent.parent.name for file in (out or default_root()).glob("*/*/rows.jsonl"))
-    refuse_unknown("suite", [suite], sorted({*suite_names(), *there}))
+    if suite.endswith(".toml"):
+        suite = load_suite(suite).name
+    else:
+        there = (file.parent.parent.name for file in (out or default_root()).glob("*/*/rows.jsonl"))
+        refuse_unknown("suite", [suite], sorted({*suite_names(), *there}))
     if profile is not None and suite in suite_names():
         load_suite(suite).profile(profile)
     with warnings.catch_warnings():

@@ -103,8 +103,8 @@ def _parsed(data: bytes, path: Path) -> Iterator[dict[str, Any]]:
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(
                 f"{str(path)!r} must hold one JSON object a line, got line {number}: "
-                f"{line[:60]!r} ({type(error).__name__}: {error}); delete that line: the next run "
-                "computes its row again from the arrays"
+                f"{line[:60]!r} ({type(error).__name__}: {error}); if it is the rows.jsonl of a "
+                "run, delete that line: the next run computes its row again from the arrays"
             ) from error
         yield row
 

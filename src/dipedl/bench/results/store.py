@@ -70,9 +70,11 @@ def load_rows(
     rows = [row for store in stores for row in store.rows()]
     if not rows:
         command = f"dipedl bench run {suite}" + (f" --profile {profile}" if profile else "")
+        published = Path("results", "bench")
+        example = f", such as {published}" if (published / suite).is_dir() else ""
         raise FileNotFoundError(
             f"no results of suite {suite!r}{f', profile {profile!r},' if profile else ''} in "
-            f"{str(folder)!r}; make some with: {command}, or name their folder with --out"
+            f"{str(folder)!r}; make some with: {command}, or name their folder with --out{example}"
         )
     return rows
 

@@ -122,6 +122,8 @@ def verify(
     """
     loaded = load_suite(suite)
     refuse_axes(loaded, datasets=datasets, classifiers=classifiers)
+    if profile is not None:
+        loaded.profile(profile)
     there = load_rows(loaded.name, profile, out)
     profile = profile or _profile(there)
     chosen = loaded.chosen_methods(profile, methods)

@@ -85,7 +85,7 @@ class Suite(Frozen):
 
     def profile(self, name: str) -> Profile:
         """The profile of this name; ValueError with the known ones if there is none."""
-        refuse_unknown("profile", [name], self.profiles)
+        refuse_unknown("profile", [name], self.profiles, f"suite {self.name!r}")
         return self.profiles[name]
 
     def method_names(self, profile: str) -> tuple[str, ...]:
@@ -127,8 +127,9 @@ def suite_names() -> list[str]:
 def load_suite(name: str | os.PathLike[str]) -> Suite:
     """A suite of the package by name, or one of your own by the path of its TOML file.
 
-    ValueError if there is no such suite, or the file is not a suite: an unknown key (with the one
-    that was probably meant), a missing one, a value of the wrong type.
+    FileNotFoundError if there is no such file. ValueError if there is no such suite, or the file is
+    not a suite: an unknown key (with the one that was probably meant), a missing one, a value of
+    the wrong type.
 
     Examples
     --------
@@ -139,6 +140,11 @@ def load_suite(name: str | os.PathLike[str]) -> Suite:
     """
     if isinstance(name, os.PathLike) or str(name).endswith(".toml"):
         path = Path(name)
+        if not path.is_file():
+            raise FileNotFoundError(
+                f"no suite file {str(path)!r}; pass the path of your TOML file, or one of "
+                f"{suite_names()}"
+            )
         return parse_suite(path.read_text(encoding="utf-8"), str(path))
     # Its tables can be changed, and the cached suite is everybody's.
     return _of_package(str(name)).model_copy(deep=True)
