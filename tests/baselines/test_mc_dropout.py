@@ -88,6 +88,27 @@ def test_features_are_those_of_the_network():
     assert np.ptp(mc.uncertainty(X)) > 1e-5
 
 
+class Mirrored(Network):
+    """Averages over both directions of a row, around a body with dropout."""
+
+    def features(self, X):
+        return (super().features(X) + super().features(X.flip(1))) / 2
+
+
+def test_features_of_a_body_with_dropout_are_those_of_the_network():
+    torch.manual_seed(0)
+    body = nn.Sequential(nn.Flatten(), nn.Linear(6, 8), nn.Dropout(0.5), nn.ReLU())
+    network = Mirrored((1, 1, 6), body, nn.Linear(8, 2), 8).eval()
+    X = torch.rand(5, 6)
+    generator = torch.Generator().manual_seed(3)
+    kept = [torch.rand(1, 8, generator=generator) >= 0.5 for _ in range(2)]
+    halves = [
+        (body[1](rows) * keep * 2).relu() for rows, keep in zip((X, X.flip(1)), kept, strict=True)
+    ]
+    expected = network.head((halves[0] + halves[1]) / 2)
+    torch.testing.assert_close(sampled_outputs(network, X, [3])[0], expected)
+
+
 def test_the_network_itself_is_left_alone(fitted, data):
     kinds = [type(m) for m in fitted.module_.modules()]
     before = {k: v.clone() for k, v in fitted.module_.state_dict().items()}

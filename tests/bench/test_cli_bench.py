@@ -97,6 +97,12 @@ def test_what_is_wrong_is_one_line_and_exit_code_2(arguments, message, tmp_path)
     assert not list(tmp_path.iterdir())
 
 
+def test_a_sweep_of_a_crossed_suite_is_refused():
+    done = dipedl("sweep", "defaults", "gamma", "--out", Path(README).parent / "results" / "bench")
+    assert done.exit_code == 2
+    assert "suite 'defaults' crosses data sets with classifiers" in done.stderr
+
+
 def test_failures_and_what_the_budget_left_are_told_and_failures_exit_with_1(monkeypatch):
     result = RunResult(
         rows=[{}], failed={("edl", 10): "out of memory"}, left=[("knn", 10), ("knn", 20)]

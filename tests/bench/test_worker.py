@@ -14,7 +14,7 @@ from dipedl.baselines import EDL
 from dipedl.bench import Store
 from dipedl.bench.data.splits import make_splits
 from dipedl.bench.running.memo import Spent
-from dipedl.bench.running.predictions import method_arrays
+from dipedl.bench.running.predictions import classifier_arrays, method_arrays
 from dipedl.bench.running.work import PartStep, Place
 from dipedl.bench.running.worker import train_part
 from dipedl.bench.spec.plan import plan, trained_parts
@@ -84,6 +84,21 @@ def test_uncertainty_and_dirichlet_come_out_of_one_pass(monkeypatch):
     assert passes == [50, 10]
     np.testing.assert_array_equal(arrays["test"]["concentration"], expected[0].concentration)
     np.testing.assert_array_equal(arrays["ood/far"]["uncertainty"], expected[1])
+
+
+class Halved(TorchClassifier):
+    def transform(self, X):
+        return super().transform(X) / 2
+
+
+def test_features_of_a_classifier_are_those_of_its_own_transform():
+    rng = np.random.default_rng(0)
+    X, y = rng.random((60, 16)), np.arange(60) % 3
+    for kind in (Halved, TorchClassifier):
+        model = kind(MLP(hidden=(8,)), training=TRAINING).fit(X, y)
+        stored = classifier_arrays(model, {"test": X}, Spent())["test"]
+        np.testing.assert_array_equal(stored["features"], model.transform(X))
+        np.testing.assert_allclose(stored["probabilities"], model.predict_proba(X), atol=1e-7)
 
 
 def test_a_density_sees_inputs_through_its_transformer(trained):

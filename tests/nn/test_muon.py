@@ -110,8 +110,10 @@ def trained(*layers, **settings):
         nn.LazyConv2d(8, 3),
         nn.utils.parametrizations.spectral_norm(nn.Conv2d(4, 8, 3)),
         nn.utils.parametrizations.weight_norm(nn.Conv2d(4, 8, 3)),
+        nn.utils.parametrizations.weight_norm(nn.Conv2d(4, 8, 3), dim=1),
+        nn.utils.parametrizations.weight_norm(nn.Conv2d(4, 8, 3), dim=None),
     ],
-    ids=["plain", "grouped", "transposed", "lazy", "spectral_norm", "weight_norm"],
+    ids=["plain", "grouped", "transposed", "lazy", "spectral_norm", "norm_0", "norm_1", "norm"],
 )
 def test_only_kernels_of_convolutions_get_the_norm_of_a_kernel(layer):
     module = trained(layer, Shifted(), nn.BatchNorm2d(8), learning_rate=1e-6)

@@ -109,6 +109,11 @@ def sweep(
 
         refuse_unknown("sweep", [what], _READ)
         store = _store(suite, profile, out)
+        if any("dataset" in row for row in store.rows()):
+            raise ValueError(
+                f"suite {store.suite!r} crosses data sets with classifiers; a sweep is of one of "
+                "each, such as dipedl bench sweep mnist gamma"
+            )
         if store.suite in suite_names():
             run_before = (row["method"] for row in store.rows())
             known = {*load_suite(store.suite).methods, *run_before}

@@ -69,6 +69,8 @@ def _around_dropout(network: Network) -> tuple[Callable[[Tensor], Tensor], nn.Mo
     """What computes the input of the part with the first dropout, and the rest."""
     if not _drops(network.body):
         return network.features, network.head
+    if type(network).features is not Network.features:
+        return nn.Identity(), network
     parts = list(network.body) if isinstance(network.body, nn.Sequential) else [network.body]
     first = next(i for i, part in enumerate(parts) if _drops(part))
     before = nn.Sequential(nn.Unflatten(1, network.input_shape), *parts[:first])

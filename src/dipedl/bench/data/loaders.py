@@ -23,7 +23,7 @@ LOADERS: dict[str, Callable[[tuple[str, ...]], Dataset]] = {
 
 
 def _bunch(name: str) -> Any:
-    # here: who reads the names of a suite does not wait for scikit-learn
+    # here: reading the names of a suite must not import scikit-learn
     from sklearn import datasets
 
     return getattr(datasets, f"load_{name}")()

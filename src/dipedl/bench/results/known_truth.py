@@ -33,7 +33,7 @@ def of_samples(samples: np.ndarray) -> np.ndarray:
 
 def distances(train: np.ndarray, X: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Distance (n,) of the rows of each split to their tenth neighbour among training rows."""
-    # here: who only reads rows does not wait for scikit-learn
+    # here: reading rows must not import scikit-learn
     from sklearn.neighbors import NearestNeighbors
 
     near = NearestNeighbors(n_neighbors=min(_NEIGHBOURS, len(train))).fit(train)

@@ -46,7 +46,7 @@ def machine_of(receipt: Mapping[str, Any]) -> str:
 
 @cache
 def _versions() -> dict[str, str]:
-    # with scikit-learn; who only reads rows does not wait for it
+    # here: reading rows must not import scikit-learn
     from ...persistence.container import versions
 
     found = versions("numpy", "scipy", "scikit-learn", "torch", "zuko")

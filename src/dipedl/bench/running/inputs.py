@@ -36,13 +36,13 @@ def inputs_of(step: PartStep) -> Inputs:
 
 
 def check_data_there(step: Step) -> None:
-    """Raise DataError if a data set lacks that the step will load, before its process begins."""
+    """Raise DataError if a data set that the step loads is missing, before its process begins."""
     folder = step.place.data_dir
     if isinstance(step, PartStep) and not step.unit.below and folder is not None:
         data = step.unit.config["data"]
         try:
             for name in (data["dataset"], *data["ood"]):
-                check_there(name, folder, "DIPEDL_DATA")
+                check_there(name, folder, "data_dir, --data or DIPEDL_DATA")
         except FileNotFoundError as error:
             raise DataError(str(error)) from error
 
@@ -81,7 +81,7 @@ def _remembered(step: PartStep, network: Any, X: Rows) -> Memory:
     for split, rows in X.items():
         for method, name in OUTPUTS.items():
             if name in stored[split]:
-                memory.keep(network, method, rows, stored[split][name])
+                memory.keep(network, method, rows, stored[split][name].astype(np.float64))
     return memory
 
 

@@ -22,7 +22,7 @@ Splits = Mapping[str, np.ndarray]
 
 def classifier_arrays(model: Any, X: Splits, cost: Spent) -> Arrays:
     """Probabilities of every split, and logits and features if the classifier gives them."""
-    network = _softmax_of_logits(model, next(iter(X.values()))[:64])
+    network = _in_one_pass(model, next(iter(X.values()))[:64])
     found: Arrays = {}
     for split, rows in X.items():
         if network:
@@ -65,7 +65,7 @@ def method_arrays(model: Any, X: Splits, cost: Spent, kind: str | None = None) -
     found: Arrays = {}
     for split, rows in X.items():
         uncertainty = _timed(partial(model.uncertainty, **options), rows, cost, split)
-        # not counted: where the uncertainty needs the network, both come out of one pass
+        # not counted: most methods compute the Dirichlet for the uncertainty
         found[split] = _probabilities(model, rows) | {"uncertainty": uncertainty}
     return found
 
@@ -95,11 +95,15 @@ def _probabilities(model: Any, rows: np.ndarray) -> dict[str, np.ndarray]:
     return named
 
 
-def _softmax_of_logits(model: Any, few: np.ndarray) -> bool:
-    """Whether it is a network of `dipedl.nn` whose probabilities are the softmax of its logits."""
-    if not hasattr(model, "logits"):
+def _in_one_pass(model: Any, few: np.ndarray) -> bool:
+    """Whether head and features of a network of `dipedl.nn` are what its methods answer."""
+    if not hasattr(model, "_forward"):
         return False
-    return np.allclose(softmax(model.logits(few), axis=1), model.predict_proba(few), atol=1e-5)
+    logits, features = np.split(_logits_and_features(model, few), [len(model.classes_)], axis=1)
+    probabilities = softmax(logits, axis=1)
+    return np.allclose(probabilities, model.predict_proba(few), atol=1e-5) and (
+        np.array_equal(features, model.transform(few))
+    )
 
 
 def _timed(

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
+from torch.nn.parameter import is_lazy
 
 #: Length of a kernel's step at a learning rate of 1, as a share of the kernel's norm.
 _SHARE = 0.2
@@ -22,8 +23,9 @@ class Muon(torch.optim.SGD):
     """SGD in which a kernel steps along the orthogonal matrix nearest to its momentum.
 
     A kernel is a matrix (first dimension, all others). Its norm is set to the square root of its
-    number of rows before each step; the step is ``0.2 lr`` of that, or less by the root of columns
-    per row if it has fewer columns. Kernels have a Nesterov momentum of 0.6 and no weight decay.
+    number of rows before each step. The step is ``0.2 lr`` of that, times ``sqrt(columns / rows)``
+    where there are fewer columns than rows. Kernels have a Nesterov momentum of 0.6 and no weight
+    decay.
 
     References
     ----------
@@ -42,9 +44,7 @@ class Muon(torch.optim.SGD):
         """One step; gradients of kernels are used up."""
         for group in self.param_groups:
             for kernel in group["params"]:
-                # a scale or bias of every output, of a parametrised layer, is no matrix
-                is_matrix = id(kernel) in self._kernels and kernel.numel() > len(kernel)
-                if is_matrix and kernel.grad is not None:
+                if id(kernel) in self._kernels and kernel.grad is not None:
                     self._turn(kernel, group["lr"])
                     kernel.grad = None
         super().step(closure)
@@ -60,10 +60,14 @@ class Muon(torch.optim.SGD):
 
 
 def kernels(module: nn.Module) -> list[nn.Parameter]:
-    """Kernels to train of the convolutions of a module, at least one."""
+    """Kernels to train of the convolutions of a module, at least one.
+
+    The scale of a layer with weight normalisation is no matrix.
+    """
     layers = [layer for layer in module.modules() if isinstance(layer, _ConvNd)]
     named = [item for layer in layers for item in layer.named_parameters()]
-    found = [p for name, p in named if p.requires_grad and name != "bias"]
+    weights = [p for name, p in named if p.requires_grad and name != "bias"]
+    found = [p for p in weights if is_lazy(p) or (p.ndim > 2 and p.numel() > max(p.shape))]
     if not found:
         raise ValueError(
             'optimizer="muon" is for the kernels of convolutions, and '

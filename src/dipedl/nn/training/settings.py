@@ -81,9 +81,9 @@ class Training:
     needs no scaler state.
 
     Muon makes every singular value of a kernel's Nesterov momentum (of 0.6) about 1 and steps by
-    ``0.2 learning_rate`` of the kernel's norm, which it sets to the square root of the number of
-    outputs. The kernel is taken as one matrix, of its first dimension and all others; one with
-    fewer numbers per output than outputs, as of a depthwise convolution, steps less. A rate near 1
+    ``0.2 learning_rate`` of the kernel's norm, which it sets to the square root of its first
+    dimension. The kernel is taken as one matrix, of that dimension and all others; one with fewer
+    columns than rows, as of a depthwise convolution, steps less. A rate near 1
     needs a normalisation after every convolution; without any take 0.3 or less, and do not go on
     from trained weights: the first step changes their norm. Jordan et al., "Muon: an optimizer for
     hidden layers in neural networks" (2024).
