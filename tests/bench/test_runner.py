@@ -22,6 +22,7 @@ from dipedl.bench.running.runner import StoppedError, rescore
 from dipedl.bench.spec.plan import plan
 from dipedl.bench.spec.suite import parse_suite
 from dipedl.datasets import load_mini_mnist
+from dipedl.datasets._files.fetch import check_there
 
 METHODS = ["dip-edl", "dip-edl-features", "energy", "edl"]
 PARTS = {"net", "gaussian", "classes", *METHODS}
@@ -240,6 +241,15 @@ def variant(tmp_path, *changes):
     path = tmp_path / "variant.toml"
     path.write_text(text)
     return path
+
+
+def test_the_ood_sets_of_a_bundled_data_set_need_no_files(tmp_path):
+    check_there("mini-mnist", ["kmnist"], tmp_path, "--data")
+    (tmp_path / "mnist").mkdir()
+    (tmp_path / "mnist" / "train-images-idx3-ubyte.gz").touch()
+    check_there("mnist", [], tmp_path, "--data")
+    with pytest.raises(FileNotFoundError, match=r"--data must name .* 'kmnist/"):
+        check_there("mnist", ["kmnist"], tmp_path, "--data")
 
 
 def test_missing_data_stops_the_run_and_says_what_is_missing(tmp_path, monkeypatch):

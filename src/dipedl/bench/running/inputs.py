@@ -38,11 +38,10 @@ def inputs_of(step: PartStep) -> Inputs:
 def check_data_there(step: Step) -> None:
     """Raise DataError if a data set that the step loads is missing, before its process begins."""
     folder = step.place.data_dir
-    if isinstance(step, PartStep) and not step.unit.below and folder is not None:
+    if isinstance(step, PartStep) and not step.unit.below and folder:
         data = step.unit.config["data"]
         try:
-            for name in (data["dataset"], *data["ood"]):
-                check_there(name, folder, "data_dir, --data or DIPEDL_DATA")
+            check_there(data["dataset"], data["ood"], folder, "data_dir, --data or DIPEDL_DATA")
         except FileNotFoundError as error:
             raise DataError(str(error)) from error
 

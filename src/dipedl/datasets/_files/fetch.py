@@ -12,6 +12,7 @@ import tarfile
 import tempfile
 import time
 import zlib
+from collections.abc import Iterable
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -41,13 +42,21 @@ def fetch(name: str, data_dir: DataDir = None) -> Path:
     return _cached(name)
 
 
-def check_there(data_set: str, data_dir: str, origin: str) -> None:
-    """Raise FileNotFoundError if a directory holds no file of a data set; `origin` named it."""
+def check_there(data_set: str, ood: Iterable[str], data_dir: str, origin: str) -> None:
+    """Raise FileNotFoundError if a directory holds no file of a data set, or of its OOD sets.
+
+    A data set without files brings its OOD sets along. `origin` named the directory.
+    """
     folder = Path(data_dir).expanduser()
+    for name in (data_set, *ood) if _files_of(data_set) else ():
+        files = _files_of(name)
+        if files and not any((folder / file).is_file() for file in files):
+            _find(folder, files[0], origin)
+
+
+def _files_of(data_set: str) -> list[str]:
     archives = {file.archive for file in FILES.values()}
-    names = [n for n in FILES if n.startswith(f"{data_set}/") and n not in archives]
-    if names and not any((folder / name).is_file() for name in names):
-        _find(folder, names[0], origin)
+    return [name for name in FILES if name.startswith(f"{data_set}/") and name not in archives]
 
 
 def _cached(name: str) -> Path:
