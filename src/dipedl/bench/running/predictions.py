@@ -42,11 +42,9 @@ def _logits_and_features(model: Any, rows: np.ndarray) -> np.ndarray:
     """Both of a network classifier of `dipedl.nn` side by side, (n, k + p), in one pass."""
     import torch
 
-    def both(network: Any, chunk: torch.Tensor) -> torch.Tensor:
-        features = network.features(chunk)
-        return torch.cat([network.head(features), features], dim=1)
-
-    return np.asarray(model._forward(rows, both))
+    return np.asarray(
+        model._forward(rows, lambda net, chunk: torch.cat(net.outputs_and_features(chunk), dim=1))
+    )
 
 
 def density_arrays(model: Any, X: Splits, cost: Spent) -> Arrays:

@@ -164,8 +164,8 @@ def _logits_and_features(
 ) -> tuple[Tensor, Tensor]:
     """Logits, and the ``transform`` of the estimator or of `layers`, from one pass."""
     if layers is None:
-        features = network.features(X)
-        return network.head(features), features
+        both: tuple[Tensor, Tensor] = network.outputs_and_features(X)
+        return both
     pool, names = _POOLS[layers.pool], list(layers.layers)
     with _captured(network, names, lambda out: pool(out) if out.ndim > 2 else out) as outputs:
         logits = network(X)

@@ -36,6 +36,11 @@ class Network(nn.Module):
         features: Tensor = self.body(X.reshape(-1, *self.input_shape))
         return features
 
+    def outputs_and_features(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        """Both, from one pass."""
+        features = self.features(X)
+        return self.head(features), features
+
     def forward(self, X: Tensor) -> Tensor:
         outputs: Tensor = self.head(self.features(X))
         return outputs
