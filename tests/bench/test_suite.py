@@ -88,6 +88,21 @@ def test_unknown_method_and_profile_name_the_known_ones():
         load_suite("mnst")
 
 
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (TINY.replace('name = "tiny"', 'name = "mnist"').encode(), "choose another name"),
+        (b"\xff\xfe", "not TOML: 'utf-8' codec"),
+    ],
+)
+def test_a_suite_file_that_is_refused_is_named(content, message, tmp_path):
+    file = tmp_path / "own.toml"
+    file.write_bytes(content)
+    with pytest.raises(ValueError, match=message) as refused:
+        load_suite(file)
+    assert str(refused.value).startswith(str(file))
+
+
 def test_methods_come_once_each_in_the_order_of_the_file():
     assert tiny().chosen_methods("smoke", ["edl", "dip-edl", "edl"]) == ("dip-edl", "edl")
     assert tiny().chosen_methods("smoke", ["all"]) == tiny().method_names("smoke")

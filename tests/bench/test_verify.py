@@ -138,8 +138,11 @@ def test_what_cannot_be_verified_says_what_to_do(suite, rows, again, tmp_path, m
     (tmp_path / "empty/tiny/smoke/rows.jsonl").touch()
     assert "no results of suite 'tiny'" in refused(out=tmp_path / "empty")
     out = published(tmp_path / "rows", *rows)
-    assert "with seed 9 to verify; there are rows of energy (seeds [1])" in refused(
+    assert "with seed 9 to verify; those chosen have the seeds [1]" in refused(
         "--seed", "9", out=out
+    )
+    assert "no row of edl to verify; there are rows of energy (seeds [1])" in refused(
+        "--methods", "edl", out=out
     )
     assert "did you mean 'energy'?" in refused("--methods", "enrgy", out=out)
     assert "has one data set per profile" in refused("--datasets", "wine", out=out)

@@ -183,15 +183,13 @@ def _published(
     for axis, name in (("datasets", "dataset"), ("classifiers", "classifier")):
         found = [row for row in found if axes[axis] is None or row.get(name) in axes[axis]]
     seeds = sorted({row["seed"] for row in found})
-    of_seed = [
-        row for row in found if row["seed"] == (min(seeds) if seed is None and seeds else seed)
-    ]
-    if not of_seed:
-        with_seed = "" if seed is None else f" with seed {seed}"
+    if not found:
         raise ValueError(
-            f"no row of {', '.join(methods)}{with_seed} to verify; there are rows of "
-            f"{_by_method(found or rows)}"
+            f"no row of {', '.join(methods)} to verify; there are rows of {_by_method(rows)}"
         )
+    of_seed = [row for row in found if row["seed"] == (seeds[0] if seed is None else seed)]
+    if not of_seed:
+        raise ValueError(f"no row with seed {seed} to verify; those chosen have the seeds {seeds}")
     for row in of_seed:
         _refuse_newer(row)
     return {_key(row): row for row in of_seed}

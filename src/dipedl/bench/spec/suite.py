@@ -129,7 +129,7 @@ def load_suite(name: str | os.PathLike[str]) -> Suite:
 
     FileNotFoundError if there is no such file. ValueError if there is no such suite, or the file is
     not a suite: an unknown key (with the one that was probably meant), a missing one, a value of
-    the wrong type.
+    the wrong type, the name of a suite of the package.
 
     Examples
     --------
@@ -145,9 +145,22 @@ def load_suite(name: str | os.PathLike[str]) -> Suite:
                 f"no suite file {str(path)!r}; pass the path of your TOML file, or one of "
                 f"{suite_names()}"
             )
-        return parse_suite(path.read_text(encoding="utf-8"), str(path))
+        suite = parse_suite(_text_of(path), str(path))
+        if suite.name in suite_names():
+            raise ValueError(
+                f"{path}: suite.name: {suite.name!r} is a suite of the package, whose rows would "
+                "lie in the same folder; choose another name"
+            )
+        return suite
     # Its tables can be changed, and the cached suite is everybody's.
     return _of_package(str(name)).model_copy(deep=True)
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: not TOML: {error}") from error
 
 
 @cache
