@@ -21,6 +21,7 @@ _SKLEARN = {
     "MLPClassifier": "neural_network",
     "Normalizer": "preprocessing",
     "PCA": "decomposition",
+    "Pipeline": "pipeline",
     "RandomForestClassifier": "ensemble",
     "StandardScaler": "preprocessing",
 }
