@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import fmean, median, stdev
 
 import pytest
+from sklearn.datasets import load_wine
 
 from dipedl.bench import load_suite
 from dipedl.bench.running.verify import ACROSS
@@ -376,6 +377,25 @@ def default_on_cifar10():
     )
 
 
+def gaussians_of_unit_length():
+    rows = rows_of("cifar10", "short")
+
+    def mean(method, metric):
+        values = {row["seed"]: row["metrics"][metric] for row in rows if row["method"] == method}
+        assert set(values) == {10, 20}
+        return share(fmean(values.values()), 3)
+
+    return (
+        "at unit length their AUROC rises from {} to {} (CIFAR-100) and from {} to {} (GTSRB)."
+    ).format(
+        *(
+            mean(method, f"auroc/{ood}")
+            for ood in ("cifar100", "gtsrb")
+            for method in ("dip-edl", "dip-edl-unit-length")
+        )
+    )
+
+
 def own_losses(profile):
     """Rows of CIFAR-10 of methods that share no network."""
     return [row for row in rows_of("cifar10", profile) if not row["parts"]]
@@ -440,6 +460,14 @@ def neighbours_of_the_default():
     )
 
 
+def wines_outside_the_range():
+    X, y = load_wine(return_X_y=True)
+    known, third = X[y < 2], X[y == 2]
+    outside = (third < known.min(0)) | (third > known.max(0))
+    assert round(10 * outside.any(axis=1).mean()) == 9
+    return "though nine in ten have a number outside the range of the other two growers."
+
+
 def packages_of_the_core():
     stated = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     *names, last = (re.split("[><=]", name)[0] for name in stated["dependencies"])
@@ -447,6 +475,7 @@ def packages_of_the_core():
 
 
 SAID = [
+    ("tutorials/failures", wines_outside_the_range),
     ("../README", neighbours_of_the_default),
     ("comparison", rows_of_the_comparison),
     ("comparison", energy_beside_dipedl),
@@ -459,6 +488,7 @@ SAID = [
     ("reference/results-mnist", network_of_mnist),
     ("reference/results-cifar10", networks_of_cifar10),
     ("reference/results-cifar10", default_on_cifar10),
+    ("reference/results-cifar10", gaussians_of_unit_length),
     ("reference/results-cifar10", times_of_own_losses),
     ("reference/results-cifar10", accuracies_of_own_losses),
     ("reference/results-spectra", sizes_of_spectra),
