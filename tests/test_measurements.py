@@ -377,6 +377,22 @@ def default_on_cifar10():
     )
 
 
+def longer_training_on_cifar10():
+    rows = {row["method"]: row for row in rows_of("cifar10", "long")}
+    cnn = rows["energy"]["parts"]["classifier"]
+    values = {name: row["metrics"] for name, row in rows.items()}
+    (before,) = {row["metrics"]["accuracy"] for row in rows_of("cifar10", "cpu") if row["parts"]}
+    assert values["energy"]["accuracy"] < before
+    ours, bare = values["dip-edl-default"], values["max-softmax"]
+    assert ours["auroc/cifar100"] < bare["auroc/cifar100"]
+    assert ours["brier_ood/cifar100"] < bare["brier_ood/cifar100"]
+    return (
+        f"in {cnn['seconds']['train'] / 60:.0f} min of two cores, the network is less accurate than "
+        "after 32 epochs of SGD. The AUROC of our default on CIFAR-100 is below that of max "
+        "softmax, which leaves the OOD Brier score higher."
+    )
+
+
 def gaussians_of_unit_length():
     rows = rows_of("cifar10", "short")
 
@@ -488,6 +504,7 @@ SAID = [
     ("reference/results-mnist", network_of_mnist),
     ("reference/results-cifar10", networks_of_cifar10),
     ("reference/results-cifar10", default_on_cifar10),
+    ("reference/results-cifar10", longer_training_on_cifar10),
     ("reference/results-cifar10", gaussians_of_unit_length),
     ("reference/results-cifar10", times_of_own_losses),
     ("reference/results-cifar10", accuracies_of_own_losses),
