@@ -65,8 +65,7 @@ def far_from_everything():
     v = of("far_from_everything")
     assert v["failures"] == v["silent failures"] == 0
     return (
-        f"Of {v['fits']:,} fits {v['refused']} were refused with the reason (numbers beyond "
-        "float32, or all rows the same point); the others flagged all of "
+        f"Of {v['fits']:,} fits {v['refused']} were refused; the others flagged all of "
         f"{v['queries']:,} inputs, with a vacuity above .99."
     )
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from dipedl.bench.report.crossed import coverage_figure
 from dipedl.bench.report.histograms import arrays_from_parts, confidence, histogram, vacuity
+from dipedl.bench.spec.captions import captions_of
 from dipedl.bench.tables.crossed.intervals import interval_columns
 from dipedl.bench.tables.crossed.pairs import crossed
 
@@ -26,12 +27,14 @@ def draw(source: Source, folder: Path) -> None:
     """Confidence beside vacuity, all published seeds together, and coverage, as far as known."""
     import matplotlib.pyplot as plt
 
+    sections = captions_of(source.suite).page.sections
+    pictured = {of for section in sections if section.kind == "histograms" for of in section.profiles}
     for profile in source.rows:
         table = source.tables[profile]
         if table.crossed and interval_columns(found := crossed(table)):
             coverage_figure(found).savefig(folder / COVERAGE, dpi=110, metadata={"Software": None})
         runs = [arrays_from_parts(parts) for parts in source.parts(profile).values()]
-        if runs:
+        if runs and profile in pictured:
             figure, axes = plt.subplots(1, 2, figsize=(9, 3.7), layout="constrained")
             histogram(confidence(runs), "confidence", axes[0])
             histogram(vacuity(runs), "vacuity", axes[1])
