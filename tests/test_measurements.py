@@ -386,8 +386,8 @@ def longer_training_on_cifar10():
     assert ours["auroc/cifar100"] < bare["auroc/cifar100"]
     assert ours["brier_ood/cifar100"] < bare["brier_ood/cifar100"]
     return (
-        f"in {cnn['seconds']['train'] / 60:.0f} min of two cores, the network is less accurate than "
-        "after 32 epochs of SGD. The AUROC of our default on CIFAR-100 is below that of max "
+        f"in {cnn['seconds']['train'] / 60:.0f} min of two cores, the network is less accurate "
+        "than after 32 epochs of SGD. The AUROC of our default on CIFAR-100 is below that of max "
         "softmax, which leaves the OOD Brier score higher."
     )
 

@@ -28,7 +28,9 @@ def draw(source: Source, folder: Path) -> None:
     import matplotlib.pyplot as plt
 
     sections = captions_of(source.suite).page.sections
-    pictured = {of for section in sections if section.kind == "histograms" for of in section.profiles}
+    pictured = {
+        of for section in sections if section.kind == "histograms" for of in section.profiles
+    }
     for profile in source.rows:
         table = source.tables[profile]
         if table.crossed and interval_columns(found := crossed(table)):
