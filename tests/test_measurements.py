@@ -388,7 +388,7 @@ def longer_training_on_cifar10():
     return (
         f"in {cnn['seconds']['train'] / 60:.0f} min of two cores, the network is less accurate "
         "than after 32 epochs of SGD. The AUROC of our default on CIFAR-100 is below that of max "
-        "softmax, which leaves the OOD Brier score higher."
+        "softmax, whose OOD Brier score is higher."
     )
 
 
