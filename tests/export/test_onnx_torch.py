@@ -370,7 +370,12 @@ def rows_graph(request):
         rows_network().to(of_network),
         X,
         features=["1", "2"],
-        density=ClassGaussians(covariance, rank=3, dtype=of_density),
+        density=ClassGaussians(
+            covariance,
+            coordinates="polar" if covariance == "tied" else "cartesian",
+            rank=3,
+            dtype=of_density,
+        ),
         # the root in a fused score enlarges what float32 rounds off a log-density
         score="fused" if of_density == torch.float64 else "density",
         prior=[0.5, 1.0, 2.0],

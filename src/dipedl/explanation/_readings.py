@@ -99,5 +99,8 @@ def _named(row: Reading, names: list[str] | None) -> Reading:
     """The reading with the names of its features."""
     if names is None or "features" not in row:
         return row
-    features = [{"name": names[entry["feature"]], **entry} for entry in row["features"]]
+    features = [
+        entry if "name" in entry else {"name": names[entry["feature"]], **entry}
+        for entry in row["features"]
+    ]
     return {**row, "features": features}

@@ -138,7 +138,8 @@ def _check_parts(module: FittedModule) -> None:
     density, head = module.density_, module.source.penultimate
     k = density.n_classes_
     with torch.no_grad():
-        score = module.fusion(density(density.origin[None]), density.origin.new_zeros(1, k))
+        row = density.origin[None, : density.n_features_]
+        score = module.fusion(density(row), row.new_zeros(1, k))
         found = module.head(score, density.origin.new_zeros(1, k))
     if not all(torch.isfinite(part).all() for part in found):
         raise ValueError("it gives no number for the mean of its own rows")

@@ -17,11 +17,16 @@ from ..gaussians.scatter import DiagonalScatter, FullScatter, Group, Scatter, Ti
 from ..gaussians.shrinkage import LEDOIT_WOLF, Shrinkage
 from ..nn._checks import check_integer
 
+CARTESIAN, POLAR = "cartesian", "polar"
+#: A length below this is taken for zero, as in `torch.nn.functional.normalize`.
+_ZERO = 1e-12
+
 
 class MomentStream(nn.Module):
     """The learning half of `ClassGaussians`, which holds the settings and scores."""
 
     covariance: str
+    coordinates: str
     shrinkage: Shrinkage
     rank: int
     dtype: torch.dtype
@@ -54,6 +59,7 @@ class MomentStream(nn.Module):
         labels = check_labels(labels, features, n_classes)
         if not len(features):
             return
+        features = self._placed(features)
         with exact(features.device):
             if self._local is None:
                 self._device = features.device
@@ -84,6 +90,19 @@ class MomentStream(nn.Module):
         self._local = None
 
     @property
+    def _added(self) -> int:
+        """Number of coordinates beyond the number of features."""
+        return int(self.coordinates == POLAR)
+
+    def _placed(self, features: Tensor) -> Tensor:
+        """The coordinates of features (n, p), at least float32."""
+        if self.coordinates != POLAR:
+            return features
+        X = features.to(torch.promote_types(features.dtype, self.dtype))
+        length = torch.linalg.vector_norm(X, dim=1, keepdim=True)
+        return torch.cat([X / length.clamp(min=_ZERO), length.log1p()], dim=1)
+
+    @property
     def _fitted(self) -> bool:
         return self._buffers["origin"] is not None
 
@@ -99,7 +118,7 @@ class MomentStream(nn.Module):
             return
         for name, known, came in (
             ("n_classes", len(seen.weight), n_classes),
-            ("the number of features", seen.origin.shape[1], p),
+            ("the number of features", seen.origin.shape[1] - self._added, p),
         ):
             if known != came:
                 raise ValueError(f"{name} must stay {known} after the first update, got {came}")

@@ -18,7 +18,7 @@ from ..gaussians.low_rank import LowRankDistance, principal_parts
 from ..gaussians.shrinkage import LEDOIT_WOLF, Shrinkage
 from ..maths.special import LOG_2PI
 from ..nn._checks import check_choice, check_integer
-from ._moment_stream import MomentStream
+from ._moment_stream import CARTESIAN, POLAR, MomentStream
 
 __all__ = ["ClassGaussians"]
 
@@ -29,7 +29,7 @@ _DISTANCES: dict[str, type[Distance]] = {
     "diagonal": DiagonalDistance,
     "low-rank": LowRankDistance,
 }
-SETTINGS = ("covariance", "shrinkage", "rank", "class_weights", "dtype")
+SETTINGS = ("covariance", "coordinates", "shrinkage", "rank", "class_weights", "dtype")
 _BUFFERS = ("origin", "log_constant", "log_weights", "counts")
 _FITTED = ("n_", "n_features_", "n_classes_")
 
@@ -47,6 +47,10 @@ class ClassGaussians(MomentStream):
         A covariance per class, one shared by all classes, a variance per class and feature, or per
         class the `rank` leading directions and one variance across them: probabilistic PCA from a
         sketch, which loses nothing of classes that span at most 1.25 `rank` dimensions.
+    coordinates : {"cartesian", "polar"}, default="cartesian"
+        What the Gaussians are of: the features as they are, or p + 1 numbers, their direction
+        ``x / |x|`` and ``log(1 + |x|)``. Where the length of the features varies with more than
+        the class, as in most deep networks, directions tell inputs of unknown classes better.
     shrinkage : None, float in [0, 1] or {"oas", "ledoit-wolf"}, default="oas"
         Shrinkage of each covariance towards ``trace / p`` times the identity. A class whose rows
         are all the same point takes the level of the pooled covariance. With None a singular
@@ -74,7 +78,8 @@ class ClassGaussians(MomentStream):
     References
     ----------
     Carlotti, Gligić, Farahi, section 4; Mukhoti et al., "Deep deterministic uncertainty", CVPR
-    (2023).
+    (2023). Müller, Hein, "Mahalanobis++: improving OOD detection via feature normalization", ICML
+    (2025), on directions.
 
     Examples
     --------
@@ -91,6 +96,7 @@ class ClassGaussians(MomentStream):
         self,
         covariance: str = "full",
         *,
+        coordinates: str = CARTESIAN,
         shrinkage: Shrinkage = "oas",
         rank: int = 32,
         class_weights: str = "equal",
@@ -98,6 +104,7 @@ class ClassGaussians(MomentStream):
     ) -> None:
         super().__init__()
         check_choice("covariance", covariance, _DISTANCES)
+        check_choice("coordinates", coordinates, (CARTESIAN, POLAR))
         check_choice("class_weights", class_weights, ("equal", "empirical"))
         check_integer("rank", rank)
         _check_shrinkage(shrinkage, covariance)
@@ -106,7 +113,8 @@ class ClassGaussians(MomentStream):
                 f"dtype must be torch.float32 or torch.float64, got {dtype!r}: a log-density of "
                 "hundreds of features needs their digits; the features may be of half precision"
             )
-        self.covariance, self.shrinkage, self.rank = covariance, shrinkage, rank
+        self.covariance, self.coordinates = covariance, coordinates
+        self.shrinkage, self.rank = shrinkage, rank
         self.class_weights, self.dtype = class_weights, dtype
         self.distance: Distance = _DISTANCES[covariance]()
         for name in _BUFFERS:
@@ -147,13 +155,20 @@ class ClassGaussians(MomentStream):
     def class_log_density(self, features: Tensor) -> Tensor:
         """Log-density in nats of features (n, p) under the Gaussian of each class, (n, k)."""
         self._check_fitted()
-        check_features(features, len(self.origin))
+        check_features(features, self.n_features_)
         kind = features.device.type
         if torch.is_autocast_enabled(kind):
             # Half precision would cost the log-density all its digits.
             with torch.autocast(kind, enabled=False):
                 return self._log_density(features)
         return self._log_density(features)
+
+    def centred(self, features: Tensor) -> Tensor:
+        """The coordinates of features (n, p) as distances are taken of, in the type of scoring."""
+        Z = self._placed(features)
+        # Centred in the wider of both types: features far from zero keep their digits.
+        wide = torch.promote_types(Z.dtype, self.origin.dtype)
+        return (Z.to(wide) - self.origin.to(wide)).to(self.origin.dtype)
 
     def blank(self) -> Self:
         """An unfitted density with the same settings."""
@@ -169,7 +184,7 @@ class ClassGaussians(MomentStream):
     def n_features_(self) -> int:
         """Number of features p."""
         self._check_fitted()
-        return len(self.origin)
+        return len(self.origin) - self._added
 
     @property
     def n_classes_(self) -> int:
@@ -179,7 +194,10 @@ class ClassGaussians(MomentStream):
 
     def extra_repr(self) -> str:
         """The settings."""
-        return f"{self.covariance!r}, shrinkage={self.shrinkage!r}, dtype={self.dtype}"
+        names = ("coordinates", "shrinkage", "dtype")
+        return ", ".join(
+            [repr(self.covariance), *(f"{name}={getattr(self, name)!r}" for name in names)]
+        )
 
     def __getattr__(self, name: str) -> Any:
         if name in _FITTED:
@@ -187,10 +205,7 @@ class ClassGaussians(MomentStream):
         return super().__getattr__(name)
 
     def _log_density(self, features: Tensor) -> Tensor:
-        # Centred in the wider of both types: features far from zero keep their digits.
-        wide = torch.promote_types(features.dtype, self.origin.dtype)
-        X = (features.to(wide) - self.origin.to(wide)).to(self.origin.dtype)
-        squared: Tensor = self.distance(X)
+        squared: Tensor = self.distance(self.centred(features))
         # inf - inf is an overflow, unless a feature was not a number to begin with
         overflows = squared.isnan() & ~features.isnan().any(1, keepdim=True)
         return self.log_constant - 0.5 * squared.masked_fill(overflows, math.inf)

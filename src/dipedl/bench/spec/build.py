@@ -143,11 +143,12 @@ def _single_classes() -> dict[str, Any]:
     from ... import DIPClassifier, evidence
     from ...calibration import Rehearsal, Temperature
     from ...preprocessing import LogitPixels
-    from .module_method import DIPModuleMethod
+    from .module_method import DIPModuleMethod, PolarDIPModuleMethod
 
     of_evidence = (getattr(evidence, name) for name in evidence.__all__)
     normalisers = [value for value in of_evidence if inspect.isclass(value)]
-    single = (DIPClassifier, DIPModuleMethod, LogitPixels, Rehearsal, Temperature, *normalisers)
+    modules = (DIPModuleMethod, PolarDIPModuleMethod)
+    single = (DIPClassifier, LogitPixels, Rehearsal, Temperature, *modules, *normalisers)
     return {cls.__name__: cls for cls in single}
 
 

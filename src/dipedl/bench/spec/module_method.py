@@ -22,6 +22,8 @@ class DIPModuleMethod(ClassifierMixin, BaseEstimator):
     network in FrozenEstimator.
     """
 
+    coordinates = "cartesian"
+
     def __init__(
         self,
         covariance: str = "full",
@@ -50,7 +52,9 @@ class DIPModuleMethod(ClassifierMixin, BaseEstimator):
         self.device_ = resolve_device(trained._settings().device)
         module = DIPModule(
             deepcopy(trained.module_).to(self.device_),
-            density=ClassGaussians(self.covariance, shrinkage=self.shrinkage),
+            density=ClassGaussians(
+                self.covariance, coordinates=self.coordinates, shrinkage=self.shrinkage
+            ),
             score=self.score,
             gamma=self.gamma,
             normalizer=self.normalizer,
@@ -88,6 +92,12 @@ class DIPModuleMethod(ClassifierMixin, BaseEstimator):
 
     def _labelled(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         return np.asarray(X), np.searchsorted(self.classes_, y)
+
+
+class PolarDIPModuleMethod(DIPModuleMethod):
+    """The same, with Gaussians on the direction and the length of the features."""
+
+    coordinates = "polar"
 
 
 class _Batches:

@@ -31,7 +31,8 @@ class ReadableGaussians:
 
     def explain_rows(self, Z: np.ndarray, top: int = 5) -> list[dict[str, Any]]:
         """For each row of Z (n, p), its nearest class and the `top` features that make it far."""
-        X = self._tensor(Z) - self.density.origin
+        X = self.density.centred(self._tensor(Z))
+        coordinates = to_numpy(X.double() + self.density.origin.double())
         near, gradient = _nearest_and_gradient(self.density, X)
         rows: list[dict[str, Any]] = [{}] * len(Z)
         for c in np.unique(near):
@@ -40,9 +41,12 @@ class ReadableGaussians:
             # |x|_C^2 is quadratic: its gradient is twice C^-1 (x - m).
             parts = to_numpy(X[at].double() - mean) * gradient[at] / 2
             reading = _Read(to_numpy(mean + self.density.origin.double()), parts)
-            found = gaussian_rows(reading, Z[at], top, self.classes[c])
+            found = gaussian_rows(reading, coordinates[at], top, self.classes[c])
             for i, row in zip(at, found, strict=True):
                 rows[i] = row
+                for entry in row["features"]:
+                    if entry["feature"] == Z.shape[1]:
+                        entry["name"] = "log(1 + length)"
         return rows
 
     def _tensor(self, Z: np.ndarray) -> Tensor:
