@@ -412,18 +412,26 @@ def gaussians_of_unit_length():
 
 
 def own_losses(profile):
-    """Rows of CIFAR-10 of methods that share no network."""
-    return [row for row in rows_of("cifar10", profile) if not row["parts"]]
+    """Rows of CIFAR-10 of methods that train with a loss of their own."""
+    rows = rows_of("cifar10", profile)
+    return [row for row in rows if not row["parts"] and row["method"] != "deep-ensemble"]
 
 
-def times_of_own_losses():
+def times_of_own_networks():
     rows = own_losses("short")
     assert {row["method"] for row in rows} == {"edl", "r-edl"}
     assert {row["config"]["arguments"]["training"]["settings"]["epochs"] for row in rows} == {8}
-    fast, slow = sorted(round(row["seconds"]["train"] / 60) for row in rows)
+    minutes = sorted(round(row["seconds"]["train"] / 60) for row in rows)
+    short = rows_of("cifar10", "short")
+    (ensemble,) = [row for row in short if row["method"] == "deep-ensemble"]
+    default = [row["metrics"] for row in short if row["method"] == "dip-edl-default"]
+    for metric in ("brier_ood/cifar100", "auroc/cifar100"):
+        assert ensemble["metrics"][metric] < min(metrics[metric] for metrics in default)
     return (
         "EDL and R-EDL train the network without its third convolutions, for 8 epochs of Adam in "
-        f"{fast} and {slow} min."
+        f"{minutes[0]} to {minutes[-1]} min; so does a Deep Ensemble of five, by Muon, in "
+        f"{ensemble['seconds']['train'] / 60 / 5:.0f} min of two cores per member. Its OOD Brier "
+        "score is below that of our default, and so is its AUROC."
     )
 
 
@@ -505,7 +513,7 @@ SAID = [
     ("reference/results-cifar10", default_on_cifar10),
     ("reference/results-cifar10", longer_training_on_cifar10),
     ("reference/results-cifar10", gaussians_of_unit_length),
-    ("reference/results-cifar10", times_of_own_losses),
+    ("reference/results-cifar10", times_of_own_networks),
     ("reference/results-cifar10", accuracies_of_own_losses),
     ("reference/results-spectra", sizes_of_spectra),
     ("reference/results-second-order", halves_of_second_order),
