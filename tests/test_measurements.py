@@ -395,19 +395,22 @@ def longer_training_on_cifar10():
 def gaussians_of_unit_length():
     rows = rows_of("cifar10", "short")
 
-    def mean(method, metric):
-        values = {row["seed"]: row["metrics"][metric] for row in rows if row["method"] == method}
+    def mean(method, ood):
+        name = f"auroc/{ood}"
+        values = {row["seed"]: row["metrics"][name] for row in rows if row["method"] == method}
         assert set(values) == {10, 20}
         return share(fmean(values.values()), 3)
 
     return (
-        "at unit length their AUROC rises from {} to {} (CIFAR-100) and from {} to {} (GTSRB)."
+        "at unit length their AUROC rises from {} to {} (CIFAR-100) and from {} to {} (GTSRB). On "
+        "direction and length (polar) the AUROC of `DIPModule` on CIFAR-100 rises from {} to {}."
     ).format(
-        *(
-            mean(method, f"auroc/{ood}")
-            for ood in ("cifar100", "gtsrb")
-            for method in ("dip-edl", "dip-edl-unit-length")
-        )
+        mean("dip-edl", "cifar100"),
+        mean("dip-edl-unit-length", "cifar100"),
+        mean("dip-edl", "gtsrb"),
+        mean("dip-edl-unit-length", "gtsrb"),
+        mean("dip-edl-module", "cifar100"),
+        mean("dip-edl-module-polar", "cifar100"),
     )
 
 
