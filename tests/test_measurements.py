@@ -387,8 +387,9 @@ def longer_training_on_cifar10():
     assert ours["brier_ood/cifar100"] < bare["brier_ood/cifar100"]
     return (
         f"in {cnn['seconds']['train'] / 60:.0f} min of two cores, the network is less accurate "
-        "than after 32 epochs of SGD. The AUROC of our default on CIFAR-100 is below that of max "
-        "softmax, whose OOD Brier score is higher."
+        f"than after 32 epochs of SGD ({share(values['energy']['accuracy'], 3)} and "
+        f"{share(before, 3)}, one seed each: within chance). On CIFAR-100 our default has a lower "
+        "OOD Brier score than max softmax, but also a lower AUROC."
     )
 
 
@@ -401,13 +402,17 @@ def gaussians_of_unit_length():
         assert set(values) == {10, 20}
         return share(fmean(values.values()), 3)
 
+    for ood in ("cifar100", "gtsrb"):
+        for method in ("dip-edl", "dip-edl-held-out"):
+            assert mean(method, ood) < mean("max-softmax", ood)
     return (
-        "at unit length their AUROC rises from {} to {} (CIFAR-100) and from {} to {} (GTSRB). On "
-        "direction and length (polar) the AUROC of `DIPModule` on CIFAR-100 rises from {} to {}."
+        "rank both OOD sets worse than the bare network does. At unit length the AUROC of those "
+        "with held-out z rises from {} to {} (CIFAR-100) and from {} to {} (GTSRB). On direction "
+        "and length (polar) the AUROC of `DIPModule` on CIFAR-100 rises from {} to {}."
     ).format(
-        mean("dip-edl", "cifar100"),
+        mean("dip-edl-held-out", "cifar100"),
         mean("dip-edl-unit-length", "cifar100"),
-        mean("dip-edl", "gtsrb"),
+        mean("dip-edl-held-out", "gtsrb"),
         mean("dip-edl-unit-length", "gtsrb"),
         mean("dip-edl-module", "cifar100"),
         mean("dip-edl-module-polar", "cifar100"),

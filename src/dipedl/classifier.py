@@ -178,9 +178,8 @@ class DIPClassifier(
         """The released behaviour: ``alpha = 1 + n gamma exp(z) p``, z-scored on the training rows.
 
         `density` defaults to class-conditional Gaussians with full, unshrunk covariances and equal
-        weights. Four differences: covariances, and variances of Gaussian scores, are divided by n
-        and not n - 1; a singular covariance is refused, where the released code adds jitter; z is
-        over all training rows, where that of a flow is over 25,856 of them with new noise.
+        weights. docs/explanation/paper-and-code.md lists how it still differs from the released
+        code.
         """
         return cls(
             estimator,

@@ -111,8 +111,8 @@ def classify(
 ) -> None:
     """Write one row per spectrum: probabilities, class, vacuity, unknown; or the reason of failure.
 
-    With --toy it classifies made-up galaxies and quasars, stars, which the density does not tell
-    from them at this low S/N, and lamps, which it does.
+    With --toy it classifies made-up galaxies and quasars; stars, which the density does not flag
+    at this low S/N; and lamps, which it flags.
     """
     from . import spectra_run
     from .spectra_table import counted, table_file
