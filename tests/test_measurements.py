@@ -400,7 +400,7 @@ def gaussians_of_unit_length():
         name = f"auroc/{ood}"
         values = {row["seed"]: row["metrics"][name] for row in rows if row["method"] == method}
         assert set(values) == {10, 20}
-        return share(fmean(values.values()), 3)
+        return fmean(values.values())
 
     for ood in ("cifar100", "gtsrb"):
         for method in ("dip-edl", "dip-edl-held-out"):
@@ -410,12 +410,12 @@ def gaussians_of_unit_length():
         "with held-out z rises from {} to {} (CIFAR-100) and from {} to {} (GTSRB). On direction "
         "and length (polar) the AUROC of `DIPModule` on CIFAR-100 rises from {} to {}."
     ).format(
-        mean("dip-edl-held-out", "cifar100"),
-        mean("dip-edl-unit-length", "cifar100"),
-        mean("dip-edl-held-out", "gtsrb"),
-        mean("dip-edl-unit-length", "gtsrb"),
-        mean("dip-edl-module", "cifar100"),
-        mean("dip-edl-module-polar", "cifar100"),
+        share(mean("dip-edl-held-out", "cifar100"), 3),
+        share(mean("dip-edl-unit-length", "cifar100"), 3),
+        share(mean("dip-edl-held-out", "gtsrb"), 3),
+        share(mean("dip-edl-unit-length", "gtsrb"), 3),
+        share(mean("dip-edl-module", "cifar100"), 3),
+        share(mean("dip-edl-module-polar", "cifar100"), 3),
     )
 
 
