@@ -36,6 +36,7 @@ export function describe(target, name) {
 }
 
 let current = null;
+let dismissed = null;
 
 function show(target) {
   const tip = $("tip");
@@ -54,14 +55,31 @@ function show(target) {
 const termAt = (event) =>
   event.target.closest?.("[data-term]") ?? document.activeElement.closest("[data-term]");
 
+// Escape hides a text until another one was shown, or its own was asked for again.
+function pointed(event) {
+  const target = termAt(event);
+  if (target && target === dismissed) return;
+  dismissed = null;
+  show(target);
+}
+
+function asked(event) {
+  dismissed = null;
+  show(termAt(event));
+}
+
+function dismiss() {
+  dismissed = current ?? dismissed;
+  show(null);
+}
+
 export function startTerms() {
   for (const place of document.querySelectorAll("span[data-term]")) {
     place.replaceWith(term(place.dataset.term, place.textContent));
   }
-  for (const kind of ["pointerover", "focusin", "click"]) {
-    document.addEventListener(kind, (event) => show(termAt(event)));
-  }
+  document.addEventListener("pointerover", pointed);
+  for (const kind of ["focusin", "click"]) document.addEventListener(kind, asked);
   document.addEventListener("focusout", () => show(null));
   document.addEventListener("scroll", () => show(current), true);
-  document.addEventListener("keydown", (event) => event.key === "Escape" && show(null));
+  document.addEventListener("keydown", (event) => event.key === "Escape" && dismiss());
 }
