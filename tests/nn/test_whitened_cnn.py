@@ -81,19 +81,31 @@ def test_a_shortcut_leads_around_the_last_two_convolutions_of_a_block():
         torch.testing.assert_close(got, given + last(second(gelu(norm(first(given))))))
 
 
-def test_features_are_means_over_an_image_and_its_mirror_image():
+@pytest.mark.parametrize("shifted", [False, True])
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_features_are_means_over_an_image_its_mirror_image_and_its_shifts(mirrored, shifted):
+    """Against NumPy's flips and slices, one view at a time."""
     X = torch.rand(4, 3, 16, 16, generator=generator())
-    plain, mirrored = (
-        WhitenedCNN(8, 12, mirrored=flag).build((3, 16, 16), 10, generator())
-        for flag in (False, True)
+    plain = WhitenedCNN(8, 12).build((3, 16, 16), 10, generator())
+    averaged = WhitenedCNN(8, 12, mirrored=mirrored, shifted=shifted).build(
+        (3, 16, 16), 10, generator()
     )
-    rows, turned = X.reshape(4, -1), X.numpy()[..., ::-1].reshape(4, -1).copy()
-    torch.testing.assert_close(mirrored.features(rows), plain.features(rows))  # in training
-    plain.eval(), mirrored.eval()
-    mean = (plain.features(rows) + plain.features(torch.tensor(turned))) / 2
-    torch.testing.assert_close(mirrored.features(rows), mean)
-    torch.testing.assert_close(mirrored(rows), plain.head(mean))
-    torch.testing.assert_close(mirrored(rows), mirrored(torch.tensor(turned)))
+    rows, padded = X.reshape(4, -1), np.pad(X, [(0, 0)] * 2 + [(1, 1)] * 2, mode="reflect")
+    torch.testing.assert_close(averaged.features(rows), plain.features(rows))  # in training
+    plain.eval(), averaged.eval()
+    places = [(1, 1), (1, 1), (0, 0), (2, 2)] if shifted else [(1, 1)]
+    views = [padded[..., i : i + 16, j : j + 16] for i, j in places]
+    views += [view[..., ::-1] for view in views] if mirrored else []
+    found = [plain.features(torch.tensor(view.reshape(4, -1).copy())) for view in views]
+    mean = torch.stack(found).mean(0)
+    torch.testing.assert_close(averaged.features(rows), mean)
+    torch.testing.assert_close(averaged(rows), plain.head(mean))
+
+
+def test_a_mirrored_network_takes_an_image_and_its_mirror_image_for_one():
+    X = torch.rand(4, 3, 16, 16, generator=generator())
+    network = WhitenedCNN(8, 12, mirrored=True).build((3, 16, 16), 10, generator()).eval()
+    torch.testing.assert_close(network(X.reshape(4, -1)), network(X.flip(-1).reshape(4, -1)))
 
 
 def test_training_whitens_first_and_learns_colours():

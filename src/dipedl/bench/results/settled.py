@@ -19,7 +19,7 @@ _YOUNG: dict[str, Table] = {
     "TorchClassifier": {"label_smoothing": 0.0},
     # before it had a calibrator, the probabilities were those of the classifier
     "DIPClassifier": {"calibrator": "passthrough"},
-    "WhitenedCNN": {"residual": False, "mirrored": False},
+    "WhitenedCNN": {"residual": False, "mirrored": False, "shifted": False},
     "CropFlip": {"cutout": 0},
 }
 #: Keys that lead to settings and are none.
