@@ -201,7 +201,8 @@ def test_methods_see_the_network_that_was_trained_once(shared):
     assert np.isfinite(found["layers"]["test"]["log_evidence"]).all()
 
 
-def test_a_method_takes_what_the_network_was_stored_to_answer(tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", ["default", "module"])
+def test_a_method_takes_what_the_network_was_stored_to_answer(tmp_path, monkeypatch, name):
     passes = []
     forward = TorchClassifier._forward
 
@@ -210,7 +211,7 @@ def test_a_method_takes_what_the_network_was_stored_to_answer(tmp_path, monkeypa
         return forward(self, X, *function)
 
     monkeypatch.setattr(TorchClassifier, "_forward", counted)
-    (method,) = plan(parse_suite(METHODS, "tiny.toml"), "smoke", ["default"], "tiny.toml")
+    (method,) = plan(parse_suite(METHODS, "tiny.toml"), "smoke", [name], "tiny.toml")
     place = Place(Store(tmp_path, "tiny", "smoke"), None)
     for part in trained_parts(method):
         train_part(PartStep(place, part, 1))

@@ -1,6 +1,7 @@
 """LayerFeatures against the layers run one after another by hand."""
 
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from dipedl.nn import (
     ResNet18,
     TorchClassifier,
     Training,
+    WhitenedCNN,
 )
 
 QUICK = Training(epochs=2, batch_size=16)
@@ -40,6 +42,22 @@ def trained(backbone, images):
 @pytest.fixture(scope="module")
 def pooled(images):
     return trained(PoolCNN(8, 12), images)
+
+
+def test_layers_of_a_network_that_averages_views_see_the_image_itself(images):
+    """The views are passed through the body only where its mean is asked for."""
+    clf = trained(WhitenedCNN(8, 12, mirrored=True, shifted=True), images)
+    alone = deepcopy(clf)
+    alone.module_.mirrored = alone.module_.shifted = False
+    X, _ = images
+    for layers in (["body.2", "body"], ["body.2", "head"]):
+        of_views = LayerFeatures(FrozenEstimator(clf), layers).fit(X)
+        found, expected = of_views.transform(X), []
+        for name, width in zip(layers, of_views.widths_, strict=True):
+            network = clf if name == "head" else alone
+            expected.append(LayerFeatures(FrozenEstimator(network), [name]).fit(X).transform(X))
+            assert expected[-1].shape == (len(X), width)
+        np.testing.assert_allclose(found, np.hstack(expected), atol=1e-6)
 
 
 @pytest.mark.parametrize("pool", ["average", "max"])

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from ._checks import check_choice
 from ._estimator import TorchEstimator
+from .backbones._network import Network
 
 __all__ = ["LayerFeatures"]
 
@@ -107,13 +108,15 @@ class LayerFeatures(TransformerMixin, BaseEstimator):
         """Pooled outputs of the layers on inputs X (n, d), shape (n, sum of `widths_`)."""
         check_is_fitted(self, "estimator_")
         pool, layers = _POOLS[self.pool], list(self.layers)
+        # of a network that averages views the last one is the image itself: the others are not run
+        of_body = all(name.partition(".")[0] == "body" for name in layers)
 
-        def pooled(network: nn.Module, chunk: Tensor) -> Tensor:
+        def pooled(network: Network, chunk: Tensor) -> Tensor:
             def keep(output: Tensor) -> Tensor:
                 return pool(output) if output.ndim > 2 else output.clone()
 
             with _captured(network, layers, keep) as captured:
-                network(chunk)
+                Network.features(network, chunk) if of_body else network(chunk)
             return torch.cat([captured[name] for name in layers], dim=1)
 
         return self.estimator_._forward(X, pooled)

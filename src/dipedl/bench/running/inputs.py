@@ -70,7 +70,7 @@ def _with_network(step: PartStep) -> Inputs:
         return X, splits.y, {"blocks": getattr(transformer, "widths_", None)}
     memoised = FrozenEstimator(Memoised.of(network, _remembered(step, network, splits.X)))
     given = {"network": FrozenEstimator(network), "estimator": memoised, "features": memoised}
-    return splits.X, splits.y, given
+    return splits.X, splits.y, {**given, "stored": memoised}
 
 
 def _remembered(step: PartStep, network: Any, X: Rows) -> Memory:

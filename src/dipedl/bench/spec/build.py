@@ -29,7 +29,7 @@ _SKLEARN = {
 _CHAIN = "pipeline"
 #: Settings that change nothing of what is learned, or are set for each run; a trained network is a
 #: part with a config of its own.
-_NO_SETTING = ("random_state", "n_jobs", "device", "compile", "network")
+_NO_SETTING = ("random_state", "n_jobs", "device", "compile", "network", "stored")
 #: Settings younger than published rows: at these values the config is what it was before.
 _YOUNG = {"class_weight": None, "spread": None, "bootstrap": False}
 #: Tables that stand for one class, so that they need not name it.

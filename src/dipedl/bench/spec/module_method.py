@@ -16,10 +16,11 @@ _CHUNK = 500
 
 
 class DIPModuleMethod(ClassifierMixin, BaseEstimator):
-    """A `DIPModule` around a trained network classifier of `dipedl.nn`, which is not changed.
+    """A `DIPModule` around the head of a trained network classifier of `dipedl.nn`.
 
     Arguments are those of `dipedl.pretrained.ClassGaussians` and `DIPModule`, and the trained
-    network in FrozenEstimator.
+    network in FrozenEstimator, which is not changed; `stored` is the same one where it remembers
+    its features, so that no image passes it again.
     """
 
     coordinates = "cartesian"
@@ -33,6 +34,7 @@ class DIPModuleMethod(ClassifierMixin, BaseEstimator):
         calibrator: Any = None,
         gamma: float = 1.0,
         network: Any = None,
+        stored: Any = None,
     ) -> None:
         self.covariance = covariance
         self.shrinkage = shrinkage
@@ -41,6 +43,7 @@ class DIPModuleMethod(ClassifierMixin, BaseEstimator):
         self.calibrator = calibrator
         self.gamma = gamma
         self.network = network
+        self.stored = stored
 
     def fit(self, X: Any, y: Any, *, calibration: tuple[Any, Any] | None = None) -> Self:
         """One pass over the training rows X (n, d), y (n,), and one over held-out rows if given."""
@@ -51,7 +54,7 @@ class DIPModuleMethod(ClassifierMixin, BaseEstimator):
         self.classes_ = trained.classes_
         self.device_ = resolve_device(trained._settings().device)
         module = DIPModule(
-            deepcopy(trained.module_).to(self.device_),
+            deepcopy(trained.module_.head).to(self.device_),
             density=ClassGaussians(
                 self.covariance, coordinates=self.coordinates, shrinkage=self.shrinkage
             ),
@@ -79,7 +82,7 @@ class DIPModuleMethod(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "module_")
         found = [], []  # type: tuple[list[np.ndarray], list[np.ndarray]]
         with torch.inference_mode():
-            for inputs, _ in _Batches(np.asarray(X), None):
+            for inputs, _ in _Batches(self._features(X), None):
                 answer = self.module_(inputs.to(self.device_))
                 found[0].append(answer.concentration.double().cpu().numpy())
                 found[1].append(answer.log_evidence.double().cpu().numpy())
@@ -91,7 +94,11 @@ class DIPModuleMethod(ClassifierMixin, BaseEstimator):
         return -np.asarray(self.predict_dirichlet(X).log_evidence)
 
     def _labelled(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        return np.asarray(X), np.searchsorted(self.classes_, y)
+        return self._features(X), np.searchsorted(self.classes_, y)
+
+    def _features(self, X: Any) -> np.ndarray:
+        network = self.network if self.stored is None else self.stored
+        return np.asarray(network.transform(np.asarray(X)), dtype=np.float32)
 
 
 class PolarDIPModuleMethod(DIPModuleMethod):
