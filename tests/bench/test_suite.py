@@ -92,7 +92,7 @@ def test_unknown_method_and_profile_name_the_known_ones():
     ("content", "message"),
     [
         (TINY.replace('name = "tiny"', 'name = "mnist"').encode(), "choose another name"),
-        (b"\xff\xfe", "not TOML: 'utf-8' codec"),
+        (TINY.encode("utf-16"), "must be a TOML file in UTF-8; save it as UTF-8"),
     ],
 )
 def test_a_suite_file_that_is_refused_is_named(content, message, tmp_path):
@@ -101,6 +101,12 @@ def test_a_suite_file_that_is_refused_is_named(content, message, tmp_path):
     with pytest.raises(ValueError, match=message) as refused:
         load_suite(file)
     assert str(refused.value).startswith(str(file))
+
+
+def test_a_suite_file_may_begin_with_a_byte_order_mark(tmp_path):
+    file = tmp_path / "own.toml"
+    file.write_bytes(TINY.encode("utf-8-sig"))
+    assert load_suite(file) == parse_suite(TINY, str(file))
 
 
 def test_methods_come_once_each_in_the_order_of_the_file():

@@ -157,6 +157,11 @@ def test_what_cannot_be_verified_says_what_to_do(suite, rows, again, tmp_path, m
     assert "mnist/train-images is missing" in refused(out=out)
 
 
+def test_an_unknown_data_set_of_a_crossed_suite_is_told_with_those_that_have_rows():
+    done = dipedl("verify", "defaults", "--datasets", "iris", "--out", RESULTS)
+    assert done.exit_code == 2 and "unknown dataset 'iris', did you mean 'iris-1'?" in done.stderr
+
+
 def test_a_method_that_fails_says_why(suite, rows, tmp_path, monkeypatch):
     out = published(tmp_path, *rows)
     failed = RunResult(failed={("energy", 1): "classifier net: out of memory"})

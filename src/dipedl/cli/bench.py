@@ -27,6 +27,7 @@ from .terminal import fail
 
 if TYPE_CHECKING:
     from ..bench.running.runner import RunResult
+    from ..bench.spec.suite import Suite
 
 bench = typer.Typer(
     help="Compare methods: trains what is missing, keeps every per-sample answer.",
@@ -36,7 +37,11 @@ bench = typer.Typer(
 
 #: So many of what a budget left are named.
 _NAMED = 12
-ProfileName = Annotated[str, typer.Option(help="How much of everything: smoke, cpu, paper, ...")]
+ProfileName = Annotated[
+    str | None,
+    typer.Option(help="How much of everything: smoke, cpu, paper, ...  [default: smoke]"),
+]
+_DEFAULT = "smoke"
 
 
 @bench.command()
@@ -52,7 +57,7 @@ def run(
         typer.Option(help="Such as --seeds 10 20 30 40; default: those of the suite."),
     ] = None,
     more_seeds: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
-    profile: ProfileName = "smoke",
+    profile: ProfileName = None,
     budget: Annotated[
         float | None,
         typer.Option(help="Seconds; a training pauses in time, and the same command goes on."),
@@ -70,7 +75,9 @@ def run(
         from ..bench import load_suite
 
         # names first: the runner takes seconds to import
-        load_suite(suite).chosen_methods(profile, chosen(methods))
+        loaded = load_suite(suite)
+        profile = profile or _default_profile(loaded)
+        loaded.chosen_methods(profile, chosen(methods))
         from ..bench.running import runner
     try:
         result = runner.run(
@@ -108,29 +115,40 @@ def _print_result(result: RunResult) -> None:
 
 
 @bench.command()
-def rescore(suite: SuiteName, profile: ProfileName = "smoke", out: Out = None) -> None:
+def rescore(suite: SuiteName, profile: ProfileName = None, out: Out = None) -> None:
     """Compute the metrics of all rows again from the stored arrays; trains nothing."""
     with explained():
+        from ..bench import load_suite
         from ..bench.running import runner
 
-        count = runner.rescore(suite, profile=profile, out=out)
+        count = runner.rescore(
+            suite, profile=profile or _default_profile(load_suite(suite)), out=out
+        )
     typer.echo(f"{count} rows computed again.")
 
 
 @bench.command()
-def methods(suite: SuiteName, profile: ProfileName = "smoke") -> None:
+def methods(suite: SuiteName, profile: ProfileName = None) -> None:
     """List the methods of a suite that a profile runs."""
     with explained():
         from ..bench import load_suite
 
         loaded = load_suite(suite)
-        names = loaded.method_names(profile)
+        names = loaded.method_names(profile or _default_profile(loaded))
     for name in names:
         typer.echo(f"{name:<22}{loaded.methods[name].get('title', '')}")
 
 
 for _command_of in (table, sweep, toys, report, merge, verify):
     bench.command()(_command_of)
+
+
+def _default_profile(suite: Suite) -> str:
+    """The profile where none was typed."""
+    if _DEFAULT not in suite.profiles:
+        known = ", ".join(suite.profiles)
+        raise ValueError(f"suite {suite.name!r} must be given a profile with --profile: {known}")
+    return _DEFAULT
 
 
 def _seeds(named: list[str], rest: list[str]) -> list[int] | None:

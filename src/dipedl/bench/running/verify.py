@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ... import __version__
+from ..names import refuse_unknown
 from ..results.receipt import machine_of
 from ..results.settled import changes, standing
 from ..results.store import Store, load_rows
@@ -181,7 +182,9 @@ def _published(
     methods, rows = tuple(methods), list(rows)
     found = [row for row in rows if _method(_key(row)) in methods and row["metrics"]]
     for axis, name in (("datasets", "dataset"), ("classifiers", "classifier")):
-        found = [row for row in found if axes[axis] is None or row.get(name) in axes[axis]]
+        if axes[axis] is not None:
+            refuse_unknown(name, axes[axis], sorted({row.get(name, "") for row in rows}))
+            found = [row for row in found if row.get(name) in axes[axis]]
     seeds = sorted({row["seed"] for row in found})
     if not found:
         raise ValueError(

@@ -76,7 +76,7 @@ class Suite(Frozen):
     @field_validator("profiles", "datasets", "classifiers", "densities", "methods", mode="before")
     @classmethod
     def _completed(cls, section: Any) -> Any:
-        return _each_on_top(section) if isinstance(section, Mapping) else section
+        return each_on_top(section) if isinstance(section, Mapping) else section
 
     @property
     def crossed(self) -> bool:
@@ -158,9 +158,9 @@ def load_suite(name: str | os.PathLike[str]) -> Suite:
 
 def _text_of(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: not TOML: {error}") from error
+        raise ValueError(f"{path}: must be a TOML file in UTF-8; save it as UTF-8") from error
 
 
 @cache
@@ -233,7 +233,7 @@ def _extended(base: str, own: Table, where: str) -> Table:
     refuse_unknown("suite", [base], suite_names(), f"{where}: extends")
     tables = read_tables(_text(base), f"{base}.toml")
     shared = {key: tables.get(key, {}) for key in ("classifiers", "densities", "methods")}
-    known = _each_on_top(tables["profiles"])
+    known = each_on_top(tables["profiles"])
     profiles = {
         name: _on_top(profile, known, "profile", f"{where}: profiles.{name}.extends")
         for name, profile in own.get("profiles", {}).items()
@@ -241,7 +241,7 @@ def _extended(base: str, own: Table, where: str) -> Table:
     return {**shared, **own, "profiles": profiles}
 
 
-def _each_on_top(section: Mapping[str, Any]) -> Table:
+def each_on_top(section: Mapping[str, Any]) -> Table:
     """The tables of a section, each with those keys of one above it that it extends."""
     found: Table = {}
     for name, table in section.items():
