@@ -93,6 +93,7 @@ def test_unknown_method_and_profile_name_the_known_ones():
     [
         (TINY.replace('name = "tiny"', 'name = "mnist"').encode(), "choose another name"),
         (TINY.encode("utf-16"), "must be a TOML file in UTF-8; save it as UTF-8"),
+        (TINY.encode("utf-16-le"), "must be a TOML file in UTF-8; save it as UTF-8"),
     ],
 )
 def test_a_suite_file_that_is_refused_is_named(content, message, tmp_path):

@@ -39,8 +39,8 @@ class LayerFeatures(TransformerMixin, BaseEstimator):
         `sklearn.frozen.FrozenEstimator` is used as it is; pass this to a `DIPClassifier`.
     layers : sequence of str
         Names of modules as ``estimator.module_.named_modules()`` gives them, such as ``"body.3"``;
-        ``"body"`` is the features of `transform`, ``"head"`` the logits. A name that does not exist
-        is an error that lists those that do, with shapes.
+        ``"body"`` is the features, ``"head"`` the logits. A name that does not exist is an error
+        that lists those that do, with shapes.
     pool : {"average", "max"}, default="average"
         How a map is pooled over its pixels.
 
@@ -59,7 +59,8 @@ class LayerFeatures(TransformerMixin, BaseEstimator):
     -----
     One forward pass for all layers. The network is not changed: hooks capture the outputs while a
     batch runs, in the calling thread. A module that runs several times in one pass gives its
-    last output.
+    last output. Of a network that averages views of an image, layers of the body are those of the
+    image itself, and the head sees the mean.
 
     References
     ----------

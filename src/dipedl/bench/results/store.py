@@ -69,7 +69,7 @@ def load_rows(
     stores = [Store(out or default_root(), suite, file.parent.name) for file in files]
     rows = [row for store in stores for row in store.rows()]
     if not rows:
-        command = f"dipedl bench run {suite}" + (f" --profile {profile}" if profile else "")
+        command = f"dipedl bench run {suite} --profile {profile or 'PROFILE'}"
         published = Path("results", "bench")
         example = f", such as {published}" if (published / suite).is_dir() else ""
         raise FileNotFoundError(

@@ -183,7 +183,7 @@ def _published(
     found = [row for row in rows if _method(_key(row)) in methods and row["metrics"]]
     for axis, name in (("datasets", "dataset"), ("classifiers", "classifier")):
         if axes[axis] is not None:
-            refuse_unknown(name, axes[axis], sorted({row.get(name, "") for row in rows}))
+            refuse_unknown(name, axes[axis], sorted({row[name] for row in rows}))
             found = [row for row in found if row.get(name) in axes[axis]]
     seeds = sorted({row["seed"] for row in found})
     if not found:

@@ -122,7 +122,8 @@ def captions_of(suite: str, otherwise: str = _BASE) -> Captions:
     """Captions of a suite by its name; those named `otherwise` where it has none of its own."""
     tables = _tables(suite if _file(suite).is_file() else otherwise)
     page = tables.pop("page", None)
-    differences = each_on_top(tables.pop("differences", {}))
+    where = f"captions of {suite}: differences."
+    differences = each_on_top(tables.pop("differences", {}), where)
     whole = {**_unwrapped({**tables, "differences": differences}), "page": page}
     return validated(Captions, whole, f"captions of {suite}", "captions")
 

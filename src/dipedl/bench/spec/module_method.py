@@ -46,7 +46,7 @@ class DIPModuleMethod(ClassifierMixin, BaseEstimator):
         self.stored = stored
 
     def fit(self, X: Any, y: Any, *, calibration: tuple[Any, Any] | None = None) -> Self:
-        """One pass over the training rows X (n, d), y (n,), and one over held-out rows if given."""
+        """Learn from features of training rows X (n, d), y (n,), and of held-out rows if given."""
         from ...nn.training._device import resolve_device
         from ...pretrained import ClassGaussians, DIPModule
 

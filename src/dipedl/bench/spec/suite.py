@@ -158,9 +158,12 @@ def load_suite(name: str | os.PathLike[str]) -> Suite:
 
 def _text_of(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: must be a TOML file in UTF-8; save it as UTF-8") from error
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:  # also UTF-16 without a byte-order mark
+        raise ValueError(f"{path}: must be a TOML file in UTF-8; save it as UTF-8")
+    return text
 
 
 @cache
@@ -241,11 +244,11 @@ def _extended(base: str, own: Table, where: str) -> Table:
     return {**shared, **own, "profiles": profiles}
 
 
-def each_on_top(section: Mapping[str, Any]) -> Table:
+def each_on_top(section: Mapping[str, Any], where: str = "") -> Table:
     """The tables of a section, each with those keys of one above it that it extends."""
     found: Table = {}
     for name, table in section.items():
-        found[name] = _on_top(table, found, "name above it", f"{name}.extends")
+        found[name] = _on_top(table, found, "name above it", f"{where}{name}.extends")
     return found
 
 
