@@ -121,11 +121,13 @@ def swept(lines: Iterable[Any]) -> dict[str, dict[str, Any]]:
 
 
 def keep_diagnoses(stores: list[Store], target: Path) -> None:
-    """Where the predictions of a run are gone, a diagnosis that was made of them stays as it is."""
-    found = diagnosed(stores)
-    if found:
+    """Where the predictions of a row are gone, a diagnosis that was made of them stays as it is."""
+    file, made = target / "diagnosis.json", diagnosed(stores)
+    if made:
+        kept = read_json(file) if file.exists() else {}
+        found = {name: {**kept.get(name, {}), **made.get(name, {})} for name in {**kept, **made}}
         text = json.dumps(found, indent=1, allow_nan=False) + "\n"
-        write_file(target / "diagnosis.json", text.encode())
+        write_file(file, text.encode())
 
 
 def keep_toys(folders: Iterable[str | Path], root: Path) -> None:

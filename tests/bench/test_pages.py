@@ -99,11 +99,16 @@ def test_published_rows_and_diagnoses_make_the_page(tmp_path):
     dead = {name: {"10": {"silent_classes": 2}} for name in diagnosed}
     (target / "diagnosis.json").write_text(json.dumps(dead))
     assert "by seed: EDL 2" in page_of("spectra", root)
-    # rows of a run whose arrays are gone: the diagnosis stays
+    # rows whose arrays are gone: the diagnosis stays
+    for file in store.folder.rglob("arrays/edl/**/*.npz"):
+        file.unlink()
+    publish.publish([tmp_path / "run"], "spectra", root)
+    again = json.loads((target / "diagnosis.json").read_text())
+    assert again == {**diagnosed, "edl": dead["edl"]}
     for file in store.folder.rglob("*.npz"):
         file.unlink()
     publish.publish([tmp_path / "run"], "spectra", root)
-    assert json.loads((target / "diagnosis.json").read_text()) == dead
+    assert json.loads((target / "diagnosis.json").read_text()) == again
 
 
 def test_sweeps_are_published_and_shown(tmp_path, monkeypatch):
