@@ -1,4 +1,4 @@
-"""What lets one Gaussian a class tell unknown images by a network's features, one ingredient each.
+"""Which ingredient of a network lets Gaussians on its features tell unknown images.
 
     DIPEDL_DATA=FOLDER python benchmarks/gaussian_ingredients.py
 

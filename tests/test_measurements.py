@@ -390,8 +390,7 @@ def shared_network_of_cifar10():
     )
 
 
-def weights_of_cifar10():
-    """The sentences on differences name the weights of the shared networks."""
+def test_differences_of_cifar10_name_weights_and_epochs_of_the_rows():
     for profile in ("cpu", "short"):
         row = next(row for row in rows_of("cifar10", profile) if row["method"] == "dip-edl")
         weights = row["parts"]["classifier"]["n_parameters"] / 1e6
@@ -610,10 +609,6 @@ SAID = [
     ("reference/benchmark-suites", verified_cifar10),
     ("reference/benchmark-suites", verified_spectra),
 ]
-
-
-def test_differences_of_cifar10_name_weights_and_epochs_of_the_rows():
-    weights_of_cifar10()
 
 
 @pytest.mark.parametrize(("page", "said"), SAID, ids=lambda x: getattr(x, "__name__", x))

@@ -50,9 +50,13 @@ def test_layers_of_a_network_that_averages_views_see_the_image_itself(images):
     alone = deepcopy(clf)
     alone.module_.mirrored = alone.module_.shifted = False
     X, _ = images
-    for layers in (["body.2", "body"], ["body.2", "head"]):
+    passes = []
+    clf.module_.body[0].register_forward_hook(lambda *_: passes.append(1))
+    for layers, views in ((["body.2", "body"], 1), (["body.2", "head"], 6)):
         of_views = LayerFeatures(FrozenEstimator(clf), layers).fit(X)
+        passes.clear()
         found, expected = of_views.transform(X), []
+        assert len(passes) == views
         for name, width in zip(layers, of_views.widths_, strict=True):
             network = clf if name == "head" else alone
             expected.append(LayerFeatures(FrozenEstimator(network), [name]).fit(X).transform(X))

@@ -109,7 +109,7 @@ class LayerFeatures(TransformerMixin, BaseEstimator):
         """Pooled outputs of the layers on inputs X (n, d), shape (n, sum of `widths_`)."""
         check_is_fitted(self, "estimator_")
         pool, layers = _POOLS[self.pool], list(self.layers)
-        # of a network that averages views the last one is the image itself: the others are not run
+        # where a network averages views, its body need not run on those before the image itself
         of_body = all(name.partition(".")[0] == "body" for name in layers)
 
         def pooled(network: Network, chunk: Tensor) -> Tensor:

@@ -184,7 +184,7 @@ def _published(
     for axis, name in (("datasets", "dataset"), ("classifiers", "classifier")):
         if axes[axis] is not None:
             refuse_unknown(name, axes[axis], sorted({row[name] for row in rows}))
-            found = [row for row in found if row.get(name) in axes[axis]]
+            found = [row for row in found if row[name] in axes[axis]]
     seeds = sorted({row["seed"] for row in found})
     if not found:
         raise ValueError(

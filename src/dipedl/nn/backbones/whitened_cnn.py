@@ -46,9 +46,9 @@ class WhitenedCNN(Backbone):
         Whether features, and so the outputs, are means over an image and its mirror image, once
         trained. It takes twice the time; not for digits or letters.
     shifted : bool, default=False
-        Whether features, and so the outputs, are means over an image (of weight 1/2) and its shifts
-        by one pixel down right and up left (1/4 each; reflected pixels at the border), once
-        trained. It takes three times the time.
+        Whether features, and so the outputs, are weighted means, once trained: of an image (1/2)
+        and of the image shifted by one pixel, down and right (1/4), and up and left (1/4). New
+        pixels at the border reflect the image. It takes three times the time.
 
     Notes
     -----
@@ -123,7 +123,7 @@ class _WhitenedNetwork(Network):
         return torch.stack([w * Network.features(self, view) for w, view in views]).sum(0)
 
     def _views(self, images: Tensor) -> list[tuple[float, Tensor]]:
-        """What the features of images (n, c, h, w) are means of, with weights."""
+        """Views of images (n, c, h, w) whose features are averaged, each with its weight."""
         views = [*_diagonal_shifts(images), (0.5, images)] if self.shifted else [(1.0, images)]
         if not self.mirrored:
             return views
@@ -131,7 +131,7 @@ class _WhitenedNetwork(Network):
 
 
 def _diagonal_shifts(images: Tensor) -> list[tuple[float, Tensor]]:
-    """Images (n, c, h, w) one pixel down right and up left, with weights."""
+    """Images (n, c, h, w) one pixel down and right, and up and left, each with its weight."""
     padded = pad(images, (1,) * 4, mode="reflect")
     return [(0.25, padded[..., :-2, :-2]), (0.25, padded[..., 2:, 2:])]
 
