@@ -18,9 +18,9 @@ _CHUNK = 500
 class DIPModuleMethod(ClassifierMixin, BaseEstimator):
     """A `DIPModule` around the head of a trained network classifier of `dipedl.nn`.
 
-    Arguments are those of `dipedl.pretrained.ClassGaussians` and `DIPModule`, and the trained
-    network in FrozenEstimator, which is not changed; `stored` is the same one where it remembers
-    its features, so that no image passes it again.
+    Arguments are those of `dipedl.pretrained.ClassGaussians` and `DIPModule`; `network`, the
+    trained network in FrozenEstimator, which is not changed; and `stored`, the same network with a
+    memory of its features, so that images need not pass it again (None: they do).
     """
 
     coordinates = "cartesian"
