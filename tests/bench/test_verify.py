@@ -157,6 +157,14 @@ def test_what_cannot_be_verified_says_what_to_do(suite, rows, again, tmp_path, m
     assert "mnist/train-images is missing" in refused(out=out)
 
 
+def test_a_folder_without_the_data_of_the_rows_is_told_before_their_settings(tmp_path):
+    """SVHN would be looked at in place of GTSRB where neither is there."""
+    options = ["--profile", "short", "--methods", "energy", "--out", RESULTS, "--data", tmp_path]
+    done = dipedl("verify", "cifar10", *options)
+    assert done.exit_code == 2 and not done.stdout
+    assert "cifar10/" in done.stderr and str(tmp_path) in done.stderr
+
+
 def test_an_unknown_data_set_of_a_crossed_suite_is_told_with_those_that_have_rows():
     done = dipedl("verify", "defaults", "--datasets", "iris", "--out", RESULTS)
     assert done.exit_code == 2 and "unknown dataset 'iris', did you mean 'iris-1'?" in done.stderr

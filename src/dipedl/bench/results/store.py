@@ -71,7 +71,8 @@ def load_rows(
     if not rows:
         command = f"dipedl bench run {suite} --profile {profile or 'PROFILE'}"
         published = Path("results", "bench")
-        example = f", such as {published}" if (published / suite).is_dir() else ""
+        elsewhere = (published / suite).is_dir() and published.resolve() != folder.parent.resolve()
+        example = f", such as {published}" if elsewhere else ""
         raise FileNotFoundError(
             f"no results of suite {suite!r}{f', profile {profile!r},' if profile else ''} in "
             f"{str(folder)!r}; make some with: {command}, or name their folder with --out{example}"

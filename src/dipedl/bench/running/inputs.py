@@ -39,11 +39,15 @@ def check_data_there(step: Step) -> None:
     """Raise DataError if a data set that the step loads is missing, before its process begins."""
     folder = step.place.data_dir
     if isinstance(step, PartStep) and not step.unit.below and folder:
-        data = step.unit.config["data"]
-        try:
-            check_there(data["dataset"], data["ood"], folder, "data_dir, --data or DIPEDL_DATA")
-        except FileNotFoundError as error:
-            raise DataError(str(error)) from error
+        check_files(step.unit.config["data"], folder)
+
+
+def check_files(data: Mapping[str, Any], folder: str) -> None:
+    """Raise DataError if a folder holds no file of a config's data set, or of its OOD sets."""
+    try:
+        check_there(data["dataset"], data["ood"], folder, "data_dir, --data or DIPEDL_DATA")
+    except FileNotFoundError as error:
+        raise DataError(str(error)) from error
 
 
 def _with_predictions(step: PartStep) -> Inputs:

@@ -15,9 +15,10 @@ from ..results.settled import changes, standing
 from ..results.store import Store, load_rows
 from ..spec.suite import Suite, load_suite
 from .clock import Say
-from .runner import run
+from .inputs import check_files
+from .runner import StoppedError, run
 from .todo import planned_work, refuse_axes
-from .work import MethodWork, Place
+from .work import DataError, MethodWork, Place
 
 __all__ = ["ACROSS", "EXACT", "Comparison", "Verified", "verify"]
 
@@ -133,6 +134,8 @@ def verify(
     of_seed = next(iter(rows.values()))["seed"]
     with TemporaryDirectory(prefix="dipedl-verify-") as folder:
         data = os.environ.get("DIPEDL_DATA") if data_dir is None else str(data_dir)
+        if data and not loaded.crossed:
+            _check_data(rows.values(), data)
         place = Place(Store(folder, loaded.name, profile), data)
         other = _other_settings(loaded, str(suite), place, rows, axes)
         again = {key for key in rows if key not in other}
@@ -152,6 +155,15 @@ def verify(
         made = {_key(row): row for row in place.store.rows()}
     why = other | {key: _reason(key, of_seed, failed) for key in again - made.keys()}
     return [_compared(row, made.get(key), why.get(key, "")) for key, row in rows.items()]
+
+
+def _check_data(rows: Iterable[Row], folder: str) -> None:
+    """Raise StoppedError if the folder lacks the data that rows were made on."""
+    for row in rows:
+        try:
+            check_files(row["config"]["data"], folder)
+        except DataError as error:
+            raise StoppedError(str(error)) from error
 
 
 def _profile(rows: Iterable[Row]) -> str:

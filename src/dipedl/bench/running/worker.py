@@ -146,7 +146,7 @@ def _receipt(
     model: Any, costs: Mapping[str, Spent], sizes: Mapping[str, int], elapsed: float
 ) -> dict[str, Any]:
     return {
-        **rounded(costs, 3),
+        **rounded(costs, 6),
         "elapsed": round(elapsed, 3),
         "peak_memory_mb": round(_peak_memory_mb(), 1),
         **_gpu(),
