@@ -58,7 +58,7 @@ def test_a_file_that_is_no_suite_is_refused_with_file_and_key(old, new, message)
         ("epochs = 2", "epochs = 0", "classifiers.net.training: epochs must be an integer >= 1"),
         ('features = "network"', 'features = "net"', "classes.features: must be one of"),
         ('classifier = "net"\n', "", "methods.dip-edl: a method with a density needs a classifier"),
-        ('title = "DIP-EDL"\n', "", "methods.dip-edl: title: Field required"),
+        ('title = "DIP-EDL"\n', "", "methods.dip-edl: title: this key is missing"),
     ],
 )
 def test_a_part_that_cannot_be_built_is_refused_before_anything_begins(old, new, message):

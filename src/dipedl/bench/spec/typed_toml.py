@@ -48,6 +48,8 @@ def _first(error: ValidationError, whole: str) -> str:
     first = error.errors(include_url=False)[0]
     place = ".".join(str(step) for step in first["loc"]) or whole
     message = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "missing":
+        return f"{place}: this key is missing"
     return f"{place}: {message}" + ("" if "unknown" in message else f", got {first['input']!r}")
 
 
