@@ -2,11 +2,11 @@
 
     python benchmarks/publish.py [--to ROOT] [SUITE [FOLDER ...]]
 
-FOLDERs are what ``--out`` named; runs of several machines or processes are joined. Of each method
-the rows of the latest configuration are kept, and what derives from stored predictions, which are
-too large to keep: sweeps and diagnoses. Which profiles count and what is kept follow from the page
-in the captions of the suite. Then docs/reference/results-SUITE.md is written; without a SUITE all
-such pages. The toy experiments (SUITE "toys") have a page, too.
+FOLDERs are what ``--out`` named; runs of several machines or processes are joined, and join what is
+published already. Of each method the rows of the latest configuration are kept, and what derives
+from stored predictions, which are too large to keep: sweeps and diagnoses. Which profiles count and
+what is kept follow from the page in the captions of the suite. Then docs/reference/results-SUITE.md
+is written; without a SUITE all such pages. The toy experiments (SUITE "toys") have a page, too.
 """
 
 import argparse
@@ -49,7 +49,7 @@ def published() -> list[str]:
 
 
 def publish(folders: Iterable[str | Path], suite: str, root: Path = ROOT) -> dict[str, int]:
-    """Rows, and what derives from predictions; gives the number of rows by profile."""
+    """Rows, and what derives from predictions; gives the number of rows by profile, 0 if no new."""
     folders = list(folders)
     if suite == toys.FOLDER:
         keep_toys(folders, root)
@@ -66,22 +66,24 @@ def keep(
 ) -> int:
     stores = [Store(folder, suite, profile) for folder in folders]
     stores = [store for store in stores if store.rows_file.exists()]
+    if not stores:
+        return 0
     target = root / suite / profile
+    stores.insert(0, Store(root, suite, profile))
     rows = keep_rows(stores, target)
-    if rows and "ablation" in kinds:
+    if "ablation" in kinds:
         keep_trivial(stores, target)
         keep_sweeps(stores, Store(root, suite, profile), rows)
-    if rows and "collapse" in kinds:
+    if "collapse" in kinds:
         keep_diagnoses(stores, target)
     return len(rows)
 
 
 def keep_rows(stores: list[Store], target: Path) -> list[Mapping[str, Any]]:
     rows = latest(row for store in stores for row in store.rows())
-    if rows:
-        target.mkdir(parents=True, exist_ok=True)
-        rows.sort(key=lambda row: row["seed"])
-        write_file(target / "rows.jsonl", b"".join(as_line(row) for row in rows))
+    target.mkdir(parents=True, exist_ok=True)
+    rows.sort(key=lambda row: row["seed"])
+    write_file(target / "rows.jsonl", b"".join(as_line(row) for row in rows))
     return rows
 
 

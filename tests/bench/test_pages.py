@@ -111,6 +111,18 @@ def test_published_rows_and_diagnoses_make_the_page(tmp_path):
     assert json.loads((target / "diagnosis.json").read_text()) == again
 
 
+def test_new_rows_join_what_is_published(tmp_path):
+    file = Path("spectra", "scarce", "rows.jsonl")
+    whole = spectra(tmp_path / "whole").rows_file.read_text()
+    for i, line in enumerate(whole.splitlines(keepends=True)):
+        (tmp_path / f"{i}" / file).parent.mkdir(parents=True)
+        (tmp_path / f"{i}" / file).write_text(line)
+        publish.publish([tmp_path / f"{i}"], "spectra", tmp_path / "to")
+    assert whole.count("\n") > 2
+    by_line = (tmp_path / "to" / file).read_text().splitlines()
+    assert sorted(by_line) == sorted(whole.splitlines())
+
+
 def test_sweeps_are_published_and_shown(tmp_path, monkeypatch):
     monkeypatch.setattr(publish, "keep_trivial", lambda *_: None)  # needs the images
     write_synthetic_store(tmp_path / "run", profile="cpu")
