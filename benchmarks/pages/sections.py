@@ -167,9 +167,12 @@ def _without_evidence(lines: Sequence[CollapseLine], measured: Mapping[str, Any]
     """Classes that get no evidence on any row, as measured on the predictions of collapsed runs."""
     said = []
     for line in lines:
-        counts = [of.get("silent_classes", 0) for of in measured.get(line.name, {}).values()]
+        of = measured.get(line.name, {}).values()
+        counts = [seed.get("silent_classes", 0) for seed in of]
         if any(counts):
             said.append(f"{line.title} {' / '.join(map(str, counts))}")
+            if all(seed.get("no_evidence") == 1 for seed in of):
+                said[-1] += " (no row has evidence: the class said is the first of a tie)"
     if said:
         yield f"Measured, classes without evidence on any row, by seed: {'; '.join(said)}."
 

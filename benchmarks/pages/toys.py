@@ -8,6 +8,7 @@ from typing import Any
 
 from dipedl.bench.studies.toys import Toys, load_toys
 from dipedl.bench.tables.formatting import grid
+from dipedl.bench.tables.provenance import receipts
 
 __all__ = ["page_of_toys"]
 
@@ -97,8 +98,7 @@ def _receipts(toys: Toys) -> list[str]:
     rows = [*toys.vacuity, *toys.moons]
     seconds = sum(row["seconds"] for row in toys.vacuity), sum(r["seconds"] for r in toys.moons)
     return [
-        f"Commit: {', '.join(sorted({row['commit'] for row in rows}))}",
-        f"Machine: {', '.join(sorted({row['device'] for row in rows}))}",
+        *(f"{what}: {', '.join(values)}" for what, values in receipts(rows).items()),
         f"Seconds: {seconds[0]:,.0f} for the first experiment, {seconds[1]:,.0f} for the second",
         f"Seeds: {toys.vacuity[0]['seed']} and {toys.moons[0]['seed']}",
     ]
