@@ -493,6 +493,25 @@ def gaussians_of_unit_length():
     )
 
 
+def misses_of_timid_classifiers():
+    """OOD Brier above that of the bare classifier; no line of a classifier that is not timid is."""
+    found = {}
+    for row in rows_of("defaults"):
+        found[row["dataset"], row["classifier"], row["method"]] = row["metrics"]
+    missed = [
+        (dataset, classifier)
+        for (dataset, classifier, method), metrics in found.items()
+        if method == "default"
+        for metric, value in metrics.items()
+        if metric.startswith("brier_ood/")
+        and value > found[dataset, classifier, "max-softmax"][metric]
+    ]
+    forests = [name for _, name in missed if "forest" in name]
+    others = [line for line in missed if "forest" not in line[1]]
+    assert sorted(others) == [("cifar10", "pool-cnn"), ("segment-3", "logistic")]
+    return f"Of {len(missed)} misses {len(forests)} are of forests"
+
+
 def own_losses(profile):
     """Rows of CIFAR-10 of methods that train with a loss of their own."""
     rows = rows_of("cifar10", profile)
@@ -625,6 +644,7 @@ SAID = [
     ("comparison", energy_beside_dipedl),
     ("reference/stability", packages_of_the_core),
     ("reference/command-line", own_data),
+    ("reference/results-defaults", misses_of_timid_classifiers),
     ("reference/results-defaults", relative_on_covertype),
     ("reference/results-defaults", densities_on_titanic),
     ("reference/results-defaults", lenet_of_the_defaults),
