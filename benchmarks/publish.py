@@ -3,10 +3,11 @@
     python benchmarks/publish.py [--to ROOT] [SUITE [FOLDER ...]]
 
 FOLDERs are what ``--out`` named; runs of several machines or processes are joined, and join what is
-published already. Of each method the rows of the latest configuration are kept, and what derives
-from stored predictions, which are too large to keep: sweeps and diagnoses. Which profiles count and
-what is kept follow from the page in the captions of the suite. Then docs/reference/results-SUITE.md
-is written; without a SUITE all such pages. The toy experiments (SUITE "toys") have a page, too.
+published already. Of each method the configuration in the last FOLDER is kept: its rows, and what
+derives from stored predictions, which are too large to keep: sweeps and diagnoses. Which profiles
+count and what is kept follow from the page in the captions of the suite. Then
+docs/reference/results-SUITE.md is written; without a SUITE all such pages. The toy experiments
+(SUITE "toys") have a page, too.
 """
 
 import argparse
@@ -88,7 +89,8 @@ def keep_rows(stores: list[Store], target: Path) -> list[Mapping[str, Any]]:
 
 
 def keep_trivial(stores: list[Store], target: Path) -> None:
-    store = next((s for s in stores if (s.folder / "trivial.json").exists()), stores[0])
+    newest = stores[::-1]
+    store = next((s for s in newest if (s.folder / "trivial.json").exists()), newest[0])
     stored_trivial_lines(store)  # makes the file where it is not there
     write_file(target / "trivial.json", (store.folder / "trivial.json").read_bytes())
 
@@ -98,7 +100,8 @@ def keep_sweeps(stores: list[Store], target: Store, rows: list[Mapping[str, Any]
     mine = [row for row in rows if row["method"] == "dip-edl"]
     parts = {}
     for row, store in itertools.product(mine, stores):
-        if store.has_arrays("dip-edl", row["config_hash"], row["seed"]):
+        stored = store.has_arrays("dip-edl", row["config_hash"], row["seed"])
+        if stored or sweeps.parts_file(store, row).exists():
             parts[row["seed"]] = sweeps.parts_of(store, row)
             write_parts(sweeps.parts_file(target, row), parts[row["seed"]])
     hashes = sorted({row["config_hash"] for row in mine})

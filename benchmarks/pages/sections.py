@@ -172,7 +172,7 @@ def _without_evidence(lines: Sequence[CollapseLine], measured: Mapping[str, Any]
         if any(counts):
             said.append(f"{line.title} {' / '.join(map(str, counts))}")
             if all(seed.get("no_evidence") == 1 for seed in of):
-                said[-1] += " (no row has evidence: the class said is the first of a tie)"
+                said[-1] += " (no row has any evidence: the classes tie, and the first is given)"
     if said:
         yield f"Measured, classes without evidence on any row, by seed: {'; '.join(said)}."
 

@@ -123,6 +123,22 @@ def test_new_rows_join_what_is_published(tmp_path):
     assert sorted(by_line) == sorted(whole.splitlines())
 
 
+def test_sweeps_of_a_later_seed_join(tmp_path, monkeypatch):
+    monkeypatch.setattr(publish, "keep_trivial", lambda *_: None)  # needs the images
+    whole = write_synthetic_store(tmp_path / "run", profile="cpu", methods=["dip-edl"])
+    rows = whole.rows_file.read_text().splitlines(keepends=True)
+    assert len(rows) == 2
+    for i, row in enumerate(rows):
+        whole.rows_file.write_text(row)
+        publish.publish([tmp_path / "run"], "mnist", tmp_path / "to")
+        kept = json.loads((tmp_path / "to/mnist/cpu/sweeps.json").read_text())
+        assert kept["seeds"] == [10, 20][: i + 1]
+    whole.rows_file.write_text("".join(rows))
+    publish.publish([tmp_path / "run"], "mnist", tmp_path / "at once")
+    once = json.loads((tmp_path / "at once/mnist/cpu/sweeps.json").read_text())
+    assert kept["sweeps"].keys() == once["sweeps"].keys()
+
+
 def test_sweeps_are_published_and_shown(tmp_path, monkeypatch):
     monkeypatch.setattr(publish, "keep_trivial", lambda *_: None)  # needs the images
     write_synthetic_store(tmp_path / "run", profile="cpu")

@@ -37,12 +37,19 @@ def _machine(row: Mapping[str, Any]) -> str:
     return " and ".join([*sorted(gpus), *(sorted(moved) or [machine_of(row)])])
 
 
+def _parts(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Trained parts of a row; rows of a crossed suite say nothing of theirs."""
+    parts = row.get("parts") or {}
+    return [part for part in parts.values() if isinstance(part, Mapping)]
+
+
 def receipts(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
     """What the numbers depend on: everything that occurs in the rows, once."""
     versions = {f"{name} {v}" for row in rows for name, v in row["versions"].items()}
+    made = [part for row in rows for part in (row, row.get("own", {}), *_parts(row))]
     return {
         "Versions": sorted(versions),
         "Machine": sorted({machine_of(row) for row in rows}),
-        "Commit": sorted({str(row["commit"]) for row in rows if row["commit"]}),
+        "Commit": sorted({str(part["commit"]) for part in made if part.get("commit")}),
         "From, to": [min(row["time"] for row in rows), max(row["time"] for row in rows)],
     }
