@@ -154,8 +154,8 @@ def verified_cifar10():
     apart = {row["method"]: sum(not c["agrees"] for c in row["metrics"].values()) for row in rows}
     assert {name for name, n in apart.items() if n} == {"daedl"}
     return (
-        "Of CIFAR-10 in bfloat16 ({}, seed {}, on another AMD EPYC; networks of 5 epochs, whose "
-        "rows are no longer published) {} of {} metrics are further apart, all of DAEDL, which "
+        "Of CIFAR-10 in bfloat16 ({}, seed {}, on another AMD EPYC; rows of 5 epochs, no longer "
+        "published) {} of {} metrics are further apart, all of DAEDL, which "
         "scales its evidence by its least and its most typical training row. Accuracy moved by at "
         "most {}, Brier by {}, AUROC by {} and OOD Brier by {} (`results/verify_cifar10.json`)."
     ).format(
