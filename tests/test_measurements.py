@@ -523,7 +523,7 @@ def own_losses(profile):
     return [row for row in rows if not row["parts"] and row["method"] != "deep-ensemble"]
 
 
-def own_losses_of_the_best_network():
+def own_losses_trained_by_muon():
     ours = {r["seed"]: r["metrics"] for r in rows_of("cifar10") if r["method"] == "dip-edl-default"}
     rows = own_losses("cpu")
     settings = [row["config"]["arguments"]["training"]["settings"] for row in rows]
@@ -663,7 +663,7 @@ SAID = [
     ("reference/results-cifar10", rate_of_cifar10),
     ("reference/results-cifar10", default_on_cifar10),
     ("reference/results-cifar10", gaussians_of_unit_length),
-    ("reference/results-cifar10", own_losses_of_the_best_network),
+    ("reference/results-cifar10", own_losses_trained_by_muon),
     ("reference/results-cifar10", times_of_own_networks),
     ("reference/results-spectra", sizes_of_spectra),
     ("reference/results-second-order", halves_of_second_order),
