@@ -2,11 +2,11 @@
 
     DIPEDL_DATA=FOLDER python benchmarks/gaussian_ingredients.py
 
-WRN-16-2 without dropout, trained on CIFAR-10 for 12 epochs, stands for the paper's WRN-28-10;
-beside it the same with spectral normalisation, with twice the width, with smoothed labels, and with
-all of these. On the features of each: Gaussians as published, and on features of unit length;
-beside them the network alone. Every network that is done is kept in the receipt: the same command
-goes on, as long as the commit is the same.
+WRN-16-2 without dropout, trained on CIFAR-10 for 8 epochs, stands for the paper's WRN-28-10;
+beside it the same with spectral normalisation, with smoothed labels, with both, and of half the
+width. On the features of each: Gaussians as published, and on features of unit length; beside them
+the network alone. Every network that is done is kept in the receipt: the same command goes on, as
+long as the commit is the same.
 """
 
 import time
@@ -23,10 +23,10 @@ from dipedl.bench.data.splits import make_splits
 from dipedl.density import GDADensity
 from dipedl.nn import CropFlip, TorchClassifier, Training, WideResNet
 
-SEEDS = (10, 20)
+SEEDS = (10,)
 OOD = ("cifar100", "gtsrb")
 TRAINING = Training(
-    epochs=12,
+    epochs=8,
     batch_size=250,
     optimizer="sgd",
     learning_rate=0.2,
@@ -52,9 +52,9 @@ def networks() -> dict[str, dict[str, Any]]:
     return {
         "none": made(),
         "spectral norm": made(spectral_norm=True),
-        "twice the width": made(width=4),
         "label smoothing": made(smoothing=0.1),
-        "all three": made(width=4, spectral_norm=True, smoothing=0.1),
+        "both": made(spectral_norm=True, smoothing=0.1),
+        "half the width": made(width=1),
     }
 
 
