@@ -133,6 +133,19 @@ def test_what_is_missing_is_said(tmp_path):
         load_toys(tmp_path)
 
 
+def test_rows_without_arrays_make_a_page_that_names_the_command(tmp_path):
+    store = write_synthetic_store(tmp_path, methods=["edl", "dip-edl"], seeds=[10])
+    for file in tmp_path.rglob("arrays/**/*.*"):
+        file.unlink()
+    (tmp_path / FOLDER).mkdir()
+    moons = {"method": "EDL", "accuracy": 0.99, "vacuity_test": 0.1}
+    moons |= {"vacuity_away": 0.4321, "vacuity_away_min": 0.01}
+    (tmp_path / FOLDER / "two_moons.json").write_text(json.dumps([moons]))
+    page = render(store)
+    assert page.count("dipedl bench run mnist --profile smoke --seeds 10 --out FOLDER") == 3
+    assert "0.4321" in page  # published without the drawing
+
+
 def test_no_rows_no_page(tmp_path):
     with pytest.raises(ValueError, match="one suite and one profile, got none"):
         render(Store(tmp_path, "mnist", "smoke"))

@@ -156,6 +156,7 @@ def test_a_budget_that_is_over_begins_nothing(path, tmp_path):
         ({"profile": "smok"}, "unknown profile 'smok', did you mean 'smoke'"),
         ({"methods": []}, "methods must name at least one of"),
         ({"budget": 0}, "budget must be > 0 seconds, got 0"),
+        ({"budget": float("nan")}, "budget must be > 0 seconds, got nan"),
     ],
 )
 def test_what_is_wrong_is_said_before_anything_begins(path, tmp_path, options, message):

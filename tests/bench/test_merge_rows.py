@@ -17,4 +17,5 @@ def test_merged_rows_stay_below_the_folder_of_results(tmp_path, name):
 
 def row_of(**given):
     key = {"suite": "s", "profile": "p", "method": "m", "config_hash": "h", "seed": 0}
-    return key | {"metrics": {}, "intervals": {}} | given
+    told = {"title": "M", "config": {}, "versions": {}, "metrics": {}, "intervals": {}}
+    return key | told | given

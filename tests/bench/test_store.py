@@ -93,6 +93,31 @@ def test_a_line_that_is_no_row_is_named(store):
         store.rows()
 
 
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"seed": "ten"}, "seed must be of type int, got 'ten'"),
+        ({"config": None}, "config must be of type dict"),
+        ({"n": None}, "n must be of type dict"),
+        ({"cpu_seconds": 3.0}, "cpu_seconds must be of type dict"),
+        ({"title": 3}, "title must be of type str"),
+        ({"intervals": {"accuracy": [1]}}, "not enough values to unpack"),
+    ],
+)
+def test_a_row_that_lacks_what_readers_need_is_named(store, changed, said):
+    store.rows_file.write_text(json.dumps(row_of(store, **changed)) + "\n")
+    with pytest.raises(ValueError, match=rf"got line 1: .*{said}.*delete that line"):
+        store.rows()
+
+
+def test_rows_in_the_folder_of_another_suite_are_refused(store, tmp_path):
+    other = tmp_path / "cifar10" / "cpu" / "rows.jsonl"
+    other.parent.mkdir(parents=True)
+    other.write_bytes(store.rows_file.read_bytes())
+    with pytest.raises(ValueError, match=r"a row of suite .mnist., profile .smoke.; .*bench merge"):
+        load_rows("cifar10", out=tmp_path)
+
+
 def test_numbers_that_json_lacks_survive(store):
     row = row_of(store, config_hash="x")
     row["metrics"] = {"nll": float("inf")}

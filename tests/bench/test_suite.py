@@ -25,6 +25,10 @@ def planned(suite, methods=("dip-edl",), profile="smoke"):
     ("old", "new", "message"),
     [
         ("seeds =", "seads =", "tiny.toml: suite: unknown key 'seads', did you mean 'seeds'"),
+        ("seeds = [1, 2]", "", "tiny.toml: suite.seeds: this key is missing"),
+        ("seeds = [1, 2]", "seeds = []", "seeds: Tuple should have at least 1 item"),
+        ('name = "tiny"', 'name = "../x"', "suite.name: must be of letters, digits, .*'../x'"),
+        ("[profiles.smoke]", '[profiles."/tmp"]', "profiles: must be of letters, .*'/tmp'"),
         ("dataset =", "datset =", "profiles.smoke: unknown key 'datset', did you mean 'dataset'"),
         ("train = 200", "trian = 200", "profiles.smoke.limit: unknown key 'trian', did you mean"),
         ('"mini-mnist"', '"mini-mnst"', "profiles.smoke.dataset: unknown data set 'mini-mnst'"),

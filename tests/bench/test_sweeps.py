@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 from synthetic_store import write_synthetic_store
 
+from dipedl.bench.results.parts import write_parts
 from dipedl.bench.studies.ablation import ablation
 from dipedl.bench.studies.sweeps import (
     ablation_lines,
     float32_lines,
     gamma_lines,
+    parts_file,
     parts_from_arrays,
     sigma_corruption,
     sigma_lines,
@@ -78,9 +80,16 @@ def test_float32_lines(parts):
 
 
 def test_methods_without_parts_are_refused(store):
-    with pytest.raises(LookupError, match="must be one with a classifier and a density"):
-        stored_parts(store, "edl")
-    with pytest.raises(LookupError, match="must hold log_evidence"):
-        stored_parts(store, "max-softmax")
+    for method in ("edl", "max-softmax"):
+        with pytest.raises(LookupError, match="must be a DIP-EDL with a classifier of the suite"):
+            stored_parts(store, method)
     with pytest.raises(LookupError, match="run it first: dipedl bench run mnist --methods energy"):
         stored_parts(store, "energy")
+
+
+def test_published_and_stored_seeds_join(tmp_path):
+    store = write_synthetic_store(tmp_path, methods=["dip-edl"])
+    stored = stored_parts(store)
+    row = next(row for row in store.rows() if row["seed"] == 10)
+    write_parts(parts_file(store, row), stored[10])
+    assert list(stored_parts(store)) == [10, 20]

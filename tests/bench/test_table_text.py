@@ -176,7 +176,10 @@ def test_command_sweep(root, what):
         (["table", "mnist", "--profile", "cpu"], "no results of suite 'mnist', profile 'cpu'"),
         (["table", "mnist", "--json", "--markdown"], "exclude each other"),
         (["sweep", "mnist", "nu"], "unknown sweep 'nu'; known: "),
-        (["sweep", "mnist", "gamma", "--method", "edl"], "one with a classifier and a density"),
+        (
+            ["sweep", "mnist", "gamma", "--method", "edl"],
+            "a DIP-EDL with a classifier of the suite",
+        ),
         (["sweep", "mnist", "gamma", "--method", "dip"], "unknown method 'dip'"),
     ],
 )

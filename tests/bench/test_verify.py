@@ -33,7 +33,9 @@ def rows(suite):
     head = {"suite": "tiny", "profile": "smoke", "method": "energy", "title": "Energy", "seed": 1}
     names = ("accuracy", "nll", "recall_3", "auroc/kmnist", "errors_avoided_10")
     metrics = {"metrics": {name: 0.5 for name in names}, "intervals": {}}
-    return [{**head, "config": part.config, "config_hash": part.digest, **metrics, **receipt()}]
+    cost = {"n": {}, "seconds": {}, "cpu_seconds": {}}
+    head |= {"config": part.config, "config_hash": part.digest}
+    return [{**head, **metrics, **cost, **receipt()}]
 
 
 def published(out, *rows):
@@ -84,6 +86,15 @@ def test_a_number_that_moved_is_named(suite, rows, again, tmp_path):
     assert [one["method"] for one in told] == ["energy"] and not told[0]["agrees"]
     off = [name for name, one in told[0]["metrics"].items() if not one["agrees"]]
     assert off == ["accuracy"]
+
+
+def test_infinite_numbers_agree_where_they_are_equal(suite, rows, again, tmp_path):
+    infinite = {"nll": float("inf")}
+    out = published(tmp_path, {**rows[0], "metrics": infinite})
+    again(metrics=infinite)
+    assert module.verify(suite, profile="smoke", out=out)[0].agrees
+    again(metrics={"nll": 0.5})
+    assert not module.verify(suite, profile="smoke", out=out)[0].agrees
 
 
 @pytest.mark.parametrize("other", [{"instructions": "sse2"}, {"device": "2 x Z80"}])

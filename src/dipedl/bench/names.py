@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 
@@ -22,6 +23,11 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """``", did you mean 'x'?"``, or nothing if no known name is close."""
     close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.55)
     return f", did you mean {close[0]!r}?" if close else ""
+
+
+def is_folder_name(name: str) -> bool:
+    """Whether a suite or profile may be called so: its results lie in a folder of that name."""
+    return re.fullmatch(r"[\w-][\w.-]*", name) is not None
 
 
 def reason(error: BaseException) -> str:

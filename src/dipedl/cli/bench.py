@@ -116,7 +116,7 @@ def _print_result(result: RunResult) -> None:
 
 @bench.command()
 def rescore(suite: SuiteName, profile: ProfileName = None, out: Out = None) -> None:
-    """Compute the metrics of all rows again from the stored arrays; trains nothing."""
+    """Compute the metrics of rows again from the stored arrays; trains nothing."""
     with explained():
         from ..bench import load_suite
         from ..bench.running import runner
@@ -124,7 +124,7 @@ def rescore(suite: SuiteName, profile: ProfileName = None, out: Out = None) -> N
         count = runner.rescore(
             suite, profile=profile or _default_profile(load_suite(suite)), out=out
         )
-    typer.echo(f"{count} rows computed again.")
+    typer.echo(f"{count} rows computed again; those without arrays stay as they are.")
 
 
 @bench.command()

@@ -85,8 +85,7 @@ def values(store: Store) -> dict[str, Any]:
     """
     rows = latest(store.rows())
     table, no_trivial = with_trivial(bench_table(rows), store)
-    swept = any(row["method"] == _METHOD for row in rows)
-    parts = list(stored_parts(store, _METHOD).values()) if swept else []
+    parts, no_sweeps = _parts(store, rows)
     runs = _runs(store, rows, table, parts)
     return {
         "table": table,
@@ -99,6 +98,7 @@ def values(store: Store) -> dict[str, Any]:
         "differences": list(differences(table)),
         "entries": set_legend(store.suite, table.ood),
         "sweeps": _sweeps(parts, table, paper_suite(rows)) if parts else None,
+        "no_sweeps": no_sweeps,
         "histograms": list(histogram_panels(runs)),
         "no_histograms": [ln.title for ln in table.lines if ln.paper and ln.title not in runs],
         "toys": _toys(store),
@@ -107,6 +107,16 @@ def values(store: Store) -> dict[str, Any]:
         **_about(store, table),
         **_spectra(store, rows),
     }
+
+
+def _parts(store: Store, rows: Sequence[Mapping[str, Any]]) -> tuple[list[Parts], str]:
+    """What the sweeps are made of, and why it is not there."""
+    if all(row["method"] != _METHOD for row in rows):
+        return [], "DIP-EDL was not run"
+    try:
+        return list(stored_parts(store, _METHOD).values()), ""
+    except FileNotFoundError as error:
+        return [], reason(error)
 
 
 def _sizes(table: BenchTable) -> dict[str, str]:
@@ -197,7 +207,7 @@ def _runs(
         kept = [row for row in rows if row["method"] == line.name and _has_arrays(store, row)]
         if kept:
             found[line.title] = [store.arrays_of(row) for row in kept]
-        elif line.name == _METHOD:
+        elif line.name == _METHOD and parts:
             found[line.title] = [arrays_from_parts(one) for one in parts]
     return found
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ..names import is_folder_name
 from .row_file import RowFile
 from .store import Store, default_root
 
@@ -37,5 +37,5 @@ def _check_names(row: Mapping[str, Any], file: Path) -> None:
     """Refuse a suite or profile that would be a folder elsewhere."""
     for key in ("suite", "profile"):
         name = row.get(key)
-        if not isinstance(name, str) or not re.fullmatch(r"[\w-][\w.-]*", name):
+        if not isinstance(name, str) or not is_folder_name(name):
             raise ValueError(f"{str(file)!r} has a row whose {key} is no name: {name!r}")

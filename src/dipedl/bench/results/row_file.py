@@ -19,6 +19,9 @@ from ..._writing.numbers import plain
 from .settled import standing
 
 _KEY = ("suite", "profile", "method", "config_hash", "seed")
+#: What readers of a row rely on; those that follow only where it has metrics.
+_HELD = {"title": str, "seed": int, "config": dict, "versions": dict}
+_OF_METRICS = {"n": dict, "seconds": dict, "cpu_seconds": dict}
 
 
 class RowFile:
@@ -100,6 +103,7 @@ def _parsed(data: bytes, path: Path) -> Iterator[dict[str, Any]]:
         try:
             row = _with_numbers(json.loads(line))
             key_of(row)
+            _check(row)
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(
                 f"{str(path)!r} must hold one JSON object a line, got line {number}: "
@@ -111,5 +115,11 @@ def _parsed(data: bytes, path: Path) -> Iterator[dict[str, Any]]:
 
 def _with_numbers(row: dict[str, Any]) -> dict[str, Any]:
     metrics = {name: float(value) for name, value in row["metrics"].items()}
-    intervals = {name: [float(end) for end in ends] for name, ends in row["intervals"].items()}
+    intervals = {name: [float(a), float(b)] for name, (a, b) in row["intervals"].items()}
     return {**row, "metrics": metrics, "intervals": intervals}
+
+
+def _check(row: Mapping[str, Any]) -> None:
+    for name, kind in (_HELD | (_OF_METRICS if row["metrics"] else {})).items():
+        if not isinstance(row[name], kind):
+            raise TypeError(f"{name} must be of type {kind.__name__}, got {row[name]!r}")

@@ -135,6 +135,13 @@ class Store:
                 "while it wrote); it is left out, and the next run computes that row again",
                 stacklevel=2,
             )
+        for row in found:
+            if (row["suite"], row["profile"]) != (self.suite, self.profile):
+                raise ValueError(
+                    f"{str(self.rows_file)!r} holds a row of suite {row['suite']!r}, profile "
+                    f"{row['profile']!r}; to put rows where they belong, move the file and run: "
+                    "dipedl bench merge FILE"
+                )
         return found
 
     def has_row(self, method: str, config_hash: str, seed: int) -> bool:

@@ -18,7 +18,7 @@ class Clock:
     """The budget of a run, in seconds from now, and estimates from the receipts of its store."""
 
     def __init__(self, store: Store, budget: float | None) -> None:
-        if budget is not None and budget <= 0:
+        if budget is not None and not budget > 0:
             raise ValueError(f"budget must be > 0 seconds, got {budget!r}")
         self.store = store
         self.end = None if budget is None else time.monotonic() + budget

@@ -125,21 +125,25 @@ def rescore(
     profile: str,
     out: str | os.PathLike[str] | None = None,
 ) -> int:
-    """Compute the metrics of all rows again from their arrays; gives the number of rows.
+    """Compute the metrics of rows again from their arrays; gives the number of these rows.
 
-    Rows whose arrays have been deleted stay as they are.
+    Rows that have no arrays stay as they are.
     """
     loaded = load_suite(suite)
     resamples = loaded.profile(profile).resamples
     store = Store(out or default_root(), loaded.name, profile)
     load_rows(loaded.name, profile, out)  # says so if there are none
-    return store.change_rows(
-        lambda row: (
-            {**row, **numbers(score(store.arrays_of(row), resamples))}
-            if store.has_arrays(row["method"], row["config_hash"], row["seed"])
-            else row
-        )
-    )
+    again = 0
+
+    def rescored(row: dict[str, Any]) -> dict[str, Any]:
+        nonlocal again
+        if not store.has_arrays(row["method"], row["config_hash"], row["seed"]):
+            return row
+        again += 1
+        return {**row, **numbers(score(store.arrays_of(row), resamples))}
+
+    store.change_rows(rescored)
+    return again
 
 
 @dataclass

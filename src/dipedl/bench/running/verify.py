@@ -63,8 +63,10 @@ class Comparison:
 
     @property
     def agrees(self) -> bool:
-        """Whether it is there again, and no further apart."""
-        return self.again is not None and abs(self.again - self.published) <= self.tolerance
+        """Whether it is there again, and no further apart; infinite ones must be equal."""
+        if self.again is None:
+            return False
+        return self.again == self.published or abs(self.again - self.published) <= self.tolerance
 
 
 @dataclass(frozen=True)

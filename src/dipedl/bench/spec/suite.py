@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, field_validator
 
 from ..data.spectra import SPECTRA_SHIFTED
 from ..data.splits import DATASETS, OOD_SETS
-from ..names import refuse_unknown
+from ..names import is_folder_name, refuse_unknown
 from .entries import (
     CrossedClassifier,
     CrossedData,
@@ -60,7 +60,7 @@ class Suite(Frozen):
     ood: OodNames = ()
     #: Share of the official training set that is held out for validation, another one each seed.
     validation_fraction: float = Field(default=0.2, gt=0, lt=1)
-    seeds: tuple[int, ...]
+    seeds: tuple[int, ...] = Field(min_length=1)
     profiles: dict[Name, Profile]
     datasets: dict[Name, CrossedData] = {}
     #: ``estimator`` and its arguments. Of a crossed suite, see `CrossedClassifier`; of another,
@@ -186,7 +186,12 @@ def parse_suite(text: str, where: str) -> Suite:
     head = tables.pop("suite", {})
     base = head.pop("extends", None)
     whole = {**head, **tables}
-    suite = validated(Suite, _extended(base, whole, where) if base else whole, where, "suite")
+    whole = _extended(base, whole, where) if base else whole
+    refuse_unknown("key", whole, Suite.model_fields, f"{where}: suite")
+    for key in ("name", "title", "seeds"):
+        if key not in whole:
+            raise ValueError(f"{where}: suite.{key}: this key is missing")
+    suite = validated(Suite, whole, where, "suite")
     _check_names(suite, where)
     return suite
 
@@ -264,6 +269,13 @@ def _on_top(table: Any, known: Mapping[str, Table], what: str, where: str) -> An
 
 
 def _check_names(suite: Suite, where: str) -> None:
+    for key, names in (("suite.name", [suite.name]), ("profiles", suite.profiles)):
+        for name in names:
+            if not is_folder_name(name):
+                raise ValueError(
+                    f"{where}: {key}: must be of letters, digits, '-', '_' and '.', for it names a "
+                    f"folder, got {name!r}"
+                )
     for name, profile in suite.profiles.items():
         place = f"{where}: profiles.{name}"
         for section in ("classifiers", "densities", "methods"):

@@ -89,7 +89,7 @@ def parts_file(store: Store, row: Mapping[str, Any]) -> Path:
 def stored_parts(store: Store, method: str = "dip-edl") -> dict[int, Parts]:
     """What a run has kept of a density-informed method, or what was published of it, by seed.
 
-    Where any are published, seeds of which nothing is there are left out.
+    Seeds of which nothing is there are left out; FileNotFoundError if there is no other.
     """
     rows = [row for row in latest(store.rows()) if row["method"] == method]
     if not rows:
@@ -97,11 +97,19 @@ def stored_parts(store: Store, method: str = "dip-edl") -> dict[int, Parts]:
             f"no row of method {method!r} in {str(store.folder)!r}; run it first: "
             f"dipedl bench run {store.suite} --methods {method} --profile {store.profile}"
         )
-    if "classifier" not in rows[0]["parts"]:
+    below = rows[0]["parts"]
+    informed = "density" in below or "DIP" in rows[0]["config"]["estimator"]
+    if not informed or "classifier" not in below:
         raise LookupError(
-            f"method must be one with a classifier and a density, such as 'dip-edl', got {method!r}"
+            f"method must be a DIP-EDL with a classifier of the suite, such as 'dip-edl', got "
+            f"{method!r}"
         )
-    kept = [row for row in rows if parts_file(store, row).exists()]
+    kept = [
+        row
+        for row in rows
+        if parts_file(store, row).exists()
+        or store.has_arrays(method, row["config_hash"], row["seed"])
+    ]
     return {row["seed"]: parts_of(store, row) for row in kept or rows}
 
 
