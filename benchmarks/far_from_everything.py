@@ -1,7 +1,7 @@
 """Whether what lies far from all data is always unknown: many fits of difficult data, far queries.
 
 ``python benchmarks/far_from_everything.py [fits]`` goes on where an earlier run stopped: each fit
-has its seed, and its outcome is a line of ``far_from_everything.jsonl`` in a scratch folder.
+has its seed, and its outcome is a line of a file in a scratch folder, another one for each commit.
 """
 
 import json
@@ -208,8 +208,8 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def main(fits: int) -> None:
-    path = Path(tempfile.gettempdir()) / "far_from_everything.jsonl"
-    rows = done(path)
+    path = Path(tempfile.gettempdir()) / f"far_from_everything-{receipt.commit()}.jsonl"
+    rows = [row for row in done(path) if row["seed"] < fits]
     seen = {row["seed"] for row in rows}
     with path.open("a") as file:
         for seed in range(fits):

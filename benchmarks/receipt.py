@@ -1,57 +1,41 @@
 """A number has a receipt: one JSON line with config, its hash, versions, device and seconds."""
 
-import hashlib
 import json
-import platform
 import subprocess
 import sys
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from dipedl._writing import write_file
+from dipedl.bench.results.receipt import config_hash
+from dipedl.bench.results.receipt import receipt as of_now
 
 ROOT = Path(__file__).parent.parent
-PACKAGES = ("dipedl", "numpy", "scipy", "scikit-learn", "torch")
-
-
-def versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
-    for name in PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
-
-
-def device() -> str:
-    model = platform.processor() or platform.machine()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        names = [line for line in cpuinfo.read_text().splitlines() if line.startswith("model name")]
-        model = f"{len(names)} x {names[0].split(': ')[1]}" if names else model
-    return model
 
 
 def commit() -> str:
-    found = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True
-    )
-    return found.stdout.strip() or "unknown"
+    """Commit of this tree, with "-dirty" where anything but a result has changed."""
+    head = _git("rev-parse", "--short=12", "HEAD") or "unknown"
+    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!results")
+    return f"{head}-dirty" if changed else head
 
 
-def config_hash(config: Mapping[str, Any]) -> str:
-    text = json.dumps(dict(config), sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
+def _git(*arguments: str) -> str:
+    return subprocess.run(
+        ["git", *arguments], cwd=ROOT, capture_output=True, text=True
+    ).stdout.strip()
 
 
 def begun(name: str, config: Mapping[str, Any], part: str = "") -> tuple[dict[str, Any], float]:
-    """Values and seconds of the receipt, if it is of this configuration and this commit."""
-    path = path_of(name, part)
+    """Values and seconds of the receipt, if it is of this configuration and this commit.
+
+    None are kept of a tree with uncommitted changes.
+    """
+    path, now = path_of(name, part), commit()
     row = json.loads(path.read_text()) if path.exists() else {}
-    if (row.get("config_hash"), row.get("commit")) != (config_hash(config), commit()):
+    same = (row.get("config_hash"), row.get("commit")) == (config_hash(config), now)
+    if not same or now.endswith("-dirty"):
         return {}, 0.0
     return row["values"], row["seconds"]
 
@@ -75,8 +59,7 @@ def write(
         "config": dict(config),
         "config_hash": config_hash(config),
         "values": dict(values),
-        "versions": versions(),
-        "device": device(),
+        **of_now(),
         "commit": commit(),
         "seconds": round(seconds, 2),
     }

@@ -1,4 +1,7 @@
-"""Run every benchmark; those on full data sets only where DIPEDL_DATA says where the files lie."""
+"""Run the benchmarks of minutes; those on full data sets only where DIPEDL_DATA names their folder.
+
+The others (of scale, drift, services, spectra, peers, training) have commands of their own.
+"""
 
 import os
 import subprocess

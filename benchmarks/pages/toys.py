@@ -12,7 +12,6 @@ from dipedl.bench.tables.provenance import receipts
 
 __all__ = ["page_of_toys"]
 
-_MOONS = ("", "accuracy", "vacuity, test points", "away", "smallest away")
 _PAGE = """# Two toy experiments
 
 What evidential learning answers does not depend on what it has seen; DIP-EDL's evidence does.
@@ -24,7 +23,7 @@ $ python benchmarks/publish.py toys FOLDER   # their rows, and this page
 
 ## Vacuity under interpolation
 
-{points:,} points (the paper: 100,000) of two normal clouds that a network tells apart, EDL's loss
+{points:,} points ({paper}) of two normal clouds that a network tells apart, EDL's loss
 with a KL term of weight 1 / nu, {steps:,} steps on all points at once. Propositions 2.10 and 2.12
 say what remains: the vacuity of every training point is 2 / (2 + nu), however many there are. "Far"
 is the median vacuity on a circle of radius 50, where there are no data: nothing makes it larger.
@@ -62,6 +61,7 @@ def page_of_toys(root: Path) -> str:
     first = toys.vacuity[0]
     return _PAGE.replace("\\\n", "").format(
         points=first["n_points"],
+        paper="as in the paper" if first["n_points"] == 100_000 else "the paper: 100,000",
         steps=first["steps"],
         vacuity=grid(["nu", "theory", "paper", "mean (sd)", "far"], map(_vacuity, toys.vacuity)),
         agreement=_agreement(toys),

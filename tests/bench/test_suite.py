@@ -1,6 +1,9 @@
 """Suites: what is read, what is refused and how, and what a plan makes of it."""
 
 from dataclasses import replace
+from itertools import takewhile
+from pathlib import Path
+from textwrap import dedent
 
 import pytest
 from tiny_suite import TINY
@@ -299,3 +302,11 @@ def test_every_profile_of_the_package_can_be_extended(base):
 def test_what_a_table_extends_must_be_a_name():
     with pytest.raises(ValueError, match=r"extends: must be a name, got 3"):
         tiny('title = "DIP-EDL"', 'title = "DIP-EDL"\nextends = 3')
+
+
+def test_the_whole_file_of_the_page_can_be_run():
+    page = (Path(__file__).parents[2] / "docs/reference/benchmark-suites.md").read_text("utf-8")
+    lines = page.partition("This is a whole file:\n")[2].splitlines()
+    text = "\n".join(takewhile(lambda line: not line or line.startswith("    "), lines))
+    suite = parse_suite(dedent(text), "page")
+    assert plan(suite, "smoke", suite.method_names("smoke"), "page")[0].name == "edl"

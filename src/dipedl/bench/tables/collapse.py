@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from ..spec.captions import captions_of
 from .cells import Cell
 from .formatting import stable
@@ -47,11 +45,6 @@ class Regime:
         """Seeds in which it finds less than a tenth of some class."""
         return sum(min(r) < LOST for r in self._by_seed())
 
-    @property
-    def worst(self) -> float:
-        """The smallest recall of any class in any seed."""
-        return min(min(r) for r in self._by_seed())
-
     def _by_seed(self) -> list[tuple[float, ...]]:
         return list(zip(*(cell.values for cell in self.recalls), strict=True))
 
@@ -76,11 +69,6 @@ class CollapseLine:
     def collapsed(self) -> bool:
         """Whether it loses a class in any seed as published."""
         return self.published is not None and self.published.lost > 0
-
-    @property
-    def says(self) -> str:
-        """What the rows show, and only that."""
-        return " ".join(filter(None, [_as_published(self), _as_healthy(self)]))
 
 
 def collapse_lines(
@@ -149,36 +137,6 @@ def _regime(line: Line | None) -> Regime | None:
     n_classes = sum(name.startswith("recall_") and "/" not in name for name in cells)
     recalls = tuple(cells[f"recall_{i}"] for i in range(n_classes))
     return Regime(cells["accuracy"], recalls, cells.get(_RANKED))
-
-
-def _as_published(line: CollapseLine) -> str:
-    regime = line.published
-    if regime is None:
-        return f"{line.title} was not yet run as published."
-    if not regime.lost:
-        return (
-            f"{line.title} did not collapse as published: no class has a recall below "
-            f"{_floored(regime.worst)} in any seed."
-        )
-    only = f", and says nothing but one class in {regime.one_class}" if regime.one_class else ""
-    return (
-        f"{line.title} collapsed as published in {regime.lost} of {regime.n_seeds} seeds: it finds "
-        f"less than a tenth of one class{only}."
-    )
-
-
-def _as_healthy(line: CollapseLine) -> str:
-    regime = line.healthy
-    if regime is None:
-        return "The healthy configuration was not yet run."
-    if regime.lost:
-        return f"The healthy one still loses a class in {regime.lost} of {regime.n_seeds} seeds."
-    return f"Healthy, no recall is below {_floored(regime.worst)}."
-
-
-def _floored(share: float) -> str:
-    """Two decimals, rounded down: nothing is below it."""
-    return f"{np.floor(100 * share) / 100:.2f}"
 
 
 def _cells(line: CollapseLine, n_classes: int) -> list[str]:
