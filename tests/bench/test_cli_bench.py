@@ -98,6 +98,17 @@ def test_what_is_wrong_is_one_line_and_exit_code_2(arguments, message, tmp_path)
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("command", [["run", "mnist"], ["toys"]])
+def test_a_file_for_a_folder_of_results_is_refused(command, tmp_path):
+    (tmp_path / "file").touch()
+    for out in ("file", "file/below"):
+        done = dipedl(*command, "--out", tmp_path / out)
+        assert done.exit_code == 2 and not done.stdout
+        assert f"--out must be a folder that can be written to, got '{tmp_path / out}'" in (
+            done.stderr
+        )
+
+
 def test_a_sweep_of_a_crossed_suite_is_refused():
     done = dipedl("sweep", "defaults", "gamma", "--out", Path(README).parent / "results" / "bench")
     assert done.exit_code == 2

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..bench.names import reason
 from .bench_results import (
     DataFolder,
     Out,
@@ -93,7 +94,7 @@ def run(
             progress=None if quiet else _Progress(),
         )
     except (ValueError, ImportError, OSError, runner.StoppedError) as error:
-        fail(str(error))
+        fail(reason(error))
     except KeyboardInterrupt:
         typer.echo(f"\nStopped. What is finished is kept; to go on: {_command()}", err=True)
         raise typer.Exit(130) from None
@@ -105,8 +106,8 @@ def run(
 def _print_result(result: RunResult) -> None:
     """Say what a run did."""
     typer.echo(f"{len(result.rows)} new rows, {result.present} were there before.")
-    for (method, seed), reason in result.failed.items():
-        typer.echo(f"dipedl: no row of {method}, seed {seed}: {reason}", err=True)
+    for (method, seed), why in result.failed.items():
+        typer.echo(f"dipedl: no row of {method}, seed {seed}: {why}", err=True)
     if result.left:
         names = [f"{method} ({seed})" for method, seed in result.left]
         more = [f"and {len(names) - _NAMED} more"] if len(names) > _NAMED else []

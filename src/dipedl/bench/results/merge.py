@@ -9,7 +9,7 @@ from typing import Any
 
 from ..names import is_folder_name
 from .row_file import RowFile
-from .store import Store, default_root
+from .store import Store, default_root, make_root
 
 
 def merge(
@@ -27,6 +27,7 @@ def merge(
         for row in RowFile(file).read()[0]:
             _check_names(row, file)
             store = Store(out or default_root(), row["suite"], row["profile"])
+            make_root(store.root)
             store.folder.mkdir(parents=True, exist_ok=True)
             added = store.append(row)
             new, present = new + added, present + (not added)

@@ -29,7 +29,7 @@ from ..._writing import sync_folder, whole_file, write_file
 from .damage import damaged_files, read_json, read_npz, read_weights, seal
 from .row_file import RowFile, as_line
 
-__all__ = ["PARTS", "Store", "default_root", "load_arrays", "load_rows"]
+__all__ = ["PARTS", "Store", "default_root", "load_arrays", "load_rows", "make_root"]
 
 Arrays = dict[str, dict[str, np.ndarray]]
 
@@ -41,6 +41,19 @@ PARTS = ("method", "classifier", "density")
 def default_root() -> Path:
     """Folder of results: the environment variable ``DIPEDL_BENCH``, else ``./bench-results``."""
     return Path(os.environ.get("DIPEDL_BENCH") or "bench-results")
+
+
+def make_root(root: Path) -> None:
+    """Make the folder of all results if it is missing; an OSError names --out if it cannot be."""
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        why = "" if os.access(root, os.W_OK | os.X_OK) else os.strerror(errno.EACCES)
+    except OSError as error:
+        why = error.strerror or str(error)
+    if why:
+        raise OSError(
+            errno.EACCES, f"--out must be a folder that can be written to, got {str(root)!r}: {why}"
+        )
 
 
 def load_rows(

@@ -17,7 +17,7 @@ from ..data.spectra import SPECTRA, drop_damaged
 from ..results.receipt import config_hash
 from ..results.rows import numbers
 from ..results.scores import score
-from ..results.store import Store, default_root, load_rows
+from ..results.store import Store, default_root, load_rows, make_root
 from ..spec.suite import load_suite
 from .clock import Clock, Say, duration, seldom
 from .inputs import check_data_there
@@ -116,6 +116,7 @@ def run(
     chosen = None if seeds is None else tuple(dict.fromkeys(seeds))
     axes = {"methods": methods, "datasets": datasets, "classifiers": classifiers}
     todo = planned_work(loaded, where, Place(store, data), chosen, **axes, say=say)
+    make_root(store.root)
     return _Run(store, clock, say).go(todo)
 
 

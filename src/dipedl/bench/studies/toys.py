@@ -12,6 +12,7 @@ from typing import Any
 
 from ..._writing import write_file
 from ..results.damage import read_json
+from ..results.store import make_root
 
 __all__ = ["FOLDER", "Toys", "load_toys", "run_toys"]
 
@@ -51,7 +52,8 @@ def run_toys(
     from . import toy_vacuity, two_moons
 
     folder = Path(root) / FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
+    make_root(Path(root))
+    folder.mkdir(exist_ok=True)
     vacuity = toy_vacuity.run(
         progress=lambda row: progress(f"vacuity at nu = {row['nu']:g}: {row['mean']:.4f}"), **sizes
     )
