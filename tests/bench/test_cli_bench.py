@@ -123,7 +123,7 @@ def test_failures_and_what_the_budget_left_are_told_and_failures_exit_with_1(mon
     done = dipedl("run", "mnist")
     assert done.exit_code == 1
     assert "no row of edl, seed 10: out of memory" in done.stderr
-    assert "The budget left 2 rows: knn (10), knn (20).\nTo go on: " in done.stdout
+    assert "Rows that the budget left: knn (10), knn (20).\nTo go on: " in done.stdout
     result.failed.clear()
     assert dipedl("run", "mnist").exit_code == 0
     result.left.extend(("edl", seed) for seed in range(20))

@@ -87,7 +87,7 @@ def test_intervals(table):
     low, high = table.lines[0].cells["accuracy"].over_images
     assert f"{low:.4f}–{high:.4f}" in text
     # the columns of the known images need two tables at this width
-    assert text.count("95 % images") == text.count("95 % seeds") == 5 * len(table.lines)
+    assert text.count("95 % rows") == text.count("95 % seeds") == 5 * len(table.lines)
 
 
 def test_decimals_stand_in_line(table):

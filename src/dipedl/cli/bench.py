@@ -112,7 +112,7 @@ def _print_result(result: RunResult) -> None:
         names = [f"{method} ({seed})" for method, seed in result.left]
         more = [f"and {len(names) - _NAMED} more"] if len(names) > _NAMED else []
         told = ", ".join([*names[:_NAMED], *more])
-        typer.echo(f"The budget left {len(names)} rows: {told}.\nTo go on: {_command()}")
+        typer.echo(f"Rows that the budget left: {told}.\nTo go on: {_command()}")
 
 
 @bench.command()

@@ -65,7 +65,10 @@ def table(
         bool, typer.Option("--lines", help="Of a crossed suite also every line and every miss.")
     ] = False,
     trivial: Annotated[
-        bool, typer.Option(help="Also detectors that need no model; looks at the images once.")
+        bool,
+        typer.Option(
+            help="Also detectors that need no model; looks at the images once, downloaded if need be."
+        ),
     ] = True,
 ) -> None:
     """Print methods by metrics, ours beside the paper's, and what each method cost."""
@@ -136,7 +139,11 @@ def report(
     out: Out = None,
     file: Annotated[Path, typer.Option(help="Where to write it.")] = Path("bench.html"),
 ) -> None:
-    """Write one HTML page with all tables and figures; it loads nothing."""
+    """Write one HTML page with all tables and figures; it loads nothing when it is opened.
+
+    Detectors that need no model look at the images once; those are downloaded if DIPEDL_DATA is
+    not set.
+    """
     with explained():
         writable_target(file)
         from ..bench.report.page import render

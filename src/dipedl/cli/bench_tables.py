@@ -171,7 +171,7 @@ def _kinds(cells: Sequence[Cell | None], intervals: bool) -> list[str]:
     if intervals and any(cell.over_seeds for cell in there):
         kinds.append("95 % seeds")
     if intervals and any(cell.over_images for cell in there):
-        kinds.append("95 % images")
+        kinds.append("95 % rows")
     return [*kinds, "paper", "difference"] if any(cell.paper for cell in there) else kinds
 
 
@@ -193,7 +193,7 @@ def _interval(ends: tuple[float, float] | None) -> str:
 _SHOWN: dict[str, Callable[[Cell | None], str]] = {
     "ours": measured,
     "95 % seeds": lambda cell: _interval(cell.over_seeds if cell else None),
-    "95 % images": lambda cell: _interval(cell.over_images if cell else None),
+    "95 % rows": lambda cell: _interval(cell.over_images if cell else None),
     "paper": printed,
     "difference": difference,
 }

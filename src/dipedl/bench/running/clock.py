@@ -47,7 +47,7 @@ class Clock:
             return "nothing more to train"
         untimed = len(seconds) - len(known)
         words = [f"about {duration(sum(known))} to go"] * bool(known)
-        return ", and ".join(words + [f"{untimed} parts not timed yet"] * bool(untimed))
+        return ", and ".join(words + [f"not yet timed: {untimed}"] * bool(untimed))
 
 
 def epoch_text(report: Mapping[str, Any]) -> str:
