@@ -67,7 +67,7 @@ def table(
     trivial: Annotated[
         bool,
         typer.Option(
-            help="Also detectors that need no model; looks at the images once, downloaded if need be."
+            help="Also detectors that need no model; looks once at the images (downloads them)."
         ),
     ] = True,
 ) -> None:
