@@ -17,7 +17,7 @@ from dipedl.own_data.explaining import explained, in_rows_of_file
 from dipedl.own_data.learning import Order, learn
 from dipedl.own_data.models import MODELS
 from dipedl.own_data.saved import read_model
-from dipedl.own_data.tables import reading
+from dipedl.own_data.tables import csv_records
 from dipedl.own_data.tables.columns import as_inputs
 from dipedl.own_data.tables.reading import open_table
 from dipedl.own_data.tables.writing import table_writer
@@ -105,7 +105,7 @@ def test_reasons_are_those_of_the_complete_cards(run, kept, by_hand, tmp_path):
 def test_any_pieces_give_the_same_answers(run, kept, tmp_path, monkeypatch):
     outs = [tmp_path / "whole.csv", tmp_path / "pieces.csv"]
     for out, block in zip(outs, (1 << 22, 500), strict=True):
-        monkeypatch.setattr(reading, "_BLOCK", block)
+        monkeypatch.setattr(csv_records, "_BLOCK", block)
         run("score", kept / "model.dipedl", kept / "new.csv", "--out", out)
     whole, pieces = map(pd.read_csv, outs)
     rounded = whole.select_dtypes("float").columns.drop("p_value")

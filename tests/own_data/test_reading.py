@@ -1,7 +1,9 @@
 """Tables in every format and dress give the same rows; kinds of columns are guessed rightly."""
 
+import bz2
 import gzip
 import json
+import lzma
 
 import numpy as np
 import pandas as pd
@@ -12,8 +14,9 @@ pytest.importorskip("pyarrow")
 import pyarrow as pa
 
 from dipedl.own_data.gathering import gathered
-from dipedl.own_data.tables import reading, writing
+from dipedl.own_data.tables import csv_records, reading, writing
 from dipedl.own_data.tables.columns import as_inputs, columns_of
+from dipedl.own_data.tables.mistake import Mistake
 from dipedl.own_data.tables.reading import open_table
 from passengers import passengers
 
@@ -179,7 +182,7 @@ def four_threads():
 def test_numbers_of_rows_count_those_that_are_left_out(
     encoding, above, names, four_threads, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(reading, "_BLOCK", 200)
+    monkeypatch.setattr(csv_records, "_BLOCK", 200)
     body = [f"{i},x" for i in range(300)]
     for i in (3, 150, 299):
         body[i] = "one,two,three"
@@ -227,7 +230,7 @@ def test_progress_is_of_the_rows_that_were_given(dress, tmp_path, monkeypatch):
     else:
         kinds = {"gz": gzip.compress, "UTF-16": lambda b: b.decode().encode("utf-16")}
         path.write_bytes(kinds.get(dress, bytes)(text.encode()))
-    monkeypatch.setattr(reading, "_BLOCK", 10_000)
+    monkeypatch.setattr(csv_records, "_BLOCK", 10_000)
     monkeypatch.setattr(reading, "_ROWS", 100)
     pieces = list(open_table(path).pieces())
     said = np.array([piece.done for piece in pieces])
@@ -238,8 +241,51 @@ def test_progress_is_of_the_rows_that_were_given(dress, tmp_path, monkeypatch):
 def test_progress_in_a_large_file_is_guessed_from_its_start(tmp_path, monkeypatch):
     made = passengers(3000).drop(columns=["passenger", "name"]).assign(text="two\nlines")
     made.to_csv(tmp_path / "data.csv", index=False)
-    monkeypatch.setattr(reading, "_BLOCK", 10_000)
+    monkeypatch.setattr(csv_records, "_BLOCK", 10_000)
     monkeypatch.setattr(reading, "_SAMPLE", 10_000)
     pieces = list(open_table(tmp_path / "data.csv").pieces())
     true = np.cumsum([len(piece.frame) for piece in pieces]) / 3000
     assert np.abs(np.array([piece.done for piece in pieces]) - true).max() < 0.02
+
+
+def with_a_quote(line, packed=bytes, encoding="utf-8"):
+    """A file of ten rows, with `line` as the sixth."""
+    body = [f"{i},{i},x" for i in range(10)]
+    body[5] = line
+    return packed(("a,b,c\n" + "\n".join(body) + "\n").encode(encoding))
+
+
+PACKED = {"plain": bytes, "gzip": gzip.compress, "bzip2": bz2.compress, "xz": lzma.compress}
+
+
+@pytest.mark.parametrize("packed", PACKED)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_a_quote_that_is_never_closed_is_told_with_the_lines_it_takes(encoding, packed, tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_bytes(with_a_quote('"5,5,x', PACKED[packed], encoding))
+    some = gathered(open_table(path))
+    assert len(some.rows) == 5 and [one.row for one in some.refused] == [6]
+    assert "never closed: the next 4 lines were read as part of it" in some.refused[0].reason
+    path.write_bytes(with_a_quote('5,5,"x', PACKED[packed], encoding))
+    with pytest.raises(Mistake, match="last field of row 6 and is never closed: the next 4 lines"):
+        gathered(open_table(path))
+
+
+def test_a_text_of_two_lines_at_the_end_is_no_open_quote(tmp_path):
+    (tmp_path / "data.csv").write_bytes(with_a_quote("5,5,x") + b'1,2,"two\nlines"\n')
+    assert gathered(open_table(tmp_path / "data.csv")).frame["c"].iloc[-1] == "two\nlines"
+
+
+def test_a_quote_that_is_never_closed_in_a_large_file(tmp_path, monkeypatch):
+    (tmp_path / "data.csv").write_bytes(with_a_quote('"5,5,x') + b"1,2,x\n" * 1000)
+    monkeypatch.setattr(csv_records, "_BLOCK", 1000)
+    with pytest.raises(Mistake, match="as where a quote is never closed"):
+        gathered(open_table(tmp_path / "data.csv"))
+
+
+@pytest.mark.parametrize("packed", ["plain", "gzip", "bzip2"])
+def test_arrow_reads_ahead_without_python(packed, tmp_path):
+    (tmp_path / "data.csv").write_bytes(PACKED[packed](TEXT.encode()))
+    table = open_table(tmp_path / "data.csv")
+    with csv_records.Records(table.path, table.format, table.gaps).open() as source:
+        assert isinstance(source, pa.NativeFile) and not isinstance(source, pa.PythonFile)

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet
 
 from . import formats
-from .formats import Format, blank_lines, format_of, open_bytes
+from .csv_records import Records, numbered
+from .formats import Format, format_of, open_bytes
 from .images import CLASS, FILE, class_of, extractor, feature_names, image_files
 from .mistake import Mistake, listed
 from .whole import bad_line, npz_frame, only_object
@@ -24,7 +24,6 @@ from .whole import bad_line, npz_frame, only_object
 #: Words for a gap, beside an empty field.
 GAPS = ("NA", "N/A", "#N/A", "NaN", "nan", "NULL", "null", "None", "<NA>")
 _ROWS, _IMAGES = 20_000, 500
-_BLOCK = 1 << 22
 #: Of a packed file some 100 kB more are unpacked than were asked for.
 _SAMPLE = 1 << 24
 
@@ -156,21 +155,22 @@ def _is_number(text: str) -> bool:
 
 def _csv_pieces(table: Table) -> Iterator[Piece]:
     invalid: dict[int, str] = {}
-    with open_bytes(table.path, table.format.packed) as stream:
-        expected = _rows_expected(table)
-        names = _csv_names(table)
-        reader = _csv_reader(table, stream, names, invalid)
-        told, number = 0, 0
-        for batch in reader:
-            rows, number = _numbered(number, batch.num_rows, invalid)
+    records = Records(table.path, table.format, table.gaps)
+    names, expected = records.names(), _rows_expected(table)
+    told, number, last = 0, 0, ""
+    with records.open() as source:
+        for batch in records.batches(source, len(names), invalid):
+            rows, number = numbered(number, batch.num_rows, invalid)
             refused = [Refused(r, "", invalid[r]) for r in sorted(invalid) if told < r <= number]
             told = number
             frame = batch.to_pandas()
             frame.columns = names
+            last = str(frame.iloc[-1, -1]) if len(frame) else last
             yield Piece(frame, rows, refused, min(number / expected, 1.0))
-        last = [Refused(r, "", invalid[r]) for r in sorted(invalid) if r > told]
-        if last:
-            yield Piece(pd.DataFrame(columns=names), np.array([], dtype=int), last)
+    records.check_closed(last, number)
+    below = [Refused(r, "", invalid[r]) for r in sorted(invalid) if r > told]
+    if below:
+        yield Piece(pd.DataFrame(columns=names), np.array([], dtype=int), below)
 
 
 def _rows_expected(table: Table) -> float:
@@ -184,58 +184,6 @@ def _rows_expected(table: Table) -> float:
         lines = sum(part.count(b"\n") for part in bare)
         raw = getattr(stream, "fileobj", None) or getattr(stream, "_fp", None) or stream
         return max(lines * table.path.stat().st_size / max(raw.tell(), 1), 1.0)
-
-
-def _csv_names(table: Table) -> list[str]:
-    """Names in the first line, as they are: two may be equal."""
-    with open_bytes(table.path, table.format.packed) as stream:
-        reader = _csv_reader(table, stream, None, {})
-        return [name.strip().lstrip("\ufeff") for name in reader.schema.names]
-
-
-def _csv_reader(table: Table, stream: Any, names: list[str] | None, invalid: dict[int, str]) -> Any:
-    blank = blank_lines(table.path, table.format)
-
-    def refuse(row: Any) -> str:
-        fields = f"{row.actual_columns} fields, where the first line has {row.expected_columns}"
-        # Empty lines above the names are counted, and the line of names too.
-        invalid[row.number - blank - 1] = f"{fields}: {str(row.text)[:60]!r}"
-        return "skip"
-
-    positions = None if names is None else [f"f{i}" for i in range(len(names))]
-    types = None if positions is None else dict.fromkeys(positions, pa.string())
-    return pa.csv.open_csv(
-        stream,
-        read_options=pa.csv.ReadOptions(
-            encoding=table.format.encoding,
-            block_size=_BLOCK,
-            column_names=positions,
-            skip_rows=blank,
-            skip_rows_after_names=0 if names is None else 1,
-            # With several threads the reader does not know the numbers of rows that it refuses.
-            use_threads=False,
-        ),
-        parse_options=pa.csv.ParseOptions(
-            delimiter=table.format.delimiter,
-            newlines_in_values=True,
-            invalid_row_handler=refuse,
-        ),
-        convert_options=pa.csv.ConvertOptions(
-            column_types=types,
-            null_values=["", *table.gaps],
-            strings_can_be_null=True,
-        ),
-    )
-
-
-def _numbered(last: int, n: int, left_out: Iterable[int]) -> tuple[np.ndarray, int]:
-    """Numbers of n rows after row `last`, without those that were left out."""
-    top = last + n
-    skipped = sorted(r for r in left_out if r > last)
-    for r in skipped:
-        top += r <= top
-    rows = np.setdiff1d(np.arange(last + 1, top + 1), skipped)
-    return rows, top
 
 
 def _parquet_pieces(table: Table) -> Iterator[Piece]:
