@@ -259,7 +259,7 @@ def test_a_classifier_in_a_file_is_fitted_again(kept, tmp_path):
 def test_check_finds_what_is_wrong(run, tmp_path):
     made = passengers(300)
     made = made.assign(
-        leak=made["survived"].map({"yes": "a", "no": "b"}), fixed=1, twin=made["fare"]
+        leak=made["survived"].map({"yes": "a", "no": "b"}), fixed=1, twin=made["age"]
     )
     made = pd.concat([made, made.iloc[:5]], ignore_index=True).assign(day="2026-11-22")
     torn = made.loc[2:3, "survived"].map({"yes": "no", "no": "yes"})
@@ -275,7 +275,7 @@ def test_check_finds_what_is_wrong(run, tmp_path):
     assert found["constant_column"]["text"] == (
         "2 columns have one value in all rows: fixed ('1'), day ('2026-11-22')."
     )
-    assert found["equal_columns"]["text"] == "twin equals fare."
+    assert found["equal_columns"]["text"] == "twin equals age."
     assert found["duplicates"]["numbers"]["rows"] == 5
     assert found["conflicting_copies"]["numbers"]["rows"] == 2
     assert found["overlap"]["numbers"]["rows"] == 7

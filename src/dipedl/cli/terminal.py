@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -57,5 +58,9 @@ def one_line(text: str) -> str:
 
 
 def names_in(typed: str) -> list[str]:
-    """Names between commas."""
-    return [name.strip() for name in typed.split(",") if name.strip()]
+    """Names between commas; one that holds a comma stands in double quotes."""
+    try:
+        (names,) = csv.reader([typed], skipinitialspace=True)
+    except (csv.Error, ValueError):
+        fail(f"names with line breaks must stand in double quotes, got {typed!r}")
+    return [name.strip() for name in names if name.strip()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,7 +16,7 @@ from ..diagnostics import Diagnosis, Finding
 from .gathering import gathered
 from .tables.columns import Column, as_inputs, check_forced, check_usable, columns_of, is_id
 from .tables.kinds import CATEGORY, DATE, TEXT
-from .tables.mistake import Mistake, check_named, listed
+from .tables.mistake import Mistake, as_typed, check_named, listed
 from .tables.reading import Table
 from .targets import FEWEST, check_target, classes_of, kinds_asked
 
@@ -143,7 +144,7 @@ def _ids(looked: _Looked) -> Iterator[Finding]:
         if is_id(looked.X[name]):
             yield Finding(
                 "id_column", "warning", f"{name} is another whole number in each row, as an id is.",
-                {"column": str(name)}, f"--drop {name}, unless it measures something",
+                {"column": str(name)}, f"--drop {as_typed([name])}, unless it measures something",
             )  # fmt: skip
 
 
@@ -163,7 +164,7 @@ def _constant(looked: _Looked, names: list[str], why: str) -> Iterator[Finding]:
     if names:
         told = listed(f"{name} ({str(looked.frame[name].iloc[0])!r})" for name in names)
         many = "1 column has" if len(names) == 1 else f"{len(names):,} columns have"
-        drop = ",".join(names[:8]) + " and the others" * (len(names) > 8)
+        drop = as_typed(names[:8]) + " and the others" * (len(names) > 8)
         yield Finding(
             "constant_column", "warning", f"{many} one value in all rows: {told}.",
             {"columns": len(names)}, f"--drop {drop}: {why}",
@@ -186,7 +187,7 @@ def _dates(looked: _Looked) -> Iterator[Finding]:
             "dates", "note",
             f"Dates: {listed(dates)}. A model sees month and weekday of them.",
             {"columns": len(dates)},
-            f"if rows come in time, test on later ones: --time-column {dates[0]}",
+            f"if rows come in time, test on later ones: --time-column {shlex.quote(dates[0])}",
         )  # fmt: skip
 
 
@@ -221,10 +222,10 @@ def _twins(looked: _Looked) -> Iterator[Finding]:
             continue
         key = int(pd.util.hash_pandas_object(values, index=False).sum())
         first = seen.setdefault(key, column.name)
-        if first != column.name and (values == looked.frame[first].astype(str)).all():
+        if first != column.name and values.equals(looked.frame[first].astype(str)):
             yield Finding(
                 "equal_columns", "note", f"{column.name} equals {first}.",
-                {"column": column.name}, f"--drop {column.name}",
+                {"column": column.name}, f"--drop {as_typed([column.name])}",
             )  # fmt: skip
 
 
@@ -244,7 +245,7 @@ def _leaks(looked: _Looked) -> Iterator[Finding]:
                 "leak", "warning",
                 f"{name} alone gives the class of {share:.1%} of held-out rows (mean of classes).",
                 {"column": str(name), "balanced_accuracy": share},
-                f"if it is known only after the class, or made of it: --drop {name}",
+                f"if it is known only after the class, or made of it: --drop {as_typed([name])}",
             )  # fmt: skip
 
 

@@ -32,8 +32,8 @@ from .tables.columns import (
 )
 from .tables.formats import IMAGES
 from .tables.images import checksum
-from .tables.kinds import DATE, NUMERIC, TEXT, guess, to_numbers
-from .tables.mistake import Mistake, check_named, listed
+from .tables.kinds import CATEGORY, DATE, NUMERIC, TEXT, guess, to_numbers
+from .tables.mistake import Mistake, as_typed, check_named, listed
 from .tables.reading import Refused, Table
 from .targets import check_target, classes_of, kinds_asked
 
@@ -236,14 +236,14 @@ def _notes_of(columns: Sequence[Column], rows: Gathered, X: pd.DataFrame) -> lis
     left = [c for c in columns if c.kind == TEXT]
     if left:
         told = listed(f"{c.name} ({c.why or 'as asked'})" for c in left)
-        few = [c.name for c in left if "come once" in c.why]
-        remedy = f"; to use it: --types {few[0]}=category" if few else ""
+        few = [f"{c.name}={CATEGORY}" for c in left if "come once" in c.why][:1]
+        remedy = f"; to use it: --types {as_typed(few)}" if few else ""
         notes.append(f"left out as text: {told}{remedy}")
     ids = [str(name) for name in X if is_id(X[name])]
     if ids:
         notes.append(
             f"{listed(ids)}: another whole number in each row, as an id is; unless it measures "
-            f"something: --drop {','.join(ids)}"
+            f"something: --drop {as_typed(ids)}"
         )
     if n < _FEW:
         notes.append(f"few rows: below {_FEW} expect rough probabilities and a rough alarm")

@@ -9,7 +9,7 @@ import pandas as pd
 
 from .tables.columns import labels_of
 from .tables.kinds import CATEGORY, NUMERIC, guess, to_numbers
-from .tables.mistake import Mistake, WrongOption, listed, meant
+from .tables.mistake import Mistake, WrongOption, as_typed, listed, meant
 from .tables.reading import Refused
 
 #: Two in each of five folds.
@@ -63,16 +63,19 @@ def _check_kind(values: pd.Series, labels: pd.Series, target: str, named: bool) 
     n = labels.nunique()
     if n <= _MOST_NUMBERS:
         return
-    numbers = to_numbers(labels)
-    broken = bool(np.any(numbers % 1 != 0))
-    if not named and guess(values, target).kind == NUMERIC and (broken or n > _MOST_CLASSES):
-        raise Mistake(
-            f"the target {target!r} holds {n:,} different numbers, {numbers.min():g} to "
-            f"{numbers.max():g}: that is regression, and dipedl classifies. Make classes of it, "
-            "such as low, middle and high, or name another --target"
-            + f"; if these numbers are names of classes: --types {target}={CATEGORY}"
-            * (not broken)
-        )
+    found = None if named else guess(values, target)
+    if found is not None and found.kind == NUMERIC:
+        numbers = to_numbers(labels, found.decimal)
+        broken = bool(np.any(numbers % 1 != 0))
+        if broken or n > _MOST_CLASSES:
+            codes = as_typed([f"{target}={CATEGORY}"])
+            raise Mistake(
+                f"the target {target!r} holds {n:,} different numbers, {numbers.min():g} to "
+                f"{numbers.max():g}: that is regression, and dipedl classifies. Make classes of "
+                "it, such as low, middle and high, or name another --target"
+                + f"; if these numbers are names of classes: --types {codes}"
+                * (not broken)
+            )
     if n > _MOST_CLASSES and n > 0.2 * len(labels):
         raise Mistake(
             f"the target {target!r} has {n:,} different values in {len(labels):,} rows: an id or a "

@@ -22,7 +22,7 @@ from .kinds import (
     guess,
     to_numbers,
 )
-from .mistake import Mistake, WrongOption, listed, meant
+from .mistake import Mistake, WrongOption, as_typed, listed, meant, quoting_told
 from .reading import Refused
 
 _TRUE = {"true", "yes", "t", "y", "1", "1.0"}
@@ -146,8 +146,8 @@ def check_forced(forced: Mapping[str, str], names: Iterable[str]) -> None:
     known = [str(name) for name in names]
     for name, kind in forced.items():
         if name not in known:
-            near = meant(name, known)
-            raise Mistake(f"--types names the column {name!r}, which is not there: {near}")
+            told = meant(name, known) + quoting_told("--types", known)
+            raise Mistake(f"--types names the column {name!r}, which is not there: {told}")
         if kind not in KINDS:
             raise WrongOption(f"--types {name}={kind}: a kind must be one of {listed(KINDS)}")
 
@@ -237,7 +237,7 @@ def check_usable(fine: np.ndarray, refused: Iterable[Refused], path: object) -> 
     for one in list(refused)[: 0 if fine.any() else 1]:
         raise Mistake(
             f"no row of {path} can be used: row {one.row}, column {one.column!r}: {one.reason}; "
-            f"mend the column, or leave it out: --drop {one.column}"
+            f"mend the column, or leave it out: --drop {as_typed([one.column])}"
         )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .mistake import Mistake
+from .mistake import Mistake, as_typed
 
 NUMERIC, CATEGORY, BOOLEAN, TEXT, DATE = "numeric", "category", "boolean", "text", "date"
 KINDS = (NUMERIC, CATEGORY, BOOLEAN, TEXT, DATE)
@@ -76,7 +76,7 @@ def _check_single(values: pd.Series, name: str) -> None:
     if nested:
         raise Mistake(
             f"column {name!r} holds entries of type {nested[0]}, not single values: "
-            f"write a column for each part, or leave it out: --drop {name}"
+            f"write a column for each part, or leave it out: --drop {as_typed([name])}"
         )
 
 
@@ -112,9 +112,10 @@ def _of_texts(values: pd.Series, levels: pd.Series, name: str) -> Guess:
 
 def _mixed(values: pd.Series, odd: str, numbers: int, name: str) -> Mistake:
     row = int(np.flatnonzero(values.astype(str) == odd)[0]) + 1
+    codes = as_typed([f"{name}={CATEGORY}"])
     return Mistake(
         f"column {name!r} has mixed types: {numbers} different numbers, and {odd!r} in row {row}; "
-        f"if that is a gap: --gaps {odd!r}, if these are codes: --types {name}=category"
+        f"if that is a gap: --gaps {as_typed([odd])}, if these are codes: --types {codes}"
     )
 
 

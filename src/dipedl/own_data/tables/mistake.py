@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import shlex
 from collections.abc import Iterable
 from difflib import get_close_matches
 
@@ -31,10 +34,23 @@ def meant(name: str, names: Iterable[str]) -> str:
     return f"did you mean {lower[near[0]]!r}?" if near else f"it has {listed(known)}"
 
 
+def as_typed(names: Iterable[object]) -> str:
+    """Names as they are typed behind an option: between commas, and in quotes where needed."""
+    line = io.StringIO()
+    csv.writer(line).writerow(names)
+    return shlex.quote(line.getvalue().removesuffix("\r\n"))
+
+
+def quoting_told(option: str, names: Iterable[str]) -> str:
+    """How to type a name that holds a comma, if there is one."""
+    held = [name for name in names if "," in name][:1]
+    return f"; a name with a comma stands in quotes: {option} {as_typed(held)}" if held else ""
+
+
 def check_named(option: str, given: Iterable[str], names: Iterable[str], path: object) -> None:
     """Mistake for a column that an option names and that the table at `path` has not."""
     known = list(names)
     for name in given:
         if name not in known:
-            near = meant(name, known)
-            raise Mistake(f"{option} names {name!r}, which is not in {path}: {near}")
+            near, quoted = meant(name, known), quoting_told(option, known)
+            raise Mistake(f"{option} names {name!r}, which is not in {path}: {near}{quoted}")
