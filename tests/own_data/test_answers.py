@@ -144,6 +144,7 @@ def test_explain_gives_the_card_of_the_library(run, kept, by_hand, tmp_path):
     done = run("explain", kept / "model.dipedl", tmp_path / "row.json")
     card = in_rows_of_file(clf.explain(X[:1])[0], np.arange(1, 241))
     assert str(card) in done.stdout
+    assert run("explain", kept / "model.dipedl", json.dumps(row)).stdout == done.stdout
     done = run("explain", kept / "model.dipedl", tmp_path / "row.json", "--json")
     assert json.loads(done.stdout) == [{"row": 1, **card.to_dict()}]
 
@@ -466,6 +467,23 @@ def test_evidence_beside_given_probabilities(run, other_system):
     run(*given(folder))
     far = pd.read_csv(folder / "a.csv")
     assert far["flagged"].all() and np.allclose(far[["p_no", "p_yes"]], 0.5)
+
+
+@pytest.mark.parametrize(
+    ("n", "told"), [(120, "(0.0% errors)"), (60, "Hold out at least 100 rows")]
+)
+def test_notes_on_given_probabilities_are_about_the_tables(n, told, run, other_system):
+    folder, written = other_system
+    written(50, "new")
+    rng = np.random.default_rng(0)
+    yes = np.tile([0.97, 0.03], n // 2)
+    held = pd.DataFrame({"no": 1 - yes, "yes": yes, "truth": ["yes", "no"] * (n // 2)})
+    held.to_csv(folder / "held_p.csv", index=False)
+    features = pd.DataFrame(rng.normal(size=(n, 2)), columns=["a", "b"])
+    features.to_csv(folder / "held_f.csv", index=False)
+    done = run(*given(folder))
+    assert done.exit_code == 0 and told in done.stderr, done.output
+    assert "--model" not in done.stderr and " fit " not in done.stderr
 
 
 def test_progress_says_rows_and_speed(capsys, monkeypatch):

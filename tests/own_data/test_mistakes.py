@@ -408,6 +408,18 @@ GIVEN = {
         HELD.assign(no=0.4, yes=0.6),
         "held.csv is equal in all rows: evidence needs",
     ),
+    "percent": (
+        100 * P,
+        HELD,
+        "proba.csv has no row that can be answered; row 1 is left out: probabilities must be >= 0 "
+        "and sum to one, and sum to 100: divide percent by 100",
+    ),
+    "held-out rows that sum to more": (
+        P,
+        HELD.assign(no=1.2 * P.no, yes=1.2 * P.yes),
+        "20 rows or more, got 0; row 1 is left out: probabilities must be >= 0 and sum to one, and "
+        "sum to 1.2",
+    ),
 }
 
 
@@ -424,6 +436,17 @@ def test_a_mistake_in_probabilities_is_told_before_anything_is_fitted(
     held.to_csv("held.csv", index=False)
     one_sentence(run("score", "--proba", "proba.csv", "--held-out-proba", "held.csv"), 1, message)
     assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.parametrize(
+    ("row", "code", "message"),
+    [
+        ('{"deck": 1', 2, "the row is no JSON: Expecting ',' delimiter"),
+        ('{"deck": 1, "age": 3, "fare": 1, "port": "S"}', 1, "the row lacks the column 'sex'"),
+    ],
+)
+def test_a_mistake_in_a_row_to_explain(row, code, message, run, kept):
+    one_sentence(run("explain", kept / "model.dipedl", row), code, message)
 
 
 @pytest.mark.parametrize("name", SCORE)

@@ -56,7 +56,7 @@ def checked(
     names = [name for name in table.names if name not in (target, *drop)]
     found = [
         Finding("unreadable_rows", "warning", f"{_rows(len(some.refused))} cannot be read: "
-                f"row {one.row}: {one.reason}.", {"rows": len(some.refused)}, "mend these lines")
+                f"{one.told()}.", {"rows": len(some.refused)}, "mend these lines")
         for one in some.refused[:1]
     ]  # fmt: skip
     kinds, named = kinds_asked(types or {}, target)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,7 +17,10 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.preprocessing import StandardScaler
 
 from ..classifier import DIPClassifier
+from ..diagnostics import FindingWarning
+from .findings import in_shell
 from .gathering import gathered
+from .learning import watched
 from .scoring import Count, Progress, Wanted, answer_frame, write_answers
 from .tables.columns import Column, as_inputs, labels_of
 from .tables.kinds import NUMERIC
@@ -23,6 +28,11 @@ from .tables.mistake import Mistake, listed, meant
 from .tables.reading import Refused, Table
 
 _SUM, _TINY, _AT_ONCE, _FEWEST = 1e-3, 1e-6, 20_000, 20
+_PERCENT = ": divide percent by 100"
+_LEARNED = (
+    "The held-out rows look like rows that the other system was fitted on ({error_rate:.1%} "
+    "errors): make sure that it has not seen them."
+)
 
 
 class _Given(ClassifierMixin, BaseEstimator):
@@ -66,10 +76,12 @@ def score_given(
         near = meant(target, held_out.proba.names)
         raise Mistake(f"{held_out.proba.path} has no column {target!r} of true classes: {near}")
     classes = _classes(held_out.proba, target)
-    X, _, y, _ = _inputs(held_out, target, None)
-    labels = _checked_labels(y, classes, held_out.proba)
+    X, _, y, left_out = _inputs(held_out, target, None)
+    labels = _checked_labels(y, classes, held_out.proba, left_out)
     _check_features(X.iloc[:, len(classes) :], held_out)
     X_new, rows, _, refused = _inputs(new, target, list(X.columns))
+    if not len(X_new):
+        raise Mistake(f"{new.proba.path} has no row that can be answered{_first(refused)}")
     clf = _fitted(X, labels, classes)
     return write_answers(_lines(clf, X_new, rows, wanted, refused), out, progress)
 
@@ -95,7 +107,20 @@ def _fitted(X: pd.DataFrame, y: np.ndarray, classes: list[str]) -> DIPClassifier
     arranged = [names[c] for c in order] + names[len(classes) :]
     seen = ColumnTransformer([("features", StandardScaler(), names[len(classes) :])])
     clf = DIPClassifier(FrozenEstimator(given), features=seen, random_state=0)
-    return clf.fit(X[arranged], y)
+    fitted, caught, _ = watched(lambda: clf.fit(X[arranged], y))
+    for one in caught:
+        warnings.warn(_of_tables(one.message), stacklevel=2)
+    return fitted
+
+
+def _of_tables(message: Warning | str) -> Warning | str:
+    """A warning of the fit in terms of the tables: a user has no classifier to fit here."""
+    if not isinstance(message, FindingWarning):
+        return message
+    found = in_shell(message.args[0])
+    if found.code == "classifier_frozen":
+        return UserWarning(_LEARNED.format_map(found.numbers))
+    return UserWarning(f"{found.text} {found.remedy.replace('Fit on', 'Hold out')}")
 
 
 def _classes(proba: Table, target: str) -> list[str]:
@@ -155,7 +180,13 @@ def _odd_rows(P: pd.DataFrame, rows: np.ndarray) -> list[Refused]:
     sums = P.sum(axis=1, skipna=False).to_numpy()
     odd = ~(np.abs(sums - 1) <= _SUM) | (P < 0).any(axis=1).to_numpy()
     told = "probabilities must be >= 0 and sum to one, and sum to"
-    return [Refused(int(rows[i]), "", f"{told} {sums[i]:.4g}") for i in np.flatnonzero(odd)]
+    told_of = (f"{told} {total:.4g}{_PERCENT if 99 < total < 101 else ''}" for total in sums[odd])
+    return list(map(Refused, rows[odd].tolist(), repeat(""), told_of))
+
+
+def _first(left_out: list[Refused]) -> str:
+    """Why the first of the rows is left out that cannot be used."""
+    return "".join(f"; row {one.row} is left out: {one.reason}" for one in left_out[:1])
 
 
 def _missing_rows(F: pd.DataFrame, rows: np.ndarray) -> list[Refused]:
@@ -174,11 +205,14 @@ def _check_features(F: pd.DataFrame, held_out: Pair) -> None:
         )
 
 
-def _checked_labels(y: pd.Series | None, classes: list[str], table: Table) -> np.ndarray:
+def _checked_labels(
+    y: pd.Series | None, classes: list[str], table: Table, left_out: list[Refused]
+) -> np.ndarray:
     if y is None or y.isna().any() or len(y) < _FEWEST:
         n = 0 if y is None else int(y.notna().sum())
         raise Mistake(
             f"{table.path} must have the true class of each of {_FEWEST} rows or more, got {n:,}"
+            + _first(left_out)
         )
     unknown = sorted(set(y) - set(classes))
     if unknown:

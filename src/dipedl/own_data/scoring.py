@@ -139,7 +139,7 @@ def write_answers(
                 progress(count.rows, done)
         if count.answered == 0:
             why = refused_rows[0] if refused_rows else None
-            told = f"; row {why.row}, column {why.column!r}: {why.reason}" if why else ""
+            told = f"; {why.told()}" if why else ""
             raise Mistake(f"no row can be answered{told}. Nothing was written")
         if refused_rows:
             with table_writer(listed_at) as write_refused:

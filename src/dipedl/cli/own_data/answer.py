@@ -189,7 +189,7 @@ def finish(
 def explain(
     model: options.Model,
     data: Annotated[
-        Path, typer.Argument(help='A row as JSON, {"age": 40, ...}, or a table in any format.')
+        str, typer.Argument(help='A row as JSON, {"age": 40, ...}, or a table in any format.')
     ],
     top: Annotated[int, typer.Option(help="Columns named per density.", min=1)] = 5,
     rows: Annotated[int, typer.Option(help="Explain so many rows at most.", min=1)] = _FIRST,
@@ -202,10 +202,14 @@ def explain(
     with running.mistakes_told(quiet):
         from ...own_data.explaining import explained
         from ...own_data.saved import read_model
+        from ...own_data.tables.reading import row_of_json
 
         with running.step(f"{model} read", verbose):
             fitted = read_model(model)
-        table = running.opened_for(fitted, model, data, delimiter)
+        if data.startswith("{"):
+            table = row_of_json(data)
+        else:
+            table = running.opened_for(fitted, model, Path(data), delimiter)
         with running.step("rows explained", verbose):
             cards, refused = explained(fitted, table, rows, top)
     if json:

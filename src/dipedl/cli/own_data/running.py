@@ -107,8 +107,7 @@ def in_range(value: float, option: str, usual: str) -> None:
 def tell_refused(refused: Sequence[Refused], total: int) -> None:
     """Name the first rows that were left out, on stderr."""
     for one in refused[:5]:
-        where = f", column {one.column!r}" if one.column else ""
-        typer.echo(f"refused: row {one.row}{where}: {one.reason}", err=True)
+        typer.echo(f"refused: {one.told()}", err=True)
     if more := total - len(refused[:5]):
         typer.echo(f"refused: {more:,} more rows", err=True)
 

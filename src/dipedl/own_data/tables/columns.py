@@ -236,7 +236,7 @@ def check_usable(fine: np.ndarray, refused: Iterable[Refused], path: object) -> 
     """Mistake if no row of `as_inputs` is left, with the reason of the first."""
     for one in list(refused)[: 0 if fine.any() else 1]:
         raise Mistake(
-            f"no row of {path} can be used: row {one.row}, column {one.column!r}: {one.reason}; "
+            f"no row of {path} can be used: {one.told()}; "
             f"mend the column, or leave it out: --drop {as_typed([one.column])}"
         )
 

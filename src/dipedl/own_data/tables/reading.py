@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from . import formats
 from .csv_records import Records, numbered
 from .formats import Format, format_of, open_bytes
 from .images import CLASS, FILE, class_of, extractor, feature_names, image_files
-from .mistake import Mistake, listed
+from .mistake import Mistake, WrongOption, listed
 from .whole import bad_line, npz_frame, only_object
 
 #: Words for a gap, beside an empty field.
@@ -34,6 +35,11 @@ class Refused(NamedTuple):
     row: int
     column: str
     reason: str
+
+    def told(self) -> str:
+        """In words, for the output."""
+        where = f", column {self.column!r}" if self.column else ""
+        return f"row {self.row}{where}: {self.reason}"
 
 
 @dataclass
@@ -120,6 +126,23 @@ def open_table(
     names = [str(name) for name in first.frame.columns]
     _check_names(path, names)
     return Table(path, table.format, tuple(names), table.gaps)
+
+
+def row_of_json(text: str) -> Table:
+    """A row as JSON, an object of names and values, as a table."""
+    try:
+        row = json.loads(text)
+    except ValueError as error:
+        raise WrongOption(f"the row is no JSON: {error}; write names and values") from error
+    return _Row(Path("the row"), Format(formats.LINES), tuple(row), values=row)
+
+
+@dataclass(frozen=True)
+class _Row(Table):
+    values: dict[str, Any] = field(default_factory=dict)
+
+    def pieces(self) -> Iterator[Piece]:
+        yield Piece(pd.DataFrame([self.values]), np.array([1]))
 
 
 def _all_bad(piece: Piece | None) -> str:
