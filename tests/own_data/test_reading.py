@@ -146,7 +146,24 @@ def test_kinds_are_guessed(values, kind):
 )
 def test_numbers_with_signs_are_told_and_codes_are_not(values, signed):
     (column,) = columns_of(pd.DataFrame({"x": pd.Series(values)}), {})
-    assert column.why == (f"numbers with signs, such as {signed!r}: write 1234.5" * bool(signed))
+    told = f"numbers with other characters, such as {signed!r}: write 1234.5"
+    assert column.why == (told * bool(signed))
+
+
+@pytest.mark.parametrize(
+    ("values", "new", "reason"),
+    [
+        (["1.5", "2"], "30,5", "has a decimal comma: numbers of this column need a decimal point"),
+        (["1,5", "2"], "30.5", "has a decimal point: numbers of this column need a decimal comma"),
+        (["1.5", "2"], "1,234.5", "is no finite number"),
+        (["1.5", "2"], "inf", "is no finite number"),
+        (["1,5", "2"], "old", "is no finite number"),
+    ],
+)
+def test_a_number_with_another_decimal_mark_is_refused_with_that_reason(values, new, reason):
+    columns = columns_of(pd.DataFrame({"x": values}), {})
+    _, _, (refused,) = as_inputs(columns, pd.DataFrame({"x": [new, "3"]}), np.array([1, 2]))
+    assert refused == (1, "x", f"{new!r} {reason}")
 
 
 def test_dates_become_month_weekday_and_hour():

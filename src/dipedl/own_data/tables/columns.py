@@ -61,7 +61,12 @@ class Column:
 
     def wrong(self, value: object) -> str:
         """Why an entry cannot be read."""
-        return f"{str(value)[:40]!r} is {_NOT[self.kind]}"
+        text = str(value)
+        other = "." if self.decimal == "," else ","
+        if self.kind == NUMERIC and np.isfinite(to_numbers([text], other)).all():
+            needed = f"numbers of this column need {_MARKS[self.decimal]}"
+            return f"{text[:40]!r} has {_MARKS[other]}: {needed}"
+        return f"{text[:40]!r} is {_NOT[self.kind]}"
 
     def told(self) -> str:
         """The kind in words, for the output."""
@@ -71,6 +76,7 @@ class Column:
         return ", ".join(part for part in said if part)
 
 
+_MARKS = {",": "a decimal comma", ".": "a decimal point"}
 _NOT = {
     NUMERIC: "no finite number",
     BOOLEAN: "neither true nor false",

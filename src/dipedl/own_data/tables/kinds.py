@@ -135,7 +135,7 @@ def _signs_told(levels: list[str]) -> str:
     signed = next((text for text in levels if re.search(r"[^\d.+-]", text)), "")
     if not signed or not all(map(_WITH_SIGNS.fullmatch, levels)):
         return ""
-    return f"numbers with signs, such as {signed!r}: write 1234.5"
+    return f"numbers with other characters, such as {signed!r}: write 1234.5"
 
 
 def _level_kind(values: pd.Series, n_levels: int) -> Guess:
