@@ -33,8 +33,8 @@ def score(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Ends in .csv, .csv.gz, .parquet, .feather, .arrow or .jsonl; of several parts a "
-            "folder. Default: answers.csv, or answers."
+            help="The answers: a file that ends in .csv, .csv.gz, .parquet, .feather, .arrow or "
+            ".jsonl; in parts a folder. Default: answers.csv, or answers."
         ),
     ] = None,
     columns: Annotated[
@@ -53,10 +53,12 @@ def score(
     ] = None,
     held_out_proba: Annotated[
         Path | None,
-        typer.Option(help="Its probabilities of rows that it was not fitted on, with --target."),
+        typer.Option(
+            help="Its probabilities of rows that it was not fitted on, and a column --target."
+        ),
     ] = None,
     held_out_features: Annotated[
-        Path | None, typer.Option(help="Features of these rows, if --features are given.")
+        Path | None, typer.Option(help="Features of the held-out rows, if --features are given.")
     ] = None,
     target: Annotated[
         str, typer.Option(help="Column of --held-out-proba with the true class.")
@@ -77,8 +79,8 @@ def score(
 
     Reads piece by piece, so the data may be larger than memory. Rows that cannot be read are listed
     with reasons in a second file, and the exit code is then 3. A folder, a URL or one of --engine,
-    --workers, --partitions, --resume, --overwrite and --dry-run asks for parts: a file of answers
-    for each, log_evidence among them, in a folder.
+    --workers, --partitions, --resume, --overwrite and --dry-run asks for answers in parts: a folder
+    with a file for each part, and a column log_evidence more.
     """
     running.in_range(coverage, "--coverage", "0.9")
     files = (proba, features, held_out_proba, held_out_features)
@@ -191,8 +193,8 @@ def explain(
     data: Annotated[
         str, typer.Argument(help='A row as JSON, {"age": 40, ...}, or a table in any format.')
     ],
-    top: Annotated[int, typer.Option(help="Columns named per density.", min=1)] = 5,
-    rows: Annotated[int, typer.Option(help="Explain so many rows at most.", min=1)] = _FIRST,
+    top: Annotated[int, typer.Option(help="Columns to name for each density.", min=1)] = 5,
+    rows: Annotated[int, typer.Option(help="Most rows to explain.", min=1)] = _FIRST,
     delimiter: options.Delimiter = None,
     json: options.Json = False,
     quiet: options.Quiet = False,

@@ -17,23 +17,21 @@ if TYPE_CHECKING:
     from ...engines import Accounting, Engine, Plan
     from ...own_data.scoring import Wanted
 
-Engine_ = Annotated[
-    str | None, typer.Option("--engine", help="local or ray: answer in parts, into a folder.")
-]
+Engine_ = Annotated[str | None, typer.Option("--engine", help="local or ray: work in parts.")]
 Address = Annotated[
-    str | None, typer.Option(help="Of a Ray cluster, host:port or auto; default: Ray runs here.")
+    str | None, typer.Option(help="Ray cluster, host:port or auto; default: Ray runs here.")
 ]
 Workers = Annotated[
-    int | None, typer.Option(help="Parts at a time; default: one for each core.", min=1)
+    int | None, typer.Option(help="Parts that run at a time; default: one for each core.", min=1)
 ]
 Partitions = Annotated[
-    str | None, typer.Option(help="Most rows of a part, 100000, or bytes in memory, 64MB.")
+    str | None, typer.Option(help="Largest part: rows, as 100000, or memory, as 64MB.")
 ]
 Resume = Annotated[
     bool, typer.Option("--resume", help="Answer the parts that are not in the folder yet.")
 ]
 Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Begin again where a folder of answers is.")
+    bool, typer.Option("--overwrite", help="Begin again, in a folder that has answers.")
 ]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Say what it would take, by a sample; write nothing.")

@@ -28,17 +28,18 @@ def fit(
         ),
     ],
     target: Annotated[
-        str | None, typer.Option(help="The column to predict; of images it is their folder.")
+        str | None,
+        typer.Option(help="The column to predict; with --images the folder is the class."),
     ] = None,
     out: Annotated[Path, typer.Option(help="The model's file.")] = Path("model.dipedl"),
     model: Annotated[
         str,
         typer.Option(help="boosting, forest, linear, mlp, or a .skops file of a classifier."),
     ] = "boosting",
-    drop: Annotated[str, typer.Option(help="Columns to leave out: id,name.")] = "",
+    drop: options.Drop = "",
     time_column: Annotated[
         str | None,
-        typer.Option(help="Dates or numbers: later rows test what was learned from earlier ones."),
+        typer.Option(help="Dates or numbers: later rows test a model of the rows before them."),
     ] = None,
     images: Annotated[
         bool, typer.Option("--images", help="The data are a folder with a folder per class.")
@@ -53,7 +54,7 @@ def fit(
     gaps: options.Gaps = "",
     delimiter: options.Delimiter = None,
     rows: Annotated[
-        int, typer.Option(help="Learn from so many rows, drawn at random; 0: from all.", min=0)
+        int, typer.Option(help="Rows to learn from, drawn at random; 0: all.", min=0)
     ] = 100_000,
     false_alarms: Annotated[
         float, typer.Option(help="Share of usual rows that may be flagged, in (0, 1).")
@@ -77,8 +78,9 @@ def fit(
     """Learn to predict a column of a table, and to know which rows are unlike it.
 
     Kinds of columns are guessed and printed. Accuracy and Brier score are those of held-out rows.
-    A folder, a URL or an option from --engine to --dry-run asks for a fit in parts, which may be
-    larger than memory: Gaussians learn from all rows, the rest from --reservoir of them.
+    A folder, a URL or an option from --engine to --dry-run asks for a fit in parts, whose data may
+    be larger than memory. Then Gaussians learn from all rows, and all else from --reservoir
+    rows, drawn at random.
     """
     running.in_range(false_alarms, "--false-alarms", "0.05")
     asked = answer_parts.InParts(engine, address, workers, partitions, resume, False, dry_run)

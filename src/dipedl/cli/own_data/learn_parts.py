@@ -27,14 +27,16 @@ Key = Annotated[
 ]
 Reservoir = Annotated[
     int | None,
-    typer.Option(help="In parts: rows for the classifier and neighbours; 100000.", min=100),
+    typer.Option(
+        help="In parts: rows that all but Gaussians learn from; default: 100000.", min=100
+    ),
 ]
 HeldOut = Annotated[
-    int | None, typer.Option(help="In parts: rows that are held out; 10000.", min=20)
+    int | None, typer.Option(help="In parts: rows that are held out; default: 10000.", min=20)
 ]
 Like = Annotated[
     Path | None,
-    typer.Option(help="Classifier, features and columns of this model: both can be merged then."),
+    typer.Option(help="Take classifier, features and columns of this model, to merge both later."),
 ]
 Resume = Annotated[
     bool, typer.Option("--resume", help="Go on with the parts that a stopped fit has read.")
@@ -119,7 +121,8 @@ def _clear(work: Path) -> None:
 
 def merge(
     models: Annotated[
-        list[Path], typer.Argument(help="Files of `dipedl fit`, all but the first with --like it.")
+        list[Path],
+        typer.Argument(help="Files that `dipedl fit` wrote, all but the first by --like FIRST."),
     ],
     out: Annotated[Path, typer.Option(help="The model's file.")] = Path("merged.dipedl"),
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No notes.")] = False,

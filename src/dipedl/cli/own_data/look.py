@@ -75,12 +75,12 @@ def check(
     test: Annotated[
         Path | None, typer.Option(help="Another table, to find rows that are in both.")
     ] = None,
-    drop: Annotated[str, typer.Option(help="Columns to leave out: id,name.")] = "",
+    drop: options.Drop = "",
     types: options.Types = "",
     gaps: options.Gaps = "",
     delimiter: options.Delimiter = None,
     rows: Annotated[
-        int, typer.Option(help="Look at so many rows, drawn at random; 0: at all.", min=0)
+        int, typer.Option(help="Rows to look at, drawn at random; 0: all.", min=0)
     ] = 100_000,
     json: options.Json = False,
     quiet: options.Quiet = False,
@@ -114,10 +114,11 @@ def report(
     ],
     out: Annotated[Path, typer.Option(help="The page.")] = Path("report.html"),
     ood: Annotated[
-        Path | None, typer.Option(help="Rows that are of no class, to see whether it notices.")
+        Path | None,
+        typer.Option(help="Rows that are of no class, to see whether the model notices."),
     ] = None,
     rows: Annotated[
-        int, typer.Option(help="Use so many rows of each, drawn at random; 0: all.", min=0)
+        int, typer.Option(help="Rows of each table to use, drawn at random; 0: all.", min=0)
     ] = 20_000,
     coverage: options.Coverage = 0.9,
     delimiter: options.Delimiter = None,
@@ -127,7 +128,7 @@ def report(
 ) -> None:
     """Write a page about a model on your own test rows: one HTML file that loads nothing.
 
-    What it can be trusted on, reliability, classes, rows, what changed since the fit, what to do.
+    What the model can be trusted on, reliability, classes, rows, changes since the fit, next steps.
     """
     running.in_range(coverage, "--coverage", "0.9")
     with running.mistakes_told(quiet):
@@ -167,7 +168,9 @@ def monitor(
     data: options.Data,
     state: Annotated[
         Path | None,
-        typer.Option(help="Go on from this file, and write it anew; one that is not there begins."),
+        typer.Option(
+            help="The monitor, read and written anew; without such a file a new one begins."
+        ),
     ] = None,
     reference: Annotated[
         Path | None,
@@ -190,7 +193,7 @@ def monitor(
 ) -> None:
     """Watch a stream of rows for drift, without labels; exit code 4 is an alarm.
 
-    A table is read in the order of its rows, each row of the stream once. With a column of classes
+    Give each row of the stream once, in the order in which rows came. With a column of classes
     accuracy is measured too.
     """
     with running.mistakes_told(quiet):

@@ -12,7 +12,11 @@ Data = Annotated[
 ]
 Model = Annotated[Path, typer.Argument(help="A file that `dipedl fit` wrote.")]
 Delimiter = Annotated[
-    str | None, typer.Option(help="Between the fields of a CSV file; default: found by itself.")
+    str | None,
+    typer.Option(help="Character between the fields of a CSV file; default: found by itself."),
+]
+Drop = Annotated[
+    str, typer.Option(help='Columns to leave out: id,name; one with a comma in quotes: id,"a, b".')
 ]
 Gaps = Annotated[
     str, typer.Option(help="Words in a CSV file that stand for a gap, beside NA, NaN, null: '?,-'.")
@@ -28,5 +32,5 @@ Quiet = Annotated[
 ]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Each step with its seconds.")]
 Coverage = Annotated[
-    float, typer.Option(help="Of the prediction sets: they hold the class this often, in (0, 1).")
+    float, typer.Option(help="How often prediction sets must hold the true class, in (0, 1).")
 ]
