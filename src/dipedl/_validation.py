@@ -225,7 +225,7 @@ def known_classes(estimator: Any, y: np.ndarray) -> np.ndarray:
             f"the frozen estimator {estimator!r} has no classes_; fit it before it is frozen"
         )
     known = np.asarray(estimator.classes_)
-    if _text(known) != _text(found):
+    if of_text(known) != of_text(found):
         raise ValueError(
             f"y holds labels of dtype {found.dtype}, the fitted estimator of {known.dtype}: "
             "give it the labels that it was fitted with"
@@ -239,7 +239,7 @@ def known_classes(estimator: Any, y: np.ndarray) -> np.ndarray:
     return known
 
 
-def _text(labels: np.ndarray) -> bool:
+def of_text(labels: np.ndarray) -> bool:
     """Whether the labels are text, in an array of text or of objects."""
     of_objects = labels.dtype.kind == "O" and all(isinstance(label, str) for label in labels)
     return labels.dtype.kind in "US" or of_objects
@@ -325,7 +325,7 @@ def calibration_rows(
         )
     if y is None:
         return X, None
-    if _text(y) != _text(np.asarray(classes)):
+    if of_text(y) != of_text(np.asarray(classes)):
         raise ValueError(
             f"y of the calibration rows has dtype {y.dtype}, that of fit {classes.dtype}: "
             "give both the same labels"

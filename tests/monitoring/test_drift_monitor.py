@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 
 import dipedl
@@ -133,12 +134,30 @@ def test_another_model_is_refused(clf, monitor):
         DriftMonitor().fit(object())
 
 
+def test_a_model_with_another_classifier_and_the_same_density_is_refused(clf, monitor):
+    forest = RandomForestClassifier(5, random_state=0)
+    other = DIPClassifier(forest, density=GDADensity(), random_state=0).fit(*rows(600, 0))
+    np.testing.assert_array_equal(other.evidence_.held_out_.scores, clf.evidence_.held_out_.scores)
+    with pytest.raises(ValueError, match="was made for the model"):
+        monitor.update(other, rows(10, 0)[0])
+
+
+@pytest.mark.parametrize("n", [3, 0])
+def test_rows_of_another_number_than_the_answers_are_refused(clf, monitor, n):
+    X = rows(60, 12)[0]
+    with pytest.raises(ValueError, match=f"X must have one row per answer, got {n} for 60"):
+        monitor.update_answers(clf.answers(X), X[:n])
+    assert monitor.report().rows == 0
+
+
 def test_batches_that_come_again_or_out_of_order_are_refused(clf, monitor):
     X = rows(60, 12)[0]
     monitor.update(clf, X, batch=7)
     for number in (7, 6):
         with pytest.raises(ValueError, match="batch must be larger than 7"):
             monitor.update(clf, X, batch=number)
+    with pytest.raises(TypeError, match="batch must be an int, the number of the batch, got 'a'"):
+        monitor.update(clf, X, batch="a")
     assert monitor.update(clf, X, batch=9).rows == 120
 
 

@@ -53,6 +53,22 @@ def test_gaps_count_as_a_change():
     assert bins.changed(bins.count(window))[1] < 1e-6
 
 
+@pytest.mark.parametrize("size", [300, 20_000])
+@pytest.mark.parametrize("moved", [0.0, 1.0])
+def test_a_window_of_any_size_shows_a_change_and_no_other(size, moved):
+    rng = np.random.default_rng(2)
+    bins = ColumnBins.of("x", rng.normal(size=1000))
+    p = bins.changed(bins.count(rng.normal(size=size) + moved))[1]
+    assert p < 1e-6 if moved else p > 0.01
+
+
+def test_gaps_where_the_reference_had_none_count_in_a_large_window():
+    bins = ColumnBins.of("x", np.arange(500.0))
+    window = np.resize(np.arange(500.0), 20_000)
+    window[::20] = np.nan
+    assert bins.changed(bins.count(window))[1] < 1e-6
+
+
 def test_ranges_hold_equal_shares_and_their_upper_ends():
     bins = ColumnBins.of("x", np.arange(1.0, 101.0))
     assert bins.counts.tolist() == [11, *[10] * 8, 9, 0]
@@ -97,6 +113,12 @@ def test_accuracy_and_brier_of_the_labels_that_are_known():
     assert labelled(None).accuracy is None
     with pytest.raises(ValueError, match="labels must have one entry per row, got 2 for 4"):
         labelled(["a", "b"])
+
+
+@pytest.mark.parametrize("labels", [[0, 1, 0, 1], [None, 1, None, 1]])
+def test_labels_of_another_type_than_the_classes_are_refused(labels):
+    with pytest.raises(ValueError, match="labels have dtype int64, the classes of the model <U1"):
+        labelled(labels)
 
 
 def test_estimated_accuracy_is_the_corrected_confidence():

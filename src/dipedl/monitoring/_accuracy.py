@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from .._validation import of_text
 from ._rows import Rows
 
 _Z = float(special.ndtri(0.975))
@@ -111,6 +112,11 @@ def _labelled(rows: Rows, classes: np.ndarray, labels: Any) -> np.ndarray:
             "where a label is not known"
         )
     known = np.array([label is not None and label == label for label in given], dtype=bool)
+    if known.any() and of_text(given[known]) != of_text(np.asarray(classes)):
+        raise ValueError(
+            f"labels have dtype {np.asarray(given[known].tolist()).dtype}, the classes of the "
+            f"model {np.asarray(classes).dtype}: give labels of the type of the classes"
+        )
     # A label that the model does not know is never right.
     truth = given[known][:, None] == np.asarray(classes, dtype=object)[None, :]
     P = rows.proba[known]

@@ -74,14 +74,15 @@ class ColumnBins:
         """Population stability index of the counts of a window, and the p-value of no change.
 
         Pearson's chi-square, with the variance of the urn of `ReferenceRanks`, as the reference is
-        a sample too; and the urn itself for the ranges in which few rows are expected, together,
-        such as gaps and other levels. Twice the smaller p-value of the two.
+        a sample too; and the urn itself for the ranges in which few rows are expected or none was
+        in the reference, together, such as gaps and other levels. Twice the smaller p-value of the
+        two.
         """
         m, n = window.sum(), self.counts.sum()
         usual = (self.counts + 0.5) / (n + 0.5 * len(self.counts))
         here = (window + 0.5) / (m + 0.5 * len(window))
         psi = float(((here - usual) * np.log(here / usual)).sum())
-        rare = m * usual < _FEWEST
+        rare = (m * usual < _FEWEST) | (self.counts == 0)
         p = min(_chi_square(window[~rare], self.counts[~rare]),
                 _more_than_usual(window[rare].sum(), m, self.counts[rare].sum(), n))  # fmt: skip
         return psi, min(2 * p, 1.0)

@@ -86,13 +86,17 @@ def is_fresh(model: Any) -> bool:
 def fingerprint(model: Any) -> str:
     """A name of a fitted model by its held-out rows and its classes."""
     try:
-        scores = np.ascontiguousarray(model._held_out_rows().scores, dtype=np.float64)
+        held = model._held_out_rows()
     except AttributeError:
         raise TypeError(
             "model must be a fitted model with p-values (DIPClassifier, DIPModule, or a baseline "
             f"after calibrate), got {type(model).__name__}"
         ) from None
-    return sha256(scores.tobytes() + str(list(model.classes_)).encode()).hexdigest()[:16]
+    # A DIPModule computes them anew: on another machine the last digit may differ.
+    proba = np.empty(0) if held.proba is None else np.round(held.proba, 6)
+    numbers = [np.ascontiguousarray(part, dtype=np.float64) for part in (held.scores, proba)]
+    content = b"".join(part.tobytes() for part in numbers) + str(list(model.classes_)).encode()
+    return sha256(content).hexdigest()[:16]
 
 
 def _checked(rows: Rows) -> Rows:

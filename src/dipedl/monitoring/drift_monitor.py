@@ -159,11 +159,12 @@ class DriftMonitor(BaseEstimator):
         check_is_fitted(self, "model_")
         if fingerprint(model) != self.model_:
             raise ValueError(
-                f"this monitor was made for the model {self.model_}, got {fingerprint(model)}: "
-                "give that model, or begin anew with monitor.fit(model)"
+                f"this monitor was made for the model {self.model_}, or by an earlier version of "
+                f"dipedl, got {fingerprint(model)}: give that model, or begin anew with "
+                "monitor.fit(model)"
             )
         self._check_batch(batch)
-        if _is_empty(X):
+        if _row_count(X) == 0:
             return self.report()
         return self._taken(rows_of_model(model, X), X, labels, batch)
 
@@ -173,7 +174,10 @@ class DriftMonitor(BaseEstimator):
         """As `update`, with what ``model.answers(X)`` gave; X is needed for columns alone."""
         check_is_fitted(self, "model_")
         self._check_batch(batch)
-        if len(answers.p_values) == 0:
+        n = len(answers.p_values)
+        if X is not None and _row_count(X) not in (n, None):
+            raise ValueError(f"X must have one row per answer, got {_row_count(X)} for {n}")
+        if n == 0:
             return self.report()
         return self._taken(rows_of_answers(answers), X, labels, batch)
 
@@ -258,6 +262,8 @@ class DriftMonitor(BaseEstimator):
         return OpenWindow(ranges, np.zeros(2), columns, nothing)
 
     def _check_batch(self, batch: int | None) -> None:
+        if batch is not None and not isinstance(batch, int | np.integer):
+            raise TypeError(f"batch must be an int, the number of the batch, got {batch!r}")
         if batch is not None and batch <= self.batch_:
             raise ValueError(
                 f"batch must be larger than {self.batch_}, the number of the last one, got "
@@ -311,11 +317,11 @@ def _means(rows: Rows) -> dict[str, np.ndarray]:
     return {"uncertainty": np.clip(rows.uncertainty, 0, 1), "flagged": rows.flagged}
 
 
-def _is_empty(X: Any) -> bool:
-    # A tuple or a dict holds the arguments of a network.
+def _row_count(X: Any) -> int | None:
+    """Rows of X; None of a tuple or a dict, which holds the arguments of a network."""
     if isinstance(X, tuple | dict):
-        return False
-    return bool((X.shape[0] if hasattr(X, "shape") else len(X)) == 0)
+        return None
+    return int(X.shape[0] if hasattr(X, "shape") else len(X))
 
 
 def _equal(a: ReferenceRanks, b: ReferenceRanks) -> bool:
