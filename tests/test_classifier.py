@@ -430,6 +430,15 @@ def test_calibrate_takes_the_statistics_from_new_data(iris):
     assert clf.normalizer_.source_ == "75 held-out inputs"
 
 
+def test_a_rate_that_is_set_after_the_fit_plays_no_part(iris):
+    clf = DIPClassifier(density=GDADensity(), random_state=0).fit(*iris)
+    said, known = str(clf.diagnose()), [card.flagged for card in clf.explain(iris[0])]
+    clf.set_params(false_alarm_rate=0.5)
+    assert str(clf.diagnose()) == said
+    assert [card.flagged for card in clf.explain(iris[0])] == known
+    np.testing.assert_array_equal(clf.predict_ood(iris[0]) == -1, known)
+
+
 def test_random_state_seeds_what_is_unseeded(iris):
     X, y = iris
     loose = RandomForestClassifier(5)

@@ -112,6 +112,11 @@ class DirichletDecisions(PerSampleDecisions):
         short = getattr(spread, "falls_short", False)
         return ShortDirichlet.like(found) if short else found
 
+    @property
+    def _alarm_rate(self) -> float:
+        # That of the fit, whatever was given to set_params since.
+        return float(self._evidence().false_alarm_rate)
+
     def _answer_proba(self, P: np.ndarray, scores: np.ndarray) -> np.ndarray:
         return np.asarray(self._dirichlet(P, scores).mean)
 

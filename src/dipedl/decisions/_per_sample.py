@@ -195,6 +195,11 @@ class PerSampleDecisions:
         u = self._held_out_uncertainty(self._rejects_by if kind is None else kind)
         return reject_curve(u, wrong, confidence=confidence, weights=held.weights)
 
+    @property
+    def _alarm_rate(self) -> float:
+        """Share of ID inputs that `predict_ood` may flag unless told otherwise."""
+        return self.false_alarm_rate
+
     def _scores(self, X: Any) -> np.ndarray:
         """Scores (n,) of inputs, higher = more typical."""
         return self._proba_and_scores(X)[1]
@@ -215,7 +220,7 @@ class PerSampleDecisions:
 
     def _alarm_threshold(self, alpha: float | None) -> float:
         """Score below which at most a share `alpha` of ID inputs lies."""
-        given = {"false_alarm_rate": self.false_alarm_rate} if alpha is None else {"alpha": alpha}
+        given = {"false_alarm_rate": self._alarm_rate} if alpha is None else {"alpha": alpha}
         ((name, rate),) = given.items()
         return threshold(self._held_out_rows(), rate_in_range(rate, name), name)
 

@@ -130,7 +130,7 @@ def _frozen(held: HeldOut, clf: Any) -> Finding:
 
 
 def _size(held: HeldOut, clf: Any) -> Finding:
-    m, rate = held.total, clf.false_alarm_rate
+    m, rate = held.total, clf._alarm_rate
     least = int(np.ceil(1 / rate)) - 1
     steady = int(np.ceil((1 - rate) / (rate * _RELATIVE**2)))
     covering = int(np.ceil(_COVERAGE * (1 - _COVERAGE) / _COVERAGE_SD**2))

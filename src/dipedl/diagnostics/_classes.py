@@ -31,7 +31,7 @@ def class_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
     """Collapsed classes, false alarms by class, and by part of the density."""
     names, rate = (
         tuple(str(name) for name in np.asarray(clf.classes_).tolist()),
-        clf.false_alarm_rate,
+        clf._alarm_rate,
     )
     flagged = held.scores < alarm_threshold(held.scores, rate, held.weights)
     reachable = np.isfinite(alarm_threshold(held.scores, rate, held.weights))
@@ -128,7 +128,7 @@ def _by_class(held: HeldOut, names: Names) -> tuple[np.ndarray, np.ndarray, np.n
 
 
 def _alarms(held: HeldOut, clf: Any, names: Names, flagged: np.ndarray) -> Finding:
-    rate = clf.false_alarm_rate
+    rate = clf._alarm_rate
     shares, p_values = _alarms_by_class(held, len(names), flagged)
     overall = held.average(flagged)
     numbers: dict[str, Number] = {"flagged": overall, "false_alarm_rate": rate}

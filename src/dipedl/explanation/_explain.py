@@ -129,7 +129,7 @@ def _cards(clf: Any, X: Any, top: int, read: Read) -> Any:
             n=float(evidence_side.n_),
             p_value=float(p_values[i]),
             held_out=held.total,
-            false_alarm_rate=float(clf.false_alarm_rate),
+            false_alarm_rate=float(clf._alarm_rate),
             score=float(scores[i]),
             typical_score=typical,
             parts=() if unknown[i] else parts[i],
@@ -162,7 +162,7 @@ def _baseline_cards(clf: Any, X: Any, arriving: Any, before: Any, top: int) -> l
             typical_uncertainty=-typical,
             p_value=float(p_values[i]),
             held_out=held.total,
-            false_alarm_rate=float(clf.false_alarm_rate),
+            false_alarm_rate=float(clf._alarm_rate),
             parts=readings[i],
         )
         for i in range(len(P))

@@ -205,7 +205,7 @@ def _described(service: Service, served: Served) -> ModelFacts:
             "problem": service.models.problem(served.name),
             "target": served.model.target or None,
             "classes": served.model.classes,
-            "false_alarm_rate": served.model.classifier.false_alarm_rate,
+            "false_alarm_rate": served.model.classifier.evidence_.false_alarm_rate,
             "prior": float(np.sum(served.model.classifier.prior_)),
             "pictures": served.name in service.pictures,
             "columns": columns,
