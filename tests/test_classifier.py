@@ -237,6 +237,13 @@ def test_features_transformer_is_what_the_density_sees(iris):
     assert clf.evidence_.transform(X).shape == (150, 2)
 
 
+def test_the_remedy_for_gaps_is_one(iris):
+    X, y = iris
+    steps = SimpleImputer(add_indicator=True), StandardScaler(), LogisticRegression()
+    clf = DIPClassifier(make_pipeline(*steps)).fit(set_at(X, np.nan), y)
+    assert np.isfinite(clf.score_samples(set_at(X, np.nan))).all()
+
+
 def test_dataframes_pipelines_and_text_columns(iris):
     X, y = iris
     frame = pd.DataFrame(X, columns=list("abcd")).assign(kind=np.where(y == 0, "red", "blue"))
@@ -309,6 +316,11 @@ def test_a_weight_is_a_repetition(iris):
     assert weighted.evidence_.n_ == w.sum()
     pipe = make_pipeline(StandardScaler(), LogisticRegression())
     assert DIPClassifier(pipe).fit(X, y, sample_weight=w).score(X, y) > 0.9
+
+
+def test_weights_by_name_are_refused(iris):
+    with pytest.raises(ValueError, match="got 'balanced'; weights by class are class_weight"):
+        DIPClassifier().fit(*iris, sample_weight="balanced")
 
 
 def test_weights_that_a_part_cannot_use_are_refused(iris):
@@ -576,8 +588,16 @@ BAD_FITS = {
         ),
         "give it the labels that it was fitted with",
     ),
-    "nan": (dict(X=lambda X: set_at(X, np.nan)), {}, "nan.*row 3, column 2.*SimpleImputer"),
-    "inf": (dict(X=lambda X: set_at(X, np.inf)), {}, r"must be finite, got inf .* row 3, column 2"),
+    "nan": (
+        dict(X=lambda X: set_at(X, np.nan)),
+        {},
+        r"got nan at row 3, column 2; .*estimator=make_pipeline\(SimpleImputer",
+    ),
+    "inf": (
+        dict(X=lambda X: set_at(X, np.inf)),
+        {},
+        "must be finite, got inf at row 3, column 2; correct the entry, or make it NaN",
+    ),
     "inf passthrough": (
         dict(X=lambda X: set_at(X, -np.inf)),
         dict(features="passthrough"),
@@ -594,6 +614,11 @@ BAD_FITS = {
     ),
     "length of y": (dict(y=lambda y: y[:-1]), {}, "inconsistent numbers of samples"),
     "no y": (dict(y=lambda y: None), {}, "requires y to be passed"),
+    "text and numbers in y": (
+        dict(y=lambda y: np.array([0, "a"] * 75, dtype=object)),
+        {},
+        r"y mixes int and str: give y.astype\(str\)",
+    ),
     "nan in y": (dict(y=lambda y: np.r_[np.nan, y[1:]]), {}, "contains NaN.*row 0; drop"),
     "continuous y": (dict(y=lambda y: y + 0.3), {}, "Unknown label type"),
     "gamma": ({}, dict(gamma=0.0), "gamma must be finite and > 0, got 0.0"),
@@ -683,6 +708,32 @@ def test_bad_probabilities_are_refused(iris, estimator, message):
     X, y = iris
     with pytest.raises(ValueError, match=message):
         DIPClassifier(estimator).fit(X, y).predict_proba(X)
+
+
+def calibrated_by(X, y):
+    return lambda clf: clf.calibrate(X, y)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        calibrated_by(np.empty((0, 4)), np.empty(0)),
+        calibrated_by(np.zeros((5, 4)), np.zeros(4)),
+        calibrated_by(np.zeros((5, 3)), np.zeros(5)),
+        lambda clf: clf.predict(np.full((3, 4), np.inf)),
+    ],
+)
+def test_an_error_that_says_all_has_no_other_before_it(fitted, ask):
+    with pytest.raises(ValueError) as caught:
+        ask(fitted)
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+    assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize("rate", [3, 0.0])
+def test_a_detector_checks_its_rate_in_fit(iris, rate):
+    with pytest.raises(ValueError, match=f"false_alarm_rate must lie strictly .*, got {rate}"):
+        OODDetector(false_alarm_rate=rate).fit(iris[0])
 
 
 def test_bad_queries_are_refused(iris, fitted):

@@ -82,11 +82,13 @@ def test_the_source_of_every_statistic_is_stated(rng):
         cv: EvidenceModel(normalizer=ZScore(), cv=c).fit(X, y).normalizer_.source_
         for cv, c in (
             ("int", 5),
+            ("many", 500),
             ("in", "in-sample"),
             ("split", ShuffleSplit(1, test_size=10, random_state=0)),
         )
     }
     assert sources["int"] == "5-fold cross-fitting of 50 inputs"
+    assert sources["many"] == "50-fold cross-fitting of 50 inputs"
     assert sources["in"] == "the 50 inputs the density was fitted on (in-sample)"
     assert sources["split"] == "held-out parts of ShuffleSplit of 10 inputs"
     model = EvidenceModel(normalizer=ZScore(), false_alarm_rate=0.2).fit(X, y)

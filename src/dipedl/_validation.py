@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -36,6 +35,11 @@ def check_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
     if sample_weight is None:
         return None
     given = unmasked("sample_weight", sample_weight)
+    if isinstance(given, str):
+        raise ValueError(
+            f"sample_weight must hold a number for each row, got {given!r}; weights by class are "
+            "class_weight of the classifier"
+        )
     numbers = np.asarray(given, dtype=np.float64).ravel()
     bad = np.flatnonzero(~((numbers >= 0) & (numbers <= _MOST_COPIES)))
     if len(bad):
@@ -134,6 +138,10 @@ def label_array(y: Any) -> np.ndarray:
             f"{len(gaps)} of {len(labels)} rows, the first at row {gaps[0]}; drop these rows of X "
             "and y"
         )
+    objects = labels.tolist() if labels.dtype.kind == "O" else []
+    types = sorted({type(label).__name__ for label in objects})
+    if "str" in types and len(types) > 1:
+        raise ValueError(f"y mixes {' and '.join(types)}: give y.astype(str)")
     if labels.dtype.kind == "f":
         assert_all_finite(labels, input_name="y")
     return labels
@@ -301,47 +309,3 @@ def prior_vector(prior: Any, k: int) -> np.ndarray:
     if not (np.isfinite(vector).all() and (vector > 0).all()):
         raise ValueError(f"prior must be finite and > 0, got {prior!r}")
     return vector
-
-
-def calibration_rows(
-    model: Any, calibration: Any, classes: np.ndarray
-) -> tuple[Any, np.ndarray | None]:
-    """Held-out inputs (m, d) and their labels, checked against the fitted inputs and classes."""
-    if not (isinstance(calibration, tuple | list) and len(calibration) == 2):
-        raise TypeError(
-            f"calibration must be a pair (X, y) of held-out rows, got {type(calibration).__name__}"
-        )
-    try:
-        X, y = known_inputs(model, calibration[0]), calibration[1]
-        check_magnitude("X", X)
-        y = None if y is None else label_array(y)
-        check_consistent_length(X, y)
-    except ValueError as error:
-        raise ValueError(f"calibration rows: {error}") from error
-    if X.shape[0] < 2:
-        raise ValueError(
-            "calibration rows: 1 row cannot show how scores vary; give 100 or more, or leave "
-            "calibration out and the rows in fit, which then holds rows out by itself"
-        )
-    if y is None:
-        return X, None
-    if of_text(y) != of_text(np.asarray(classes)):
-        raise ValueError(
-            f"y of the calibration rows has dtype {y.dtype}, that of fit {classes.dtype}: "
-            "give both the same labels"
-        )
-    unseen = np.setdiff1d(y, classes)
-    if len(unseen):
-        raise ValueError(
-            f"y of the calibration rows holds labels {unseen.tolist()} that fit has not seen, the "
-            f"classes are {np.asarray(classes).tolist()}; drop those rows, or fit with them"
-        )
-    if len(np.unique(y)) < 2:
-        warnings.warn(
-            f"the calibration rows are all of class {y[:1].tolist()}: temperature, evidence and "
-            "thresholds are learned for it alone, and inputs of other classes may be flagged as "
-            "OOD; give rows of every class",
-            UserWarning,
-            stacklevel=3,
-        )
-    return X, y

@@ -12,13 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._fold import check_spread, fitted_spread, predictions, spread_again
 from ._validation import (
-    calibration_rows,
     check_weights,
     known_classes,
     known_inputs,
     prior_vector,
     training_rows,
 )
+from .calibration._given_rows import calibration_rows
 from .calibration.crossfit import AUTO, IN_SAMPLE, given_pairs
 from .decisions._dirichlet import DirichletDecisions
 from .density.gda import GDADensity

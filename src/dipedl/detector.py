@@ -12,7 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ._fold import predictions
-from ._validation import known_inputs, label_array, learned_inputs
+from ._validation import known_inputs, label_array, learned_inputs, rate_in_range
 from .classifier import DIPClassifier
 from .evidence import RankNormal
 from .evidence_model import EvidenceModel
@@ -71,6 +71,8 @@ class OODDetector(OutlierMixin, BaseEstimator):
                     f"estimator must be a DIPClassifier, got {template!r}; give it the classifier, "
                     "as OODDetector(DIPClassifier(forest))"
                 )
+            if self.false_alarm_rate is not None:
+                rate_in_range(self.false_alarm_rate)
             X = learned_inputs(self, X)
             labels = np.zeros(X.shape[0]) if y is None else label_array(y)
             check_consistent_length(X, labels)

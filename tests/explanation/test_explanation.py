@@ -282,7 +282,9 @@ def test_plot_of_many_classes_gathers_the_improbable_ones(rng):
 
 
 def test_bad_input(data, gaussian):
-    with pytest.raises(ValueError, match="top must be >= 1"):
+    with pytest.raises(ValueError, match="top must be an int >= 1, got 'a'"):
+        explain(gaussian, data[0], top="a")
+    with pytest.raises(ValueError, match="top must be an int >= 1"):
         explain(gaussian, data[0], top=0)
     with pytest.raises(NotFittedError):
         explain(DIPClassifier(), data[0])

@@ -488,8 +488,11 @@ def test_pickle_is_never_used(path, monkeypatch):
     ids=lambda m: type(m).__name__,
 )
 def test_unfitted_models_are_refused(model, path):
-    with pytest.raises(NotFittedError, match=f"this {type(model).__name__} is not fitted"):
+    with pytest.raises(
+        NotFittedError, match=f"this {type(model).__name__} is not fitted"
+    ) as caught:
         save(model, path)
+    assert caught.value.__suppress_context__ and caught.value.__cause__ is None
     assert not path.exists()
 
 
@@ -593,6 +596,23 @@ def test_missing_folders_and_folders(tmp_path):
             call(tmp_path / "model.dipedl")
         with pytest.raises(IsADirectoryError, match=f"{tmp_path} is a folder; name the file"):
             call(tmp_path)
+
+
+@pytest.mark.parametrize("content", [None, b"text", b"end", b"flipped"])
+def test_a_file_that_cannot_be_read_is_one_error(content, path):
+    fitted().save(path)
+    whole = bytearray(path.read_bytes())
+    path.unlink()
+    if content == b"end":
+        content = whole[:-50]
+    elif content == b"flipped":
+        whole[-20] ^= 1
+        content = whole
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises((ModelFileError, FileNotFoundError)) as caught:
+        load(path)
+    assert caught.value.__suppress_context__ and caught.value.__cause__ is None
 
 
 def test_a_link_stays_a_link(tmp_path):

@@ -182,6 +182,11 @@ def test_files_of_other_models(path):
         dipedl.load(path)
 
 
+def test_the_function_save_names_the_method(path):
+    with pytest.raises(TypeError, match=r"call model\.save\(path\)"):
+        dipedl.save(DIPModule(mlp()).fit_density([(X, Y)]), path)
+
+
 def test_what_no_file_can_hold(path):
     with pytest.raises(TypeError, match=r"features is a function.*features='<module>'"):
         fitted(features=lambda net, x: (x, net(x))).save(path)

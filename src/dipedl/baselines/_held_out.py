@@ -8,7 +8,8 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from .._validation import calibration_rows, check_weights
+from .._validation import check_weights
+from ..calibration._given_rows import calibration_rows
 from ..calibration.held_out import HeldOut
 from ..decisions._per_sample import PerSampleDecisions
 from ..diagnostics.self_report import SelfReport

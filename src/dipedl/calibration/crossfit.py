@@ -184,7 +184,7 @@ def splits(
                 f"cv={cv} needs a class with at least {_LEFT + 1} samples to hold some out, got "
                 f"n_samples = {len(y)} in {len(np.unique(y))} classes; use cv='in-sample'"
             )
-        return fold_pairs(fold), f"{cv}-fold cross-fitting"
+        return fold_pairs(fold), f"{fold.max() + 1}-fold cross-fitting"
     if isinstance(cv, str):
         raise ValueError(f"cv must be 'auto', an int >= 2, a splitter or 'in-sample', got {cv!r}")
     return given_pairs(cv, y, kept) or [], source_of(cv)

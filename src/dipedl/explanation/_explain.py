@@ -65,7 +65,7 @@ def explain(clf: Any, X: Any, top: int = 5) -> list[Card]:
     Raises
     ------
     ValueError
-        If `top` is less than 1.
+        If `top` is no int, or less than 1.
     NotFittedError
         If `clf` is not fitted, or is a baseline without held-out rows.
     TypeError
@@ -83,8 +83,8 @@ def explain(clf: Any, X: Any, top: int = 5) -> list[Card]:
     >>> explain(clf, odd)[0].parts[0]["features"][0]["name"]
     'sepal width (cm)'
     """
-    if top < 1:
-        raise ValueError(f"top must be >= 1, got {top!r}")
+    if not (isinstance(top, int | np.integer) and top >= 1):
+        raise ValueError(f"top must be an int >= 1, got {top!r}")
     cards: list[Card] = _cards(clf, X, top, _all_parts)
     return cards
 

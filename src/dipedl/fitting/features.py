@@ -13,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import has_fit_parameter
 
 from .._validation import NoAnswer
+from ..maths.magnitude import CORRECT
 from .columns import NO_DATES, date_columns, is_table
 from .dense_rows import COMPONENTS, DenseRows, is_narrow
 from .encoding import table_encoding, warn_of_identifiers
@@ -24,6 +25,10 @@ from .sources import Sources, input_sources, sources_after
 
 Steps = list[tuple[str, Any]]
 
+_IMPUTE = (
+    "impute it: fit with estimator=make_pipeline(SimpleImputer(add_indicator=True), "
+    "StandardScaler(), <classifier>)"
+)
 #: Rows that each component of sparse features needs.
 _ROWS_PER_COMPONENT = 10
 
@@ -186,9 +191,9 @@ def feature_array(features: Any, X: Any) -> np.ndarray:
     bad = ~np.isfinite(Z)
     if bad.any():
         row, column = np.argwhere(bad)[0]
+        value = Z[row, column]
         raise NoAnswer(
-            f"X or its features must be finite, got {Z[row, column]} (NaN or inf) at row {row}, "
-            f"column {column}; impute it, such as "
-            "features=make_pipeline(SimpleImputer(), StandardScaler())"
+            f"X or its features must be finite, got {value} at row {row}, column {column}; "
+            f"{_IMPUTE if np.isnan(value) else CORRECT}"
         )
     return Z

@@ -80,7 +80,10 @@ def refuse_dates(error: Exception, X: Any) -> None:
 def refuse_infinity(error: Exception, X: Any) -> None:
     """Raise ValueError with row and column if an error is about an infinite number of X (n, d)."""
     if _TOO_LARGE in str(error):
-        check_no_infinity("X", X)
+        try:
+            check_no_infinity("X", X)
+        except ValueError as found:
+            raise found from None
 
 
 def answered(ask: Callable[[Any], Answer], X: Any, unknown: Callable[[], Answer]) -> Answer:

@@ -14,6 +14,8 @@ from scipy import sparse
 _LARGEST = float(np.finfo(np.float32).max)
 #: The squares of larger numbers, summed over rows, overflow.
 LARGEST_SQUARED = 1e150
+#: What to do about an infinite number.
+CORRECT = "correct the entry, or make it NaN for an imputer"
 
 
 def check_magnitude(name: str, X: Any, largest: float = _LARGEST) -> None:
@@ -47,8 +49,7 @@ def check_no_infinity(name: str, X: Any) -> None:
     """Raise ValueError with row and column if a number of X (n, d) is infinite."""
     for row, column, value in _places(X, np.isinf):
         raise ValueError(
-            f"{name} must be finite, got {value} at row {row}, column {column!r}; correct the "
-            "entry, or make it NaN for an imputer"
+            f"{name} must be finite, got {value} at row {row}, column {column!r}; {CORRECT}"
         )
 
 

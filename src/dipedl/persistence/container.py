@@ -71,7 +71,7 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         raise ModelFileError(
             f"{path} is not a file that dipedl saved, or it is damaged: {error}; "
             "name another, or copy it again"
-        ) from error
+        ) from None
     if _KEY not in metadata:
         raise ModelFileError(
             f"{path} is a safetensors file but holds no model of dipedl; "
@@ -80,7 +80,7 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     try:
         manifest = _verified(metadata[_KEY], tensors)
     except Exception as error:
-        raise ModelFileError(f"{path} is damaged: {error}; save or copy it again") from error
+        raise ModelFileError(f"{path} is damaged: {error}; save or copy it again") from None
     _check_format(path, manifest)
     return manifest, tensors
 
@@ -89,8 +89,8 @@ def _regular_bytes(path: Path) -> bytes:
     """All bytes of a file; a device or a pipe could go on for ever."""
     try:
         kind = path.stat().st_mode
-    except FileNotFoundError as error:
-        raise FileNotFoundError(f"there is no file {path}; check the spelling") from error
+    except FileNotFoundError:
+        raise FileNotFoundError(f"there is no file {path}; check the spelling") from None
     if stat.S_ISDIR(kind):
         raise IsADirectoryError(f"{path} is a folder; name the file in it that holds the model")
     if not stat.S_ISREG(kind):

@@ -84,6 +84,8 @@ def save(model: Any, path: str | Path) -> None:
     >>> bool((dipedl.load(path).predict_proba(X) == clf.predict_proba(X)).all())
     True
     """
+    if type(model).__name__ == _MODULE:
+        raise TypeError("a DIPModule is saved by its own method: call model.save(path)")
     if not _can_be_saved(model):
         raise TypeError(
             "model must be a DIPClassifier, an OODDetector, a DriftMonitor or a density of "
@@ -186,10 +188,10 @@ def describe(path: str | Path) -> dict[str, Any]:
 def _check_fitted(model: Any) -> None:
     try:
         check_is_fitted(model)
-    except NotFittedError as error:
+    except NotFittedError:
         raise NotFittedError(
             f"this {type(model).__name__} is not fitted, so there is nothing to save; call fit"
-        ) from error
+        ) from None
 
 
 def _manifest(model: Any, encoder: Encoder) -> dict[str, Any]:
