@@ -23,7 +23,7 @@ from .fitting.classifiers import FittedClassifier
 from .fitting.columns import is_table, numbers
 from .fitting.dense_rows import is_narrow
 from .fitting.features import feature_array
-from .fitting.refusals import Answer, answered
+from .fitting.refusals import Answer, answered, changes_named
 from .fitting.seeds import seeded_clone
 
 
@@ -170,7 +170,8 @@ def predictions(
         Z = np.full((1, getattr(evidence.density_, "n_features_in_", 0)), np.nan)
         return Z, np.full((1, k), 1 / k) if k else None, np.array([-np.inf])
 
-    Z, P, scores = answered(ask, X, unknown)
+    with changes_named(evidence.columns_, X):
+        Z, P, scores = answered(ask, X, unknown)
     return Z, P, scores
 
 

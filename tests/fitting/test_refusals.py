@@ -1,11 +1,18 @@
 """Rows that are refused are found among the others, whatever their place."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
+from dipedl import DIPClassifier, OODDetector
 from dipedl._validation import NoAnswer
+from dipedl.density import GDADensity
 from dipedl.fitting.refusals import answered
 
 LARGE = 1e300
@@ -55,3 +62,46 @@ def test_any_other_error_is_raised_at_once():
     with pytest.raises(ValueError, match="unknown categories"):
         answered(ask, np.ones((8, 1)), lambda: (None,))
     assert asked == [8]
+
+
+Y = np.arange(120) % 2
+FRAME = pd.DataFrame(
+    {
+        "age": np.random.default_rng(0).normal(size=120) + Y,
+        "dose": np.random.default_rng(1).normal(size=120),
+        "kind": pd.Categorical(np.array(["u", "v", "w"])[np.arange(120) % 3]),
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def of_table():
+    encoded = make_column_transformer(
+        (OneHotEncoder(), ["kind"]), (StandardScaler(), ["age", "dose"])
+    )
+    return DIPClassifier(make_pipeline(encoded, LogisticRegression()), GDADensity()).fit(FRAME, Y)
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "message"),
+    [
+        ("kind", FRAME["kind"].cat.codes, "has numbers in column 'kind', and fit had text or cat"),
+        ("age", "old", "has text or categories in column 'age', and fit had numbers there"),
+        ("age", pd.Timestamp("2020-01-01"), "has dates in column 'age', and fit had numbers there"),
+    ],
+)
+def test_a_column_of_another_type_than_in_the_fit_is_named(of_table, column, values, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        of_table.predict(FRAME.assign(**{column: values}))
+    assert caught.value.__suppress_context__
+
+
+def test_text_for_a_model_of_numbers_is_named():
+    detector = OODDetector(DIPClassifier(density=GDADensity())).fit(FRAME[["age"]].to_numpy())
+    with pytest.raises(ValueError, match="has text or categories in column 'x0', and fit had num"):
+        detector.predict([["a"]])
+
+
+def test_an_error_about_columns_of_the_same_types_stays(of_table):
+    with pytest.raises(ValueError, match=r"unknown categories \['z'\]"):
+        of_table.predict(FRAME.assign(kind="z"))

@@ -14,11 +14,21 @@ from sklearn.utils import _safe_indexing
 from .._validation import NoAnswer
 from ..maths.magnitude import check_no_infinity
 from ..maths.masks import is_missing
-from .columns import NO_DATES, date_columns, mixed_columns
+from .columns import (
+    LEVEL,
+    NO_DATES,
+    NUMBER,
+    InputColumns,
+    column,
+    date_columns,
+    kind_of,
+    mixed_columns,
+)
 
 Answer = tuple[Any, ...]
 #: What scikit-learn says of numbers that float32 or float64 cannot hold.
 _TOO_LARGE = "too large for dtype"
+_HELD = {NUMBER: "numbers", LEVEL: "text or categories"}
 _ABOUT_DATES = re.compile("date|time", re.IGNORECASE)
 
 
@@ -68,6 +78,33 @@ def columns_noted(X: Any) -> Iterator[None]:
                 f"X[{mixed[0]!r}] = X[{mixed[0]!r}].astype(str)"
             )
         raise
+
+
+@contextmanager
+def changes_named(columns: InputColumns | None, X: Any) -> Iterator[None]:
+    """Makes an error about rows X (n, d) name a column of another type than in the fit."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        if columns is not None and not isinstance(error, NoAnswer):
+            _refuse_changed(columns, X)
+        raise
+
+
+def _refuse_changed(columns: InputColumns, X: Any) -> None:
+    if sparse.issparse(X) or X.shape[1:] != (len(columns.names),):
+        return
+    texts, dates = columns.of_text(), {str(name) for name in date_columns(X)}
+    for j, name in enumerate(columns.names):
+        if name not in texts and np.isnan(columns.low[j]):
+            continue
+        was = _HELD[LEVEL if name in texts else NUMBER]
+        now = "dates" if name in dates else _HELD.get(kind_of(column(X, j), name), was)
+        if now != was:
+            raise ValueError(
+                f"X has {now} in column {name!r}, and fit had {was} there: give the column in the "
+                "type of the fit"
+            ) from None
 
 
 def refuse_dates(error: Exception, X: Any) -> None:
