@@ -3,11 +3,13 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.naive_bayes import GaussianNB
+from xgboost import XGBClassifier
 
 from dipedl import DIPClassifier
 from dipedl.calibration import Rehearsal
@@ -15,6 +17,7 @@ from dipedl.density import GDADensity
 from dipedl.monitoring import DriftMonitor
 from dipedl.persistence import container, describe, load, save
 from dipedl.persistence.codecs import CODECS, POOLS
+from dipedl.persistence.model_file import UntrustedTypesError
 from own_models import models
 from table_estimators import answers, estimators, fitted
 
@@ -84,3 +87,15 @@ def test_every_entry_of_the_table_is_in_one_of_these_files(tmp_path):
         found |= {entry["type"] for entry in container.read(path)[0]["objects"]}
         json.dumps(describe(path))
     assert found >= CODECS.keys() | POOLS.keys()
+
+
+def test_xgboost_with_categories_is_told_of_in_save_and_loads_with_trust(tmp_path):
+    X = pd.DataFrame({"size": np.arange(60.0), "kind": pd.Categorical(list("uvw") * 20)})
+    booster = XGBClassifier(n_estimators=2, enable_categorical=True)
+    model = DIPClassifier(booster, GDADensity()).fit(X, np.arange(60) % 3 == 0)
+    with pytest.warns(UserWarning, match=r"trusted=\['xgboost.core.Booster'\]"):
+        model.save(tmp_path / "model.dipedl")
+    with pytest.raises(UntrustedTypesError):
+        load(tmp_path / "model.dipedl")
+    same = load(tmp_path / "model.dipedl", trusted=["xgboost.core.Booster"])
+    np.testing.assert_array_equal(same.predict_proba(X), model.predict_proba(X))

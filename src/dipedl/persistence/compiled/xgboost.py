@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,16 @@ class _Booster:
 
     def take(self, value: Any) -> dict[str, Any]:
         text = bytes(value.save_raw("json"))
-        check_model(json.loads(text))
+        try:
+            check_model(json.loads(text))
+        except ValueError as error:
+            warnings.warn(
+                f"this XGBoost model cannot be checked ({error}): dipedl.load refuses the file "
+                "unless you give trusted=['xgboost.core.Booster']",
+                UserWarning,
+                stacklevel=2,
+            )
+            raise
         return {"json": np.frombuffer(text, np.uint8)}
 
     def make(self, cls: type, state: dict[str, Any]) -> Any:
