@@ -385,3 +385,17 @@ def test_no_probabilities_are_kept_where_nothing_learns_from_them():
     assert DIPModule(mlp(), calibrator="passthrough").head.needs_proba
     out = module.fit_density([(X, Y)], calibration=[blobs(100, 1)])(X)
     torch.testing.assert_close(out.log_evidence, np.log(300) + module.score_samples(X))
+
+
+@pytest.mark.parametrize("ask", ["predict_ood", "predict_set", "fit_density"])
+def test_arrays_and_tensors_of_another_dtype_have_a_remedy(ask):
+    module = DIPModule(mlp()).fit_density([(X, Y)])
+
+    def asked(rows):
+        return getattr(module, ask)([(rows, Y)] if ask == "fit_density" else rows)
+
+    with pytest.raises(TypeError, match=r"torch\.as_tensor\(X, dtype=torch\.float32\)"):
+        asked(X.numpy())
+    with pytest.raises(RuntimeError) as caught:
+        asked(X.double())
+    assert "X.to(next(network.parameters()).dtype)" in caught.value.__notes__[0]

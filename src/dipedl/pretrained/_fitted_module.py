@@ -17,7 +17,7 @@ from ._decisions.questions import ModuleDecisions
 from ._evidence_head import EvidenceHead
 from ._feature_source import FeatureSource, listed
 from ._fusion import Score
-from ._stream import memory_errors
+from ._stream import network_errors
 from ._training_mode import check_eval
 from .class_gaussians import ClassGaussians, never_halved
 from .dirichlet_output import DirichletOutput
@@ -67,7 +67,7 @@ class FittedModule(ModuleDecisions, nn.Module):
         self._check_fitted()
         check_eval(self._modal)
         # A compiler follows no handlers, and a compiled graph raises what it likes.
-        guard = nullcontext() if torch.compiler.is_compiling() else memory_errors(args, kwargs)
+        guard = nullcontext() if torch.compiler.is_compiling() else network_errors(args, kwargs)
         with guard:
             features, logits = self.source(*args, **kwargs)
             return features, self.fusion(self.density_(features), logits), logits

@@ -75,7 +75,7 @@ def passes(
     """Features, logits and labels of each batch of a loader, checked."""
     count = 0
     for batch in batches(loader, unpack, device, name):
-        with torch.inference_mode(), memory_errors(batch.args, batch.kwargs):
+        with torch.inference_mode(), network_errors(batch.args, batch.kwargs):
             if not source.shapes:
                 source.look(batch.args, batch.kwargs)
             features, logits = source(*batch.args, **batch.kwargs)
@@ -92,17 +92,26 @@ def passes(
 
 
 @contextmanager
-def memory_errors(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[None]:
-    """Turn a network that runs out of memory into a MemoryError with a batch size to try."""
+def network_errors(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[None]:
+    """Adds a remedy to errors of a network: out of memory, arrays, tensors of another dtype."""
     try:
         yield
     except torch.OutOfMemoryError as error:
         raise _too_large(args, kwargs, error) from error
-    except RuntimeError as error:
+    except (RuntimeError, TypeError) as error:
         # The allocator of the CPU has no type of its own.
-        if "can't allocate memory" not in str(error) and "not enough memory" not in str(error):
-            raise
-        raise _too_large(args, kwargs, error) from error
+        if "can't allocate memory" in str(error) or "not enough memory" in str(error):
+            raise _too_large(args, kwargs, error) from error
+        if any(isinstance(value, np.ndarray) for value in (*args, *kwargs.values())):
+            raise TypeError(
+                "the network was given a numpy array: give torch tensors of its dtype, such as "
+                "torch.as_tensor(X, dtype=torch.float32)"
+            ) from None
+        if isinstance(error, RuntimeError) and "type" in str(error):
+            error.add_note(
+                "give tensors of the network's dtype: X.to(next(network.parameters()).dtype)"
+            )
+        raise
 
 
 def _too_large(args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> MemoryError:
