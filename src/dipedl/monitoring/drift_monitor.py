@@ -62,8 +62,8 @@ class DriftMonitor(BaseEstimator):
     ------
     ValueError, TypeError
         From ``fit``: a model without p-values or held-out probabilities, fewer than 50 reference
-        rows. From ``update``: another model; NaN; a column that is missing; a number of a batch
-        that came before. Nothing of such a batch is counted.
+        rows. From ``update``: another model; NaN; a column that is missing; labels of another type
+        than the classes; a number of a batch that came before. Nothing of such a batch is counted.
 
     Notes
     -----
