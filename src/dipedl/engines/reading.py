@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ..own_data.tables.columns import labels_of
-from ..own_data.tables.mistake import Mistake, listed, meant
+from ..own_data.tables.mistake import Mistake, as_typed, listed, meant
 from ..own_data.tables.reading import Refused
 from ..streaming import RowSample, row_keys
 from ..streaming.partial_fit import KEY_SEED
@@ -241,7 +241,7 @@ def check_schema(found: First, names: list[str]) -> None:
         told = listed(f"{c!r} (in {found.columns[c]:,} rows)" for c in partly)
         raise Mistake(
             f"the parts differ in their columns: of {labelled:,} rows not all have {told}; write "
-            f"all parts with the same columns, or leave these out: --drop {','.join(partly)}"
+            f"all parts with the same columns, or leave these out: --drop {as_typed(partly)}"
         )
 
 

@@ -66,7 +66,7 @@ def column_drifts(
 
 def p_value_drift(p: np.ndarray, clf: DIPClassifier) -> PValueDrift:
     """How far the p-values lie below an even distribution."""
-    held, rate = clf.evidence_.held_out_.total, float(clf.false_alarm_rate)
+    held, rate = clf.evidence_.held_out_.total, float(clf.evidence_.false_alarm_rate)
     distance = float(stats.kstest(p, "uniform", alternative="greater").statistic)
     return PValueDrift(
         float((p <= rate).mean()), rate, distance, _notable(distance, len(p), int(held), _LEVEL)
