@@ -591,7 +591,7 @@ BAD_FITS = {
     "nan": (
         dict(X=lambda X: set_at(X, np.nan)),
         {},
-        r"got nan at row 3, column 2; .*estimator=make_pipeline\(SimpleImputer",
+        r"got NaN at row 3, column 2; .*estimator=make_pipeline\(SimpleImputer",
     ),
     "inf": (
         dict(X=lambda X: set_at(X, np.inf)),
@@ -740,7 +740,7 @@ def test_bad_queries_are_refused(iris, fitted):
     X, _ = iris
     with pytest.raises(ValueError, match=r"X has 3 features, but DIPClassifier is expecting 4"):
         fitted.predict(X[:, :3])
-    with pytest.raises(ValueError, match=r"nan.*row 3, column 2"):
+    with pytest.raises(ValueError, match=r"NaN.*row 3, column 2"):
         fitted.uncertainty(set_at(X, np.nan))
     with pytest.raises(ValueError, match="alpha must lie strictly between 0 and 1, got 0"):
         fitted.predict_ood(X, alpha=0.0)

@@ -63,7 +63,9 @@ def saving(folder: Path, seconds: float) -> str:
 def row(seed: int) -> dict[str, Any]:
     """A row of a benchmark."""
     key = {"suite": "s", "profile": "p", "method": "m", "config_hash": "c", "seed": seed}
-    return key | {"metrics": {"auroc": float(seed)}, "intervals": {}, "note": "x" * 5000}
+    told = {"title": "x" * 5000, "config": {}, "versions": {}}
+    cost = {"n": {}, "seconds": {}, "cpu_seconds": {}}
+    return key | told | cost | {"metrics": {"auroc": float(seed)}, "intervals": {}}
 
 
 def appending(folder: Path, seconds: float) -> str:

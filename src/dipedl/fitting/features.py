@@ -192,8 +192,8 @@ def feature_array(features: Any, X: Any) -> np.ndarray:
     if bad.any():
         row, column = np.argwhere(bad)[0]
         value = Z[row, column]
+        got, remedy = ("NaN", _IMPUTE) if np.isnan(value) else (value, CORRECT)
         raise NoAnswer(
-            f"X or its features must be finite, got {value} at row {row}, column {column}; "
-            f"{_IMPUTE if np.isnan(value) else CORRECT}"
+            f"X or its features must be finite, got {got} at row {row}, column {column}; {remedy}"
         )
     return Z
