@@ -113,7 +113,7 @@ def test_calibration_in_fit_is_fit_and_calibrate():
         ((X, Y + 1), ValueError, r"holds labels \[3\] that fit has not seen.*drop those rows"),
         ((X, NAMES), ValueError, r"has dtype <U10, that of fit int64: give both the same labels"),
         ((X, None), ValueError, r"y is needed: normalizer CautionBudget.*QuantileEvidence\(\)"),
-        ((X * np.nan, Y), ValueError, "must be finite, got nan .*row 0, column 0"),
+        ((X * np.nan, Y), ValueError, "must be finite, got NaN .*row 0, column 0"),
         ((X[:1], Y[:1]), ValueError, "calibration rows: 1 row cannot show how scores vary"),
     ],
 )
