@@ -756,6 +756,25 @@ def test_a_search_of_the_sources_knows_the_end_of_a_word():
     assert mentions("dipedl", "class DIPModule\b") and not mentions("dipedl", "class DIPModul\b")
 
 
+def test_a_receipt_goes_on_only_at_the_same_commit_without_changes(tmp_path, monkeypatch):
+    receipt = load("receipt")
+    monkeypatch.setattr(receipt, "ROOT", tmp_path)
+    for name in ("code.py", "results/x.json"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("{}")
+    who = ("-c", "user.name=a", "-c", "user.email=a@b")
+    if shutil.which("git") is None:
+        pytest.skip("needs git")
+    for command in (("init", "-q"), ("add", "."), (*who, "commit", "-qm", "all")):
+        subprocess.run(["git", *command], cwd=tmp_path, check=True)
+    receipt.write("x", {"a": 1}, {"v": 2}, 3.0)
+    assert receipt.begun("x", {"a": 1}) == ({"v": 2}, 3.0)  # a result may have changed
+    assert receipt.begun("x", {"a": 2}) == ({}, 0.0)
+    (tmp_path / "code.py").write_text("changed")
+    receipt.write("x", {"a": 1}, {"v": 2}, 3.0)
+    assert receipt.commit().endswith("-dirty") and receipt.begun("x", {"a": 1}) == ({}, 0.0)
+
+
 def test_every_benchmark_of_the_page_has_a_receipt_with_what_makes_it_again():
     sys.modules.pop("receipt", None)
     for name in load("run").NAMES:

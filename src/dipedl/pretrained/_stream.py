@@ -107,7 +107,7 @@ def network_errors(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[No
                 "the network was given a numpy array: give torch tensors of its dtype, such as "
                 "torch.as_tensor(X, dtype=torch.float32)"
             ) from None
-        if isinstance(error, RuntimeError) and "type" in str(error):
+        if "same dtype" in str(error) or "Input type" in str(error):
             error.add_note(
                 "give tensors of the network's dtype: X.to(next(network.parameters()).dtype)"
             )
