@@ -7,25 +7,25 @@ from dataclasses import replace
 from ..classifier import DIPClassifier
 from ..diagnostics import Diagnosis, Finding
 
-_HONEST = "Fit on more rows, or compare another --model."
-_MORE = "Fit on at least {needed} rows"
+_HONEST = "{learn} more rows, or compare another --model."
+_MORE = "{learn} at least {needed} rows"
 _UNFITTED = "Give --model a file that holds the classifier unfitted."
 _LABELS = "Fit with a class in each row."
 _OTHER_COLUMNS = "Give fit columns that say more of the rows."
-_SHARES = "Fit on more rows of the rare classes, or compare another --model."
+_SHARES = "{learn} more rows of the rare classes, or compare another --model."
 _ERRORS = "To find likely errors, rank rows by the largest p_ column, not by vacuity or p_value."
 _LEAKS = "Look for leaks and mislabelled rows by `dipedl check`, or compare another --model."
 _RANKS = "Go by flagged and p_value of `dipedl score`"
 
 #: What to do, by the code of the finding; the remedy of any other code is as it is.
 REMEDIES = {
-    "calibration_in_sample": "Fit on more rows.",
+    "calibration_in_sample": "{learn} more rows.",
     "density_frozen": _UNFITTED,
     "classifier_frozen": _UNFITTED,
     "calibration_given_to_fit": "Give score and report rows that the fit has not seen.",
     "calibration_too_few": f"{_MORE}, or with a higher --false-alarms than {{false_alarm_rate:g}}.",
     "calibration_small": f"{_MORE}, if the rates matter.",
-    "calibration_one_class": "Fit on more rows of the other classes.",
+    "calibration_one_class": "{learn} more rows of the other classes.",
     "labels_missing": _LABELS,
     "score_constant": _OTHER_COLUMNS,
     "density_constant": f"Look for constant columns by `dipedl check`. {_OTHER_COLUMNS}",
@@ -42,7 +42,7 @@ REMEDIES = {
     "one_class_takes_all": _SHARES,
     "class_never_predicted": _SHARES,
     "class_nearly_lost": _SHARES,
-    "class_with_few_rows": "Fit on more rows of such a class.",
+    "class_with_few_rows": "{learn} more rows of such a class.",
     "class_drives_alarms": "The rate of false alarms holds over all rows, not within each class. "
     "More rows of that class even it out.",
     "density_features": "Leave these columns out by --drop, or make something of them that comes "
@@ -57,8 +57,8 @@ def diagnosed(clf: DIPClassifier) -> Diagnosis:
     return Diagnosis(tuple(map(in_shell, said.findings)), said.source)
 
 
-def in_shell(found: Finding) -> Finding:
-    """The finding with a remedy of the shell."""
+def in_shell(found: Finding, learn: str = "Fit on") -> Finding:
+    """The finding with a remedy of the shell; `learn` begins those that ask for rows."""
     if not found.remedy or found.code not in REMEDIES:
         return found
-    return replace(found, remedy=REMEDIES[found.code].format_map(found.numbers))
+    return replace(found, remedy=REMEDIES[found.code].format_map({**found.numbers, "learn": learn}))

@@ -117,10 +117,10 @@ def _of_tables(message: Warning | str) -> Warning | str:
     """A warning of the fit in terms of the tables: a user has no classifier to fit here."""
     if not isinstance(message, FindingWarning):
         return message
-    found = in_shell(message.args[0])
+    found = in_shell(message.args[0], "Hold out")
     if found.code == "classifier_frozen":
         return UserWarning(_LEARNED.format_map(found.numbers))
-    return UserWarning(f"{found.text} {found.remedy.replace('Fit on', 'Hold out')}")
+    return UserWarning(f"{found.text} {found.remedy}")
 
 
 def _classes(proba: Table, target: str) -> list[str]:
