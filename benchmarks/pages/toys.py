@@ -39,7 +39,7 @@ autoregressive flow. "Away" is the mean over the part of the map at a distance o
 more from every training point.
 
 ![Vacuity, expected entropy and mutual information of EDL and DIP-EDL around two moons: \
-EDL is sure in all directions, DIP-EDL only near the points and on a ridge \
+EDL has evidence in all directions, DIP-EDL only near the points and on a ridge \
 that leads away]\
 (../images/toy_two_moons.png)
 

@@ -53,7 +53,7 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
     validation_fraction : float, default=0.1
         Share of the rows held out for validation when `fit` is given none; 0 for no validation.
     dtype : {"float64", "float32"}, default="float64"
-        Precision of the answers of the trained flow. float32 is about twice as fast, and then the
+        Precision of the answers of the trained flow. float32 is faster, and then the
         last digits of a score, about 1e-6 of it, may change with the rows it is asked with.
     random_state : int, default=0
         Seed of initial weights, shuffling and noise; PyTorch's global generator is left alone.

@@ -30,7 +30,7 @@ def load_omniglot(
     """Omniglot's evaluation split: 13,180 drawings of 659 characters, 28 x 28 pixels.
 
     The 105 x 105 drawings are resized as is usual beside MNIST (bilinear, antialiased) and come in
-    order of their paths. Unpacking takes a second or two, once per process. The archive is
+    order of their paths. They are unpacked once per process. The archive is
     downloaded once (6 MB) and kept in the user's cache directory, or in ``DIPEDL_CACHE``; with
     `data_dir`, or ``DIPEDL_DATA``, nothing is downloaded.
 

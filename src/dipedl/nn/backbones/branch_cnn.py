@@ -41,7 +41,7 @@ class BranchCNN:
     Notes
     -----
     An input is read as one row of any finite numbers, for any `image_shape`. The convolutions are
-    two-dimensional of height one: with channels last they take half the CPU time of PyTorch's
+    two-dimensional of height one: with channels last they are faster on a CPU than PyTorch's
     one-dimensional ones. Max-pooling commutes with ReLU, so pooling comes first.
 
     References

@@ -28,7 +28,7 @@ class ResNet18(Backbone):
     Notes
     -----
     Inputs are pixels in [0, 1]. The paper's text says LeNet-5, its code has this network,
-    spectrally normalised. 11.2 million weights: minutes per epoch on a CPU.
+    spectrally normalised. 11.2 million weights: slow on a CPU.
 
     References
     ----------

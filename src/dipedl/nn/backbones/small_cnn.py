@@ -15,7 +15,7 @@ __all__ = ["SmallCNN"]
 
 @dataclass(frozen=True)
 class SmallCNN(Backbone):
-    """Two convolutions, one hidden layer: 97 to 98 % on 4,000 MNIST digits in a few seconds.
+    """Two convolutions and one hidden layer, for small grey images such as digits.
 
     Inputs are pixels in [0, 1].
 

@@ -39,7 +39,7 @@ class VGG16(Backbone):
 
     Notes
     -----
-    15.2 million weights and 0.31 billion multiplications for a 32 x 32 image. Convolutions start
+    15.3 million weights and 0.31 billion multiplications for a 32 x 32 image. Convolutions start
     from He's normal weights by fan-out and zero biases, linear layers from PyTorch's defaults.
 
     References

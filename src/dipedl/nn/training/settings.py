@@ -61,11 +61,11 @@ class Training:
         "auto" (a CUDA GPU where there is one, else the CPU), "cpu", "cuda", "cuda:0", "mps".
     amp : bool, default=False
         Run the module in bfloat16 on CUDA and on the CPU; losses stay in float32. A CPU needs
-        AVX512-BF16 or AMX to gain by it (a convolution then takes half the time). On other devices
+        AVX512-BF16 or AMX to gain by it. On other devices
         it changes nothing. On CUDA cuDNN also tries its kernels and keeps the fastest: equal seeds
         then give equal numbers up to rounding only.
     compile : bool, default=False
-        Train a compiled form of the module (``torch.compile``): about a minute at the start, then
+        Train a compiled form of the module (``torch.compile``): slower to start, then
         faster steps. The returned module and every checkpoint are the plain ones.
     n_jobs : int, optional
         Threads of PyTorch while it trains; None keeps its setting.
