@@ -486,6 +486,30 @@ def test_notes_on_given_probabilities_are_about_the_tables(n, told, run, other_s
     assert "--model" not in done.stderr and " fit " not in done.stderr
 
 
+def test_given_probabilities_with_decimal_commas(run, other_system):
+    folder, written = other_system
+    written(50, "new")
+    assert run(*given(folder)).exit_code == 0
+    answers = pd.read_csv(folder / "a.csv")
+    for name in ("held_p", "held_f", "new_p", "new_f"):
+        table = pd.read_csv(folder / f"{name}.csv")
+        table.to_csv(folder / f"{name}.csv", index=False, sep=";", decimal=",")
+    assert run(*given(folder)).exit_code == 0
+    pd.testing.assert_frame_equal(pd.read_csv(folder / "a.csv"), answers)
+
+
+def test_held_out_rows_that_are_not_used_are_told(run, other_system):
+    folder, written = other_system
+    written(50, "new")
+    assert "not used" not in run(*given(folder)).stderr
+    held = pd.read_csv(folder / "held_p.csv")
+    held.loc[[4, 6], "yes"] = 2.0
+    held.to_csv(folder / "held_p.csv", index=False)
+    done = run(*given(folder))
+    assert done.exit_code == 0
+    assert "2 of 300 rows of" in done.stderr and "not used; row 5 is left out" in done.stderr
+
+
 def test_progress_says_rows_and_speed(capsys, monkeypatch):
     from dipedl.cli.own_data import running
 

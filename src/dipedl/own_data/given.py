@@ -23,7 +23,7 @@ from .gathering import gathered
 from .learning import watched
 from .scoring import Count, Progress, Wanted, answer_frame, write_answers
 from .tables.columns import Column, as_inputs, labels_of
-from .tables.kinds import NUMERIC
+from .tables.kinds import NUMERIC, decimal_mark
 from .tables.mistake import Mistake, listed, meant
 from .tables.reading import Refused, Table
 
@@ -79,6 +79,9 @@ def score_given(
     X, _, y, left_out = _inputs(held_out, target, None)
     labels = _checked_labels(y, classes, held_out.proba, left_out)
     _check_features(X.iloc[:, len(classes) :], held_out)
+    if left_out:
+        told = f"{len(left_out):,} of {len(X) + len(left_out):,} rows of {held_out.proba.path}"
+        warnings.warn(f"{told} are not used{_first(left_out)}", stacklevel=2)
     X_new, rows, _, refused = _inputs(new, target, list(X.columns))
     if not len(X_new):
         raise Mistake(f"{new.proba.path} has no row that can be answered{_first(refused)}")
@@ -168,11 +171,17 @@ def _read(table: Table, target: str) -> tuple[pd.DataFrame, np.ndarray, pd.Serie
         one = some.refused[0]
         raise Mistake(f"{table.path}, row {one.row}: {one.reason}; rows must stay in step")
     names = [str(name) for name in some.frame if name != target]
-    made, _, odd = as_inputs([Column(name, NUMERIC) for name in names], some.frame, some.rows)
+    columns = [_numbers(some.frame[name], name) for name in names]
+    made, _, odd = as_inputs(columns, some.frame, some.rows)
     for one in odd[:1]:
         raise Mistake(f"{table.path}, row {one.row}, column {one.column!r}: {one.reason}")
     truth = labels_of(some.frame[target]) if target in some.frame else None
     return made, some.rows, truth
+
+
+def _numbers(values: pd.Series, name: str) -> Column:
+    texts = values[:0] if pd.api.types.is_numeric_dtype(values.dtype) else values.dropna()
+    return Column(name, NUMERIC, decimal=decimal_mark(texts.astype(str)))
 
 
 def _odd_rows(P: pd.DataFrame, rows: np.ndarray) -> list[Refused]:

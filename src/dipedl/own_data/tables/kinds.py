@@ -56,6 +56,11 @@ def to_numbers(values: Any, decimal: str = ".") -> np.ndarray:
     return np.asarray(pd.to_numeric(texts, errors="coerce"), dtype=np.float64)
 
 
+def decimal_mark(levels: pd.Series) -> str:
+    """The comma if it is one in any of the texts, else the point."""
+    return "," if levels.map(lambda text: bool(_DECIMAL_COMMA.fullmatch(text))).any() else "."
+
+
 def guess(values: pd.Series, name: str) -> Guess:
     """The kind of a column of a DataFrame; Mistake for what no column may hold."""
     plain = _kind_of_dtype(values)
@@ -98,7 +103,7 @@ def _of_texts(values: pd.Series, levels: pd.Series, name: str) -> Guess:
     if set(levels.str.strip().str.lower()) in _TRUTHS:
         return Guess(BOOLEAN)
     if not levels.map(lambda text: bool(_CODE.fullmatch(text))).any():
-        decimal = "," if levels.map(lambda t: bool(_DECIMAL_COMMA.fullmatch(t))).any() else "."
+        decimal = decimal_mark(levels)
         numbers = ~np.isnan(to_numbers(levels, decimal))
         if numbers.all():
             return Guess(NUMERIC, decimal=decimal, why="decimal commas" if decimal == "," else "")
