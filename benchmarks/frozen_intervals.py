@@ -1,8 +1,8 @@
 """Intervals of a frozen network where the truth is known: `Rehearsal` beside its last layer.
 
 ``python benchmarks/frozen_intervals.py`` writes results/frozen_intervals.json in some minutes. On
-problems of the design half of the suite "second-order" a network is fitted on half of the rows;
-every method is given it frozen, and the other half.
+problems of the profile "design" of the suite "second-order" a network is fitted on half of the
+rows; every method is given it frozen, and the other half.
 """
 
 import time

@@ -120,7 +120,7 @@ def demo() -> str:
         f"each OOD set, one seed ({r['seed']}). All classifiers but the network see the images at "
         "half resolution. Settings of the classifiers are in `dipedl.demo.models`: boosted trees "
         "are 30 rounds of small ones, and the network leaves 800 of its images for calibration. "
-        "Of dipedl all is the default. Flagged: by `predict_ood`, and by the "
+        "All other settings of dipedl are its defaults. Flagged: by `predict_ood`, and by the "
         "bare scores at as many false alarms. The rows without a classifier look at no shape.\n\n"
     )
     return (
@@ -254,7 +254,7 @@ def frozen_intervals() -> str:
     text = (
         f"Shares of the true class probabilities that credible intervals hold, as in [the suite of "
         f"intervals](results-second-order.md); means over {len(row['config']['problems'])} "
-        "of the problems of its design half, seed 0; of the thirds of the rows by distance to the "
+        "problems of its profile `design`, seed 0; of the thirds of the rows by distance to the "
         "training rows the lowest of any problem. A network is fitted on half of the rows; every "
         "method is given it frozen, and the other half.\n\n"
         f"- Bootstrap: {row['config']['bootstraps']} logistic regressions of the penultimate "

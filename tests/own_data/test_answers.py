@@ -498,16 +498,31 @@ def test_given_probabilities_with_decimal_commas(run, other_system):
     pd.testing.assert_frame_equal(pd.read_csv(folder / "a.csv"), answers)
 
 
-def test_held_out_rows_that_are_not_used_are_told(run, other_system):
+def test_a_comma_for_thousands_beside_decimal_points_is_refused(run, other_system):
     folder, written = other_system
     written(50, "new")
-    assert "not used" not in run(*given(folder)).stderr
-    held = pd.read_csv(folder / "held_p.csv")
-    held.loc[[4, 6], "yes"] = 2.0
-    held.to_csv(folder / "held_p.csv", index=False)
+    features = pd.read_csv(folder / "new_f.csv")
+    features["a"] = "1,715"
+    features.to_csv(folder / "new_f.csv", index=False)
     done = run(*given(folder))
+    assert done.exit_code == 1
+    assert "column 'a': '1,715' has a decimal comma: numbers of this column need" in done.stderr
+
+
+@pytest.mark.parametrize("features", [True, False])
+def test_held_out_rows_that_are_not_used_are_told(features, run, other_system):
+    folder, written = other_system
+    written(50, "new")
+    command = given(folder)
+    command = command if features else [*command[:3], *command[5:7], *command[9:]]
+    assert "not used" not in run(*command).stderr
+    held = pd.read_csv(folder / "held_p.csv")
+    held.loc[4, "yes"], held.loc[6, "yes"] = np.nan, 2.0
+    held.to_csv(folder / "held_p.csv", index=False)
+    done = run(*command)
     assert done.exit_code == 0
-    assert "2 of 300 rows of" in done.stderr and "not used; row 5 is left out" in done.stderr
+    assert "2 of 300 rows of" in done.stderr
+    assert "not used; row 5 is left out: a probability is missing" in done.stderr
 
 
 def test_progress_says_rows_and_speed(capsys, monkeypatch):

@@ -140,13 +140,13 @@ def _inputs(
     pair: Pair, target: str, known: list[str] | None
 ) -> tuple[pd.DataFrame, np.ndarray, pd.Series | None, list[Refused]]:
     """Probabilities and features side by side, row numbers, labels if there are, refused rows."""
-    P, rows, truth = _read(pair.proba, target)
+    P, rows, truth, mark = _read(pair.proba, target)
     made = P.rename(columns={name: f"p_{name.removeprefix('p_')}" for name in P})
     if pair.features is None:
         F = np.log(P.clip(lower=_TINY))
         F = F.sub(F.mean(axis=1), axis=0).iloc[:, 1:].add_prefix("log ")
     else:
-        F, _, _ = _read(pair.features, "")
+        F, _, _, _ = _read(pair.features, "", mark)
         if len(F) != len(P):
             raise Mistake(
                 f"{pair.features.path} has {len(F):,} rows and {pair.proba.path} {len(P):,}: row i "
@@ -157,40 +157,51 @@ def _inputs(
         lacking = sorted(set(known) ^ set(X.columns))
         raise Mistake(f"new and held-out rows differ in {listed(lacking)}: give the same columns")
     k = made.shape[1]
-    odd = _odd_rows(made, rows) + _missing_rows(X.iloc[:, k:], rows)
-    keep = ~np.isin(rows, [one.row for one in odd])
+    odd = {one.row: one for one in (*_missing_rows(X.iloc[:, k:], rows), *_odd_rows(made, rows))}
+    keep = ~np.isin(rows, list(odd))
     X = X if known is None else X[known]
     labels = None if truth is None else truth[keep].reset_index(drop=True)
-    return X[keep].reset_index(drop=True), rows[keep], labels, sorted(odd)
+    return X[keep].reset_index(drop=True), rows[keep], labels, sorted(odd.values())
 
 
-def _read(table: Table, target: str) -> tuple[pd.DataFrame, np.ndarray, pd.Series | None]:
-    """All rows as numbers, with gaps for what is none, and the labels."""
+def _read(
+    table: Table, target: str, mark: str = ""
+) -> tuple[pd.DataFrame, np.ndarray, pd.Series | None, str]:
+    """All rows as numbers, with gaps for what is none; row numbers, labels, decimal mark.
+
+    Without a given `mark` it is a comma if the numbers have any.
+    """
     some = gathered(table)
     if some.refused:
         one = some.refused[0]
         raise Mistake(f"{table.path}, row {one.row}: {one.reason}; rows must stay in step")
     names = [str(name) for name in some.frame if name != target]
-    columns = [_numbers(some.frame[name], name) for name in names]
+    mark = mark or decimal_mark(_texts(some.frame[names]))
+    columns = [Column(name, NUMERIC, decimal=mark) for name in names]
     made, _, odd = as_inputs(columns, some.frame, some.rows)
     for one in odd[:1]:
         raise Mistake(f"{table.path}, row {one.row}, column {one.column!r}: {one.reason}")
     truth = labels_of(some.frame[target]) if target in some.frame else None
-    return made, some.rows, truth
+    return made, some.rows, truth, mark
 
 
-def _numbers(values: pd.Series, name: str) -> Column:
-    texts = values[:0] if pd.api.types.is_numeric_dtype(values.dtype) else values.dropna()
-    return Column(name, NUMERIC, decimal=decimal_mark(texts.astype(str)))
+def _texts(frame: pd.DataFrame) -> pd.Series:
+    """The entries that were not read as numbers."""
+    return frame.select_dtypes(exclude="number").stack().dropna().astype(str)
 
 
 def _odd_rows(P: pd.DataFrame, rows: np.ndarray) -> list[Refused]:
     """Rows that are no probabilities."""
     sums = P.sum(axis=1, skipna=False).to_numpy()
     odd = ~(np.abs(sums - 1) <= _SUM) | (P < 0).any(axis=1).to_numpy()
-    told = "probabilities must be >= 0 and sum to one, and sum to"
-    told_of = (f"{told} {total:.4g}{_PERCENT if 99 < total < 101 else ''}" for total in sums[odd])
-    return list(map(Refused, rows[odd].tolist(), repeat(""), told_of))
+    return list(map(Refused, rows[odd].tolist(), repeat(""), map(_told_of, sums[odd])))
+
+
+def _told_of(total: float) -> str:
+    if np.isnan(total):
+        return "a probability is missing"
+    percent = _PERCENT if 99 < total < 101 else ""
+    return f"probabilities must be >= 0 and sum to one, and sum to {total:.4g}{percent}"
 
 
 def _first(left_out: list[Refused]) -> str:

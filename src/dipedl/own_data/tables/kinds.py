@@ -58,7 +58,9 @@ def to_numbers(values: Any, decimal: str = ".") -> np.ndarray:
 
 def decimal_mark(levels: pd.Series) -> str:
     """The comma if it is one in any of the texts, else the point."""
-    return "," if levels.map(lambda text: bool(_DECIMAL_COMMA.fullmatch(text))).any() else "."
+    return (
+        "," if levels.map(lambda text: bool(_DECIMAL_COMMA.fullmatch(text.strip()))).any() else "."
+    )
 
 
 def guess(values: pd.Series, name: str) -> Guess:
