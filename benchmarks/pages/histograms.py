@@ -29,7 +29,10 @@ def draw(source: Source, folder: Path) -> None:
 
     sections = captions_of(source.suite).page.sections
     pictured = {
-        of for section in sections if section.kind == "histograms" for of in section.profiles
+        of
+        for section in sections
+        if section.kind == "histograms"
+        for of in section.profiles or source.profiles
     }
     for profile in source.rows:
         table = source.tables[profile]
