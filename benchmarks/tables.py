@@ -440,7 +440,7 @@ def gaussian_ingredients() -> str:
             f"{of['sd of log length']:.2f}",
             *(f"{of[f'{score}, {ood}']:.3f}" for ood in sets for score in scores),
         ]
-        for name, of in row["values"].items()
+        for name, of in sorted(row["values"].items(), key=lambda item: item[0][:4] != "none")
     ]
     (seed,) = row["config"]["seeds"]
     to_come = [of for of in row["config"]["networks"] if f"{of}, seed {seed}" not in row["values"]]

@@ -146,7 +146,7 @@ def _inputs(
         F = np.log(P.clip(lower=_TINY))
         F = F.sub(F.mean(axis=1), axis=0).iloc[:, 1:].add_prefix("log ")
     else:
-        F, _, _, _ = _read(pair.features, "", mark)
+        F, *_ = _read(pair.features, "", mark)
         if len(F) != len(P):
             raise Mistake(
                 f"{pair.features.path} has {len(F):,} rows and {pair.proba.path} {len(P):,}: row i "
@@ -187,7 +187,7 @@ def _read(
 
 def _texts(frame: pd.DataFrame) -> pd.Series:
     """The entries that were not read as numbers."""
-    return frame.select_dtypes(exclude="number").stack().dropna().astype(str)
+    return pd.Series(frame.select_dtypes(exclude="number").to_numpy().ravel()).dropna().astype(str)
 
 
 def _odd_rows(P: pd.DataFrame, rows: np.ndarray) -> list[Refused]:

@@ -58,9 +58,8 @@ def to_numbers(values: Any, decimal: str = ".") -> np.ndarray:
 
 def decimal_mark(levels: pd.Series) -> str:
     """The comma if it is one in any of the texts, else the point."""
-    return (
-        "," if levels.map(lambda text: bool(_DECIMAL_COMMA.fullmatch(text.strip()))).any() else "."
-    )
+    commas = levels.map(lambda text: _DECIMAL_COMMA.fullmatch(text.strip()) is not None)
+    return "," if commas.any() else "."
 
 
 def guess(values: pd.Series, name: str) -> Guess:
