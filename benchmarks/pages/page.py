@@ -8,7 +8,6 @@ from pathlib import Path
 from dipedl.bench.spec.captions import Section, captions_of
 from dipedl.bench.tables.provenance import receipts
 
-from .older import older_settings
 from .sections import KINDS
 from .source import Source
 
@@ -28,7 +27,7 @@ def page_of(suite: str, root: Path) -> str:
     blocks = [f"# {page.title}", page.text.strip(), _commands(source), *_not_run(source)]
     for section in page.sections:
         blocks += _section(source, section)
-    return "\n\n".join([*blocks, *_older(source), *_receipts(source)]) + "\n"
+    return "\n\n".join([*blocks, *_receipts(source)]) + "\n"
 
 
 def _commands(source: Source) -> str:
@@ -57,14 +56,6 @@ def _section(source: Source, section: Section) -> list[str]:
     if not found and section.kind != "text":
         return []
     return [f"## {section.title}", *filter(None, [section.text.strip()]), *found]
-
-
-def _older(source: Source) -> Iterator[str]:
-    """Rows that a run of today would make anew, with other settings, beside these."""
-    lines = [f"- {said}" for said in older_settings(source)]
-    if lines:
-        told = "A run of today's suite makes other rows beside these:"
-        yield "\n\n".join(["## Settings that have changed since", told, "\n".join(lines)])
 
 
 def _receipts(source: Source) -> Iterator[str]:

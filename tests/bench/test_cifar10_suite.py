@@ -24,7 +24,6 @@ from dipedl.bench.running.todo import planned_work
 from dipedl.bench.running.weights import restored, weights_of
 from dipedl.bench.running.work import PartStep, Place
 from dipedl.bench.running.worker import train_part
-from dipedl.bench.spec.captions import captions_of
 from dipedl.bench.spec.plan import plan, trained_parts
 from dipedl.bench.spec.suite import first_there, parse_suite
 from dipedl.bench.tables.table import bench_table
@@ -99,13 +98,6 @@ def test_a_row_says_which_set_was_looked_at():
     assert svhn.config["data"]["ood"] == ["cifar100", "svhn"]
     assert gtsrb.config["data"]["ood"] == ["cifar100", "gtsrb"]
     assert svhn.digest != gtsrb.digest
-
-
-def test_a_profile_that_extends_another_has_its_sentences_on_differences():
-    captions = captions_of("cifar10")
-    assert captions.why("short", "edl", "accuracy") == captions.why("cpu", "edl", "accuracy")
-    assert captions.why("h200", "edl", "accuracy") != captions.why("cpu", "edl", "accuracy")
-    assert captions.why("h200", "dip-edl", "accuracy") is None
 
 
 def test_seeds_are_those_asked_for_or_of_the_method_or_the_profile(tmp_path):

@@ -170,7 +170,7 @@ def test_what_cannot_be_verified_says_what_to_do(suite, rows, again, tmp_path, m
 
 def test_a_folder_without_the_data_of_the_rows_is_told_before_their_settings(tmp_path):
     """SVHN would be looked at in place of GTSRB where neither is there."""
-    options = ["--profile", "short", "--methods", "energy", "--out", RESULTS, "--data", tmp_path]
+    options = ["--profile", "cpu", "--methods", "energy", "--out", RESULTS, "--data", tmp_path]
     done = dipedl("verify", "cifar10", *options)
     assert done.exit_code == 2 and not done.stdout
     assert "cifar10/" in done.stderr and str(tmp_path) in done.stderr

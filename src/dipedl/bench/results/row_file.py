@@ -16,7 +16,6 @@ from filelock import FileLock
 
 from ..._writing import writable_target, write_file
 from ..._writing.numbers import plain
-from .settled import standing
 
 _KEY = ("suite", "profile", "method", "config_hash", "seed")
 #: What readers of a row rely on; those that follow only where it has metrics.
@@ -32,17 +31,13 @@ class RowFile:
         self._keys: tuple[tuple[int, ...], frozenset[tuple[Any, ...]]] | None = None
 
     def keys(self) -> frozenset[tuple[Any, ...]]:
-        """Keys of all whole rows, with the hash of the settings that each stands for.
-
-        The file is read again only when it has changed.
-        """
+        """Keys of all whole rows; the file is read again only when it has changed."""
         if not self.path.exists():
             return frozenset()
         stat = self.path.stat()
         state = stat.st_ino, stat.st_size, stat.st_mtime_ns
         if self._keys is None or self._keys[0] != state:
-            rows = self.read()[0]
-            self._keys = state, frozenset(key_of({**r, "config_hash": standing(r)}) for r in rows)
+            self._keys = state, frozenset(map(key_of, self.read()[0]))
         return self._keys[1]
 
     def read(self) -> tuple[list[dict[str, Any]], int]:

@@ -10,8 +10,8 @@ from typing import Any
 
 from ... import __version__
 from ..names import refuse_unknown
+from ..results.changed import changes
 from ..results.receipt import machine_of
-from ..results.settled import changes, standing
 from ..results.store import Store, load_rows
 from ..spec.suite import Suite, load_suite
 from .clock import Say
@@ -243,7 +243,7 @@ def _other_settings(
     today: dict[Key, tuple[str, Mapping[str, Any]]] = {}
     for work in planned_work(suite, where, place, (seed,), methods=names, **axes):
         if isinstance(work, MethodWork):
-            today["", "", work.method.name] = work.method.standing, work.method.config
+            today["", "", work.method.name] = work.method.digest, work.method.config
         else:
             unit = work.unit
             today |= {
@@ -253,7 +253,7 @@ def _other_settings(
     return {
         key: _told(row, today[key][1] if key in today else {})
         for key, row in rows.items()
-        if key not in today or today[key][0] != standing(row)
+        if key not in today or today[key][0] != row["config_hash"]
     }
 
 

@@ -88,7 +88,7 @@ class MethodWork:
     def missing(self) -> dict[str, str]:
         """Its name, if it has no row, or if arrays of its parts wait to be made again."""
         name, store = self.method.name, self.place.store
-        there = store.has_row(name, self.method.standing, self.seed)
+        there = store.has_row(name, self.method.digest, self.seed)
         waiting = (store.is_waiting(s.unit.name, s.unit.digest, self.seed) for s in self.steps)
         return {name: name} if not there or any(waiting) else {}
 

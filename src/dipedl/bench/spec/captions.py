@@ -12,7 +12,6 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any, Literal
 
-from .suite import each_on_top
 from .typed_toml import Frozen, read_tables, validated
 
 #: Captions that hold for every suite, unless its own say otherwise.
@@ -102,8 +101,7 @@ class Captions(Frozen):
     paper_rows: dict[str, int] = {}
     #: Titles of methods in place of those that rows carry: profile, method.
     titles: dict[str, dict[str, str]] = {}
-    #: Why a number is not the paper's: profile, method, metric (or "*"), one sentence. A profile
-    #: that ``extends`` one above it has its sentences too.
+    #: Why a number is not the paper's: profile, method, metric (or "*"), one sentence.
     differences: dict[str, dict[str, dict[str, str]]] = {}
     #: The released training of a method of the paper.
     released: dict[str, Released] = {}
@@ -122,9 +120,7 @@ def captions_of(suite: str, otherwise: str = _BASE) -> Captions:
     """Captions of a suite by its name; those named `otherwise` where it has none of its own."""
     tables = _tables(suite if _file(suite).is_file() else otherwise)
     page = tables.pop("page", None)
-    where = f"captions of {suite}: differences."
-    differences = each_on_top(tables.pop("differences", {}), where)
-    whole = {**_unwrapped({**tables, "differences": differences}), "page": page}
+    whole = {**_unwrapped(tables), "page": page}
     return validated(Captions, whole, f"captions of {suite}", "captions")
 
 

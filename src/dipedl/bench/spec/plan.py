@@ -8,7 +8,6 @@ from typing import Any
 
 from ..names import refuse_unknown
 from ..results.receipt import config_hash
-from ..results.settled import settled
 from .build import accepts, build, class_of, described, transformer_of
 from .entries import Method, Profile
 from .suite import Suite, chosen_ood, gathered
@@ -53,11 +52,6 @@ class Part:
     def digest(self) -> str:
         """Hash of the config: equal parts of two methods are trained once."""
         return config_hash(self.config)
-
-    @property
-    def standing(self) -> str:
-        """Hash of what rows of this part stand for, those of older versions too."""
-        return config_hash(settled(self.config))
 
 
 @dataclass(frozen=True, eq=False)

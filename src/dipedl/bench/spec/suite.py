@@ -76,7 +76,7 @@ class Suite(Frozen):
     @field_validator("profiles", "datasets", "classifiers", "densities", "methods", mode="before")
     @classmethod
     def _completed(cls, section: Any) -> Any:
-        return each_on_top(section) if isinstance(section, Mapping) else section
+        return _each_on_top(section) if isinstance(section, Mapping) else section
 
     @property
     def crossed(self) -> bool:
@@ -241,7 +241,7 @@ def _extended(base: str, own: Table, where: str) -> Table:
     refuse_unknown("suite", [base], suite_names(), f"{where}: extends")
     tables = read_tables(_text(base), f"{base}.toml")
     shared = {key: tables.get(key, {}) for key in ("classifiers", "densities", "methods")}
-    known = each_on_top(tables["profiles"])
+    known = _each_on_top(tables["profiles"])
     profiles = {
         name: _on_top(profile, known, "profile", f"{where}: profiles.{name}.extends")
         for name, profile in own.get("profiles", {}).items()
@@ -249,11 +249,11 @@ def _extended(base: str, own: Table, where: str) -> Table:
     return {**shared, **own, "profiles": profiles}
 
 
-def each_on_top(section: Mapping[str, Any], where: str = "") -> Table:
+def _each_on_top(section: Mapping[str, Any]) -> Table:
     """The tables of a section, each with those keys of one above it that it extends."""
     found: Table = {}
     for name, table in section.items():
-        found[name] = _on_top(table, found, "name above it", f"{where}{name}.extends")
+        found[name] = _on_top(table, found, "name above it", f"{name}.extends")
     return found
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from ..results.paper import published, published_rows, same_method
 from ..results.scores import OOD_PREFIX, SHIFTED_PREFIX
-from ..results.settled import standing
 from ..spec.captions import captions_of, data_note, is_own_data
 from .cells import Cell, cell_over_seeds
 from .columns import columns, worst_recalls
@@ -181,13 +180,12 @@ def _names_of(suite: str) -> str:
 def latest(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Rows of the latest configuration of each method, one per seed, in order of method and seed.
 
-    Rows of older versions count where their settings are the same.
     In a crossed suite, of each method on each data set with each classifier.
     """
     newest: dict[tuple[str, ...], str] = {}
     found: dict[tuple[Any, ...], Mapping[str, Any]] = {}
     for row in rows:
-        newest[_key(row)] = standing(row)
+        newest[_key(row)] = row["config_hash"]
         found[*_key(row), newest[_key(row)], row["seed"]] = row
     order = {key: i for i, key in enumerate(newest)}
     kept = [row for key, row in found.items() if newest[_key(row)] == key[-2]]

@@ -1,0 +1,33 @@
+"""Settings in which two configurations differ, in the words of a suite file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+#: Keys that lead to settings and are none.
+_LEVELS = ("arguments", "settings", "below")
+
+
+def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """Settings that differ, as ``training.amp was true and is false now``; [] if none does.
+
+    The same change in several parts is told once.
+    """
+    pairs = _pairs(old, new)
+    return list(dict.fromkeys(f"`{key}` was {a} and is {b} now" for key, a, b in pairs))
+
+
+def _pairs(old: Any, new: Any, place: str = "") -> Iterator[tuple[str, str, str]]:
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        for key in dict.fromkeys([*old, *new]):
+            name = place if key in _LEVELS else f"{place}.{key}"
+            yield from _pairs(old.get(key), new.get(key), name)
+    elif old != new:
+        yield ".".join(place.split(".")[-2:]).removeprefix("."), _told(old), _told(new)
+
+
+def _told(value: Any) -> str:
+    """A value as TOML has it; of an object its class."""
+    return str(value["class"]) if isinstance(value, Mapping) else json.dumps(value)

@@ -1,0 +1,47 @@
+"""Published rows stand for today's suites; changed settings are told."""
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pydantic")
+
+from dipedl.bench import load_rows, load_suite
+from dipedl.bench.results.changed import changes
+from dipedl.bench.results.receipt import config_hash
+from dipedl.bench.spec.plan import plan
+
+ROOT = Path(__file__).parent.parent.parent / "results" / "bench"
+ROWS = [row for suite in ("mnist", "cifar10", "spectra") for row in load_rows(suite, out=ROOT)]
+
+
+def today(row):
+    """The configuration that a run of today would write."""
+    where, ood = f"{row['suite']}.toml", row["config"]["data"]["ood"]
+    (part,) = plan(load_suite(row["suite"]), row["profile"], [row["method"]], where, ood)
+    return part.config
+
+
+def test_published_rows_keep_their_configuration_and_its_hash():
+    assert all(config_hash(row["config"]) == row["config_hash"] for row in ROWS)
+
+
+def test_a_run_of_today_would_make_the_published_rows_and_no_others():
+    kinds = {(row["suite"], row["profile"], row["config_hash"]): row for row in ROWS}
+    other = {key: changes(row["config"], today(row)) for key, row in kinds.items()}
+    assert not {key: told for key, told in other.items() if told}
+
+
+def test_each_changed_setting_is_told_once_in_the_words_of_a_suite():
+    row = next(row for row in ROWS if row["method"] == "dip-edl" and row["suite"] == "cifar10")
+    old, new = row["config"], today(row)
+    assert changes(old, new) == []
+    for part in (new["below"]["classifier"], new["below"]["density"]["below"]["classifier"]):
+        part["arguments"]["training"]["settings"]["epochs"] = 3
+    new["arguments"]["normalizer"] = {"class": "QuantileEvidence", "settings": {}}
+    new["sees"] = "pixels"
+    assert changes(old, new) == [
+        '`normalizer.class` was "ZScore" and is "QuantileEvidence" now',
+        "`training.epochs` was 32 and is 3 now",
+        '`sees` was null and is "pixels" now',
+    ]
