@@ -47,10 +47,16 @@ def spectra_densities() -> str:
         "galaxies and quasars do: so it is with semi-real stars on the 806 features, whatever the "
         "density, and with tied Gaussians on 50 components. On the network's features densities "
         "see part of it; its doubt sees more. Supernovae are the other way round: the network is "
-        "sure of them, and every density finds them strange. "
+        "sure of them, and every density fitted here finds them strange. "
         "The default weighs densities and doubt by errors on held-out rows and pseudo-outliers, "
         "which know neither set, and lies between the two ([results](results-spectra.md)). "
         "The command reads a run of `dipedl bench run spectra --profile scarce`.\n\n"
     )
     head = ["view", "score", *SETS.values()]
-    return "## Why no density tells stars\n\n" + text + table(head, rows) + "\n" + where(row)
+    return (
+        "## Why densities tell stars less well than doubt\n\n"
+        + text
+        + table(head, rows)
+        + "\n"
+        + where(row)
+    )

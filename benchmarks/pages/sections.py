@@ -165,20 +165,22 @@ def _reasons(lines: Sequence[CollapseLine]) -> list[str]:
 
 def _without_evidence(lines: Sequence[CollapseLine], measured: Mapping[str, Any]) -> Blocks:
     """Classes that get no evidence on any row, as measured on the predictions of collapsed runs."""
-    said = []
+    said, tied = [], []
     for line in lines:
         of = measured.get(line.name, {}).values()
         counts = [seed.get("silent_classes", 0) for seed in of]
         if any(counts):
-            said.append(f"{line.title} {' / '.join(map(str, counts))}")
-            if all(seed.get("no_evidence") == 1 for seed in of):
-                said[-1] += " (no row has any evidence: the classes tie, and the first is given)"
+            none = all(seed.get("no_evidence") == 1 for seed in of)
+            (tied if none else said).append(f"{line.title} {' / '.join(map(str, counts))}")
+    if tied:
+        ties = " (no row has any evidence: the classes tie, and the first is given)"
+        said.append(", ".join(tied) + ties)
     if said:
         yield f"Measured, classes without evidence on any row, by seed: {'; '.join(said)}."
 
 
 def _time(source: Source, section: Section, profiles: Sequence[str]) -> Blocks:
-    heads = ["method", "ours", "released", "PFLOP", "released, two cores", "released, H200"]
+    heads = ["method", "ours, CPU", "released", "PFLOP", "released, two cores", "released, H200"]
     for profile in profiles:
         rows = time_to_result(source.suite, source.tables[profile].lines)
         if rows:

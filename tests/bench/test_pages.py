@@ -39,7 +39,6 @@ def test_the_page_in_docs_is_what_the_rows_say(suite):
     page = (ROOT / "docs" / "reference" / f"results-{suite}.md").read_text(encoding="utf-8")
     stale = f"run: python benchmarks/publish.py {suite}"
     assert page_of(suite, ROOT / "results" / "bench") == page, stale
-    assert len(page.split()) < 1500
 
 
 def test_the_page_of_toys_is_what_the_rows_say():

@@ -1,6 +1,8 @@
 """Published rows are trained again: what agrees, what does not, and what cannot be compared."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -97,8 +99,12 @@ def test_infinite_numbers_agree_where_they_are_equal(suite, rows, again, tmp_pat
     assert not module.verify(suite, profile="smoke", out=out)[0].agrees
 
 
-@pytest.mark.parametrize("other", [{"instructions": "sse2"}, {"device": "2 x Z80"}])
-def test_another_kind_of_cpu_has_the_looser_tolerance(suite, rows, again, tmp_path, other):
+@pytest.mark.parametrize(
+    "other", [{"instructions": "sse2"}, {"device": "2 x Z80"}, {"threads": 64}]
+)
+def test_another_kind_of_cpu_or_number_of_threads_has_the_looser_tolerance(
+    suite, rows, again, tmp_path, other
+):
     out = published(tmp_path, {**rows[0], **other})
     allowed = {name: module._across(name) for name in rows[0]["metrics"]}
     again(metrics={k: v + 0.9 * allowed[k] for k, v in rows[0]["metrics"].items()})
@@ -121,11 +127,20 @@ def test_every_metric_of_published_rows_has_a_tolerance():
         module._across("new_metric")
 
 
-def test_a_row_that_does_not_say_its_instructions_is_of_another_kind(rows):
-    old = {k: v for k, v in rows[0].items() if k != "instructions"}
+@pytest.mark.parametrize("name", ["instructions", "threads"])
+def test_a_row_that_does_not_say_its_instructions_or_threads_is_of_another_kind(rows, name):
+    old = {k: v for k, v in rows[0].items() if k != name}
     assert module._kind(old) != module._kind(dict(old)) and module._kind(rows[0]) == (
         module._kind(dict(rows[0]))
     )
+
+
+@pytest.mark.parametrize("told", ["1", "3", "2,1", "0", "many", ""])
+def test_receipts_have_the_threads_that_torch_takes(told, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", told)
+    ask = "import torch; print(torch.get_num_threads())"
+    done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
+    assert receipt()["threads"] == int(done.stdout)
 
 
 def test_other_settings_are_told_and_nothing_is_trained(suite, rows, again, tmp_path):

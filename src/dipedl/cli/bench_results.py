@@ -214,7 +214,9 @@ def _verified_lines(one: Verified) -> Iterator[str]:
         return
     agree = sum(metric.agrees for metric in one.metrics.values())
     how = (
-        "the same kind of machine, so equal bits" if one.same else f"{one.then} then, {one.now} now"
+        "the same kind of machine and threads, so equal bits"
+        if one.same
+        else f"{one.then} then, {one.now} now"
     )
     yield f"{name}: {agree} of {len(one.metrics)} metrics agree ({how})"
     for metric, both in one.metrics.items():

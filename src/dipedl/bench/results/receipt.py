@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import platform
 import subprocess
 from collections.abc import Mapping
@@ -23,12 +24,13 @@ def config_hash(config: Mapping[str, Any]) -> str:
 
 
 def receipt() -> dict[str, Any]:
-    """Versions, commit, device with its widest instructions, and the time of now."""
+    """Versions, commit, device with its widest instructions, threads, and the time of now."""
     return {
         "versions": dict(_versions()),
         "commit": _commit(),
         "device": _device(),
         "instructions": _instructions(),
+        "threads": _threads(),
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 
@@ -87,6 +89,14 @@ def _instructions() -> str:
     flags = set(" ".join(_cpuinfo("flags")[:1]).split())
     known = [name for name in _INSTRUCTIONS if name in flags]
     return known[-1] if known else platform.machine()
+
+
+def _threads() -> int:
+    """Threads that a training takes unless it is told how many."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+    told = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    return min(int(told), cores) if told.isdecimal() and int(told) else cores
 
 
 def _cpuinfo(key: str) -> list[str]:

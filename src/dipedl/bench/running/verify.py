@@ -22,8 +22,8 @@ from .work import DataError, MethodWork, Place
 
 __all__ = ["ACROSS", "EXACT", "Comparison", "Verified", "verify"]
 
-#: On the same kind of machine with the same versions: float64 of the same bits, up to the order of
-#: sums over rows.
+#: On the same kind of machine with the same versions and threads: float64 of the same bits, up to
+#: the order of sums over rows.
 EXACT = 1e-9
 #: How far the metric of a training in float32 may be from the published one on another kind of
 #: machine or with other versions of the libraries, by the name of the metric before any ``/``.
@@ -73,8 +73,8 @@ class Comparison:
 class Verified:
     """A published row, trained again; `why` says why it could not be.
 
-    `data` and `classifier` are those of a crossed suite. `same` says whether machine and versions
-    are of the same kind as then, so that tolerances are those of equal bits.
+    `data` and `classifier` are those of a crossed suite. `same` says whether machine, number of
+    threads and versions are those of then, so that tolerances are those of equal bits.
     """
 
     method: str
@@ -279,7 +279,7 @@ def _reason(key: Key, seed: int, failed: Mapping[tuple[str, int], str]) -> str:
 
 def _compared(then: Row, now: Row | None, why: str) -> Verified:
     data, classifier, method = _key(then)
-    head = Verified(method, then["seed"], data, classifier, then=machine_of(then), why=why)
+    head = Verified(method, then["seed"], data, classifier, then=_machine(then), why=why)
     if now is None:
         return head
     same = _kind(then) == _kind(now)
@@ -287,7 +287,7 @@ def _compared(then: Row, now: Row | None, why: str) -> Verified:
         name: Comparison(value, now["metrics"].get(name), EXACT if same else _across(name))
         for name, value in then["metrics"].items()
     }
-    return replace(head, now=machine_of(now), same=same, metrics=metrics)
+    return replace(head, now=_machine(now), same=same, metrics=metrics)
 
 
 def _across(metric: str) -> float:
@@ -296,7 +296,12 @@ def _across(metric: str) -> float:
     return ACROSS[family if family in ("recall", "coverage") else kind]
 
 
+def _machine(row: Row) -> str:
+    return f"{machine_of(row)}, threads: {row.get('threads', 'not known')}"
+
+
 def _kind(row: Row) -> tuple[Any, ...]:
-    """What equal bits need; a row that does not say its instructions is of no kind."""
+    """What equal bits need; a row that does not say its instructions or threads is of no kind."""
     versions = {name: v for name, v in row.get("versions", {}).items() if name != "dipedl"}
-    return row.get("device"), row.get("instructions", id(row)), versions
+    told = (row.get(name, id(row)) for name in ("instructions", "threads"))
+    return row.get("device"), *told, versions

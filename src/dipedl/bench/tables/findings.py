@@ -72,7 +72,8 @@ def _ranked(table: BenchTable, line: Line, ood: str) -> str:
     said = f"{title}: {line.title} has an AUROC of {stable_with_sd(ours)}"
     preset = _line(table, PAPER)
     if preset is not None and name in preset.cells:
-        said += f"; the paper's preset ({preset.title}): {stable_with_sd(preset.cells[name])}"
+        theirs = stable_with_sd(preset.cells[name])
+        said += f"; {preset.title}: {theirs}"
     above = ranked_above(table, line, name)
     single = [with_number(other, name) for other in above if _passes(other) == 1]
     several = [with_number(other, name) for other in above if _passes(other) > 1]
@@ -117,16 +118,17 @@ def _moved(table: BenchTable, line: Line, name: str) -> str:
 
 
 def _below(table: BenchTable, line: Line) -> Iterator[str]:
+    sets = []
     for ood in table.ood:
         name = f"auroc/{ood}"
         above = [other for other in ranked_above(table, line, name) if _passes(other) == 1]
         if above:
             best, ours = above[0].cells[name], line.cells[name]
             gap = with_decimals_of(best.mean - ours.mean, best, ours)
-            yield (
-                f"{table.profile}, {set_title(ood, table.suite)}: the default is not the best "
-                f"method with a single pass; {len(above)} rank better, by up to {gap}."
-            )
+            sets.append(f"{set_title(ood, table.suite)}: {len(above)} rank better, by up to {gap}")
+    if sets:
+        told = "the default is not the best method with a single pass"
+        yield f"{table.profile}: {told}. {'; '.join(sets)}."
 
 
 def _beyond(table: BenchTable, line: Line) -> Iterator[str]:
