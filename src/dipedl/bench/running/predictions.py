@@ -58,12 +58,13 @@ def density_arrays(model: Any, X: Splits, cost: Spent) -> Arrays:
 def method_arrays(model: Any, X: Splits, cost: Spent, kind: str | None = None) -> Arrays:
     """Probabilities and uncertainty of every split; of evidential methods the concentration too."""
     options = {} if kind is None else {"kind": kind}
-    if hasattr(model, "predict_dirichlet"):
-        model.predict_dirichlet = _once(model.predict_dirichlet)
+    for name in ("predict_dirichlet", "sample_proba"):
+        if hasattr(model, name):
+            setattr(model, name, _once(getattr(model, name)))
     found: Arrays = {}
     for split, rows in X.items():
         uncertainty = _timed(partial(model.uncertainty, **options), rows, cost, split)
-        # not counted: most methods compute the Dirichlet for the uncertainty
+        # not counted: most methods have computed what this needs for the uncertainty
         found[split] = _probabilities(model, rows) | {"uncertainty": uncertainty}
     return found
 
