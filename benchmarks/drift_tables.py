@@ -46,10 +46,10 @@ def delays() -> str:
         "deviation; contrast down to 85 %). The delay is the median of the rows until the first "
         "alarm, in batches of "
         f"{row['config']['batch']}; a dash where fewer than half of the streams had one within "
-        f"{after:,}. False alarms: in {streams} streams of {quiet:,} rows without a change, "
-        f"+ before the change in the other {2 * streams}. ADWIN and Page-Hinkley are river's "
-        f"{row['config']['river']} with its defaults, fed with the vacuity of each row; KS is the "
-        f"two-sample test of each window of {row['config']['window']:,} p-values at 1 %. Where "
+        f"{after:,}. False alarms: those in {streams} streams of {quiet:,} rows without a "
+        f"change + those before the change in the other {2 * streams}. ADWIN and Page-Hinkley are "
+        f"river's {row['config']['river']} with its defaults, fed with the vacuity of each row; "
+        f"KS is the two-sample test of each window of {row['config']['window']:,} p-values at 1 %. Where "
         "these three state a rate, it is that of a step or a window, not of a stream.\n"
     )
     return (

@@ -98,20 +98,14 @@ def _ablation(source: Source, section: Section, profiles: Sequence[str]) -> Bloc
         rows = [[line["title"], *(_kept(line, name) for name in section.columns)] for line in lines]
         if rows:
             yield grid(["kept", *_heads(source.suite, section.columns)], rows)
-            yield _of_which_runs(kept, source.rows[profile])
+            yield _of_which_runs(kept)
             yield _in_float32(kept["sweeps"]["float32"].values(), section.columns)
 
 
-def _of_which_runs(kept: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
-    """The runs behind a sweep, and those that the table of methods has later ones of."""
+def _of_which_runs(kept: Mapping[str, Any]) -> str:
+    """The runs behind a sweep."""
     seeds, hashes = (", ".join(map(str, kept[key])) for key in ("seeds", "hashes"))
-    again = [
-        str(row["seed"])
-        for row in rows
-        if row["method"] == "dip-edl" and row["config_hash"] not in kept["hashes"]
-    ]
-    later = f" The table of methods has a later run of seed {', '.join(again)}." if again else ""
-    return f"Means over seeds {seeds}, configuration {hashes}.{later}"
+    return f"Means over seeds {seeds}, configuration {hashes}."
 
 
 def _in_float32(lines: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> str:

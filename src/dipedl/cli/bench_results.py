@@ -214,9 +214,9 @@ def _verified_lines(one: Verified) -> Iterator[str]:
         return
     agree = sum(metric.agrees for metric in one.metrics.values())
     how = (
-        "the same kind of machine and threads, so equal bits"
+        "the same machine, versions and threads: equal bits are expected"
         if one.same
-        else f"{one.then} then, {one.now} now"
+        else f"then on {one.then}; now on {one.now}"
     )
     yield f"{name}: {agree} of {len(one.metrics)} metrics agree ({how})"
     for metric, both in one.metrics.items():

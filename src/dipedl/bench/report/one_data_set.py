@@ -48,7 +48,7 @@ _SECTIONS = {
 }
 _BESIDE_PAPER = {
     "table": "Methods, ours and the paper's",
-    "differences": "Where ours differs, and why",
+    "differences": "Where ours differs from the paper",
 }
 
 

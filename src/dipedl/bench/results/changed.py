@@ -8,6 +8,7 @@ from typing import Any
 
 #: Keys that lead to settings and are none.
 _LEVELS = ("arguments", "settings", "below")
+_NOTHING = object()
 
 
 def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
@@ -22,12 +23,17 @@ def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
 def _pairs(old: Any, new: Any, place: str = "") -> Iterator[tuple[str, str, str]]:
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in dict.fromkeys([*old, *new]):
-            name = place if key in _LEVELS else f"{place}.{key}"
-            yield from _pairs(old.get(key), new.get(key), name)
-    elif old != new:
-        yield ".".join(place.split(".")[-2:]).removeprefix("."), _told(old), _told(new)
+            inner = old.get(key, _NOTHING), new.get(key, _NOTHING)
+            level = key in _LEVELS and all(isinstance(value, Mapping) for value in inner)
+            yield from _pairs(*inner, place if level else f"{place}.{key}")
+    elif (before := _told(old)) != (now := _told(new)):
+        yield ".".join(place.split(".")[-2:]).removeprefix("."), before, now
 
 
 def _told(value: Any) -> str:
     """A value as TOML has it; of an object its class."""
-    return str(value["class"]) if isinstance(value, Mapping) else json.dumps(value)
+    if value is _NOTHING:
+        return "not there"
+    if isinstance(value, Mapping):
+        return str(value.get("class", "a table"))
+    return json.dumps(value)

@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import subprocess
+import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
@@ -92,11 +93,11 @@ def _instructions() -> str:
 
 
 def _threads() -> int:
-    """Threads that a training takes unless it is told how many."""
+    """Threads of PyTorch, where it is loaded, else the cores that this process may use."""
+    if torch := sys.modules.get("torch"):
+        return int(torch.get_num_threads())
     affinity = getattr(os, "sched_getaffinity", None)
-    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
-    told = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
-    return min(int(told), cores) if told.isdecimal() and int(told) else cores
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def _cpuinfo(key: str) -> list[str]:

@@ -73,8 +73,8 @@ def load_rows(
         "baselines" (name to the AUPR of guessing), "n" (rows of each split), "seconds" ({"train",
         "score"}, with all parts below the method), "cpu_seconds", "peak_memory_mb",
         "forward_passes", "n_parameters", "parts" (name, hash and cost of each trained part), and
-        the receipt: "versions", "commit", "device", "time". The latest config of a (method, seed)
-        comes last.
+        the receipt: "versions", "commit", "device", "instructions", "threads", "time". The latest
+        config of a (method, seed) comes last.
     """
     folder = Path(out or default_root()) / suite
     pattern = "*" if profile is None else profile
@@ -158,7 +158,7 @@ class Store:
         return found
 
     def has_row(self, method: str, config_hash: str, seed: int) -> bool:
-        """Whether a row of this method and seed stands for these settings."""
+        """Whether there is a row of this method, with these settings and this seed."""
         return (self.suite, self.profile, method, config_hash, seed) in self._rows.keys()
 
     def append(self, row: Mapping[str, Any]) -> bool:

@@ -50,6 +50,8 @@ ACROSS = {
 }
 
 Row = Mapping[str, Any]
+#: What a receipt says of the machine of a training.
+_TOLD = ("device", "instructions", "threads")
 Key = tuple[str, str, str]
 
 
@@ -297,11 +299,21 @@ def _across(metric: str) -> float:
 
 
 def _machine(row: Row) -> str:
-    return f"{machine_of(row)}, threads: {row.get('threads', 'not known')}"
+    threads = {str(part.get("threads", "unknown")) for part in _trained(row)}
+    return f"{machine_of(row)}, threads: {' and '.join(sorted(threads))}"
 
 
 def _kind(row: Row) -> tuple[Any, ...]:
-    """What equal bits need; a row that does not say its instructions or threads is of no kind."""
+    """What equal bits need; of no kind is what does not say it, or was resumed in its training."""
     versions = {name: v for name, v in row.get("versions", {}).items() if name != "dipedl"}
-    told = (row.get(name, id(row)) for name in ("instructions", "threads"))
-    return row.get("device"), *told, versions
+    made = {
+        tuple(id(row) if part.get("resumed") else part.get(name, id(row)) for name in _TOLD)
+        for part in _trained(row)
+    }
+    return made, versions
+
+
+def _trained(row: Row) -> list[Row]:
+    """Receipts of the parts that were trained for a row; the row's own in a crossed suite."""
+    parts = [row.get("own", {}), *row.get("parts", {}).values()]
+    return [part for part in parts if "device" in part] or [row]
