@@ -49,8 +49,8 @@ def delays() -> str:
         f"{after:,}. False alarms: those in {streams} streams of {quiet:,} rows without a "
         f"change + those before the change in the other {2 * streams}. ADWIN and Page-Hinkley are "
         f"river's {row['config']['river']} with its defaults, fed with the vacuity of each row; "
-        f"KS is the two-sample test of each window of {row['config']['window']:,} p-values at 1 %. Where "
-        "these three state a rate, it is that of a step or a window, not of a stream.\n"
+        f"KS is the two-sample test of each window of {row['config']['window']:,} p-values at 1 %. "
+        "Where these three state a rate, it is that of a step or a window, not of a stream.\n"
     )
     return (
         "## Delay\n\n" + text + "\n".join(_delays(row, name) for name in DATA) + "\n" + where(row)
