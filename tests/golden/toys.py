@@ -43,6 +43,6 @@ def numbers(rows):
         kept[name] = {
             key: value
             for key, value in row.items()
-            if isinstance(value, float | int | list) and key != "seconds"
+            if isinstance(value, float | int | list) and key not in ("seconds", "threads")
         }
     return kept
