@@ -53,10 +53,5 @@ def spectra_densities() -> str:
         "The command reads a run of `dipedl bench run spectra --profile scarce`.\n\n"
     )
     head = ["view", "score", *SETS.values()]
-    return (
-        "## Why densities tell stars less well than doubt\n\n"
-        + text
-        + table(head, rows)
-        + "\n"
-        + where(row)
-    )
+    title = "## Why densities tell stars less well than doubt\n\n"
+    return title + text + table(head, rows) + "\n" + where(row)

@@ -429,33 +429,6 @@ def likelihood_failure() -> str:
     return "## Likelihood of pixels that fails\n\n" + text + table(head, rows) + "\n" + where(row)
 
 
-def gaussian_ingredients() -> str:
-    row = receipt("gaussian_ingredients")
-    sets = {"cifar100": "CIFAR-100", "gtsrb": "GTSRB"}
-    scores = {"gaussians": "Gaussians", "unit length": "unit length", "max softmax": "max softmax"}
-    rows = [
-        [
-            name.partition(", seed")[0],
-            f"{of['accuracy']:.3f}",
-            f"{of['sd of log length']:.2f}",
-            *(f"{of[f'{score}, {ood}']:.3f}" for ood in sets for score in scores),
-        ]
-        for name, of in sorted(row["values"].items(), key=lambda item: item[0][:4] != "none")
-    ]
-    (seed,) = row["config"]["seeds"]
-    text = (
-        "A residual network of 16 layers and twice the usual width (WRN-16-2), trained on 40,000 "
-        f"images of CIFAR-10 for 8 epochs, seed {seed}, and the same with an ingredient more. "
-        "AUROC against CIFAR-100 and GTSRB (in a third party's 32 x 32 form) of one Gaussian a "
-        "class on its features as they are, on its features of unit length, and of max softmax; "
-        "sd: of the logarithm of the length of training features.\n\n"
-    )
-    head = ["ingredient", "accuracy", "sd of log length"]
-    head += [f"{title}, {ood}" for ood in sets.values() for title in scores.values()]
-    title = "## What lets Gaussians on features tell unknown images\n\n"
-    return title + text + table(head, rows) + "\n" + where(row)
-
-
 def which_score() -> str:
     row = receipt("which_score")
     kinds = list(next(iter(row["values"].values())))
@@ -516,7 +489,7 @@ PAGES = {
         gaussian_tables.score,
         gaussian_tables.accuracy,
         gaussian_tables.forms,
-        gaussian_ingredients,
+        gaussian_tables.ingredients,
     ],
     "measurements-drift": [DRIFT, false_alarms, delays],
     "measurements-service": [SERVICE, serve_load, page_speed],

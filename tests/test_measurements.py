@@ -265,11 +265,17 @@ def frozen_intervals():
     )
 
 
-def line_by_line():
-    scores = {}
+def interval_scores():
+    """Winkler's score by method and line."""
+    scores = defaultdict(dict)
     for row in rows_of("second-order"):
         if score := row["metrics"].get("interval_score_95"):
-            scores.setdefault(row["method"], {})[row["dataset"], row["classifier"]] = score
+            scores[row["method"]][row["dataset"], row["classifier"]] = score
+    return scores
+
+
+def line_by_line():
+    scores = interval_scores()
     for method in ("bootstrap", "mc-dropout"):
         gaps = [score - scores["rehearsal"][line] for line, score in scores[method].items()]
         won, lost = [-gap for gap in gaps if gap < 0], [gap for gap in gaps if gap >= 0]
@@ -278,11 +284,7 @@ def line_by_line():
 
 
 def wins_of_others():
-    scores = {}
-    for row in rows_of("second-order"):
-        if score := row["metrics"].get("interval_score_95"):
-            scores.setdefault(row["method"], {})[row["dataset"], row["classifier"]] = score
-    counts = []
+    scores, counts = interval_scores(), []
     for method in ("bootstrap", "mc-dropout"):
         won = [score < scores["rehearsal"][line] for line, score in scores[method].items()]
         counts.append(f"{sum(won)} of {len(won)}")
@@ -332,6 +334,15 @@ def sets_of_few_rows():
 def rows_of(suite, profile="cpu"):
     path = ROOT / "results" / "bench" / suite / profile / "rows.jsonl"
     return list(map(json.loads, path.read_text(encoding="utf-8").splitlines()))
+
+
+def means_of(suite, metric, profile="cpu", seeds=None):
+    """Mean of a metric by method, over all seeds that a method has, or over these."""
+    found = defaultdict(list)
+    for row in rows_of(suite, profile):
+        if seeds is None or row["seed"] in seeds:
+            found[row["method"]].append(row["metrics"][metric])
+    return {method: fmean(values) for method, values in found.items()}
 
 
 def by_method(dataset, classifier):
@@ -416,19 +427,15 @@ def trainings_of_the_network_of_mnist():
 
 
 def inverted_omniglot():
-    def mean(method, ood, decimals=3):
-        found = [r["metrics"][f"auroc/{ood}"] for r in rows_of("mnist") if r["method"] == method]
-        return share(fmean(found), decimals)
-
-    ours = [row["metrics"] for row in rows_of("mnist") if row["method"] == "dip-edl"]
+    inverted = means_of("mnist", "auroc/omniglot_inverted")
     for ood in ("kmnist", "omniglot"):
-        assert fmean(of[f"auroc/{ood}"] for of in ours) > 0.99995
+        assert means_of("mnist", f"auroc/{ood}")["dip-edl"] > 0.99995
     path = ROOT / "results" / "bench" / "mnist" / "cpu" / "trivial.json"
     ink = json.loads(path.read_text(encoding="utf-8"))["lines"]["unusual mean intensity"]
+    pixels, bare = (share(inverted[method], 3) for method in ("dip-edl", "max-softmax"))
     return (
-        f"On inverted Omniglot the density of pixels ({mean('dip-edl', 'omniglot_inverted')}; "
-        "1.0000 on the other two sets) ranks worse than the bare network "
-        f"({mean('max-softmax', 'omniglot_inverted')}), and than the unusual mean intensity of an "
+        f"On inverted Omniglot the density of pixels ({pixels}; 1.0000 on the other two sets) "
+        f"ranks worse than the bare network ({bare}), and than the unusual mean intensity of an "
         f"image ({share(ink['auroc/omniglot_inverted'][0], 3)})."
     )
 
@@ -440,10 +447,12 @@ def shared_network_of_cifar10():
     settings = shared[0]["config"]["below"]["classifier"]["arguments"]["training"]["settings"]
     assert (settings["epochs"], settings["optimizer"]) == (32, "sgd")
 
+    shared_by = {row["method"] for row in rows}
+    for method in shared_by:
+        assert {row["seed"] for row in rows if row["method"] == method} == {10, 20}
+
     def mean(method, metric):
-        seeds = {r["seed"]: r["metrics"][metric] for r in rows if r["method"] == method}
-        assert seeds.keys() == {10, 20}
-        return fmean(seeds.values())
+        return means_of("cifar10", metric)[method]
 
     def of(method, metric, decimals=3):
         return share(mean(method, metric), decimals)
@@ -481,11 +490,10 @@ def shared_network_of_cifar10():
         "max-softmax": "max softmax",
         "dip-edl-unit-length": "Gaussians on features of unit length",
     }
-    shared = {row["method"] for row in rows if row["seed"] == 20}
 
     def better(metric):
-        means = {name: mean(name, metric) for name in shared}
-        above = [name for name in shared if means[name] > means["dip-edl-default"]]
+        means = means_of("cifar10", metric)
+        above = [name for name in shared_by if means[name] > means["dip-edl-default"]]
         above.sort(key=means.get, reverse=True)
         *others, last = (f"{names[name]} ({share(means[name], 3)})" for name in above)
         return f"{', '.join(others)} and {last}"
@@ -618,23 +626,20 @@ def own_losses_of_cifar10():
 def ensemble_of_cifar10():
     rows = [row for row in rows_of("cifar10") if row["method"] == "deep-ensemble"]
     seeds = {row["seed"] for row in rows}
-    every = [
-        r for r in rows_of("cifar10") if r["method"] == "dip-edl-default" and r["seed"] in seeds
-    ]
-
-    def mean(rows, metric):
-        return fmean(row["metrics"][metric] for row in rows)
-
-    sets = [f"auroc/{name}" for name in ("cifar100", "gtsrb")]
-    assert all(mean(rows, of) < mean(every, of) for of in sets)
-    assert mean(rows, "brier_ood/cifar100") < mean(every, "brier_ood/cifar100")
+    metrics = ("accuracy", "auroc/cifar100", "auroc/gtsrb", "brier_ood/cifar100")
+    means = {metric: means_of("cifar10", metric, seeds=seeds) for metric in metrics}
+    theirs, ours = (
+        {metric: of[method] for metric, of in means.items()}
+        for method in ("deep-ensemble", "dip-edl-default")
+    )
+    assert all(theirs[metric] < ours[metric] for metric in metrics)
     (weights,) = {row["n_parameters"] / 5e6 for row in rows}
     minutes = " and ".join(f"{row['cpu_seconds']['train'] / 60:.0f}" for row in rows)
     return (
         f"The five networks of the Deep Ensemble have {weights:.1f} million weights each and train "
         f"for 8 epochs, {minutes} CPU minutes together. Its accuracy is "
-        f"{share(mean(rows, 'accuracy'), 3)}; it ranks both OOD sets worse than our default, with "
-        f"a lower OOD Brier score on CIFAR-100 ({share(mean(rows, 'brier_ood/cifar100'), 3)})."
+        f"{share(theirs['accuracy'], 3)}; it ranks both OOD sets worse than our default, with "
+        f"a lower OOD Brier score on CIFAR-100 ({share(theirs['brier_ood/cifar100'], 3)})."
     )
 
 
@@ -645,19 +650,11 @@ def sizes_of_spectra():
     return f"{trained} spectra to train, {tested} to test"
 
 
-def means_of_spectra(profile, metric):
-    """Mean of a metric over the seeds of each method."""
-    seeds = defaultdict(list)
-    for row in rows_of("spectra", profile):
-        seeds[row["method"]].append(row["metrics"][metric])
-    return {method: fmean(values) for method, values in seeds.items()}
-
-
 def densities_on_spectra():
     densities = "dip-edl", "dip-edl-held-out", "dip-edl-weighted", "mahalanobis", "ddu", "knn"
     stars, supernovae = (
         (auroc["max-softmax"], {name: auroc[name] for name in densities}, auroc["dip-edl-default"])
-        for auroc in (means_of_spectra("scarce", f"auroc/{name}") for name in SETS_OF_SPECTRA)
+        for auroc in (means_of("spectra", f"auroc/{name}", "scarce") for name in SETS_OF_SPECTRA)
     )
     doubt, of_stars, ours = stars
     assert max(of_stars.values()) < ours < doubt
@@ -677,7 +674,7 @@ def densities_on_spectra():
 
 def supernovae_of_the_healthy():
     before, after = (
-        means_of_spectra(profile, f"auroc/{SETS_OF_SPECTRA[1]}")
+        means_of("spectra", f"auroc/{SETS_OF_SPECTRA[1]}", profile)
         for profile in ("published", "scarce")
     )
     worse = [name for name in COLLAPSING if after[name] < before[name]]

@@ -142,6 +142,7 @@ def test_it_is_the_training_of_a_row_that_must_be_of_one_kind_not_its_writing(ro
     elsewhere = {**row, "parts": {"classifier": {**part, **other}}}
     assert module._kind(row) == module._kind(dict(row))
     assert module._kind(row) != module._kind(elsewhere)
+    assert (module._machine(row) == module._machine(elsewhere)) == ("resumed" in other)
 
 
 def test_receipts_have_the_threads_of_torch(monkeypatch):

@@ -299,8 +299,9 @@ def _across(metric: str) -> float:
 
 
 def _machine(row: Row) -> str:
-    threads = {str(part.get("threads", "unknown")) for part in _trained(row)}
-    return f"{machine_of(row)}, threads: {' and '.join(sorted(threads))}"
+    """Where the parts of a row were trained."""
+    made = {f"{machine_of(p)}, threads: {p.get('threads', 'unknown')}" for p in _trained(row)}
+    return "; ".join(sorted(made))
 
 
 def _kind(row: Row) -> tuple[Any, ...]:

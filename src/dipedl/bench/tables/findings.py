@@ -72,8 +72,7 @@ def _ranked(table: BenchTable, line: Line, ood: str) -> str:
     said = f"{title}: {line.title} has an AUROC of {stable_with_sd(ours)}"
     preset = _line(table, PAPER)
     if preset is not None and name in preset.cells:
-        theirs = stable_with_sd(preset.cells[name])
-        said += f"; {preset.title}: {theirs}"
+        said += f"; {preset.title}: {stable_with_sd(preset.cells[name])}"
     above = ranked_above(table, line, name)
     single = [with_number(other, name) for other in above if _passes(other) == 1]
     several = [with_number(other, name) for other in above if _passes(other) > 1]
