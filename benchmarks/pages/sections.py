@@ -135,11 +135,13 @@ def _kept(line: Mapping[str, Any], metric: str) -> str:
 
 
 def _collapse(source: Source, section: Section, profiles: Sequence[str]) -> Blocks:
-    """As published beside healthy: the first profile of the section, and the second."""
+    """As published beside healthy, two profiles, over the seeds that both have."""
     published, healthy = section.profiles
-    lines = collapse_lines(source.rows.get(published, ()), source.rows.get(healthy, ()))
-    if published not in source.rows or not lines:
+    rows = [source.rows.get(profile, ()) for profile in (published, healthy)]
+    if not rows[0]:
         return
+    shared = set.intersection(*({row["seed"] for row in of} for of in rows if of))
+    lines = collapse_lines(*([row for row in of if row["seed"] in shared] for of in rows))
     yield collapse_summary(lines)
     yield grid(*collapse_grid(lines, captions_of(source.suite).classes))
     yield from _bullets(_reasons([line for line in lines if line.collapsed]))

@@ -91,7 +91,12 @@ def _moons(row: Mapping[str, Any]) -> list[str]:
 
 def _agreement(toys: Toys) -> str:
     off = max(abs(row["mean"] / row["theory"] - 1) for row in toys.vacuity)
-    return f"The mean differs from the theory by at most {off:.1%} of it."
+    largest = max(toys.vacuity, key=lambda row: row["max"] / row["theory"])
+    return (
+        f"The mean differs from the theory by at most {off:.1%} of it, the vacuity of a single "
+        f"training point by up to {largest['max'] / largest['theory'] - 1:.0%} (nu = "
+        f"{largest['nu']:g})."
+    )
 
 
 def _receipts(toys: Toys) -> list[str]:

@@ -58,11 +58,11 @@ def _met(line: Line) -> Iterator[str]:
     cells = {name: cell for name, cell in line.cells.items() if cell.paper}
     missed = [name for name, cell in cells.items() if not met(name, cell)]
     if cells and not missed:
-        yield f"It meets or beats the paper's DIP-EDL in all {len(cells)} columns."
+        yield f"It meets or beats the paper's DIP-EDL in all {len(cells)} metrics that it has."
     elif cells:
         yield (
             f"It meets or beats the paper's DIP-EDL in {len(cells) - len(missed)} of {len(cells)} "
-            f"columns; it falls short here: {metric_list(missed)}."
+            f"metrics that it has; it falls short here: {metric_list(missed)}."
         )
 
 
