@@ -1,5 +1,6 @@
 """A budget ends in the middle of a training, and the same command goes on with it."""
 
+import json
 import time
 from dataclasses import replace
 
@@ -43,10 +44,14 @@ def test_a_paused_training_goes_on_and_ends_with_the_same_answers(tmp_path, monk
             train_part(replace(paused, deadline=time.monotonic() + 3600))
     assert (_kind(stopped.value), _message(stopped.value)) == ("paused", str(stopped.value))
     assert paused.checkpoint.exists() and not other.has_arrays("edl", edl.digest, 1)
+    earlier = json.loads((paused.checkpoint.parent / "so-far.json").read_text())["spent"]
     monkeypatch.setattr(machines, "machine", lambda: "another CPU")
     train_part(paused)
     receipt = other.receipt("edl", edl.digest, 1)
     assert receipt["resumed"] and receipt["precision"] == "float32"
+    assert receipt["seconds"]["train"] > earlier[0] > 0 < earlier[1]
+    assert receipt["cpu_seconds"]["train"] > earlier[1]
+    assert receipt["elapsed"] > receipt["seconds"]["train"]
     assert receipt["machines"] == [machine(), "another CPU"]
     assert "machines" not in store.receipt("edl", edl.digest, 1)
     row = {"device": "2 x Z80", "own": receipt, "parts": {}}

@@ -1,20 +1,41 @@
 """On what a training ran, and in what precision: what a part's receipt says."""
 
+from dataclasses import replace
+
 import pytest
 
 from dipedl.bench.running import machines
-from dipedl.bench.running.machines import precision, trained_on
+from dipedl.bench.running.machines import SoFar, precision
+from dipedl.bench.running.memo import Spent
 
 
 def test_kinds_are_kept_only_while_there_is_a_checkpoint_to_go_on_from(tmp_path, monkeypatch):
-    monkeypatch.setattr(machines, "machine", lambda: "first")
-    assert trained_on(tmp_path) == (False, ["first"])
-    monkeypatch.setattr(machines, "machine", lambda: "second")
-    assert trained_on(tmp_path) == (False, ["second"])  # the first left nothing behind
+    def on(kind):
+        monkeypatch.setattr(machines, "machine", lambda: kind)
+        found = SoFar(tmp_path)
+        return found.resumed, found.machines
+
+    assert on("first") == (False, ["first"])
+    assert on("second") == (False, ["second"])  # the first left nothing behind
     (tmp_path / "checkpoint").write_bytes(b"")
-    monkeypatch.setattr(machines, "machine", lambda: "third")
-    assert trained_on(tmp_path) == (True, ["second", "third"])
-    assert trained_on(tmp_path) == (True, ["second", "third"])
+    assert on("third") == (True, ["second", "third"])
+    assert on("third") == (True, ["second", "third"])
+
+
+def test_what_earlier_processes_took_is_counted_up_to_their_last_epoch(tmp_path, monkeypatch):
+    now = Spent(100.0, 10.0)
+    monkeypatch.setattr(Spent, "until_now", lambda: replace(now))
+    first = SoFar(tmp_path)
+    assert first.earlier == Spent()
+    (tmp_path / "checkpoint").write_bytes(b"")
+    now = Spent(160.0, 100.0)
+    first.keep()
+    now = Spent(1000.0, 500.0)  # killed before its next epoch
+    second = SoFar(tmp_path)
+    assert second.resumed and second.earlier == Spent(60.0, 90.0)
+    now = Spent(1010.0, 520.0)
+    second.keep()
+    assert SoFar(tmp_path).earlier == Spent(70.0, 110.0)
 
 
 @pytest.mark.parametrize(

@@ -53,12 +53,12 @@ def again(monkeypatch, rows):
     calls = []
 
     def instead(**changes):
-        def run_instead(suite, *, out, **chosen):
-            calls.append(chosen)
-            published(out, {**rows[0], **changes})
+        def do_instead(todo, place, clock, say):
+            calls.append([(work.method.name, work.seed) for work in todo])
+            published(place.store.root, {**rows[0], **changes})
             return RunResult()
 
-        monkeypatch.setattr(module, "run", run_instead)
+        monkeypatch.setattr(module, "do", do_instead)
         return calls
 
     return instead
@@ -83,7 +83,7 @@ def test_a_number_that_moved_is_named(suite, rows, again, tmp_path):
     options = ("--profile", "smoke", "--seed", 1, "--methods", "energy", "--out", out)
     done = dipedl("verify", suite, *options)
     assert done.exit_code == 1 and "tolerance 1e-09" in done.stdout
-    assert calls[0]["seeds"] == [1] and list(calls[0]["methods"]) == ["energy"]
+    assert calls[0] == [("energy", 1)]
     told = json.loads(dipedl("verify", suite, *options, "--json").stdout)
     assert [one["method"] for one in told] == ["energy"] and not told[0]["agrees"]
     off = [name for name, one in told[0]["metrics"].items() if not one["agrees"]]
@@ -100,9 +100,10 @@ def test_infinite_numbers_agree_where_they_are_equal(suite, rows, again, tmp_pat
 
 
 @pytest.mark.parametrize(
-    "other", [{"instructions": "sse2"}, {"device": "2 x Z80"}, {"threads": 64}]
+    "other",
+    [{"instructions": "sse2"}, {"device": "2 x Z80"}, {"threads": 64}, {"gpu": "NVIDIA A1"}],
 )
-def test_another_kind_of_cpu_or_number_of_threads_has_the_looser_tolerance(
+def test_another_kind_of_machine_or_number_of_threads_has_the_looser_tolerance(
     suite, rows, again, tmp_path, other
 ):
     out = published(tmp_path, {**rows[0], **other})
@@ -130,9 +131,8 @@ def test_every_metric_of_published_rows_has_a_tolerance():
 @pytest.mark.parametrize("name", ["instructions", "threads"])
 def test_a_row_that_does_not_say_its_instructions_or_threads_is_of_another_kind(rows, name):
     old = {k: v for k, v in rows[0].items() if k != name}
-    assert module._kind(old) != module._kind(dict(old)) and module._kind(rows[0]) == (
-        module._kind(dict(rows[0]))
-    )
+    assert module._kind(old) is None
+    assert module._kind(rows[0]) == module._kind(dict(rows[0])) is not None
 
 
 @pytest.mark.parametrize("other", [{"threads": 64}, {"instructions": "sse2"}, {"resumed": True}])
@@ -140,7 +140,7 @@ def test_it_is_the_training_of_a_row_that_must_be_of_one_kind_not_its_writing(ro
     part = receipt() | {"resumed": False}
     row = {**rows[0], "own": {}, "parts": {"classifier": part}}
     elsewhere = {**row, "parts": {"classifier": {**part, **other}}}
-    assert module._kind(row) == module._kind(dict(row))
+    assert module._kind(row) == module._kind(dict(row)) is not None
     assert module._kind(row) != module._kind(elsewhere)
     assert (module._machine(row) == module._machine(elsewhere)) == ("resumed" in other)
 
@@ -188,13 +188,14 @@ def test_what_cannot_be_verified_says_what_to_do(suite, rows, again, tmp_path, m
     assert "did you mean 'energy'?" in refused("--methods", "enrgy", out=out)
     assert "has one data set per profile" in refused("--datasets", "wine", out=out)
     newer = {**rows[0], "versions": {**rows[0]["versions"], "dipedl": "9.10.0"}}
+    assert module._numbers("0.2.1rc1") > module._numbers("0.2.0") == module._numbers("0.2.0.dev3")
     theirs = published(tmp_path / "newer", newer)
     assert "made by dipedl 9.10.0, newer than this" in refused(out=theirs)
 
     def no_data(*_, **__):
         raise StoppedError("mnist/train-images is missing; download it with")
 
-    monkeypatch.setattr(module, "run", no_data)
+    monkeypatch.setattr(module, "do", no_data)
     assert "mnist/train-images is missing" in refused(out=out)
 
 
@@ -214,6 +215,47 @@ def test_an_unknown_data_set_of_a_crossed_suite_is_told_with_those_that_have_row
 def test_a_method_that_fails_says_why(suite, rows, tmp_path, monkeypatch):
     out = published(tmp_path, *rows)
     failed = RunResult(failed={("energy", 1): "classifier net: out of memory"})
-    monkeypatch.setattr(module, "run", lambda *_, **__: failed)
+    monkeypatch.setattr(module, "do", lambda *_: failed)
     (found,) = module.verify(suite, profile="smoke", methods=["energy"], out=out)
     assert not found.agrees and found.why == "classifier net: out of memory"
+
+
+@pytest.mark.parametrize("there", [[], ["svhn/test_32x32.mat"]])
+def test_rows_are_compared_on_the_ood_sets_that_they_were_scored_on(tmp_path, monkeypatch, there):
+    """Also where the set of the suite is there, for which another stood in."""
+    for name in there:
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).touch()
+    planned = []
+    monkeypatch.setattr(module, "_check_data", lambda rows, folder: None)
+    monkeypatch.setattr(module, "do", lambda todo, *_: planned.extend(todo) or RunResult())
+    (found,) = module.verify("cifar10", methods=["energy"], out=RESULTS, data_dir=tmp_path)
+    assert found.why == "it gave no row"
+    assert [work.method.config["data"]["ood"] for work in planned] == [["cifar100", "gtsrb"]]
+
+
+def test_of_a_crossed_suite_changed_settings_are_named_and_only_the_others_planned(
+    tmp_path, monkeypatch
+):
+    rows = load_rows("defaults", out=RESULTS)
+    chosen = [
+        row
+        for row in rows
+        if row["dataset"] == "digits-0"
+        and row["classifier"] in ("forest", "logistic")
+        and row["method"] in ("default", "knn")
+    ]
+    assert len({(r["classifier"], r["method"]) for r in chosen}) == 4
+    changed = json.loads(json.dumps(chosen[0]["config"]))
+    changed["method"]["answers"] = "none"
+    store = Store(tmp_path, "defaults", "cpu")
+    for row in [{**chosen[0], "config": changed, "config_hash": "older"}, *chosen[1:]]:
+        store.append(row)
+    planned = []
+    monkeypatch.setattr(module, "do", lambda todo, *_: planned.extend(todo) or RunResult())
+    found = module.verify("defaults", methods=["default", "knn"], out=tmp_path)
+    told = {(one.classifier, one.method): one.why for one in found}
+    first = (chosen[0]["classifier"], chosen[0]["method"])
+    assert "`method.answers` was" in told.pop(first)
+    asked = {(work.unit.classifier, row) for work in planned for row in work.rows}
+    assert asked == told.keys() and set(told.values()) == {"it gave no row"}

@@ -61,3 +61,9 @@ def _total_cost(own: Mapping[str, Any], parts: Mapping[str, Mapping[str, Any]]) 
         "forward_passes": own["forward_passes"],
         "n_parameters": sum(c["n_parameters"] or 0 for c in costs) or None,
     }
+
+
+def was_resumed(row: Mapping[str, Any]) -> bool:
+    """Whether a part of a row was trained by more than one process."""
+    parts = [row.get("own", {}), *row.get("parts", {}).values()]
+    return any(part.get("resumed") for part in parts)

@@ -1,4 +1,4 @@
-"""On which kinds of machine a training ran, written beside its checkpoint."""
+"""Where a training ran and what it took, written beside its checkpoint."""
 
 from __future__ import annotations
 
@@ -11,21 +11,32 @@ from ..._writing import write_file
 from ..results.damage import read_json
 from ..results.receipt import machine
 from ..spec.build import settings_named
+from .memo import Spent
 
-_FILE = "machines.json"
+_FILE = "so-far.json"
 
 
-def trained_on(folder: Path) -> tuple[bool, list[str]]:
-    """Whether a training goes on from a checkpoint in `folder`, and its kinds of machine so far.
+class SoFar:
+    """A training that may go on in another process, from a checkpoint in `folder`.
 
-    The kind of this machine is the last.
+    `resumed` says whether it does; `machines` are its kinds of machine, this one the last, and
+    `earlier` is what its processes before this one took, up to their last call of `keep`.
     """
-    file = folder / _FILE
-    resumed = any(other != file for other in folder.iterdir())
-    before: list[str] = read_json(file) if resumed and file.exists() else []
-    found = list(dict.fromkeys([*before, machine()]))
-    write_file(file, json.dumps(found).encode())
-    return resumed, found
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / _FILE
+        self.resumed = any(other != self._file for other in folder.iterdir())
+        known = read_json(self._file) if self.resumed and self._file.exists() else {}
+        self.machines = list(dict.fromkeys([*known.get("machines", ()), machine()]))
+        self.earlier = Spent(*known.get("spent", ()))
+        self._start = Spent.until_now()
+        self.keep()
+
+    def keep(self) -> None:
+        """Write down what all processes have taken until now."""
+        spent = self.earlier + Spent.until_now() - self._start
+        told = {"machines": self.machines, "spent": [spent.wall, spent.processor]}
+        write_file(self._file, json.dumps(told).encode())
 
 
 def precision(settings: Mapping[str, Any]) -> str | None:

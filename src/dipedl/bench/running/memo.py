@@ -28,13 +28,19 @@ class Spent:
     wall: float = 0.0
     processor: float = 0.0
 
+    @classmethod
+    def until_now(cls) -> Spent:
+        """What both clocks show; differences of it count."""
+        return cls(time.perf_counter(), time.process_time())
+
     @contextmanager
     def counted(self) -> Iterator[None]:
         """Add what passes inside."""
-        wall, processor = time.perf_counter(), time.process_time()
+        start = self.until_now()
         yield
-        self.wall += time.perf_counter() - wall
-        self.processor += time.process_time() - processor
+        passed = self.until_now() - start
+        self.wall += passed.wall
+        self.processor += passed.processor
 
     def __add__(self, other: Spent) -> Spent:
         return Spent(self.wall + other.wall, self.processor + other.processor)

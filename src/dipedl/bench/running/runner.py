@@ -26,7 +26,7 @@ from .todo import check_devices, planned_work
 from .work import DataError, MethodWork, Place, Step, Work
 from .worker import FATAL, PAUSED
 
-__all__ = ["RunResult", "StoppedError", "rescore", "run"]
+__all__ = ["RunResult", "StoppedError", "do", "rescore", "run"]
 
 #: Seconds between two looks at what another run is at work on.
 _PAUSE = 2.0
@@ -110,14 +110,19 @@ def run(
     loaded = load_suite(suite)
     where = str(suite) if str(suite).endswith(".toml") else f"{suite}.toml"
     say = progress or (lambda text: None)
-    store = Store(out or default_root(), loaded.name, profile)
-    clock = Clock(store, budget)
     data = os.environ.get("DIPEDL_DATA") if data_dir is None else str(data_dir)
+    place = Place(Store(out or default_root(), loaded.name, profile), data)
+    clock = Clock(place.store, budget)
     chosen = None if seeds is None else tuple(dict.fromkeys(seeds))
     axes = {"methods": methods, "datasets": datasets, "classifiers": classifiers}
-    todo = planned_work(loaded, where, Place(store, data), chosen, **axes, say=say)
-    make_root(store.root)
-    return _Run(store, clock, say).go(todo)
+    todo = planned_work(loaded, where, place, chosen, rows=place.store.rows(), **axes, say=say)
+    return do(todo, place, clock, say)
+
+
+def do(todo: list[Work], place: Place, clock: Clock, say: Say) -> RunResult:
+    """Do what is planned for a place: train its parts and write its rows."""
+    make_root(place.store.root)
+    return _Run(place.store, clock, say).go(todo)
 
 
 def rescore(

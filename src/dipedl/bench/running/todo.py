@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from ..spec.build import settings_named
 from ..spec.cells import plan_cell_methods, plan_cells
@@ -23,12 +24,14 @@ def planned_work(
     methods: Names = None,
     datasets: Names = None,
     classifiers: Names = None,
+    rows: Sequence[Mapping[str, Any]] = (),
     say: Say = lambda text: None,
 ) -> list[Work]:
     """What is to be done of the profile of a place, checked; None is all of it.
 
-    All methods, and all data sets, get the first seed before any gets the second. `where` is the
-    suite's file, for errors.
+    All methods, and all data sets, get the first seed before any gets the second. Where the suite
+    names alternatives of an OOD set, that of `rows` is taken. `where` is the suite's file, for
+    errors.
     """
     if seeds is not None and (not seeds or min(seeds) < 0):
         raise ValueError(f"seeds must be integers >= 0, at least one, got {list(seeds)}")
@@ -38,10 +41,10 @@ def planned_work(
         made = tuple(plan_cell_methods(suite, profile, chosen, where))
         cells = plan_cells(suite, profile, datasets, classifiers, seeds, where)
         first = {cell.name: cell for cell in cells}  # cells of all seeds have the same configs
-        rows = {name: rows_of(cell, made) for name, cell in first.items()}
-        return [CellWork(place, cell, made, rows[cell.name]) for cell in cells]
+        named = {name: rows_of(cell, made) for name, cell in first.items()}
+        return [CellWork(place, cell, made, named[cell.name]) for cell in cells]
     refuse_axes(suite, datasets=datasets, classifiers=classifiers)
-    return _methods(suite, where, place, seeds, chosen, say)
+    return _methods(suite, where, place, seeds, chosen, rows, say)
 
 
 def _methods(
@@ -50,11 +53,12 @@ def _methods(
     place: Place,
     seeds: tuple[int, ...] | None,
     chosen: Sequence[str],
+    rows: Sequence[Mapping[str, Any]],
     say: Say,
 ) -> list[Work]:
     profile = place.store.profile
     setting = suite.profile(profile)
-    ood = chosen_ood(suite, setting, lambda names: first_there(names, place.data_dir, say))
+    ood = chosen_ood(suite, setting, lambda names: _alternative(names, rows, place.data_dir, say))
     parts = plan(suite, profile, chosen, where, ood)
     own = [seeds or m.spec.seeds or setting.seeds or suite.seeds for m in parts]
     return [
@@ -63,6 +67,18 @@ def _methods(
         for method, of_method in zip(parts, own, strict=True)
         if seed in of_method
     ]
+
+
+def _alternative(
+    names: tuple[str, ...], rows: Sequence[Mapping[str, Any]], data_dir: str | None, say: Say
+) -> str:
+    """The set that rows were scored on, else the first that can be had."""
+    used = {name for row in rows for name in row["config"]["data"]["ood"]}
+    there = tuple(name for name in names if name in used)
+    found = first_there(there or names, data_dir, say)
+    if there and names[0] not in there:
+        say(f"{found} stands in for {names[0]}, as in the rows that are there")
+    return found
 
 
 def refuse_axes(suite: Suite, **given: Names) -> None:

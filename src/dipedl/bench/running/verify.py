@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,13 +13,14 @@ from ... import __version__
 from ..names import refuse_unknown
 from ..results.changed import changes
 from ..results.receipt import machine_of
+from ..results.rows import was_resumed
 from ..results.store import Store, load_rows
-from ..spec.suite import Suite, load_suite
-from .clock import Say
+from ..spec.suite import load_suite
+from .clock import Clock, Say
 from .inputs import check_files
-from .runner import StoppedError, run
+from .runner import StoppedError, do
 from .todo import planned_work, refuse_axes
-from .work import DataError, MethodWork, Place
+from .work import CellWork, DataError, MethodWork, Place, Work
 
 __all__ = ["ACROSS", "EXACT", "Comparison", "Verified", "verify"]
 
@@ -133,7 +135,7 @@ def verify(
     there = load_rows(loaded.name, profile, out)
     profile = profile or _profile(there)
     chosen = loaded.chosen_methods(profile, methods)
-    axes = {"datasets": _known(datasets), "classifiers": _known(classifiers)}
+    axes: dict[str, Any] = {"datasets": _known(datasets), "classifiers": _known(classifiers)}
     rows = _published(there, chosen, axes, seed)
     of_seed = next(iter(rows.values()))["seed"]
     with TemporaryDirectory(prefix="dipedl-verify-") as folder:
@@ -141,24 +143,24 @@ def verify(
         if data and not loaded.crossed:
             _check_data(rows.values(), data)
         place = Place(Store(folder, loaded.name, profile), data)
-        other = _other_settings(loaded, str(suite), place, rows, axes)
+        where = str(suite) if str(suite).endswith(".toml") else f"{suite}.toml"
+        names = list(dict.fromkeys(_method(key) for key in rows))
+        planned = planned_work(
+            loaded, where, place, (of_seed,), methods=names, rows=list(rows.values()), **axes
+        )
+        other = _other_settings(planned, rows)
         again = {key for key in rows if key not in other}
+        todo = _only(planned, again)
         failed: Mapping[tuple[str, int], str] = {}
-        if again:
-            result = run(
-                suite,
-                profile=profile,
-                methods=dict.fromkeys(_method(key) for key in again),
-                **_axes_of(again, loaded.crossed),
-                seeds=[of_seed],
-                out=folder,
-                data_dir=data_dir,
-                progress=progress,
-            )
-            failed = result.failed
+        if todo:
+            failed = do(todo, place, Clock(place.store, None), progress or _silent).failed
         made = {_key(row): row for row in place.store.rows()}
     why = other | {key: _reason(key, of_seed, failed) for key in again - made.keys()}
     return [_compared(row, made.get(key), why.get(key, "")) for key, row in rows.items()]
+
+
+def _silent(text: str) -> None:
+    """Takes a line of progress where nobody asked for it."""
 
 
 def _check_data(rows: Iterable[Row], folder: str) -> None:
@@ -232,26 +234,18 @@ def _refuse_newer(row: Row) -> None:
 
 
 def _numbers(version: str) -> list[int]:
-    return [int(part) for part in version.split(".") if part.isdecimal()]
+    """Major, minor and patch: a candidate of a release counts as this release."""
+    return [int(part) for part in re.findall(r"\d+", version)[:3]]
 
 
-def _other_settings(
-    suite: Suite, name: str, place: Place, rows: Mapping[Key, Row], axes: Mapping[str, Any]
-) -> dict[Key, str]:
+def _other_settings(planned: Iterable[Work], rows: Mapping[Key, Row]) -> dict[Key, str]:
     """Why rows cannot be made again: the suite no longer has their settings."""
-    where = name if name.endswith(".toml") else f"{name}.toml"
-    seed = next(iter(rows.values()))["seed"]
-    names = list(dict.fromkeys(_method(key) for key in rows))
     today: dict[Key, tuple[str, Mapping[str, Any]]] = {}
-    for work in planned_work(suite, where, place, (seed,), methods=names, **axes):
+    for work in planned:
         if isinstance(work, MethodWork):
             today["", "", work.method.name] = work.method.digest, work.method.config
         else:
-            unit = work.unit
-            today |= {
-                (unit.dataset, unit.classifier, row): (digest, {})
-                for row, (_, digest) in work.rows.items()
-            }
+            today |= _of_cell(work)
     return {
         key: _told(row, today[key][1] if key in today else {})
         for key, row in rows.items()
@@ -259,18 +253,39 @@ def _other_settings(
     }
 
 
+def _of_cell(work: CellWork) -> dict[Key, tuple[str, Mapping[str, Any]]]:
+    """Hash and settings of each row of a cell."""
+    unit = work.unit
+    return {
+        (unit.dataset, unit.classifier, row): (work.rows[row][1], method.config(unit, kind))
+        for method in work.methods
+        for row, kind in method.kinds.items()
+        if row in work.rows
+    }
+
+
 def _told(row: Row, config: Mapping[str, Any]) -> str:
-    said = "; ".join(changes(row["config"], config)) if config else "another hash"
+    if not config:
+        return "the suite no longer has it"
+    said = "; ".join(changes(row["config"], config)) or "another hash of the same settings"
     return f"its settings are not today's: {said}"
 
 
-def _axes_of(keys: Iterable[Key], crossed: bool) -> dict[str, Any]:
-    if not crossed:
-        return {}
-    return {
-        "datasets": list(dict.fromkeys(key[0] for key in keys)),
-        "classifiers": list(dict.fromkeys(key[1] for key in keys)),
-    }
+def _only(planned: Iterable[Work], keys: Collection[Key]) -> list[Work]:
+    """What is planned, without the rows that are not asked for."""
+    found: list[Work] = []
+    for work in planned:
+        if isinstance(work, MethodWork):
+            found += [work] if ("", "", work.method.name) in keys else []
+        else:
+            unit = work.unit
+            named = {
+                row: of
+                for row, of in work.rows.items()
+                if (unit.dataset, unit.classifier, row) in keys
+            }
+            found += [replace(work, rows=named)] if named else []
+    return found
 
 
 def _reason(key: Key, seed: int, failed: Mapping[tuple[str, int], str]) -> str:
@@ -284,7 +299,8 @@ def _compared(then: Row, now: Row | None, why: str) -> Verified:
     head = Verified(method, then["seed"], data, classifier, then=_machine(then), why=why)
     if now is None:
         return head
-    same = _kind(then) == _kind(now)
+    kind = _kind(then)
+    same = kind is not None and kind == _kind(now)
     metrics = {
         name: Comparison(value, now["metrics"].get(name), EXACT if same else _across(name))
         for name, value in then["metrics"].items()
@@ -300,18 +316,20 @@ def _across(metric: str) -> float:
 
 def _machine(row: Row) -> str:
     """Where the parts of a row were trained."""
-    made = {f"{machine_of(p)}, threads: {p.get('threads', 'unknown')}" for p in _trained(row)}
+    made = set()
+    for part in _trained(row):
+        told = machine_of(part), part.get("gpu"), f"threads: {part.get('threads', 'unknown')}"
+        made.add(", ".join(filter(None, told)))
     return "; ".join(sorted(made))
 
 
-def _kind(row: Row) -> tuple[Any, ...]:
-    """What equal bits need; of no kind is what does not say it, or was resumed in its training."""
+def _kind(row: Row) -> tuple[Any, ...] | None:
+    """What equal bits need; None if the row does not say it, or was resumed in its training."""
+    parts = _trained(row)
+    if was_resumed(row) or not all(part.keys() >= set(_TOLD) for part in parts):
+        return None
     versions = {name: v for name, v in row.get("versions", {}).items() if name != "dipedl"}
-    made = {
-        tuple(id(row) if part.get("resumed") else part.get(name, id(row)) for name in _TOLD)
-        for part in _trained(row)
-    }
-    return made, versions
+    return {tuple(part.get(name) for name in (*_TOLD, "gpu")) for part in parts}, versions
 
 
 def _trained(row: Row) -> list[Row]:

@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection, wait
 from typing import Any
@@ -26,7 +26,7 @@ from ..spec.build import accepts
 from ..spec.plan import Part
 from .clock import Say, epoch_text
 from .inputs import inputs_of
-from .machines import precision, trained_on
+from .machines import SoFar, precision
 from .memo import Spent, rounded
 from .predictions import Arrays, classifier_arrays, density_arrays, method_arrays
 from .weights import weights_of
@@ -75,10 +75,15 @@ def train_part(step: PartStep, say: Say = lambda text: None) -> None:
     train, scoring = Spent(), Spent()
     model = part.built(step.seed, **given)
     step.checkpoint.parent.mkdir(parents=True, exist_ok=True)
-    resumed, machines = trained_on(step.checkpoint.parent)
+    so_far = SoFar(step.checkpoint.parent)
+
+    def progress(report: Mapping[str, Any]) -> None:
+        so_far.keep()
+        say(epoch_text(report))
+
     with train.counted():
-        _fit(model, step, X, y, say)
-    _count_earlier_epochs(model, train)
+        _fit(model, step, X, y, progress)
+    train = train + so_far.earlier
     arrays = _predictions(model, part, X, scoring)
     for split, labels in y.items():
         if split in arrays:
@@ -86,11 +91,11 @@ def train_part(step: PartStep, say: Say = lambda text: None) -> None:
     if part.role == "method":
         score(arrays)  # what cannot be scored must not be stored
     sizes = {split: len(rows) for split, rows in X.items()}
-    receipt = _receipt(
-        model, {"train": train, "score": scoring}, sizes, time.perf_counter() - start
-    )
+    elapsed = time.perf_counter() - start + so_far.earlier.wall
+    receipt = _receipt(model, {"train": train, "score": scoring}, sizes, elapsed)
     network = weights_of(model) if part.role == "classifier" else None
-    receipt |= {"resumed": resumed} | ({"machines": machines} if len(machines) > 1 else {})
+    machines = {"machines": so_far.machines} if len(so_far.machines) > 1 else {}
+    receipt |= {"resumed": so_far.resumed} | machines
     trained_in = precision(part.config)
     receipt |= {} if trained_in is None else {"precision": trained_in}
     store.save_arrays(part.name, part.digest, step.seed, arrays, receipt, network)
@@ -102,7 +107,7 @@ def _fit(
     step: PartStep,
     X: Mapping[str, np.ndarray],
     y: Mapping[str, np.ndarray],
-    say: Say,
+    progress: Callable[[Mapping[str, Any]], object],
 ) -> None:
     held = (X["validation"], y["validation"])
     spec = step.unit.spec
@@ -113,7 +118,7 @@ def _fit(
         "validation": X["validation"] if step.unit.role == "density" else held,
         "checkpoint": step.checkpoint,
         "deadline": step.deadline,
-        "progress": lambda report: say(epoch_text(report)),
+        "progress": progress,
     }
     # the density is fitted too: held-out rows say which
     options |= {"calibration": held} if whole else {}
@@ -130,16 +135,6 @@ def _predictions(model: Any, part: Part, X: Mapping[str, np.ndarray], cost: Spen
         return density_arrays(model, X, cost)
     scored = {split: rows for split, rows in X.items() if split != "train"}
     return method_arrays(model, scored, cost, part.spec.uncertainty if part.spec else None)
-
-
-def _count_earlier_epochs(model: Any, train: Spent) -> None:
-    """A resumed training took as long as all its epochs did, not only those of this process."""
-    histories = (getattr(m, "history_", None) for m in getattr(model, "members_", [model]))
-    epochs = sum(sum(getattr(history, "seconds", ())) for history in histories)
-    missing = epochs - train.wall
-    if missing > 0:
-        train.processor *= 1 + missing / max(train.wall, 1e-9)
-        train.wall += missing
 
 
 def _receipt(

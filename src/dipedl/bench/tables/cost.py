@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from ..results.rows import was_resumed
+
 
 @dataclass(frozen=True)
 class Cost:
     """What a method costs per seed with all its parts, as if it shared none; means over seeds.
 
+    Seeds whose training was resumed are left out where there are others: part of it was done twice.
     Wall seconds to train and to predict all splits, processor seconds of both over all cores, the
     largest memory of the process over seeds (MiB), passes of a network per prediction, and the
     number of trained parameters.
@@ -28,6 +31,7 @@ class Cost:
 
 def cost_of(rows: Sequence[Mapping[str, Any]]) -> Cost:
     """Means over the rows of a method, one per seed."""
+    rows = [row for row in rows if not was_resumed(row)] or rows
 
     def mean(kind: str, *steps: str) -> float:
         return float(np.mean([sum(row[kind][step] for step in steps) for row in rows]))
