@@ -142,7 +142,7 @@ def test_rows_without_arrays_make_a_page_that_names_the_command(tmp_path):
     moons |= {"vacuity_away": 0.4321, "vacuity_away_min": 0.01}
     (tmp_path / FOLDER / "two_moons.json").write_text(json.dumps([moons]))
     page = render(store)
-    assert page.count("dipedl bench run mnist --profile smoke --seeds 10 --out FOLDER") == 3
+    assert page.count("dipedl bench run mnist --profile smoke --methods dip-edl --out FOLDER") == 3
     assert "0.4321" in page  # published without the drawing
 
 

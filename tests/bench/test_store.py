@@ -59,7 +59,7 @@ def test_what_is_not_there_is_said_with_what_is(store, tmp_path):
 
 def test_rows_without_arrays_name_the_command_that_makes_them(store, tmp_path):
     shutil.rmtree(store.folder / "arrays")
-    command = "dipedl bench run mnist --profile smoke --seeds 20 --out FOLDER"
+    command = "dipedl bench run mnist --profile smoke --methods edl --out FOLDER"
     with pytest.raises(FileNotFoundError, match=command):
         load_arrays("mnist", "smoke", "edl", 20, out=tmp_path)
 

@@ -250,12 +250,7 @@ class Store:
         folder = self.arrays_folder(name, config_hash, seed)
         files = sorted(folder.glob("*.npz"))
         if not files:
-            part = f"--profile {self.profile} --seeds {seed}"
-            raise FileNotFoundError(
-                f"no arrays in {str(folder)!r}: rows alone make tables. Make rows and arrays in a "
-                f"folder of their own and name it with --out: dipedl bench run {self.suite} {part} "
-                "--out FOLDER"
-            )
+            raise FileNotFoundError(f"no arrays in {str(folder)!r}: rows alone make tables")
         return {file.stem.replace("__", "/"): read_npz(file) for file in files}
 
     def network(self, name: str, config_hash: str, seed: int) -> dict[str, np.ndarray]:
@@ -270,14 +265,20 @@ class Store:
 
     def arrays_of(self, row: Mapping[str, Any], part: str = "method") -> Arrays:
         """Arrays of a row, see `load_arrays`."""
-        if part == "method":
-            return self.load(row["method"], row["config_hash"], row["seed"])
-        if part not in row["parts"]:
+        method = row["method"]
+        if part != "method" and part not in row["parts"]:
             raise LookupError(
-                f"method {row['method']!r} has no part {part!r}; it has {sorted(row['parts'])}"
+                f"method {method!r} has no part {part!r}; it has {sorted(row['parts'])}"
             )
-        below = row["parts"][part]
-        return self.load(below["name"], below["config_hash"], row["seed"])
+        of = row if part == "method" else row["parts"][part]
+        try:
+            return self.load(of.get("name", method), of["config_hash"], row["seed"])
+        except FileNotFoundError as error:
+            raise FileNotFoundError(
+                f"{error}. Make rows and arrays in a folder of their own, all seeds of the suite: "
+                f"dipedl bench run {self.suite} --profile {self.profile} --methods {method} "
+                "--out FOLDER, and name it with --out"
+            ) from error
 
 
 def _lost_files(folder: Path) -> list[str]:
