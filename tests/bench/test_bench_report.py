@@ -115,6 +115,7 @@ def test_experiments_are_there(parsed):
         "unit of class 1 was dead",
         "DIP-EDL: vacuity",
         "MC-DROPOUT: confidence",
+        "one scale; bright is unsure",
     ):
         assert words in parsed.text, words
     assert "Not run" not in parsed.text and "Not here" not in parsed.text
@@ -144,6 +145,11 @@ def test_rows_without_arrays_make_a_page_that_names_the_command(tmp_path):
     page = render(store)
     assert page.count("dipedl bench run mnist --profile smoke --methods dip-edl --out FOLDER") == 3
     assert "0.4321" in page  # published without the drawing
+    for what in ("Not here, without predictions: EDL, DIP-EDL.", "Not here: the maps."):
+        assert what in page
+    assert "bright is unsure" not in page and 'class="legend"' not in page
+    figures = re.findall("<figure>.*?</figure>", page, re.DOTALL)
+    assert figures and all("<svg" in one or "<table" in one for one in figures)
 
 
 def test_no_rows_no_page(tmp_path):
