@@ -47,7 +47,7 @@ def test_rows_and_arrays_come_back(store, tmp_path):
 
 
 def test_what_is_not_there_is_said_with_what_is(store, tmp_path):
-    with pytest.raises(FileNotFoundError, match="dipedl bench run cifar --profile cpu"):
+    with pytest.raises(FileNotFoundError, match=r"dipedl bench run cifar --profile cpu$"):
         load_rows("cifar", "cpu", out=tmp_path)
     with pytest.raises(LookupError, match=r"no row of method 'edll'.*\('edl', 20\)"):
         load_arrays("mnist", "smoke", "edll", 20, out=tmp_path)
@@ -55,6 +55,26 @@ def test_what_is_not_there_is_said_with_what_is(store, tmp_path):
         load_arrays("mnist", "smoke", "edl", 20, out=tmp_path, part="density")
     with pytest.raises(ValueError, match="part must be one of"):
         load_arrays("mnist", "smoke", "edl", 20, out=tmp_path, part="flow")
+
+
+def test_a_folder_is_only_suggested_to_who_named_none_or_another(tmp_path, monkeypatch):
+    """Results are published below the current folder in a clone of the repository alone."""
+    published = tmp_path / "results" / "bench"
+    (published / "mnist").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DIPEDL_BENCH", "elsewhere")
+    told = "or name their folder with --out"
+    for out, said in (
+        (None, f"{told}, such as {published.relative_to(tmp_path)}"),
+        ("other", f"{told}, such as {published.relative_to(tmp_path)}"),
+        (published, ""),
+        (published.relative_to(tmp_path), ""),
+    ):
+        with pytest.raises(FileNotFoundError) as caught:
+            load_rows("mnist", "paper", out)
+        assert str(caught.value).partition(", or ")[2] == said.removeprefix("or ")
+    with pytest.raises(FileNotFoundError, match=rf"{told}$"):
+        load_rows("cifar", "paper")
 
 
 def test_rows_without_arrays_name_the_command_that_makes_them(store, tmp_path):

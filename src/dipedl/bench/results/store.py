@@ -85,10 +85,10 @@ def load_rows(
         command = f"dipedl bench run {suite} --profile {profile or 'PROFILE'}"
         published = Path("results", "bench")
         elsewhere = (published / suite).is_dir() and published.resolve() != folder.parent.resolve()
-        example = f", such as {published}" if elsewhere else ""
+        named = f", or name their folder with --out{f', such as {published}' if elsewhere else ''}"
         raise FileNotFoundError(
             f"no results of suite {suite!r}{f', profile {profile!r},' if profile else ''} in "
-            f"{str(folder)!r}; make some with: {command}, or name their folder with --out{example}"
+            f"{str(folder)!r}; make some with: {command}{named if elsewhere or not out else ''}"
         )
     return rows
 
