@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -35,6 +36,7 @@ from dipedl.bench.tables.trivial import trivial_lines
 from dipedl.cli.app import app
 from dipedl.cli.bench_tables import print_bench_table
 
+ROOT = Path(__file__).parent.parent.parent / "results" / "bench"
 METHODS = ("dip-edl", "edl", "edl-as-published-by-the-paper", "mc-dropout", "max-softmax")
 
 
@@ -189,11 +191,35 @@ def test_mistakes_are_one_line(root, arguments, message):
     assert "Traceback" not in done.output and len(done.stderr.splitlines()) == 1
 
 
-def test_two_profiles_ask_for_one(tmp_path):
-    for profile in ("cpu", "smoke"):
+@pytest.mark.parametrize("command", [["table"], ["sweep", "gamma"], ["report"]])
+def test_of_several_profiles_the_first_of_the_page_is_taken_and_told(tmp_path, command):
+    name, *rest = command
+    for profile in ("smoke", "paper", "cpu"):
+        write_synthetic_store(tmp_path, profile=profile, methods=["dip-edl"], seeds=[10])
+    options = ["--file", tmp_path / "page.html"] if name == "report" else []
+    done = run(name, "mnist", *rest, "--out", tmp_path, *options)
+    assert done.exit_code == 0, done.output
+    told = "dipedl: this is profile cpu; with --profile also: paper, smoke"
+    assert done.stderr.splitlines()[0] == told
+    if name == "report":
+        assert "profile cpu" in (tmp_path / "page.html").read_text()
+    else:
+        named = run(name, "mnist", *rest, "--profile", "cpu", "--out", tmp_path)
+        assert done.stdout == named.stdout and "this is profile" not in named.stderr
+
+
+def test_profiles_that_no_page_ranks_must_be_chosen_from(tmp_path):
+    for profile in ("smoke", "mine"):
         write_synthetic_store(tmp_path, profile=profile, methods=["edl"], seeds=[10])
     done = run("table", "mnist", "--out", tmp_path)
     assert done.exit_code == 2 and "choose one with --profile" in done.stderr
+
+
+@pytest.mark.parametrize("suite", ["mnist", "cifar10", "spectra"])
+def test_published_results_need_no_profile(suite):
+    done = run("table", suite, "--no-trivial", "--json", "--out", ROOT)
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["profile"] == captions_of(suite).page.profiles[0]
 
 
 @pytest.mark.parametrize(

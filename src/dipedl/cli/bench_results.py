@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 
 SuiteName = Annotated[str, typer.Argument(help="Name of a suite, or the path of a TOML file.")]
 ProfileName = Annotated[
-    str | None, typer.Option(help="Default: the only one that there are results of.")
+    str | None,
+    typer.Option(
+        help="Default: the only one that there are results of; of several the first of the suite's "
+        "page of results."
+    ),
 ]
 Out = Annotated[
     Path | None,
@@ -187,7 +191,7 @@ def verify(
         try:
             found = verified(
                 suite,
-                profile=profile,
+                profile=_store(suite, profile, out).profile,
                 methods=chosen(methods),
                 datasets=chosen(datasets),
                 classifiers=chosen(classifiers),
@@ -258,9 +262,20 @@ def _store(suite: str, profile: str | None, out: Path | None) -> Store:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a torn line is told once, when the rows are used
         found = sorted({row["profile"] for row in load_rows(suite, profile, out)})
-    if len(found) > 1:
+    return Store(out or default_root(), suite, found[0] if len(found) == 1 else _main(suite, found))
+
+
+def _main(suite: str, found: Sequence[str]) -> str:
+    """Of several profiles with results the first of the suite's page; says so, and which others."""
+    from ..bench.spec.captions import captions_of
+
+    page = captions_of(suite).page
+    main = next((name for name in page.profiles if name in found), None) if page else None
+    if main is None:
         raise ValueError(f"there are results of the profiles {found}; choose one with --profile")
-    return Store(out or default_root(), suite, found[0])
+    others = ", ".join(name for name in found if name != main)
+    typer.echo(f"dipedl: this is profile {main}; with --profile also: {others}", err=True)
+    return main
 
 
 def _table(store: Store, trivial: bool) -> BenchTable:
