@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,6 +17,11 @@ from dipedl.bench.data.spectra import _drawn, drop_damaged, flux_of, looked_at
 from dipedl.bench.data.splits import make_splits
 from dipedl.bench.results.damage import seal
 from dipedl.bench.results.receipt import config_hash
+from dipedl.bench.results.store import Store
+from dipedl.bench.running.inputs import check_data_there
+from dipedl.bench.running.runner import StoppedError
+from dipedl.bench.running.todo import planned_work
+from dipedl.bench.running.work import DataError, Place
 from dipedl.bench.spec.build import described
 from dipedl.bench.spec.plan import data_config, plan
 from dipedl.bench.spec.suite import parse_suite
@@ -200,3 +206,52 @@ def test_spectra_without_a_known_class_are_refused_in_words(kind, monkeypatch):
     monkeypatch.setattr(datasets, "toy_spectra", lambda n: others)
     with pytest.raises(ValueError, match=r"must hold galaxies and quasars, got .*files missing"):
         make_splits(CONFIG, 0)
+
+
+FILES = ("ood_supernovae", "real_spectra", "sim_ingredients")
+
+
+@pytest.mark.parametrize("lacking", [FILES, FILES[:1], FILES[1:2]])
+@pytest.mark.parametrize("cached", [True, False])
+def test_missing_files_are_all_named_before_a_process_starts(
+    tmp_path, monkeypatch, lacking, cached
+):
+    folder = tmp_path / "data" / "spectra"
+    folder.mkdir(parents=True)
+    for name in set(FILES) - set(lacking):
+        (folder / f"{name}.npz").touch()
+    monkeypatch.setattr("dipedl.bench.running.runner.run_in_process", None)
+    monkeypatch.delenv("DIPEDL_DATA", raising=False)
+    monkeypatch.setenv("DIPEDL_CACHE", str(folder.parent if cached else tmp_path))
+    with pytest.raises(StoppedError, match="DIPEDL_DATA must name a directory") as caught:
+        run(
+            "spectra",
+            profile="scarce",
+            methods=["max-softmax"],
+            seeds=[10],
+            out=tmp_path / "out",
+            data_dir=None if cached else folder.parent,
+        )
+    told = str(caught.value)
+    assert str(folder.parent) in told and "docs/how-to/spectra-data.md" in told
+    assert [name for name in FILES if f"'spectra/{name}.npz'" in told] == list(lacking)
+
+
+def test_kept_features_need_no_files(tmp_path, monkeypatch):
+    work = planned_work(
+        load_suite("spectra"),
+        "spectra.toml",
+        Place(Store(tmp_path, "spectra", "scarce"), str(tmp_path)),
+        (10,),
+        methods=["max-softmax"],
+    )
+    step = work[0].steps[0]
+    with pytest.raises(DataError, match=r"lacks 'spectra/ood_supernovae\.npz'"):
+        check_data_there(step)
+    folder = spectra_data._folder(step.unit.config["data"], 10, tmp_path / "features")
+    folder.mkdir(parents=True)
+    (folder / "plan.npz").touch()
+    check_data_there(step)
+    other = replace(step, seed=20)
+    with pytest.raises(DataError):
+        check_data_there(other)

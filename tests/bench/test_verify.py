@@ -207,6 +207,19 @@ def test_a_folder_without_the_data_of_the_rows_is_told_before_their_settings(tmp
     assert "cifar10/" in done.stderr and str(tmp_path) in done.stderr
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_missing_files_of_spectra_are_told_before_anything_runs(tmp_path, monkeypatch, named):
+    """Of the profile that counts most, since none is named; it has rows beside two others."""
+    monkeypatch.setattr(module, "run", None)
+    monkeypatch.setenv("DIPEDL_CACHE", str(tmp_path))
+    monkeypatch.setenv("DIPEDL_DATA", str(tmp_path) if named else "")
+    done = dipedl("verify", "spectra", "--methods", "max-softmax", "--out", RESULTS)
+    assert done.exit_code == 2 and not done.stdout
+    profile, *missing = done.stderr.splitlines()
+    assert profile == "dipedl: this is profile scarce; with --profile also: cpu, published"
+    assert len(missing) == 1 and "'spectra/real_spectra.npz'" in missing[0]
+
+
 def test_an_unknown_data_set_of_a_crossed_suite_is_told_with_those_that_have_rows():
     done = dipedl("verify", "defaults", "--datasets", "iris", "--out", RESULTS)
     assert done.exit_code == 2 and "unknown dataset 'iris', did you mean 'iris-1'?" in done.stderr

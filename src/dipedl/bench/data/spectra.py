@@ -18,6 +18,8 @@ import numpy as np
 
 from ... import datasets, spectra
 from ..._writing import whole_file
+from ...datasets._files.fetch import cache_folder
+from ...datasets._files.sources import INGREDIENTS
 from ...spectra import Spectra
 from ..results.damage import damaged_files, read_npy, read_npz, seal
 from ..results.receipt import config_hash
@@ -37,12 +39,13 @@ class Recipe:
     """A data set of spectra.
 
     `make` gives all of them, or given `rows` those alone; `preset` and `n_components` are those of
-    `dipedl.spectra.spectral_features`.
+    `dipedl.spectra.spectral_features`; `files` are read, and cannot be downloaded.
     """
 
     make: Callable[[np.ndarray | None], Spectra]
     preset: str = "standardised"
     n_components: int = 500
+    files: tuple[str, ...] = ()
 
 
 def _selected(every: Spectra, rows: np.ndarray | None) -> Spectra:
@@ -63,13 +66,20 @@ SPECTRA: dict[str, Recipe] = {
     "toy-spectra": Recipe(
         lambda rows: _selected(datasets.toy_spectra(1500), rows), n_components=40
     ),
-    "semi-real": Recipe(lambda rows: datasets.semi_real_spectra(rows=rows)),
-    "semi-real-scarce": Recipe(_scarce),
-    "semi-real-scarce-published": Recipe(_scarce, "published"),
+    "semi-real": Recipe(lambda rows: datasets.semi_real_spectra(rows=rows), files=(INGREDIENTS,)),
+    "semi-real-scarce": Recipe(_scarce, files=(INGREDIENTS,)),
+    "semi-real-scarce-published": Recipe(_scarce, "published", files=(INGREDIENTS,)),
     "lamost": Recipe(_lamost),
     "lamost-published": Recipe(_lamost, "published"),
 }
 _OTHERS = ("supernovae", "real_stars")
+_REAL = "spectra/real_spectra.npz"
+#: Files of OOD sets and of shifted sets, below a data directory.
+_FILES = {
+    "supernovae": ("spectra/ood_supernovae.npz", INGREDIENTS),
+    "real_stars": (_REAL,),
+    "real": (_REAL,),
+}
 #: OOD sets of each; "stars" are those of the data set itself.
 SPECTRA_OOD: dict[str, tuple[str, ...]] = {
     name: ("stars",) if name.startswith(("toy", "lamost")) else ("stars", *_OTHERS)
@@ -118,6 +128,24 @@ def spectra_splits(
         return X, y
 
 
+def check_spectra_there(config: Mapping[str, Any], folder: str | None, origin: str) -> None:
+    """Raise FileNotFoundError if files of a config that cannot be downloaded are missing.
+
+    They are looked for in a data directory, without one in the cache. `origin` names the directory.
+    """
+    others = (_FILES.get(name, ()) for name in (*config["ood"], *config.get("shifted", ())))
+    needed = {*SPECTRA[config["dataset"]].files, *(file for files in others for file in files)}
+    place = Path(folder).expanduser() if folder else cache_folder()
+    missing = [repr(file) for file in sorted(needed) if not (place / file).is_file()]
+    if missing:
+        raise FileNotFoundError(
+            f"{origin} must name a directory that holds the files of spectra, but {str(place)!r} "
+            f"lacks {', '.join(missing)}; no public mirror has these files, and the library cannot "
+            "make them: docs/how-to/spectra-data.md names their sources. Made-up spectra need no "
+            "files: --profile smoke"
+        )
+
+
 def looked_at(config: Mapping[str, Any], seed: int, keep: Path | None = None) -> dict[str, Looked]:
     """What is known of the rows of every split; parameters as in `spectra_splits`."""
     with _kept(config, seed, keep) as folder:
@@ -153,7 +181,7 @@ def _kept(config: Mapping[str, Any], seed: int, keep: Path | None) -> Iterator[P
 
 def _made(config: Mapping[str, Any], seed: int, place: Path) -> Path:
     folder = _folder(config, seed, place)
-    if not (folder / _PLAN).exists():
+    if not are_kept(config, seed, place):
         place.mkdir(parents=True, exist_ok=True)
         partial_folder = Path(tempfile.mkdtemp(dir=place, prefix="."))
         try:
@@ -166,6 +194,11 @@ def _made(config: Mapping[str, Any], seed: int, place: Path) -> Path:
 
 def _folder(config: Mapping[str, Any], seed: int, place: Path) -> Path:
     return place / f"{config_hash(dict(config))}-{seed}"
+
+
+def are_kept(config: Mapping[str, Any], seed: int, keep: Path) -> bool:
+    """Whether the features of a data set and seed are kept, so that no file is read for them."""
+    return (_folder(config, seed, keep) / _PLAN).exists()
 
 
 def drop_damaged(config: Mapping[str, Any], seed: int, keep: Path) -> list[str]:

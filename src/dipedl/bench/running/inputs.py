@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
 from ...datasets._files.fetch import check_there
+from ..data.spectra import SPECTRA, are_kept, check_spectra_there
 from ..data.splits import LABELLED, Splits, make_splits
 from ..spec.build import transformer_of
 from ..spec.plan import Part
@@ -37,17 +39,29 @@ def inputs_of(step: PartStep) -> Inputs:
 
 def check_data_there(step: Step) -> None:
     """Raise DataError if a data set that the step loads is missing, before its process begins."""
-    folder = step.place.data_dir
-    if isinstance(step, PartStep) and not step.unit.below and folder:
-        check_files(step.unit.config["data"], folder)
+    if isinstance(step, PartStep) and not step.unit.below:
+        data = step.unit.config["data"]
+        if not are_kept(data, step.seed, _kept_features(step)):
+            check_files(data, step.place.data_dir)
 
 
-def check_files(data: Mapping[str, Any], folder: str) -> None:
-    """Raise DataError if a folder holds no file of a config's data set, or of its OOD sets."""
+def check_files(data: Mapping[str, Any], folder: str | None) -> None:
+    """Raise DataError if a folder holds no file of a config's data set, or of its OOD sets.
+
+    None stands for the cache, to which files are downloaded, but for those of spectra.
+    """
+    origin = "data_dir, --data or DIPEDL_DATA"
     try:
-        check_there(data["dataset"], data["ood"], folder, "data_dir, --data or DIPEDL_DATA")
-    except FileNotFoundError as error:
+        if data["dataset"] in SPECTRA:
+            check_spectra_there(data, folder, origin)
+        elif folder:
+            check_there(data["dataset"], data["ood"], folder, origin)
+    except (FileNotFoundError, ImportError) as error:
         raise DataError(str(error)) from error
+
+
+def _kept_features(step: PartStep) -> Path:
+    return step.place.store.root / "features"
 
 
 def _with_predictions(step: PartStep) -> Inputs:
@@ -90,7 +104,7 @@ def _remembered(step: PartStep, network: Any, X: Rows) -> Memory:
 
 def _splits(step: PartStep) -> Splits:
     try:
-        return make_splits(step.unit.config["data"], step.seed, step.place.store.root / "features")
+        return make_splits(step.unit.config["data"], step.seed, _kept_features(step))
     except Exception as error:
         raise DataError(str(error)) from error
 

@@ -140,7 +140,7 @@ def verify(
     of_seed = next(iter(rows.values()))["seed"]
     with TemporaryDirectory(prefix="dipedl-verify-") as folder:
         data = os.environ.get("DIPEDL_DATA") if data_dir is None else str(data_dir)
-        if data and not loaded.crossed:
+        if not loaded.crossed:
             _check_data(rows.values(), data)
         place = Place(Store(folder, loaded.name, profile), data)
         where = str(suite) if str(suite).endswith(".toml") else f"{suite}.toml"
@@ -163,8 +163,8 @@ def _silent(text: str) -> None:
     """Takes a line of progress where nobody asked for it."""
 
 
-def _check_data(rows: Iterable[Row], folder: str) -> None:
-    """Raise StoppedError if the folder lacks the data that rows were made on."""
+def _check_data(rows: Iterable[Row], folder: str | None) -> None:
+    """Raise StoppedError if the data that rows were made on are missing."""
     for row in rows:
         try:
             check_files(row["config"]["data"], folder)
