@@ -1,6 +1,7 @@
 """The page of the benchmark: complete, self-contained, its numbers those of the table."""
 
 import html
+import itertools
 import json
 import re
 from html.parser import HTMLParser
@@ -187,6 +188,24 @@ def test_headline_says_what_was_met_and_who_ranks_better(root):
     assert any(line.startswith("On Omniglot (as published) its AUROC of 1.0") for line in lines)
     assert not any("K-MNIST its AUROC" in line for line in lines)
     assert headline(bench_table([r for r in rows if r["method"] == "edl"])) == []
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(3.0, "3.0 s of CPU time"), (5994.7, "100 CPU minutes"), (6500.0, "1.8 h of CPU time")],
+)
+def test_headline_says_what_a_training_costs_whatever_the_number_of_threads(root, seconds, said):
+    rows = [
+        {
+            **row,
+            "seconds": {"train": wall, "score": 1.0},
+            "cpu_seconds": {"train": seconds, "score": 9},
+        }
+        for row, wall in zip(load_rows("mnist", "smoke", root), itertools.cycle((1.0, 1e4)))
+    ]
+    assert f"One seed trains in {said}, classifier and density together." in headline(
+        bench_table(rows)
+    )
 
 
 GOOD = {

@@ -16,13 +16,14 @@ class Cost:
     """What a method costs per seed with all its parts, as if it shared none; means over seeds.
 
     Seeds whose training was resumed are left out where there are others: part of it was done twice.
-    Wall seconds to train and to predict all splits, processor seconds of both over all cores, the
-    largest memory of the process over seeds (MiB), passes of a network per prediction, and the
-    number of trained parameters.
+    Wall seconds to train and to predict all splits, processor seconds over all cores of training
+    and of both, the largest memory of the process over seeds (MiB), passes of a network per
+    prediction, and the number of trained parameters.
     """
 
     train_seconds: float
     score_seconds: float
+    train_cpu_seconds: float
     cpu_seconds: float
     peak_memory_mb: float
     forward_passes: int
@@ -39,6 +40,7 @@ def cost_of(rows: Sequence[Mapping[str, Any]]) -> Cost:
     return Cost(
         train_seconds=mean("seconds", "train"),
         score_seconds=mean("seconds", "score"),
+        train_cpu_seconds=mean("cpu_seconds", "train"),
         cpu_seconds=mean("cpu_seconds", "train", "score"),
         peak_memory_mb=max(row["peak_memory_mb"] for row in rows),
         forward_passes=rows[-1]["forward_passes"],

@@ -45,9 +45,15 @@ def _about(line: Line, table: BenchTable) -> Iterator[str]:
     )
     yield from _met(line)
     if line.cost is not None:
-        took = duration(line.cost.train_seconds)
+        took = _cpu_time(line.cost.train_cpu_seconds)
         yield f"One seed trains in {took}, classifier and density together."
     yield from _better_ranked(line, table)
+
+
+def _cpu_time(seconds: float) -> str:
+    """Seconds over all cores, which hardly depend on the number of threads; whole minutes."""
+    value, unit = duration(seconds).split()
+    return f"{float(value):.0f} CPU minutes" if unit == "min" else f"{value} {unit} of CPU time"
 
 
 def _beside(cell: Cell) -> str:
