@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +19,7 @@ from dipedl.bench.data.splits import make_splits
 from dipedl.bench.results.damage import seal
 from dipedl.bench.results.receipt import config_hash
 from dipedl.bench.results.store import Store
-from dipedl.bench.running.inputs import check_data_there
+from dipedl.bench.running.inputs import check_data_there, check_files
 from dipedl.bench.running.runner import StoppedError
 from dipedl.bench.running.todo import planned_work
 from dipedl.bench.running.work import DataError, Place
@@ -235,6 +236,14 @@ def test_missing_files_are_all_named_before_a_process_starts(
     told = str(caught.value)
     assert str(folder.parent) in told and "docs/how-to/spectra-data.md" in told
     assert [name for name in FILES if f"'spectra/{name}.npz'" in told] == list(lacking)
+
+
+def test_made_up_spectra_need_neither_files_nor_pooch(monkeypatch):
+    monkeypatch.delenv("DIPEDL_CACHE", raising=False)
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    check_files(CONFIG, None)
+    with pytest.raises(DataError, match="pooch"):
+        check_files({**CONFIG, "dataset": "semi-real"}, None)
 
 
 def test_kept_features_need_no_files(tmp_path, monkeypatch):
