@@ -210,7 +210,7 @@ def test_a_folder_without_the_data_of_the_rows_is_told_before_their_settings(tmp
 @pytest.mark.parametrize("named", [True, False])
 def test_missing_files_of_spectra_are_told_before_anything_runs(tmp_path, monkeypatch, named):
     """Of the profile that counts most, since none is named; it has rows beside two others."""
-    monkeypatch.setattr(module, "run", None)
+    monkeypatch.setattr(module, "do", None)
     monkeypatch.setenv("DIPEDL_CACHE", str(tmp_path))
     monkeypatch.setenv("DIPEDL_DATA", str(tmp_path) if named else "")
     done = dipedl("verify", "spectra", "--methods", "max-softmax", "--out", RESULTS)
