@@ -720,6 +720,13 @@ MUTANTS = [
         "bench/test_verify.py::test_rows_are_compared_on_the_ood_sets_that_they_were_scored_on",
     ),
     Mutant(
+        "what a training has taken is never written down",
+        "bench/running/worker.py",
+        "        so_far.keep()\n",
+        "",
+        "bench/test_budget.py::test_a_paused_training_goes_on_and_ends_with_the_same_answers",
+    ),
+    Mutant(
         "what earlier processes of a training took is forgotten",
         "bench/running/machines.py",
         'known.get("spent", ())',

@@ -12,12 +12,12 @@ from dipedl.bench.running.memo import Spent
 def test_kinds_are_kept_only_while_there_is_a_checkpoint_to_go_on_from(tmp_path, monkeypatch):
     def on(kind):
         monkeypatch.setattr(machines, "machine", lambda: kind)
-        found = SoFar(tmp_path)
+        found = SoFar(tmp_path / "checkpoint")
         return found.resumed, found.machines
 
     assert on("first") == (False, ["first"])
     assert on("second") == (False, ["second"])  # the first left nothing behind
-    (tmp_path / "checkpoint").write_bytes(b"")
+    (tmp_path / "checkpoint.0").write_bytes(b"")
     assert on("third") == (True, ["second", "third"])
     assert on("third") == (True, ["second", "third"])
 
@@ -25,17 +25,20 @@ def test_kinds_are_kept_only_while_there_is_a_checkpoint_to_go_on_from(tmp_path,
 def test_what_earlier_processes_took_is_counted_up_to_their_last_epoch(tmp_path, monkeypatch):
     now = Spent(100.0, 10.0)
     monkeypatch.setattr(Spent, "until_now", lambda: replace(now))
-    first = SoFar(tmp_path)
+    first = SoFar(tmp_path / "checkpoint")
     assert first.earlier == Spent()
-    (tmp_path / "checkpoint").write_bytes(b"")
+    (tmp_path / "checkpoint.0").write_bytes(b"")
     now = Spent(160.0, 100.0)
     first.keep()
     now = Spent(1000.0, 500.0)  # killed before its next epoch
-    second = SoFar(tmp_path)
+    second = SoFar(tmp_path / "checkpoint")
     assert second.resumed and second.earlier == Spent(60.0, 90.0)
     now = Spent(1010.0, 520.0)
     second.keep()
-    assert SoFar(tmp_path).earlier == Spent(70.0, 110.0)
+    assert SoFar(tmp_path / "checkpoint").earlier == Spent(70.0, 110.0)
+    (tmp_path / "so-far.json").write_text("{")  # damaged: nothing is known of earlier processes
+    assert SoFar(tmp_path / "checkpoint").resumed
+    assert SoFar(tmp_path / "checkpoint").earlier == Spent()
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,8 @@ def test_an_infinite_value_has_no_spread():
 
 
 def test_costs():
-    cost = bench_table([row(seed=10), row(seed=30)]).lines[0].cost
+    resumed = {**row(seed=50), "seconds": {"train": 9e9, "score": 9e9}, "own": {"resumed": True}}
+    cost = bench_table([row(seed=10), row(seed=30), resumed]).lines[0].cost
     assert (cost.train_seconds, cost.score_seconds) == (200.0, 1.0)
     assert (cost.train_cpu_seconds, cost.cpu_seconds) == (20.0, 22.0)
     assert (cost.peak_memory_mb, cost.forward_passes, cost.n_parameters) == (130.0, 1, 7)

@@ -181,7 +181,7 @@ def verify(
 ) -> None:
     """Train rows again, in a folder that is thrown away, and say which metrics agree.
 
-    Exit code 1 if one does not. Tolerances are those of docs/reference/benchmark-suites.md.
+    Exit code 1 if one does not. Tolerances are those of docs/reference/published-rows.md.
     """
     check_data(data)
     with explained():

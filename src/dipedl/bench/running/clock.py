@@ -50,6 +50,10 @@ class Clock:
         return ", and ".join(words + [f"not yet timed: {untimed}"] * bool(untimed))
 
 
+def silent(text: str) -> None:
+    """Takes a line of progress where nobody asked for it."""
+
+
 def epoch_text(report: Mapping[str, Any]) -> str:
     """A line of progress about an epoch of a training."""
     left = round(report["seconds_left"])

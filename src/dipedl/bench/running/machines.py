@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +18,16 @@ _FILE = "so-far.json"
 
 
 class SoFar:
-    """A training that may go on in another process, from a checkpoint in `folder`.
+    """A training that may go on in another process, from `checkpoint` (an ensemble: from several).
 
     `resumed` says whether it does; `machines` are its kinds of machine, this one the last, and
     `earlier` is what its processes before this one took, up to their last call of `keep`.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._file = folder / _FILE
-        self.resumed = any(other != self._file for other in folder.iterdir())
-        known = read_json(self._file) if self.resumed and self._file.exists() else {}
+    def __init__(self, checkpoint: Path) -> None:
+        self._file = checkpoint.parent / _FILE
+        self.resumed = any(checkpoint.parent.glob(f"{checkpoint.name}*"))
+        known = _read(self._file) if self.resumed else {}
         self.machines = list(dict.fromkeys([*known.get("machines", ()), machine()]))
         self.earlier = Spent(*known.get("spent", ()))
         self._start = Spent.until_now()
@@ -37,6 +38,13 @@ class SoFar:
         spent = self.earlier + Spent.until_now() - self._start
         told = {"machines": self.machines, "spent": [spent.wall, spent.processor]}
         write_file(self._file, json.dumps(told).encode())
+
+
+def _read(file: Path) -> dict[str, Any]:
+    """What is known of earlier processes: nothing where the file is damaged or not there."""
+    with suppress(OSError, ValueError):
+        return dict(read_json(file))
+    return {}
 
 
 def precision(settings: Mapping[str, Any]) -> str | None:

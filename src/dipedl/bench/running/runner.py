@@ -19,7 +19,7 @@ from ..results.rows import numbers
 from ..results.scores import score
 from ..results.store import Store, default_root, load_rows, make_root
 from ..spec.suite import load_suite
-from .clock import Clock, Say, duration, seldom
+from .clock import Clock, Say, duration, seldom, silent
 from .inputs import check_data_there
 from .process import Outcome, run_in_process
 from .todo import check_devices, planned_work
@@ -109,13 +109,13 @@ def run(
     """
     loaded = load_suite(suite)
     where = str(suite) if str(suite).endswith(".toml") else f"{suite}.toml"
-    say = progress or (lambda text: None)
+    say = progress or silent
     data = os.environ.get("DIPEDL_DATA") if data_dir is None else str(data_dir)
     place = Place(Store(out or default_root(), loaded.name, profile), data)
     clock = Clock(place.store, budget)
     chosen = None if seeds is None else tuple(dict.fromkeys(seeds))
-    axes = {"methods": methods, "datasets": datasets, "classifiers": classifiers}
-    todo = planned_work(loaded, where, place, chosen, rows=place.store.rows(), **axes, say=say)
+    axes: dict[str, Any] = {"methods": methods, "datasets": datasets, "classifiers": classifiers}
+    todo = planned_work(loaded, where, place, chosen, **axes, say=say)
     return do(todo, place, clock, say)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -24,14 +25,14 @@ def planned_work(
     methods: Names = None,
     datasets: Names = None,
     classifiers: Names = None,
-    rows: Sequence[Mapping[str, Any]] = (),
+    rows: Sequence[Mapping[str, Any]] | None = None,
     say: Say = lambda text: None,
 ) -> list[Work]:
     """What is to be done of the profile of a place, checked; None is all of it.
 
     All methods, and all data sets, get the first seed before any gets the second. Where the suite
-    names alternatives of an OOD set, that of `rows` is taken. `where` is the suite's file, for
-    errors.
+    names alternatives of an OOD set, that of `rows` is taken; None stands for those of the place.
+    `where` is the suite's file, for errors.
     """
     if seeds is not None and (not seeds or min(seeds) < 0):
         raise ValueError(f"seeds must be integers >= 0, at least one, got {list(seeds)}")
@@ -53,12 +54,12 @@ def _methods(
     place: Place,
     seeds: tuple[int, ...] | None,
     chosen: Sequence[str],
-    rows: Sequence[Mapping[str, Any]],
+    rows: Sequence[Mapping[str, Any]] | None,
     say: Say,
 ) -> list[Work]:
     profile = place.store.profile
     setting = suite.profile(profile)
-    ood = chosen_ood(suite, setting, lambda names: _alternative(names, rows, place.data_dir, say))
+    ood = chosen_ood(suite, setting, lambda names: _alternative(names, rows, place, say))
     parts = plan(suite, profile, chosen, where, ood)
     own = [seeds or m.spec.seeds or setting.seeds or suite.seeds for m in parts]
     return [
@@ -70,14 +71,21 @@ def _methods(
 
 
 def _alternative(
-    names: tuple[str, ...], rows: Sequence[Mapping[str, Any]], data_dir: str | None, say: Say
+    names: tuple[str, ...], rows: Sequence[Mapping[str, Any]] | None, place: Place, say: Say
 ) -> str:
     """The set that rows were scored on, else the first that can be had."""
+    if rows is None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a torn line is told by what reads the results
+            rows = place.store.rows()
     used = {name for row in rows for name in row["config"]["data"]["ood"]}
     there = tuple(name for name in names if name in used)
-    found = first_there(there or names, data_dir, say)
+    found = first_there(there or names, place.data_dir, say)
     if there and names[0] not in there:
-        say(f"{found} stands in for {names[0]}, as in the rows that are there")
+        say(
+            f"{found} stands in for {names[0]}, as in the rows that are there; a run in another "
+            f"folder, --out, takes {names[0]} if it can be had"
+        )
     return found
 
 

@@ -16,7 +16,7 @@ from ..results.receipt import machine_of
 from ..results.rows import was_resumed
 from ..results.store import Store, load_rows
 from ..spec.suite import load_suite
-from .clock import Clock, Say
+from .clock import Clock, Say, silent
 from .inputs import check_files
 from .runner import StoppedError, do
 from .todo import planned_work, refuse_axes
@@ -153,14 +153,10 @@ def verify(
         todo = _only(planned, again)
         failed: Mapping[tuple[str, int], str] = {}
         if todo:
-            failed = do(todo, place, Clock(place.store, None), progress or _silent).failed
+            failed = do(todo, place, Clock(place.store, None), progress or silent).failed
         made = {_key(row): row for row in place.store.rows()}
     why = other | {key: _reason(key, of_seed, failed) for key in again - made.keys()}
     return [_compared(row, made.get(key), why.get(key, "")) for key, row in rows.items()]
-
-
-def _silent(text: str) -> None:
-    """Takes a line of progress where nobody asked for it."""
 
 
 def _check_data(rows: Iterable[Row], folder: str | None) -> None:

@@ -75,7 +75,7 @@ def train_part(step: PartStep, say: Say = lambda text: None) -> None:
     train, scoring = Spent(), Spent()
     model = part.built(step.seed, **given)
     step.checkpoint.parent.mkdir(parents=True, exist_ok=True)
-    so_far = SoFar(step.checkpoint.parent)
+    so_far = SoFar(step.checkpoint)
 
     def progress(report: Mapping[str, Any]) -> None:
         so_far.keep()
