@@ -163,14 +163,10 @@ def furthest(rows, *metrics):
     return [share(max(moved[metric]), 4) for metric in metrics]
 
 
-def machines_of(rows, when):
-    """Maker and widest instructions of the machines, where the rows say them."""
-    told = set()
-    for row in rows:
-        known = re.search(r"avx2|avx512_bf16|amx_bf16", row[when])
-        maker = "Xeon" if "Xeon" in row[when] else "EPYC"
-        told.add(f"{maker} ({known[0]})" if known else maker)
-    return " and ".join(sorted(told))
+def instructions_of(rows, when):
+    """Widest instructions of the machines, where the rows say them."""
+    known = (re.search(r"avx2|avx512_bf16|amx_bf16", row[when]) for row in rows)
+    return " and ".join(sorted({found[0] if found else "not known" for found in known}))
 
 
 def verified():
@@ -187,7 +183,7 @@ def verified():
             [
                 f"{title}{told}",
                 f"{len(rows)}",
-                f"{machines_of(rows, 'then')} → {machines_of(rows, 'now')}",
+                " → ".join(dict.fromkeys(instructions_of(rows, when) for when in ("then", "now"))),
                 *(f"{n:,}" for n in counts),
                 *far,
             ]
