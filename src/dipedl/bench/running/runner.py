@@ -18,7 +18,7 @@ from ..results.receipt import config_hash
 from ..results.rows import numbers
 from ..results.scores import score
 from ..results.store import Store, default_root, load_rows, make_root
-from ..spec.suite import load_suite
+from ..spec.suite import file_of, load_suite
 from .clock import Clock, Say, duration, seldom, silent
 from .inputs import check_data_there
 from .process import Outcome, run_in_process
@@ -108,7 +108,7 @@ def run(
         If data is missing, or no space is left.
     """
     loaded = load_suite(suite)
-    where = str(suite) if str(suite).endswith(".toml") else f"{suite}.toml"
+    where = file_of(suite)
     say = progress or silent
     data = os.environ.get("DIPEDL_DATA") if data_dir is None else str(data_dir)
     place = Place(Store(out or default_root(), loaded.name, profile), data)

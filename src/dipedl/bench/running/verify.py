@@ -15,7 +15,7 @@ from ..results.changed import changes
 from ..results.receipt import machine_of
 from ..results.rows import was_resumed
 from ..results.store import Store, load_rows
-from ..spec.suite import load_suite
+from ..spec.suite import file_of, load_suite
 from .clock import Clock, Say, silent
 from .inputs import check_files
 from .runner import StoppedError, do
@@ -143,7 +143,7 @@ def verify(
         if not loaded.crossed:
             _check_data(rows.values(), data)
         place = Place(Store(folder, loaded.name, profile), data)
-        where = str(suite) if str(suite).endswith(".toml") else f"{suite}.toml"
+        where = file_of(suite)
         names = list(dict.fromkeys(_method(key) for key in rows))
         planned = planned_work(
             loaded, where, place, (of_seed,), methods=names, rows=list(rows.values()), **axes

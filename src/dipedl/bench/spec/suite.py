@@ -28,6 +28,7 @@ __all__ = [
     "Suite",
     "chosen",
     "chosen_ood",
+    "file_of",
     "first_there",
     "gathered",
     "load_suite",
@@ -122,6 +123,11 @@ def suite_names() -> list[str]:
         for entry in folder.iterdir()
         if entry.name.endswith(".toml")
     )
+
+
+def file_of(name: str | os.PathLike[str]) -> str:
+    """The file of a suite, for errors."""
+    return str(name) if str(name).endswith(".toml") else f"{name}.toml"
 
 
 def load_suite(name: str | os.PathLike[str]) -> Suite:
