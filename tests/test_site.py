@@ -12,17 +12,6 @@ pytest.importorskip("torch")
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
-PAGES = sorted(DOCS.rglob("*.md"))
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(DOCS)))
-def test_no_page_is_longer_than_1500_words(page):
-    """In the reference tables of more than 12 rows do not count: the site folds them."""
-    long_table = re.compile(r"^\|.*\n\|[-:| ]+\n(\|.*\n){13,}", re.MULTILINE)
-    text = page.read_text(encoding="utf-8")
-    if page.parent.name == "reference":
-        text = long_table.sub("", text)
-    assert sum(any(c.isalnum() for c in word) for word in text.split()) <= 1500
 
 
 def test_front_page_shows_the_four_lines_of_the_readme():
