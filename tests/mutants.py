@@ -404,13 +404,6 @@ MUTANTS = [
         "evidence/test_merged_zscores.py::test_the_sum_is_the_fit_of_both",
     ),
     Mutant(
-        "one-sided typicality",
-        "density/combined/typicality.py",
-        "-(r**2 + LOG_2PI) / 2",
-        "-(np.minimum(r, 0) ** 2 + LOG_2PI) / 2",
-        "density/test_typicality.py::test_it_is_the_log_density_of_the_held_out_normal_score",
-    ),
-    Mutant(
         "in-sample instead of held-out statistics",
         "evidence_model.py",
         "self._fitted_density(template, Z, y[train], w_train, classifier, X)",

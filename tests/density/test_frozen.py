@@ -12,7 +12,6 @@ from dipedl.density import (
     FusedDensity,
     GDADensity,
     RelativeDensity,
-    TypicalityDensity,
 )
 
 X, Y = load_iris(return_X_y=True)
@@ -39,7 +38,7 @@ def test_one_that_was_given_probabilities_is_given_them_again():
 
 @pytest.mark.parametrize(
     ("whole", "part"),
-    [(RelativeDensity, "background"), (RelativeDensity, "density"), (TypicalityDensity, "density")],
+    [(RelativeDensity, "background"), (RelativeDensity, "density")],
 )
 def test_a_frozen_part_is_the_same_in_every_fold(whole, part):
     frozen = FrozenEstimator(GDADensity().fit(X, Y))

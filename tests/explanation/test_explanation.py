@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import Normalizer, StandardScaler
+from sklearn.preprocessing import Normalizer
 
 from dipedl import DIPClassifier
 from dipedl.density import (
@@ -23,10 +23,8 @@ from dipedl.density import (
     KernelDensity,
     KNNDensity,
     RelativeDensity,
-    TypicalityDensity,
 )
 from dipedl.explanation import Card, explain
-from dipedl.explanation._readings import read_rows
 
 COLUMNS = ["mass", "length", "width", "age", "dose"]
 
@@ -154,13 +152,6 @@ def test_a_sum_of_blocks_begins_with_the_lowest(data):
     assert low["features"][0]["name"] == "dose"
     assert {f["name"] for f in high["features"]} == {"mass", "length"}
     assert "block 1 adds" in str(card)
-
-
-def test_a_wrapped_density_speaks_through_its_wrapper(data):
-    Z = StandardScaler().fit_transform(data[0])
-    density = TypicalityDensity(GDADensity()).fit(Z, data[1])
-    (reading,) = read_rows(density, Z[:1], None, 2)
-    assert reading["kind"] == "gaussian" and len(reading["features"]) == 2
 
 
 def test_any_other_density_has_its_score(data):

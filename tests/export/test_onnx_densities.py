@@ -23,7 +23,6 @@ from dipedl.density import (
     KNNDensity,
     MahalanobisDensity,
     RelativeDensity,
-    TypicalityDensity,
 )
 from dipedl.export._estimators.transformers import Data
 from dipedl.export._graphs.densities import _CONVERTERS, Seen, confidence, log_density
@@ -48,7 +47,6 @@ DENSITIES = {
     "kde": KernelDensity(),
     "relative": RelativeDensity(),
     "relative-knn": RelativeDensity(KNNDensity(3), GaussianDensity()),
-    "typicality": TypicalityDensity(),
     "blocks": BlockSumDensity([1, 3]),
     "blocks-standardised": BlockSumDensity([slice(0, 2), slice(1, 4)], KNNDensity(), cv=3),
     "fused": FusedDensity(random_state=0),
@@ -108,7 +106,7 @@ def test_one_feature_and_more_than_a_tree_searches(rng, p, make):
     assert gap(graph_of(model, rows)(Q), model.score_samples(Q)) < TOLERANCE
 
 
-@pytest.mark.parametrize("name", ["gda", "gaussian-diag", "knn", "relative", "typicality"])
+@pytest.mark.parametrize("name", ["gda", "gaussian-diag", "knn", "relative"])
 def test_overflowing_distances_are_as_in_numpy(name):
     model = DENSITIES[name].fit(X, Y)
     Q = np.array([[1e200, 0, 0, 0], [1e308] * 4, [1e308, -1e308] * 2, [-1e160, 1e160, 1, 1]])

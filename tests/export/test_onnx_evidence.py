@@ -12,7 +12,6 @@ from dipedl.calibration.temperature import Temperature
 from dipedl.evidence import (
     CautionBudget,
     Identity,
-    NatPNBudget,
     QuantileEvidence,
     RankNormal,
     RobustZScore,
@@ -35,8 +34,6 @@ NORMALIZERS = {
     "rank": RankNormal().fit(SCORES),
     "rank-two": RankNormal().fit(np.array([0.0, 3.0])),
     "rank-power-of-two": RankNormal().fit(np.arange(8.0)),
-    "natpn": NatPNBudget(4, "normal").fit(SCORES, n=303.0),
-    "natpn-unclipped": NatPNBudget(limit=np.inf).fit(SCORES, n=303.0),
     "identity": Identity().fit(SCORES),
 }
 score = st.one_of(

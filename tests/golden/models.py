@@ -31,11 +31,9 @@ from dipedl.density import (
     KNNDensity,
     MahalanobisDensity,
     RelativeDensity,
-    TypicalityDensity,
 )
 from dipedl.evidence import (
     Identity,
-    NatPNBudget,
     QuantileEvidence,
     RankNormal,
     RobustZScore,
@@ -154,17 +152,12 @@ def fused_frozen():
 
 
 def relative():
-    return classifier(IRIS, logistic(), RelativeDensity(), cv="in-sample", normalizer=NatPNBudget())
+    return classifier(IRIS, logistic(), RelativeDensity(), cv="in-sample", normalizer=Identity())
 
 
 def blocks():
     density = BlockSumDensity([slice(0, 5), slice(5, 9), slice(9, 13)], GaussianDensity(), cv=3)
     return classifier(WINE, boosting(), density, random_state=0)
-
-
-def typicality():
-    density = TypicalityDensity(GaussianDensity(), random_state=0)
-    return classifier(IRIS, logistic(), density, normalizer=Identity(), calibrator="passthrough")
 
 
 def recalibrated():
@@ -254,7 +247,6 @@ CLASSIFIERS = (
     fused_frozen,
     relative,
     blocks,
-    typicality,
     recalibrated,
 )
 DETECTORS = (detector, detector_around_a_classifier)

@@ -206,7 +206,6 @@ OWN_PARTS = [
     (density.BlockSumDensity([3, 1], density.GaussianDensity()), {"blocks_": []}, "where b is 0"),
     (density.FusedDensity(_FEW), {"weights_": {"$dict": []}}, "have weights of others"),
     (density.DensitySelector(_FEW, fuse=False), {"choice_": "none"}, "have chosen no density"),
-    (density.TypicalityDensity(), {"normal_score_": None}, "normal_score_ of TypicalityDensity"),
 ]
 
 

@@ -19,7 +19,6 @@ from dipedl.density import GDADensity
 from dipedl.evidence import (
     CautionBudget,
     Identity,
-    NatPNBudget,
     QuantileEvidence,
     RankNormal,
     ZScore,
@@ -364,7 +363,6 @@ def test_a_network_whose_layers_know_no_mode_needs_no_eval():
         ({"false_alarm_rate": 1.0}, ValueError, "false_alarm_rate"),
         ({"pool": "min"}, ValueError, "pool must be one of"),
         ({"normalizer": RankNormal()}, TypeError, "normalizer must be.*RankNormal"),
-        ({"normalizer": NatPNBudget()}, TypeError, "normalizer must be.*NatPNBudget"),
         ({"calibrator": "none"}, TypeError, "calibrator must be"),
         ({"density": GDADensity()}, TypeError, "density must be.*GDADensity"),
         ({"features": 3}, TypeError, "features must be"),

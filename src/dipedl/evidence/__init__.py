@@ -7,7 +7,6 @@ A normaliser maps a log-density in nats to a dimensionless z; the pseudo-count i
 from .caution_budget import CautionBudget
 from .identity import Identity
 from .monotone import check_increasing
-from .natpn import NatPNBudget
 from .pseudo_count import log_evidence
 from .quantile import QuantileEvidence
 from .quantiles import alarm_threshold, weighted_quantile
@@ -17,7 +16,6 @@ from .zscore import RobustZScore, ZScore
 __all__ = [
     "CautionBudget",
     "Identity",
-    "NatPNBudget",
     "QuantileEvidence",
     "RankNormal",
     "RobustZScore",

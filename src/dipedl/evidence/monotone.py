@@ -44,8 +44,7 @@ def check_increasing(normalizer: Any, scores: np.ndarray) -> None:
         i = down[0]
         raise ValueError(
             f"normalizer {name} must be increasing, but z falls from {z[i]:.6g} to {z[i + 1]:.6g} "
-            f"as the score rises from {points[i]:.6g} to {points[i + 1]:.6g}; for a two-sided "
-            "reading wrap the density in TypicalityDensity and keep the normalizer increasing"
+            f"as the score rises from {points[i]:.6g} to {points[i + 1]:.6g}"
         )
     if len(points) > 1 and not (step > 0).any():
         raise ValueError(

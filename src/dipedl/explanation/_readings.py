@@ -36,9 +36,6 @@ def read_rows(density: Any, Z: np.ndarray, names: list[str] | None, top: int) ->
         return _ratio(density, Z, names, top)
     if hasattr(density, "neighbors"):
         return _neighbours(density, Z, top)
-    # a wrapper of one density, such as a typicality test
-    if hasattr(density, "density_"):
-        return read_rows(density.density_, Z, names, top)
     return [{"kind": "score"} for _ in Z]
 
 

@@ -1,1 +1,1 @@
-"""Densities made of densities: choice, fusion, ratio, sum over blocks, typicality."""
+"""Densities made of densities: choice, fusion, ratio, sum over blocks."""

@@ -15,7 +15,6 @@ from ...density.combined.block_sum import BlockSumDensity
 from ...density.combined.fused import FusedDensity
 from ...density.combined.relative import RelativeDensity
 from ...density.combined.selector import DensitySelector
-from ...density.combined.typicality import TypicalityDensity
 from ...density.gaussian import GaussianDensity
 from ...density.gda import GDADensity
 from ...density.kde import KernelDensity
@@ -25,7 +24,6 @@ from ...density.mixture import GaussianMixtureDensity
 from ...fitting.scaling import RANGES
 from ...maths.fusion import TIE_BREAK
 from ...maths.scores import LEAST_DOUBT
-from ...maths.special import LOG_2PI
 from .._estimators.transformers import Data, last_step
 from .._nodes.builder import Tensor, stacked
 from .._nodes.ops import log_ndtr
@@ -65,12 +63,6 @@ def _relative(density: RelativeDensity, seen: Seen) -> Tensor:
     # Both are -inf where distances overflow: the row is far from all data.
     seen_by_both = parts[0].at_most(parts[1]) > -np.inf
     return seen_by_both.where(parts[0] - parts[1], -np.inf)
-
-
-def _typicality(density: TypicalityDensity, seen: Seen) -> Tensor:
-    scores = log_density(density.density_, seen).unsqueeze(1)
-    r = normal_scores(scores, [density.normal_score_]).squeeze(1)
-    return (r * r + LOG_2PI) / -2.0
 
 
 def _block_sum(density: BlockSumDensity, seen: Seen) -> Tensor:
@@ -145,7 +137,6 @@ _CONVERTERS: dict[type, Callable[[Any, Seen], Tensor]] = {
     KernelDensity: _on_features(kernels),
     Pipeline: _pipeline,
     RelativeDensity: _relative,
-    TypicalityDensity: _typicality,
     BlockSumDensity: _block_sum,
     DensitySelector: _selector,
     FusedDensity: lambda density, seen: _held(density.reach_, _fused(density, seen), seen),

@@ -1,8 +1,8 @@
 """Calibrators, normalisers, prior and threshold as parts of a graph.
 
 What exports: ``calibrator`` `dipedl.calibration.Temperature` (of probabilities) and "passthrough";
-``normalizer`` `CautionBudget`, `QuantileEvidence`, `ZScore`, `RobustZScore`, `RankNormal`,
-`NatPNBudget` and `Identity`. Anything else is refused by name.
+``normalizer`` `CautionBudget`, `QuantileEvidence`, `ZScore`, `RobustZScore`, `RankNormal` and
+`Identity`. Anything else is refused by name.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from ...calibration.rehearsal import Rehearsal
 from ...calibration.temperature import Temperature
-from ...evidence import Identity, NatPNBudget, RankNormal
+from ...evidence import Identity, RankNormal
 from ...evidence._base import AffineNormalizer
 from ...evidence._logistic import LogisticNormalizer
 from ...maths.evidence import DISPLAYED
@@ -52,16 +52,12 @@ def normalised(scores: Tensor, normalizer: Any) -> Tensor:
         return -soft_plus(-(normalizer.log_odds_ + normalizer.slope * distance))
     if isinstance(normalizer, RankNormal):
         return normal_scores(scores.unsqueeze(1), [normalizer]).squeeze(1)
-    if type(normalizer) is NatPNBudget:
-        limit = float(normalizer.limit)
-        within = (scores + normalizer.log_budget_).at_least(-limit).at_most(limit)
-        return within - normalizer.log_full_
     if type(normalizer) is Identity:
         return scores
     raise TypeError(
         f"normalizer {type(normalizer).__name__} cannot be exported to ONNX; use one of "
-        "dipedl.evidence: CautionBudget, QuantileEvidence, ZScore, RobustZScore, RankNormal, "
-        "NatPNBudget or Identity"
+        "dipedl.evidence: CautionBudget, QuantileEvidence, ZScore, RobustZScore, "
+        "RankNormal or Identity"
     )
 
 

@@ -206,9 +206,6 @@ ENTRIES: dict[str, Entry] = {
         | {"center_": c.floats("b"), "scale_": c.positive("b")},
         where=(_blocks_fit,),
     ),
-    "density.TypicalityDensity": Entry(
-        WIDE | {"density_": _DENSITY, "normal_score_": fitted(ours("RankNormal"))}
-    ),
     "density.FusedDensity": Entry(
         _SEVERAL
         | {

@@ -150,9 +150,6 @@ ENTRIES: dict[str, Entry] = {
         },
     ),
     "evidence.QuantileEvidence": Entry(_BOUNDED, parameters={"quantile": c.RATE, "slope": c.SIZE}),
-    "evidence.NatPNBudget": Entry(
-        _LEARNED | {"log_budget_ log_full_": c.real()}, parameters={"limit": c.number(least=0)}
-    ),
     "evidence.Identity": Entry(_LEARNED),
     "evidence.RankNormal": RANKS,
     "evidence.RobustZScore": Entry(_PLACED),
