@@ -317,12 +317,3 @@ def test_intensity_of_moments_alone(X):
     """The function under both Gaussian densities takes moments, wherever they come from."""
     m = Moments.of(X[:30]) + Moments.of(X[30:])
     assert shrinkage_intensity(m, "oas") == pytest.approx(oas(X)[1], rel=1e-12)
-
-
-def test_a_forgotten_batch_leaves_no_trace(rng):
-    X = rng.normal(size=(60, 3)) + 1e4
-    density = GaussianDensity("diag").fit(X).forget(X[40:])
-    expected = GaussianDensity("diag").fit(X[:40])
-    np.testing.assert_allclose(density.score_samples(X), expected.score_samples(X), rtol=1e-9)
-    with pytest.raises(ValueError, match="fit again instead"):
-        density.forget(X[:40])

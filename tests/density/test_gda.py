@@ -432,18 +432,9 @@ def test_tied_scores_of_classes_far_apart_against_each_class_alone(rng):
     np.testing.assert_allclose(density.class_log_density(X), alone, rtol=1e-9)
 
 
-def test_a_forgotten_batch_leaves_no_trace(rng):
-    X, y = rng.normal(size=(90, 3)), rng.integers(0, 3, 90)
-    density = GDADensity().fit(X, y).forget(X[60:], y[60:])
-    expected = GDADensity().fit(X[:60], y[:60])
-    np.testing.assert_allclose(density.score_samples(X), expected.score_samples(X), rtol=1e-11)
-    with pytest.raises(ValueError, match="never fitted"):
-        density.forget(X[:1], [7])
-
-
-def test_a_class_that_is_forgotten_is_announced_without_rows(rng):
+def test_a_class_without_rows_is_named_until_they_come(rng):
     X, y = rng.normal(size=(60, 2)), np.repeat([0, 1], 30)
-    density = GDADensity().fit(X, y).forget(X[30:], y[30:])
+    density = GDADensity().partial_fit(X[:30], y[:30], classes=[0, 1])
     with pytest.raises(ValueError, match="no sample of them came"):
         density.score_samples(X)
     density.partial_fit(X[30:], y[30:])

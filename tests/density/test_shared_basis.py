@@ -106,7 +106,7 @@ def test_it_holds_one_matrix_for_all_classes(rng):
 def test_it_takes_no_batches_and_says_why(data):
     X, y = data
     density = GDADensity("shared-basis").fit(X, y)
-    for name in ("partial_fit", "forget", "__add__"):
+    for name in ("partial_fit", "__add__"):
         assert not hasattr(density, name)
         with pytest.raises(AttributeError) as caught:
             getattr(density, name)

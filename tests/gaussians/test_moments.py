@@ -196,35 +196,6 @@ def test_other_features_are_refused(other):
         of(np.ones((3, 2))) + 1
 
 
-@pytest.mark.parametrize("diagonal", [False, True])
-@pytest.mark.parametrize("offset", [0.0, 1e6])
-def test_a_batch_that_is_taken_away_leaves_the_moments_of_the_others(rng, diagonal, offset):
-    X, w = rng.exponential(size=(60, 3)) + offset, rng.exponential(size=60)
-    whole = of(X, w, diagonal=diagonal)
-    kept = of(X[:40], w[:40], diagonal=diagonal)
-    assert_same(whole - of(X[40:], w[40:], diagonal=diagonal), kept, 3.0, 1e-9)
-
-
-def test_a_wide_batch_is_taken_away(rng):
-    X = rng.normal(size=(40, 300))
-    left = of(X, higher=False) - of(X[30:], higher=False)
-    np.testing.assert_allclose(
-        left.scatter, 10 * 3 * of(X[:30], higher=False).covariance, atol=1e-10
-    )
-
-
-def test_rows_that_were_never_in_are_refused(rng):
-    X = rng.normal(size=(50, 3))
-    with pytest.raises(ValueError, match="forget only rows that were fitted, once each"):
-        of(X[:20]) - of(X)
-    for far in (X[:20] + np.array([5.0, 0, 0]), X[:20] * 10):
-        with pytest.raises(ValueError, match="not among those that were fitted"):
-            of(X) - of(far)
-    with pytest.raises(ValueError, match="not among those that were fitted"):
-        of(X) - of(2 * X)
-    assert (of(X) - of(X[::-1])).weight == 0
-
-
 def test_moments_of_standardised_rows(rng):
     X = rng.normal(size=(30, 3)) * [1, 100, 0.1] + 5
     m, s = X.mean(axis=0), X.std(axis=0)

@@ -88,18 +88,6 @@ class GaussianDensity(LogDensityMixin, BaseEstimator):
             self._set_moments(new if first else self.moments_ + new)
             return self
 
-    def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Take rows of X (n, p) away that were fitted before; as `GDADensity.forget`."""
-        with all_or_nothing(self):
-            require_fitted(self, "moments_")
-            left = self.moments_ - self._moments_of(
-                learned_rows(self, X, reset=False), sample_weight
-            )
-            if not left.weight:
-                raise ValueError("all rows that were fitted are to be forgotten; fit again instead")
-            self._set_moments(left)
-            return self
-
     def __add__(self, other: GaussianDensity) -> GaussianDensity:
         """The density fitted on the rows of both."""
         if not isinstance(other, GaussianDensity):

@@ -57,7 +57,7 @@ class GDADensity(LogDensityMixin, BaseEstimator):
         A covariance per class, one shared by all classes, or a diagonal per class. A shared basis
         is ``C_c = U diag(l_c) U^T``: eigenvectors U of the tied covariance, and the variances of
         each class along them, shrunk towards a multiple of the tied ones. It takes two looks at all
-        rows, so that it has no `partial_fit`, no `forget` and no ``a + b``.
+        rows, so that it has no `partial_fit` and no ``a + b``.
     shrinkage : None, float, tuple of float or {"oas", "ledoit-wolf"}, default="oas"
         Shrinkage of each covariance towards ``trace / p`` times the identity; a tuple holds one
         number per class. A class whose samples are all the same point has no trace and takes that
@@ -144,23 +144,6 @@ class GDADensity(LogDensityMixin, BaseEstimator):
                 )
             new = self._moments_of(X, y, weights, known)
             self._set_moments(known, new if first else by_class.added(self.moments_, new))
-            return self
-
-    @available_if(_adds_up)  # type: ignore[untyped-decorator]
-    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Take rows X (n, p) away that were fitted, with their labels y (n,) and weights.
-
-        ValueError if they cannot be among the rows that are held: more weight of a class, or a rest
-        whose covariance is not positive. Sums do not tell more: that a batch is forgotten twice is
-        seen only where one of these shows it.
-        """
-        with all_or_nothing(self):
-            require_fitted(self, "moments_")
-            X, y, weights = self._validate(X, y, sample_weight, reset=False)
-            if len(unseen := np.setdiff1d(y, self.classes_)):
-                raise ValueError(f"y holds labels {unseen.tolist()} that were never fitted")
-            gone = self._moments_of(X, y, weights, self.classes_)
-            self._set_moments(self.classes_, by_class.less(self.moments_, gone, self.classes_))
             return self
 
     @available_if(_adds_up)  # type: ignore[untyped-decorator]

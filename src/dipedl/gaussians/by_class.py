@@ -13,7 +13,7 @@ from scipy import linalg
 
 from ..maths.special import EPS
 from .factor import constant_message, shrunk_covariance
-from .moments import ROUNDING, Moments, OuterProducts, check_rest, dense, summed
+from .moments import Moments, OuterProducts, summed
 from .rows import WeightedRows
 from .shrinkage import Shrinkage, class_shrinkage, mean_variance, shrinkage_intensity
 from .thin import check_matrices, scatter_rows
@@ -132,24 +132,6 @@ class TiedMoments(Sequence[Moments]):
         scatter = summed(self.within.scatter, other.within.scatter, bridges)
         return TiedMoments(weight, origin, offset, _residuals(float(weight.sum()), scatter))
 
-    def __sub__(self, other: TiedMoments) -> TiedMoments:
-        """Moments without the rows of `other`; ValueError if these cannot be among them."""
-        if not isinstance(other, TiedMoments):
-            return NotImplemented
-        left = self.weight - other.weight
-        left = np.where(left > ROUNDING * self.weight, left, 0.0)
-        there = other.weight[:, None] > 0
-        gap = np.where(there, (other.origin - self.origin) + (other.offset - self.offset), 0.0)
-        # Of a class that is gone the mean must be that of the rows.
-        rest = np.where(left > 0, left, self.weight)
-        bridges = gap * np.sqrt(self.weight * other.weight / np.where(rest > 0, rest, 1.0))[:, None]
-        scatter = dense(self.within.scatter) - dense(other.within.scatter) - bridges.T @ bridges
-        gone = bridges[left == 0]
-        check_rest(scatter, self.within, self.origin, gone, all_gone=not left.any())
-        share = other.weight / np.where(left > 0, left, np.inf)
-        offset = self.offset - gap * share[:, None]
-        return TiedMoments(left, self.origin, offset, _residuals(float(left.sum()), scatter))
-
 
 @dataclass(frozen=True, eq=False)
 class BasisMoments(Sequence[Moments]):
@@ -242,20 +224,6 @@ def added(a: Sequence[Moments], b: Sequence[Moments]) -> Any:
     if isinstance(a, TiedMoments) and isinstance(b, TiedMoments):
         return a + b
     return [x + y for x, y in zip(a, b, strict=True)]
-
-
-def less(moments: Sequence[Moments], gone: Sequence[Moments], classes: np.ndarray) -> Any:
-    """Moments without the rows of `gone`; ValueError if these cannot be among them."""
-    held, away = weights_of(moments), weights_of(gone)
-    if len(short := np.flatnonzero(away > held * (1 + ROUNDING))):
-        c = short[0]
-        raise ValueError(
-            f"rows of weight {away[c]:g} of class {classes.tolist()[c]!r} are to be forgotten and "
-            f"{held[c]:g} are held: forget only rows that were fitted, once each"
-        )
-    if isinstance(moments, TiedMoments) and isinstance(gone, TiedMoments):
-        return moments - gone
-    return [x - y for x, y in zip(moments, gone, strict=True)]
 
 
 def at_classes(moments: Sequence[Moments], own: np.ndarray, classes: np.ndarray) -> Any:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from operator import add
 
 import numpy as np
-from scipy.linalg import blas, lapack
+from scipy.linalg import blas
 
-from ..maths.special import EPS
 from .higher_moments import HigherMoments
 from .rows import WeightedRows
 from .thin import WIDE, scatter_rows
 
 __all__ = ["Moments"]
-
-#: Shares of a weight, and of a scatter, that rounding may leave when rows are taken away.
-ROUNDING, _LOST = 1e-12, 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,52 +149,6 @@ class Moments:
         higher = None if a is None or b is None else a + b
         return Moments(weight, self.origin, self.offset + gap * share, scatter, higher)
 
-    def __sub__(self, other: Moments) -> Moments:
-        """Moments of the rows without those of `other`, which are among them.
-
-        ValueError if they cannot be: more weight than is held, or a scatter that is not positive.
-        """
-        if not isinstance(other, Moments):
-            return NotImplemented
-        if self.diagonal != other.diagonal or len(self.offset) != len(other.offset):
-            raise ValueError(
-                f"cannot take moments of scatter shape {other.scatter.shape} from those of "
-                f"{self.scatter.shape}; both need the same features and covariance_type"
-            )
-        if other.weight == 0:
-            return self
-        weight = self.weight - other.weight
-        if weight < -ROUNDING * self.weight:
-            raise ValueError(
-                f"rows of weight {other.weight:g} are to be forgotten and {self.weight:g} are "
-                "held: forget only rows that were fitted, once each"
-            )
-        return self._rest(other, weight if weight > ROUNDING * self.weight else 0.0)
-
-    def _rest(self, other: Moments, weight: float) -> Moments:
-        """What `__add__` made these moments of, with those of `other`."""
-        share = other.weight / self.weight
-        from_all = (other.origin - self.origin) + (other.offset - self.offset)
-        gap = from_all * (self.weight / (weight or self.weight))
-        bridge = gap * np.sqrt((weight or self.weight) * share)
-        moved = bridge * bridge if self.diagonal else np.outer(bridge, bridge)
-        scatter = dense(self.scatter) - dense(other.scatter) - moved
-        gone = bridge[None][: not weight]
-        check_rest(scatter, self, self.origin, gone, all_gone=not weight)
-        if not weight:
-            return Moments(0.0, self.origin, 0 * self.offset, 0 * scatter)
-        rest = Moments(weight, self.origin, self.offset - gap * share, scatter)
-        theirs = other._about(from_all)
-        if self.higher is None or theirs is None:
-            return rest
-        # The shift from their own mean to that of all, undone: first cubes, then fourth powers.
-        zero, e = 0 * self.higher.quartic, -gap * share
-        cubic = self.higher.cubic - theirs.cubic
-        cubic = cubic - _shifted(rest, HigherMoments(0 * cubic, zero), e).cubic
-        shift = _shifted(rest, HigherMoments(cubic, zero), e).quartic
-        quartic = self.higher.quartic - theirs.quartic - shift
-        return replace(rest, higher=HigherMoments(cubic, quartic))
-
     def standardised(self, centre: np.ndarray, scale: np.ndarray) -> Moments:
         """Moments of ``(x - centre) / scale``, of shapes (p,); without higher ones."""
         over = scale * scale if self.diagonal else np.outer(scale, scale)
@@ -218,38 +168,6 @@ def _shifted(moments: Moments, higher: HigherMoments, e: np.ndarray) -> HigherMo
     times = moments.scatter.T @ times if moments.thin else times
     spread = moments.scatter if moments.diagonal else np.atleast_1d(moments.trace)
     return higher.about(e, moments.weight, times, spread)
-
-
-def check_rest(
-    scatter: np.ndarray,
-    whole: Moments,
-    origin: np.ndarray,
-    gone: np.ndarray,
-    *,
-    all_gone: bool = False,
-) -> None:
-    """ValueError if what is left of the scatter of `whole` is that of no rows.
-
-    `gone` (m, p) are the gaps of the means where no row is left, times the root of the weight: 0.
-    """
-    # What was taken away before has left its rounding: about that of rows like the `origin`.
-    rounding = 64 * EPS * whole.weight * float(np.square(origin).max(initial=0.0))
-    allowed = max(_LOST * whole.trace, rounding, float(np.finfo(float).tiny))
-    diagonal = scatter if whole.diagonal else np.diag(scatter)
-    fits = float(np.square(gone).max(initial=0.0)) <= allowed
-    if all_gone:
-        fits = fits and float(np.abs(diagonal).max()) <= allowed
-    elif whole.diagonal:
-        fits = fits and float(diagonal.min()) >= -allowed
-    else:
-        shifted = scatter + allowed * np.eye(len(scatter))
-        fits = fits and not lapack.dpotrf(shifted, lower=1, overwrite_a=1)[1]
-    if not fits:
-        raise ValueError(
-            "without the rows to be forgotten the scatter would be that of no rows: they were not "
-            "among those that were fitted; forget only these, once each, with the same features "
-            "and labels"
-        )
 
 
 class OuterProducts:
