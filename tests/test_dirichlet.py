@@ -16,7 +16,7 @@ from dipedl import Dirichlet
 torch = pytest.importorskip("torch")
 mp.mp.dps = 60
 
-SCALARS = "strength vacuity dissonance total aleatoric epistemic differential_entropy".split()
+SCALARS = "strength vacuity total aleatoric epistemic differential_entropy".split()
 WIDE = 10.0 ** np.random.default_rng(0).uniform(-8, 12, (120, 4))
 SPECIAL = np.array(
     [
@@ -141,7 +141,6 @@ def test_order_of_the_uncertainties(alpha, factor):
     np.testing.assert_allclose(d.total, d.aleatoric + d.epistemic, rtol=1e-12)
     assert more.epistemic[0] < d.epistemic[0]
     assert more.vacuity[0] < d.vacuity[0] or d.vacuity[0] == 1
-    assert 0 <= d.dissonance[0] < 1
 
 
 def test_mode_is_the_maximum_of_log_prob_and_nan_where_there_is_none():
@@ -171,20 +170,6 @@ def test_log_prob_is_accurate_where_the_textbook_formula_has_no_digits_left():
     )
     # p sums to one only to 1e-16, and the concentration of 1e12 multiplies that.
     assert abs(Dirichlet(a).log_prob(p)[0] - float(expected)) < 1e-3
-
-
-def test_dissonance_against_a_naive_loop():
-    rng = np.random.default_rng(4)
-    alpha = 1 + rng.exponential(5, (30, 5))
-    b = (alpha - 1) / alpha.sum(1, keepdims=True)
-    expected = np.zeros(30)
-    for n in range(30):
-        for i in range(5):
-            others = [j for j in range(5) if j != i]
-            bal = [1 - abs(b[n, j] - b[n, i]) / (b[n, j] + b[n, i]) for j in others]
-            expected[n] += b[n, i] * np.dot(b[n, others], bal) / b[n, others].sum()
-    np.testing.assert_allclose(Dirichlet(alpha).dissonance, expected, rtol=1e-12)
-    assert Dirichlet(np.ones((1, 3))).dissonance[0] == 0
 
 
 def test_sampling_has_the_right_moments_and_survives_tiny_concentrations():
@@ -271,7 +256,7 @@ def test_torch_gives_the_same_numbers(dtype):
     assert t.sample(3, 0).shape == (3, 50, 5)
 
 
-@pytest.mark.parametrize("name", [n for n in SCALARS if n != "dissonance"])
+@pytest.mark.parametrize("name", SCALARS)
 def test_gradients_are_right_on_both_sides_of_the_series(name):
     alpha = torch.tensor([[0.3, 2.0, 40.0], [20.0, 30.0, 15.0]], dtype=torch.float64)
     alpha.requires_grad_(True)

@@ -48,8 +48,8 @@ class Dirichlet:
         the data the evidence is lost in ``prior + evidence``: rank by this, show the concentration.
         Default: from the other two; a row that holds less than the prior has none (``-inf``).
     prior : float or array, shape (k,), default=1.0
-        Concentration of the prior that the evidence was added to; only `vacuity` and `dissonance`
-        depend on it.
+        Concentration of the prior that the evidence was added to; only `vacuity`
+        depends on it.
 
     Raises
     ------
@@ -208,16 +208,6 @@ class Dirichlet:
         Below a ``log_evidence`` of -36 (of -34 with alpha0 = 10) it is 1: rank by `log_evidence`.
         """
         return evidence.vacuity(self.log_evidence, self.prior)
-
-    @_frozen_property
-    def dissonance(self) -> Array:
-        """Conflict between the beliefs in the classes, in [0, 1), shape (n,).
-
-        ``sum_k b_k sum_{j!=k} b_j Bal(b_j, b_k) / sum_{j!=k} b_j`` with belief ``b_k = (alpha_k -
-        prior_k) / S`` and ``Bal(a, b) = 1 - |a - b| / (a + b)`` (Jøsang, Subjective Logic, 2016).
-        """
-        belief = self.mean - self.vacuity[:, None] * self.prior / self.prior.sum()
-        return closed_forms.dissonance(namespace(belief).where(belief < 0, 0.0, belief))
 
     @_frozen_property
     def total(self) -> Array:

@@ -47,7 +47,6 @@ KINDS = (
     "aleatoric",
     "epistemic",
     "differential_entropy",
-    "dissonance",
     "max_prob",
     "entropy",
     "log_density",

@@ -59,10 +59,9 @@ class DirichletDecisions(PerSampleDecisions):
             Inputs.
         kind : str, default="vacuity"
             Of the Dirichlet: "vacuity" (share of the prior, in (0, 1]), "total", "aleatoric",
-            "epistemic" and "differential_entropy" (nats), "dissonance". Of the calibrated
-            classifier: "max_prob" (one minus the largest probability), "entropy" (nats). Of the
-            density:
-            "log_density" (negated, nats), which ranks like vacuity but never ties.
+            "epistemic" and "differential_entropy" (nats). Of the calibrated classifier: "max_prob"
+            (one minus the largest probability), "entropy" (nats). Of the density: "log_density"
+            (negated, nats), which ranks like vacuity but never ties.
         """
         P, scores = self._proba_and_scores(X)
         return self._as_answer(self._uncertainty_by(kind, lambda: P, scores))

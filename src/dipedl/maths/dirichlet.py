@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .array_namespace import Array, exclusive_sum, namespace
+from .array_namespace import Array, namespace
 from .special import (
     LOG_2PI,
     digamma_excess,
@@ -63,18 +63,3 @@ def log_predictive(alpha: Array, counts: Array) -> Array:
     xp = namespace(alpha)
     parts = xp.sum(log_rising(alpha, counts), axis=-1)
     return parts - log_rising(xp.sum(alpha, axis=-1), xp.sum(counts, axis=-1))
-
-
-def dissonance(belief: Array) -> Array:
-    """``sum_k b_k sum_{j!=k} b_j Bal(b_j, b_k) / sum_{j!=k} b_j`` of beliefs b (n, k), (n,)."""
-    xp = namespace(belief)
-    others, total = exclusive_sum(belief), xp.zeros_like(belief[:, 0])
-    for k in range(belief.shape[1]):
-        mine = belief[:, k : k + 1]
-        both = belief + mine
-        balance = 2 * xp.minimum(belief, mine) / xp.where(both > 0, both, 1.0)
-        pair = belief * balance
-        shared = xp.sum(pair[:, :k], axis=-1) + xp.sum(pair[:, k + 1 :], axis=-1)
-        rest = others[:, k]
-        total = total + belief[:, k] * shared / xp.where(rest > 0, rest, 1.0)
-    return total

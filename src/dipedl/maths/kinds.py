@@ -14,7 +14,6 @@ DIRICHLET_KINDS = (
     "total",
     "aleatoric",
     "epistemic",
-    "dissonance",
     "differential_entropy",
 )
 _FROM_PROBA: dict[str, Callable[[np.ndarray], np.ndarray]] = {

@@ -58,7 +58,7 @@ class EvidentialEstimator(HeldOutDecisions, Published, TorchEstimator):
         kind : str, default="log_evidence"
             "log_evidence": the negative log of the total evidence. It ranks like the vacuity, also
             where the vacuity rounds to 1; no evidence gives ``inf``. Or one
-            of the Dirichlet's: "vacuity", "total", "aleatoric", "epistemic", "dissonance",
+            of the Dirichlet's: "vacuity", "total", "aleatoric", "epistemic",
             "differential_entropy".
         """
         if kind == "log_evidence":
