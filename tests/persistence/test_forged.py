@@ -5,7 +5,9 @@ import json
 import os
 import struct
 import sys
+import time
 import zipfile
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -470,19 +472,114 @@ def npy(array):
     return buffer.getvalue()
 
 
+def node(name, loader, content, **more):
+    """A node of a skops schema."""
+    module, _, name = name.rpartition(".")
+    return {
+        "__class__": name,
+        "__module__": module,
+        "__loader__": loader,
+        "content": content,
+        **more,
+    }
+
+
+def text(value, **more):
+    return node("builtins.str", "JsonNode", json.dumps(value), is_json=True, **more)
+
+
+def listed(content, **more):
+    return node("builtins.list", "ListNode", content, **more)
+
+
+def shaped(*sizes):
+    return node("builtins.tuple", "TupleNode", [text(size) for size in sizes])
+
+
+HUGE = [text(i * (2**61 - 1)) for i in range(20_000)]
+PAIRS = [node("builtins.tuple", "TupleNode", [one, text(1)]) for one in HUGE]
+KEYS = {"content": {json.loads(one["content"]): text(1) for one in HUGE}}
+KEYS["key_types"] = listed([node("builtins.int", "TypeNode", None)] * len(HUGE))
+CALLED = [
+    node(name, "ConstructorFromReduceNode", node("builtins.tuple", "TupleNode", [text(10**9)]))
+    for name in ("builtins.bytearray", "builtins.bytes", "numpy.ndarray", "numpy.void")
+]
+CALLED += [
+    node(name, loader, [text(10**9)])
+    for name in ("numpy.ndarray", "numpy.void")
+    for loader in ("ListNode", "SetNode")
+]
+TWICE = listed([text(0, __id__=900), text(0, __id__=900)], __id__=901)
+for number in range(902, 940):
+    TWICE = listed([TWICE, listed([], __id__=number - 1)], __id__=number)
+
+
+def of_nodes(*parts):
+    """An archive that holds these nodes beside what was saved, and the same array twice."""
+
+    def change(files, target):
+        schema = json.loads(files["schema.json"])
+        schema["content"] += parts
+        target.writestr("schema.json", json.dumps(schema))
+        for file in files.keys() - {"schema.json"}:
+            target.writestr(file, files[file])
+
+    return change
+
+
+def bytes_of_a_number(files, target):
+    number = node("numpy.void", "NdArrayNode", None, type="numpy", file="number.npy")
+    of_nodes(number)(files | {"number.npy": npy(np.array(10**9))}, target)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (compressed, "it is compressed"),
         (longer_than_it_is, "another size than its shape"),
         (named_often, "more often than it holds them"),
+        *((of_nodes(part), "it makes a .* by|untrusted|not trusted") for part in CALLED),
+        (bytes_of_a_number, "not trusted"),
+        *(
+            (of_nodes(node("builtins.set", "SetNode", items)), "one hash")
+            for items in (HUGE, PAIRS)
+        ),
+        (of_nodes(node("builtins.dict", "DictNode", **KEYS)), "one hash"),
+        (
+            of_nodes(
+                node("numpy.ndarray", "NdArrayNode", [TWICE], type="json", shape=shaped(*[2] * 40))
+            ),
+            "repeats its rows|more axes",
+        ),
+        (of_nodes(text(1, __id__=700), listed([], __id__=700)), "two objects"),
     ],
 )
 def test_archives_that_grow(change, message, path):
     archived(path, change)
-    for call in (load, describe):
-        with pytest.raises(ModelFileError, match=message):
-            call(path)
+    start, own = time.perf_counter(), f"{Own.__module__}.Own"
+    with pytest.raises(ModelFileError, match=message):
+        load(path, trusted=[own])
+    assert time.perf_counter() - start < 5
+    with suppress(ModelFileError):
+        assert "numpy.void" in describe(path)["untrusted_types"]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        {"$set": [i * (2**61 - 1) for i in range(20_000)]},
+        {"$set": [{"$tuple": [i * (2**61 - 1)]} for i in range(5000)]},
+        {"$dict": [[i * (2**61 - 1), 0] for i in range(5000)]},
+        {"$objects": [i * (2**61 - 1) for i in range(20_000)], "shape": [20_000]},
+    ],
+    ids=lambda code: next(iter(code)),
+)
+def test_keys_of_one_hash(code, path):
+    """Each is compared with all others: a file of a megabyte took minutes."""
+    with_state(saved(DummyClassifier(), path), "DummyClassifier", constant=code)
+    start = time.perf_counter()
+    refused(path, "one hash")
+    assert time.perf_counter() - start < 5
 
 
 def test_an_array_that_is_named_often_is_one_array(path):

@@ -7,6 +7,7 @@ whatever name a shape uses. The first use of a name fixes its size, and every la
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -27,6 +28,8 @@ _DERIVED: dict[str, Callable[[int], int]] = {
 LARGEST = np.float64(1e100)
 #: More threads than any machine has cores to gain from, and few enough to start.
 _MOST_JOBS = 1024
+#: A few keys have one hash by accident, such as -1 and -2, and tuples of these.
+_MOST_OF_ONE_HASH = 256
 _ROUNDING = 1e-5
 _LARGEST_LOG = np.float64(750.0)
 _NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
@@ -48,6 +51,15 @@ class Sizes(dict[str, int]):
             wanted = self.setdefault(name, int(size))
         if wanted != size:
             raise ValueError(f"has {size} entries where {name} is {wanted}")
+
+
+def check_hashes(keys: Iterable[Any]) -> None:
+    """Raise ValueError if many keys of a set or a dict have one hash.
+
+    Each would be compared with all others: numbers that differ by 2**61 - 1 take hours.
+    """
+    counts = Counter(map(hash, keys))
+    need(max(counts.values(), default=0) <= _MOST_OF_ONE_HASH, "its keys have one hash")
 
 
 def need(condition: Any, message: str) -> None:

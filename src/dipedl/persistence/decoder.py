@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 
 from ._types import is_ours, lookup
+from .checks import check_hashes
 from .codecs import CODECS, POOLS
 from .encoder import MOST_APART, RAW_DTYPE
 from .functions import class_of_numbers, function
@@ -18,6 +21,8 @@ from .functions import class_of_numbers, function
 _PER_OBJECT = 3000
 #: An object takes at least as much in the file.
 _PER_OBJECT_IN_FILE = 40
+#: The hash of a whole number is that of its remainder by it.
+_LARGE = sys.hash_info.modulus
 #: Objects may take this many times the size of the file, and search trees in it.
 _MOST_GROWTH, _ALWAYS = 6, 1 << 22
 
@@ -156,10 +161,23 @@ class Decoder:
 
         return self._view(("apart", id(array), lead, columns), made)
 
+    def _set(self, items: list[Any], code: dict[str, Any]) -> set[Any]:
+        values = self.decode(items)
+        check_hashes(values)
+        return set(values)
+
+    def _dict(self, items: list[Any], code: dict[str, Any]) -> dict[Any, Any]:
+        pairs = self.decode(items)
+        check_hashes(key for key, _ in pairs)
+        return dict(pairs)
+
     def _object_array(self, items: list[Any], code: dict[str, Any]) -> np.ndarray:
         values = np.empty(len(items), dtype=object)
         for i, item in enumerate(items):
             values[i] = self.decode(item)
+        # scikit-learn looks levels up in a dict. Smaller numbers have hashes of their own.
+        large = sorted(value for value in values if type(value) is int and abs(value) >= _LARGE)
+        check_hashes(value for value, _ in groupby(large))
         return values.reshape(_shape(code["shape"]))
 
 
@@ -191,8 +209,8 @@ _DECODERS: dict[str, Callable[[Decoder, Any, dict[str, Any]], Any]] = {
     "$float": lambda self, text, code: float(text),
     "$scalar": lambda self, pair, code: _scalar(*pair),
     "$tuple": lambda self, items, code: tuple(self.decode(items)),
-    "$set": lambda self, items, code: set(self.decode(items)),
-    "$dict": lambda self, items, code: dict(self.decode(items)),
+    "$set": Decoder._set,
+    "$dict": Decoder._dict,
     "$slice": lambda self, ends, code: slice(*self.decode(ends)),
     "$dtype": lambda self, name, code: _raw_dtype(name),
     "$class": lambda self, name, code: class_of_numbers(name),

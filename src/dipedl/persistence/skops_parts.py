@@ -13,7 +13,7 @@ from zipfile import ZipFile, ZipInfo
 import numpy as np
 
 from .container import optional
-from .skops_archive import nodes, unpacked
+from .skops_archive import PLAIN, nodes, unpacked
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _OF_TORCH = (
@@ -23,15 +23,6 @@ _OF_TORCH = (
 _PLAIN_DATA = (
     "use a class or function that can be imported and holds plain data, such as a named function "
     "instead of a lambda, or save this part on its own"
-)
-#: Types whose values cannot hurt: skops builds them from JSON and from arrays of checked size.
-_PLAIN = frozenset(
-    {
-        *(f"builtins.{name}" for name in ("NoneType", "bool", "bytearray", "bytes", "complex")),
-        *(f"builtins.{name}" for name in ("dict", "float", "int", "list", "set", "slice", "str")),
-        *("builtins.tuple", "collections.OrderedDict", "numpy.dtype", "numpy.ndarray"),
-        *(f"numpy.{kind.__name__}" for kind in np.sctypeDict.values() if kind is not np.object_),
-    }
 )
 
 
@@ -56,12 +47,12 @@ def untrusted_types(archive: bytes) -> list[str]:
     """
     schema, _ = unpacked(archive)
     found = {*_named_types(schema), *optional("skops.io").get_untrusted_types(data=archive)}
-    return sorted(found - _PLAIN)
+    return sorted(found - PLAIN)
 
 
 def load_parts(archive: bytes, trusted: Sequence[Any]) -> list[Any]:
     """The objects of an archive; call `untrusted_types` first."""
-    return list(optional("skops.io").loads(archive, trusted=[*_PLAIN, *trusted]))
+    return list(optional("skops.io").loads(archive, trusted=[*PLAIN, *trusted]))
 
 
 def _named_types(schema: Any) -> set[str]:
