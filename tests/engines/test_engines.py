@@ -3,6 +3,10 @@
 import os
 import random
 import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -97,3 +101,47 @@ def test_errors_come_through_and_no_task_is_an_error(name):
         list(ENGINES[name].map(inverse, [1, 0]))
     with pytest.raises(ValueError, match="at least one task"):
         ENGINES[name].reduce(draw, [], np.add)
+
+
+def rest(task):
+    """Say which worker this is, and stay long with all tasks but the first two."""
+    if task > 1:
+        time.sleep(60)
+    return os.getpid()
+
+
+DRIVER = """
+from dipedl.engines import LocalEngine
+from test_engines import rest
+for _, pid in LocalEngine(2).map(rest, range(6)):
+    print(pid, flush=True)
+"""
+
+
+def alive(pid):
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="a folder of Linux")
+def test_a_driver_that_is_killed_leaves_no_worker_and_no_memory(tmp_path):
+    arguments = [sys.executable, "-c", DRIVER]
+    with subprocess.Popen(
+        arguments,
+        stdout=subprocess.PIPE,
+        cwd=Path(__file__).parent,
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+    ) as driver:
+        workers = {int(driver.stdout.readline()) for _ in range(2)}
+        driver.kill()
+    end = time.monotonic() + 30
+    left = None
+    while left != [] and time.monotonic() < end:
+        time.sleep(0.2)
+        shared = [file for file in Path("/dev/shm").glob(f"*{driver.pid}*")]
+        left = [*filter(alive, workers), *shared, *tmp_path.iterdir()]
+    assert left == []

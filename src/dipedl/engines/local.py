@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import shutil
+import time
 from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures import BrokenExecutor
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Thread
 from typing import Any, TypeVar
 
 from joblib import Parallel, delayed, effective_n_jobs
@@ -17,6 +21,10 @@ from ..own_data.tables.mistake import Mistake
 from .protocol import Tree
 
 Result = TypeVar("Result")
+#: Seconds after which a worker looks whether its parent lives.
+_SECONDS = 0.5
+#: Folders of the functions that this worker was given.
+_FOLDERS: set[str] = set()
 
 
 class LocalEngine:
@@ -52,7 +60,7 @@ class LocalEngine:
             with TemporaryDirectory() as folder:
                 held = Path(folder, "function")
                 write_file(held, pickle.dumps(function))
-                yield from self._parallel("loky", _Held(str(held)), tasks)
+                yield from self._parallel("loky", _Held(str(held), os.getpid()), tasks)
 
     def reduce(
         self,
@@ -98,13 +106,31 @@ def _numbered(function: Callable[[Any], Result], number: int, task: Any) -> tupl
 class _Held:
     """A function that each worker reads from a file at its first task."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, parent: int) -> None:
         self.path = path
+        self.parent = parent
 
     def __call__(self, task: Any) -> Any:
+        _FOLDERS.add(os.path.dirname(self.path))
+        _watch(self.parent)
         return _read(self.path)(task)
 
 
 @lru_cache(maxsize=1)
 def _read(path: str) -> Any:
     return pickle.loads(Path(path).read_bytes())
+
+
+@cache
+def _watch(parent: int) -> None:
+    """End this worker soon after its parent: one that is killed cannot tell, nor clean up."""
+    Thread(target=_end_after, args=(parent,), daemon=True).start()
+
+
+def _end_after(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(_SECONDS)
+    for folder in list(_FOLDERS):
+        shutil.rmtree(folder, ignore_errors=True)
+    # What the system shares among processes is freed by joblib's tracker once all have ended.
+    os._exit(1)
