@@ -31,6 +31,14 @@ def benchmark():
     return load
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_state(tmp_path_factory):
+    """The key of this user lies in a folder of the tests, in processes that they start too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
 @pytest.fixture
 def rng():
     return np.random.default_rng(20261121)

@@ -98,9 +98,30 @@ MUTANTS = [
     Mutant(
         "engines: a part whose file is gone counts as finished",
         "engines/answers_folder.py",
-        "return found if (there, identity(part)) == (size, was) else None",
+        "return found if was == identity(part) and files.checksums() == sums else None",
         "return found if was == identity(part) else None",
         "engines/test_scoring.py::test_only_what_is_not_finished_is_done_again",
+    ),
+    Mutant(
+        "engines: what others put among what a fit has kept is unpickled",
+        "engines/protocol.py",
+        "if not hmac.compare_digest(checksum, self._checksum(data)):",
+        "if not data:",
+        "engines/test_fitting.py::test_nothing_that_others_put_among_what_was_kept_is_run",
+    ),
+    Mutant(
+        "engines: a file of the same size and time is the same file",
+        "engines/files.py",
+        "digest.update(block)",
+        "pass",
+        "engines/test_scoring.py::test_other_rows_of_the_same_size_and_time_have_no_old_answers",
+    ),
+    Mutant(
+        "persistence: a part makes bytes of a number",
+        "persistence/skops_archive.py",
+        "name not in _PLAIN_LOADERS.get(loader, ())",
+        "False",
+        "persistence/test_forged.py::test_archives_that_grow",
     ),
     Mutant(
         "engines: rows are numbered from the start of their part",

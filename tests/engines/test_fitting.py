@@ -1,7 +1,9 @@
 """Fits in two passes: one model whatever the parts, the order and the engine; bad input told."""
 
 import errno
+import hmac
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -22,10 +24,12 @@ from dipedl import DIPClassifier
 from dipedl.density import GDADensity, KernelDensity
 from dipedl.engines import Ask, LocalEngine, fit, like, parts_of, ray, reading
 from dipedl.engines.reading import FirstPass
+from dipedl.engines.summing import SecondPass
 from dipedl.own_data.tables.mistake import Mistake
 from dipedl.streaming import row_keys
 
 pytestmark = pytest.mark.filterwarnings("ignore")
+PASSES = (FirstPass, SecondPass)
 ROWS, SMALL = 1200, Ask(reservoir=500, calibration=100)
 
 
@@ -208,6 +212,9 @@ def test_a_kill_is_resumed_without_the_parts_that_are_done(frame, tmp_path):
 
         def map(self, function, tasks):
             for number, value in super().map(function, tasks):
+                if not isinstance(function, PASSES):
+                    yield number, value
+                    continue
                 read.append(number)
                 if len(read) == 9:
                     raise KeyboardInterrupt
@@ -230,6 +237,107 @@ def test_a_kill_is_resumed_without_the_parts_that_are_done(frame, tmp_path):
     read.clear()
     again(Killed())
     assert len(read) == 2
+
+
+class Counted(LocalEngine):
+    """Counts the parts that are worked on."""
+
+    def __init__(self):
+        super().__init__()
+        self.parts = 0
+
+    def map(self, function, tasks):
+        for one in super().map(function, tasks):
+            self.parts += isinstance(function, PASSES)
+            yield one
+
+
+@pytest.fixture
+def stopped(frame, tmp_path):
+    """A folder of data, that of what a stopped fit has kept, and the call that goes on."""
+    folder, work = tmp_path / "parts", tmp_path / "work"
+    folder.mkdir()
+    for i, rows in enumerate(np.array_split(np.arange(ROWS), 4)):
+        plain = frame.iloc[rows].reset_index(drop=True)
+        plain.to_feather(folder / f"{i}.arrow", compression="uncompressed")
+
+    def again():
+        engine = Counted()
+        found = fit(linear(GDADensity()), folder, "y", ask=SMALL, engine=engine, work=work)
+        return found.classifier, engine.parts
+
+    again()
+    return folder, work, again
+
+
+def test_one_bit_of_what_was_kept_makes_no_other_model(frame, stopped):
+    folder, work, again = stopped
+    expected = fit(linear(GDADensity()), folder, "y", ask=SMALL).classifier
+    rng = np.random.default_rng(0)
+    for file in sorted(work.glob("*.part")):
+        content = bytearray(file.read_bytes())
+        content[rng.integers(len(content))] ^= 1 << rng.integers(8)
+        file.write_bytes(content)
+        found, parts = again()
+        assert parts == 1
+        assert_same(found, expected, frame, 0)
+    files = sorted(work.glob("*.part"))
+    for damage in (b"", files[0].read_bytes()[:-1], files[1].read_bytes()):
+        files[0].write_bytes(damage)
+        found, parts = again()
+        assert parts == 1
+        assert_same(found, expected, frame, 0)
+
+
+class Planted:
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.path),)
+
+
+@pytest.mark.parametrize("checksum", [b"", bytes(32), None])
+def test_nothing_that_others_put_among_what_was_kept_is_run(stopped, tmp_path, checksum):
+    _, work, again = stopped
+    data = pickle.dumps(Planted(tmp_path / "run"))
+    for file in work.glob("*.part"):
+        lead = hmac.digest(b"", file.name.encode() + data, "sha256") if checksum is None else b""
+        file.write_bytes((checksum or lead) + data)
+    assert again()[1] == 8
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_key_that_others_know_is_no_key(stopped, tmp_path, monkeypatch):
+    _, work, again = stopped
+    assert work.stat().st_mode & 0o777 == 0o700
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    assert again()[1] == 8 and again()[1] == 0
+    key = tmp_path / "state" / "dipedl" / "key"
+    assert key.stat().st_mode & 0o777 == 0o600
+    key.chmod(0o644)
+    assert again()[1] == 8 and again()[1] == 0
+    key.write_bytes(b"")
+    assert again()[1] == 8
+    monkeypatch.setenv("XDG_STATE_HOME", "/dev/null")
+    with pytest.warns(UserWarning, match="XDG_STATE_HOME"):
+        assert again()[1] == 8
+
+
+def test_other_rows_of_the_same_size_and_time_are_learned_from(frame, stopped):
+    folder, _, again = stopped
+    at = folder / "0.arrow"
+    old, content = at.stat(), at.read_bytes()
+    value = np.float64(frame["a"].iloc[0]).tobytes()
+    at.write_bytes(content.replace(value, np.float64(-5).tobytes()))
+    assert at.read_bytes() != content
+    os.utime(at, ns=(old.st_atime_ns, old.st_mtime_ns))
+    found, parts = again()
+    assert parts > 1
+    expected = fit(linear(GDADensity()), folder, "y", ask=SMALL).classifier
+    assert_same(found, expected, frame, 0)
+    os.utime(folder / "1.arrow")
+    assert again()[1] == 0
 
 
 def test_a_full_disk_leaves_nothing_that_looks_complete(frame, tmp_path, monkeypatch):
@@ -278,13 +386,14 @@ def test_a_driver_that_is_killed_goes_on_with_the_same_model(frame, tmp_path):
         assert driver.stdout.readline() == b"adding\n"
         driver.kill()
     assert len(list(work.glob("*.part"))) == 6 + 3
-    again, read = LocalEngine(), []
+    read = []
+    again = LocalEngine()
     again.map = lambda function, tasks: (
-        read.append(one[0]) or one for one in LocalEngine.map(again, function, tasks)
+        read.append(function) or one for one in LocalEngine.map(again, function, tasks)
     )
     model = linear(GDADensity())
     found = fit(model, folder, "y", ask=SMALL, work=work, engine=again).classifier
-    assert len(read) == 3
+    assert len([function for function in read if isinstance(function, PASSES)]) == 3
     X = frame[list("badc")]
     expected = fit(model, folder, "y", ask=SMALL).classifier
     np.testing.assert_array_equal(found.predict_proba(X), expected.predict_proba(X))

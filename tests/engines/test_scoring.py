@@ -1,7 +1,9 @@
 """Answers at scale are those of ``dipedl score``, whatever the engine, the cuts and the faults."""
 
 import errno
+import hashlib
 import json
+import os
 import pickle
 import shutil
 import subprocess
@@ -137,6 +139,84 @@ def test_only_what_is_not_finished_is_done_again(kept, new, answers, tmp_path, m
     assert (found.rows, found.parts, found.resumed, found.failed) == (200, 5, 3, {})
     check_equal(answers_in(out), answers)
     assert not list(out.rglob("*.part"))
+
+
+def flipped(file):
+    """One bit of a file, in its middle, is another."""
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+
+
+def test_a_damaged_file_is_not_finished(kept, new, answers, tmp_path):
+    words = passengers(40, seed=10).astype({"age": object})
+    words["age"] = ["old", *words["age"].astype(str)[1:]]
+    words.to_parquet(new / "ship=a" / "0.parquet", index=False)
+    out, model = tmp_path / "out", kept / "model.dipedl"
+    whole = score(model, new, out)
+    refused, record = out / "_refused" / "ship=a", out / "_parts" / "ship=b"
+    damages = [
+        lambda: flipped(out / "ship=a" / "4.parquet"),
+        lambda: (out / "ship=a" / "4.parquet").write_bytes(b""),
+        lambda: flipped(refused / "0.parquet"),
+        lambda: (refused / "0.parquet").unlink(),
+        lambda: flipped(record / "1.json"),
+        lambda: (record / "1.json").write_bytes(b"{}"),
+        lambda: shutil.copy(record / "3.json", record / "1.json"),
+        lambda: shutil.copy(out / "ship=a" / "2.parquet", out / "ship=a" / "4.parquet"),
+        lambda: shutil.copytree(refused, out / "_refused" / "ship=b"),
+    ]
+    for damage in damages:
+        damage()
+        if (planted := out / "_refused" / "ship=b" / "0.parquet").exists():
+            planted.rename(planted.with_name("1.parquet"))
+        found = score(model, new, out, resume=True)
+        assert found.resumed in (3, 4)
+        assert replace(found, resumed=0) == whole
+        got = answers_in(out)
+        assert len(got.pop("ship=a/0.parquet")) == 39
+        check_equal(got, {name: of for name, of in answers.items() if name in got})
+        assert len(got) == 4
+        assert [at.name for at in (out / "_refused").rglob("*.parquet")] == ["0.parquet"]
+        assert len(pd.read_parquet(refused / "0.parquet")) == 1
+    assert score(model, new, out, resume=True).resumed == 5
+
+
+def test_other_rows_of_the_same_size_and_time_have_no_old_answers(kept, tmp_path):
+    new, out, model = tmp_path / "new", tmp_path / "out", kept / "model.dipedl"
+    new.mkdir()
+    for name in "ab":
+        passengers(40, seed=3).to_parquet(new / f"{name}.parquet", index=False, compression=None)
+    score(model, new, out)
+    at = new / "a.parquet"
+    old = at.stat()
+    turned = passengers(40, seed=3).assign(age=lambda frame: frame["age"].to_numpy()[::-1])
+    turned.to_parquet(at, index=False, compression=None)
+    os.utime(at, ns=(old.st_atime_ns, old.st_mtime_ns))
+    assert at.stat().st_size == old.st_size
+    with pytest.raises(Mistake, match="data have changed since, first in 'a'"):
+        score(model, new, out, resume=True)
+    passengers(40, seed=3).to_parquet(at, index=False, compression=None)
+    assert score(model, new, out, resume=True).resumed == 2
+
+
+@pytest.mark.parametrize("choice", ["resume", "overwrite"])
+def test_what_a_folder_says_of_itself_is_believed_if_it_is_whole(kept, tmp_path, choice):
+    out, data = tmp_path / "out", kept / "new" / "ship=a"
+    score(kept / "model.dipedl", data, out)
+    own = tmp_path / "own.parquet"
+    own.touch()
+    said = out / "_dipedl.json"
+    _, _, text = said.read_text("utf-8").partition(" ")
+    planted = json.loads(text)
+    planted["parts"]["../own"] = [0, 0, "", False]
+    planted = json.dumps(planted)
+    planted = f"{hashlib.sha256(planted.encode()).hexdigest()} {planted}"
+    for content in (planted, text, text.replace("0", "1", 1), "", "{}"):
+        said.write_text(content, "utf-8")
+        with pytest.raises(Mistake, match="is damaged"):
+            score(kept / "model.dipedl", data, out, **{choice: True})
+        assert own.exists()
 
 
 def test_answers_of_something_else_are_not_mixed(kept, new, tmp_path):

@@ -2,6 +2,7 @@
 
 from .cells import cell
 from .live_line import LiveLine
+from .secret import secret_key
 from .sums import SUMS, read_sums, sha256_of, write_sums
 from .target import check_is_no_input, writable_target
 from .whole_file import sync_folder, whole_file, write_file
@@ -12,6 +13,7 @@ __all__ = [
     "cell",
     "check_is_no_input",
     "read_sums",
+    "secret_key",
     "sha256_of",
     "sync_folder",
     "whole_file",

@@ -7,11 +7,12 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from .._plugins import optional
-from .._writing import write_file
+from .._writing import sha256_of, write_file
 from ..own_data.tables.mistake import Mistake
 from .parts import STREAMED, Part
 
@@ -25,6 +26,10 @@ class _Files(NamedTuple):
     answers: Path
     record: Path
     refused: Path
+
+    def checksums(self) -> list[str | None]:
+        """SHA-256 of answers and refused rows; None where there is no such file."""
+        return [sha256_of(at) if at.is_file() else None for at in (self.answers, self.refused)]
 
 
 @dataclass(frozen=True)
@@ -48,32 +53,33 @@ class AnswersFolder:
     def finish(self, part: Part, record: Mapping[str, Any]) -> None:
         """Record that a part is finished: last of all, so that a kill leaves it to be done."""
         files = self._files(part.name)
-        size = files.answers.stat().st_size if record["answered"] else None
-        kept = json.dumps({**record, "bytes": size, "part": identity(part)})
-        write_file(_in_folder(files.record), kept)
+        kept = {**record, "files": files.checksums(), "part": identity(part)}
+        write_file(_in_folder(files.record), _sealed(kept))
+
+    def has_record(self, part: Part) -> bool:
+        """Whether a part was finished, though perhaps not as it is now."""
+        return self._files(part.name).record.is_file()
 
     def finished(self, part: Part) -> dict[str, Any] | None:
-        """The record of a part; None if it is not finished, or was another when it was."""
-        answers, record, _ = self._files(part.name)
-        if not record.is_file():
+        """The record of a part; None if it is not finished, was another, or a file is damaged."""
+        files = self._files(part.name)
+        found = _unsealed(files.record)
+        if found is None:
             return None
-        found: dict[str, Any] = json.loads(record.read_text("utf-8"))
-        size, was = found.pop("bytes"), found.pop("part", None)
-        there = answers.stat().st_size if answers.is_file() else None
-        return found if (there, identity(part)) == (size, was) else None
+        sums, was = found.pop("files"), found.pop("part")
+        return found if was == identity(part) and files.checksums() == sums else None
 
     def total(self, values: Mapping[str, Any]) -> None:
         """Write the sums over all parts."""
         write_file(self.path / _TOTAL, json.dumps(values, indent=1, ensure_ascii=False))
 
     @contextmanager
-    def opened(self, manifest: dict[str, Any], resume: bool, overwrite: bool) -> Iterator[None]:
-        """Make the folder, or go on with it; Mistake if it holds something else.
+    def opened(self, manifest: dict[str, Any], overwrite: bool) -> Iterator[None]:
+        """Make the folder, or go on with it, after `check`; Mistake if it holds other answers.
 
         `manifest` says what makes the answers what they are: "model", "wanted" and "parts".
         """
         filelock = optional("filelock", "answers in a folder")
-        self._check(resume, overwrite)
         self.path.mkdir(exist_ok=True)
         try:
             with filelock.FileLock(self.path / _LOCK, timeout=0):
@@ -86,7 +92,8 @@ class AnswersFolder:
                 f"{self.path} is being written by another process; wait for it"
             ) from error
 
-    def _check(self, resume: bool, overwrite: bool) -> None:
+    def check(self, resume: bool, overwrite: bool) -> None:
+        """Mistake if there can be no such folder, or it holds what is not to be changed."""
         path, there = self.path, self.path.exists()
         if there and not path.is_dir():
             raise Mistake(f"{path} is a file; a data set is answered into a folder: name one")
@@ -96,6 +103,7 @@ class AnswersFolder:
             return
         if not (path / _MANIFEST).is_file():
             raise Mistake(f"{path} holds other files; name a new folder for the answers")
+        self._manifest()
         if not (resume or overwrite):
             raise Mistake(
                 f"{path} holds answers already: --resume finishes them, --overwrite begins again"
@@ -104,33 +112,44 @@ class AnswersFolder:
     def _begin(self, manifest: dict[str, Any]) -> None:
         kept = self.path / _MANIFEST
         if kept.is_file():
-            old, new = json.loads(kept.read_text("utf-8")), manifest["parts"]
+            old, new = self._manifest(), manifest["parts"]
             why = _difference(old, manifest)
             if why:
                 raise Mistake(
                     f"{self.path} cannot be resumed: {why}; --overwrite begins again, or name "
                     "another folder"
                 )
-            self._remove(name for name, was in old["parts"].items() if new.get(name) != was)
+            self.remove(name for name, was in old["parts"].items() if new.get(name) != was)
         for left_over in self.path.rglob(".dipedl-*.part"):
             left_over.unlink()
         (self.path / _TOTAL).unlink(missing_ok=True)
-        write_file(kept, json.dumps(manifest))
+        write_file(kept, _sealed(manifest))
+
+    def _manifest(self) -> dict[str, Any]:
+        """What an earlier run has written of itself; Mistake if it cannot be believed."""
+        found = _unsealed(self.path / _MANIFEST)
+        # The files of these names may be deleted.
+        if found is None or any(".." in Path(f"/{name}").parts for name in found["parts"]):
+            raise Mistake(
+                f"{self.path / _MANIFEST} is damaged, so that nothing in its folder can be "
+                "believed: delete the folder, or name another for the answers"
+            )
+        return found
 
     def _clear(self) -> None:
         """Delete what an earlier run has written, and nothing else."""
         manifest, records = self.path / _MANIFEST, self.path / _RECORDS
-        known = json.loads(manifest.read_text("utf-8"))["parts"] if manifest.is_file() else {}
+        known = self._manifest()["parts"] if manifest.is_file() else {}
         # Which parts a stream had is not known beforehand, and a kill leaves one without a record.
         of_stream = () if known else self.path.glob(f"{STREAMED}-*.parquet")
         found = (record.relative_to(records) for record in records.rglob("*.json"))
-        self._remove([at.as_posix().removesuffix(".json") for at in found])
-        self._remove([*known, *(file.stem for file in of_stream)])
+        self.remove([at.as_posix().removesuffix(".json") for at in found])
+        self.remove([*known, *(file.stem for file in of_stream)])
         for folder in (_RECORDS, _REFUSED):
             shutil.rmtree(self.path / folder, ignore_errors=True)
         manifest.unlink(missing_ok=True)
 
-    def _remove(self, names: Iterable[str]) -> None:
+    def remove(self, names: Iterable[str]) -> None:
         """Delete the files of parts, whether they are finished or not."""
         for file in (file for name in names for file in self._files(name)):
             file.unlink(missing_ok=True)
@@ -166,8 +185,24 @@ def _difference(old: dict[str, Any], new: dict[str, Any]) -> str:
 
 
 def _file(origin: str) -> str:
-    """The name of the file of a part: its origin without size and time."""
-    return origin.rsplit(" ", 2)[0]
+    """The name of the file of a part: its origin without the checksum."""
+    return origin.rpartition(" ")[0]
+
+
+def _sealed(values: Mapping[str, Any]) -> str:
+    """JSON with a checksum in front."""
+    text = json.dumps(values)
+    return f"{sha256(text.encode()).hexdigest()} {text}"
+
+
+def _unsealed(path: Path) -> dict[str, Any] | None:
+    """What is in a file that `_sealed` made; None if there is none, or it is damaged."""
+    content = path.read_bytes() if path.is_file() else b""
+    checksum, _, text = content.partition(b" ")
+    if checksum != sha256(text).hexdigest().encode():
+        return None
+    found: dict[str, Any] = json.loads(text)
+    return found
 
 
 def _in_folder(path: Path) -> Path:

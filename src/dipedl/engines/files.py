@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import posixpath
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -42,8 +43,9 @@ class Group(NamedTuple):
 class DataFile:
     """A file of rows; `batches` begins `skip` rows into the group of number `group`.
 
-    `url` is what the user gave, `path` the file on its file system, `name` its path in the folder
-    that was given, `hive` the columns that folders called ``name=value`` stand for.
+    `url` is what the user gave, `path` the file on its file system, `origin` its path in the folder
+    that was given, `name` the same without ``.parquet``, `hive` the columns that folders called
+    ``name=value`` stand for.
     """
 
     url: str
@@ -72,6 +74,17 @@ class DataFile:
             if isinstance(error, Mistake | MemoryError):
                 raise
             raise Unreadable(_told(self.path, error)) from error
+
+    def checksum(self) -> str:
+        """SHA-256 of the file, in hexadecimal, or "unreadable"."""
+        digest = hashlib.sha256()
+        try:
+            with self._open() as file:
+                while block := file.read(_PAGES):
+                    digest.update(block)
+        except (pa.ArrowException, OSError):
+            return "unreadable"
+        return digest.hexdigest()
 
     def with_hive(self, batch: pa.RecordBatch) -> pd.DataFrame:
         """Rows with the columns that the names of the folders give."""
@@ -125,8 +138,7 @@ def _is_data(name: str) -> bool:
 def _data_file(url: str, info: Any, name: str) -> DataFile:
     pairs = (folder.partition("=") for folder in name.split("/")[:-1] if "=" in folder)
     hive = tuple((key, None if value == _NO_VALUE else unquote(value)) for key, _, value in pairs)
-    origin = f"{name} {info.size} {info.mtime_ns}"
-    return DataFile(url, info.path, name.removesuffix(".parquet"), origin, hive)
+    return DataFile(url, info.path, name.removesuffix(".parquet"), name, hive)
 
 
 @lru_cache(maxsize=64)

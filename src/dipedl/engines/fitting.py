@@ -31,7 +31,7 @@ from ..streaming import RowSample, Stream
 from ..streaming.partial_fit import HELD_SHARE
 from .local import LocalEngine
 from .parts import parts_of
-from .protocol import Engine, Passes, Progress
+from .protocol import Engine, Passes, Progress, with_checksums
 from .reading import (
     RARE,
     First,
@@ -146,7 +146,8 @@ def fit(
     engine : Engine, default=LocalEngine()
         Where the passes run.
     work : Path, optional
-        Folder in which results of parts are kept: after a kill the same call goes on from there.
+        Folder in which results of parts are kept: after a kill the same call goes on from there,
+        with parts whose file holds the same and whose result is as this user has written it.
     progress : function of (rows done, rows in all), optional
         Told after each part.
 
@@ -161,6 +162,8 @@ def fit(
     parts = parts_of(data, partitions)
     if not isinstance(parts, list):
         raise Mistake("a loader is read once, and fit reads twice: use partial_fit, or Parquet")
+    if work is not None:
+        parts = with_checksums(parts, engine)
     rows = sum(part.rows for part in parts)
     reading = Reading(target, ask.drop, ask.key)
     sizes = Sizes.of(ask.reservoir, ask.calibration, HELD_SHARE, rows)

@@ -62,7 +62,8 @@ class Part:
     first : int
         Number of its first row in its file or frame, from 0.
     origin : str
-        The file or frame as it was when it was cut: another text means another content.
+        The name of the file; with a checksum, as of a frame and after `with_checksums`, another
+        text means another content.
     trouble : str
         Why the file cannot be read; empty if it can.
     """

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import hmac
 import pickle
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from hashlib import blake2b
 from operator import add
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import joblib
 
-from .._writing import write_file
+from .._writing import secret_key, write_file
 from ..own_data.tables.mistake import Mistake
+from .files import DataFile
 from .parts import Part
 
 Result = TypeVar("Result")
 #: Called with the rows that are done and those there are, of both passes.
 Progress = Callable[[int, int], None]
+#: Bytes of a checksum.
+_CHECKSUM = 32
 
 
 class Engine(Protocol):
@@ -88,8 +93,25 @@ class Tree(Generic[Result]):
         return whole
 
 
+def with_checksums(parts: list[Part], engine: Engine) -> list[Part]:
+    """The parts of files with the SHA-256 of these in `origin`: size and time may stay the same."""
+    files = {part.source.path: part.source for part in parts if isinstance(part.source, DataFile)}
+    sums = dict(engine.map(DataFile.checksum, list(files.values())))
+    named = dict(zip(files, (sums[i] for i in range(len(files))), strict=True))
+    return [
+        replace(part, origin=f"{part.origin} {named[part.source.path]}")
+        if isinstance(part.source, DataFile)
+        else part
+        for part in parts
+    ]
+
+
 class Passes:
-    """Both passes over the parts: on an engine, with what was done before taken from a folder."""
+    """Both passes over the parts: on an engine, with what was done before taken from a folder.
+
+    What is kept there is a pickle behind a checksum that takes the key of this user to make: what
+    somebody else has put there, or was damaged, is not read but done again.
+    """
 
     def __init__(
         self, engine: Engine, parts: list[Part], work: Path | None, progress: Progress | None
@@ -101,23 +123,27 @@ class Passes:
         """The sum of what the function gives for the parts."""
         if self._work is None:
             return self._engine.reduce(function, self._parts, add, self._tell)
-        self._work.mkdir(parents=True, exist_ok=True)
-        question = joblib.hash(function)
+        self._work.mkdir(mode=0o700, parents=True, exist_ok=True)
+        question, key = joblib.hash(function), secret_key()
         tree: Tree[Any] = Tree(add)
-        files = [self._work / _file_name(part, question) for part in self._parts]
-        todo = [i for i, file in enumerate(files) if not file.exists()]
-        for i in set(range(len(files))) - set(todo):
-            tree.add(i, pickle.loads(files[i].read_bytes()))
-            self._tell(i)
+        files = [_Kept(self._work / _file_name(part, question), key) for part in self._parts]
+        todo = []
+        for i, file in enumerate(files):
+            try:
+                tree.add(i, file.read())
+            except ValueError:
+                todo.append(i)
+            else:
+                self._tell(i)
         for at, value in self._engine.map(function, [self._parts[i] for i in todo]):
             self._keep(files[todo[at]], value)
             tree.add(todo[at], value)
             self._tell(todo[at])
         return tree.result()
 
-    def _keep(self, file: Path, value: Any) -> None:
+    def _keep(self, file: _Kept, value: Any) -> None:
         try:
-            write_file(file, pickle.dumps(value))
+            file.write(value)
         except OSError as error:
             raise Mistake(
                 f"{error.strerror}: what was read is kept in {self._work}. Free space there, and "
@@ -128,6 +154,29 @@ class Passes:
         self._done += self._parts[number].rows
         if self._progress is not None:
             self._progress(self._done, self._rows)
+
+
+class _Kept(NamedTuple):
+    """A value in a file, behind a checksum of both that nobody makes without the key."""
+
+    path: Path
+    key: bytes
+
+    def write(self, value: Any) -> None:
+        """Write the file whole or not at all."""
+        data = pickle.dumps(value)
+        write_file(self.path, self._checksum(data) + data)
+
+    def read(self) -> Any:
+        """The value; ValueError if there is none, or not as it was written."""
+        content = self.path.read_bytes() if self.path.is_file() else b""
+        checksum, data = content[:_CHECKSUM], content[_CHECKSUM:]
+        if not hmac.compare_digest(checksum, self._checksum(data)):
+            raise ValueError(f"{self.path} was not written with the key of this user")
+        return pickle.loads(data)
+
+    def _checksum(self, data: bytes) -> bytes:
+        return hmac.digest(self.key, self.path.name.encode() + data, "sha256")
 
 
 def _file_name(part: Part, question: str) -> str:

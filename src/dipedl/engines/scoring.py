@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import ExitStack
 from copy import copy
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -28,7 +28,7 @@ from .answers_folder import AnswersFolder, identity
 from .files import Rows
 from .local import LocalEngine
 from .parts import Part, PartStream, parts_of
-from .protocol import Engine
+from .protocol import Engine, with_checksums
 
 #: Rows that are answered at once, and the fewest after memory ran out.
 BATCH, _FEWEST = 20_000, 100
@@ -111,7 +111,8 @@ def score(
     wanted : Wanted, optional
         What is answered of each row; default: all but reasons.
     resume, overwrite : bool, default=False
-        Finish the answers of an earlier run that are there already, or begin again.
+        Finish the answers of an earlier run that are there already, or begin again. What was
+        answered stays where the files of the data and of the answers have the checksums they had.
     progress : callable, optional
         Called with the rows answered so far and their share.
 
@@ -127,13 +128,16 @@ def score(
         written: then every finished part is there, and ``resume=True`` goes on.
     """
     fitted, parts = fitted_table(model), parts_of(data, partitions)
-    folder = AnswersFolder(Path(out).absolute())
-    if isinstance(parts, PartStream) and resume:
+    engine, folder, known = engine or LocalEngine(), AnswersFolder(Path(out).absolute()), {}
+    folder.check(resume, overwrite)
+    if not isinstance(parts, PartStream):
+        parts = with_checksums(parts, engine)
+        known = {part.name: identity(part) for part in parts}
+    elif resume:
         raise Mistake("a stream cannot be resumed: its batches come once; write it as Parquet")
-    known = {} if isinstance(parts, PartStream) else {part.name: identity(part) for part in parts}
     manifest = {"model": _checksum(model), "wanted": asdict(wanted), "parts": known}
-    with folder.opened(manifest, resume, overwrite):
-        found = _all_answered(fitted, parts, folder, wanted, engine or LocalEngine(), progress)
+    with folder.opened(manifest, overwrite):
+        found = _all_answered(fitted, parts, folder, wanted, engine, progress)
         folder.total(asdict(found))
     return found
 
@@ -153,6 +157,7 @@ class Scorer:
 
     def __call__(self, part: Part) -> Done:
         """Write the answers, and the refused rows, of a part; then its record."""
+        self.folder.remove([part.name])
         while True:
             try:
                 done = Done(part.name, self._answered(part), batch=self.batch)
@@ -227,7 +232,7 @@ def _all_answered(
     kept: dict[str, Done] = {}
     todo, total = parts, 0
     if not isinstance(parts, PartStream):
-        kept = _finished(parts, folder)
+        kept = _finished(parts, folder, engine)
         todo = [part for part in parts if part.name not in kept]
         total = sum(part.rows for part in todo)
     found, done, rows = Accounting(resumed=len(kept)), dict(kept), 0
@@ -241,10 +246,11 @@ def _all_answered(
     return found
 
 
-def _finished(parts: list[Part], folder: AnswersFolder) -> dict[str, Done]:
+def _finished(parts: list[Part], folder: AnswersFolder, engine: Engine) -> dict[str, Done]:
     """Parts that an earlier run has finished, by name."""
-    records = {part.name: folder.finished(part) for part in parts}
-    return {name: _of_record(name, of) for name, of in records.items() if of is not None}
+    some = [replace(part, source=None) for part in parts if folder.has_record(part)]
+    records = ((some[i].name, of) for i, of in engine.map(folder.finished, some))
+    return {name: _of_record(name, of) for name, of in records if of is not None}
 
 
 def _of_record(name: str, record: dict[str, Any]) -> Done:
