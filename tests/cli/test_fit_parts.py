@@ -210,3 +210,17 @@ def test_what_verbose_says_is_no_result(days, tmp_path):
         ["fit", *map(str, (days / "one", *words)), "--out", str(tmp_path / "m"), "-v", "--json"],
     )
     assert json.loads(found.stdout)["rows"] == 600 and "classifier fitted" in found.stderr
+
+
+@pytest.mark.parametrize("rows", ["none", "unreadable"])
+@pytest.mark.parametrize("density", ["default", "gaussians"])
+def test_a_folder_without_a_row_is_refused(tmp_path, rows, density):
+    file = tmp_path / "data" / "a.parquet"
+    file.parent.mkdir()
+    pd.DataFrame({"a": [1.0], "y": ["p"]})[:0].to_parquet(file)
+    if rows == "unreadable":
+        file.write_bytes(b"PAR1 and no more")
+    words = ("fit", file.parent, "--target", "y", "--density", density, "--workers", "1")
+    out = ("--out", tmp_path / "m.dipedl")
+    assert "there is no row with a class in 'y'" in run(*words, *out, code=1)
+    assert "there is no row to fit on" in run(*words, *out, "--dry-run", code=1)

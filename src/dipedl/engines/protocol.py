@@ -152,7 +152,7 @@ class Passes:
 
     def _tell(self, number: int) -> None:
         self._done += self._parts[number].rows
-        if self._progress is not None:
+        if self._progress is not None and self._rows:
             self._progress(self._done, self._rows)
 
 

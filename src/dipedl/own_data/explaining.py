@@ -15,6 +15,7 @@ from ..fitting.columns import InputColumns
 from .saved import TableModel
 from .tables.columns import as_inputs, check_known
 from .tables.images import FILE
+from .tables.mistake import Mistake
 from .tables.reading import Refused, Table
 
 _MOST = 2
@@ -55,7 +56,13 @@ def explained(
 def cards_of(model: TableModel, X: Any, top: int) -> list[Card]:
     """Cards of inputs X (n, d) that name training rows as their file does, if there is one."""
     cards = list(model.classifier.explain(X, top=top))
-    return [in_rows_of_file(card, model.rows) for card in cards] if len(model.rows) else cards
+    try:
+        return [in_rows_of_file(card, model.rows) for card in cards] if len(model.rows) else cards
+    except IndexError as error:
+        raise Mistake(
+            f"the file of the model lists {len(model.rows):,} training rows, fewer than it learned "
+            "from: copy it again, or fit it again"
+        ) from error
 
 
 def in_rows_of_file(card: Card, rows: np.ndarray) -> Card:

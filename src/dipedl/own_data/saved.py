@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,50 @@ from ..classifier import DIPClassifier
 from ..persistence import UntrustedTypesError, describe, load
 from .tables.columns import Column, as_inputs, from_plain, to_plain
 from .tables.images import told_features
-from .tables.kinds import CATEGORY, NUMERIC
-from .tables.mistake import Mistake
+from .tables.kinds import CATEGORY, DATE_FORMATS, KINDS, NUMERIC
+from .tables.mistake import Mistake, listed
 from .tables.reading import Refused
 
 #: Attributes of the classifier that hold what `TableModel` needs beside it: as JSON, and an array.
 _KEPT = "table_"
 _ROWS = "table_rows_"
 _MAKE = "make one with: dipedl fit data.csv --target NAME --out model.dipedl"
+
+
+_COLUMN_FORMS = {
+    "str": str, "bool": bool, "float": float, "tuple[str, ...]": [str], "tuple[float, ...]": [float]
+}  # fmt: skip
+#: What the JSON beside a classifier holds, as `check_plain` reads it.
+_TABLE = {
+    "target": str,
+    "columns": [{field.name: _COLUMN_FORMS[str(field.type)] for field in fields(Column)}],
+    "facts": {
+        **dict.fromkeys(("file", "format", "model", "model_title", "images_sha256"), str),
+        **dict.fromkeys(("rows", "learned", "seed"), int),
+        **dict.fromkeys(("time_column", "images"), (str, None)),
+        "dropped": [str],
+        "gaps": [str],
+        "classes": {str: int},
+        "held_out": dict.fromkeys(
+            ("held_out_rows", "accuracy", "brier", "ece", "classifier_ece"), float
+        ),
+    },
+}
+#: What `inspected` reads of a manifest.
+_MANIFEST = {
+    "type": str,
+    "format_version": int,
+    "versions": {str: (str, None)},
+    "classes": (list, None),
+    "n": (float, None),
+    "root": {"$object": int},
+    "objects": [{"type": str, "state": {}}],
+    "tensors": {},
+}
+
+
+#: The largest number that a table has: floats hold it.
+_LARGEST = 2**63
 
 
 @dataclass(frozen=True)
@@ -106,7 +143,7 @@ def is_of_table(model: Any) -> bool:
 def table_model(classifier: Any, path: Path) -> TableModel:
     """A model out of `read_any` with its columns; Mistake if it is none of a table."""
     kept, rows = _kept(getattr(classifier, _KEPT, None), path), getattr(classifier, _ROWS, None)
-    if not isinstance(rows, np.ndarray):
+    if not (isinstance(rows, np.ndarray) and rows.ndim == 1 and rows.dtype.kind in "iu"):
         raise Mistake(f"{path} holds no numbers of its training rows: fit it again")
     columns = tuple(from_plain(kept["columns"]))
     return TableModel(classifier, columns, kept["target"], kept["facts"], rows)
@@ -129,11 +166,15 @@ def inspected(path: Path) -> dict[str, Any]:
         manifest = describe(path)
     except ValueError as error:
         raise Mistake(str(error)) from error
+    try:
+        check_plain(manifest, _MANIFEST, "the manifest")
+        state = manifest["objects"][manifest["root"]["$object"]]["state"]
+    except (ValueError, LookupError) as error:
+        raise Mistake(f"{path} holds no valid model: {error}; copy it again") from error
     found = {name: manifest.get(name) for name in ("type", "versions", "classes", "n")}
     found |= {"format": manifest["format_version"], "untrusted_types": manifest["untrusted_types"]}
     found |= {"megabytes": path.stat().st_size / 1e6, "arrays": len(manifest["tensors"])}
-    state = manifest["objects"][manifest["root"]["$object"]]["state"]
-    return found | {"table": json.loads(state[_KEPT]) if _KEPT in state else None}
+    return found | {"table": _kept(state[_KEPT], path) if _KEPT in state else None}
 
 
 def inputs_told(kinds: Mapping[str, str], facts: Mapping[str, Any]) -> dict[str, str]:
@@ -155,5 +196,45 @@ def _kept(text: Any, path: Path) -> dict[str, Any]:
             f"{path} holds a model that was not made of a table by this command: its columns are "
             f"not known. Use it in Python, or {_MAKE}"
         )
-    kept: dict[str, Any] = json.loads(text)
+    try:
+        kept: dict[str, Any] = json.loads(text)
+        check_plain(kept, _TABLE, "the table")
+        columns = list(from_plain(kept["columns"]))
+    except (ValueError, TypeError, RecursionError) as error:
+        raise Mistake(
+            f"{path} holds a table that no fit has written ({error}): copy it again, or {_MAKE}"
+        ) from error
+    wrong = [c.name for c in columns if c.kind not in KINDS or c.decimal not in (".", ",")]
+    wrong += [c.name for c in columns if c.date not in ("", "ISO8601", *DATE_FORMATS)]
+    if wrong or len({c.name for c in columns}) < len(columns):
+        raise Mistake(f"{path} has columns that no fit has made: {listed(wrong or ['one twice'])}")
     return kept
+
+
+def check_plain(value: Any, form: Any, name: str) -> None:
+    """Raise ValueError, with the name of a part, unless a value out of JSON has a form.
+
+    A form is a type, None, a list of the form of all entries, a dict of those of its keys (of all,
+    by ``str``), or a tuple of forms, of which one must fit.
+    """
+    if isinstance(form, tuple):
+        for one in form:
+            with suppress(ValueError):
+                return check_plain(value, one, name)
+        raise ValueError(f"{name} is {type(value).__name__}")
+    if form is float and type(value) is int:
+        form = int
+    kind = type(form) if isinstance(form, list | dict) else type(None) if form is None else form
+    # Whole numbers of JSON have no bound, and numbers may be NaN.
+    large = type(value) in (int, float) and not abs(value) <= _LARGEST
+    if type(value) is not kind or large:
+        raise ValueError(f"{name} is {'too large' if large else type(value).__name__}")
+    if isinstance(form, list):
+        for i, entry in enumerate(value):
+            check_plain(entry, form[0], f"{name}[{i}]")
+    elif isinstance(form, dict):
+        parts = dict.fromkeys(value, form[str]) if str in form else form
+        for key, of in parts.items():
+            if key not in value:
+                raise ValueError(f"{name} has no {key!r}")
+            check_plain(value[key], of, f"{name}.{key}")

@@ -35,9 +35,9 @@ def inspect(
 
         with running.step(f"{model} read", verbose):
             found = inspected(model)
-    if json:
-        running.as_json(found)
-        return
+        if json:
+            running.as_json(found)
+            return
     versions = ", ".join(f"{name} {v}" for name, v in found["versions"].items() if v)
     lines = {
         "File": f"{model}, {found['megabytes']:.1f} MB, format {found['format']}",
