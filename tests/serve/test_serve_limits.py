@@ -11,13 +11,14 @@ import pandas as pd
 import pytest
 from fastapi.testclient import TestClient
 from sklearn.ensemble import HistGradientBoostingClassifier
+from starlette.datastructures import URL
 from starlette.requests import Request
 
 import dipedl
 from dipedl import DIPClassifier
 from dipedl.density import GDADensity
 from dipedl.own_data.tables.mistake import Mistake, WrongOption
-from dipedl.serve import create_app, demo
+from dipedl.serve import Settings, create_app, demo
 from dipedl.serve import models as serving
 from dipedl.serve.models import Models, named_paths
 from dipedl.serve.running import bound, check_exposed, reload_all
@@ -170,6 +171,38 @@ def test_the_token_is_asked_of_all_but_health(served, rows):
     assert client.post("/v1/predict", json=asked).status_code == 200
     schemes = client.get("/openapi.json").json()["components"]["securitySchemes"]
     assert schemes["HTTPBearer"]["scheme"] == "bearer"
+
+
+def raw(app, path, **headers):
+    """Status of a GET whose head is as it was sent, as clients would not send it."""
+    given = [(name.encode(), value.encode()) for name, value in headers.items()]
+    scope = {"type": "http", "http_version": "1.1", "method": "GET", "scheme": "http", "path": path}
+    scope |= {"raw_path": path.encode(), "query_string": b"", "root_path": "", "headers": given}
+    sent = []
+
+    async def receive():
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message):
+        sent.append(message)
+
+    asyncio.run(app({**scope, "server": ("127.0.0.1", 80)}, receive, send))
+    return sent[0]["status"]
+
+
+HOSTS = ("x/?", "x/health/live?", "x/page/x?", "x/#", "/?", "?", "#", "x\\?", "x:80/?", "[", "")
+
+
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("path", ["/v1/models", "/v1/drift", "/metrics", "/openapi.json"])
+def test_a_hostile_host_opens_no_route(models, host, path, monkeypatch):
+    # Starlette before 1.0.1 puts the Host header before the path, whatever it holds.
+    made = property(lambda request: URL(f"http://{request.headers['host']}{request.scope['path']}"))
+    secured = create_app(models, Settings(token=TOKEN))
+    assert raw(secured, path, host=host) == 401
+    monkeypatch.setattr(Request, "url", made)
+    assert raw(secured, path, host=host) == 401
+    assert raw(secured, path, host=host, authorization=f"Bearer {TOKEN}") == 200
 
 
 def test_tokens_come_from_a_file_or_the_environment(tmp_path):

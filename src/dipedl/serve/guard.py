@@ -98,7 +98,7 @@ class Guard:
         origin = headers.get("origin")
         if origin is not None and _split(origin).netloc != headers.get("host"):
             raise Problem(403, "origin", "pages of other sites may not ask this service")
-        if settings.token and not _WITHOUT_TOKEN.fullmatch(request.url.path):
+        if settings.token and not _WITHOUT_TOKEN.fullmatch(request.scope["path"]):
             _check_token(settings.token, headers.get("authorization", ""))
         length = headers.get("content-length", "0")
         if length.isdigit() and int(length) > settings.body_bytes:
