@@ -33,6 +33,20 @@ except PermissionError:
     main()
 """
 
+#: A service that gets a SIGHUP while it reads its first model.
+HUNG_UP = """
+import os, signal
+from dipedl.cli import main
+from dipedl.serve import models
+load, came = models.load_served, []
+def hung_up(*given):
+    if not came:
+        came.append(os.kill(os.getpid(), signal.SIGHUP))
+    return load(*given)
+models.load_served = hung_up
+main()
+"""
+
 
 class Process:
     """`dipedl serve` with some arguments."""
@@ -154,6 +168,35 @@ def test_half_requests_and_noise_stop_nothing(process):
     assert [one["status"] for one in process.logged("request")].count(499) == 1
 
 
+def test_a_start_with_a_signal_at_another_loopback_address(kept, tmp_path):
+    arguments = ["serve", kept / "plain.dipedl", "--host", "127.0.0.2", "--port", "0"]
+    environment = {name: value for name, value in os.environ.items() if name != "DIPEDL_TOKEN"}
+    with (
+        (tmp_path / "log").open("w") as log,
+        subprocess.Popen(
+            [sys.executable, "-c", HUNG_UP, *arguments],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            env=environment,
+        ) as process,
+    ):
+        told = process.stdout.readline()
+        assert "http://127.0.0.2:" in told, "the signal did not end it"
+        line = http.client.HTTPConnection("127.0.0.2", int(told.rpartition(":")[2]), timeout=120)
+        for host, status in (("127.0.0.2", 200), ("localhost:1", 200), ("evil.example", 421)):
+            line.request("GET", "/v1/models", headers={"Host": host})
+            reply = line.getresponse()
+            assert (reply.status, bool(reply.read())) == (status, True)
+        line.close()
+        end = time.monotonic() + 60
+        while '"reload"' not in (tmp_path / "log").read_text():
+            assert time.monotonic() < end, "the file is read again once the service runs"
+            time.sleep(0.05)
+        process.terminate()
+    assert process.returncode == 0
+
+
 def test_a_second_service_at_the_port_is_refused(process, kept):
     arguments = ["serve", str(kept / "plain.dipedl"), "--port", str(process.port)]
     done = CliRunner().invoke(app, arguments)
@@ -170,6 +213,12 @@ def test_other_mistakes_of_the_command_line(kept):
         ([str(kept / "none.dipedl"), "--port", "0"], 1, "there is no model"),
         ([str(kept / "new.csv"), "--port", "0"], 1, "new.csv"),
         ([model, "--token-file", str(kept / "none")], 1, "--token-file"),
+        *(
+            ([model, "--port", "0", option, value], 2, option)
+            for option in ("--seconds", "--max-megabytes")
+            for value in ("inf", "nan", "-1")
+        ),
+        ([model, "--port", "0", "--max-megabytes", "1e306"], 2, "--max-megabytes"),
     ):
         done = CliRunner().invoke(app, ["serve", *arguments])
         assert done.exit_code == code and words in done.output, done.output

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -41,23 +45,30 @@ def serve(
     Logs one line of JSON per request on stderr. SIGHUP reads the files again; SIGTERM ends the
     service once the requests that have begun are answered.
     """
-    with mistakes_told(quiet=False):
+    with mistakes_told(quiet=False), _hangups() as hangups:
         from ..own_data.tables.mistake import WrongOption
         from ..serve import Models, Settings, create_app
         from ..serve.models import named_paths
-        from ..serve.running import LOOPBACK, bound, check_exposed, is_loopback, run, url_of
+        from ..serve.running import bound, check_exposed, names_of, run, url_of
         from ..serve.settings import read_token
         from ..serve.telemetry import log_as_json
 
         if demo == bool(models):
             raise WrongOption("name the files of models, as in model.dipedl, or say --demo")
+        body_bytes = max_megabytes * (1 << 20)
+        for option, value in (("--max-megabytes", body_bytes), ("--seconds", seconds)):
+            if not math.isfinite(value):
+                raise WrongOption(f"{option} must be a finite number; leave it out for the default")
         paths, token = named_paths(models or []), read_token(token_file)
         check_exposed(host, token, without_token)
-        # A page of the web could reach a loopback address by a name of its own.
-        names = LOOPBACK if is_loopback(host) and not token else ()
-        limits = {"body_bytes": int(max_megabytes * (1 << 20)), "rows": max_rows}
         settings = Settings(
-            token, names, **limits, seconds=seconds, waiting=waiting, log_inputs=log_inputs
+            token,
+            () if token else names_of(host),
+            int(body_bytes),
+            max_rows,
+            seconds=seconds,
+            waiting=waiting,
+            log_inputs=log_inputs,
         )
         with bound(host, port) as address:
             if demo:
@@ -71,4 +82,18 @@ def serve(
             log_as_json(sys.stderr)
             served = ", ".join(one.name for one in app.state.service.models)
             told = f"Answering by {served} at {url_of(address)}"
-            run(app, address, seconds, lambda: typer.echo(told))
+            run(app, address, seconds, lambda: typer.echo(told), hangups)
+
+
+@contextmanager
+def _hangups() -> Iterator[list[int]]:
+    """Yield a list of each SIGHUP during the start: the files are read again once all runs."""
+    came: list[int] = []
+    if not hasattr(signal, "SIGHUP"):
+        yield came
+        return
+    before = signal.signal(signal.SIGHUP, lambda number, _: came.append(number))
+    try:
+        yield came
+    finally:
+        signal.signal(signal.SIGHUP, before)

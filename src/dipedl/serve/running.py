@@ -9,7 +9,7 @@ import logging
 import math
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -21,7 +21,6 @@ from ..own_data.tables.mistake import Mistake, WrongOption
 from .service import Service
 from .settings import TOKEN
 
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _GRACE = 5
 #: Seconds between lines of the log about the loop, which may fail thousands of times in one.
 _QUIET = 1.0
@@ -33,6 +32,14 @@ def is_loopback(host: str) -> bool:
     with suppress(ValueError):
         return ipaddress.ip_address(host).is_loopback
     return host == "localhost"
+
+
+def names_of(host: str) -> tuple[str, ...]:
+    """Names for `Settings.hosts` of a service at an address: () if other machines reach it.
+
+    A page of the web could reach a loopback address by a name of its own.
+    """
+    return ("localhost", "127.0.0.1", "::1", host.lower()) if is_loopback(host) else ()
 
 
 def check_exposed(host: str, token: str, allowed: bool) -> None:
@@ -70,10 +77,19 @@ def url_of(address: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def run(app: FastAPI, address: socket.socket, seconds: float, started: Callable[[], None]) -> None:
-    """Serve until SIGTERM or SIGINT; requests that have begun are answered before the end."""
+def run(
+    app: FastAPI,
+    address: socket.socket,
+    seconds: float,
+    started: Callable[[], None],
+    hangups: Sequence[int],
+) -> None:
+    """Serve until SIGTERM or SIGINT; requests that have begun are answered before the end.
+
+    `hangups` are the numbers of the signals to read files again that came before.
+    """
     server = uvicorn.Server(config_of(app, seconds))
-    asyncio.run(_served(server, app.state.service, address, started))
+    asyncio.run(_served(server, app.state.service, address, started, hangups))
 
 
 def config_of(app: FastAPI, seconds: float) -> uvicorn.Config:
@@ -148,7 +164,11 @@ class LoopErrors:
 
 
 async def _served(
-    server: uvicorn.Server, service: Service, address: socket.socket, started: Callable[[], None]
+    server: uvicorn.Server,
+    service: Service,
+    address: socket.socket,
+    started: Callable[[], None],
+    hangups: Sequence[int],
 ) -> None:
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(LoopErrors())
@@ -157,6 +177,8 @@ async def _served(
         signal.signal(number, lambda *_: None)
     if hasattr(signal, "SIGHUP"):
         loop.add_signal_handler(signal.SIGHUP, loop.run_in_executor, None, reload_all, service)
+        if hangups:
+            loop.run_in_executor(None, reload_all, service)
     told = loop.create_task(_tell(server, started))
     await server.serve(sockets=[address])
     told.cancel()
