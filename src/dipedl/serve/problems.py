@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from starlette.responses import JSONResponse
 
+from ..own_data.tables.mistake import listed, meant
 from ..own_data.tables.reading import Refused
 
 #: Names of columns come from the request, and may be long.
 _LONGEST = 1_000
 _MOST_NAMED = 20
+#: Names among which one like a missing one is looked for.
+LOOKED_AT = 200
+#: Columns that a model does not know, and lists and objects of a body that are no rows.
+OTHERS = 1_000
 
 
 class Problem(Exception):
@@ -52,6 +58,22 @@ def too_many_rows(field: str, rows: int, most: int) -> Problem:
     """Rows over the limit."""
     reason = f"a request must have at most {most:,} rows, got {rows:,}; send them in parts"
     return Problem(413, field, reason)
+
+
+def check_columns(given: Sequence[str], names: Sequence[str], where: str) -> None:
+    """Problem unless the columns that are given are those of the model, and each is there once."""
+    known = set(given)
+    if len(known) < len(given):
+        twice = sorted(name for name, n in Counter(given).items() if n > 1)
+        raise Problem(422, "columns", f"{where} names {listed(map(repr, twice))} twice")
+    if len(given) > len(names) + OTHERS:
+        reason = f"at most {OTHERS:,} columns that the model does not know, got {len(given):,}"
+        raise Problem(413, "columns", f"{where} may have {reason}; leave some out")
+    lacking = [name for name in names if name not in known]
+    if lacking:
+        told = f"{where} lacks {listed(map(repr, lacking))} of the model"
+        near = meant(lacking[0], list(given)[:LOOKED_AT])
+        raise Problem(422, "columns", f"{told}: {near}; a column of nulls stands for gaps")
 
 
 def none_readable(refused: Sequence[Refused]) -> Problem:

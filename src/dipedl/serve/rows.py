@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+import math
+import re
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -12,18 +13,21 @@ import pandas as pd
 import pydantic_core
 from pydantic import ValidationError
 
-from ..own_data.tables.columns import check_known
-from ..own_data.tables.mistake import Mistake, listed, meant
+from ..own_data.tables.mistake import listed, meant
 from ..own_data.tables.reading import Refused
 from .arrow import arrow_table
 from .models import Served
-from .problems import Problem, none_readable, too_many_rows
+from .problems import LOOKED_AT, OTHERS, Problem, check_columns, none_readable, too_many_rows
 from .schemas import Rows
 
 Asked = TypeVar("Asked", bound=Rows)
-#: Names among which one like a missing one is looked for.
-_LOOKED_AT = 200
+#: Missing names for which one like them is looked for.
+_LIKENED = 20
+_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+#: Whole numbers of a table lie between this one and its negative.
+_WHOLE = 2**63
 _NUMBERS = {int, float, type(None)}
+_CELLS = _NUMBERS | {bool, str}
 
 
 @dataclass(frozen=True)
@@ -37,20 +41,24 @@ class Inputs:
 
 def parsed(kind: type[Asked], body: bytes, most: int) -> Asked:
     """A body of JSON; Problem with the field that is wrong."""
+    _check_containers(body, most)
     try:
         content = pydantic_core.from_json(body)
     except ValueError as error:
         raise Problem(400, "body", f"the body must be JSON: {error}") from error
     if not isinstance(content, dict):
         raise Problem(422, "body", "the body must be an object with rows or a matrix")
-    for name in ("rows", "matrix"):
-        given = content.get(name)
-        if isinstance(given, list) and len(given) > most:
-            raise too_many_rows(name, len(given), most)
+    for name in content:
+        if name not in kind.model_fields:
+            said = f"there is no such field: {meant(name[:64], kind.model_fields)}"
+            raise Problem(422, name[:64] or "body", said)
+    for name, row in (("rows", dict), ("matrix", list)):
+        if content.get(name) is not None:
+            _check_cells(name, content[name], row, most)
     try:
         asked = kind.model_validate(content)
     except ValidationError as error:
-        raise _named(error, kind) from error
+        raise _named(error) from error
     if (asked.rows is None) == (asked.matrix is None):
         raise Problem(422, "rows", "give either rows or a matrix")
     if asked.columns is not None and asked.matrix is None:
@@ -58,18 +66,47 @@ def parsed(kind: type[Asked], body: bytes, most: int) -> Asked:
     return asked
 
 
-def _named(error: ValidationError, kind: type[Rows]) -> Problem:
+def _check_containers(body: bytes, most: int) -> None:
+    """Problem for more lists and objects than rows need: each takes far more memory than bytes."""
+    most += OTHERS
+    if body.count(b"[") + body.count(b"{") > most:
+        bare = _TEXT.sub(b"", body)
+        opened = bare.count(b"[") + bare.count(b"{")
+        if opened > most:
+            reason = f"the body must have at most {most:,} lists and objects, one per row"
+            raise Problem(413, "body", f"{reason}, got {opened:,}; send fewer rows")
+
+
+def _check_cells(name: str, rows: Any, kind: type, most: int) -> None:
+    """Problem for the first row or cell that is none."""
+    several = {dict: "objects", list: "lists"}[kind]
+    if not isinstance(rows, list):
+        raise Problem(422, name, f"{name} must be a list of {several}")
+    if len(rows) > most:
+        raise too_many_rows(name, len(rows), most)
+    for i, row in enumerate(rows):
+        if not isinstance(row, kind):
+            raise Problem(422, f"{name}[{i}]", f"{name} must be a list of {several}")
+        if not _are_cells(row.values() if isinstance(row, dict) else row):
+            items = row.items() if isinstance(row, dict) else enumerate(row)
+            at = next(at for at, cell in items if not _are_cells([cell]))
+            said = "a cell must be a finite number, a text, true, false or null"
+            raise Problem(422, _path([name, i, at]), said)
+
+
+def _are_cells(cells: Collection[Any]) -> bool:
+    kinds = set(map(type, cells))
+    return (
+        _CELLS.issuperset(kinds)
+        and (float not in kinds or all(math.isfinite(x) for x in cells if type(x) is float))
+        and (int not in kinds or all(-_WHOLE <= x < _WHOLE for x in cells if type(x) is int))
+    )
+
+
+def _named(error: ValidationError) -> Problem:
     """The first error, of the field and of what was expected there."""
     first = error.errors(include_url=False, include_context=False)[0]
-    where, said = list(first["loc"]), first["msg"]
-    cell = {"rows": 3, "matrix": 3, "fields": 2}.get(str(where[0]), len(where))
-    if len(where) > cell:
-        where = where[:cell]
-    if len(where) == 3:
-        said = "a cell must be a finite number, a text, true, false or null"
-    if first["type"] == "extra_forbidden":
-        said = f"there is no such field: {meant(str(where[0])[:64], kind.model_fields)}"
-    return Problem(422, _path(where), said)
+    return Problem(422, _path(first["loc"][:2]), first["msg"])
 
 
 def _path(where: Sequence[Any]) -> str:
@@ -93,15 +130,10 @@ def json_inputs(served: Served, asked: Rows) -> Inputs:
     return _checked(served, _frame(cells, names), numbers, refused)
 
 
-def arrow_inputs(served: Served, body: bytes, most: int) -> Inputs:
+def arrow_inputs(served: Served, body: bytes, most: int, most_bytes: int) -> Inputs:
     """The rows of a stream of Arrow; Problem if no row can be read."""
-    names = served.names
-    table = arrow_table(body, most)
-    try:
-        check_known(served.columns, table.column_names, "the table")
-    except Mistake as error:
-        raise Problem(422, "columns", str(error)) from error
-    frame = table.select(names).to_pandas(ignore_metadata=True)
+    table = arrow_table(body, served.names, most, most_bytes)
+    frame = table.to_pandas(ignore_metadata=True)
     return _checked(served, frame, np.arange(1, len(frame) + 1), [])
 
 
@@ -127,31 +159,27 @@ def _of_names(
         try:
             cells.append([row[name] for name in names])
             numbers.append(i)
-        except KeyError as error:
-            name = str(error.args[0])
-            if name not in near:
-                near[name] = meant(name, list(row)[:_LOOKED_AT]) if row else "the row is empty"
-            refused.append(Refused(i, name, f"is not there: {near[name]}; null stands for a gap"))
+        except KeyError:
+            first, *others = (name for name in names if name not in row)
+            if first not in near and len(near) < _LIKENED:
+                near[first] = meant(first, list(row)[:LOOKED_AT]) if row else "the row is empty"
+            also = f", nor {listed(map(repr, others))}" if others else ""
+            hint = f": {near[first]}" if first in near else ""
+            refused.append(Refused(i, first, f"is not there{also}{hint}; null stands for a gap"))
     return cells, np.asarray(numbers, dtype=int), refused
 
 
 def _of_matrix(
     matrix: Sequence[list[Any]], given: Sequence[str], names: Sequence[str]
 ) -> tuple[list[list[Any]], np.ndarray, list[Refused]]:
-    known = {name: j for j, name in enumerate(given)}
-    if len(known) < len(given):
-        twice = sorted(name for name, n in Counter(given).items() if n > 1)
-        raise Problem(422, "columns", f"columns names {listed(map(repr, twice))} twice")
-    for name in names:
-        if name not in known:
-            told = f"columns lacks {name!r} of the model: {meant(name, list(given)[:_LOOKED_AT])}"
-            raise Problem(422, "columns", f"{told}; a column of nulls stands for gaps")
+    check_columns(given, names, "columns")
     for i, row in enumerate(matrix):
         if len(row) != len(given):
             reason = f"a row must have {len(given)} cells, one per column, got {len(row)}"
             raise Problem(422, f"matrix[{i}]", reason)
     if list(given) == list(names):
         return list(matrix), np.arange(1, len(matrix) + 1), []
+    known = {name: j for j, name in enumerate(given)}
     at = [known[name] for name in names]
     return [[row[j] for j in at] for row in matrix], np.arange(1, len(matrix) + 1), []
 

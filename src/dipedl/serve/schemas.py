@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
 Field_ = Literal["label", "probabilities", "vacuity", "p_value", "flagged", "set", "reason"]
 #: The whole numbers that a table can hold.
@@ -26,13 +26,20 @@ class _Strict(BaseModel):
 
 
 class Rows(_Strict):
-    """Rows by the names of their columns, or as a matrix; null is a gap."""
+    """Rows by the names of their columns, or as a matrix; null is a gap.
+
+    The cells are checked before: an error of each would take more memory than the body.
+    """
 
     model: str | None = Field(None, description="Name of the model, if several are served.")
-    rows: list[dict[str, Cell]] | None = Field(None, description="One object per row.")
-    matrix: list[list[Cell]] | None = Field(None, description="One list per row.")
+    rows: SkipValidation[list[dict[str, Cell]] | None] = Field(
+        None, description="One object per row."
+    )
+    matrix: SkipValidation[list[list[Cell]] | None] = Field(None, description="One list per row.")
     columns: list[str] | None = Field(
-        None, description="The columns of the matrix; default: those of the model, in its order."
+        None,
+        fail_fast=True,
+        description="The columns of the matrix; default: those of the model, in its order.",
     )
 
 
@@ -41,7 +48,7 @@ class PredictRequest(Rows):
 
     model_config = ConfigDict(json_schema_extra={"examples": [_NAMED, _MATRIX]})
     fields: list[Field_] = Field(
-        ["label", "probabilities", "vacuity", "p_value", "flagged"], min_length=1
+        ["label", "probabilities", "vacuity", "p_value", "flagged"], min_length=1, fail_fast=True
     )
     coverage: float = Field(0.9, gt=0, lt=1, description="Of the prediction sets.")
 

@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from .._writing.numbers import plain
+from ..explanation import Card
 from ..own_data.explaining import cards_of
 from ..own_data.scoring import FIELDS, Answered, Wanted
 from ..own_data.tables.mistake import Mistake
@@ -34,6 +35,8 @@ T = TypeVar("T")
 JSON = "application/json"
 #: Bytes or cells that the loop handles itself, in a millisecond.
 _SMALL = 20_000
+#: Rows that are explained at once: no more are begun once the time is over.
+_CARDS = 10
 _log = logging.getLogger("dipedl.serve")
 
 
@@ -73,7 +76,9 @@ class Service:
         async with self._in_time(504, "the answers took longer than allowed; send fewer rows"):
             arrow = _sent(request) == STREAM
             read = self._of_arrow if arrow else self._of_json
-            served, inputs, wanted = await self._away(len(body), read, body, request.query_params)
+            # A stream of Arrow may hold far more than its bytes tell.
+            size = _SMALL if arrow else len(body)
+            served, inputs, wanted = await self._away(size, read, body, request.query_params)
             self._note(request, served, inputs)
             found = await self._answered(self._batcher.answers(served, inputs.X, wanted))
             flagged = int(found.flagged.sum())
@@ -94,9 +99,11 @@ class Service:
             served = self.models.named(asked.model)
             inputs = await self._away(len(body), json_inputs, served, asked)
             self._note(request, served, inputs)
-            cards = await self._answered(
-                self._batcher.apart(cards_of, served.model, inputs.X, asked.top)
-            )
+            cards: list[Card] = []
+            for start in range(0, len(inputs.X), _CARDS):
+                some = inputs.X[start : start + _CARDS]
+                work = self._batcher.apart(cards_of, served.model, some, asked.top)
+                cards += await self._answered(work)
             rows = zip(inputs.rows.tolist(), cards, strict=True)
             told = [{"row": row, **card.to_dict()} for row, card in rows]
             return _reply(_facts(served) | {"cards": told, "refused": _refused(inputs)})
@@ -158,7 +165,8 @@ class Service:
     def _of_arrow(self, body: bytes, query: Mapping[str, str]) -> tuple[Served, Inputs, Wanted]:
         served = self.models.named(query.get("model"))
         wanted = _wanted(query)
-        return served, arrow_inputs(served, body, self.settings.rows), wanted
+        limits = self.settings.rows, self.settings.body_bytes
+        return served, arrow_inputs(served, body, *limits), wanted
 
     def _note(self, request: Request, served: Served, inputs: Inputs) -> None:
         """What the log says of a request."""
