@@ -2,7 +2,9 @@
 
 import asyncio
 import errno
+import json
 import resource
+import socket
 import time
 from types import SimpleNamespace
 
@@ -72,6 +74,51 @@ def test_half_of_the_descriptors_are_for_connections(models, monkeypatch):
     # Two that say nothing, and the third, which is the limit.
     found = asyncio.run(asked_of_a_service(create_app(models), SECONDS, (), (), (closing,)))
     assert b" 503 " in found[2][0]
+
+
+async def silent(port, request):
+    """A socket that sends requests and never reads."""
+    line = socket.socket()
+    line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    line.setblocking(False)
+    loop = asyncio.get_running_loop()
+    await loop.sock_connect(line, ("127.0.0.1", port))
+    await loop.sock_sendall(line, request)
+    return line
+
+
+def test_clients_that_never_read_are_cut_off(models):
+    body = json.dumps({"model": "plain", "matrix": [[0.0] * 4] * 1000}).encode()
+    head = "POST /v1/predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    ask = f"{head}Content-Length: {len(body)}\r\n".encode()
+    service = create_app(models, Settings(seconds=SECONDS, waiting=3))
+
+    async def held():
+        server = uvicorn.Server(config_of(service, SECONDS))
+        with bound("127.0.0.1", 0) as address:
+            address.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+            serving = asyncio.create_task(server.serve([address]))
+            while not server.started:
+                await asyncio.sleep(0.01)
+            port = address.getsockname()[1]
+            # The second answer waits for the first to be taken, and holds a place meanwhile.
+            lines = [await silent(port, (ask + b"\r\n" + body) * 2) for _ in range(3)]
+            live, _ = await until_closed(port, HEAD[:-2] + b"Connection: close\r\n\r\n")
+            await asyncio.sleep(2 * SECONDS)
+            end = time.monotonic() + 5
+            while server.server_state.connections and time.monotonic() < end:
+                await asyncio.sleep(SECONDS)
+            answer, _ = await until_closed(port, ask + b"Connection: close\r\n\r\n" + body)
+            open_ = len(server.server_state.connections)
+            for line in lines:
+                line.close()
+            server.should_exit = True
+            await serving
+        return live, answer, open_
+
+    live, answer, open_ = asyncio.run(held())
+    assert b" 200 OK" in live and b" 200 OK" in answer
+    assert open_ == 0, "nor is what they left unread kept"
 
 
 def test_errors_of_the_loop_are_a_line_a_second(log):

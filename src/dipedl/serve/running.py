@@ -93,7 +93,7 @@ def run(
 
 
 def config_of(app: FastAPI, seconds: float) -> uvicorn.Config:
-    """How uvicorn serves; a connection whose head of a request takes longer is closed."""
+    """How uvicorn serves; who takes longer to send a head, or to take an answer, is cut off."""
     return uvicorn.Config(
         app,
         http=type("Timed", (_Timed,), {"seconds": seconds}),
@@ -109,14 +109,25 @@ def config_of(app: FastAPI, seconds: float) -> uvicorn.Config:
 
 
 class _Timed(H11Protocol):
-    """A connection that is closed when the head of a request does not come in time."""
+    """A connection that ends when a head does not come, or an answer is not taken, in time."""
 
     seconds: float
     _late: asyncio.TimerHandle | None = None
+    _untaken: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        # To pause at the first byte that waits: each one has its time.
+        transport.set_write_buffer_limits(0)
         self._wait()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._untaken = self.loop.call_later(self.seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        self._take_no_more()
+        super().resume_writing()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -127,6 +138,7 @@ class _Timed(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._wait_no_more()
+        self._take_no_more()
         super().connection_lost(exc)
 
     def _wait(self) -> None:
@@ -137,6 +149,11 @@ class _Timed(H11Protocol):
         if self._late is not None:
             self._late.cancel()
             self._late = None
+
+    def _take_no_more(self) -> None:
+        if self._untaken is not None:
+            self._untaken.cancel()
+            self._untaken = None
 
 
 def _most_connections() -> int | None:
