@@ -17,10 +17,11 @@ from starlette.exceptions import HTTPException
 
 from .._version import __version__
 from .._writing.numbers import plain
+from ..own_data.tables.kinds import DATE
 from ..own_data.tables.mistake import Mistake
 from .arrow import STREAM
 from .guard import Guard
-from .models import Models, Served, usual
+from .models import Models, Served
 from .page import page_routes
 from .page.pictures import Pictures
 from .problems import Problem
@@ -191,9 +192,9 @@ def _described(service: Service, served: Served) -> ModelFacts:
             "name": column.name,
             "kind": column.kind,
             "levels": list(column.levels),
-            "lowest": min(column.cuts, default=None),
-            "highest": max(column.cuts, default=None),
-            "usual": usual(column),
+            "lowest": None if column.kind == DATE else min(column.cuts, default=None),
+            "highest": None if column.kind == DATE else max(column.cuts, default=None),
+            "usual": served.usual[column.name],
         }
         for column in served.columns
     ]

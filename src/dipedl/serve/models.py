@@ -23,6 +23,8 @@ from ..own_data.tables.kinds import CATEGORY, DATE, NUMERIC
 from ..own_data.tables.mistake import Mistake, WrongOption, listed, meant
 from .problems import Problem
 
+#: Most columns of which a usual value may be changed, and values of one that are tried.
+_MOST_CHANGED, _MOST_TRIED = 60, 21
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -50,6 +52,44 @@ class Served:
     def only_numbers(self) -> bool:
         """Whether all columns are numeric."""
         return all(column.kind == NUMERIC for column in self.columns)
+
+    @cached_property
+    def usual(self) -> dict[str, float | str | None]:
+        """An ordinary row: medians and commonest levels of the fit, changed where that is flagged.
+
+        Each value may be usual and all of them together not; then columns take, one by one, the
+        value that makes the row least rare.
+        """
+        values = {column.name: self._values(j, column) for j, column in enumerate(self.columns)}
+        row = {name: known[0] for name, known in values.items()}
+        flagged = self._answers_to([row]).flagged[0]
+        for name, known in values.items() if len(values) <= _MOST_CHANGED else ():
+            if flagged:
+                tried = [row | {name: value} for value in known]
+                found = self._answers_to(tried)
+                best = int(np.argmax(found.p_values))
+                row, flagged = tried[best], found.flagged[best]
+        return row
+
+    def _values(self, j: int, column: Column) -> list[Any]:
+        """Values of a column that the fit saw, the most usual first."""
+        if column.kind == CATEGORY:
+            order = np.argsort(-np.asarray(column.shares), kind="stable")
+            return [column.levels[i] for i in order[:_MOST_TRIED]] or [None]
+        cuts = list(column.cuts)
+        noted = self.model.classifier.evidence_.columns_
+        if column.kind == NUMERIC and not cuts:
+            # Of a fit in Python only this is kept, in the order of its inputs.
+            known = noted is not None and np.isfinite(noted.low[j])
+            cuts = np.linspace(noted.low[j], noted.high[j], _MOST_TRIED).tolist() if known else [0.0]
+        middle = int(np.searchsorted(column.shares, 0.5)) if column.shares else len(cuts) // 2
+        order = sorted(range(len(cuts)), key=lambda i: abs(i - middle))
+        tried = [cuts[i] for i in order]
+        return (list(map(column.date_text, tried)) if column.kind == DATE else tried) or [None]
+
+    def _answers_to(self, rows: list[dict[str, Any]]) -> Answered:
+        X, _, _ = self.model.inputs(pd.DataFrame(rows), np.arange(1, len(rows) + 1))
+        return self.answers(X, Wanted())
 
     def answers(self, X: Any, wanted: Wanted) -> Answered:
         """Answers to inputs."""
@@ -151,10 +191,8 @@ def load_served(name: str, path: Path) -> Served:
         raise Mistake(f"{path} was written to while it was read; load it again")
     now = datetime.now(UTC).isoformat(timespec="seconds")
     served = Served(name, path, _servable(model, path), after[:12], now)
-    usual_row = pd.DataFrame([{column.name: usual(column) for column in served.columns}])
     try:
-        X, _, _ = served.model.inputs(usual_row, np.array([1]))
-        served.answers(X, Wanted())
+        _ = served.usual
     except ValueError as error:
         raise Mistake(f"{path} holds a model that cannot answer: {error}") from error
     return served
@@ -178,12 +216,3 @@ def _servable(model: Any, path: Path) -> TableModel:
             "dipedl fit data.csv --target NAME, which keeps how columns are read"
         )
     return plain_model(model)
-
-
-def usual(column: Column) -> float | str | None:
-    """A value as the fit saw many: the middle of numbers, the first level, no date."""
-    if column.kind == CATEGORY:
-        return column.levels[0] if column.levels else None
-    if column.kind == DATE:
-        return None
-    return column.cuts[len(column.cuts) // 2] if column.cuts else 0.0

@@ -36,7 +36,8 @@ class Column:
     """A column by its kind, with what reading it needs and what was usual in it.
 
     `levels` are those of a category, `cuts` quantiles of a number, which were observed; `shares` of
-    the rows that had a level, or had at most a cut.
+    the rows that had a level, or had at most a cut. A date has its quantiles too, without shares,
+    in seconds since 1970.
     """
 
     name: str
@@ -67,6 +68,13 @@ class Column:
             needed = f"numbers of this column need {_MARKS[self.decimal]}"
             return f"{text[:40]!r} has {_MARKS[other]}: {needed}"
         return f"{text[:40]!r} is {_NOT[self.kind]}"
+
+    def date_text(self, seconds: float) -> str:
+        """The text of a date as in the table of the fit, from a cut."""
+        when = pd.Timestamp(seconds, unit="s")
+        if self.date != "ISO8601":
+            return when.strftime(self.date)
+        return str(when) if self.hours else str(when.date())
 
     def told(self) -> str:
         """The kind in words, for the output."""
@@ -192,6 +200,7 @@ def _forced(values: pd.Series, name: str, kind: str, missing: float) -> Column:
 def with_usual(column: Column, values: pd.Series) -> Column:
     """The column with what is usual among values (n,) that it can read."""
     if column.kind == DATE:
+        column = replace(column, cuts=_date_cuts(read_dates(values, column.date).dropna()))
         when = read_dates(values, column.date).dropna()
         return replace(column, hours=bool((when.dt.normalize() != when).any()))
     made, _ = column.read(values)
@@ -204,6 +213,12 @@ def with_usual(column: Column, values: pd.Series) -> Column:
     cuts = np.unique(observed_quantiles(numbers, _SHARES)) if len(numbers) else numbers
     shares = np.searchsorted(numbers, cuts, side="right") / max(len(numbers), 1)
     return replace(column, cuts=tuple(cuts.tolist()), shares=tuple(shares.tolist()))
+
+
+def _date_cuts(when: pd.Series) -> tuple[float, ...]:
+    """Quantiles of dates, in seconds since 1970."""
+    seconds = (when - pd.Timestamp(0, unit="s", tz="UTC")).dt.total_seconds().to_numpy()
+    return tuple(observed_quantiles(seconds, _SHARES).tolist()) if len(seconds) else ()
 
 
 def is_id(numbers: pd.Series) -> bool:
