@@ -14,7 +14,7 @@ from zuko.lazy import LazyDistribution
 
 from ..nn.flows._preprocessor import NoisyPreprocessor, Preprocessor
 from ..nn.flows.masked_autoregressive import MaskedAutoregressive
-from ..nn.training._device import resolve_device, seeded
+from ..nn.training._device import plain_defaults, resolve_device, seeded
 from ..nn.training.settings import Training
 
 _CPU = torch.device("cpu")
@@ -63,7 +63,8 @@ def split(rows: Tensor, fraction: float, seed: int) -> tuple[Tensor, Tensor | No
     if not 0 <= fraction < 1:
         raise ValueError(f"validation_fraction must be in [0, 1), got {fraction!r}")
     n = math.ceil(fraction * len(rows))
-    order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed))
+    generator = torch.Generator("cpu").manual_seed(seed)
+    order = torch.randperm(len(rows), generator=generator, device="cpu")
     return (rows[order[n:]], rows[order[:n]]) if n else (rows, None)
 
 
@@ -71,14 +72,15 @@ def build(flow: Any, n_features: int, seed: int) -> nn.Module:
     """An untrained flow with parameters drawn from `seed`."""
     flow = MaskedAutoregressive() if flow is None else flow
     if hasattr(flow, "build"):
-        built = flow.build(n_features, torch.Generator().manual_seed(seed))
+        with plain_defaults():
+            built = flow.build(n_features, torch.Generator("cpu").manual_seed(seed))
         return _checked_flow(built, flow)
     if not callable(flow):
         raise TypeError(
             "flow must be None, a MaskedAutoregressive or a callable n_features -> zuko flow, "
             f"got {flow!r}"
         )
-    with seeded(seed, _CPU):
+    with seeded(seed, _CPU), plain_defaults():
         return _checked_flow(flow(n_features), flow)
 
 

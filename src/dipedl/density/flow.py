@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Self
 
@@ -172,7 +173,8 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
             held = None if held_out is None else (preprocessing(held_out)[0].float(),)
             run: dict[str, Any] = {"progress": progress, "deadline": deadline}
             run |= {"checkpoint": checkpoint, "validation": held, "seed": seed}
-            self.history_ = train(module, negative_mean, (inputs,), settings, **run)
+            with _default(self._device()):
+                self.history_ = train(module, negative_mean, (inputs,), settings, **run)
             self.preprocessing_ = preprocessing
             self.flow_ = module.flow.to(_DTYPES[self.dtype])
             return self
@@ -214,7 +216,9 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
                 "bits_per_dimension needs grey levels: fit with preprocessing=Dequantization(), "
                 f"got {self._preprocessing()!r}"
             )
-        generator = torch.Generator().manual_seed(check_random_state(random_state).randint(2**31))
+        generator = torch.Generator("cpu").manual_seed(
+            check_random_state(random_state).randint(2**31)
+        )
         noisy = (preprocessing.noise(rows, generator) for _ in range(draws))
         nats = [self._log_density(sample, True).mean() for sample in noisy]
         cells = rows.shape[1] * preprocessing.log_cell()
@@ -228,7 +232,8 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
         check_is_fitted(self, "flow_")
         device = self._device()
         seed = int(check_random_state(random_state).randint(2**31))
-        with torch.no_grad(), threads(self._settings(False).n_jobs), seeded(seed, device):
+        n_jobs = self._settings(False).n_jobs
+        with torch.no_grad(), threads(n_jobs), seeded(seed, device), _default(device):
             y = _on(device, self.flow_)().sample((n_samples,)).cpu().double()
             return np.asarray(self.preprocessing_.inverse(y).numpy())
 
@@ -246,7 +251,8 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
         device, dtype = self._device(), _DTYPES[self.dtype]
         flow = _on(device, self.flow_)
         parts = []
-        with torch.no_grad(), threads(self._settings(False).n_jobs):
+        n_jobs = self._settings(False).n_jobs
+        with torch.no_grad(), threads(n_jobs), _default(device):
             for chunk in torch.split(rows, _CHUNK):
                 y, log_det = self.preprocessing_(chunk)
                 near = (y.abs() <= _FAR).all(dim=1)
@@ -296,3 +302,9 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
 
     def _device(self) -> torch.device:
         return resolve_device(self._settings(False).device)
+
+
+def _default(device: torch.device) -> AbstractContextManager[Any]:
+    """Context in which no other device is the default: zuko moves its numbers to that one."""
+    other = torch.get_default_device().type
+    return nullcontext() if other in ("cpu", device.type) else device

@@ -25,7 +25,7 @@ from .backbones._network import Backbone, Network, Shape, image_shape
 from .backbones.mlp import MLP
 from .spectral_norm import baked
 from .training._class_weight import ClassWeight, class_weights
-from .training._device import as_tensor, resolve_device, threads
+from .training._device import as_tensor, plain_defaults, resolve_device, threads
 from .training.deadline import TrainingPaused
 from .training.settings import History, Training
 from .training.train import train
@@ -107,7 +107,8 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
                 return self
             data = self._checked(X, y, validation)
             seed = self._seed()
-            module = self._build(len(self.classes_), seed)
+            with plain_defaults():
+                module = self._build(len(self.classes_), seed)
             run: dict[str, Any] = {
                 "checkpoint": checkpoint,
                 "progress": progress,
@@ -185,7 +186,7 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
 
     def _build(self, n_outputs: int, seed: int) -> Network:
         """An untrained network for the inputs of ``_checked``."""
-        generator = torch.Generator().manual_seed(seed)
+        generator = torch.Generator("cpu").manual_seed(seed)
         return self._backbone().build(self.image_shape_, n_outputs, generator)
 
     def _checked(

@@ -136,7 +136,8 @@ def _class_indices(labels: Any, number: int, name: str) -> Tensor:
     if labels is None:
         raise _no_labels(labels, f"batch {number} of {name}")
     try:
-        found = torch.as_tensor(unmasked("labels", labels))
+        known = unmasked("labels", labels)
+        found = known if isinstance(known, Tensor) else torch.as_tensor(known, device="cpu")
     except (TypeError, ValueError, RuntimeError) as error:
         raise TypeError(
             f"labels must be class indices 0..k-1 (int), got {_shown(labels)} in batch {number} "

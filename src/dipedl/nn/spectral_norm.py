@@ -112,4 +112,5 @@ class _Norm(nn.Module):
 
 
 def _direction(size: int, generator: torch.Generator, like: Tensor) -> Tensor:
-    return normalize(torch.randn(size, generator=generator).to(like), dim=0, eps=_EPS)
+    drawn = torch.randn(size, generator=generator, device=generator.device, dtype=torch.float32)
+    return normalize(drawn.to(like), dim=0, eps=_EPS)

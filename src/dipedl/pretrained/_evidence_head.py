@@ -88,9 +88,9 @@ class EvidenceHead(nn.Module):
         self.max_evidence = None if max_evidence is None else float(max_evidence)
         self.calibrator, self.false_alarm_rate = calibrator, float(false_alarm_rate)
         self.supported = None if spread is None else SupportedStrength(spread, dtype)
-        self.register_buffer("prior", torch.empty(0, dtype=dtype))
+        self.register_buffer("prior", torch.empty(0, dtype=dtype, device="cpu"))
         for name in _NUMBERS:
-            self.register_buffer(name, torch.tensor(torch.nan, dtype=dtype))
+            self.register_buffer(name, torch.tensor(torch.nan, dtype=dtype, device="cpu"))
 
     @property
     def is_fitted(self) -> bool:
@@ -143,7 +143,7 @@ class EvidenceHead(nn.Module):
         with torch.inference_mode(False):
             for name, number in numbers.items():
                 setattr(self, name, torch.full_like(getattr(self, name), number))
-            self.prior = torch.as_tensor(model.prior).to(self.prior)
+            self.prior = torch.from_numpy(model.prior).to(self.prior)
 
     def forward(self, log_density: Tensor, logits: Tensor) -> DirichletOutput:
         """Dirichlets of log-densities (n,) and logits (n, k), in their wider dtype."""

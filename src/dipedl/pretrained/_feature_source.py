@@ -49,7 +49,7 @@ class FeatureSource(nn.Module):
         is_list = not isinstance(features, str) and not callable(features)
         self.pool = "average" if pool is None and is_list else pool
         self.shapes: dict[str, tuple[int, ...]] = {}
-        self.register_buffer("layer", torch.tensor(-1))
+        self.register_buffer("layer", torch.tensor(-1, device="cpu"))
         self._capture = ActivationCapture()
         self._handles: list[RemovableHandle] = []
         self._head: str | None = None

@@ -218,5 +218,5 @@ def _tensor(data: np.ndarray, kind: str, shape: list[int]) -> Tensor:
         raise ValueError(f"{kind!r} is no type of a tensor")
     if not data.size and 0 in shape:
         # No bytes have no stride to view them by.
-        return torch.empty(shape, dtype=dtype)
+        return torch.empty(shape, dtype=dtype, device="cpu")
     return torch.from_numpy(data.copy()).view(dtype).reshape(shape)

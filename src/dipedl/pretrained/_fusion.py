@@ -54,9 +54,10 @@ class ConfidenceFusion(nn.Module):
 
     def __init__(self, dtype: torch.dtype) -> None:
         super().__init__()
-        self.register_buffer("knots", torch.empty(2, 0, dtype=dtype))
-        self.register_buffer("values", torch.empty(2, 0, dtype=dtype))
-        self.register_buffer("scales", torch.full((2,), torch.nan, dtype=dtype))
+        self.register_buffer("knots", torch.empty(2, 0, dtype=dtype, device="cpu"))
+        self.register_buffer("values", torch.empty(2, 0, dtype=dtype, device="cpu"))
+        unknown = torch.full((2,), torch.nan, dtype=dtype, device="cpu")
+        self.register_buffer("scales", unknown)
 
     def learn(self, log_density: np.ndarray, logits: Any) -> np.ndarray:
         """Learn from held-out log-densities (m,) and logits (m, k), and give their scores (m,).
@@ -82,13 +83,13 @@ class ConfidenceFusion(nn.Module):
         values = np.array([_filled(table.normal_scores_, size) for table in tables])
         # Tensors made in inference mode could not be compiled or saved for a gradient later.
         with torch.inference_mode(False):
-            self.knots = torch.as_tensor(knots).to(self.knots)
-            self.values = torch.as_tensor(values).to(self.values)
-            self.scales = torch.as_tensor(np.array([t.scale_ for t in tables])).to(self.scales)
+            self.knots = torch.from_numpy(knots).to(self.knots)
+            self.values = torch.from_numpy(values).to(self.values)
+            self.scales = torch.from_numpy(np.array([t.scale_ for t in tables])).to(self.scales)
 
     def _scores(self, log_density: np.ndarray, logits: np.ndarray) -> np.ndarray:
         with torch.no_grad():
-            rows = (torch.as_tensor(part).to(self.knots) for part in (log_density, logits))
+            rows = (torch.from_numpy(part).to(self.knots) for part in (log_density, logits))
             return to_numpy(self(*rows))
 
     def blank(self) -> ConfidenceFusion:

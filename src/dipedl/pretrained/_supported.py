@@ -38,7 +38,7 @@ class SupportedStrength(nn.Module):
                 f"the network's graph, got {spread!r}"
             )
         self.spread = spread
-        unknown = torch.full((len(_NUMBERS) + len(_SHARES),), torch.nan, dtype=dtype)
+        unknown = torch.full((len(_NUMBERS) + len(_SHARES),), torch.nan, dtype=dtype, device="cpu")
         self.register_buffer("numbers", unknown)
 
     def learn(self, evidence: EvidenceModel, held: HeldOut, Z: np.ndarray) -> None:
@@ -62,7 +62,7 @@ class SupportedStrength(nn.Module):
         numbers += [found.shares_.get(name, 0.0) for name in _SHARES]
         # Tensors made in inference mode could not be compiled or saved for a gradient later.
         with torch.inference_mode(False):
-            self.numbers = torch.as_tensor(np.array(numbers)).to(self.numbers)
+            self.numbers = torch.from_numpy(np.array(numbers)).to(self.numbers)
 
     def learned(self) -> Rehearsal:
         """The fitted learner, on the host."""

@@ -219,7 +219,7 @@ class ClassGaussians(MomentStream):
         centre = (moments.origin + moments.offset).mean(0).to(self.dtype)
         means = (moments.origin - centre.to(moments.origin)) + moments.offset
         like = centre.to(self._device or centre.device)
-        log_det = torch.tensor(self._fill(moments, means, like), dtype=torch.float64)
+        log_det = torch.tensor(self._fill(moments, means, like), dtype=torch.float64, device="cpu")
         constant = -0.5 * (len(centre) * LOG_2PI + log_det)
         equal = self.class_weights == "equal"
         weights = torch.ones_like(moments.weight) if equal else moments.weight

@@ -151,7 +151,7 @@ class PostNet(EvidentialEstimator):
         return np.full(len(counts), float(total))
 
     def _build(self, n_outputs: int, seed: int) -> Any:
-        generator = torch.Generator().manual_seed(seed)
+        generator = torch.Generator("cpu").manual_seed(seed)
         encoder = self._backbone().build(self.image_shape_, self.latent_dim, generator)
         flow = RadialFlow(n_outputs, self.latent_dim, self.n_layers, generator)
         return _PosteriorNetwork(encoder, flow, torch.from_numpy(np.log(self.budget_)).float())

@@ -28,7 +28,8 @@ class _Pattern(nn.Module):
         shape = [1, *x.shape[1:]]
         if self.whole_channels:
             shape[2:] = [1] * (x.ndim - 2)
-        kept = torch.rand(shape, generator=self.generator) >= self.p
+        draws = torch.rand(shape, generator=self.generator, device="cpu", dtype=torch.float32)
+        kept = draws >= self.p
         return x * (kept.to(x.device, x.dtype) / (1 - self.p))
 
 
@@ -55,7 +56,7 @@ def sampled_outputs(network: Network, X: Tensor, seeds: list[int]) -> Tensor:
 
     Layers before the first dropout are computed once.
     """
-    generator = torch.Generator()
+    generator = torch.Generator("cpu")
     before, after = _around_dropout(_with_dropout(network, generator))
     shared = before(X)
     outputs = []

@@ -103,7 +103,7 @@ def network_graph(classifier: Any = None, features: Any = None, *, opset: int) -
         )
     owners = [_owner(part) for part in (classifier, features) if part is not None]
     dtype = max((owner._dtype() for owner in owners), key=lambda found: found.itemsize)
-    rows = torch.zeros(2, owners[0].n_features_in_, dtype=dtype)
+    rows = torch.zeros(2, owners[0].n_features_in_, dtype=dtype, device="cpu")
     module = _Rows(classifier, features)
     return traced(module, (rows,), [ROWS], module.outputs, opset=opset)
 

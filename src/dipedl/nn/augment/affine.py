@@ -67,7 +67,8 @@ class AffineAugmentation:
 
     def _maps(self, n: int, like: Tensor, generator: torch.Generator) -> Tensor:
         """Maps from positions in the new image to positions in the old one, shape (n, 2, 3)."""
-        draws = torch.rand(n, 5, generator=generator, device=like.device).to(like.dtype) * 2 - 1
+        draws = torch.rand(n, 5, generator=generator, device=like.device, dtype=torch.float32)
+        draws = draws.to(like.dtype) * 2 - 1
         angle = draws[:, 0] * math.radians(self.degrees)
         size = 1 + draws[:, 1] * self.scale
         slope = torch.tan(draws[:, 2] * math.radians(self.shear))

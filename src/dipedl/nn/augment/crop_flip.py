@@ -73,7 +73,8 @@ class CropFlip:
         device = inputs.device
         padded = pad(inputs.reshape(b, *self.image_shape), (self.shift,) * 4, mode="reflect")
         corner = torch.randint(2 * self.shift + 1, (2, b, 1), generator=generator, device=device)
-        mirrored = torch.rand(b, 1, generator=generator, device=device) < 0.5
+        draws = torch.rand(b, 1, generator=generator, device=device, dtype=torch.float32)
+        mirrored = draws < 0.5
         rows = corner[0] + torch.arange(h, device=device)
         along = torch.arange(w, device=device).expand(b, w)
         columns = corner[1] + torch.where(mirrored, w - 1 - along, along)

@@ -80,7 +80,7 @@ class CropFlipRotate:
         """Shifts (2, b, 1, 1) down and right, mirrored or not (b, 1, 1), angles (b, 1, 1)."""
         ends = -self.shift, self.shift + 1
         moves = torch.randint(*ends, (2, b, 1, 1), generator=generator, device=device)
-        draws = torch.rand(2, b, 1, 1, generator=generator, device=device)
+        draws = torch.rand(2, b, 1, 1, generator=generator, device=device, dtype=torch.float32)
         return moves, draws[0] < 0.5, (2 * draws[1] - 1) * math.radians(self.degrees)
 
     def _sources(self, moves: Tensor, mirrored: Tensor, angles: Tensor) -> tuple[Tensor, Tensor]:

@@ -58,7 +58,7 @@ class MaskedLinear(nn.Module):
         self.bound = 1 / math.sqrt(self.in_features) if bound is None else bound
         for i, piece in enumerate(pieces):
             columns = torch.arange(int(piece[0]), int(piece[-1]))
-            stairs = (columns < piece[:, None]).to(torch.get_default_dtype())
+            stairs = (columns < piece[:, None]).to(self.bias.dtype)
             self.register_buffer(f"stairs_{i}", stairs, persistent=False)
 
     def reset_parameters(self, generator: torch.Generator) -> None:

@@ -1,15 +1,18 @@
-"""PyTorch's device, number of threads, and global random state."""
+"""PyTorch's device, defaults, number of threads, and global random state."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import RLock
 from typing import Any
 
 import numpy as np
 import torch
 
 DEVICE_TYPES = ("cpu", "cuda", "mps")
+#: The default dtype is one for all threads.
+_DEFAULTS = RLock()
 
 
 def device_type(name: Any) -> str:
@@ -45,6 +48,18 @@ def _check_cuda(name: str) -> None:
             f"device={name!r} was asked for, but PyTorch {torch.__version__} sees {have}; "
             "use device='auto' or 'cpu'"
         )
+
+
+@contextmanager
+def plain_defaults() -> Iterator[None]:
+    """Context in which new tensors are float32 and on the CPU, whatever the user's defaults."""
+    with _DEFAULTS, torch.device("cpu"):
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(torch.float32)
+        try:
+            yield
+        finally:
+            torch.set_default_dtype(before)
 
 
 @contextmanager

@@ -25,7 +25,8 @@ class Feed:
 
     def batches(self, size: int, generator: torch.Generator) -> list[Tensor]:
         """All row numbers, shuffled, in batches for `take`; a single last row joins another."""
-        rows = torch.randperm(len(self.data[0]), generator=generator).to(self.data[0].device)
+        rows = torch.randperm(len(self.data[0]), generator=generator, device=generator.device)
+        rows = rows.to(self.data[0].device)
         parts = list(torch.split(rows, size))
         if len(parts) > 1 and size > 1 and len(parts[-1]) == 1:
             parts[-2:] = [torch.cat(parts[-2:])]

@@ -51,7 +51,7 @@ class Run:
         self.module, self.loss, self.data, self.settings = module, loss, data, settings
         self.device, self.validation, self.score = device, validation, score
         self.home = next((p.device for p in module.parameters()), torch.device("cpu"))
-        self.shuffler = torch.Generator().manual_seed(seeds[0])
+        self.shuffler = torch.Generator("cpu").manual_seed(seeds[0])
         self.augmenter = torch.Generator(device).manual_seed(seeds[1])
         self.history = History()
         self.best_score, self.without_gain = float("inf"), 0

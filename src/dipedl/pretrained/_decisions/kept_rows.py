@@ -24,6 +24,8 @@ _SOURCES: dict[Origin, str] = {
 #: Parts of the fused score, as columns of ``held_out_.components``.
 DENSITY_PART, CONFIDENCE_PART = "density", "confidence"
 _GOLDEN = (5**0.5 - 1) / 2
+_ROWS = ("scores", "log_density", "logits", "labels", "source")
+_EMPTY = torch.empty(0, dtype=torch.float32, device="cpu")
 
 
 class KeptRows(nn.Module):
@@ -36,8 +38,7 @@ class KeptRows(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        empty = torch.empty(0)
-        self._set(scores=empty, log_density=empty, logits=empty, labels=empty, source=empty)
+        self._set(**dict.fromkeys(_ROWS, _EMPTY))
 
     @property
     def is_empty(self) -> bool:
@@ -49,8 +50,8 @@ class KeptRows(nn.Module):
             scores=_small(scores),
             log_density=_small(log_density),
             logits=_small(logits),
-            labels=torch.empty(0) if labels is None else torch.as_tensor(labels).to(torch.int32),
-            source=torch.tensor(list(_SOURCES).index(origin)),
+            labels=_EMPTY if labels is None else torch.from_numpy(labels).to(torch.int32),
+            source=torch.tensor(list(_SOURCES).index(origin), device="cpu"),
         )
 
     def held_out(self) -> HeldOut:
@@ -97,7 +98,7 @@ def spread_evenly(m: int, most: int) -> np.ndarray:
 def _small(values: np.ndarray | None) -> Tensor:
     """The numbers as float32 where that holds every digit, else as float64."""
     if values is None:
-        return torch.empty(0)
+        return _EMPTY
     exact = torch.from_numpy(np.asarray(values, dtype=np.float64))
     single = exact.float()
     return single if bool((single.double() == exact).all()) else exact

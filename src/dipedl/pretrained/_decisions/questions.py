@@ -103,7 +103,7 @@ class ModuleDecisions(DirichletDecisions, SelfReport):
 
     def _as_answer(self, values: np.ndarray) -> Tensor:  # type: ignore[override]
         device = self.density_.origin.device
-        found = torch.tensor(values)
+        found = torch.tensor(values, device="cpu")
         # Apple's GPUs have no float64.
         single = device.type == "mps" and found.is_floating_point()
         return (found.float() if single else found).to(device)

@@ -50,7 +50,7 @@ class ReadableGaussians:
         return rows
 
     def _tensor(self, Z: np.ndarray) -> Tensor:
-        return torch.as_tensor(Z).to(self.density.origin)
+        return torch.from_numpy(Z).to(self.density.origin)
 
 
 @dataclass(frozen=True, eq=False)
