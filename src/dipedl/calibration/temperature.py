@@ -106,6 +106,8 @@ class Temperature(BaseEstimator):
             low, high = _checked_bounds(self.bounds)
             margin = _checked_margin(self.confidence)
             log_p = _log_probabilities(scores, kind)
+            if not len(log_p):
+                raise ValueError(f"scores must have shape (m, k) with m >= 1, got {log_p.shape}")
             if kind == "logits" and on_simplex(scores).all():
                 raise ValueError(
                     "scores are probabilities (rows sum to one), and kind='logits' was said; "
@@ -199,8 +201,8 @@ def _log_probabilities(scores: np.ndarray, kind: str) -> np.ndarray:
     if kind not in _KINDS:
         raise ValueError(f"kind must be one of {_KINDS}, got {kind!r}")
     S = np.asarray(unmasked("scores", scores), dtype=np.float64)
-    if S.ndim != 2 or not len(S) or S.shape[1] < 2:
-        raise ValueError(f"scores must have shape (m, k) with m >= 1 and k >= 2, got {S.shape}")
+    if S.ndim != 2 or S.shape[1] < 2:
+        raise ValueError(f"scores must have shape (m, k) with k >= 2, got {S.shape}")
     if not np.isfinite(S).all():
         raise ValueError(f"scores must be finite, got {S[~np.isfinite(S)][0]}")
     if kind == "logits":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -11,6 +10,7 @@ import numpy as np
 from .._validation import rate_in_range
 from ..calibration.held_out import HeldOut
 from ..evidence._learned import threshold
+from ..fitting.progress import warn_caller
 from ..maths.kinds import bare_uncertainty_of
 from ..maths.scores import raised
 from .p_values import conformal_p_values
@@ -121,11 +121,9 @@ class PerSampleDecisions:
         )
         needed = coverage / (1 - coverage) * (1 - 1e-9)
         if held.total < needed:
-            warnings.warn(
+            warn_caller(
                 f"coverage={coverage:g} needs at least {np.ceil(needed):g} held-out inputs, got "
-                f"{held.total:g}: every set holds all classes; {self._remedy()}",
-                UserWarning,
-                stacklevel=2,
+                f"{held.total:g}: every set holds all classes; {self._remedy()}"
             )
         return self._as_answer(sets)
 
@@ -267,13 +265,11 @@ class PerSampleDecisions:
         curve = self.reject_curve(kind, confidence)
         threshold = curve.threshold(risk)
         if threshold == -np.inf:
-            warnings.warn(
+            warn_caller(
                 f"risk={risk:g} cannot be promised with confidence={confidence:g} from "
                 f"{self._held_out_rows().total:g} held-out inputs: everything is rejected; the "
                 f"smallest risk that can be is {curve.upper.min():.3g}. Ask for that, or hold out "
-                f"more rows: {self._calibrated_by}",
-                UserWarning,
-                stacklevel=3,
+                f"more rows: {self._calibrated_by}"
             )
         return threshold
 

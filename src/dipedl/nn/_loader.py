@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -20,14 +21,35 @@ _UNPACK = (
 Unpack = Callable[[Any], tuple[Any, Any]]
 
 
-@dataclass(frozen=True, eq=False)
-class Batch:
-    """One batch on the device of the network: arguments, class indices (b,), number from 0."""
+class Arguments(NamedTuple):
+    """Positional and keyword arguments of a network: one batch."""
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
+
+    @property
+    def are_empty(self) -> bool:
+        """Whether they hold tensors, and none with a row."""
+        rows = [len(tensor) for tensor in _tensors(self) if tensor.ndim]
+        return bool(rows) and not any(rows)
+
+    @property
+    def rows(self) -> int:
+        """Rows of the first tensor that has a dimension; 0 if there is none."""
+        return next((len(tensor) for tensor in _tensors(self) if tensor.ndim), 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """One batch on the device of the network: inputs and class indices (b,).
+
+    `where` is its place in words; `keys` are those of the mapping that it came as, if any.
+    """
+
+    inputs: Any
     labels: Tensor
-    number: int
+    where: str
+    keys: tuple[str, ...]
 
 
 def batches(loader: Any, unpack: Unpack | None, device: torch.device, name: str) -> Iterator[Batch]:
@@ -38,9 +60,11 @@ def batches(loader: Any, unpack: Unpack | None, device: torch.device, name: str)
             f"{type(loader).__name__}; for one batch pass [(inputs, labels)]"
         )
     for number, raw in enumerate(loader):
-        inputs, labels = _unpacked(raw, unpack, f"batch {number} of {name}")
-        args, kwargs = as_call(moved(inputs, device))
-        yield Batch(args, kwargs, _class_indices(labels, number, name).to(device), number)
+        where = f"batch {number} of {name}"
+        inputs, labels = _unpacked(raw, unpack, where)
+        keys = tuple(raw) if isinstance(raw, Mapping) and unpack is None else ()
+        labels = _class_indices(labels, where).to(device)
+        yield Batch(moved(inputs, device), labels, where, keys)
 
 
 def check_rereadable(loader: Any, name: str) -> None:
@@ -52,13 +76,38 @@ def check_rereadable(loader: Any, name: str) -> None:
         )
 
 
-def as_call(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Positional and keyword arguments: a mapping is the latter, a tuple or list the former."""
-    if isinstance(inputs, Mapping):
-        return (), dict(inputs)
-    if isinstance(inputs, tuple | list):
-        return tuple(inputs), {}
-    return (inputs,), {}
+def as_call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Arguments:
+    """Arguments of `function`, the pass of a network, from one batch, or as they are.
+
+    One mapping with names that it knows is its keyword arguments, and one tuple or list that is
+    not too long its positional ones; any other is one argument.
+    """
+    if len(args) != 1 or kwargs:
+        return Arguments(args, kwargs)
+    (batch,) = args
+    if isinstance(batch, Arguments):
+        return batch
+    if isinstance(batch, Mapping) and any(binds(function, **{key: None}) for key in batch):
+        return Arguments((), dict(batch))
+    if isinstance(batch, tuple | list) and binds(function, *batch):
+        return Arguments(tuple(batch), {})
+    return Arguments(args, {})
+
+
+def binds(function: Callable[..., Any], *args: Any, **kwargs: Any) -> bool:
+    """Whether a function takes these arguments, among others; True if that cannot be told."""
+    try:
+        inspect.signature(function).bind_partial(*args, **kwargs)
+    except TypeError:
+        return False
+    except ValueError:
+        return True
+    return True
+
+
+def holds_tensors(value: Any) -> bool:
+    """Whether a nesting of tuples, lists and mappings holds a tensor."""
+    return next(_tensors(value), None) is not None
 
 
 def moved(value: Any, device: torch.device) -> Any:
@@ -81,18 +130,15 @@ def device_of(network: nn.Module) -> torch.device:
     return torch.device("cpu")
 
 
-def rows_of(args: Iterable[Any], kwargs: Mapping[str, Any]) -> int:
-    """Rows of the first tensor with rows among the arguments of a network; 0 if there is none."""
-    todo = [*args, *kwargs.values()]
-    while todo:
-        value = todo.pop(0)
-        if isinstance(value, Tensor) and value.ndim:
-            return len(value)
-        if isinstance(value, Mapping):
-            todo.extend(value.values())
-        elif isinstance(value, tuple | list):
-            todo.extend(value)
-    return 0
+def _tensors(value: Any) -> Iterator[Tensor]:
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _tensors(item)
+    elif isinstance(value, tuple | list):
+        for item in value:
+            yield from _tensors(item)
 
 
 def _unpacked(raw: Any, unpack: Unpack | None, where: str) -> tuple[Any, Any]:
@@ -131,24 +177,26 @@ def _no_labels(raw: Any, where: str) -> ValueError:
     )
 
 
-def _class_indices(labels: Any, number: int, name: str) -> Tensor:
+def _class_indices(labels: Any, where: str) -> Tensor:
     """Labels as int64 (b,), on their device."""
     if labels is None:
-        raise _no_labels(labels, f"batch {number} of {name}")
+        raise _no_labels(labels, where)
     try:
         known = unmasked("labels", labels)
         found = known if isinstance(known, Tensor) else torch.as_tensor(known, device="cpu")
     except (TypeError, ValueError, RuntimeError) as error:
         raise TypeError(
-            f"labels must be class indices 0..k-1 (int), got {_shown(labels)} in batch {number} "
-            f"of {name}; number the classes, and give their names as DIPModule(..., classes=...)"
+            f"labels must be class indices 0..k-1 (int), got {_shown(labels)} in {where}; number "
+            "the classes, and give their names as DIPModule(..., classes=...)"
         ) from error
     integer = not (found.is_floating_point() or found.is_complex() or found.dtype == torch.bool)
+    # An empty list becomes a tensor of floats.
+    integer = integer or not found.numel()
     if found.ndim != 1 or not integer:
         raise ValueError(
             f"labels must be class indices, int of shape (b,), got {found.dtype} of shape "
-            f"{tuple(found.shape)} in batch {number} of {name}; for one-hot labels give their "
-            "argmax(1) through unpack"
+            f"{tuple(found.shape)} in {where}; for one-hot labels give their argmax(1) through "
+            "unpack"
         )
     return found.long()
 

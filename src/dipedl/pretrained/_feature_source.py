@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import torch
@@ -71,6 +71,12 @@ class FeatureSource(nn.Module):
         if self._head is None:
             return "the input of the last nn.Linear that runs, known from the first batch on"
         return f"the input of {self._head!r} ({self._network[0].get_submodule(self._head)})"
+
+    @property
+    def call(self) -> Callable[..., Any]:
+        """What takes the arguments of a pass."""
+        network = self._network[0]
+        return network.forward if self.function is None else partial(self.function, network)
 
     @property
     def penultimate(self) -> nn.Linear | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 from torch import Tensor, nn
 
 from ..dirichlet import Dirichlet
+from ..nn._loader import as_call
 from ._decisions.kept_rows import KeptRows
 from ._decisions.questions import ModuleDecisions
 from ._evidence_head import EvidenceHead
@@ -47,7 +47,8 @@ class FittedModule(ModuleDecisions, nn.Module):
         Parameters
         ----------
         *args, **kwargs
-            What the network takes.
+            What the network takes, or one batch of a loader: a dict is its keyword arguments, a
+            tuple or list its positional ones.
 
         Returns
         -------
@@ -66,11 +67,18 @@ class FittedModule(ModuleDecisions, nn.Module):
         """Features (n, p), scores (n,) and logits (n, k)."""
         self._check_fitted()
         check_eval(self._modal)
-        # A compiler follows no handlers, and a compiled graph raises what it likes.
-        guard = nullcontext() if torch.compiler.is_compiling() else network_errors(args, kwargs)
-        with guard:
-            features, logits = self.source(*args, **kwargs)
-            return features, self.fusion(self.density_(features), logits), logits
+        inputs = as_call(self.source.call, *args, **kwargs)
+        if torch.compiler.is_compiling():
+            # A compiler follows no handlers, and a compiled graph raises what it likes.
+            features, logits = self.source(*inputs.args, **inputs.kwargs)
+        elif inputs.are_empty:
+            # Many a network cannot reshape what has no rows.
+            features = self.density_.origin.new_empty(0, self.density_.n_features_)
+            logits = features.new_empty(0, self.density_.n_classes_)
+        else:
+            with network_errors(inputs, self.source):
+                features, logits = self.source(*inputs.args, **inputs.kwargs)
+        return features, self.fusion(self.density_(features), logits), logits
 
     def score_samples(self, *args: Any, **kwargs: Any) -> Tensor:
         """Scores of a batch, higher is more typical, shape (n,).

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import inspect
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..nn._loader import Batch, Unpack, batches, rows_of
+from ..nn._loader import Arguments, Batch, Unpack, as_call, batches, binds
 from ._feature_source import FeatureSource
 
 _GOLDEN = (5**0.5 - 1) / 2
@@ -75,12 +76,15 @@ def passes(
     """Features, logits and labels of each batch of a loader, checked."""
     count = 0
     for batch in batches(loader, unpack, device, name):
-        with torch.inference_mode(), network_errors(batch.args, batch.kwargs):
+        inputs = as_call(source.call, batch.inputs)
+        if inputs.are_empty and not len(batch.labels):
+            continue
+        with torch.inference_mode(), network_errors(inputs, source, batch):
             if not source.shapes:
-                source.look(batch.args, batch.kwargs)
-            features, logits = source(*batch.args, **batch.kwargs)
+                source.look(*inputs)
+            features, logits = source(*inputs.args, **inputs.kwargs)
         rows = Rows(features, logits, batch.labels.to(features.device))
-        _check_rows(rows, batch, name)
+        _check_rows(rows, batch.where)
         if len(rows):
             count += len(rows)
             yield rows
@@ -92,16 +96,25 @@ def passes(
 
 
 @contextmanager
-def network_errors(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[None]:
-    """Adds a remedy to errors of a network: out of memory, arrays, tensors of another dtype."""
+def network_errors(
+    inputs: Arguments, source: FeatureSource, batch: Batch | None = None
+) -> Iterator[None]:
+    """Add a remedy to errors of a network, for `inputs` that came as a `batch` of a loader.
+
+    These are: out of memory, arrays, tensors of another dtype, names that it does not take.
+    """
+    args, kwargs = inputs
     try:
         yield
     except torch.OutOfMemoryError as error:
-        raise _too_large(args, kwargs, error) from error
-    except (RuntimeError, TypeError) as error:
+        raise _too_large(inputs, error) from error
+    except (AttributeError, RuntimeError, TypeError) as error:
         # The allocator of the CPU has no type of its own.
         if "can't allocate memory" in str(error) or "not enough memory" in str(error):
-            raise _too_large(args, kwargs, error) from error
+            raise _too_large(inputs, error) from error
+        misnamed = None if isinstance(error, RuntimeError) else _misnamed(inputs, source, batch)
+        if misnamed is not None:
+            raise misnamed from error
         if any(isinstance(value, np.ndarray) for value in (*args, *kwargs.values())):
             raise TypeError(
                 "the network was given a numpy array: give torch tensors of its dtype, such as "
@@ -114,8 +127,31 @@ def network_errors(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[No
         raise
 
 
-def _too_large(args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> MemoryError:
-    rows = rows_of(args, kwargs)
+def _misnamed(inputs: Arguments, source: FeatureSource, batch: Batch | None) -> TypeError | None:
+    """The error of names that a network does not take; None if it takes all."""
+    args, kwargs = inputs
+    alone = args[0] if len(args) == 1 and isinstance(args[0], Mapping) else {}
+    names = list(kwargs or alone)
+    unknown = [name for name in names if not binds(source.call, **{name: None})]
+    if not unknown:
+        return None
+    takes = list(inspect.signature(source.call).parameters)
+    fault = f"the network takes no argument {', '.join(map(repr, unknown))}, only {takes}"
+    known = [f"{name!r}: batch[{name!r}]" for name in names if name not in unknown]
+    values = [f"batch[{name!r}]" for name in names[: len(takes)]]
+    wanted = values[0] if len(values) == 1 else f"({', '.join(values)})"
+    wanted = f"{{{', '.join(known)}}}" if known else wanted
+    if batch is None:
+        return TypeError(f"the batch has the keys {names}, and {fault}; give {wanted}")
+    labels = next((f"batch[{key!r}]" for key in batch.keys if key not in names), "labels")
+    return TypeError(
+        f"{batch.where} has the keys {list(batch.keys or names)}, and {fault}; say which are its "
+        f"inputs and labels: unpack=lambda batch: ({wanted}, {labels})"
+    )
+
+
+def _too_large(inputs: Arguments, error: Exception) -> MemoryError:
+    rows = inputs.rows
     advice = (
         f"try batches of {rows // 2} (batch_size={rows // 2} of the DataLoader)"
         if rows > 1
@@ -124,8 +160,7 @@ def _too_large(args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) 
     return MemoryError(f"the device is out of memory at a batch of {rows} rows; {advice}: {error}")
 
 
-def _check_rows(rows: Rows, batch: Batch, name: str) -> None:
-    where = f"batch {batch.number} of {name}"
+def _check_rows(rows: Rows, where: str) -> None:
     n, k = rows.logits.shape
     if not len(rows.features) == n == len(rows.labels):
         raise ValueError(

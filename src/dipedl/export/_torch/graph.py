@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ...nn._estimator import TorchEstimator
-from ...nn._loader import device_of
+from ...nn._loader import Arguments, device_of
 from ...nn.layer_features import _POOLS, LayerFeatures, _captured
 from ...nn.torch_classifier import TorchClassifier
 from .._check import largest_gap, session
@@ -36,9 +35,7 @@ def torch_graph(model: Any, example: Any, *, opset: int) -> Any:
     (n,), and "ood" (n,), true where `predict_ood` gives -1. ValueError if onnxruntime disagrees on
     the example.
     """
-    function = model.source.function
-    takes = model.network.forward if function is None else partial(function, model.network)
-    call = Call.of(example, takes, device_of(model.network))
+    call = Call.of(example, model.source.call, device_of(model.network))
     wrapped = _Outputs(model, call)
     with torch.no_grad():
         # errors of the module itself keep their message
@@ -120,7 +117,7 @@ class _Outputs(nn.Module):
 
     def forward(self, tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         args, kwargs = self.call.filled(tensors)
-        log_density, logits = self.model.scored(*args, **kwargs)
+        log_density, logits = self.model.scored(Arguments(args, kwargs))
         answer = self.model.head(log_density, logits)
         flagged = self.model.head.flags(log_density) < 0
         strength = () if STRENGTH not in self.outputs else (answer.concentration.sum(dim=1),)

@@ -29,7 +29,7 @@ class Call:
     @classmethod
     def of(cls, example: Any, function: Callable[..., Any], device: torch.device) -> Call:
         """From a tensor, a tuple of positional or a mapping of keyword arguments of `function`."""
-        args, kwargs = as_call(moved(example, device))
+        args, kwargs = as_call(function, moved(example, device))
         named = [*zip(_positional(function, len(args)), args, strict=True), *kwargs.items()]
         found = [pair for name, value in named for pair in _tensors(name, value)]
         rows = next((len(tensor) for _, tensor in found if tensor.ndim), 0)

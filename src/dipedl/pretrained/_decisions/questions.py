@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
+from collections.abc import Callable
+from functools import wraps
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -16,27 +19,54 @@ from ...diagnostics._calibration_data import warn_of_source
 from ...diagnostics.self_report import SelfReport
 from ...evidence_model import EvidenceModel
 from ...maths.array_namespace import to_numpy
-from ...nn._loader import as_call, moved
+from ...nn._loader import as_call, holds_tensors, moved
 from .._evidence_head import EvidenceHead
+from .._feature_source import FeatureSource
 from ..class_gaussians import ClassGaussians
 from .kept_rows import KeptRows
 from .readings import FusedParts, ReadableGaussians
+
+
+def _of_call(method: Callable[..., Any]) -> Any:
+    """Return a method of one batch X that also takes X apart, as the network itself does."""
+    options = list(inspect.signature(method).parameters)[2:]
+
+    @wraps(method)
+    def answer(self: Any, *args: Any, **kwargs: Any) -> Any:
+        named = {name: kwargs.pop(name) for name in options if name in kwargs}
+        if not args and list(kwargs) == ["X"]:
+            args = (kwargs.pop("X"),)
+        # What holds no tensor and follows a batch is options by their position.
+        parts = 1 if not kwargs and not holds_tensors(args[1:]) else len(args)
+        inputs = as_call(self.source.call, *args[:parts], **kwargs)
+        return method(self, inputs, *args[parts:], **named)
+
+    return answer
 
 
 class ModuleDecisions(DirichletDecisions, SelfReport):
     """Decisions from the held-out rows that the module keeps.
 
     `X` is one batch as the network takes it: a tensor, a tuple of positional or a dict of keyword
-    arguments. What is one number per input (or per class) comes as a tensor on the device of the
-    density; what holds names of classes (`Rejection`, cards) has numpy arrays.
+    arguments; or these arguments themselves, as in a call of the network, with the options of the
+    method by name. What is one number per input (or per class) comes as a tensor on the device of
+    the density; what holds names of classes (`Rejection`, cards) has numpy arrays.
     """
 
     _calibrated_by: ClassVar[str] = "module.calibrate(loader)"
+
+    p_value = _of_call(DirichletDecisions.p_value)
+    predict_set = _of_call(DirichletDecisions.predict_set)
+    predict_with_reject = _of_call(DirichletDecisions.predict_with_reject)
+    uncertainty = _of_call(DirichletDecisions.uncertainty)
+    answers = _of_call(DirichletDecisions.answers)
+    explain = _of_call(SelfReport.explain)
 
     if TYPE_CHECKING:
         density_: ClassGaussians
         head: EvidenceHead
         kept: KeptRows
+        source: FeatureSource
         n_: float
 
         def _check_fitted(self) -> None: ...
@@ -91,9 +121,9 @@ class ModuleDecisions(DirichletDecisions, SelfReport):
     def _seen(self, X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Features (n, p), the network's probabilities (n, k) and scores (n,) of a batch."""
         self._check_fitted()
-        args, kwargs = as_call(moved(X, self.density_.origin.device))
+        inputs = as_call(self.source.call, moved(X, self.density_.origin.device))
         with torch.no_grad():
-            features, scores, logits = map(to_numpy, self._passed(*args, **kwargs))
+            features, scores, logits = map(to_numpy, self._passed(inputs))
         if np.isnan(scores).any():
             raise ValueError(
                 f"X must not hold NaN, and row {int(np.isnan(scores).argmax())} gives a score that "
