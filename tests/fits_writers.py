@@ -22,8 +22,13 @@ def write_sdss(
     z=2.0,
     snr=12.5,
     drop=(),
+    more=None,
+    facts=True,
 ):
-    """A spec-PLATE-MJD-FIBER file: COADD, SPECOBJ, SPZLINE."""
+    """A spec-PLATE-MJD-FIBER file: COADD, SPECOBJ, SPZLINE.
+
+    `more` columns of COADD; without `facts` SPECOBJ has no row.
+    """
     from astropy.io import fits
 
     n = len(wavelength)
@@ -36,12 +41,12 @@ def write_sdss(
         "wdisp": ("E", np.ones(n)),
         "sky": ("E", np.ones(n)),
         "model": ("E", np.ones(n)),
-    }
+    } | {name: ("D", values) for name, values in (more or {}).items()}
     coadd = fits.BinTableHDU.from_columns(
         [fits.Column(k, f, array=a) for k, (f, a) in columns.items() if k not in drop],
         name="COADD",
     )
-    facts = {
+    known = {
         "SURVEY": ("6A", np.array(["boss"])),
         "CLASS": ("6A", np.array([kind])),
         "Z": ("E", np.array([z])),
@@ -49,7 +54,11 @@ def write_sdss(
         "SN_MEDIAN_ALL": ("E", np.array([snr])),
     }
     specobj = fits.BinTableHDU.from_columns(
-        [fits.Column(k, f, array=a) for k, (f, a) in facts.items() if k not in drop],
+        [
+            fits.Column(k, f, array=a if facts else a[:0])
+            for k, (f, a) in known.items()
+            if k not in drop
+        ],
         name="SPECOBJ",
     )
     lines = fits.BinTableHDU.from_columns(
@@ -57,6 +66,39 @@ def write_sdss(
     )
     hdus = [fits.PrimaryHDU(), coadd, specobj, lines]
     fits.HDUList([h for h in hdus if h.name not in drop]).writeto(path, overwrite=True)
+    return path
+
+
+def write_spspec(path, *, error=None, and_mask=None, n_rows=5, telescope="SDSS 2.5-M"):
+    """A spSpec-MJD-PLATE-FIBER file: rows flux, without continuum, error, mask; tables of lines."""
+    from astropy.io import fits
+
+    n = len(SDSS_GRID)
+    rows = [
+        shape_of(SDSS_GRID),
+        np.full(n, 0.1),
+        np.full(n, 0.5) if error is None else error,
+        np.zeros(n) if and_mask is None else and_mask,
+        np.full(n, 1 << 23),
+    ]
+    hdu = fits.PrimaryHDU(np.asarray(rows[:n_rows], np.float32))
+    cards = {"COEFF0": 3.5797, "COEFF1": 1e-4, "TELESCOP": telescope}
+    hdu.header.update(cards | {"SPEC_CLN": 3, "Z": 1.5, "SN_R": 9.0})
+    lines = fits.BinTableHDU.from_columns([fits.Column("wave", "E", array=np.array([6564.6]))])
+    fits.HDUList([hdu, lines]).writeto(path, overwrite=True)
+    return path
+
+
+def write_plate(path, n, telescope):
+    """A spPlate-PLATE-MJD file of n fibers: images flux, ivar, masks, dispersion; table of them."""
+    from astropy.io import fits
+
+    flux = np.tile(shape_of(SDSS_GRID), (n, 1)) * np.linspace(1, 2, n)[:, None]
+    hdu = fits.PrimaryHDU(flux.astype(np.float32))
+    hdu.header.update({"COEFF0": 3.5797, "COEFF1": 1e-4, "TELESCOP": telescope, "NFIBER": n})
+    fibers = fits.BinTableHDU.from_columns([fits.Column("FIBERID", "J", array=np.arange(n) + 1)])
+    images = [np.ones_like(flux), *np.zeros((2, *flux.shape), int), np.ones_like(flux)]
+    fits.HDUList([hdu, *map(fits.ImageHDU, images), fibers]).writeto(path, overwrite=True)
     return path
 
 

@@ -16,7 +16,9 @@ from fits_writers import (
     write_lamost_new,
     write_lamost_old,
     write_paper,
+    write_plate,
     write_sdss,
+    write_spspec,
 )
 
 WRITERS = {"sdss": write_sdss, "lamost old": write_lamost_old, "lamost new": write_lamost_new}
@@ -48,18 +50,88 @@ def test_old_lamost_files_without_coefficients_have_their_wavelengths_in_a_row(t
     np.testing.assert_allclose(one.wavelength, LAMOST_GRID, rtol=1e-7)
 
 
-def test_spectra_of_the_first_sdss_releases(tmp_path):
-    rows = np.vstack([shape_of(SDSS_GRID), np.zeros(3850), np.full(3850, 0.5), np.zeros(3850)])
-    rows[2, :10] = 0  # an error of 0 says that the pixel is bad
-    hdu = fits.PrimaryHDU(rows.astype(np.float32))
-    cards = {"COEFF0": 3.5797, "COEFF1": 1e-4, "TELESCOP": "SDSS 2.5-M"}
-    hdu.header.update(cards | {"SPEC_CLN": 3, "Z": 1.5, "SN_R": 9.0})
-    hdu.writeto(tmp_path / "spSpec-1.fit")
-    one = read_spectrum(tmp_path / "spSpec-1.fit")
+@pytest.mark.parametrize("n_rows", [4, 5])
+def test_spectra_of_the_first_sdss_releases(tmp_path, n_rows):
+    error = np.full(len(SDSS_GRID), 0.5)
+    error[:10] = 0  # an error of 0 says that the pixel is bad
+    one = read_spectrum(write_spspec(tmp_path / "spSpec-1.fit", error=error, n_rows=n_rows))
     np.testing.assert_allclose(one.wavelength, SDSS_GRID)
     assert one.mask[0].nonzero()[0].tolist() == list(range(10))
     assert one.ivar[0, 9] == 0 and one.ivar[0, 10] == 4
     assert (one.label[0], one.redshift[0], one.snr[0]) == (1, 1.5, 9.0)
+
+
+def write_sdss_with_wavelength(path, **arguments):
+    """A spec file to which the wavelengths were added as a column."""
+    return write_sdss(path, more={"wavelength": SDSS_GRID}, **arguments)
+
+
+def write_sdss_in_wavelength(path, **arguments):
+    """A spec file whose logarithms of wavelengths were replaced."""
+    return write_sdss(path, more={"WAVELENGTH": SDSS_GRID}, drop=("loglam",), **arguments)
+
+
+SDSS_WRITERS = [write_sdss, write_spspec, write_sdss_with_wavelength, write_sdss_in_wavelength]
+
+
+@pytest.mark.parametrize("write", SDSS_WRITERS)
+def test_bits_of_sdss_masks_mean_the_same_in_every_layout(tmp_path, write):
+    bits = np.zeros(len(SDSS_GRID), int)
+    bits[100:104] = 1 << np.array([18, 22, 23, 24])  # FULLREJECT, NOSKY, BRIGHTSKY, NODATA
+    bits[200:206] = 1 << np.array([0, 10, 16, 17, 19, 27])  # these inform
+    bits[300] = 1 << 23 | 1 << 19
+    one = read_spectrum(write(tmp_path / "a.fits", and_mask=bits))
+    assert one.mask[0].nonzero()[0].tolist() == [100, 101, 102, 103, 300]
+    np.testing.assert_allclose(one.wavelength, SDSS_GRID, rtol=3e-7)
+    assert one.label[0] == 1 and one.redshift[0] > 0
+
+
+@pytest.mark.parametrize("n", [2, 5, 640])
+@pytest.mark.parametrize("telescope", ["SDSS 2.5-M", "LAMOST"])
+def test_the_spectra_of_a_plate_are_not_read_as_one(tmp_path, n, telescope):
+    path = write_plate(tmp_path / "spPlate-0266-51602.fits", n, telescope)
+    with pytest.raises(ValueError, match=f"spPlate-0266-51602.fits: it holds {n} spectra"):
+        read_spectrum(path)
+    write_sdss(tmp_path / "spec-1.fits")
+    spectra = read_spectra(tmp_path)
+    assert spectra.name.tolist() == ["spec-1"]
+    assert [f"holds {n} spectra" in failure.reason for failure in spectra.failures] == [True]
+
+
+def test_a_table_of_many_spectra_is_not_read_as_one(tmp_path):
+    n = len(LAMOST_GRID)
+    columns = {"FLUX": shape_of(LAMOST_GRID), "IVAR": np.ones(n), "WAVELENGTH": LAMOST_GRID}
+    table = fits.BinTableHDU.from_columns(
+        [fits.Column(name, f"{n}E", array=np.tile(row, (3, 1))) for name, row in columns.items()]
+    )
+    table.writeto(tmp_path / "many.fits")
+    with pytest.raises(ValueError, match=r"many.fits: it holds 3 spectra"):
+        read_spectrum(tmp_path / "many.fits")
+
+
+def test_an_image_of_other_rows_than_wavelengths_is_refused(tmp_path):
+    """The rows of SDSS are others than those of LAMOST, and nothing but the header says so."""
+    path = write_spspec(tmp_path / "a.fit", telescope="")
+    with pytest.raises(ValueError, match=r"a.fit: the third row of its image must be wavelengths"):
+        read_spectrum(path)
+
+
+def test_an_empty_table_of_redshifts_says_nothing(tmp_path):
+    whole = read_spectrum(write_sdss(tmp_path / "a.fits"))
+    one = read_spectrum(write_sdss(tmp_path / "b.fits", facts=False))
+    np.testing.assert_array_equal(one.flux, whole.flux)
+    assert one.label[0] == -1 and np.isnan(one.redshift[0])
+    assert one.snr[0] == pytest.approx(2 * np.median(shape_of(SDSS_GRID)))
+
+
+@pytest.mark.parametrize("name", ["COADD", "PRIMARY"])
+def test_an_empty_spectrum_is_refused_with_its_reason(tmp_path, name):
+    if name == "COADD":
+        write_sdss(tmp_path / "a.fits", wavelength=SDSS_GRID[:0])
+    else:
+        fits.PrimaryHDU(np.zeros((5, 1), np.float32)).writeto(tmp_path / "a.fits")
+    with pytest.raises(ValueError, match=r"a.fits: flux, ivar, wavelength and mask must have"):
+        read_spectrum(tmp_path / "a.fits")
 
 
 def test_what_makes_a_pixel_unusable(tmp_path):

@@ -13,6 +13,8 @@ from ._fits import LayoutError
 #: Bits of SDSS's and_mask that make a pixel unusable: FULLREJECT, NOSKY, BRIGHTSKY, NODATA. The
 #: others are information only; pixels rejected by the pipeline have ivar 0.
 SDSS_BAD = 1 << 18 | 1 << 22 | 1 << 23 | 1 << 24
+#: Rows of an image with one spectrum: the older SDSS files have four or five, LAMOST's five.
+_MOST_IMAGE_ROWS = 5
 #: SPEC_CLN of SDSS's first releases.
 _SPEC_CLN = {1: "STAR", 2: "GALAXY", 3: "QSO", 4: "QSO", 6: "STAR"}
 
@@ -48,54 +50,81 @@ def _columns(hdu: Any) -> list[str]:
 
 
 def _table(hdus: Any, hdu: Any, names: Mapping[str, str]) -> OneSpectrum:
-    sdss = "loglam" in names and "wavelength" not in names
-    grid = "loglam" if sdss else "wavelength"
+    sdss = "loglam" in names or "and_mask" in names
+    grid = "loglam" if "loglam" in names else "wavelength"
     missing = [name for name in (grid, "ivar") if name not in names]
     if missing:
         raise LayoutError(
             f"its table {hdu.name!r} must have the columns flux, ivar and loglam or wavelength, "
             f"got {list(names.values())}"
         )
+    columns = {
+        name: np.asarray(hdu.data[names[name]])
+        for name in ("flux", "ivar", grid, "and_mask", "andmask")
+        if name in names
+    }
+    if columns["flux"].ndim > 1 and len(columns["flux"]) > 1:
+        raise _many_spectra(len(columns["flux"]))
     flux, ivar, wavelength = (
-        np.asarray(hdu.data[names[name]], dtype=np.float64).ravel()
-        for name in ("flux", "ivar", grid)
+        columns[name].astype(np.float64).ravel() for name in ("flux", "ivar", grid)
     )
-    bits = _column(hdu, names, "and_mask" if sdss else "andmask", len(flux))
-    if sdss:
-        about = _sdss_facts(hdus)
-        return _checked(OneSpectrum(10**wavelength, flux, ivar, bits & SDSS_BAD != 0, **about))
-    facts = _lamost_facts(hdus[0].header)
-    return _checked(OneSpectrum(wavelength, flux, ivar, bits != 0, **facts))
+    if grid == "loglam":
+        wavelength = 10**wavelength
+    bad = np.zeros(len(flux), np.bool_)
+    if "and_mask" in columns:
+        bad = _sdss_bad(columns["and_mask"].ravel())
+    elif "andmask" in columns:
+        bad = np.nan_to_num(columns["andmask"].ravel()) != 0
+    facts = _sdss_facts(hdus) if sdss else _lamost_facts(hdus[0].header)
+    return _checked(OneSpectrum(wavelength, flux, ivar, bad, **facts))
 
 
-def _column(hdu: Any, names: Mapping[str, str], name: str, n: int) -> NDArray[np.int64]:
-    """Bits of a mask; zeros for a file without one."""
-    if name not in names:
-        return np.zeros(n, np.int64)
-    bits = np.nan_to_num(np.asarray(hdu.data[names[name]]).ravel())
-    return np.asarray(bits, dtype=np.int64)
+def _sdss_bad(mask: NDArray[Any]) -> NDArray[np.bool_]:
+    """Unusable pixels by a mask of SDSS, which an image stores as floats."""
+    bits = np.nan_to_num(mask).astype(np.int64)
+    return bits & SDSS_BAD != 0
+
+
+def _many_spectra(n: int) -> LayoutError:
+    return LayoutError(
+        f"it holds {n} spectra, as SDSS's spPlate files do; give a file for each spectrum, such as "
+        "spec-PLATE-MJD-FIBER.fits"
+    )
 
 
 def _image(hdus: Any) -> OneSpectrum:
-    """Rows of the first HDU: LAMOST's first data releases, or SDSS's spSpec files."""
-    header, rows = hdus[0].header, np.asarray(hdus[0].data, dtype=np.float64)
+    """Rows of the first HDU: LAMOST's first data releases, or SDSS's spSpec files.
+
+    Those of spSpec are flux, flux without continuum, error, mask; those of LAMOST flux, ivar,
+    wavelength, and-mask, or-mask.
+    """
+    header, shape = hdus[0].header, tuple(hdus[0].shape)
     if len(hdus) > 1 and "objid" in map(str.lower, _columns(hdus[1])):
         raise LayoutError("it holds many spectra, in the paper's layout; use read_paper_files")
-    if len(rows) < 4:
+    ivar_apart = len(hdus) > 1 and hdus[1].is_image and tuple(hdus[1].shape) == shape
+    if shape[0] > _MOST_IMAGE_ROWS or ivar_apart:
+        raise _many_spectra(shape[0])
+    if shape[0] < 4:
         raise LayoutError(
             "the image in its first HDU must have the rows flux, ivar, wavelength, and-mask, "
-            f"got shape {rows.shape}"
+            f"got shape {shape}"
         )
+    rows = np.asarray(hdus[0].data, dtype=np.float64)
     if "COEFF0" in header and "COEFF1" in header:
-        wavelength = 10 ** (header["COEFF0"] + header["COEFF1"] * np.arange(rows.shape[1]))
+        wavelength = 10 ** (header["COEFF0"] + header["COEFF1"] * np.arange(shape[1]))
     else:
         wavelength = rows[2]
     if "SDSS" in str(header.get("TELESCOP", "")):
         error = np.where(rows[2] > 0, rows[2], np.inf)
         kind = _SPEC_CLN.get(header.get("SPEC_CLN"), "")
         snr, redshift = _number(header.get("SN_R")), _number(header.get("Z"))
-        good = np.zeros(len(error), np.bool_)
-        return _checked(OneSpectrum(wavelength, rows[0], error**-2.0, good, snr, redshift, kind))
+        bad = _sdss_bad(rows[3])
+        return _checked(OneSpectrum(wavelength, rows[0], error**-2.0, bad, snr, redshift, kind))
+    if not np.allclose(rows[2], wavelength, rtol=0.01, equal_nan=True):
+        raise LayoutError(
+            "the third row of its image must be wavelengths, as COEFF0 and COEFF1 give them, got "
+            f"{rows[2, 0]:g} to {rows[2, -1]:g}"
+        )
     facts = _lamost_facts(header)
     return _checked(OneSpectrum(wavelength, rows[0], rows[1], rows[3] != 0, **facts))
 
@@ -129,10 +158,10 @@ def _lamost_facts(header: Any) -> dict[str, Any]:
 
 
 def _sdss_facts(hdus: Any) -> dict[str, Any]:
-    """Redshift, S/N and class from the table of redshifts; a missing entry stays unknown."""
+    """Redshift, S/N and class from the table of redshifts; what it lacks stays unknown."""
     for hdu in hdus[1:]:
         names = {name.upper() for name in _columns(hdu)}
-        if {"Z", "CLASS"} <= names:
+        if {"Z", "CLASS"} <= names and len(hdu.data):
             row = hdu.data[0]
             kind = str(row["CLASS"]).strip().upper()
             return {"snr": _sdss_snr(row, names), "redshift": _number(row["Z"]), "kind": kind}

@@ -28,9 +28,9 @@ def read_spectrum(path: PathLike) -> Spectra:
     Parameters
     ----------
     path : path-like
-        An SDSS ``spec-PLATE-MJD-FIBER.fits`` (table with flux, ivar, loglam, and_mask; redshift
-        table behind it) or older ``spSpec-*.fit``; or a LAMOST ``spec-*.fits``: newer (table with
-        FLUX, IVAR, WAVELENGTH, ANDMASK) or older (rows of an image).
+        An SDSS ``spec-PLATE-MJD-FIBER.fits``, full or lite (table with flux, ivar, loglam,
+        and_mask; redshift table behind it), or older ``spSpec-*.fit``; or a LAMOST ``spec-*.fits``:
+        newer (table with FLUX, IVAR, WAVELENGTH, ANDMASK) or older (rows of an image).
 
     Returns
     -------
@@ -44,7 +44,8 @@ def read_spectrum(path: PathLike) -> Spectra:
     Raises
     ------
     ValueError
-        If the file is damaged, lacks an HDU or a column, or has no usable pixel; names it.
+        If the file is damaged, lacks an HDU or a column, holds many spectra, such as an SDSS
+        spPlate file, or has no usable pixel; names it.
     ImportError
         If astropy is missing: ``pip install 'dipedl[spectra]'``.
 
