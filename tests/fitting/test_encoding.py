@@ -1,6 +1,7 @@
 """The default encoding of tables with text, categories, booleans and gaps."""
 
 import warnings
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -8,6 +9,7 @@ import pytest
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from tables import categories, customers
 
@@ -278,3 +280,121 @@ def test_false_alarms_hold_on_tables_whose_new_rows_have_new_levels():
         clf = DIPClassifier(BOOSTING, GDADensity()).fit(categories(frame), y)
         flagged.append((clf.predict_ood(categories(new)) == -1).mean())
     assert np.mean(flagged) < 0.05 + 3 * np.std(flagged) / np.sqrt(len(flagged))
+
+
+NUMBERS = np.random.default_rng(0).random((300, 3)).round(4)
+SUMS = (NUMBERS[:, 0] + NUMBERS[:, 1] > 1).astype(int)
+
+
+def decimals(values):
+    return pd.Series([Decimal(str(value)) for value in values], index=values.index, dtype=object)
+
+
+def arrow(values, kind):
+    pa = pytest.importorskip("pyarrow")
+    return values.astype(pd.ArrowDtype(getattr(pa, kind)()))
+
+
+def arrow_decimals(values):
+    pa = pytest.importorskip("pyarrow")
+    return decimals(values).astype(pd.ArrowDtype(pa.decimal128(12, 4)))
+
+
+#: Columns of texts or of categories that are numbers.
+STORED_AS_TEXT = {
+    "objects": lambda values: values.astype(str).astype(object),
+    "string": lambda values: values.astype(str).astype("string"),
+    "Arrow strings": lambda values: arrow(values.astype(str), "string"),
+    "categories": lambda values: values.astype(str).astype("category"),
+    "categories of numbers": lambda values: values.astype("category"),
+}
+#: Columns of numbers that are no floats of NumPy.
+STORED_OTHERWISE = {
+    "objects": lambda values: values.astype(object),
+    "nullable": lambda values: values.astype("Float64"),
+    "Arrow floats": lambda values: arrow(values, "float64"),
+    "decimals": decimals,
+    "Arrow decimals": arrow_decimals,
+}
+READERS = {
+    "classifier": lambda: DIPClassifier(
+        make_pipeline(StandardScaler(), LogisticRegression()), random_state=0
+    ),
+    "detector": OODDetector,
+}
+
+
+def stored(convert, columns, values=NUMBERS):
+    frame = pd.DataFrame(values, columns=list("abc"))
+    return frame.assign(**{name: convert(frame[name]) for name in columns})
+
+
+def far_off(convert, columns):
+    return stored(convert, columns, np.where([False, False, True], 1000.0, NUMBERS[:5]))
+
+
+@pytest.mark.parametrize("form", STORED_AS_TEXT)
+@pytest.mark.parametrize("reader", READERS)
+def test_numbers_stored_as_text_are_named_with_what_makes_them_numbers(form, reader):
+    """The classifier reads "0.13" as 0.13, and the density would see a level that never came."""
+    frame = stored(STORED_AS_TEXT[form], "c")
+    with pytest.warns(UserWarning, match=r"'c'.*X\[\['c'\]\] = X\[\['c'\]\].astype\(float\)"):
+        READERS[reader]().fit(frame, SUMS)
+    frame[["c"]] = frame[["c"]].astype(float)
+    model = READERS[reader]().fit(frame, SUMS)
+    ask = model.predict_ood if reader == "classifier" else model.predict
+    assert (ask(far_off(lambda values: values, "")) == -1).all()
+
+
+@pytest.mark.parametrize("form", STORED_AS_TEXT)
+@pytest.mark.parametrize("reader", READERS)
+def test_a_table_of_nothing_but_numbers_stored_as_text_is_refused_with_the_remedy(form, reader):
+    frame = stored(STORED_AS_TEXT[form], "abc")
+    with pytest.raises(ValueError, match=r"\['a', 'b', 'c'\].*astype\(float\)"):
+        READERS[reader]().fit(frame, SUMS)
+
+
+def test_a_table_of_nothing_but_names_is_refused_by_its_columns():
+    frame = pd.DataFrame({"name": [f"n{i}" for i in range(300)]})
+    with pytest.raises(ValueError, match=r"\['name'\] of levels that hardly come twice"):
+        OODDetector().fit(frame)
+
+
+@pytest.mark.parametrize("form", ["str", "cat"])
+def test_numbers_stored_as_text_in_a_table_of_polars(form):
+    polars = pytest.importorskip("polars")
+    text = polars.col("c").cast(str)
+    plain = polars.DataFrame(dict(zip("abc", NUMBERS.T, strict=True)))
+    frame = plain.with_columns(text if form == "str" else text.cast(polars.Categorical))
+    with pytest.warns(UserWarning, match=r"pl\.col\(\['c'\]\)\.cast\(str\)\.cast\(float\)"):
+        OODDetector().fit(frame)
+    assert frame.with_columns(polars.col(["c"]).cast(str).cast(float)).equals(plain)
+
+
+def test_numbers_stored_as_text_that_come_again_are_named_and_codes_are_not():
+    """Of 200 prices 40 came once: a new one is usual, and none is far from the others."""
+    prices = [f"{i % 40}.5" if i < 160 else f"{i}.5" for i in range(200)]
+    frame = pd.DataFrame({"a": NUMBERS[:200, 0], "price": prices})
+    with pytest.warns(UserWarning, match=r"numbers stored as text .*'price'"):
+        OODDetector().fit(frame)
+    for codes in (frame.astype({"price": "category"}), frame.assign(price=list("1234") * 50)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", UserWarning)
+            OODDetector().fit(codes)
+
+
+@pytest.mark.parametrize("form", STORED_OTHERWISE)
+@pytest.mark.parametrize("columns", ["c", "abc"])
+@pytest.mark.parametrize("reader", [*READERS, "bare classifier"])
+def test_numbers_of_any_type_are_numbers(form, columns, reader):
+    convert = STORED_OTHERWISE[form]
+    make = READERS.get(reader, lambda: DIPClassifier(LogisticRegression(), random_state=0))
+    model = make().fit(stored(convert, columns), SUMS)
+    plain = make().fit(stored(lambda values: values, ""), SUMS)
+    ask = "predict" if reader == "detector" else "predict_ood"
+    assert (getattr(model, ask)(far_off(convert, columns)) == -1).all()
+    np.testing.assert_allclose(
+        model.score_samples(stored(convert, columns)),
+        plain.score_samples(stored(lambda values: values, "")),
+        rtol=1e-6,
+    )

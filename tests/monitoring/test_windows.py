@@ -1,5 +1,7 @@
 """Windows: tests of columns and of p-values against scipy and naive loops; accuracy."""
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -128,3 +130,29 @@ def test_estimated_accuracy_is_the_corrected_confidence():
     assert (found.value, found.rows) == (pytest.approx(0.7), 8)
     half = stats.norm.ppf(0.975) * confidence.std() / np.sqrt(8)
     assert found.high - found.value == pytest.approx(half)
+
+
+def texts_of_arrow(values):
+    pa = pytest.importorskip("pyarrow")
+    return values.astype(str).mask(values.isna()).astype(pd.ArrowDtype(pa.string()))
+
+
+FORMS = {
+    "objects": lambda values: values.astype(object),
+    "objects with NA": lambda values: values.astype(object).mask(values.isna(), pd.NA),
+    "nullable": lambda values: values.astype("Float64"),
+    "decimals": lambda values: values.map(lambda v: None if np.isnan(v) else Decimal(str(v))),
+    "texts": lambda values: values.astype(str).astype(object).mask(values.isna()),
+    "texts of Arrow": texts_of_arrow,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_numbers_have_the_same_ranges_whatever_their_type(form):
+    values = pd.Series(np.random.default_rng(3).random(300).round(3))
+    values[7] = np.nan
+    plain = ColumnBins.of("x", values)
+    made = ColumnBins.of("x", FORMS[form](values))
+    np.testing.assert_array_equal(made.cuts, plain.cuts)
+    np.testing.assert_array_equal(made.counts, plain.counts)
+    np.testing.assert_array_equal(plain.count(FORMS[form](values)), plain.counts)

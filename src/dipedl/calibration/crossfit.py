@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from decimal import Decimal
 from numbers import Real
 from typing import Any
 
@@ -109,7 +110,7 @@ def _objects(X: Any) -> np.ndarray:
 
 def _number(value: Any, known: dict[str, float]) -> float:
     """A number as it is; else one made of the text that stands for the value."""
-    if isinstance(value, Real):
+    if isinstance(value, Real | Decimal):
         return float(value)
     text = str(value)
     if text in _MISSING:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from numbers import Number, Real
 from types import NoneType
 from typing import Any
@@ -64,6 +65,15 @@ def present(values: Any) -> list[Any]:
     return list(kept.tolist())
 
 
+def are_numbers(values: Any) -> bool:
+    """Whether the entries of a column that are not missing are numbers, or texts of numbers."""
+    try:
+        np.asarray(present(values), dtype=np.float64)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 def numbers(X: Any) -> np.ndarray | None:
     """Rows X (n, d), a table or an array, as float64; None unless they hold numbers alone.
 
@@ -80,7 +90,7 @@ def numbers(X: Any) -> np.ndarray | None:
         return None
     if values.dtype.kind == "O":
         types = {type(value) for value in values.ravel().tolist()}
-        if not all(issubclass(t, Real | np.bool_ | NoneType) for t in types):
+        if not all(issubclass(t, Real | Decimal | np.bool_ | NoneType) for t in types):
             return None
     return values.astype(np.float64, copy=False) if values.dtype.kind in "biufO" else None
 

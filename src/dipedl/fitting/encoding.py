@@ -22,8 +22,10 @@ from .columns import (
     EMPTY,
     LEVEL,
     NUMBER,
+    are_numbers,
     column,
     hardly_twice,
+    is_category,
     is_table,
     kind_of,
     missing_entries,
@@ -60,7 +62,13 @@ def table_encoding(X: Any, estimator: Any) -> ColumnTransformer | None:
       unless new ones are usual: k rows of n with a level that no other row has say that a new row
       has a new one with probability k / n (Good and Turing), and from 1 % on that is usual.
     - A column without any entry tells whether there is one.
-    - A text whose values hardly come twice is left out, with a warning.
+    - A text whose values hardly come twice is left out, with a warning; where they are numbers that
+      are stored as text, it says so.
+
+    Raises
+    ------
+    ValueError
+        If every column is left out.
     """
     if not is_table(X) and not _numbers_with_gaps(X):
         return None
@@ -70,9 +78,7 @@ def table_encoding(X: Any, estimator: Any) -> ColumnTransformer | None:
     if set(kinds) == {NUMBER} or (LEVEL not in _kinds(kinds) and not takes_gaps(estimator)):
         return None
     columns = names if all(isinstance(name, str) for name in names) else list(range(len(names)))
-    left_out = [str(name) for name, kind in zip(names, kinds, strict=True) if kind == IDENTIFIER]
-    if left_out:
-        _warn(left_out)
+    _tell_of_levels(X, names, parts, kinds)
     by_kind = {k: [c for c, kind in zip(columns, kinds, strict=True) if kind == k] for k in kinds}
     frequent = {
         c: levels
@@ -177,6 +183,39 @@ def warn_of_identifiers(X: Any, steps: Any) -> None:
 def _numbers_with_gaps(X: Any) -> bool:
     values = numbers(X) if isinstance(X, np.ndarray) and X.ndim == 2 else None
     return values is not None and bool(np.isnan(values).any())
+
+
+def _tell_of_levels(X: Any, names: list[Any], parts: list[Any], kinds: list[str]) -> None:
+    """Warn of columns that are left out, and of numbers in levels; ValueError if none is left."""
+    as_text, left_out = [], []
+    for name, part, kind in zip(names, parts, kinds, strict=True):
+        levels = kind == IDENTIFIER or (kind == OPEN and not is_category(part))
+        if levels and are_numbers(part):
+            as_text.append(name)
+        elif kind == IDENTIFIER:
+            left_out.append(str(name))
+    some = "columns" if len(as_text) > 1 else "column"
+    to_numbers = (
+        f"X[{as_text}] = X[{as_text}].astype(float)"
+        if hasattr(X, "iloc")
+        else f"X = X.with_columns(pl.col({as_text}).cast(str).cast(float))"
+    )
+    remedy = f"make them numbers, {to_numbers}"
+    if set(kinds) == {IDENTIFIER}:
+        if not as_text:
+            remedy = "give columns whose values come again, or numbers"
+        raise ValueError(
+            f"X must have a column that a density can see, got {names} of levels that hardly come "
+            f"twice{', numbers stored as text or categories' if as_text else ''}: {remedy}"
+        )
+    if as_text:
+        warn_caller(
+            f"X has numbers stored as text or categories in the {some} {as_text}: the density takes "
+            "them as levels, and would not notice a number far from all others; "
+            f"{remedy}. Of codes that are no amounts and come again, make a column of dtype category"
+        )
+    if left_out:
+        _warn(left_out)
 
 
 def _warn(names: list[str], what: str = "leaves them out") -> None:

@@ -39,7 +39,7 @@ def missing_as_nan(X: Any) -> Any:
     """X with NaN for pandas.NA, which most libraries refuse; anything else as it is.
 
     Columns of a DataFrame with gaps become float64 if they are numbers or booleans of pandas'
-    nullable or Arrow types, and objects if they are text.
+    nullable or Arrow types, and objects if they are text. Decimals of Arrow become float64.
     """
     if isinstance(X, np.ndarray):
         return _objects_with_nan(X) if X.dtype.kind == "O" else X
@@ -66,8 +66,10 @@ def _with_nan(values: Any) -> np.ndarray | None:
         plain = values.to_numpy()
         changed = _objects_with_nan(plain)
         return None if changed is plain else changed
-    text = "string" in str(values.dtype)
-    if not (values.dtype.kind in "biuf" or text) or not values.hasnans:
+    name = str(values.dtype)
+    text, decimal = "string" in name, name.startswith("decimal")
+    gaps = (values.dtype.kind in "biuf" or text) and values.hasnans
+    if not gaps and not decimal:
         return None
     return np.asarray(values.to_numpy(dtype=object if text else np.float64, na_value=np.nan))
 

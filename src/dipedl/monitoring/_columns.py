@@ -10,6 +10,7 @@ import numpy as np
 from scipy import special
 
 from ..fitting.columns import column, is_category, is_table, missing_entries
+from ..maths.masks import missing_as_nan
 
 _RANGES, _MOST_LEVELS = 10, 50
 #: Ranges with fewer rows expected are tested together.
@@ -133,10 +134,10 @@ def _columns(X: Any) -> Iterator[tuple[str, Any]]:
 def _numbers(values: Any) -> np.ndarray | None:
     """A column as float64 (n,), or None if it holds anything but numbers."""
     kind = getattr(getattr(values, "dtype", None), "kind", "O")
-    if is_category(values) or kind not in "biufO":
+    if is_category(values) or kind not in "biufOU":
         return None
     try:
-        return np.asarray(values, dtype=np.float64)
+        return np.asarray(missing_as_nan(np.asarray(values)), dtype=np.float64)
     except (ValueError, TypeError):
         return None
 
