@@ -356,7 +356,7 @@ def test_a_table_of_nothing_but_numbers_stored_as_text_is_refused_with_the_remed
 
 def test_a_table_of_nothing_but_names_is_refused_by_its_columns():
     frame = pd.DataFrame({"name": [f"n{i}" for i in range(300)]})
-    with pytest.raises(ValueError, match=r"\['name'\] of levels that hardly come twice"):
+    with pytest.raises(ValueError, match=r"\['name'\] of levels"):
         OODDetector().fit(frame)
 
 

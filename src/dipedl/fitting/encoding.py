@@ -189,30 +189,26 @@ def _tell_of_levels(X: Any, names: list[Any], parts: list[Any], kinds: list[str]
     """Warn of columns that are left out, and of numbers in levels; ValueError if none is left."""
     as_text, left_out = [], []
     for name, part, kind in zip(names, parts, kinds, strict=True):
-        levels = kind == IDENTIFIER or (kind == OPEN and not is_category(part))
-        if levels and are_numbers(part):
+        if (kind == IDENTIFIER or (kind == OPEN and not is_category(part))) and are_numbers(part):
             as_text.append(name)
         elif kind == IDENTIFIER:
             left_out.append(str(name))
-    some = "columns" if len(as_text) > 1 else "column"
-    to_numbers = (
-        f"X[{as_text}] = X[{as_text}].astype(float)"
+    remedy = (
+        f"make them numbers, X[{as_text}] = X[{as_text}].astype(float)"
         if hasattr(X, "iloc")
-        else f"X = X.with_columns(pl.col({as_text}).cast(str).cast(float))"
+        else f"make them numbers, X.with_columns(pl.col({as_text}).cast(str).cast(float))"
     )
-    remedy = f"make them numbers, {to_numbers}"
     if set(kinds) == {IDENTIFIER}:
-        if not as_text:
-            remedy = "give columns whose values come again, or numbers"
+        what = "numbers stored as text or categories" if as_text else "levels"
         raise ValueError(
-            f"X must have a column that a density can see, got {names} of levels that hardly come "
-            f"twice{', numbers stored as text or categories' if as_text else ''}: {remedy}"
+            f"X must have a column that a density can see, got {names} of {what} that hardly come "
+            f"twice: {remedy if as_text else 'give columns of numbers or of levels that come again'}"
         )
     if as_text:
         warn_caller(
-            f"X has numbers stored as text or categories in the {some} {as_text}: the density takes "
-            "them as levels, and would not notice a number far from all others; "
-            f"{remedy}. Of codes that are no amounts and come again, make a column of dtype category"
+            f"X has numbers stored as text or categories in the columns {as_text}: the density "
+            "takes them as levels, and would not notice a number far from all others; "
+            f"{remedy}. Codes that are no amounts, and come again, can be of dtype category"
         )
     if left_out:
         _warn(left_out)
