@@ -1,6 +1,7 @@
 """DIPClassifier: the formula, what it wraps, what it answers, and every refusal."""
 
 import warnings
+from datetime import date
 
 import numpy as np
 import pandas as pd
@@ -618,6 +619,16 @@ BAD_FITS = {
         dict(y=lambda y: np.array([0, "a"] * 75, dtype=object)),
         {},
         r"y mixes int and str: give y.astype\(str\)",
+    ),
+    "objects in y": (
+        dict(y=lambda y: y.astype(object)),
+        {},
+        r"y must hold .* got int 0 at row 0, .* give y.astype\(str\)",
+    ),
+    "dates in y": (
+        dict(y=lambda y: np.array([date(2026, 1, 1 + i) for i in y], dtype=object)),
+        {},
+        r"y must hold .* got date .* at row 0, .* give y.astype\(str\)",
     ),
     "nan in y": (dict(y=lambda y: np.r_[np.nan, y[1:]]), {}, "contains NaN.*row 0; drop"),
     "continuous y": (dict(y=lambda y: y + 0.3), {}, "Unknown label type"),

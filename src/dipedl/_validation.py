@@ -124,8 +124,22 @@ def labelled_inputs(model: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
         )
     X, y = learned_inputs(model, X), label_array(y)
     check_consistent_length(X, y)
+    _refuse_objects(y)
     check_classification_targets(y)
     return X, y
+
+
+def _refuse_objects(y: np.ndarray) -> None:
+    """Raise ValueError for labels y (n,) that are objects but no texts."""
+    objects = y.tolist() if y.dtype.kind == "O" else []
+    others = [i for i, label in enumerate(objects) if not isinstance(label, str | bytes)]
+    if others:
+        label = objects[others[0]]
+        raise ValueError(
+            f"y must hold texts, whole numbers, truth values or numpy's datetime64, got "
+            f"{type(label).__name__} {label!r} at row {others[0]}, in an array of objects: give "
+            "y.astype(str), or y.astype(int) or y.astype(bool) where they are such"
+        )
 
 
 def label_array(y: Any) -> np.ndarray:

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from onnx_tools import TOLERANCE, gap, rows_like, runner
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_digits, load_iris
 from sklearn.decomposition import PCA
@@ -407,3 +408,87 @@ def test_a_missing_package_names_the_extra(tmp_path, monkeypatch, package):
     with pytest.raises(ImportError, match=r"pip install 'dipedl\[onnx\]'"):
         fresh(model, tmp_path / "m.onnx")
     assert os.listdir(tmp_path) == []
+
+
+#: Labels of three classes that are not 0, 1, 2.
+LABELS = {
+    "texts": NAMES,
+    "from one on": np.array([1, 2, 3]),
+    "with gaps": np.array([2, 5, 9]),
+    "below zero": np.array([-1, 0, 1]),
+}
+BOXED = {
+    "bare": lambda classifier: classifier,
+    "pipeline": lambda classifier: make_pipeline(StandardScaler(), classifier),
+    "pipeline in a pipeline": lambda classifier: make_pipeline(
+        PCA(3), make_pipeline(StandardScaler(), classifier)
+    ),
+    "calibrated": lambda classifier: CalibratedClassifierCV(classifier, cv=2),
+}
+
+
+def numbered_only(monkeypatch):
+    """A classifier that takes labels 0..k-1 and no others, as XGBoost's does."""
+    fit = LogisticRegression.fit
+
+    def picky(self, X, y, sample_weight=None):
+        if not np.array_equal(np.unique(y), np.arange(len(np.unique(y)))):
+            raise ValueError(f"Invalid classes inferred from unique values of y: {np.unique(y)}")
+        return fit(self, X, y, sample_weight)
+
+    monkeypatch.setattr(LogisticRegression, "fit", picky)
+    return LogisticRegression()
+
+
+def xgboost(monkeypatch):
+    kind = pytest.importorskip("xgboost").XGBClassifier
+    return kind(n_estimators=4, max_depth=2, n_jobs=1)
+
+
+@pytest.mark.parametrize("boxed", BOXED)
+@pytest.mark.parametrize("labels", LABELS)
+@pytest.mark.parametrize("make", [numbered_only, xgboost])
+def test_classifiers_of_numbered_labels_answer_in_the_labels_of_the_model(
+    tmp_path, monkeypatch, make, labels, boxed
+):
+    model = quick(BOXED[boxed](make(monkeypatch))).fit(X, LABELS[labels][Y])
+    export_onnx(model, tmp_path / "a.onnx", example=X)
+    session = opened(tmp_path / "a.onnx")
+    facts = session.get_modelmeta().custom_metadata_map
+    assert json.loads(facts["classes"]) == LABELS[labels].tolist()
+    found = ask(session, X)
+    assert gap(found["probabilities"], model.predict_proba(X)) < TOLERANCE
+    assert gap(found["vacuity"], model.predict_dirichlet(X).vacuity) < TOLERANCE
+
+
+@pytest.mark.parametrize("names", [["no", "yes"], [1, 2], [False, True], [-1, 1]])
+@pytest.mark.parametrize("make", [numbered_only, xgboost])
+def test_two_classes_of_classifiers_of_numbered_labels(tmp_path, monkeypatch, make, names):
+    model = quick(make(monkeypatch)).fit(X, np.array(names)[(Y > 1).astype(int)])
+    export_onnx(model, tmp_path / "a.onnx", example=X)
+    found = ask(opened(tmp_path / "a.onnx"), X)
+    assert gap(found["probabilities"], model.predict_proba(X)) < TOLERANCE
+
+
+DATES = np.array(["2026-01-01", "2026-02-01", "2026-03-01"])
+
+
+@pytest.mark.parametrize(
+    ("labels", "texts"),
+    [
+        (DATES.astype("datetime64[D]"), DATES.tolist()),
+        (DATES.astype("datetime64[ns]"), [f"{date}T00:00:00.000000000" for date in DATES]),
+        (np.array([1, 2, 3], "timedelta64[h]"), ["1 hours", "2 hours", "3 hours"]),
+        (NAMES.astype(object), NAMES.tolist()),
+        (np.array([0, 1, 2], np.uint8), [0, 1, 2]),
+    ],
+)
+def test_labels_of_every_kind_are_in_the_metadata_and_in_a_saved_file(tmp_path, labels, texts):
+    model = quick().fit(X, labels[Y])
+    export_onnx(model, tmp_path / "a.onnx")
+    facts = opened(tmp_path / "a.onnx").get_modelmeta().custom_metadata_map
+    assert json.loads(facts["classes"]) == texts
+    model.save(tmp_path / "a.dip")
+    loaded = dipedl.load(tmp_path / "a.dip")
+    assert loaded.classes_.dtype == labels.dtype
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))

@@ -83,19 +83,19 @@ class FittedClassifier:
 
     def _given(self, X: Any) -> np.ndarray:
         """What the estimator gives, a column for each class that it knows."""
-        return _answers(self.estimator, with_categories(X, self.categories), len(self._known()))
+        return _answers(self.estimator, with_categories(X, self.categories), len(self.labels()))
 
     def _aligned(self, P: np.ndarray) -> np.ndarray:
         """P (n, known classes) with rows that sum to one and a column for every class, (n, k)."""
-        known, P = self._known(), np.asarray(P / P.sum(axis=1, keepdims=True))
+        known, P = self.labels(), np.asarray(P / P.sum(axis=1, keepdims=True))
         if np.array_equal(known, self.classes):
             return P
         aligned = np.zeros((len(P), len(self.classes)))
         aligned[:, self.indices(known)] = P
         return aligned
 
-    def _known(self) -> np.ndarray:
-        """The label of each column of the estimator."""
+    def labels(self) -> np.ndarray:
+        """The label of each column of the estimator's probabilities."""
         if self.known is not None:
             return self.known
         known = np.asarray(getattr(self.estimator, "classes_", self.classes))

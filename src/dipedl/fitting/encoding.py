@@ -202,7 +202,7 @@ def _tell_of_levels(X: Any, names: list[Any], parts: list[Any], kinds: list[str]
         what = "numbers stored as text or categories" if as_text else "levels"
         raise ValueError(
             f"X must have a column that a density can see, got {names} of {what} that hardly come "
-            f"twice: {remedy if as_text else 'give columns of numbers or of levels that come again'}"
+            f"twice: {remedy if as_text else 'give numbers, or levels that come again'}"
         )
     if as_text:
         warn_caller(

@@ -160,7 +160,7 @@ def void(value: Any) -> None:
     """Nothing, of anything: makes a check of a call that returns a value."""
 
 
-def values(*shape: Shape, kinds: str = "biufcUSOM") -> Check:
+def values(*shape: Shape, kinds: str = "biufcUSOMm") -> Check:
     """An array of anything plain."""
     return lambda value, sizes: void(_array(value, kinds, shape, sizes))
 
@@ -169,7 +169,7 @@ def labels(name: Shape = "k") -> Check:
     """Class labels, each once."""
 
     def check(value: Any, sizes: Sizes) -> None:
-        array = _array(value, "biufUSOM", (name,), sizes)
+        array = _array(value, "biufUSOMm", (name,), sizes)
         need(len(array) and len(set(array.tolist())) == len(array), "names a class twice or none")
 
     return check

@@ -8,6 +8,7 @@ import numpy as np
 from onnx import ModelProto
 
 from ...density._fitting import takes_proba
+from ...fitting.classifiers import FittedClassifier
 from ...maths.simplex import TOLERANCE
 from .._estimators.networks import network_outputs
 from .._estimators.sklearn_models import probabilities
@@ -73,8 +74,8 @@ def _proba_and_features(model: Any, X: Data) -> tuple[Tensor | None, Data]:
 
 def _in_order(P: Tensor, model: Any) -> Tensor:
     """P with a column for each class of the model; zero for a class that the classifier lacks."""
-    given = list(getattr(model.estimator_, "classes_", model.classes_))
     known = list(model.classes_)
+    given = list(FittedClassifier(model.estimator_, model.classes_).labels())
     if given == known:
         return P
     return P @ np.array([[float(a == b) for b in known] for a in given])
