@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_iris
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
@@ -24,6 +25,7 @@ from dipedl.calibration import Temperature, make_pseudo_outliers
 from dipedl.decisions import conformal_p_values
 from dipedl.density import GaussianDensity, GDADensity
 from dipedl.evidence import CautionBudget, ZScore
+from dipedl.monitoring import DriftMonitor
 
 X, Y = load_iris(return_X_y=True)
 LARGEST = np.finfo(float).max
@@ -300,3 +302,77 @@ def test_a_detector_around_another_classifier_is_refused_with_the_remedy():
 def test_pseudo_outliers_of_masked_rows_are_refused():
     with pytest.raises(ValueError, match="must not be masked"):
         make_pseudo_outliers(masked(), Y)
+
+
+SPARSE_ROWS = np.where(np.random.default_rng(0).random((150, 5)) < 0.4, 1.0, 0.0)
+SPARSE_ROWS[:, :2] *= np.random.default_rng(1).random((150, 2)).round(3)
+SUMS = (SPARSE_ROWS[:, 0] + SPARSE_ROWS[:, 2] > 0.6).astype(int)
+#: Frames of the same numbers whose columns are sparse, all or some.
+SPARSE_FRAMES = {
+    "zeros left out": lambda frame: frame.astype(pd.SparseDtype(float, 0.0)),
+    "ones left out": lambda frame: frame.astype(pd.SparseDtype(float, 1.0)),
+    "gaps left out": lambda frame: frame.astype(pd.SparseDtype(float, np.nan)),
+    "float32": lambda frame: frame.astype(pd.SparseDtype("float32", 0.0)),
+    "of integers and of booleans": lambda frame: frame.astype(pd.SparseDtype(float, 0.0)).assign(
+        c=frame["c"].astype(pd.SparseDtype(int, 0)), d=frame["d"].astype(pd.SparseDtype(bool))
+    ),
+    "some": lambda frame: frame.assign(a=frame["a"].astype(pd.SparseDtype(float, 0.0))),
+}
+SPARSE_MODELS = {
+    "default": lambda: DIPClassifier(random_state=0),
+    "scaled": lambda: DIPClassifier(
+        make_pipeline(StandardScaler(), LogisticRegression()), GDADensity()
+    ),
+    "by name": lambda: DIPClassifier(
+        make_pipeline(
+            ColumnTransformer([("a", StandardScaler(), ["a", "b"])], remainder=MaxAbsScaler()),
+            LogisticRegression(),
+        ),
+        GDADensity(),
+    ),
+    "trees": lambda: DIPClassifier(
+        HistGradientBoostingClassifier(max_iter=5, random_state=0), GDADensity()
+    ),
+    "detector": lambda: OODDetector(DIPClassifier(density=GDADensity())),
+    "baseline": lambda: baselines.Mahalanobis(),
+}
+
+
+@pytest.mark.parametrize("model", SPARSE_MODELS)
+@pytest.mark.parametrize("kind", SPARSE_FRAMES)
+def test_frames_of_sparse_columns_are_answered_as_dense_ones(kind, model):
+    """scikit-learn takes a frame of nothing but sparse columns for a sparse matrix."""
+    dense = pd.DataFrame(SPARSE_ROWS, columns=list("abcde"))
+    if kind == "float32":
+        dense = dense.astype("float32")
+    frame = SPARSE_FRAMES[kind](dense)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        plain, made = (SPARSE_MODELS[model]().fit(X, SUMS) for X in (dense, frame))
+    for ask in ("predict_proba", "score_samples", "uncertainty"):
+        if hasattr(made, ask):
+            right = getattr(plain, ask)(dense)
+            np.testing.assert_allclose(getattr(made, ask)(frame), right)
+            np.testing.assert_allclose(getattr(made, ask)(dense), right)
+
+
+def test_a_monitor_takes_frames_of_sparse_columns():
+    dense = pd.DataFrame(SPARSE_ROWS, columns=list("abcde"))
+    frame = dense.astype(pd.SparseDtype(float, 0.0))
+    clf = DIPClassifier(density=GDADensity()).fit(frame, SUMS)
+    reports = [DriftMonitor(window=50).fit(clf, X).update(clf, X) for X in (dense, frame)]
+    assert reports[0].window == reports[1].window
+
+
+@pytest.mark.parametrize("ask", ["fit", "predict", "calibrate", "answers", "explain"])
+def test_matrices_of_numpy_are_refused_with_the_remedy(ask):
+    matrix = np.asmatrix(X)
+    for model in (DIPClassifier(density=GDADensity()), OODDetector(), baselines.MaxSoftmax()):
+        if not hasattr(model, ask):
+            continue
+        model.fit(X, Y)
+        if isinstance(model, baselines.MaxSoftmax):
+            model.calibrate(X, Y)
+        labels = (Y,) if ask in ("fit", "calibrate") else ()
+        with pytest.raises(TypeError, match=r"X must be .*np\.matrix.*np\.asarray\(X\)"):
+            getattr(model, ask)(matrix, *labels)

@@ -93,7 +93,15 @@ def learned_inputs(model: Any, X: Any) -> Any:
 
 
 def _refuse_other_frames(X: Any) -> None:
-    """Raise TypeError for a table that is none of pandas or polars, or that is still to be read."""
+    """Raise TypeError for a matrix of numpy, and for a table of neither pandas nor polars.
+
+    So are tables that are still to be read.
+    """
+    if isinstance(X, np.matrix):
+        raise TypeError(
+            "X must be an array, got np.matrix, which scikit-learn does not support either: give "
+            "np.asarray(X)"
+        )
     if hasattr(X, "columns") and not (hasattr(X, "iloc") or hasattr(X, "to_series")):
         raise TypeError(
             "X must be an array, a sparse matrix or a DataFrame of pandas or polars, got "
@@ -136,9 +144,9 @@ def _refuse_objects(y: np.ndarray) -> None:
     if others:
         label = objects[others[0]]
         raise ValueError(
-            f"y must hold texts, whole numbers, truth values or numpy's datetime64, got "
-            f"{type(label).__name__} {label!r} at row {others[0]}, in an array of objects: give "
-            "y.astype(str), or y.astype(int) or y.astype(bool) where they are such"
+            "Unknown label type: y must hold texts, whole numbers, truth values or numpy's "
+            f"datetime64, got {type(label).__name__} {label!r} at row {others[0]}, in an array of "
+            "objects: give y.astype(str), or y.astype(int) or y.astype(bool) where they are such"
         )
 
 

@@ -36,10 +36,11 @@ def is_missing(value: Any) -> bool:
 
 
 def missing_as_nan(X: Any) -> Any:
-    """X with NaN for pandas.NA, which most libraries refuse; anything else as it is.
+    """X with NaN for pandas.NA, and dense columns, as most libraries need; else as it is.
 
     Columns of a DataFrame with gaps become float64 if they are numbers or booleans of pandas'
-    nullable or Arrow types, and objects if they are text. Decimals of Arrow become float64.
+    nullable or Arrow types, and objects if they are text. Decimals of Arrow become float64,
+    and sparse columns dense: scikit-learn would take a frame of nothing else for a sparse matrix.
     """
     if isinstance(X, np.ndarray):
         return _objects_with_nan(X) if X.dtype.kind == "O" else X
@@ -61,12 +62,14 @@ def _may_hold(dtype: Any) -> bool:
 
 
 def _with_nan(values: Any) -> np.ndarray | None:
-    """A column of pandas as an array with NaN for its gaps; None where it needs no change."""
+    """A column of pandas as a dense array with NaN for its gaps; None where it needs no change."""
     if isinstance(values.dtype, np.dtype):
         plain = values.to_numpy()
         changed = _objects_with_nan(plain)
         return None if changed is plain else changed
     name = str(values.dtype)
+    if name.startswith("Sparse["):
+        return np.asarray(values.sparse.to_dense())
     text, decimal = "string" in name, name.startswith("decimal")
     gaps = (values.dtype.kind in "biuf" or text) and values.hasnans
     if not gaps and not decimal:
