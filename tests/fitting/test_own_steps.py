@@ -1,5 +1,7 @@
 """Without `features` the density sees what a pipeline's own steps make of the inputs."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
@@ -7,8 +9,9 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA, TruncatedSVD
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomTreesEmbedding
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+from sklearn.feature_selection import VarianceThreshold
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
@@ -26,9 +29,11 @@ from tables import customers
 import dipedl
 from dipedl import DIPClassifier, OODDetector
 from dipedl.density import GDADensity
+from dipedl.evidence_model import EvidenceModel
 from dipedl.fitting.dense_rows import DenseRows
 from dipedl.fitting.features import fitted_again, fitted_features
 from dipedl.fitting.own_steps import own_steps
+from dipedl.fitting.scaling import FarRowsWarning
 
 X, Y = load_iris(return_X_y=True)
 LAST = LogisticRegression(max_iter=500)
@@ -247,6 +252,81 @@ def test_folds_have_the_levels_and_the_words_of_the_fit():
     again = fitted_again(features, None, few, y[: len(few)], None, 0)
     assert again.transform(few).shape[1] == features.transform(frame).shape[1] == 20
     assert again[0].steps[0][1] is not features[0].steps[0][1]
+
+
+def rare_levels(n=1100, d=6):
+    """Levels 0 to 59 by number, most of them rare."""
+    rng = np.random.default_rng(0)
+    return np.column_stack([rng.zipf(1.3, n) % 60 for _ in range(d)])
+
+
+def grouped(least=12):
+    """A column for each level of so many rows, and one for all others."""
+    return OneHotEncoder(handle_unknown="ignore", min_frequency=least)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        lambda: [grouped()],
+        lambda: [grouped(13)],
+        lambda: [make_column_transformer((grouped(), [*range(6)]))],
+        lambda: [grouped(1), VarianceThreshold(0.0109)],
+    ],
+    ids=["126", "109", "columns", "selected"],
+)
+def test_a_fold_of_fewer_columns_than_all_rows_is_fitted(steps):
+    X = rare_levels()
+    y = (X[:, 0] < 3) ^ (np.arange(len(X)) % 5 == 0)
+    thirds = [
+        (np.flatnonzero(part), np.flatnonzero(~part))
+        for part in np.arange(1100) % 3 != [[0], [1], [2]]
+    ]
+    model = DIPClassifier(make_pipeline(*steps(), LAST), GDADensity(), cv=thirds).fit(X, y)
+    assert model.evidence_.features_[-1].n_features_in_ == 100
+    assert (model.predict_ood(X) == -1).mean() < 0.1
+
+
+def test_a_search_loses_no_fit_to_a_fold_of_fewer_columns():
+    X = rare_levels()
+    model = DIPClassifier(make_pipeline(grouped(10), LAST), GDADensity(), cv=2)
+    search = GridSearchCV(model, {"gamma": [1, 2]}, cv=2, error_score="raise")
+    assert np.isfinite(search.fit(X, X[:, 0] < 3).best_score_)
+
+
+def test_folds_group_rare_levels_as_the_fit_does():
+    X, y = rare_levels(300), np.arange(300) % 2
+    features = fitted_features(None, X, y, None, 0, make_pipeline(grouped(6), LAST))
+    again = fitted_again(features, None, X[:200], y[:200], None, 0)
+    ours, its = (part[0].transform(X).toarray() for part in (features, again))
+    np.testing.assert_array_equal(its, ours)
+
+
+@pytest.mark.parametrize(
+    ("d", "steps"),
+    [
+        (2, [OneHotEncoder()]),
+        (6, [OneHotEncoder()]),
+        (3, [RandomTreesEmbedding(5, random_state=0)]),
+        (1, [OneHotEncoder(), TruncatedSVD(10, random_state=0)]),
+        (1, [OneHotEncoder(sparse_output=False), PCA(10, random_state=0)]),
+        (1, [make_column_transformer((OneHotEncoder(), [0])), TruncatedSVD(10, random_state=0)]),
+    ],
+    ids=lambda v: str(v)[:30],
+)
+def test_components_of_rare_levels_are_not_far_from_the_rest(d, steps):
+    X = rare_levels(d=d)
+    X = X + np.random.default_rng(1).normal(size=X.shape) if d == 3 else X
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FarRowsWarning)
+        EvidenceModel().fit_features(X, X[:, 0] < 3, estimator=make_pipeline(*steps, LAST))
+
+
+def test_components_of_numbers_are_far_where_their_rows_are():
+    X = np.random.default_rng(0).normal(size=(300, 4))
+    X[7, 2] = 1e5
+    with pytest.warns(FarRowsWarning, match=r"rows \[7\], columns \['pca0'\]"):
+        EvidenceModel().fit_features(X, X[:, 0] > 0, estimator=make_pipeline(PCA(2), LAST))
 
 
 GAPLESS = make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder())

@@ -114,6 +114,9 @@ def _sources_of(X: Any, parts: Steps) -> Sources:
 def _fitted(parts: Steps, X: Any, y: np.ndarray) -> tuple[Steps, Any]:
     """The parts, fitted one after the other, and what they make of X."""
     for _, part in parts:
+        if isinstance(part, TruncatedSVD):
+            # A fold may have fewer columns than all rows.
+            part.set_params(n_components=min(part.n_components, X.shape[1]))
         with columns_noted(X):
             part.fit(X, y)
         X = _transformed(part, X)

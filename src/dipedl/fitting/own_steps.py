@@ -42,7 +42,7 @@ def classifier_inside(estimator: Any) -> Any:
 
 
 def clone_with_levels(fitted: Any) -> Any:
-    """An unfitted copy of fitted steps, with the levels and the words that these have found.
+    """An unfitted copy of fitted steps, with the levels, groups of levels and words that they know.
 
     Where a fold lacks a rare one there would be a feature less, and scores of densities of another
     number of features cannot be compared.
@@ -58,7 +58,8 @@ def clone_with_levels(fitted: Any) -> Any:
         known = {n: clone_with_levels(t) for n, t, _ in fitted.transformers_ if len(reads[n])}
         copy.set_params(transformers=[(n, known.get(n, t), of) for n, t, of in copy.transformers])
     elif isinstance(fitted, OneHotEncoder):
-        copy.set_params(categories=fitted.categories_)
+        # Levels, and which of them are infrequent, are all that it learns.
+        copy = FrozenEstimator(fitted)
     elif isinstance(fitted, CountVectorizer):
         copy.set_params(vocabulary=fitted.vocabulary_)
     return copy

@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 from .columns import is_table, numbers
 from .progress import warn_caller
-from .sources import Back, Source, input_sources, names_after, sources_after
+from .sources import Back, Source, input_sources, known_levels, names_after, sources_after
 
 #: What is far from the data, in spreads of a column: a value beyond `FENCE` has no part in the
 #: scale; one beyond `GROSS` is said aloud, and its row is left out of the fits of the default
@@ -148,10 +148,15 @@ def _is_code(values: np.ndarray) -> bool:
 def _names_and_units(X: Any, features: Any, p: int) -> list[tuple[Any, Back]]:
     """For each feature a name, and the way to its unit: of a column of X, or its own.
 
-    None for a mixture of columns that are not all numbers: one of a rare level is far from all.
+    None for a mixture of columns that are not all numbers, for the steps or by themselves, and for
+    components of sparse rows: there one of a rare level is far from all.
     """
+    if isinstance(features, Pipeline) and "reduce" in features.named_steps:
+        return [(None, float)] * p
     labels = _labels(X)
-    sources = sources_after(features, input_sources(len(labels))) if labels else None
+    inputs = input_sources(len(labels))
+    sources = sources_after(features, inputs) if labels else None
+    levels = {j for j, _ in known_levels(features, inputs)} if labels else set()
     own = names_after(features, [str(label) for label in labels] if is_table(X) else None)
     mixed = [None] * p if numbers(X) is None else [f"feature {j}" for j in range(p)]
     scaler = features[-1] if isinstance(features, Pipeline) else features
@@ -163,6 +168,8 @@ def _names_and_units(X: Any, features: Any, p: int) -> list[tuple[Any, Back]]:
         else:
             named = len(source.columns) == 1 or mixed[j] is not None
             name = own[j] if named and own is not None else mixed[j]
+            if source.words or levels.intersection(source.columns):
+                name = None
             found.append((name, partial(_unscaled, scaler, j)))
     return found
 
