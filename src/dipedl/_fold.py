@@ -20,10 +20,10 @@ from .density._fitting import for_own_rows, log_density, takes_proba
 from .density.combined._ensemble import DensityEnsemble
 from .evidence import weighted_quantile
 from .fitting.classifiers import FittedClassifier
-from .fitting.columns import is_table, numbers
+from .fitting.columns import column, is_table, numbers, present
 from .fitting.dense_rows import is_narrow
 from .fitting.features import feature_array
-from .fitting.refusals import Answer, answered, changes_named
+from .fitting.refusals import Answer, answered
 from .fitting.seeds import seeded_clone
 
 
@@ -72,8 +72,8 @@ class Fold:
     def pseudo_outlier_scores(self, random_state: int) -> dict[str, dict[str, np.ndarray]]:
         """Components of pseudo-outliers made of the rows, by kind.
 
-        With a warning, without the kinds that the features or the classifier refuse: between two
-        codes of a category there may be no third.
+        With a warning, without the kinds that the features or the classifier refuse by any error:
+        between two codes of a category there may be no third.
         """
         rows = numbers(self.X.toarray() if is_narrow(self.X) else self.X)
         if rows is None:
@@ -93,7 +93,7 @@ class Fold:
         try:
             proba = self.proba(X)
             return feature_array(self.features, X), proba
-        except (TypeError, ValueError) as error:
+        except Exception as error:
             warnings.warn(
                 f"pseudo-outliers of kind {kind!r} are left out of the choice of a density: "
                 f"features or classifier refuse them ({type(error).__name__}: {error})",
@@ -155,8 +155,9 @@ def predictions(
 ) -> tuple[np.ndarray, Any, np.ndarray]:
     """Features (n, p), class probabilities (n, k) or None, and scores (n,) of inputs X (n, d).
 
-    A finite row with numbers that classifier, features or density cannot compute with is unknown:
-    its score is -inf, its probabilities are equal, and its features NaN where there are none.
+    A finite row with numbers that classifier, features or density cannot compute with, and one with
+    a new level that they refuse, is unknown: its score is -inf, its probabilities are equal, and
+    its features NaN where there are none.
     """
 
     def ask(X: Any) -> Answer:
@@ -170,8 +171,7 @@ def predictions(
         Z = np.full((1, getattr(evidence.density_, "n_features_in_", 0)), np.nan)
         return Z, np.full((1, k), 1 / k) if k else None, np.array([-np.inf])
 
-    with changes_named(evidence.columns_, X):
-        Z, P, scores = answered(ask, X, unknown)
+    Z, P, scores = answered(ask, X, unknown, evidence.columns_)
     return Z, P, scores
 
 
@@ -283,11 +283,33 @@ def _joined(parts: Sequence[np.ndarray | None]) -> np.ndarray | None:
 
 
 def like(X: Any, rows: np.ndarray) -> Any:
-    """The rows in the form of X."""
+    """Numbers (n, d) in the form of X: its columns with their names, dtypes and whole numbers."""
     if sparse.issparse(X):
-        return sparse.csr_array(rows) if isinstance(X, sparse.sparray) else sparse.csr_matrix(rows)
+        return type(X)(_in_dtype(rows, X.dtype))
+    if isinstance(X, np.ndarray) and X.dtype.kind != "O":
+        return _in_dtype(rows, X.dtype)
+    parts = [_column_like(column(X, j), values) for j, values in enumerate(rows.T)]
     if not is_table(X):
-        return rows
-    # polars names columns "schema"
-    names = "columns" if hasattr(X, "iloc") else "schema"
-    return type(X)(rows, **{names: list(X.columns)})
+        return np.column_stack(parts)
+    if not hasattr(X, "iloc"):
+        return type(X)(parts)
+    frame = type(X)(rows, columns=X.columns)
+    for j, part in enumerate(parts):
+        frame.isetitem(j, part)
+    return frame
+
+
+def _column_like(part: Any, values: np.ndarray) -> Any:
+    """Numbers (n,) in the form of a column: an array of objects, or a series."""
+    dtype = np.asarray(part).dtype
+    values = _in_dtype(values, np.asarray(present(part)).dtype if dtype.kind == "O" else dtype)
+    if isinstance(part, np.ndarray):
+        return values.astype(object)
+    if hasattr(part, "iloc"):
+        return type(part)(values).astype(part.dtype)
+    return type(part)(part.name, values).cast(part.dtype)
+
+
+def _in_dtype(values: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
+    """The values, rounded where the dtype is of whole numbers or booleans."""
+    return (np.rint(values) if dtype.kind in "iub" else values).astype(dtype)

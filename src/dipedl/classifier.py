@@ -118,7 +118,8 @@ class DIPClassifier(
     The ranking of inputs by vacuity is that of ``score_samples``, whatever n, gamma or the
     normaliser; `max_evidence` and the last bit of a float only add ties. The score of a single
     density does not depend on the classifier; the fused default includes its confidence.
-    A finite row that a part cannot compute with is unknown: vacuity 1, score -inf.
+    A finite row that a part cannot compute with, or with a new level that a part refuses, is
+    unknown: vacuity 1, score -inf.
 
     References
     ----------
@@ -297,7 +298,7 @@ class DIPClassifier(
         A calibrator that sharpens does so everywhere here; in predictions, only on typical inputs.
         """
         check_is_fitted(self, "estimator_")
-        P = self._classifier().known_proba(known_inputs(self, X))
+        P = self._classifier().known_proba(known_inputs(self, X), self.evidence_.columns_)
         calibrator = self.evidence_.calibrator_
         return P if calibrator is None else np.asarray(calibrator.transform(P))
 

@@ -102,6 +102,14 @@ def test_text_for_a_model_of_numbers_is_named():
         detector.predict([["a"]])
 
 
+def test_a_level_that_an_encoder_refuses_is_unknown_and_refuses_no_other_row(of_table):
+    new = FRAME[:4].assign(kind=["u", "z", "w", "u"])
+    P = of_table.predict_proba(new)
+    np.testing.assert_array_equal(P[[0, 2, 3]], of_table.predict_proba(FRAME[:4])[[0, 2, 3]])
+    np.testing.assert_array_equal(P[1:2], of_table.predict_proba(new[1:2]))
+    assert of_table.uncertainty(new)[1] == 1 and of_table.predict_ood(new)[1] == -1
+
+
 def test_an_error_about_columns_of_the_same_types_stays(of_table):
-    with pytest.raises(ValueError, match=r"unknown categories \['z'\]"):
-        of_table.predict(FRAME.assign(kind="z"))
+    with pytest.raises(ValueError, match="must be finite, got NaN at row 0"):
+        of_table.predict(FRAME.assign(age=np.nan))

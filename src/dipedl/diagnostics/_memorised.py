@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.neighbors import NearestNeighbors
+from sklearn.utils import _safe_indexing
 
 from .._fold import like
 from ..fitting.classifiers import FittedClassifier
@@ -26,7 +27,7 @@ def memorised(classifier: FittedClassifier, X: Any, y: np.ndarray, Z: np.ndarray
     is surer of the class than at the rows, whose labels may be noise; one that has learned them is
     less sure. It is also suspect if it makes no error, where the nearest row often has another
     label. At most a thousand rows are looked at. None if the classifier is not frozen, for fewer
-    than a hundred rows, and if X holds other things than numbers.
+    than a hundred rows, if X holds other things than numbers, and if it refuses those half-way.
     """
     if not isinstance(classifier.template, FrozenEstimator):
         return None
@@ -36,7 +37,12 @@ def memorised(classifier: FittedClassifier, X: Any, y: np.ndarray, Z: np.ndarray
     some = np.linspace(0, len(Z) - 1, min(len(Z), _MOST)).astype(int)
     values, y, Z = values[some], y[some], Z[some]
     middle = like(X, (values + values[_nearest_of_class(Z, y)]) / 2)
-    P, between = classifier.proba(like(X, values)), classifier.proba(middle)
+    P = classifier.proba(_safe_indexing(X, some))
+    try:
+        between = classifier.proba(middle)
+    except Exception:
+        # Between two codes of a category there may be no third.
+        return None
     truth = np.eye(P.shape[1])[y]
     rise = ((between - truth) ** 2).sum(axis=1) - ((P - truth) ** 2).sum(axis=1)
     steep = rise.mean() > max(_RISE, _SIGMAS * rise.std() / np.sqrt(len(rise)))

@@ -22,7 +22,7 @@ from ._in_columns import UserColumns, row_news, user_columns
 from ._readings import Reading, read_rows
 
 _MEDIAN = 0.5
-_OVERFLOW = "a number that classifier, features or density cannot compute with"
+_OVERFLOW = "a value that classifier, features or density cannot compute with"
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from .._validation import weight_argument
 from ..maths.simplex import check_simplex, on_simplex
-from .columns import categories, empty_columns, with_categories
+from .columns import InputColumns, categories, empty_columns, with_categories
 from .refusals import answered, refusals_noted, refuse_dates, refuse_infinity
 from .seeds import seeded_clone
 
@@ -73,12 +73,15 @@ class FittedClassifier:
         P[none] = 1 / P.shape[1]
         return self._aligned(P), none
 
-    def known_proba(self, X: Any) -> np.ndarray:
-        """Class probabilities (n, k), equal where the classifier gives none or refuses the row."""
+    def known_proba(self, X: Any, columns: InputColumns | None) -> np.ndarray:
+        """Class probabilities (n, k), equal where the classifier gives none or refuses the row.
+
+        `columns` are those of the inputs of the fit.
+        """
         k = len(self.classes)
-        P: np.ndarray = answered(
-            lambda rows: self.proba_or_none(rows)[:1], X, lambda: (np.full((1, k), 1 / k),)
-        )[0]
+        equal = (np.full((1, k), 1 / k),)
+        P: np.ndarray
+        (P,) = answered(lambda rows: self.proba_or_none(rows)[:1], X, lambda: equal, columns)
         return P
 
     def _given(self, X: Any) -> np.ndarray:

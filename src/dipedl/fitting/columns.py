@@ -198,6 +198,17 @@ class InputColumns:
         """For each row of X (n, d), what the fit never saw: new levels, first gaps and values."""
         return by_row(self._news(X), X.shape[0])
 
+    def new(self, X: Any) -> np.ndarray:
+        """Rows of X (n, d) with a level that the fit never saw, or a first gap in its place, (n,)."""
+        new = np.zeros(X.shape[0], dtype=bool)
+        for j, levels in self.levels.items():
+            known: Container[Any] = levels or self.categories.get(j, ())
+            if known:
+                new |= np.array(new_levels("", column(X, j), known)) != ""
+            if self.missing[j] == 0:
+                new |= missing_entries(column(X, j))
+        return new
+
     def _news(self, X: Any) -> Iterator[list[str]]:
         for j, name in enumerate(self.names):
             known: Container[Any] = self.levels.get(j, ())

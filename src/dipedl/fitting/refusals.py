@@ -80,17 +80,6 @@ def columns_noted(X: Any) -> Iterator[None]:
         raise
 
 
-@contextmanager
-def changes_named(columns: InputColumns | None, X: Any) -> Iterator[None]:
-    """Makes an error about rows X (n, d) name a column of another type than in the fit."""
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        if columns is not None and not isinstance(error, NoAnswer):
-            _refuse_changed(columns, X)
-        raise
-
-
 def _refuse_changed(columns: InputColumns, X: Any) -> None:
     if sparse.issparse(X) or X.shape[1:] != (len(columns.names),):
         return
@@ -123,33 +112,45 @@ def refuse_infinity(error: Exception, X: Any) -> None:
             raise found from None
 
 
-def answered(ask: Callable[[Any], Answer], X: Any, unknown: Callable[[], Answer]) -> Answer:
+def answered(
+    ask: Callable[[Any], Answer],
+    X: Any,
+    unknown: Callable[[], Answer],
+    columns: InputColumns | None = None,
+) -> Answer:
     """``ask(X)``, arrays with an entry for each row of X (n, d), or ``unknown()`` without answer.
 
-    These are finite rows whose numbers overflow in a part of the model. They are found by halves,
-    so that no answer depends on another row.
+    These are finite rows whose numbers overflow in a part of the model, and rows with a level that
+    no row of the fit had in its `columns`, if a part of the model refuses them. They are found by
+    halves, so that no answer depends on another row.
 
     Raises
     ------
-    ValueError
-        That of ``ask`` if it has another cause, such as a row that is not finite itself.
+    Exception
+        That of ``ask`` if it has another cause, such as a row that is not finite itself, or a
+        column of another type than in the fit, which is named.
     """
     try:
         return ask(X)
-    except ValueError as error:
-        if not (isinstance(error, NoAnswer) or _TOO_LARGE in str(error)):
-            raise
+    except Exception as error:
+        overflow = isinstance(error, NoAnswer) or _TOO_LARGE in str(error)
+        if not overflow:
+            if columns is None:
+                raise
+            _refuse_changed(columns, X)
+            if not columns.new(X).any():
+                raise
         refusal = error
     n = X.shape[0]
     if n == 1:
-        if not _finite(X):
+        if overflow and not _finite(X):
             refuse_infinity(refusal, X)
             raise refusal
         return unknown()
     try:
         halves = np.arange(n // 2), np.arange(n // 2, n)
-        parts = [answered(ask, _safe_indexing(X, rows), unknown) for rows in halves]
-    except ValueError:
+        parts = [answered(ask, _safe_indexing(X, rows), unknown, columns) for rows in halves]
+    except Exception:
         # That of all rows, so that the row number in it is right.
         refuse_infinity(refusal, X)
         raise refusal from None

@@ -13,7 +13,14 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length
 
 from .._fold import like
-from .._validation import check_weights, known_classes, label_array, learned_rows, prior_vector
+from .._validation import (
+    FLOATS,
+    check_weights,
+    known_classes,
+    label_array,
+    learned_rows,
+    prior_vector,
+)
 from ..density._fitting import as_density
 from ..density.gda import GDADensity
 from ..evidence_model import EvidenceModel
@@ -112,12 +119,12 @@ class Streaming:
                     "partial_fit goes on with what partial_fit began: what fit has learned is "
                     "dropped, and this is the first batch"
                 )
-            rows = learned_rows(self, X, reset=first)
+            rows = learned_rows(self, X, reset=first, dtype=FLOATS)
             labels = label_array(y)
             check_consistent_length(rows, labels)
             given = check_weights(sample_weight, rows)
             if first:
-                self._begin(labels if classes is None else np.unique(classes))
+                self._begin(labels if classes is None else np.unique(classes), rows.dtype)
             self._check_labels(labels, classes)
             weights = np.ones(len(rows)) if given is None else given
             stream, freed, fitted = self._held_apart(rows, labels, weights)
@@ -156,8 +163,8 @@ class Streaming:
         names = getattr(self, "feature_names_in_", None)
         return stream.learned(blank, FittedClassifier(self.estimator_, self.classes_), names)
 
-    def _begin(self, classes: np.ndarray) -> None:
-        """Set out with no rows."""
+    def _begin(self, classes: np.ndarray, dtype: np.dtype[Any]) -> None:
+        """Set out with no rows, to hold some of a dtype."""
         template = unfitted_classifier(self.estimator, self.random_state)
         self.classes_ = known_classes(template, classes)
         if len(self.classes_) < 2:
@@ -179,7 +186,7 @@ class Streaming:
                 "features='passthrough' or a frozen transformer, or density=GDADensity()"
             )
         self.estimator_ = template
-        no_rows = np.empty((0, self.n_features_in_))  # type: ignore[attr-defined]
+        no_rows = np.empty((0, self.n_features_in_), dtype)  # type: ignore[attr-defined]
         held = RowSample.of(
             np.empty(0, np.uint64), self.classes_[:0], {"X": no_rows}, HELD_MOST, share=HELD_SHARE
         )
@@ -221,7 +228,9 @@ class Streaming:
         if isinstance(self.estimator_, FrozenEstimator) or not len(rows):
             return
         weights = {} if (rows.counts == 1).all() else {"sample_weight": rows.counts}
-        form = like(X, rows.rows["X"]) if hasattr(X, "columns") else rows.rows["X"]
+        form = rows.rows["X"]
+        if isinstance(X, np.ndarray) or hasattr(X, "columns"):
+            form = like(X, form)
         self.estimator_.partial_fit(form, rows.labels, classes=self.classes_, **weights)
 
     def _check_merge(self, other: Streaming) -> None:

@@ -1,0 +1,259 @@
+"""Classifiers that take one dtype, whole numbers or known levels only are given nothing else."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.compose import make_column_transformer
+from sklearn.datasets import load_breast_cancer
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from dipedl import DIPClassifier
+from dipedl.calibration import Rehearsal
+from dipedl.density import DensitySelector, GDADensity
+
+RNG = np.random.default_rng(0)
+N = 160
+X = RNG.normal(size=(N, 3))
+X[:, 2] = RNG.choice([1, 2, 5], N)
+Y = (X[:, 0] + 0.5 * RNG.normal(size=N) > 0).astype(int)
+FRAME = pd.DataFrame(X, columns=["a", "b", "code"]).astype({"code": int})
+CANDIDATES = [("gaussians", GDADensity()), ("tied", GDADensity("tied"))]
+
+
+class Strict(ClassifierMixin, BaseEstimator):
+    """Logistic regression that refuses, by any error, rows that are not like those of its fit."""
+
+    def __init__(self, error=RuntimeError):
+        self.error = error
+
+    def check(self, X):
+        raise NotImplementedError
+
+    def fit(self, X, y):
+        self.learn(X)
+        self.check(X)
+        self.inner_ = LogisticRegression().fit(self.numbers(X), y)
+        self.classes_ = self.inner_.classes_
+        return self
+
+    def partial_fit(self, X, y, classes=None):
+        self.learn(X)
+        inner = getattr(self, "inner_", SGDClassifier(loss="log_loss", random_state=0))
+        self.inner_ = inner.partial_fit(self.numbers(X), y, classes)
+        self.classes_ = self.inner_.classes_
+        return self
+
+    def predict_proba(self, X):
+        self.check(X)
+        return self.inner_.predict_proba(self.numbers(X))
+
+    def numbers(self, X):
+        return X if sparse.issparse(X) else np.asarray(X, dtype=float)
+
+
+class SameTypes(Strict):
+    """As networks of float32 are: "mat1 and mat2 must have the same dtype"."""
+
+    def learn(self, X):
+        self.types_ = self.types(X)
+
+    def check(self, X):
+        if self.types(X) != self.types_:
+            raise self.error(f"rows of {self.types(X)}, and the fit had {self.types_}")
+
+    def types(self, X):
+        return [str(t) for t in X.dtypes] if hasattr(X, "dtypes") else str(X.dtype)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class Codes(Strict):
+    """As CatBoost is with an integer category: "must be integer or string, got 1.5"."""
+
+    def learn(self, X):
+        self.codes_ = set(self.codes(X))
+
+    def codes(self, X):
+        return np.asarray(X, dtype=object)[:, 2].tolist()
+
+    def check(self, X):
+        for code in self.codes(X):
+            if not float(code).is_integer():
+                raise self.error(f"={code}")
+
+
+class KnownCodes(Codes):
+    """As an encoder without handle_unknown is, by an error of any type."""
+
+    def check(self, X):
+        if not set(self.codes(X)) <= self.codes_:
+            raise self.error(f"unseen among {self.codes(X)}")
+
+
+def model(classifier, **parameters):
+    parameters = {"density": DensitySelector(CANDIDATES), **parameters}
+    return DIPClassifier(classifier, cv=2, **parameters)
+
+
+def polars_frame(**types):
+    polars = pytest.importorskip("polars")
+    return polars.DataFrame(FRAME.to_dict("list")).cast(
+        {k: getattr(polars, v) for k, v in types.items()}
+    )
+
+
+FORMS = {
+    "float32": lambda: X.astype(np.float32),
+    "float16": lambda: X.astype(np.float16),
+    "int16": lambda: (10 * X).astype(np.int16),
+    "uint8": lambda: (100 + 10 * X).astype(np.uint8),
+    "objects": lambda: X.astype(object),
+    "csr_matrix": lambda: sparse.csr_matrix(X.astype(np.float32)),
+    "csr_array": lambda: sparse.csr_array(X.astype(np.float32)),
+    "frame": lambda: FRAME.astype({"a": np.float32, "code": np.int8}).assign(d=X[:, 1] > 0),
+    "nullable": lambda: FRAME.astype({"a": "Float32", "code": "Int16"}),
+    "arrow": lambda: FRAME.astype({"a": "float32[pyarrow]", "code": "int16[pyarrow]"}),
+    "objects in a frame": lambda: FRAME.astype({"code": object}),
+    "polars": lambda: polars_frame(a="Float32", code="Int16"),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_made_up_rows_keep_the_dtype_of_each_column(form):
+    rows = FORMS[form]()
+    clf = model(SameTypes()).fit(rows, Y)
+    assert {"blended", "pasted", "permuted", "noised"} <= set(clf.density_.ranking_[0])
+    assert np.isfinite(clf.score_samples(rows)).all()
+
+
+@pytest.mark.parametrize("form", ["int", "Int16", object, "polars"])
+def test_made_up_rows_keep_whole_numbers(form):
+    rows = polars_frame(code="Int16") if form == "polars" else FRAME.astype({"code": form})
+    clf = model(Codes()).fit(rows, Y)
+    assert {"blended", "pasted", "permuted", "noised"} <= set(clf.density_.ranking_[0])
+
+
+ROWS = X.astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    "learn",
+    [
+        lambda clf: model(FrozenEstimator(clf.fit(ROWS, Y))).fit(ROWS, Y),
+        lambda clf: model(FrozenEstimator(clf.fit(ROWS[:80], Y[:80]))).fit(
+            ROWS[:80], Y[:80], calibration=(ROWS[80:], Y[80:])
+        ),
+        lambda clf: model(clf).fit(ROWS[:80], Y[:80]).calibrate(ROWS[80:], Y[80:]),
+        lambda clf: model(make_pipeline("passthrough", clf)).fit(ROWS, Y),
+        lambda clf: model(clf, spread=Rehearsal()).fit(ROWS, Y),
+        lambda clf: model(clf, density=GDADensity()).partial_fit(ROWS, Y),
+        lambda clf: (
+            model(clf, density=GDADensity())
+            .partial_fit(ROWS[:80], Y[:80])
+            .partial_fit(ROWS[80:], Y[80:])
+        ),
+    ],
+    ids=["frozen", "frozen, calibration", "calibrate", "pipeline", "spread", "batch", "batches"],
+)
+def test_every_way_to_learn_keeps_the_dtype(learn):
+    assert np.isfinite(learn(SameTypes()).predict_proba(ROWS)).all()
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyError, ArithmeticError, ValueError])
+@pytest.mark.parametrize("frozen", [False, True])
+def test_kinds_of_made_up_rows_that_a_classifier_refuses_are_left_out(error, frozen):
+    clf = Codes(error)
+    clf = FrozenEstimator(clf.fit(X[:80], Y[:80])) if frozen else clf
+    with pytest.warns(UserWarning, match="'(blended|noised)' are left out"):
+        fitted = model(clf).fit(X, Y, calibration=(X[80:], Y[80:]) if frozen else None)
+    kinds = {"blended", "pasted", "permuted", "noised"} & set(fitted.density_.ranking_[0])
+    assert kinds == {"pasted", "permuted"}
+
+
+def test_rows_half_way_that_a_frozen_classifier_refuses_say_nothing_of_its_memory():
+    frozen = FrozenEstimator(Codes().fit(X, Y))
+    assert model(frozen, density=GDADensity()).fit(X, Y).evidence_.memorised_ is None
+
+
+WORDS = FRAME.assign(code=pd.Categorical(np.array(["u", "v", "w"])[np.arange(N) % 3]))
+ENCODED = make_column_transformer(
+    (OneHotEncoder(handle_unknown="ignore"), ["code"]), (StandardScaler(), ["a", "b"])
+)
+
+
+class KnownLevels(KnownCodes):
+    """As CatBoost is with what pandas made missing."""
+
+    def numbers(self, X):
+        return np.asarray(X[["a", "b"]], dtype=float)
+
+
+@pytest.mark.parametrize(
+    ("form", "error"), [("category", RuntimeError), ("text", ValueError), ("objects", KeyError)]
+)
+@pytest.mark.parametrize("value", ["zz", None], ids=["new level", "gap"])
+def test_a_row_of_a_new_level_refuses_no_other(form, value, error):
+    rows = (
+        WORDS if form == "category" else WORDS.astype({"code": str if form == "text" else object})
+    )
+    clf = model(KnownLevels(error), density=GDADensity(), features=ENCODED).fit(rows, Y)
+    new = rows[:5].astype({"code": object})
+    new.loc[3, "code"] = value
+    new = new.astype({"code": rows.code.dtype if form != "category" else "category"})
+    others = [0, 1, 2, 4]
+    for answer in (
+        clf.predict_proba,
+        clf.classifier_proba,
+        clf.predict,
+        clf.predict_ood,
+        clf.p_value,
+        clf.uncertainty,
+        clf.score_samples,
+        clf.predict_set,
+    ):
+        np.testing.assert_array_equal(answer(new)[others], answer(rows[:5])[others])
+        np.testing.assert_array_equal(answer(new)[3:4], answer(new[3:4]))
+    assert clf.uncertainty(new)[3] == 1 and clf.predict_ood(new)[3] == -1
+    np.testing.assert_array_equal(clf.classifier_proba(new)[3], [0.5, 0.5])
+    card = clf.explain(new)[3]
+    assert ("code = 'zz'" if value else "code is missing") in card.news
+
+
+def test_an_error_about_other_rows_is_raised_beside_a_new_level():
+    clf = model(KnownLevels(), density=GDADensity(), features=ENCODED).fit(WORDS, Y)
+    new = WORDS[:6].assign(code=["u", "zz", "v", "w", "u", "v"])
+    clf.estimator_.codes_ = {"u", "w"}
+    with pytest.raises(RuntimeError, match="unseen among"):
+        clf.predict_proba(new)
+
+
+@pytest.mark.parametrize("library", ["skorch", "catboost"])
+def test_the_libraries_themselves(library):
+    pytest.importorskip(library)
+    if library == "catboost":
+        from catboost import CatBoostClassifier
+
+        quiet = {"iterations": 5, "verbose": 0, "allow_writing_files": False}
+        clf = DIPClassifier(CatBoostClassifier(cat_features=("code",), **quiet)).fit(WORDS, Y)
+        new = WORDS[:3].assign(code=["u", "zz", "w"])
+        np.testing.assert_array_equal(
+            clf.predict_proba(new)[[0, 2]], clf.predict_proba(WORDS[:3])[[0, 2]]
+        )
+        DIPClassifier(CatBoostClassifier(cat_features=("code",), **quiet)).fit(FRAME, Y)
+    else:
+        from skorch import NeuralNetClassifier
+        from torch import nn
+
+        layers = nn.Sequential(nn.Linear(8, 2), nn.Softmax(-1))
+        rows, y = load_breast_cancer(return_X_y=True)
+        rows = StandardScaler().fit_transform(rows[:, :8]).astype(np.float32)
+        net = NeuralNetClassifier(layers, max_epochs=1, verbose=0, train_split=None)
+        assert np.isfinite(DIPClassifier(net).fit(rows, y).predict_proba(rows)).all()
