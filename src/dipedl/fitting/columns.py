@@ -199,14 +199,12 @@ class InputColumns:
         return by_row(self._news(X), X.shape[0])
 
     def new(self, X: Any) -> np.ndarray:
-        """Rows of X (n, d) with a level that the fit never saw, or a first gap in its place, (n,)."""
+        """Rows of X (n, d) with a level that the fit never saw, shape (n,)."""
         new = np.zeros(X.shape[0], dtype=bool)
         for j, levels in self.levels.items():
             known: Container[Any] = levels or self.categories.get(j, ())
             if known:
                 new |= np.array(new_levels("", column(X, j), known)) != ""
-            if self.missing[j] == 0:
-                new |= missing_entries(column(X, j))
         return new
 
     def _news(self, X: Any) -> Iterator[list[str]]:
