@@ -32,6 +32,7 @@ from dipedl import DIPClassifier
 from dipedl.density import GDADensity
 from dipedl.fitting.columns import input_columns
 from dipedl.fitting.sources import input_sources, known_levels, sources_after
+from dipedl.own_data.explaining import reasons
 
 N = 240
 
@@ -97,7 +98,8 @@ def test_the_odd_column_is_named_first_with_its_value_and_what_is_usual(people, 
     assert (first["name"], first["value"]) == ("age", 90.0)
     low, high = map(float, first["usual"].split(" to "))
     assert (low, high) == pytest.approx(np.quantile(people[0].age, [0.05, 0.95]), abs=0.05)
-    assert f"age = 90, typical {first['usual']}" in str(card)
+    assert f"age = 90 (typical {first['usual']})" in card.summary() and card.flagged
+    assert str(card).startswith(card.summary()) and len(card.summary().splitlines()) == 3
     assert len({entry["name"] for entry in part["features"]}) == 4
     total = sum(entry["contribution"] for entry in part["features"]) + part["rest"]
     assert total == pytest.approx(part["squared_distance"])
@@ -113,6 +115,77 @@ def test_levels_are_told_with_their_shares(people, name):
     assert job["value"] == people[0].job[0]
     owner = [entry for entry in card.parts[0]["features"] if entry["name"] == "owner"]
     assert f"owner = {owner[0]['value']!r}" in str(card)
+
+
+def many_levels(n, seed, month=(1, 4)):
+    """Rows of a column of 15 levels, of which four are five times as frequent as others."""
+    rng = np.random.default_rng(seed)
+    share = np.r_[np.full(4, 5.0), np.linspace(1.5, 0.3, 11)]
+    places = np.array([f"P{i:02d}" for i in range(15)])
+    X = pd.DataFrame(
+        {
+            "place": pd.Categorical(rng.choice(places, n, p=share / share.sum())),
+            "month": rng.integers(*month, n).astype(float),
+            "temp": rng.normal(20, 5, n),
+        }
+    )
+    return X, np.where(X["temp"] + rng.normal(0, 5, n) > 20, "yes", "no")
+
+
+@pytest.fixture(scope="module")
+def travel():
+    X, y = many_levels(1500, 0)
+    return DIPClassifier(HistGradientBoostingClassifier(max_iter=10)).fit(X, y), X
+
+
+def test_a_common_level_is_no_reason_and_a_rare_one_is_told_with_its_share(travel):
+    clf, X = travel
+    share = X["place"].value_counts(normalize=True)
+    common = share.index[:4]
+    for reason in reasons(clf, many_levels(300, 1)[0]):
+        assert not any(f"place = {level!r}" in reason for level in common)
+    (level,) = share.index[-1:]
+    place = pd.Categorical([level], categories=X["place"].cat.categories)
+    (card,) = clf.explain(X[:1].assign(place=place))
+    assert f"place = {level!r} ({share.iloc[-1]:.0%} of the training rows" in card.reason
+
+
+def test_a_new_month_is_the_reason_beside_any_common_level(travel):
+    clf, X = travel
+    new = many_levels(40, 2, month=(7, 9))[0]
+    new = new[new["place"].isin(["P00", "P01", "P02", "P03"])].reset_index(drop=True)
+    new["place"] = new["place"].cat.set_categories(X["place"].cat.categories)
+    cards = clf.explain(new)
+    assert len(cards) > 5
+    assert all(card.reason.startswith("month = ") and "place" not in card.reason for card in cards)
+
+
+def test_what_a_column_adds_on_average_sums_to_the_expected_distance(travel):
+    clf, X = travel
+    (card,) = clf.explain(X[:1])
+    for part in card.parts:
+        if part["kind"] == "gaussian":
+            entries = part["features"]
+            assert sum(entry["expected"] for entry in entries) == part["expected"]
+            beyond = [entry["contribution"] - entry["expected"] for entry in entries]
+            assert beyond == sorted(beyond, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("counts", "unusual"),
+    [
+        ([60, 40], set()),
+        ([97, 3], {1}),
+        ([2] * 100, set()),
+        ([5] * 19 + [2], {19}),
+        ([0, 100], {0}),
+    ],
+)
+def test_a_level_is_unusual_by_its_share_and_by_that_of_the_others(counts, unusual):
+    values = np.repeat(range(len(counts)), counts).astype(str)
+    known = input_columns(pd.DataFrame({"c": values}))
+    assert {i for i in range(len(counts)) if known.is_unusual(0, str(i))} == unusual
+    assert known.is_unusual(0, None)
 
 
 def news(model, row):
@@ -179,7 +252,7 @@ def test_a_gap_is_called_one(people):
     clf = MODELS["table"]().fit(*people)
     (card,) = clf.explain(people[0].iloc[1:2].assign(age=np.nan))
     assert card.parts[0]["features"][0]["value"] is None
-    assert "age is missing, typical" in str(card) and card.flagged
+    assert "age is missing (0% of the training rows" in str(card) and card.flagged
 
 
 def test_mixtures_of_columns_keep_their_name_in_their_own_unit(people):

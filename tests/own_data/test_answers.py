@@ -78,8 +78,10 @@ def test_categories_and_missing_cells_are_written(tmp_path):
 
 def outside(values, value):
     """Whether a value is one that the rows of the fit seldom had."""
-    if value is None or values.dtype.kind not in "if":
-        return (values.isna() if value is None else values == value).mean() < 0.05
+    if value is None:
+        return values.isna().mean() < 0.05
+    if values.dtype.kind not in "if":
+        return (values == value).mean() < min(0.05, 1 / values.nunique())
     return not values.quantile(0.05) <= value <= values.quantile(0.95)
 
 
@@ -92,13 +94,16 @@ def test_reasons_are_those_of_the_complete_cards(run, kept, by_hand, tmp_path):
     for card, said in zip(cards, found, strict=True):
         gaussians = [part for part in card.parts if part["kind"] == "gaussian"]
         part = gaussians[int(np.argmin([part["normal_score"] for part in gaussians]))]
-        entries = [entry for entry in part["features"] if "column" in entry]
-        least = 0.1 * entries[0]["contribution"]
-        far = [entry for entry in entries if entry["contribution"] >= least]
-        named = ([e for e in far if outside(train[e["name"]], e["value"])] or far)[:2]
-        names = [re.match(r"(.+?) (=|is missing)", told)[1] for told in said.split("; ")]
-        assert names == [e["name"] for e in named]
-        rarest.add(part["part"])
+        beyond = {e["name"]: e["contribution"] - e["expected"] for e in part["features"]}
+        least = max(0.1 * max(beyond.values()), 1e-300)
+        far = [e for e in part["features"] if beyond[e["name"]] >= least]
+        unusual = [e["name"] for e in far if outside(train[e["name"]], e["value"])][:2]
+        names = [re.match(r"(.+?) (=|is missing|0)", one)[1] for one in said.split("; ")]
+        if unusual:
+            assert names == unusual
+            rarest.add(part["part"])
+        else:
+            assert names[0].startswith(("unusual beside the other columns", "p-value"))
     assert len(rarest) > 1, "one part is the rarest of all rows: the choice is not tested"
 
 
@@ -143,10 +148,30 @@ def test_explain_gives_the_card_of_the_library(run, kept, by_hand, tmp_path):
     (tmp_path / "row.json").write_text(json.dumps(row))
     done = run("explain", kept / "model.dipedl", tmp_path / "row.json")
     card = in_rows_of_file(clf.explain(X[:1])[0], np.arange(1, 241))
-    assert str(card) in done.stdout
+    assert done.stdout == f"Row 1\n{card.summary()}\n\n" and len(done.stdout.splitlines()) == 5
     assert run("explain", kept / "model.dipedl", json.dumps(row)).stdout == done.stdout
+    done = run("explain", kept / "model.dipedl", tmp_path / "row.json", "--details")
+    assert str(card) in done.stdout
     done = run("explain", kept / "model.dipedl", tmp_path / "row.json", "--json")
     assert json.loads(done.stdout) == [{"row": 1, **card.to_dict()}]
+
+
+def test_a_row_is_explained_by_its_number_in_the_answers(run, kept, tmp_path, monkeypatch):
+    monkeypatch.setattr(csv_records, "_BLOCK", 500)
+    new = passengers(60, seed=1).astype({"age": object})
+    new.loc[10, "age"] = "unknown"
+    new.to_csv(tmp_path / "new.csv", index=False)
+    run("score", kept / "model.dipedl", tmp_path / "new.csv", "--out", tmp_path / "a.csv")
+    answers = pd.read_csv(tmp_path / "a.csv").set_index("row")
+    for row in (1, 12, 60):
+        done = run("explain", kept / "model.dipedl", tmp_path / "new.csv", "--row", row, "--json")
+        (card,) = json.loads(done.stdout)
+        assert done.exit_code == 0 and card["row"] == row
+        assert card["p_value"] == answers["p_value"][row]
+    refused = run("explain", kept / "model.dipedl", tmp_path / "new.csv", "--row", 11)
+    assert refused.exit_code == 3 and "row 11" in refused.output and "unknown" in refused.output
+    beyond = run("explain", kept / "model.dipedl", tmp_path / "new.csv", "--row", 61)
+    assert beyond.exit_code == 1 and "rows 1 to 60" in beyond.output
 
 
 @pytest.mark.parametrize("timed", [None, "day"])

@@ -74,17 +74,22 @@ class BaselineCard:
         return made
 
     def __str__(self) -> str:
-        """The card as text."""
-        return "\n".join(self._lines())
+        """The card as text: its `summary`, then the details."""
+        return "\n".join([self.summary(), *self._details()])
 
-    def _lines(self) -> Iterator[str]:
-        yield leading(self.label, self.class_names, self.proba, np.argsort(-self.proba))
+    def summary(self) -> str:
+        """The answer, how rare the input is, and the method's uncertainty: three lines."""
+        return "\n".join(
+            [
+                leading(self.label, self.class_names, self.proba, np.argsort(-self.proba)),
+                rare(self),
+                f"  uncertainty by {self.method} {self.uncertainty:.4g}, "
+                f"typically {self.typical_uncertainty:.4g}",
+            ]
+        )
+
+    def _details(self) -> Iterator[str]:
         if self.dirichlet is not None:
             yield f"  {float(self.dirichlet.vacuity[0]):.1%} of the answer is the prior"
-        yield rare(self)
-        yield (
-            f"  uncertainty by {self.method} {self.uncertainty:.4g}, "
-            f"typically {self.typical_uncertainty:.4g}"
-        )
         reasons = [line for part in self.parts for line in part_lines(part)]
         yield from reasons or [_ONLY_A_SCORE if self.parts else _NO_DENSITY]

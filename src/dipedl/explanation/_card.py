@@ -27,6 +27,9 @@ _WIDTH = 88
 #: A mean of less than this share of the value is what rounding left of zero.
 _NOISE = 1e-10
 _BAR = 240
+#: A column that adds less than this share of what the first one adds is no reason.
+_LEAST_SHARE = 0.1
+_MOST_REASONS = 2
 _COLUMNS = ("class", "95 % interval (mark: alone)", "with the evidence", "classifier alone")
 
 
@@ -56,9 +59,10 @@ class Card:
         Score of the density (nats, for a log-density), and the median of held-out inputs.
     parts : tuple of dict
         What each part of the density saw: for Gaussians the squared Mahalanobis distance to the
-        nearest class and the columns that add most to it, with their values and what is usual in
-        the units of the inputs; for neighbours the nearest training rows (numbered as in ``fit``)
-        and their distances.
+        nearest class and the columns that add most beyond what they add on average ("expected"),
+        with their values, what is usual in the units of the inputs, the "share" of the training
+        rows that had this level or gap, and whether the value is "unusual"; for neighbours the
+        nearest training rows (numbered as in ``fit``) and their distances.
     news : tuple of str
         What the fit never saw in any row: levels of a column, a gap in a column without gaps, a
         number that some part of the model cannot compute with.
@@ -93,6 +97,34 @@ class Card:
         """Whether the input is flagged as OOD."""
         return self.p_value <= self.false_alarm_rate
 
+    @property
+    def reason(self) -> str:
+        """What is new or least usual in the input, in words; "" where no column stands out.
+
+        Levels that the fit never saw; else the values that few training rows had, of those that add
+        most to the distance in the part that finds the input rarest; else, if the distance is
+        larger than expected, the numbers that are unusual beside the others alone.
+        """
+        if self.news:
+            return f"never in the training data: {', '.join(self.news)}"
+        part = _rarest_part(self.parts)
+        if part is None:
+            return ""
+        far = list(_far(part["features"]))
+        unusual = [_with_usual(entry) for entry in far if entry["unusual"]]
+        if unusual:
+            return "; ".join(unusual[:_MOST_REASONS])
+        numbers = [_with_usual(entry) for entry in far if entry["share"] is None and entry["usual"]]
+        if numbers and part["squared_distance"] > part["expected"]:
+            return f"unusual beside the other columns: {', '.join(numbers[:_MOST_REASONS])}"
+        return ""
+
+    def summary(self) -> str:
+        """The answer, how rare the input is, and why or how much evidence there is: three lines."""
+        why = "flagged because" if self.flagged else "least usual:"
+        reason = f"  {why} {self.reason}" if self.reason else _evidence(self)
+        return "\n".join([_answer(self), rare(self), reason])
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values that ``json.dump`` takes; what is not finite becomes text."""
         given = {
@@ -117,8 +149,8 @@ class Card:
         return made
 
     def __str__(self) -> str:
-        """The card as text."""
-        return "\n".join([*_answer(self), *_rarity(self), *_all_parts(self)])
+        """The card as text: its `summary`, then the details."""
+        return "\n".join([self.summary(), *_details(self), *_all_parts(self)])
 
     def _repr_html_(self) -> str:
         """The card for a notebook."""
@@ -162,7 +194,7 @@ def _leading(card: Card) -> tuple[Dirichlet, list[str], np.ndarray]:
 
 
 def _as_html(card: Card) -> str:
-    head, *facts = (*_answer(card), *_rarity(card))
+    head, *facts = (*card.summary().splitlines(), *_details(card))
     parts = "\n".join(_all_parts(card))
     dirichlet, names, P = _leading(card)
     low, high = dirichlet.credible_interval()
@@ -180,16 +212,25 @@ def _text(lines: str) -> str:
     return f"<pre>{escape(textwrap.dedent(lines))}</pre>"
 
 
-def _answer(card: Card) -> Iterator[str]:
+def _answer(card: Card) -> str:
     # far from all data the mean ties, and the classifier decides
     order = np.lexsort((-card.classifier_proba, -card.mean.round(12)))
-    first = int(card.classifier_proba.argmax())
-    yield leading(card.label, card.class_names, card.mean, order)
-    yield f"  classifier alone: {card.class_names[first]} {card.classifier_proba[first]:.1%}"
-    yield (
+    return leading(card.label, card.class_names, card.mean, order)
+
+
+def _evidence(card: Card) -> str:
+    return (
         f"  evidence: {_count(card.evidence)} of {card.n:,.0f} equivalent training samples; "
         f"{card.vacuity:.1%} of the answer is the prior"
     )
+
+
+def _details(card: Card) -> Iterator[str]:
+    first = int(card.classifier_proba.argmax())
+    yield f"  classifier alone: {card.class_names[first]} {card.classifier_proba[first]:.1%}"
+    if card.reason:
+        yield _evidence(card)
+    yield f"  score of the density {card.score:.4g}, typically {card.typical_score:.4g}"
 
 
 def leading(label: str, names: Sequence[str], P: np.ndarray, order: np.ndarray) -> str:
@@ -199,15 +240,8 @@ def leading(label: str, names: Sequence[str], P: np.ndarray, order: np.ndarray) 
     )
 
 
-def _rarity(card: Card) -> Iterator[str]:
-    yield rare(card)
-    yield f"  score of the density {card.score:.4g}, typically {card.typical_score:.4g}"
-    if card.news:
-        yield f"  never in the training data: {', '.join(card.news)}"
-
-
 def rare(card: Any) -> str:
-    """How rare the input of a card is, and whether it is flagged."""
+    """Say how rare the input of a card is, and whether it is flagged."""
     verdict = "flagged as OOD" if card.flagged else "not flagged"
     fewer, of = card.p_value * (card.held_out + 1) - 1, f"{card.held_out:,.0f} held-out inputs"
     among = (
@@ -216,6 +250,21 @@ def rare(card: Any) -> str:
         else f"{fewer:,.0f} of {of} are no more typical"
     )
     return f"  p-value {card.p_value:.3g}: {among} ({verdict} at {card.false_alarm_rate:.3g})"
+
+
+def _rarest_part(parts: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    """The Gaussian that finds the input rarest, or None."""
+    gaussians = [part for part in parts if part["kind"] == "gaussian"]
+    return min(gaussians, key=lambda part: part.get("normal_score") or 0.0, default=None)
+
+
+def _far(features: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Columns that add more than on average, by how much."""
+    entries = [entry for entry in features if "column" in entry]
+    more = [entry["contribution"] - entry["expected"] for entry in entries]
+    for entry, beyond in zip(entries, more, strict=True):
+        if beyond > 0 and beyond >= _LEAST_SHARE * more[0]:
+            yield entry
 
 
 def _all_parts(card: Card) -> Iterator[str]:
@@ -245,10 +294,10 @@ def _gaussian(part: dict[str, Any]) -> Iterator[str]:
     where = "the mean" if part["class"] is None else f"class {part['class']!r}"
     yield (
         f"    squared distance to {where}: {part['squared_distance']:.4g}, expected "
-        f"{part['expected']:.0f} ± {part['spread']:.0f}; of it"
+        f"{part['expected']:.0f} ± {part['spread']:.0f}; of it (on average)"
     )
     for entry in part["features"]:
-        yield f"      {entry['contribution']:10.4g}  {_entry(entry)}"
+        yield f"      {entry['contribution']:10.4g} ({entry['expected']:.0f})  {_entry(entry)}"
     yield f"      {part['rest']:10.4g}  all others"
     background = part.get("background", {})
     if background.get("kind") == "gaussian":
@@ -269,16 +318,26 @@ def _entry(entry: dict[str, Any]) -> str:
         # The mean of a principal component is zero, and comes out as 1e-17.
         mean = mean if abs(mean) > _NOISE * abs(value) else 0.0
         return f"{name} = {value:.4g} (mean {mean:.4g})"
-    return column_told(entry) + (f", typical {entry['usual']}" if entry["usual"] else "")
+    return _with_usual(entry)
 
 
-def column_told(entry: dict[str, Any]) -> str:
-    """The value of a column in an entry of a card's features."""
-    value = entry["value"]
+def _with_usual(entry: dict[str, Any]) -> str:
+    """A column's value with its share of the training rows, and what is usual."""
+    value, share = entry["value"], entry["share"]
     if value is None:
-        return f"{entry['name']} is missing"
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return f"{entry['name']} = {number_text(value) if number else repr(value)}"
+        text = f"{entry['name']} is missing"
+    else:
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        text = f"{entry['name']} = {number_text(value) if number else repr(value)}"
+    about = [] if share is None else [f"{_percent(share)} of the training rows"]
+    about += [f"typical {entry['usual']}"] * bool(entry["usual"])
+    return f"{text} ({', '.join(about)})" if about else text
+
+
+def _percent(share: float) -> str:
+    if 0 < share < 0.001:
+        return "<0.1%"
+    return f"{share:.1%}" if 0 < share < 0.01 else f"{share:.0%}"
 
 
 def _blocks(part: dict[str, Any]) -> Iterator[str]:

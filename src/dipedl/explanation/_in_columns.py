@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -43,8 +43,11 @@ class UserColumns:
         Inputs (n, d) as the user gave them.
     names : list of str
         Names of their columns; none for texts and sparse rows.
-    usual : dict of int to str
-        What is usual in a column, in words.
+    known : InputColumns or None
+        What was usual in the columns that arrive at the model.
+    arriving : dict of int to (int, callable)
+        Of each column that arrives as one column: which, and how a number of it comes back into the
+        unit of the user.
     features : list of str
         Names of the p features of the density.
     sources : list of Source or None
@@ -57,7 +60,8 @@ class UserColumns:
 
     X: Any
     names: list[str]
-    usual: dict[int, str]
+    known: InputColumns | None
+    arriving: dict[int, tuple[int, Callable[[float], float]]]
     features: list[str]
     sources: Sources | None
     scaler: StandardScaler | None
@@ -84,51 +88,60 @@ class UserColumns:
         if "neighbours" in reading:
             inner["neighbours"] = reading["neighbours"][:top]
         if "features" in reading:
-            shares = sorted(self._shares(reading["features"]), key=_least)
-            inner["features"] = [self._entry(of, amount, i) for of, amount in shares[:top]]
-            inner["rest"] = sum((amount for _, amount in shares[top:]), reading["rest"])
+            entries = list(self._entries(reading["features"], i))
+            # A column of many levels adds much for any of them.
+            entries.sort(key=lambda entry: entry["expected"] - entry["contribution"])
+            inner["features"] = entries[:top]
+            others = (entry["contribution"] for entry in entries[top:])
+            inner["rest"] = sum(others, reading["rest"])
         return reading | inner
 
-    def _shares(
-        self, features: list[dict[str, Any]]
-    ) -> Iterator[tuple[int | dict[str, Any], float]]:
-        """Each feature that is no column with its contribution; each column with its features'."""
-        sums: dict[int, float] = {}
+    def _entries(self, features: list[dict[str, Any]], i: int) -> Iterator[dict[str, Any]]:
+        """Each feature of row i that is no column, and each column with what its features add."""
+        sums: dict[int, tuple[float, float]] = {}
         for entry in features:
             j = self.tokens.get(entry.get("name", ""))
             source = None if self.sources is None or j is None else self.sources[j]
             if source is None or len(source.columns) != 1 or source.words:
-                yield entry, entry["contribution"]
+                yield self._feature(entry, i)
             else:
                 (c,) = source.columns
-                sums[c] = sums.get(c, 0.0) + entry["contribution"]
-        yield from sums.items()
-
-    def _entry(self, of: int | dict[str, Any], contribution: float, i: int) -> dict[str, Any]:
-        return self._feature(of, i) if isinstance(of, dict) else self._column(of, contribution, i)
+                contribution, expected = sums.get(c, (0.0, 0.0))
+                sums[c] = contribution + entry["contribution"], expected + 1.0
+        for c, (contribution, expected) in sums.items():
+            yield self._column(c, contribution, expected, i)
 
     def _feature(self, entry: dict[str, Any], i: int) -> dict[str, Any]:
         """An entry of a feature that is no column; before it was standardised, if it was."""
-        j = self.tokens.get(entry.get("name", ""))
+        j, entry = self.tokens.get(entry.get("name", "")), entry | {"expected": 1.0}
         if j is None:
             return entry
-        entry = entry | {"name": self.features[j]}
+        entry |= {"name": self.features[j]}
         if self.scaler is None:
             return entry
         mean, scale = float(self.scaler.mean_[j]), float(self.scaler.scale_[j])
         return entry | {"value": float(self.Z[i, j]) * scale + mean, "mean": mean}
 
-    def _column(self, c: int, contribution: float, i: int) -> dict[str, Any]:
+    def _column(self, c: int, contribution: float, expected: float, i: int) -> dict[str, Any]:
         if c not in self._read:
             values = column(self.X, c)
             self._read[c] = np.asarray(values), missing_entries(values)
         values, gaps = self._read[c]
+        value = None if gaps[i] else _plain(values[i])
+        usual, share, unusual = "", None, False
+        if self.known is not None and c in self.arriving:
+            j, unit = self.arriving[c]
+            usual, share = self.known.usual(j, unit), self.known.share(j, value)
+            unusual = self.known.is_unusual(j, value, unit)
         return {
             "name": self.names[c],
             "column": c,
             "contribution": contribution,
-            "value": None if gaps[i] else _plain(values[i]),
-            "usual": self.usual.get(c, ""),
+            "expected": expected,
+            "value": value,
+            "usual": usual,
+            "share": share,
+            "unusual": unusual,
         }
 
 
@@ -166,10 +179,6 @@ def _plain(value: Any) -> Any:
     return str(value) if is_date(type(value)) else value
 
 
-def _least(share: tuple[Any, float]) -> float:
-    return -float(share[1])
-
-
 def user_columns(
     clf: Any, X: Any, before: Any, Z: np.ndarray, features: Any, columns: InputColumns | None
 ) -> UserColumns:
@@ -185,7 +194,8 @@ def user_columns(
     return UserColumns(
         X,
         names,
-        {} if start is None else dict(_usual(columns, start)),
+        columns,
+        {} if start is None else dict(_arriving(columns, start)),
         _feature_names(features, arriving, p),
         last if last is not None and len(last) == p else None,
         scaler if type(scaler) is StandardScaler else None,
@@ -203,13 +213,15 @@ def _names(fitted: Any, X: Any) -> list[str]:
     return [f"x{j}" for j in range(X.shape[1])] if given is None else [str(n) for n in given]
 
 
-def _usual(columns: InputColumns | None, sources: Sources) -> Iterator[tuple[int, str]]:
-    """What is usual in each of the user's columns that arrives as one column."""
+def _arriving(
+    columns: InputColumns | None, sources: Sources
+) -> Iterator[tuple[int, tuple[int, Callable[[float], float]]]]:
+    """Each of the user's columns that arrives as one column, and how its numbers come back."""
     if columns is None or len(columns.names) != len(sources):
         return
     for j, source in enumerate(sources):
         if len(source.columns) == 1 and source.back is not None:
-            yield source.columns[0], columns.usual(j, source.back)
+            yield source.columns[0], (j, source.back)
 
 
 def _feature_names(features: Any, arriving: list[str] | None, p: int) -> list[str]:

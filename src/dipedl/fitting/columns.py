@@ -23,6 +23,8 @@ _MOST_ROWS = 10_000
 #: What is usual in a column of numbers: all but the lowest and the highest 5 %.
 _USUAL = (0.05, 0.95)
 _MOST_SHOWN = 3
+#: A gap or a level that fewer rows of the fit had is unusual.
+_RARE = 0.05
 #: A column of levels of which more than this share of the entries has one of its own.
 _IDENTIFIER = 0.5
 _UNKNOWN = (np.nan, np.nan)
@@ -193,6 +195,31 @@ class InputColumns:
             return ""
         low, high = sorted((unit(float(self.low[j])), unit(float(self.high[j]))))
         return f"{number_text(low)} to {number_text(high)}"
+
+    def share(self, j: int, value: Any) -> float | None:
+        """Share of the rows of the fit that had a level, or None for a gap, in column j.
+
+        None for a number, and for a level of a column where hardly one comes twice.
+        """
+        if value is None:
+            return float(self.missing[j])
+        return self.levels[j].get(value, 0.0) if self.levels.get(j) else None
+
+    def is_unusual(self, j: int, value: Any, unit: Callable[[float], float] = float) -> bool:
+        """Whether few rows of the fit had a value (in a `unit`) like this in column j.
+
+        A number outside of the usual range; a gap, or a level, of less than 5 % of the rows, and a
+        level of less than an even share too: of 100 even levels none is unusual.
+        """
+        if value is None:
+            return bool(self.missing[j] < _RARE)
+        if j in self.levels:
+            own = self.share(j, value)
+            return own is not None and own < min(_RARE, 1 / len(self.levels[j]))
+        if np.isnan(self.low[j]):
+            return False
+        low, high = sorted((unit(float(self.low[j])), unit(float(self.high[j]))))
+        return bool(value < low or value > high)
 
     def news(self, X: Any) -> list[list[str]]:
         """For each row of X (n, d), what the fit never saw: new levels, first gaps and values."""

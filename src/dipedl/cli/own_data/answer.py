@@ -195,12 +195,21 @@ def explain(
     ],
     top: Annotated[int, typer.Option(help="Columns to name for each density.", min=1)] = 5,
     rows: Annotated[int, typer.Option(help="Most rows to explain.", min=1)] = _FIRST,
+    row: Annotated[
+        int | None, typer.Option(help="Only this row, by its number as in the answers.", min=1)
+    ] = None,
+    details: Annotated[
+        bool, typer.Option("--details", help="What each part of the density saw, too.")
+    ] = False,
     delimiter: options.Delimiter = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Say why rows got their answers: evidence, rarity, columns that are unusual or new."""
+    """Say why rows got their answers: how rare each is, and its columns that are unusual or new.
+
+    Three lines for each row; --details adds the evidence and the parts of the density.
+    """
     with running.mistakes_told(quiet):
         from ...own_data.explaining import explained
         from ...own_data.saved import read_model
@@ -213,13 +222,14 @@ def explain(
         else:
             table = running.opened_for(fitted, model, Path(data), delimiter)
         with running.step("rows explained", verbose):
-            cards, refused = explained(fitted, table, rows, top)
+            cards, refused = explained(fitted, table, rows, top, row)
     if json:
         named = [{"row": one.row} | ({"file": one.file} if one.file else {}) for one in cards]
         running.as_json([name | one.card.to_dict() for name, one in zip(named, cards, strict=True)])
     else:
-        for row, file, card in cards:
-            typer.echo(f"Row {row}{', ' * bool(file)}{file}\n{card}\n")
+        for one in cards:
+            said = str(one.card) if details else one.card.summary()
+            typer.echo(f"Row {one.row}{', ' * bool(one.file)}{one.file}\n{said}\n")
     if refused:
         running.tell_refused(refused, len(refused))
         raise typer.Exit(running.PARTIAL)
