@@ -160,6 +160,7 @@ def some(answers: Answers, rows: slice) -> Answers:
         answers.dirichlet[rows],
         answers.p_values[rows],
         answers.flagged[rows],
+        answers.confidence[rows],
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+from scipy import special
 from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
@@ -21,6 +22,7 @@ from .calibration._seen_rows import share_seen, smallest
 from .calibration._sharpening import calibrated_in_share, sharpening_range
 from .calibration.crossfit import AUTO, IN_SAMPLE, Pairs, enough, row_hash, source_of, splits
 from .calibration.held_out import HeldOut, Origin
+from .calibration.temperature import Temperature
 from .density._fitting import clone_with_selected, fit_density, is_frozen, log_density, takes_proba
 from .density.combined._default import unfitted_density
 from .density.combined._ensemble import DensityEnsemble
@@ -33,7 +35,7 @@ from .fitting.progress import Stopwatch
 from .fitting.scaling import warn_of_gross_outliers
 from .fitting.seeds import check_seed, seed
 from .fitting.threads import one_blas_thread
-from .maths.evidence import sharpening_share
+from .maths.evidence import inverse_temperature, sharpening_share
 
 __all__ = ["EvidenceModel"]
 
@@ -242,6 +244,19 @@ class EvidenceModel(BaseEstimator):
             return proba
         share = sharpening_share(scores, *self.sharpening_)
         return calibrated_in_share(self.calibrator_, proba, share)
+
+    def sharpened(self, P: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        """`calibrated` class probabilities P (n, k) with a sharpening in full on every input.
+
+        Those of ``classifier_proba`` where the calibrator is a temperature; of any other, P itself.
+        """
+        if type(self.calibrator_) is not Temperature or self.calibrator_.temperature_ >= 1:
+            return P
+        temperature = self.calibrator_.temperature_
+        share = sharpening_share(scores, *self.sharpening_)
+        exponent = 1 / (temperature * inverse_temperature(temperature, share))
+        log_p = np.log(np.maximum(P, np.finfo(np.float64).tiny))
+        return np.asarray(special.softmax(exponent[:, None] * log_p, axis=1))
 
     def log_evidence(self, scores: np.ndarray) -> np.ndarray:
         """``log(n gamma) + z`` of scores (n,), in nats, shape (n,)."""

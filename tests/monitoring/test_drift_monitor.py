@@ -8,12 +8,14 @@ import pytest
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
 
 import dipedl
 from dipedl import DIPClassifier, DriftMonitor
 from dipedl.baselines import Mahalanobis
 from dipedl.decisions._dirichlet import Answers
 from dipedl.density import GDADensity
+from dipedl.monitoring import ColumnBins
 
 
 def rows(n, seed, moved=0.0):
@@ -71,6 +73,7 @@ def part(answers, first, n):
         answers.dirichlet[some],
         answers.p_values[some],
         answers.flagged[some],
+        answers.confidence[some],
     )
 
 
@@ -82,6 +85,36 @@ def test_estimated_accuracy_is_near_the_measured_one(clf, monitor):
     brier = ((clf.predict_proba(X) - np.eye(2)[y]) ** 2).sum(axis=1)
     assert report.accuracy.value == right.mean()
     assert report.brier.value == pytest.approx(brier.mean())
+
+
+def two_and_six(n, seed, moved=0.0):
+    """Rows of two columns that decide, and six that do not and may move."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n)
+    X = rng.normal(size=(n, 8))
+    X[:, :2] += 2 * y[:, None]
+    X[:, 2:] += moved
+    return X, y
+
+
+TIMID = RandomForestClassifier(40, min_samples_leaf=15, max_features=2, random_state=0)
+
+
+@pytest.mark.parametrize("estimator", [LogisticRegression(), TIMID], ids=["linear", "timid forest"])
+@pytest.mark.parametrize("moved", [0.0, 1.0, 2.0])
+def test_estimated_accuracy_does_not_fall_with_vacuity_where_the_classifier_is_right(
+    estimator, moved
+):
+    clf = DIPClassifier(estimator, GDADensity(), random_state=0).fit(*two_and_six(1200, 0))
+    X, y = two_and_six(4000, 1, moved)
+    report = DriftMonitor(window=2000).fit(clf).update(clf, X, labels=y)
+    answers = clf.answers(X)
+    assert answers.confidence == pytest.approx(clf.classifier_proba(X).max(axis=1))
+    if moved:
+        with_evidence = answers.dirichlet.mean.max(axis=1).mean()
+        assert with_evidence < report.accuracy.value - 0.05
+    for one in (report, report.window):
+        assert one.estimated_accuracy.value == pytest.approx(one.accuracy.value, abs=0.03)
 
 
 def test_answers_say_what_the_model_says(clf, monitor):
@@ -109,7 +142,7 @@ def broken(clf, X, value):
     answers = clf.answers(X)
     p = answers.p_values.copy()
     p[3] = value
-    return Answers(answers.labels, answers.dirichlet, p, answers.flagged)
+    return Answers(answers.labels, answers.dirichlet, p, answers.flagged, answers.confidence)
 
 
 @pytest.mark.parametrize("value", [np.nan, -0.1, 1.5])
@@ -124,6 +157,61 @@ def test_labels_of_another_length_change_nothing(clf, monitor):
     with pytest.raises(ValueError, match="labels must have one entry per row"):
         monitor.update(clf, rows(100, 10)[0], labels=[1])
     assert monitor.report().rows == 0
+
+
+LABELS = {
+    "list": lambda y, known: [int(label) if on else None for label, on in zip(y, known)],
+    "float": lambda y, known: pd.Series(np.where(known, y, np.nan)),
+    "Int64": lambda y, known: pd.Series(y).astype("Int64").where(known),
+    "Int8 array": lambda y, known: pd.Series(y).astype("Int8").where(known).array,
+    "objects": lambda y, known: pd.Series(y).astype(object).where(known, pd.NA),
+    "categories": lambda y, known: pd.Series(y).astype("category").where(known),
+    "frame": lambda y, known: pd.DataFrame({"y": pd.Series(y).astype("Int64").where(known)}),
+}
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_labels_with_gaps_of_any_kind_are_known_where_they_are(clf, monitor, kind):
+    X, y = rows(300, 13)
+    known = np.arange(300) % 3 == 0
+    report = monitor.update(clf, X, labels=LABELS[kind](y, known))
+    assert report.accuracy.rows == 100
+    assert report.accuracy.value == (clf.predict(X) == y)[known].mean()
+
+
+def test_labels_of_which_none_is_known_measure_nothing(clf, monitor):
+    labels = pd.Series([pd.NA] * 300, dtype="Int64")
+    assert monitor.update(clf, rows(300, 13)[0], labels=labels).accuracy is None
+
+
+EMPTY = {
+    "categories": lambda n: pd.Categorical([None] * n),
+    "categories with levels": lambda n: pd.Categorical([None] * n, categories=["a", "b"]),
+    "objects": lambda n: np.full(n, None),
+    "numbers": lambda n: np.full(n, np.nan),
+    "Int64": lambda n: pd.array([pd.NA] * n, dtype="Int64"),
+    "texts": lambda n: pd.array([pd.NA] * n, dtype="string"),
+}
+
+
+@pytest.mark.parametrize("values", [["a", "b"], [1.0, 2.0]])
+@pytest.mark.parametrize("kind", EMPTY)
+def test_a_column_of_gaps_alone_may_go_on_empty_and_is_noticed_when_it_is_filled(kind, values):
+    bins = ColumnBins.of("c", pd.Series(EMPTY[kind](500)))
+    empty = bins.count(pd.Series(EMPTY[kind](400)))
+    assert empty.tolist() == [0, 400] and bins.changed(empty)[1] > 0.5
+    filled = bins.count(pd.Series(values * 100 + [None] * 200))
+    assert filled.tolist() == [200, 200] and bins.changed(filled)[1] < 1e-6
+
+
+@pytest.mark.parametrize("dtype", ["Int64", "Float64", "object", "float64"])
+def test_gaps_make_no_levels_of_numbers(dtype):
+    numbers = pd.Series(np.arange(300.0))
+    bins = ColumnBins.of("c", numbers.astype(dtype).where(numbers % 10 > 0))
+    assert bins.levels == () and len(bins.cuts) == 9
+    for other in ("Int64", "float64", "object"):
+        window = numbers.astype(other).where(numbers >= 100)
+        assert bins.count(window)[-1] == 100 and bins.count(window).sum() == 300
 
 
 def test_another_model_is_refused(clf, monitor):

@@ -100,7 +100,7 @@ def test_distance_is_that_of_all_ranges():
 def labelled(labels):
     proba = np.array([[0.9, 0.1], [0.2, 0.8], [0.7, 0.3], [0.4, 0.6]])
     answers = np.array(["a", "b"], dtype=object)[proba.argmax(axis=1)]
-    rows = Rows(np.ones(4), np.zeros(4), np.zeros(4), proba, answers)
+    rows = Rows(np.ones(4), np.zeros(4), np.zeros(4), proba, proba.max(axis=1), answers)
     return Sums.of(rows, np.array(["a", "b"]), labels)
 
 

@@ -31,12 +31,15 @@ class Answers:
         As ``p_value``.
     flagged : ndarray of bool, shape (n,)
         Where ``predict_ood`` says -1.
+    confidence : ndarray, shape (n,)
+        Largest class probability of the calibrated classifier, without the density.
     """
 
     labels: np.ndarray
     dirichlet: Dirichlet
     p_values: np.ndarray
     flagged: np.ndarray
+    confidence: np.ndarray
 
 
 class DirichletDecisions(PerSampleDecisions):
@@ -79,6 +82,7 @@ class DirichletDecisions(PerSampleDecisions):
             found,
             conformal_p_values(scores, held.scores, held.weights),
             scores < self._alarm_threshold(None),
+            self._evidence().sharpened(P, scores).max(axis=1),
         )
 
     def held_out_dirichlet(self) -> Dirichlet:

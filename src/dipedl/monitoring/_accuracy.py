@@ -9,6 +9,7 @@ import numpy as np
 from scipy import special
 
 from .._validation import of_text
+from ..fitting.columns import missing_entries
 from ._rows import Rows
 
 _Z = float(special.ndtri(0.975))
@@ -52,10 +53,11 @@ class Sums:
     def estimated(self, bias: float, variance: float) -> Estimate | None:
         """Accuracy if the classifier is as well calibrated here as on the reference rows.
 
-        The mean confidence plus `bias`, by how much it was too low there, which has a `variance`:
-        the difference of confidences of D. Guillory et al., "Predicting with confidence on unseen
-        distributions", ICCV 2021. The interval knows of sampling alone, not of a calibration that
-        a shift broke.
+        The classifier's mean confidence plus `bias`, by how much it was too low there, which has a
+        `variance`: the difference of confidences of D. Guillory et al., "Predicting with confidence
+        on unseen distributions", ICCV 2021. The confidence with the evidence would be too low: it
+        falls with vacuity on every row that is new, also where the classifier is right. The
+        interval knows of sampling alone, not of a calibration that a shift broke.
         """
         n, total, squares = self.confidence.tolist()
         return _normal(n, total, squares, bias, variance) if n else None
@@ -111,7 +113,7 @@ def _labelled(rows: Rows, classes: np.ndarray, labels: Any) -> np.ndarray:
             f"labels must have one entry per row, got {len(given)} for {len(rows)} rows; put None "
             "where a label is not known"
         )
-    known = np.array([label is not None and label == label for label in given], dtype=bool)
+    known = ~missing_entries(given)
     if known.any() and of_text(given[known]) != of_text(np.asarray(classes)):
         raise ValueError(
             f"labels have dtype {np.asarray(given[known].tolist()).dtype}, the classes of the "

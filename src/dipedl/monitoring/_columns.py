@@ -10,7 +10,6 @@ import numpy as np
 from scipy import special
 
 from ..fitting.columns import column, is_category, is_table, missing_entries
-from ..maths.masks import missing_as_nan
 
 _RANGES, _MOST_LEVELS = 10, 50
 #: Ranges with fewer rows expected are tested together.
@@ -27,7 +26,7 @@ class ColumnBins:
     cuts : ndarray, shape (c,)
         Of a number: ranges end at the cuts, which belong to them.
     levels : tuple of str
-        Of anything else.
+        Of anything else. A column of gaps alone has neither: any value is one range.
     counts : ndarray
         Reference rows in each range or level; of other levels; with a gap.
     """
@@ -53,6 +52,9 @@ class ColumnBins:
 
     def count(self, values: Any) -> np.ndarray:
         """Rows in each range or level, of other levels, and with a gap."""
+        if not self.levels and not len(self.cuts):
+            gaps = missing_entries(values).sum()
+            return np.array([len(values) - gaps, gaps], dtype=float)
         if self.levels:
             places = {level: i for i, level in enumerate(self.levels)}
             texts = _texts(values)
@@ -137,7 +139,13 @@ def _numbers(values: Any) -> np.ndarray | None:
     if is_category(values) or kind not in "biufOU":
         return None
     try:
-        return np.asarray(missing_as_nan(np.asarray(values)), dtype=np.float64)
+        if isinstance(values, np.ndarray) and kind != "O":
+            return np.asarray(values, dtype=np.float64)
+        # Nullable columns have gaps that no conversion takes.
+        gaps = missing_entries(values)
+        numbers = np.full(len(gaps), np.nan)
+        numbers[~gaps] = np.asarray(values, dtype=object)[~gaps]
+        return numbers
     except (ValueError, TypeError):
         return None
 

@@ -16,14 +16,16 @@ class Rows:
     """Answers to n rows: p-values, uncertainty in [0, 1], alarms (n,) and probabilities (n, k).
 
     `uncertainty` is the vacuity, or one minus the largest probability where there is no evidence;
-    `labels` (n,) are the answers; `weights` count reference rows, None is once each; `correct` says
-    which reference rows were answered well.
+    `confidence` (n,) is the largest probability of the classifier alone; `labels` (n,) are the
+    answers; `weights` count reference rows, None is once each; `correct` says which reference rows
+    were answered well.
     """
 
     p_values: np.ndarray
     uncertainty: np.ndarray
     flagged: np.ndarray
     proba: np.ndarray
+    confidence: np.ndarray
     labels: np.ndarray | None = None
     weights: np.ndarray | None = None
     correct: np.ndarray | None = None
@@ -31,17 +33,13 @@ class Rows:
     def __len__(self) -> int:
         return len(self.p_values)
 
-    @property
-    def confidence(self) -> np.ndarray:
-        """Largest probability of each row, shape (n,)."""
-        return np.asarray(self.proba.max(axis=1))
-
 
 def rows_of_answers(answers: Any) -> Rows:
     """Of `dipedl.decisions.Answers`."""
     p, flagged = to_numpy(answers.p_values), to_numpy(answers.flagged)
     mean, vacuity = (to_numpy(getattr(answers.dirichlet, name)) for name in ("mean", "vacuity"))
-    return _checked(Rows(p, vacuity, flagged, mean, np.asarray(answers.labels)))
+    confidence = to_numpy(answers.confidence)
+    return _checked(Rows(p, vacuity, flagged, mean, confidence, np.asarray(answers.labels)))
 
 
 def rows_of_model(model: Any, X: Any) -> Rows:
@@ -51,7 +49,7 @@ def rows_of_model(model: Any, X: Any) -> Rows:
     P = to_numpy(model.predict_proba(X))
     p, flagged = to_numpy(model.p_value(X)), to_numpy(model.predict_ood(X)) == -1.0
     labels = np.asarray(model.classes_)[P.argmax(axis=1)]
-    return _checked(Rows(p, 1 - P.max(axis=1), flagged, P, labels))
+    return _checked(Rows(p, 1 - P.max(axis=1), flagged, P, P.max(axis=1), labels))
 
 
 def held_out_rows(model: Any) -> Rows:
@@ -60,14 +58,15 @@ def held_out_rows(model: Any) -> Rows:
     P = to_numpy(model._answer_proba(given, held.scores))
     if hasattr(model, "held_out_dirichlet"):
         u = to_numpy(model.held_out_dirichlet().vacuity)
+        confidence = model.evidence_.sharpened(given, held.scores).max(axis=1)
     else:
-        u = 1 - P.max(axis=1)
+        u, confidence = 1 - P.max(axis=1), P.max(axis=1)
     known = held.labels is not None and held.origin != "in-sample"
     right = model._most_probable(given, held.scores) == held.labels if known else None
     # Half a step below the p-value of a new row that is just as typical: no new row can tie.
     rank = (_rows_below(held.scores, held.counts) + 0.5) / (held.total + 1)
     flagged = 1.0 * (held.scores < model._alarm_threshold(None))
-    return Rows(rank, u, flagged, P, None, held.weights, right)
+    return Rows(rank, u, flagged, P, confidence, None, held.weights, right)
 
 
 def _rows_below(scores: np.ndarray, counts: np.ndarray) -> np.ndarray:

@@ -39,8 +39,9 @@ class DriftReport:
     windows_differ : int
         Those in which p-values or a column differ.
     estimated_accuracy : Estimate or None
-        Without labels, from all rows: the mean confidence, corrected by that of held-out rows. It
-        assumes that the confidence is as well calibrated on the stream as on them.
+        Without labels, from all rows: the classifier's mean confidence, corrected by that of
+        held-out rows. It assumes that the confidence is as well calibrated on the stream as on
+        them; the interval is that of sampling alone.
     accuracy, brier : Estimate or None
         Of the rows that came with labels.
     false_alarm_rate : float

@@ -64,7 +64,7 @@ class Wanted:
 class Answered:
     """Answers to n rows: labels, probabilities (n, k), vacuity, log-evidence, p-values, flags.
 
-    `sets` (n, k) holds True for the classes of a prediction set, `reasons` texts; both are None
+    `confidence` (n,) is that of the classifier alone. `sets` (n, k) holds True for the classes of a prediction set, `reasons` texts; both are None
     unless they were wanted.
     """
 
@@ -74,6 +74,7 @@ class Answered:
     log_evidence: np.ndarray
     p_values: np.ndarray
     flagged: np.ndarray
+    confidence: np.ndarray
     sets: np.ndarray | None
     reasons: np.ndarray | None
 
@@ -184,6 +185,7 @@ def answered(clf: DIPClassifier, X: Any, wanted: Wanted) -> Answered:
         np.asarray(answers.dirichlet.log_evidence),
         answers.p_values,
         answers.flagged,
+        answers.confidence,
         _sets(clf, mean, wanted.coverage) if "set" in wanted.fields else None,
         _reasons(clf, X, answers.flagged, wanted.reasons) if "reason" in wanted.fields else None,
     )

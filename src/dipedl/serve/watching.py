@@ -100,9 +100,7 @@ class _Stream:
 
 def _joined(several: Sequence[Answered]) -> SimpleNamespace:
     """Answers of several requests, under the names that a monitor asks for."""
-    columns = ("labels", "p_values", "flagged", "proba", "vacuity")
-    labels, p_values, flagged, mean, vacuity = (
-        np.concatenate([getattr(one, name) for one in several]) for name in columns
-    )
-    dirichlet = SimpleNamespace(mean=mean, vacuity=vacuity)
-    return SimpleNamespace(labels=labels, p_values=p_values, flagged=flagged, dirichlet=dirichlet)
+    columns = ("labels", "p_values", "flagged", "confidence", "proba", "vacuity")
+    made = {name: np.concatenate([getattr(one, name) for one in several]) for name in columns}
+    dirichlet = SimpleNamespace(mean=made.pop("proba"), vacuity=made.pop("vacuity"))
+    return SimpleNamespace(**made, dirichlet=dirichlet)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from markupsafe import Markup
@@ -63,7 +63,7 @@ class LookShelf:
 
 @dataclass(frozen=True)
 class Reason:
-    """An image, and its explanation card as text: the answer, and what each density says."""
+    """An image, and its explanation card as text: the summary, and the details."""
 
     image: str
     alt: str
@@ -76,7 +76,7 @@ def reasons(result: DemoResult, model: ModelResult) -> Iterator[Reason]:
     sets = {ID: result.dataset.X_test, **result.dataset.ood}
     for one in model.explained:
         image = sets[one.key][one.row].reshape(result.dataset.image_shape or (1, -1))
-        answer = str(replace(one.card, parts=()))
+        answer = one.card.summary()
         parts = str(one.card).removeprefix(answer).strip("\n")
         yield Reason(png_uri(image), f"an image of {set_title(one.key)}", answer, parts)
 
