@@ -87,6 +87,18 @@ def test_estimated_accuracy_is_near_the_measured_one(clf, monitor):
     assert report.brier.value == pytest.approx(brier.mean())
 
 
+def test_windows_of_usual_rows_do_not_differ_from_a_reference_of_cross_fitting():
+    """The final model finds new rows more typical: a KS distance of 0.2 here."""
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(3300, 40)), rng.integers(0, 2, 3300)
+    clf = DIPClassifier(random_state=0).fit(X[:300], y[:300])
+    monitor = DriftMonitor(window=500).fit(clf)
+    for part in np.split(X[300:], 6):
+        report = monitor.update(clf, part)
+    assert (report.windows, report.windows_differ) == (6, 0)
+    assert monitor.update(clf, 2 * X[300:800]).window.differs
+
+
 def two_and_six(n, seed, moved=0.0):
     """Rows of two columns that decide, and six that do not and may move."""
     rng = np.random.default_rng(seed)
@@ -160,7 +172,7 @@ def test_labels_of_another_length_change_nothing(clf, monitor):
 
 
 LABELS = {
-    "list": lambda y, known: [int(label) if on else None for label, on in zip(y, known)],
+    "list": lambda y, known: np.where(known, y.astype(object), None).tolist(),
     "float": lambda y, known: pd.Series(np.where(known, y, np.nan)),
     "Int64": lambda y, known: pd.Series(y).astype("Int64").where(known),
     "Int8 array": lambda y, known: pd.Series(y).astype("Int8").where(known).array,

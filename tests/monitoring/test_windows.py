@@ -10,6 +10,7 @@ from scipy import stats
 from dipedl.monitoring import ColumnBins
 from dipedl.monitoring._accuracy import Sums
 from dipedl.monitoring._columns import bins_of, counts_of
+from dipedl.monitoring._ranks import ReferenceRanks
 from dipedl.monitoring._rows import Rows
 from dipedl.monitoring._windows import _kolmogorov, discoveries
 
@@ -92,9 +93,19 @@ def test_columns_of_tables_by_name_and_of_arrays_by_place():
 
 def test_distance_is_that_of_all_ranges():
     counts, sizes = np.array([30.0, 20, 50]), np.array([20.0, 30, 51])
-    distance, p = _kolmogorov(counts, sizes)
+    distance, p = _kolmogorov(counts, ranks(sizes, both=True))
     assert distance == pytest.approx(0.3 - 20 / 101)
     assert p == pytest.approx(stats.kstwobign.sf(distance * np.sqrt(50)), rel=1e-6)
+    low, p_low = _kolmogorov(counts, ranks(sizes, both=False))
+    assert (low, p_low) == (distance, pytest.approx(np.exp(-2 * distance**2 * 50)))
+    # More typical rows differ from fresh ones alone.
+    counts = np.array([5.0, 20, 75])
+    assert _kolmogorov(counts, ranks(sizes, both=True))[0] > 0.2
+    assert _kolmogorov(counts, ranks(sizes, both=False)) == (0, 1)
+
+
+def ranks(sizes, both):
+    return ReferenceRanks(np.zeros(2), np.zeros(2), sizes, both)
 
 
 def labelled(labels):

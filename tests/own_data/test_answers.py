@@ -433,6 +433,25 @@ def test_the_report_renders_in_a_browser(found, tmp_path):
         assert (browser.problems, outside) == ([], [])
 
 
+@pytest.mark.browser
+def test_what_changed_fits_a_window_of_1000_pixels_with_long_names(found, tmp_path):
+    pytest.importorskip("websocket")
+    if chromium() is None:
+        pytest.skip("no Chromium found")
+    long = ", ".join(f"{word} and manufacturing trade 21%" for word in ("retail", "whole", "food"))
+    drifts = [
+        replace(one, name=f"{one.name} of the household", usual=long, here=long)
+        for one in found.drifts
+    ]
+    path = tmp_path / "report.html"
+    page = report.render(replace(found, drifts=tuple(drifts)), "new.csv", "model.dipedl")
+    path.write_text(page, encoding="utf-8")
+    cut = "(s => s.scrollWidth - s.clientWidth)(document.querySelector('#drift .scroll'))"
+    with Page(tmp_path / "profile") as browser:
+        browser.open(path.as_uri(), 1000)
+        assert browser.evaluate(cut) <= 0
+
+
 def test_report_from_the_shell_without_classes(run, kept, tmp_path):
     pytest.importorskip("matplotlib")
     bare = pd.read_csv(kept / "new.csv").drop(columns="survived")

@@ -1,9 +1,14 @@
 """``dipedl monitor``."""
 
 import json
+import re
 
+import numpy as np
 import pandas as pd
+import pytest
 
+from dipedl.own_data.tables.columns import columns_of
+from dipedl.own_data.watching import bins_of_column
 from passengers import passengers
 
 
@@ -28,6 +33,24 @@ def test_a_stream_goes_on_tomorrow_and_an_alarm_is_an_exit_code(run, kept, tmp_p
     assert found["gauges"]["drift_alarm"] == 1.0
     assert found["window"]["changed"][0][0] == "age"
     assert "601 to 900" in page.read_text() and "<script" not in page.read_text()
+    assert page.read_text().count("<svg") == 2 and "nan" not in page.read_text()
+
+
+def test_the_page_gives_the_measured_accuracy_of_each_window_with_labels(run, kept, tmp_path):
+    day = stream(kept, tmp_path, "day.csv", 9)
+    bare = tmp_path / "bare.csv"
+    pd.read_csv(day).drop(columns="survived").to_csv(bare, index=False)
+    model, state, page = kept / "model.dipedl", tmp_path / "state", tmp_path / "page.html"
+    for table in (day, bare):
+        run("monitor", model, table, "--state", state, "--window", 300, "--page", page, "-q")
+    rows = re.findall(r"<tr>(.*?)</tr>", page.read_text())
+    cells = {row[0]: row[-2:] for row in (re.findall(r">([^<>]*)</t[hd]>", row) for row in rows)}
+    run("score", model, day, "--out", tmp_path / "a.csv")
+    right = pd.read_csv(tmp_path / "a.csv")["label"] == pd.read_csv(day)["survived"]
+    assert cells["1 to 300"][0] == f"{right[:300].mean():.3f}"
+    assert cells["301 to 600"][0] == f"{right[300:].mean():.3f}"
+    assert cells["601 to 900"][0] == cells["901 to 1,200"][0] == ""
+    assert all(0.5 < float(cells[name][1]) < 1 for name in ("1 to 300", "901 to 1,200"))
 
 
 def test_no_alarm_and_no_changed_column_by_fresh_rows(run, kept, tmp_path):
@@ -58,3 +81,15 @@ def test_what_is_refused(run, kept, tmp_path):
     assert twice.exit_code == 2 and "name two files" in twice.output
     rate = run("monitor", model, day, "--false-alarms", 2, "-q")
     assert rate.exit_code == 2
+
+
+@pytest.mark.parametrize("values", [[7], [0, 1], [1, 2, 3], list(range(30))])
+def test_a_column_of_few_values_is_watched(values):
+    """A column of two or three values moves to the last of them, or beyond: windows say so."""
+    rng = np.random.default_rng(0)
+    (column,) = columns_of(pd.DataFrame({"c": rng.choice(values, 2000)}), {"c": "numeric"})
+    bins = bins_of_column(column, 2000)
+    same = bins.count(rng.choice(values, 500).astype(float))
+    moved = bins.count(np.full(500, values[-1] + 1.0 * (len(values) == 1)))
+    assert same.sum() == moved.sum() == 500
+    assert bins.changed(same)[1] > 1e-4 and bins.changed(moved)[1] < 1e-9

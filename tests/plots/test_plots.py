@@ -10,6 +10,7 @@ matplotlib = pytest.importorskip("matplotlib")
 from matplotlib.figure import Figure  # noqa: E402
 
 from dipedl import Dirichlet, plots  # noqa: E402
+from dipedl.decisions import reject_curve  # noqa: E402
 from dipedl.metrics import risk_coverage_curve  # noqa: E402
 
 
@@ -80,6 +81,23 @@ def test_histogram_says_what_is_wrong():
     for bad in ([], [np.nan], [[1.0]]):
         with pytest.raises(ValueError, match="scores\\['OOD'\\] must be a non-empty 1-d array"):
             plots.uncertainty_histogram({"OOD": bad}, legend=False)
+
+
+@pytest.mark.parametrize("highest_first", [True, False])
+def test_the_axis_of_errors_holds_every_curve_that_is_drawn_into_it(rng, highest_first):
+    correct, u = rng.random(400) < 0.8, rng.random(400)
+    good, bad = ~correct + 0.1 * u, correct + 0.1 * u
+    ax = None
+    for uncertainty in (bad, good) if highest_first else (good, bad):
+        ax = plots.risk_coverage(correct, uncertainty, ax=ax)
+    highest = max(line.get_ydata().max() for line in ax.lines)
+    assert highest == 1 and ax.get_ylim() == pytest.approx((0, 1.05))
+    ax = None
+    parts = (~correct, np.zeros(400, bool)) if highest_first else (np.zeros(400, bool), ~correct)
+    for part in parts:
+        ax = plots.promised_risk(reject_curve(u, part), ax=ax)
+    low, high = ax.get_ylim()
+    assert low == 0 and high > max(line.get_ydata().max() for line in ax.lines)
 
 
 def test_risk_coverage_is_the_metric(rng):

@@ -22,7 +22,8 @@ class Window:
     first, last : int
         Rows of the stream, from 1.
     distance : float
-        Kolmogorov and Smirnov's, of the p-values from those of the reference; at the cuts alone.
+        Kolmogorov and Smirnov's, of the p-values from those of the reference; at the cuts alone,
+        and of lower p-values alone where the reference comes from cross-fitting.
     p_value : float
         Of no difference in the p-values.
     differs : bool
@@ -93,7 +94,7 @@ class OpenWindow:
         `bias` of the confidence, with its variance, is that of the reference.
         """
         m = len(self)
-        distance, p = _kolmogorov(self.ranks, reference.sizes)
+        distance, p = _kolmogorov(self.ranks, reference)
         tests = [bin_.changed(counts) for bin_, counts in zip(bins, self.columns, strict=True)]
         found = discoveries(np.array([p, *(test[1] for test in tests)]), rate)
         changed = [
@@ -121,11 +122,17 @@ def discoveries(p: np.ndarray, rate: float) -> np.ndarray:
     return found
 
 
-def _kolmogorov(counts: np.ndarray, sizes: np.ndarray) -> tuple[float, float]:
+def _kolmogorov(counts: np.ndarray, reference: ReferenceRanks) -> tuple[float, float]:
     """Largest difference of cumulative shares, and its two-sample p-value.
 
-    Cuts between which nothing is compared make the p-value larger, if anything.
+    Rows that are more typical count if the reference is fresh: those of cross-fitting are a little
+    less typical than new rows. Cuts between which nothing is compared make the p-value larger, if
+    anything.
     """
+    sizes = reference.sizes
     m, n = counts.sum(), sizes.sum() - 1
-    distance = float(np.abs(np.cumsum(counts) / m - np.cumsum(sizes) / sizes.sum()).max())
-    return distance, float(special.kolmogorov(distance * np.sqrt(m * n / (m + n))))
+    more = np.cumsum(counts) / m - np.cumsum(sizes) / sizes.sum()
+    distance = float((np.abs(more) if reference.both else more.clip(0)).max())
+    scaled = distance * np.sqrt(m * n / (m + n))
+    p = special.kolmogorov(scaled) if reference.both else np.exp(-2 * scaled**2)
+    return distance, float(p)

@@ -64,8 +64,8 @@ class Wanted:
 class Answered:
     """Answers to n rows: labels, probabilities (n, k), vacuity, log-evidence, p-values, flags.
 
-    `confidence` (n,) is that of the classifier alone. `sets` (n, k) holds True for the classes of a prediction set, `reasons` texts; both are None
-    unless they were wanted.
+    `confidence` (n,) is that of the classifier alone. `sets` (n, k) holds True for the classes of a
+    prediction set, `reasons` texts; both are None unless they were wanted.
     """
 
     labels: np.ndarray

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -10,6 +11,7 @@ import numpy as np
 
 from .._writing import notebook
 from ..monitoring import ColumnBins, DriftMonitor, DriftReport
+from ..monitoring.report import Estimate, Window
 from ..persistence import load
 from .gathering import gathered
 from .saved import TableModel
@@ -18,6 +20,8 @@ from .tables.columns import Column, as_inputs, check_known, labels_of
 from .tables.kinds import CATEGORY
 from .tables.mistake import Mistake, WrongOption
 from .tables.reading import Refused, Table
+
+_MOST_CUTS = 10
 
 
 @dataclass
@@ -88,14 +92,15 @@ def bins_of_column(column: Column, n: int) -> ColumnBins:
     if column.kind == CATEGORY:
         counts = np.array([*(known * np.array(column.shares)), 0.0, gaps])
         return ColumnBins(column.name, np.zeros(0), column.levels, counts)
-    # The lowest cut is the smallest number, the highest the largest; half of the rest will do.
-    cuts, shares = np.array(column.cuts)[2:-1:2], np.array(column.shares)[2:-1:2]
+    # The lowest cut is the smallest number, the highest the largest; half of many others will do.
+    some = slice(2, -1, 2) if len(column.cuts) > _MOST_CUTS else slice(None)
+    cuts, shares = np.array(column.cuts)[some], np.array(column.shares)[some]
     counts = np.diff(shares, prepend=0.0, append=1.0) * known
     return ColumnBins(column.name, cuts, (), np.append(counts, gaps))
 
 
 def page(monitor: DriftMonitor, report: DriftReport, stream: str) -> str:
-    """The report and its windows as HTML text that loads nothing."""
+    """The report and its windows, as charts and a table, in HTML text that loads nothing."""
     head = (
         "Rows",
         "KS distance",
@@ -104,6 +109,7 @@ def page(monitor: DriftMonitor, report: DriftReport, stream: str) -> str:
         "Uncertainty",
         "Flagged",
         "Accuracy",
+        "Estimated accuracy",
     )
     rows = [
         (
@@ -113,15 +119,42 @@ def page(monitor: DriftMonitor, report: DriftReport, stream: str) -> str:
             escape(", ".join(f"{name} ({psi:.2f})" for name, psi in w.changed)) or "none",
             f"{w.uncertainty:.3f}",
             f"{w.flagged:.1%}",
-            f"about {w.estimated_accuracy.value:.3f}" if w.estimated_accuracy else "",
+            f"{w.accuracy.value:.3f}" if w.accuracy else "",
+            f"{w.estimated_accuracy.value:.3f}" if w.estimated_accuracy else "",
         )
         for w in reversed(monitor.windows_)
     ]
-    parts = [report._repr_html_(), notebook.frame(notebook.table("Windows", head, rows))]
+    parts = [report._repr_html_()]
+    if rows:
+        parts += [notebook.frame(*_charts(monitor.windows_), notebook.table("Windows", head, rows))]
     title = f"Drift of {escape(stream)}"
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width">'
         f'<meta name="color-scheme" content="light dark"><title>{title}</title></head>'
         f'<body style="font-family:sans-serif"><h1>{title}</h1>{"".join(parts)}</body></html>\n'
+    )
+
+
+def _charts(windows: Sequence[Window]) -> Iterator[str]:
+    last = [float(w.last) for w in windows]
+
+    def values(found: Iterable[Estimate | None]) -> list[float]:
+        return [np.nan if one is None else one.value for one in found]
+
+    yield notebook.line_chart(
+        "By window",
+        last,
+        {
+            "share of flagged rows": [w.flagged for w in windows],
+            "mean uncertainty": [w.uncertainty for w in windows],
+            "KS distance of p-values": [w.distance for w in windows],
+        },
+    )
+    lines = {
+        "accuracy, measured": values(w.accuracy for w in windows),
+        "accuracy, estimated": values(w.estimated_accuracy for w in windows),
+    }
+    yield notebook.line_chart(
+        "By window", last, {name: line for name, line in lines.items() if not np.isnan(line).all()}
     )

@@ -28,6 +28,12 @@ def figure_or_new(fig: FigureBase | None, size: tuple[float, float]) -> FigureBa
     return Figure(figsize=size, layout="constrained")
 
 
+def from_zero(ax: Axes) -> None:
+    """Let the y-axis begin at 0 and hold every curve that is drawn so far."""
+    # `ax.set_ylim(bottom=0)` would keep the upper end of the first curve for those that follow.
+    ax.set_ylim(0, 1.05 * float(ax.dataLim.y1) or 1.0)
+
+
 def vacuity_text(vacuity: float) -> str:
     """Two digits; near 1 four decimals, of which the last ones differ."""
     if vacuity < 0.99:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from ..decisions.rejection import RejectCurve
 from ..metrics import risk_coverage_curve
 from ..metrics._validation import top_label
-from ._canvas import COLORS, LINES, axes_or_new
+from ._canvas import COLORS, LINES, axes_or_new, from_zero
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -118,7 +118,7 @@ def risk_coverage(
     style = LINES[len(ax.lines) % len(LINES)]
     ax.plot(curve.coverage, curve.risk, label=label, color=color, linestyle=style, linewidth=1.8)
     ax.set(xlabel="coverage: share of inputs answered", ylabel="error rate", xlim=(0, 1))
-    ax.set_ylim(bottom=0)
+    from_zero(ax)
     return ax
 
 
@@ -165,7 +165,7 @@ def promised_risk(
         ax.plot(curve.coverage[kept][-1:], curve.upper[kept][-1:], "o", color=color)
     ax.set(xlabel="coverage: share of inputs answered", ylabel="error rate of answered inputs")
     ax.set_xlim(0, 1.02)
-    ax.set_ylim(bottom=0)
+    from_zero(ax)
     return ax
 
 
