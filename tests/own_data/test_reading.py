@@ -146,8 +146,7 @@ def test_kinds_are_guessed(values, kind):
 )
 def test_numbers_with_signs_are_told_and_codes_are_not(values, signed):
     (column,) = columns_of(pd.DataFrame({"x": pd.Series(values)}), {})
-    told = f"numbers with other characters, such as {signed!r}: write 1234.5"
-    assert column.why == (told * bool(signed))
+    assert (repr(signed) in column.why and "1234.5" in column.why) if signed else not column.why
 
 
 @pytest.mark.parametrize(
@@ -163,7 +162,7 @@ def test_numbers_with_signs_are_told_and_codes_are_not(values, signed):
 def test_a_number_with_another_decimal_mark_is_refused_with_that_reason(values, new, reason):
     columns = columns_of(pd.DataFrame({"x": values}), {})
     _, _, (refused,) = as_inputs(columns, pd.DataFrame({"x": [new, "3"]}), np.array([1, 2]))
-    assert refused == (1, "x", f"{new!r} {reason}")
+    assert refused[:2] == (1, "x") and refused.reason.startswith(f"{new!r} {reason}")
 
 
 def test_dates_become_month_weekday_and_hour():
@@ -304,5 +303,5 @@ def test_a_quote_that_is_never_closed_in_a_large_file(tmp_path, monkeypatch):
 def test_arrow_reads_ahead_without_python(packed, tmp_path):
     (tmp_path / "data.csv").write_bytes(PACKED[packed](TEXT.encode()))
     table = open_table(tmp_path / "data.csv")
-    with csv_records.Records(table.path, table.format, table.gaps).open() as source:
+    with csv_records.Records(table.path, table.format).open() as source:
         assert isinstance(source, pa.NativeFile) and not isinstance(source, pa.PythonFile)

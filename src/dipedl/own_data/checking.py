@@ -14,7 +14,16 @@ from sklearn.tree import DecisionTreeClassifier
 
 from ..diagnostics import Diagnosis, Finding
 from .gathering import gathered
-from .tables.columns import Column, as_inputs, check_forced, check_usable, columns_of, is_id
+from .tables.columns import (
+    Column,
+    as_inputs,
+    check_forced,
+    check_usable,
+    column_of,
+    is_id,
+    words_told,
+)
+from .tables.formats import CSV
 from .tables.kinds import CATEGORY, DATE, TEXT
 from .tables.mistake import Mistake, as_typed, check_named, listed
 from .tables.reading import Table
@@ -60,7 +69,7 @@ def checked(
         for one in some.refused[:1]
     ]  # fmt: skip
     kinds, named = kinds_asked(types or {}, target)
-    labels, known, problems = _classes(some.frame[target], target, some.rows, named)
+    labels, known, problems = _classes(some.frame[target], target, some.rows, named, table.gaps)
     frame = some.frame.loc[known, names].reset_index(drop=True)
     columns, mixed = _columns(frame, kinds)
     X, fine, odd = as_inputs(columns, frame, some.rows[known])
@@ -68,6 +77,9 @@ def checked(
     frame, labels = frame[fine].reset_index(drop=True), labels[fine].reset_index(drop=True)
     looked = _Looked(frame, columns, X, labels)
     found += [*problems, *mixed, *(one for look in _CHECKS for one in look(looked))]
+    words = words_told(target, labels.unique(), columns)
+    if words and table.format.kind == CSV:
+        found.append(Finding("gap_words", "note", f"{words}."))
     for test in tables[1:]:
         found += _overlap(some.frame, test, rows)
     return Diagnosis(tuple(found), f"{len(some.frame):,} of {some.total:,} rows of {table.path}")
@@ -78,11 +90,11 @@ def _rows(n: int) -> str:
 
 
 def _classes(
-    values: pd.Series, target: str, rows: np.ndarray, named: bool
+    values: pd.Series, target: str, rows: np.ndarray, named: bool, gaps: Sequence[str]
 ) -> tuple[pd.Series, np.ndarray, list[Finding]]:
     """As `classes_of`, but what is wrong with the classes is a finding."""
     try:
-        labels, known, refused = classes_of(values, target, rows, named)
+        labels, known, refused = classes_of(values, target, rows, named, gaps)
     except Mistake as error:
         known = values.notna().to_numpy()
         if not known.any():
@@ -104,9 +116,8 @@ def _columns(
     columns: list[Column] = []
     found = []
     for name in frame:
-        forced = {k: v for k, v in types.items() if k == name}
         try:
-            columns += columns_of(frame[[name]], forced)
+            columns.append(column_of(frame, name, types))
         except Mistake as error:
             found.append(Finding("mixed_types", "warning", f"{error}."))
     return tuple(columns), found

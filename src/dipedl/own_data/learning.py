@@ -29,8 +29,9 @@ from .tables.columns import (
     columns_of,
     is_id,
     read_dates,
+    words_told,
 )
-from .tables.formats import IMAGES
+from .tables.formats import CSV, IMAGES
 from .tables.images import checksum
 from .tables.kinds import CATEGORY, DATE, NUMERIC, TEXT, guess, to_numbers
 from .tables.mistake import Mistake, as_typed, check_named, listed
@@ -80,7 +81,7 @@ def learn(table: Table, order: Order, progress: Callable[[float], None] | None =
     rows = gathered(table, order.rows, order.seed, progress)
     kinds, named = kinds_asked(order.types, order.target)
     values = rows.frame[order.target]
-    labels, known, unlabelled = classes_of(values, order.target, rows.rows, named)
+    labels, known, unlabelled = classes_of(values, order.target, rows.rows, named, table.gaps)
     frame = rows.frame.loc[known, names].reset_index(drop=True)
     columns = columns_of(frame, kinds)
     X, fine, odd = as_inputs(columns, frame, rows.rows[known])
@@ -108,7 +109,9 @@ def learn(table: Table, order: Order, progress: Callable[[float], None] | None =
     if table.pixels:
         facts["model_title"] += f" on {components(X)} principal components"
     model = TableModel(fitted, columns, order.target, facts, learned)
+    words = words_told(order.target, fitted.classes_, columns)
     notes = [*_notes_of(columns, rows, X), *_notes_of_network(table, X), *said(caught, learned)]
+    notes += [words] if words and table.format.kind == CSV else []
     numbers = held_out | speeds(fitted, X, seconds)
     return Learned(model, numbers, diagnosed(fitted), refused, len(refused), notes)
 

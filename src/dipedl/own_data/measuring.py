@@ -17,7 +17,7 @@ from .explaining import reasons
 from .gathering import gathered
 from .saved import TableModel
 from .scoring import Wanted, answer_frame
-from .tables.columns import as_inputs, check_known, labels_of
+from .tables.columns import as_inputs, check_known
 from .tables.images import FILE
 from .tables.mistake import Mistake, listed
 from .tables.reading import Table
@@ -163,9 +163,9 @@ def _side(model: TableModel, table: Table, name: str, rows: int | None, coverage
 
 def _truth(model: TableModel, side: Side) -> tuple[np.ndarray | None, dict[str, int]]:
     """`Measured.truth`, and how often classes come that the model has not."""
-    if model.target not in side.frame:
+    labels = model.labels(side.frame)
+    if labels is None:
         return None, {}
-    labels = labels_of(side.frame[model.target])
     at = {name: c for c, name in enumerate(model.classes)}
     truth = labels.map(at).fillna(_UNKNOWN).to_numpy(dtype=int)
     strange = labels[(truth == _UNKNOWN) & labels.notna().to_numpy()].value_counts()

@@ -14,9 +14,9 @@ import pandas as pd
 
 from ..classifier import DIPClassifier
 from ..persistence import UntrustedTypesError, describe, load
-from .tables.columns import Column, as_inputs, from_plain, to_plain
+from .tables.columns import Column, as_inputs, from_plain, labels_of, to_plain
 from .tables.images import told_features
-from .tables.kinds import CATEGORY, DATE_FORMATS, KINDS, NUMERIC
+from .tables.kinds import CATEGORY, DATE_FORMATS, GAP_WORDS, KINDS, NUMERIC
 from .tables.mistake import Mistake, listed
 from .tables.reading import Refused
 
@@ -96,6 +96,16 @@ class TableModel:
     def gaps(self) -> tuple[str, ...]:
         """Words for a gap that the fit was told of."""
         return tuple(self.facts.get("gaps", ()))
+
+    def labels(self, frame: pd.DataFrame) -> pd.Series | None:
+        """Classes in a column of the target as texts, None for a gap; None without the column.
+
+        A word such as NA is a gap unless it is a class of the model.
+        """
+        if self.target not in frame:
+            return None
+        labels = labels_of(frame[self.target])
+        return labels.mask(labels.isin(set(GAP_WORDS) - set(self.classes)), None)
 
     def inputs(
         self, frame: pd.DataFrame, rows: np.ndarray

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 import pandas as pd
 
 from .tables.columns import labels_of
-from .tables.kinds import CATEGORY, NUMERIC, guess, to_numbers
+from .tables.kinds import CATEGORY, GAP_WORDS, NUMERIC, check_single, guess, to_numbers
 from .tables.mistake import Mistake, WrongOption, as_typed, listed, meant
 from .tables.reading import Refused
 
@@ -42,21 +42,45 @@ def kinds_asked(types: Mapping[str, str], target: str) -> tuple[dict[str, str], 
 
 
 def classes_of(
-    values: pd.Series, target: str, rows: np.ndarray, named: bool = False
+    values: pd.Series,
+    target: str,
+    rows: np.ndarray,
+    named: bool = False,
+    gaps: Collection[str] = (),
 ) -> tuple[pd.Series, np.ndarray, list[Refused]]:
     """Labels of the rows that have one, which rows these are, and the others as refused.
 
-    Numbers are classes, however many, if they were `named` so.
+    Numbers are classes, however many, if they were `named` so. The words `gaps` were read as gaps.
     """
+    check_single(values, target)
     labels = labels_of(values)
     known = labels.notna().to_numpy()
-    refused = [Refused(int(r), target, "no class: the entry is missing") for r in rows[~known]]
+    words = f", or one of --gaps {as_typed(gaps)}" if gaps else ""
+    why = f"no class: the entry is missing{words}"
+    refused = [Refused(int(r), target, why) for r in rows[~known]]
     if not known.any():
-        raise Mistake(f"the target {target!r} is missing in all rows; give rows with a class")
+        raise Mistake(
+            f"the target {target!r} is missing in all rows (empty{words}); give rows with a class"
+        )
     labels = labels[known].reset_index(drop=True)
+    if not named:
+        _check_words(labels, target)
     _check_kind(values[known].reset_index(drop=True), labels, target, named)
     _check_counts(labels, target)
     return labels, known, refused
+
+
+def _check_words(labels: pd.Series, target: str) -> None:
+    """Mistake for a word that may be a gap among classes that are numbers."""
+    word = labels.isin(GAP_WORDS)
+    if word.any() and not word.all() and np.isfinite(to_numbers(labels[~word])).all():
+        words = sorted(set(labels[word]))
+        codes = as_typed([f"{target}={CATEGORY}"])
+        raise Mistake(
+            f"the target {target!r} holds numbers, and {listed(map(repr, words))} in "
+            f"{int(word.sum()):,} rows; if that is a gap: --gaps {as_typed(words)}, if it is a "
+            f"class: --types {codes}"
+        )
 
 
 def _check_kind(values: pd.Series, labels: pd.Series, target: str, named: bool) -> None:
@@ -93,7 +117,9 @@ def _check_counts(labels: pd.Series, target: str) -> None:
     rare = counts[counts < FEWEST]
     if len(rare):
         named = listed(f"{name!r} ({n})" for name, n in rare.items())
+        words = [name for name in rare.index if name in GAP_WORDS]
         raise Mistake(
             f"the target {target!r} has classes of fewer than {FEWEST} rows: {named}; add rows of "
             "them, merge them with another class, or leave their rows out"
+            + (f"; if {words[0]!r} is a gap: --gaps {as_typed(words)}" if words else "")
         )

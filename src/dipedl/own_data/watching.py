@@ -16,7 +16,7 @@ from ..persistence import load
 from .gathering import gathered
 from .saved import TableModel
 from .scoring import Progress
-from .tables.columns import Column, as_inputs, check_known, labels_of
+from .tables.columns import Column, as_inputs, check_known
 from .tables.kinds import CATEGORY
 from .tables.mistake import Mistake, WrongOption
 from .tables.reading import Refused, Table
@@ -77,7 +77,8 @@ def watch(
             some = slice(first, first + monitor.window)
             frame = piece.frame.iloc[some].reset_index(drop=True)
             X, fine, odd = as_inputs(model.columns, frame, piece.rows[some])
-            labels = labels_of(frame[model.target])[fine] if model.target in frame else None
+            labels = model.labels(frame)
+            labels = None if labels is None else labels[fine]
             watched.refused += odd
             watched.report = monitor.update(model.classifier, X, labels, batch=batch)
             batch = None

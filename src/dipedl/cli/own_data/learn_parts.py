@@ -44,7 +44,7 @@ Resume = Annotated[
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what it would take; write nothing.")]
 _NOT_IN_PARTS = {
     "rows": "is for a fit in memory; in parts --reservoir says from how many rows is learned",
-    "gaps": NO_CSV,
+    "gaps": "is for a fit in memory; in parts a gap is an empty entry (null)",
     "delimiter": NO_CSV,
     "time_column": "is for a fit in memory: without --engine",
     "extractor": "is for --images, which is not given",

@@ -19,7 +19,7 @@ Drop = Annotated[
     str, typer.Option(help='Columns to leave out: id,name; one with a comma in quotes: id,"a, b".')
 ]
 Gaps = Annotated[
-    str, typer.Option(help="Words in a CSV file that stand for a gap, beside NA, NaN, null: '?,-'.")
+    str, typer.Option(help="Words that stand for a gap in every column, the target too: 'NA,?'.")
 ]
 Types = Annotated[
     str,

@@ -14,12 +14,18 @@ from .kinds import (
     BOOLEAN,
     CATEGORY,
     DATE,
+    GAP_WORDS,
     KINDS,
     MOST_LEVELS,
     NUMERIC,
     TEXT,
     Guess,
+    UnclearMark,
+    gap_words,
     guess,
+    has_decimal_commas,
+    is_binary,
+    is_signed,
     to_numbers,
 )
 from .mistake import Mistake, WrongOption, as_typed, listed, meant, quoting_told
@@ -57,8 +63,17 @@ class Column:
         return self.kind != TEXT
 
     def read(self, values: pd.Series) -> tuple[dict[str, Any], np.ndarray]:
-        """What the model gets of a column (n,), by name, and where an entry is none, (n,)."""
-        return _READ[self.kind](self, values)
+        """What the model gets of a column (n,), by name, and where an entry is none, (n,).
+
+        `GAP_WORDS` are gaps but in a category, where they are levels as all others.
+        """
+        binary = is_binary(values) if values.dtype == object else np.zeros(len(values), dtype=bool)
+        if binary.any():
+            values = values.mask(binary, None)
+        made, odd = _READ[self.kind](self, values)
+        if self.kind != CATEGORY and odd.any():
+            odd = odd & ~gap_words(values).to_numpy()
+        return made, odd | binary
 
     def wrong(self, value: object) -> str:
         """Why an entry cannot be read."""
@@ -67,6 +82,8 @@ class Column:
         if self.kind == NUMERIC and np.isfinite(to_numbers([text], other)).all():
             needed = f"numbers of this column need {_MARKS[self.decimal]}"
             return f"{text[:40]!r} has {_MARKS[other]}: {needed}"
+        if self.kind == NUMERIC and is_signed(text):
+            return f"{text[:40]!r} is {_NOT[NUMERIC]}: write it without other characters"
         return f"{text[:40]!r} is {_NOT[self.kind]}"
 
     def date_text(self, seconds: float) -> str:
@@ -152,7 +169,17 @@ def labels_of(values: pd.Series) -> pd.Series:
 def columns_of(frame: pd.DataFrame, forced: Mapping[str, str]) -> tuple[Column, ...]:
     """The columns of the rows to learn from, `forced` kinds by name before guessed ones."""
     check_forced(forced, frame.columns)
-    return tuple(_column(frame[name], str(name), forced.get(str(name))) for name in frame.columns)
+    return tuple(column_of(frame, name, forced) for name in frame.columns)
+
+
+def column_of(frame: pd.DataFrame, name: Any, forced: Mapping[str, str]) -> Column:
+    """A column of the rows to learn from; a comma in it is what it is in the other columns."""
+    try:
+        return _column(frame[name], str(name), forced.get(str(name)))
+    except UnclearMark:
+        if not has_decimal_commas(frame):
+            raise
+        return _column(frame[name], str(name), forced.get(str(name)), comma=True)
 
 
 def check_forced(forced: Mapping[str, str], names: Iterable[str]) -> None:
@@ -166,20 +193,23 @@ def check_forced(forced: Mapping[str, str], names: Iterable[str]) -> None:
             raise WrongOption(f"--types {name}={kind}: a kind must be one of {listed(KINDS)}")
 
 
-def _column(values: pd.Series, name: str, forced: str | None) -> Column:
-    found = guess(values, name) if forced is None else None
-    missing = float(values.isna().mean())
-    if found is not None:
-        column = Column(name, found.kind, found.why, found.decimal, found.date, missing=missing)
+def _column(values: pd.Series, name: str, forced: str | None, comma: bool = False) -> Column:
+    if forced is None:
+        found = guess(values, name, comma)
+        column = Column(name, found.kind, found.why, found.decimal, found.date)
     else:
-        column = _forced(values, name, str(forced), missing)
+        column = _forced(values, name, forced, comma)
+    gaps = values.isna()
+    if column.kind not in (CATEGORY, TEXT) and values.dtype.kind == "O":
+        gaps |= gap_words(values)
+    column = replace(column, missing=float(gaps.mean()))
     return with_usual(column, values) if column.used else column
 
 
-def _forced(values: pd.Series, name: str, kind: str, missing: float) -> Column:
-    found = guess(values, name) if kind in (NUMERIC, DATE) else Guess(kind)
+def _forced(values: pd.Series, name: str, kind: str, comma: bool) -> Column:
+    found = guess(values, name, comma) if kind in (NUMERIC, DATE) else Guess(kind)
     found = found if found.kind == kind else Guess(kind)
-    column = Column(name, kind, "as asked", found.decimal, found.date, missing=missing)
+    column = Column(name, kind, "as asked", found.decimal, found.date)
     levels = values.nunique()
     if kind == CATEGORY and levels > MOST_LEVELS:
         raise Mistake(
@@ -251,6 +281,20 @@ def as_inputs(
     fine[list(reasons)] = False
     X = pd.DataFrame(made, index=range(len(frame)))
     return X[fine].reset_index(drop=True), fine, [reasons[i] for i in sorted(reasons)]
+
+
+def words_told(target: str, classes: Iterable[str], columns: Iterable[Column]) -> str:
+    """Words for a gap that are classes or levels, with the option that makes them gaps; or ""."""
+    held = {target: classes, **{c.name: c.levels for c in columns if c.kind == CATEGORY}}
+    found = {name: [word for word in of if word in GAP_WORDS] for name, of in held.items()}
+    words = list(dict.fromkeys(word for of in found.values() for word in of))
+    if not words:
+        return ""
+    where = listed(repr(name) for name, of in found.items() if of)
+    return (
+        f"{listed(map(repr, words))} in {where} counts as a value like any other; if it stands for "
+        f"a gap: --gaps {as_typed(words)}"
+    )
 
 
 def check_usable(fine: np.ndarray, refused: Iterable[Refused], path: object) -> None:

@@ -23,11 +23,10 @@ _SWALLOWED = "lines were read as part of it. Close or delete that quote"
 
 @dataclass(frozen=True)
 class Records:
-    """The records of a file; `gaps` are words for a missing value."""
+    """The records of a file; an empty field is a missing value."""
 
     path: Path
     form: Format
-    gaps: tuple[str, ...]
 
     def open(self) -> Any:
         """The bytes of the file for `batches`, unpacked.
@@ -85,7 +84,7 @@ class Records:
             ),
             convert_options=pa.csv.ConvertOptions(
                 column_types=dict.fromkeys(positions or (), pa.string()),
-                null_values=["", *self.gaps],
+                null_values=[""],
                 strings_can_be_null=True,
             ),
         )

@@ -31,9 +31,14 @@ DATE_FORMATS = (
 #: 007 is a code, not a number: its zeros would be lost.
 _CODE = re.compile(r"[+-]?0\d+")
 _MAYBE_DATE = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}")
-#: A number for a reader: 1,234.50 or £7.25 or 45%.
-_WITH_SIGNS = re.compile(r"[£$€¥]? ?[+-]?(\d{1,3}([,' ]\d{3})+|\d+)([.,]\d+)? ?[%£$€¥]?")
+#: A number for a reader: 1,234.50 or 1 234,5 or £7.25 or 45% or (12), also with the sign U+2212.
+_WITH_SIGNS = re.compile(
+    r"\(?[£$€¥]?\s?[+\-\u2212\u2013]?\s?(\d{1,3}([.,'’_\s]\d{3})+|\d+)([.,]\d+)?\s?[%£$€¥]?\)?"
+)
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
+_THOUSANDS_COMMA = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
+#: Gaps in a column of numbers, dates or truths; in any other column, and in the target, values.
+GAP_WORDS = ("NA", "N/A", "#N/A", "NaN", "nan", "NULL", "null", "None", "<NA>")
 
 
 @dataclass(frozen=True)
@@ -57,24 +62,53 @@ def to_numbers(values: Any, decimal: str = ".") -> np.ndarray:
 
 
 def decimal_mark(levels: pd.Series) -> str:
-    """The comma if it is one in any of the texts, else the point."""
-    commas = levels.map(lambda text: _DECIMAL_COMMA.fullmatch(text.strip()) is not None)
-    return "," if commas.any() else "."
+    """The comma if one of the texts can be a number in no other way, else the point.
+
+    1,5 and 0,125 and 1234,567 are such texts; 3,466 may be 3466 too.
+    """
+    texts = levels.str.strip()
+    commas = texts[texts.map(lambda text: _DECIMAL_COMMA.fullmatch(text) is not None)]
+    proof = ~commas.map(lambda text: _THOUSANDS_COMMA.fullmatch(text) is not None).astype(bool)
+    return "," if proof.any() else "."
 
 
-def guess(values: pd.Series, name: str) -> Guess:
-    """The kind of a column of a DataFrame; Mistake for what no column may hold."""
+def has_decimal_commas(frame: pd.DataFrame) -> bool:
+    """Whether a column holds numbers that cannot be read without a decimal comma."""
+    texts = (frame[name] for name in frame.select_dtypes(["object", "string"]))
+    return any(
+        decimal_mark(levels) == "," and not np.isnan(to_numbers(levels, ",")).any()
+        for levels in map(_levels, texts)
+    )
+
+
+def gap_words(values: pd.Series) -> pd.Series:
+    """Where an entry is one of `GAP_WORDS`, blanks around it aside."""
+    return values.astype(object).map(lambda entry: str(entry).strip()).isin(GAP_WORDS)
+
+
+def _levels(values: pd.Series) -> pd.Series:
+    """The different entries as texts, without those that are gaps in a column of numbers."""
+    levels = pd.Series(pd.unique(values.dropna()), dtype=object).astype(str)
+    return levels[~gap_words(levels)].reset_index(drop=True)
+
+
+def guess(values: pd.Series, name: str, comma: bool = False) -> Guess:
+    """The kind of a column of a DataFrame; Mistake for what no column may hold.
+
+    `comma` says that a comma is a decimal mark elsewhere in the table.
+    """
     plain = _kind_of_dtype(values)
     if plain is not None:
         return plain
-    _check_single(values, name)
-    levels = pd.Series(pd.unique(values.dropna()), dtype=object)
+    check_single(values, name)
+    levels = _levels(values)
     if not len(levels):
         return Guess(TEXT, why="nothing but gaps")
-    return _of_texts(values, levels.astype(str), name)
+    return _of_texts(values, levels, name, comma)
 
 
-def _check_single(values: pd.Series, name: str) -> None:
+def check_single(values: pd.Series, name: str) -> None:
+    """Mistake for a column of lists or objects, or of bytes that are no text."""
     if values.dtype != object:
         return
     types = {type(value) for value in values.dropna()}
@@ -84,6 +118,25 @@ def _check_single(values: pd.Series, name: str) -> None:
             f"column {name!r} holds entries of type {nested[0]}, not single values: "
             f"write a column for each part, or leave it out: --drop {as_typed([name])}"
         )
+    if bytes in types and is_binary(values).any():
+        row = int(np.flatnonzero(is_binary(values))[0]) + 1
+        raise Mistake(
+            f"column {name!r} holds bytes that are no text, the first in row {row}: write them as "
+            f"text, or leave the column out: --drop {as_typed([name])}"
+        )
+
+
+def is_binary(values: pd.Series) -> np.ndarray:
+    """Where an entry is bytes that are no UTF-8 text, shape (n,)."""
+    return np.array([isinstance(one, bytes) and not _is_utf8(one) for one in values], dtype=bool)
+
+
+def _is_utf8(value: bytes) -> bool:
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _kind_of_dtype(values: pd.Series) -> Guess | None:
@@ -100,12 +153,14 @@ def _kind_of_dtype(values: pd.Series) -> Guess | None:
     return None
 
 
-def _of_texts(values: pd.Series, levels: pd.Series, name: str) -> Guess:
+def _of_texts(values: pd.Series, levels: pd.Series, name: str, comma: bool) -> Guess:
     if set(levels.str.strip().str.lower()) in _TRUTHS:
         return Guess(BOOLEAN)
     if not levels.map(lambda text: bool(_CODE.fullmatch(text))).any():
-        decimal = decimal_mark(levels)
+        decimal = "," if comma else decimal_mark(levels)
         numbers = ~np.isnan(to_numbers(levels, decimal))
+        if not numbers.all() and not np.isnan(to_numbers(levels, ",")).any():
+            raise _unclear(levels[~numbers].iloc[0].strip(), name)
         if numbers.all():
             return Guess(NUMERIC, decimal=decimal, why="decimal commas" if decimal == "," else "")
         if numbers.mean() >= _MOSTLY_NUMBERS:
@@ -113,11 +168,27 @@ def _of_texts(values: pd.Series, levels: pd.Series, name: str) -> Guess:
     date = date_format(levels)
     if date:
         return Guess(DATE, date=date, why=date)
-    return _level_kind(values.astype(object), len(levels))
+    return _level_kind(values.astype(object), values.nunique())
+
+
+class UnclearMark(Mistake):
+    """A comma that may be a decimal mark or stand between thousands."""
+
+
+def _unclear(text: str, name: str) -> UnclearMark:
+    return UnclearMark(
+        f"column {name!r}: {text!r} may be {text.replace(',', '')} or {text.replace(',', '.')}, "
+        "and no other entry tells which: write the numbers of this column without commas"
+    )
 
 
 def _mixed(values: pd.Series, odd: str, numbers: int, name: str) -> Mistake:
     row = int(np.flatnonzero(values.astype(str) == odd)[0]) + 1
+    if is_signed(odd):
+        return Mistake(
+            f"column {name!r} holds {numbers} different numbers, and {odd!r} in row {row}: "
+            f"{_WRITE_PLAIN}"
+        )
     codes = as_typed([f"{name}={CATEGORY}"])
     return Mistake(
         f"column {name!r} has mixed types: {numbers} different numbers, and {odd!r} in row {row}; "
@@ -136,18 +207,26 @@ def date_format(levels: pd.Series) -> str:
     return next(fitting, "")
 
 
+_WRITE_PLAIN = "write plain numbers, such as -1234.5"
+
+
+def is_signed(text: str) -> bool:
+    """Whether a text is a number that is written for a reader, which no program can read."""
+    return bool(_WITH_SIGNS.fullmatch(text.strip())) and bool(np.isnan(to_numbers([text])).all())
+
+
 def _signs_told(levels: list[str]) -> str:
     """What to do with numbers that are written for a reader; "" for any other texts."""
-    signed = next((text for text in levels if re.search(r"[^\d.+-]", text)), "")
-    if not signed or not all(map(_WITH_SIGNS.fullmatch, levels)):
+    signed = next(filter(is_signed, levels), "")
+    if not signed or not all(_WITH_SIGNS.fullmatch(text.strip()) for text in levels):
         return ""
-    return f"numbers with other characters, such as {signed!r}: write 1234.5"
+    return f"numbers with other characters, such as {signed!r}: {_WRITE_PLAIN}"
 
 
 def _level_kind(values: pd.Series, n_levels: int) -> Guess:
     counts = values.value_counts()
     once, known = int((counts == 1).sum()), int(counts.sum())
-    why = _signs_told(list(map(str, counts.index)))
+    why = _signs_told([text for text in map(str, counts.index) if text.strip() not in GAP_WORDS])
     if n_levels > MOST_LEVELS:
         return Guess(TEXT, why=why or f"{n_levels:,} different texts")
     if once > _MOSTLY_ONCE * known and once > 2:

@@ -22,8 +22,6 @@ from .images import CLASS, FILE, class_of, extractor, feature_names, image_files
 from .mistake import Mistake, WrongOption, listed
 from .whole import bad_line, npz_frame, only_object
 
-#: Words for a gap, beside an empty field.
-GAPS = ("NA", "N/A", "#N/A", "NaN", "nan", "NULL", "null", "None", "<NA>")
 _ROWS, _IMAGES = 20_000, 500
 #: Of a packed file some 100 kB more are unpacked than were asked for.
 _SAMPLE = 1 << 24
@@ -55,12 +53,15 @@ class Piece:
 
 @dataclass(frozen=True)
 class Table:
-    """A file that holds a table; `pieces` reads it from the start, each time it is asked."""
+    """A file that holds a table; `pieces` reads it from the start, each time it is asked.
+
+    `gaps` are words for a missing value, whatever the column.
+    """
 
     path: Path
     format: Format
     names: tuple[str, ...]
-    gaps: tuple[str, ...] = GAPS
+    gaps: tuple[str, ...] = ()
 
     @property
     def pixels(self) -> bool:
@@ -70,7 +71,11 @@ class Table:
     def pieces(self) -> Iterator[Piece]:
         """The rows in order."""
         with _damage_told(self.path):
-            yield from _PIECES[self.format.kind](self)
+            for piece in _PIECES[self.format.kind](self):
+                for name in piece.frame.select_dtypes(["object", "string"]) if self.gaps else ():
+                    values = piece.frame[name]
+                    piece.frame[name] = values.mask(values.isin(self.gaps), None)
+                yield piece
 
 
 def open_images(folder: Path | str, network: str = "") -> Table:
@@ -110,7 +115,7 @@ def open_table(
     delimiter : str, optional
         Of a CSV file; default: found by itself.
     gaps : iterable of str
-        Words that stand for a missing value, beside the usual ones.
+        Words that stand for a missing value in every column, the target too.
 
     Raises
     ------
@@ -118,7 +123,7 @@ def open_table(
         If it holds no table, or one without rows or with two columns of one name.
     """
     path = Path(path)
-    table = Table(path, format_of(path, delimiter), (), (*GAPS, *gaps))
+    table = Table(path, format_of(path, delimiter), (), tuple(gaps))
     with _damage_told(path):
         first = next((p for p in table.pieces() if len(p.frame) or p.refused), None)
     if first is None or not len(first.frame):
@@ -178,7 +183,7 @@ def _is_number(text: str) -> bool:
 
 def _csv_pieces(table: Table) -> Iterator[Piece]:
     invalid: dict[int, str] = {}
-    records = Records(table.path, table.format, table.gaps)
+    records = Records(table.path, table.format)
     names, expected = records.names(), _rows_expected(table)
     told, number, last = 0, 0, ""
     with records.open() as source:

@@ -1,0 +1,210 @@
+"""Words such as NA, marks in numbers, bytes and encodings: read rightly, or asked about."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+pytest.importorskip("pyarrow")
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dipedl.own_data.gathering import gathered
+from dipedl.own_data.learning import Order, learn
+from dipedl.own_data.saved import keep, read_model
+from dipedl.own_data.tables.columns import as_inputs, columns_of
+from dipedl.own_data.tables.kinds import GAP_WORDS
+from dipedl.own_data.tables.mistake import Mistake
+from dipedl.own_data.tables.reading import open_table
+
+N = 120
+X = np.random.default_rng(0).normal(size=N).round(3)
+
+
+def as_csv(path, frame):
+    frame.to_csv(path, index=False)
+
+
+def as_quoted_csv(path, frame):
+    frame.to_csv(path, index=False, quoting=2)
+
+
+def as_parquet(path, frame):
+    frame.to_parquet(path)
+
+
+def as_lines(path, frame):
+    frame.to_json(path, orient="records", lines=True)
+
+
+WRITERS = [as_csv, as_quoted_csv, as_parquet, as_lines]
+
+
+def fitted(path, **options):
+    return learn(
+        open_table(path, gaps=options.pop("gaps", ())), Order("y", model="linear", **options)
+    )
+
+
+@pytest.mark.parametrize("word", GAP_WORDS)
+@pytest.mark.parametrize("write", WRITERS)
+def test_a_class_and_a_level_of_a_word_for_a_gap_are_kept(write, word, tmp_path):
+    y, port = np.where(X > 0, "EU", word), np.resize(["S", word, "Q"], N)
+    write(tmp_path / "data", pd.DataFrame({"x": X, "port": port, "y": y}))
+    learned = fitted(tmp_path / "data")
+    assert learned.model.facts["classes"] == {"EU": (X > 0).sum(), word: (X <= 0).sum()}
+    (port,) = (c for c in learned.model.columns if c.name == "port")
+    assert sorted(port.levels) == sorted(["S", word, "Q"]) and port.missing == 0
+    assert learned.refused_rows == 0
+    told = [note for note in learned.notes if "--gaps" in note and repr(word) in note]
+    assert len(told) == (write in (as_csv, as_quoted_csv))
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_a_word_that_is_said_to_be_a_gap_is_one_in_every_format(write, tmp_path):
+    y = np.where(X > 0, "EU", "AS").astype(object)
+    y[:5] = "NA"
+    write(tmp_path / "data", pd.DataFrame({"x": X, "port": np.resize(["S", "?"], N), "y": y}))
+    learned = fitted(tmp_path / "data", gaps=("NA", "?"))
+    assert sorted(learned.model.facts["classes"]) == ["AS", "EU"]
+    assert learned.model.columns[1].levels == ("S",)
+    assert [one.row for one in learned.refused] == [1, 2, 3, 4, 5]
+    assert all("--gaps" in one.reason and "NA" in one.reason for one in learned.refused)
+    keep(learned.model, tmp_path / "m.dipedl")
+    assert read_model(tmp_path / "m.dipedl").gaps == ("NA", "?")
+
+
+@pytest.mark.parametrize(
+    ("entries", "kind"),
+    [
+        (["1.5", "2", "3"], "numeric"),
+        (["1,5", "2,25", "3"], "numeric"),
+        (["yes", "no"], "boolean"),
+        (["2020-01-31", "2021-12-01"], "date"),
+    ],
+)
+@pytest.mark.parametrize("word", [*GAP_WORDS, " NA "])
+def test_a_word_among_numbers_truths_and_dates_is_a_gap(entries, kind, word):
+    frame = pd.DataFrame({"x": [*entries, word, None]})
+    (column,) = columns_of(frame, {})
+    assert column.kind == kind and column.missing == pytest.approx(2 / len(frame))
+    rows = np.arange(len(frame))
+    made, fine, refused = as_inputs([column], frame, rows)
+    assert fine.all() and not refused
+    assert made.isna().all(axis=1).tolist() == [False] * len(entries) + [True, True]
+    with_null, *_ = as_inputs([column], frame.replace(word, None), rows)
+    pd.testing.assert_frame_equal(made, with_null)
+
+
+def test_a_word_in_a_column_said_to_be_a_category_is_a_level():
+    frame = pd.DataFrame({"x": ["yes", "no", "None", None], "code": ["1", "2", "NA", ""]})
+    columns = columns_of(frame, dict.fromkeys(frame, "category"))
+    assert columns[0].levels == ("None", "no", "yes") and "NA" in columns[1].levels
+
+
+def test_a_word_beside_classes_that_are_numbers_is_asked_about(tmp_path):
+    y = np.where(X > 0, "1", "0").astype(object)
+    y[::3] = "NA"
+    as_csv(tmp_path / "data", pd.DataFrame({"x": X, "y": y}))
+    with pytest.raises(Mistake, match=r"'y'.*'NA' in 40 rows.*--gaps NA.*--types y=category"):
+        fitted(tmp_path / "data")
+    assert sorted(fitted(tmp_path / "data", gaps=["NA"]).model.facts["classes"]) == ["0", "1"]
+    named = fitted(tmp_path / "data", types={"y": "category"})
+    assert sorted(named.model.facts["classes"]) == ["0", "1", "NA"]
+
+
+def test_a_rare_class_that_may_be_a_gap_is_told_with_the_option(tmp_path):
+    y = np.where(X > 0, "EU", "AS").astype(object)
+    y[:3] = "null"
+    as_csv(tmp_path / "data", pd.DataFrame({"x": X, "y": y}))
+    with pytest.raises(Mistake, match=r"'null' \(3\).*--gaps null"):
+        fitted(tmp_path / "data")
+
+
+def test_unlabelled_rows_of_a_report_are_no_unknown_class(run, tmp_path):
+    y = np.where(X > 0, "EU", "AS")
+    as_csv(tmp_path / "data.csv", pd.DataFrame({"x": X, "y": y}))
+    keep(fitted(tmp_path / "data.csv").model, tmp_path / "m.dipedl")
+    as_csv(tmp_path / "new.csv", pd.DataFrame({"x": X, "y": ["NA", *y[1:]]}))
+    model = read_model(tmp_path / "m.dipedl")
+    from dipedl.own_data.measuring import measured
+
+    assert measured(model, open_table(tmp_path / "new.csv"), None, None).strange == {}
+    assert run("monitor", tmp_path / "m.dipedl", tmp_path / "new.csv", "-q").exit_code == 0
+
+
+def test_check_names_the_word_and_the_option(run, tmp_path):
+    y = np.where(X > 0, "EU", "NA")
+    as_csv(tmp_path / "data.csv", pd.DataFrame({"x": X, "y": y}))
+    done = run("check", tmp_path / "data.csv", "--target", "y", "--json")
+    found = {one["code"]: one for one in json.loads(done.stdout)["findings"]}
+    assert "'NA'" in found["gap_words"]["text"] and "--gaps NA" in found["gap_words"]["text"]
+
+
+@pytest.mark.parametrize("entries", [["3,466", "900"], ["1,000", "-2,500"], ["12,345", "7"]])
+def test_a_comma_that_may_mean_either_is_asked_about(entries, run, tmp_path):
+    frame = pd.DataFrame({"price": entries})
+    with pytest.raises(Mistake, match=f"'price': '{entries[0]}' may be"):
+        columns_of(frame, {})
+    with pytest.raises(Mistake, match="'price'"):
+        columns_of(frame, {"price": "numeric"})
+    as_csv(tmp_path / "a.csv", pd.DataFrame({"price": np.resize(entries, N), "y": ["a", "b"] * 60}))
+    for command in ("fit", "check"):
+        done = run(command, tmp_path / "a.csv", "--target", "y")
+        assert done.exit_code != 0 and f"'{entries[0]}' may be" in done.output
+
+
+@pytest.mark.parametrize(
+    ("entries", "numbers"),
+    [
+        (["3,466", "0,5"], [3.466, 0.5]),
+        (["3,466", "1234,5"], [3.466, 1234.5]),
+        (["3,466", "0,125"], [3.466, 0.125]),
+        (["3,466", ",5"], [3.466, 0.5]),
+    ],
+)
+def test_other_entries_prove_a_decimal_comma(entries, numbers):
+    frame = pd.DataFrame({"x": entries})
+    made, _, refused = as_inputs(columns_of(frame, {}), frame, np.arange(2))
+    assert made["x"].tolist() == numbers and not refused
+
+
+def test_another_column_proves_a_decimal_comma(run, tmp_path):
+    frame = pd.DataFrame({"lat": np.resize(["48,137", "52,520"], N), "x": X, "y": ["a", "b"] * 60})
+    frame.to_csv(tmp_path / "a.csv", sep=";", decimal=",", index=False)
+    some = gathered(open_table(tmp_path / "a.csv"))
+    columns = columns_of(some.frame[["lat", "x"]], {})
+    made, *_ = as_inputs(columns, some.frame, some.rows)
+    assert made["lat"][:2].tolist() == [48.137, 52.52]
+    assert "mixed" not in run("check", tmp_path / "a.csv", "--target", "y").stdout
+    with pytest.raises(Mistake, match="'lat'"):
+        columns_of(some.frame[["lat"]], {})
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        ["1.234,56", "7,5"],
+        ["1.234.567", "900"],
+        ["3,466", "3.5"],
+        ["1,234,567", "900"],
+        ["1\u00a0234", "900"],
+        ["1\u202f234,5", "2,5"],
+        ["\u22123", "4"],
+        ["1’234", "5"],
+        ["(12)", "3"],
+    ],
+)
+def test_numbers_written_for_a_reader_are_told_with_a_remedy(entries):
+    (column,) = columns_of(pd.DataFrame({"x": entries * 4 + [None, "NA"]}), {})
+    assert column.kind != "numeric" and "such as -1234.5" in column.why
+    # Once among many plain numbers, and in a new row of a numeric column.
+    odd = next(text for text in entries if repr(text) in column.why)
+    with pytest.raises(Mistake, match="plain numbers|without commas") as told:
+        columns_of(pd.DataFrame({"x": [*map(str, range(100, 120)), odd]}), {})
+    assert "--gaps" not in str(told.value)
+    (plain,) = columns_of(pd.DataFrame({"x": ["1.5", "2"]}), {})
+    *_, (refused,) = as_inputs([plain], pd.DataFrame({"x": [odd]}), np.array([1]))
+    assert refused.column == "x" and odd in refused.reason
