@@ -376,3 +376,11 @@ def test_matrices_of_numpy_are_refused_with_the_remedy(ask):
         labels = (Y,) if ask in ("fit", "calibrate") else ()
         with pytest.raises(TypeError, match=r"X must be .*np\.matrix.*np\.asarray\(X\)"):
             getattr(model, ask)(matrix, *labels)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("low", "high"), [(1e-12, 1e12), (1.0, 2.0**53), (1e-100, 1.0)])
+def test_weights_that_no_sum_can_hold_are_named_where_a_fit_fails(low, high):
+    weights = np.where(np.arange(len(X)) % 3 == 0, high, low)
+    with pytest.raises(ValueError, match="sample_weight spans"):
+        DIPClassifier(random_state=0).fit(X, Y, sample_weight=weights)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,7 @@ from .maths.masks import is_missing, missing_as_nan, unmasked
 
 #: A row that counts more often leaves nothing of the others: float64 counts no further.
 _MOST_COPIES = 2.0**53
+_WIDEST = 1e12
 
 
 class NoAnswer(ValueError):
@@ -150,6 +153,25 @@ def _refuse_objects(y: np.ndarray) -> None:
         )
 
 
+@contextmanager
+def wide_weights_named(sample_weight: Any) -> Iterator[None]:
+    """Makes an error of a fit name the weights if they span more than float64 can add."""
+    try:
+        yield
+    except (ValueError, IndexError) as error:
+        if sample_weight is None or "sample_weight" in str(error):
+            raise
+        weights = np.asarray(sample_weight, dtype=np.float64)
+        low, high = weights[weights > 0].min(initial=np.inf), weights.max()
+        if high <= _WIDEST * low:
+            raise
+        raise ValueError(
+            f"sample_weight spans {low:g} to {high:g}: beside the large ones the small ones vanish "
+            f"in every sum, and folds of small ones have none. Give weights within a factor of "
+            f"{_WIDEST:g}, or 0 to rows that shall not count. The error: {error}"
+        ) from error
+
+
 def label_array(y: Any) -> np.ndarray:
     """Labels y (n,) as an array, none of them missing."""
     labels = np.asarray(column_or_1d(unmasked("y", y), warn=True))
@@ -189,7 +211,28 @@ def known_inputs(model: Any, X: Any) -> Any:
     """X with its width and column names checked against those that `model` was fitted with."""
     if _of_known_width(model, X):
         return X
-    return validate_data(model, indexable(X), reset=False, skip_check_array=True)
+    try:
+        return validate_data(model, indexable(X), reset=False, skip_check_array=True)
+    except ValueError as error:
+        refuse_table(model, error)
+        raise
+
+
+class OtherType(ValueError):
+    """A column of X is of another type than in the fit."""
+
+
+def refuse_table(model: Any, error: ValueError) -> None:
+    """Raise ValueError that names `TableAnswers` if X is not what ``dipedl fit`` made of a table.
+
+    `error` is about the columns of X; other models are none of a table.
+    """
+    if hasattr(model, "table_"):
+        raise ValueError(
+            f"X must have the columns that `dipedl fit` made of its table, "
+            f"{list(model.feature_names_in_)}; to ask with the columns of the table itself: "
+            f"dipedl.adapters.TableAnswers(model).predict(table). {error}"
+        ) from error
 
 
 def require_fitted(model: Any, attribute: str) -> None:

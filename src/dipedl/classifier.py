@@ -12,11 +12,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._fold import check_spread, fitted_spread, predictions, spread_again
 from ._validation import (
+    OtherType,
     check_weights,
     known_classes,
     known_inputs,
     prior_vector,
+    refuse_table,
     training_rows,
+    wide_weights_named,
 )
 from .calibration._given_rows import calibration_rows
 from .calibration.crossfit import AUTO, IN_SAMPLE, given_pairs
@@ -213,7 +216,7 @@ class DIPClassifier(
             Held-out ID inputs (m, d) and their labels, for all that is learned from held-out rows;
             nothing is cross-fitted then. Needed for networks that were trained on X.
         """
-        with all_or_nothing(self):
+        with all_or_nothing(self), wide_weights_named(sample_weight):
             X, y, weights, kept = training_rows(self, X, y, sample_weight)
             template = unfitted_classifier(self.estimator, self.random_state)
             classes = known_classes(template, y)
@@ -333,7 +336,12 @@ class DIPClassifier(
     def _seen(self, X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Features (n, p), the classifier's probabilities (n, k) and scores (n,) of X (n, d)."""
         check_is_fitted(self, "estimator_")
-        return predictions(self.evidence_, known_inputs(self, X), self._classifier())
+        X = known_inputs(self, X)
+        try:
+            return predictions(self.evidence_, X, self._classifier())
+        except OtherType as error:
+            refuse_table(self, error)
+            raise
 
     def _classifier(self) -> FittedClassifier:
         columns = self.evidence_.columns_

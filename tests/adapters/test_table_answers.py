@@ -132,3 +132,56 @@ def test_a_query_on_parquet(kept, tmp_path):
         new["passenger"], answers["label"], answers["vacuity"], answers["flagged"], strict=True
     )
     assert found == [tuple(row) for row, on in zip(rows, some, strict=True) if on]
+
+
+@pytest.fixture(scope="module")
+def of_a_table(tmp_path_factory):
+    """A table with a date, truths, codes and decimal commas, and its model by the shell."""
+    from dipedl.own_data.learning import Order, learn
+    from dipedl.own_data.saved import keep
+
+    folder, n = tmp_path_factory.mktemp("dates"), 120
+    x = np.random.default_rng(0).normal(size=n)
+    table = pd.DataFrame(
+        {
+            "x": x,
+            "day": pd.date_range("2020-01-01", periods=n).astype(str),
+            "on": np.resize(["yes", "no", "no"], n),
+            "code": np.resize(["1", "2", "3"], n),
+            "price": [f"{v:.2f}".replace(".", ",") for v in x],
+            "note": [f"note {i}" for i in range(n)],
+        }
+    )
+    table.assign(y=np.where(x > 0, "a", "b")).to_csv(folder / "data.csv", index=False)
+    order = Order("y", model="linear", types={"code": "category"})
+    keep(learn(open_table(folder / "data.csv"), order).model, folder / "m.dipedl")
+    return dipedl.load(folder / "m.dipedl"), table
+
+
+METHODS = [
+    *("predict", "predict_proba", "p_value", "predict_ood", "predict_set", "explain", "answers"),
+    *("uncertainty", "score_samples", "predict_dirichlet", "classifier_proba"),
+]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("more", [[], ["day"], ["on"], ["price"], ["note"]])
+def test_a_model_of_the_shell_that_gets_the_table_names_the_way(method, more, of_a_table):
+    clf, table = of_a_table
+    known = table[["x", "code"]].assign(on=1.0, price=0.5).astype({"code": "category"})
+    if "day" not in more:
+        known[["day.month", "day.weekday"]] = 1.0
+    raw = known.assign(**{name: table[name] for name in more})
+    raw = raw[[*(c for c in clf.feature_names_in_ if c in raw), *({*more} & {"day", "note"})]]
+    if not more:
+        getattr(clf, method)(raw)
+    elif method != "classifier_proba" or more[0] in ("day", "note"):
+        with pytest.raises(ValueError, match=r"TableAnswers\(model\)\.predict\(table\)"):
+            getattr(clf, method)(raw)
+    assert len(TableAnswers(clf).predict(table)) == len(table)
+
+
+def test_a_model_made_in_python_says_nothing_of_tables():
+    with pytest.raises(ValueError, match="feature names") as told:
+        fitted(X).predict(X.rename(columns={X.columns[0]: "other"}))
+    assert "TableAnswers" not in str(told.value)

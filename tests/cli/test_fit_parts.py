@@ -192,7 +192,7 @@ def test_options_that_do_not_fit_are_refused(days):
     for option, why in (
         ("--time-column", "--time-column is for a fit in memory"),
         ("--rows", "--rows is for a fit in memory; in parts --reservoir says"),
-        ("--gaps", "--gaps is for a CSV file"),
+        ("--gaps", "--gaps is for a fit in memory"),
         ("--delimiter", "--delimiter is for a CSV file"),
         ("--extractor", "--extractor is for --images"),
     ):

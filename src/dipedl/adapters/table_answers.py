@@ -65,6 +65,7 @@ class TableAnswers:
 
     def answers(self, rows: Any, fields: tuple[str, ...]) -> dict[str, np.ndarray]:
         """Columns of the answers to rows (n, d); `fields` are some of those of `predict`."""
+        rows = rows.to_pandas() if hasattr(rows, "to_pandas") else rows
         by_name = isinstance(rows, pd.DataFrame) and self._table.named
         frame = rows if by_name else pd.DataFrame(np.asarray(rows), columns=list(self.kinds))
         found = answered(self.model, self._inputs(frame), Wanted(fields=fields))

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import _safe_indexing
 
-from .._validation import NoAnswer
+from .._validation import NoAnswer, OtherType
 from ..maths.magnitude import check_no_infinity
 from ..maths.masks import is_missing
 from .columns import (
@@ -90,7 +90,7 @@ def _refuse_changed(columns: InputColumns, X: Any) -> None:
         was = _HELD[LEVEL if name in texts else NUMBER]
         now = "dates" if name in dates else _HELD.get(kind_of(column(X, j), name), was)
         if now != was:
-            raise ValueError(
+            raise OtherType(
                 f"X has {now} in column {name!r}, and fit had {was} there: give the column in the "
                 "type of the fit"
             ) from None
