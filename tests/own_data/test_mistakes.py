@@ -408,6 +408,7 @@ GIVEN = {
         HELD.assign(no=0.4, yes=0.6),
         "held.csv is equal in all rows: evidence needs",
     ),
+    "a class with two columns": (P, HELD.assign(p_no=P.no), "'no' and 'p_no', which are of one"),
     "percent": (
         100 * P,
         HELD,

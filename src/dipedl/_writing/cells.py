@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 #: Also behind blanks, which some spreadsheets leave out; a tab or the end of a line at the start.
 _FORMULA = re.compile(r"\s*[=+\-@]|[\t\r\n]")
@@ -17,3 +18,17 @@ def cell(text: str) -> str:
     .. [1] OWASP, CSV Injection, https://owasp.org/www-community/attacks/CSV_Injection
     """
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text.strip(" ")) else text
+
+
+def probability_names(classes: Sequence[str]) -> list[str]:
+    """A name for the column of each class: p_ and the class.
+
+    That of a class called "value" ends in _, as p_value is the column of p-values.
+    """
+    names = [f"p_{name}" for name in classes]
+    if "p_value" in names:
+        other = "p_value_"
+        while other in names:
+            other += "_"
+        names[names.index("p_value")] = other
+    return names

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from .._writing import cell, whole_file
+from .._writing import cell, probability_names, whole_file
 from ..spectra import Failure, Spectra
 from ..spectra.files._fits import stem
 from .terminal import one_line
@@ -68,7 +68,7 @@ class Table:
     def __init__(self, stream: StreamWriter, classes: Sequence[str]) -> None:
         self.classes = classes
         self._writer = csv.writer(stream, lineterminator="\n")
-        shares = [f"p_{name}" for name in classes]
+        shares = probability_names(classes)
         last = ["predicted", "vacuity", "p_value", _UNKNOWN, "reason"]
         self._writer.writerow(map(_cell, ["name", "file", "header_class", "snr", *shares, *last]))
 

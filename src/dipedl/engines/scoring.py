@@ -18,9 +18,9 @@ import pandas as pd
 from .._writing import sha256_of
 from ..classifier import DIPClassifier
 from ..own_data.saved import TableModel, plain_model, read_model
-from ..own_data.scoring import FIELDS, Count, Progress, Wanted, answered_rows
+from ..own_data.scoring import FIELDS, Count, Progress, Wanted, answered_rows, check_wanted
 from ..own_data.tables.columns import check_known, to_plain
-from ..own_data.tables.mistake import Mistake
+from ..own_data.tables.mistake import Mistake, check_named
 from ..own_data.tables.reading import Refused
 from ..own_data.tables.writing import table_writer
 from ..persistence import save
@@ -128,6 +128,7 @@ def score(
         written: then every finished part is there, and ``resume=True`` goes on.
     """
     fitted, parts = fitted_table(model), parts_of(data, partitions)
+    check_wanted(wanted, fitted.classes)
     engine, folder, known = engine or LocalEngine(), AnswersFolder(Path(out).absolute()), {}
     folder.check(resume, overwrite)
     if not isinstance(parts, PartStream):
@@ -187,6 +188,7 @@ class Scorer:
             for rows in part.batches(self.batch):
                 frame = self._frame(rows)
                 check_known(self.model.columns, frame.columns, part.name)
+                check_named("--columns", self.wanted.columns, frame.columns, part.name)
                 numbers = np.arange(number, number + len(frame))
                 number += len(frame)
                 if len(frame):

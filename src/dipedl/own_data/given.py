@@ -98,7 +98,7 @@ def _lines(
 ) -> Iterator[tuple[pd.DataFrame, list[Refused], float]]:
     for first in range(0, len(X), _AT_ONCE):
         at = slice(first, first + _AT_ONCE)
-        some = X.iloc[at].reset_index(drop=True)
+        some = X.iloc[at][list(clf.feature_names_in_)].reset_index(drop=True)
         made = answer_frame(clf, some, rows[at], pd.DataFrame(), wanted)
         yield made, refused if first == 0 else [], min(1.0, (first + _AT_ONCE) / len(X))
 
@@ -133,7 +133,14 @@ def _classes(proba: Table, target: str) -> list[str]:
             f"{proba.path} must have a column of probabilities for each of two classes or more, "
             f"got {listed(proba.names)}"
         )
-    return [name.removeprefix("p_") for name in names]
+    classes = [name.removeprefix("p_") for name in names]
+    twice = [name for name in classes if classes.count(name) > 1]
+    if twice:
+        raise Mistake(
+            f"{proba.path} has the columns {twice[0]!r} and {'p_' + twice[0]!r}, which are of one "
+            "class: leave one out"
+        )
+    return classes
 
 
 def _inputs(
@@ -152,6 +159,12 @@ def _inputs(
                 f"{pair.features.path} has {len(F):,} rows and {pair.proba.path} {len(P):,}: row i "
                 "of both must be the same input"
             )
+    both = [name for name in F if name in made]
+    if both and pair.features is not None:
+        raise Mistake(
+            f"{pair.features.path} has a column {both[0]!r}, as the probabilities of a class are "
+            "called: rename it"
+        )
     X = pd.concat([made, F], axis=1)
     if known is not None and sorted(known) != sorted(X.columns):
         lacking = sorted(set(known) ^ set(X.columns))

@@ -16,7 +16,7 @@ from .drift import ColumnDrift, PValueDrift, column_drifts, p_value_drift
 from .explaining import reasons
 from .gathering import gathered
 from .saved import TableModel
-from .scoring import Wanted, answer_frame
+from .scoring import Answered, Wanted, answered
 from .tables.columns import as_inputs, check_known
 from .tables.images import FILE
 from .tables.mistake import Mistake, listed
@@ -28,27 +28,32 @@ _UNKNOWN = -1
 
 @dataclass(frozen=True)
 class Side:
-    """Answers to the rows of one table, with the inputs as the user wrote them."""
+    """Answers to the rows of one table, with their numbers and the inputs as the user wrote them.
+
+    `sets` (n, k) holds True for the classes of the prediction set of a row.
+    """
 
     name: str
     frame: pd.DataFrame
     X: pd.DataFrame
-    answers: pd.DataFrame
+    rows: np.ndarray
+    answers: Answered
+    sets: np.ndarray
     refused: int
     total: int
 
     def __len__(self) -> int:
-        return len(self.answers)
+        return len(self.rows)
 
     @property
     def flagged(self) -> np.ndarray:
         """Where the alarm goes off, shape (n,)."""
-        return np.asarray(self.answers["flagged"], dtype=bool)
+        return self.answers.flagged
 
     @property
     def vacuity(self) -> np.ndarray:
         """Share of the prior, shape (n,)."""
-        return np.asarray(self.answers["vacuity"], dtype=np.float64)
+        return self.answers.vacuity
 
 
 @dataclass(frozen=True)
@@ -120,12 +125,12 @@ def measured(
     """Measure a model on a test table, and on rows that are of no known class."""
     side = _side(model, test, "test rows", rows, coverage)
     other = None if ood is None else _side(model, ood, "other rows", rows, coverage)
-    proba = np.asarray(side.answers[[f"p_{name}" for name in model.classes]], dtype=np.float64)
+    proba = side.answers.proba
     bare = np.asarray(model.classifier.classifier_proba(side.X))
     truth, strange = _truth(model, side)
     used = [FILE] if model.of_images else [c.name for c in model.columns if c.used]
     columns = tuple(used[:_COLUMNS])
-    order = np.lexsort((side.vacuity, -side.answers["p_value"].to_numpy()))
+    order = np.lexsort((side.vacuity, -side.answers.p_values))
     return Measured(
         model=model,
         test=side,
@@ -141,7 +146,7 @@ def measured(
         most=_shown(model, side, order[:_SHOWN], columns),
         least=_shown(model, side, order[::-1][:_SHOWN], columns),
         drifts=column_drifts(model.columns, side.frame, int(model.facts["learned"])),
-        p_values=p_value_drift(side.answers["p_value"].to_numpy(), model.classifier),
+        p_values=p_value_drift(side.answers.p_values, model.classifier),
         auroc=None if other is None else float(ood_auroc(side.vacuity, other.vacuity)),
         seen=share_seen(row_hash(side.X), model.classifier.evidence_.row_hashes_),
         coverage=coverage,
@@ -156,9 +161,10 @@ def _side(model: TableModel, table: Table, name: str, rows: int | None, coverage
         why = f": row {refused[0].row}: {refused[0].reason}" if refused else ""
         raise Mistake(f"no row of {table.path} can be answered{why}")
     frame = some.frame[fine].reset_index(drop=True)
-    wanted = Wanted(coverage=coverage, reasons="none")
-    answers = answer_frame(model.classifier, X, some.rows[fine], pd.DataFrame(), wanted)
-    return Side(name, frame, X, answers, len(refused) + len(some.refused), some.total)
+    answers = answered(model.classifier, X, Wanted(coverage=coverage, reasons="none"))
+    left_out = len(refused) + len(some.refused)
+    sets = np.asarray(answers.sets)
+    return Side(name, frame, X, some.rows[fine], answers, sets, left_out, some.total)
 
 
 def _truth(model: TableModel, side: Side) -> tuple[np.ndarray | None, dict[str, int]]:
@@ -194,7 +200,7 @@ def _scores(truth: np.ndarray, proba: np.ndarray, bare: np.ndarray, side: Side) 
 
 
 def _trust(truth: np.ndarray | None, proba: np.ndarray, side: Side) -> tuple[Trust, ...]:
-    single = side.answers["set"].map(lambda names: bool(names) and "|" not in names).to_numpy(bool)
+    single = side.sets.sum(axis=1) == 1
     groups = {
         "not flagged, one class in the set": ~side.flagged & single,
         "not flagged, several classes or none": ~side.flagged & ~single,
@@ -216,7 +222,6 @@ def _classes(
     model: TableModel, truth: np.ndarray, proba: np.ndarray, side: Side
 ) -> tuple[ClassLine, ...]:
     said = proba.argmax(axis=1)
-    sets = side.answers["set"].map(lambda names: set(names.split("|")))
     lines = []
     for c, name in enumerate(model.classes):
         own = truth == c
@@ -227,7 +232,7 @@ def _classes(
                     int(own.sum()),
                     float((said == c)[own].mean()),
                     _mean(own, (said == c) & (truth >= 0)),
-                    float(np.mean([name in s for s in sets[own]])),
+                    float(side.sets[own, c].mean()),
                     float(side.flagged[own].mean()),
                 )
             )
@@ -238,21 +243,20 @@ def _shown(
     model: TableModel, side: Side, rows: np.ndarray, columns: Sequence[str]
 ) -> tuple[Shown, ...]:
     why = reasons(model.classifier, side.X.iloc[rows].reset_index(drop=True))
-    truth = side.frame.get(model.target)
+    truth, answers = side.frame.get(model.target), side.answers
     cut = slice(-_WIDTH, None) if model.of_images else slice(_WIDTH)  # the end of a path tells
     return tuple(
         Shown(
-            row=int(answer["row"]),
+            row=int(side.rows[i]),
             values=tuple(_text(side.frame[name].iloc[i], cut) for name in columns),
-            label=str(answer["label"]),
+            label=str(answers.labels[i]),
             truth="" if truth is None else _text(truth.iloc[i]),
-            probability=float(answer[f"p_{answer['label']}"]),
-            vacuity=float(answer["vacuity"]),
-            p_value=float(answer["p_value"]),
+            probability=float(answers.proba[i, model.classes.index(answers.labels[i])]),
+            vacuity=float(answers.vacuity[i]),
+            p_value=float(answers.p_values[i]),
             reason=said,
         )
         for i, said in zip(rows, why, strict=True)
-        for answer in [side.answers.iloc[i]]
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from .._writing import probability_names
 from ..classifier import DIPClassifier
 from ..decisions import prediction_sets
 from .explaining import reasons
@@ -82,7 +83,7 @@ class Answered:
         """The wanted fields as columns of a table, by name."""
         made: dict[str, dict[str, np.ndarray]] = {
             "label": {"label": self.labels},
-            "probabilities": {f"p_{name}": self.proba[:, c] for c, name in enumerate(classes)},
+            "probabilities": dict(zip(probability_names(classes), self.proba.T, strict=True)),
             "vacuity": {"vacuity": self.vacuity},
             "log_evidence": {"log_evidence": self.log_evidence},
             "p_value": {"p_value": self.p_values},
@@ -103,7 +104,8 @@ def score_table(
 ) -> Count:
     """Write an answer for each row of a table, and the refused rows with reasons beside it."""
     check_known(model.columns, table.names, table.path)
-    check_wanted(wanted.columns, table, model.classes)
+    check_named("--columns", wanted.columns, table.names, table.path)
+    check_wanted(wanted, model.classes)
     lines = (
         (made, [*piece.refused, *odd], piece.done)
         for piece in table.pieces()
@@ -112,12 +114,10 @@ def score_table(
     return write_answers(lines, out, progress)
 
 
-def check_wanted(columns: Sequence[str], table: Table, classes: Sequence[str]) -> None:
-    """Mistake for a column to copy that is not there, or that an answer has too."""
-    own = {"row", "label", "vacuity", "p_value", "flagged", "set", "reason"}
-    own |= {f"p_{name}" for name in classes}
-    for name in columns:
-        check_named("--columns", [name], table.names, table.path)
+def check_wanted(wanted: Wanted, classes: Sequence[str]) -> None:
+    """Mistake for a column to copy of a name that an answer has too."""
+    own = {"row", *wanted.fields, *probability_names(classes)} - {"probabilities"}
+    for name in wanted.columns:
         if name in own:
             raise Mistake(f"--columns {name}: an answer has a column of that name; rename yours")
 
@@ -199,7 +199,8 @@ def _sets(clf: DIPClassifier, mean: np.ndarray, coverage: float) -> np.ndarray:
 
 
 def _joined(sets: np.ndarray, names: Sequence[str]) -> np.ndarray:
-    """The classes of each set with bars between them."""
+    """The classes of each set with bars between them; a bar in a name gets a backslash."""
+    names = [name.replace("|", r"\|") for name in names]
     packed = np.packbits(sets, axis=1)
     codes = packed.view(f"S{packed.shape[1]}").ravel()
     _, first, which = np.unique(codes, return_index=True, return_inverse=True)

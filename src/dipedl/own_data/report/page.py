@@ -101,7 +101,7 @@ def _evidence(found: Measured) -> Iterator[Panel]:
     ax = panel_axes()
     edges = np.linspace(0, 1, _BINS + 1)
     for color, line, side in zip(COLORS, LINES, sides, strict=False):
-        share = np.histogram(side.answers["p_value"], edges)[0] / len(side)
+        share = np.histogram(side.answers.p_values, edges)[0] / len(side)
         ax.stairs(share, edges, color=color, linestyle=line, linewidth=1.8)
     ax.axhline(1 / _BINS, color="0.5", linewidth=1, linestyle=":")
     ax.set(xlabel="p-value: how usual the row is", ylabel="share of the rows", xlim=(0, 1))
