@@ -1,6 +1,8 @@
 """Words such as NA, marks in numbers, bytes and encodings: read rightly, or asked about."""
 
+import gzip
 import json
+import uuid
 
 import numpy as np
 import pandas as pd
@@ -8,6 +10,9 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from dipedl.own_data.gathering import gathered
 from dipedl.own_data.learning import Order, learn
@@ -206,3 +211,116 @@ def test_numbers_written_for_a_reader_are_told_with_a_remedy(entries):
     (plain,) = columns_of(pd.DataFrame({"x": ["1.5", "2"]}), {})
     *_, (refused,) = as_inputs([plain], pd.DataFrame({"x": [odd]}), np.array([1]))
     assert refused.column == "x" and repr(odd) in refused.reason
+
+
+def names_of_towns(n=6000):
+    """Lines of a table of some 100 kB, a third of them with letters beyond ASCII."""
+    towns = ("Köln", "Bonn", "Ulm")
+    return ["x,town,y", *(f"{i},{towns[i % 3]},{'ab'[i % 2]}" for i in range(n))]
+
+
+@pytest.mark.parametrize("packed", [bytes, gzip.compress])
+@pytest.mark.parametrize("at", [10, 3000, 5998])
+@pytest.mark.parametrize("rest", ["UTF-8", "ASCII"])
+def test_one_western_byte_in_a_file_of_utf8_is_told_with_its_line(at, rest, packed, tmp_path):
+    lines = [line.encode() for line in names_of_towns()]
+    if rest == "ASCII" and at < 5000:
+        # Such a file is Western text until its last line: a line of UTF-8 tells.
+        lines = [line.replace("ö".encode(), b"o") for line in lines[:-1]] + [lines[1]]
+    elif rest == "ASCII":
+        lines = [line.replace("ö".encode(), b"o") for line in lines]
+    lines[at] = b"7,K\xf6ln,a"
+    (tmp_path / "data.csv").write_bytes(packed(b"\n".join(lines) + b"\n"))
+    with pytest.raises(Mistake, match=f"line {at + 1:,} holds bytes that are no UTF-8"):
+        gathered(open_table(tmp_path / "data.csv"))
+
+
+def test_one_western_byte_in_lines_of_json_is_told_with_its_line(tmp_path):
+    lines = [json.dumps({"x": i, "t": "Köln"}, ensure_ascii=False).encode() for i in range(4000)]
+    for at in (20, 3990):
+        bad = [*lines[:at], lines[at].replace("ö".encode(), b"\xf6"), *lines[at + 1 :]]
+        (tmp_path / "data.jsonl").write_bytes(b"\n".join(bad))
+        with pytest.raises(Mistake, match=f"line {at + 1:,} holds bytes"):
+            gathered(open_table(tmp_path / "data.jsonl"))
+
+
+def test_western_text_is_read_though_some_letters_look_like_utf8(tmp_path):
+    lines = [*names_of_towns(), *["7,Spaß”,a"] * 20]
+    (tmp_path / "data.csv").write_bytes("\n".join(lines).encode("cp1252"))
+    towns = set(gathered(open_table(tmp_path / "data.csv")).frame["town"])
+    assert towns == {"Köln", "Bonn", "Ulm", "Spaß”"}
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_a_delimiter_at_the_end_of_each_row_is_told_with_a_remedy_that_works(delimiter, tmp_path):
+    rows = [delimiter.join([str(i), "ab"[i % 2]]) for i in range(50)]
+    names = delimiter.join(["x", "y"])
+    path = tmp_path / "data.csv"
+    path.write_text("\n".join([names, *(row + delimiter for row in rows)]))
+    with pytest.raises(Mistake, match="ends in a delimiter") as told:
+        open_table(path, delimiter=delimiter)
+    assert "title" not in str(told.value)
+    path.write_text("\n".join([names + delimiter, *rows]))
+    with pytest.raises(Mistake, match="line of names ends in a delimiter: delete it"):
+        open_table(path, delimiter=delimiter)
+    # Both remedies, and a single such row.
+    path.write_text("\n".join([names + delimiter + "z", *(row + delimiter for row in rows)]))
+    assert len(gathered(open_table(path, delimiter=delimiter)).frame) == 50
+    path.write_text("\n".join([names, *rows[:30], rows[30] + delimiter, *rows[31:]]))
+    some = gathered(open_table(path, delimiter=delimiter))
+    assert len(some.frame) == 49
+    assert [one.row for one in some.refused] == [31] and "delimiter" in some.refused[0].reason
+
+
+def test_a_first_line_with_one_name_too_few_is_not_called_a_title_alone(tmp_path):
+    (tmp_path / "data.csv").write_text("x,y\n1,2,a\n2,3,b\n")
+    with pytest.raises(Mistake, match="name all columns"):
+        open_table(tmp_path / "data.csv")
+
+
+BINARY = {
+    "bytes": (pa.binary(), [bytes([200, i]) for i in [*range(250)] * 2]),
+    "fixed": (pa.binary(16), [bytes([200] * 15 + [i]) for i in [*range(250)] * 2]),
+    "large": (pa.large_binary(), [bytes([255, i]) for i in [*range(250)] * 2]),
+}
+
+
+@pytest.mark.parametrize("kind", BINARY)
+@pytest.mark.parametrize("command", ["fit", "check", "fit parts"])
+def test_a_column_of_bytes_is_named_with_a_remedy_that_works(command, kind, run, tmp_path):
+    x = np.random.default_rng(0).normal(size=500)
+    y = np.where(x > 0, "a", "b")
+    type_, values = BINARY[kind]
+    made = {"x": x, "id": pa.array(values, type_), "y": y}
+    pq.write_table(pa.table(made), tmp_path / "data.parquet")
+    words = [command.split()[0], tmp_path / "data.parquet", "--target", "y", "-q"]
+    words += ["--out", tmp_path / "m.dipedl"] if "fit" in command else []
+    words += ["--engine", "local", "--workers", 1] if "parts" in command else []
+    done = run(*words)
+    assert done.exit_code != 0 and "'id' holds bytes that are no text" in done.output
+    assert "codec" not in done.output
+    assert run(*words, "--drop", "id").exit_code in (0, 3)
+    pq.write_table(pa.table({**made, "y": pa.array(values, type_)}), tmp_path / "data.parquet")
+    done = run(*words, "--drop", "id")
+    assert done.exit_code in (1, 3) and "'y' holds bytes that are no text" in done.output
+
+
+def test_bytes_that_are_text_are_read_as_text_and_others_refuse_their_row_alone(run, tmp_path):
+    y, texts = np.where(X > 0, "a", "b"), [b"S", "ö".encode(), b"Q"] * 40
+    pq.write_table(pa.table({"x": X, "port": texts, "y": y}), tmp_path / "data.parquet")
+    learned = fitted(tmp_path / "data.parquet")
+    assert learned.model.columns[1].levels == ("Q", "S", "ö")
+    keep(learned.model, tmp_path / "m.dipedl")
+    pq.write_table(pa.table({"x": X, "port": [b"\xff", *texts[1:]]}), tmp_path / "new.parquet")
+    out = ("--out", tmp_path / "a.csv")
+    done = run("score", tmp_path / "m.dipedl", tmp_path / "new.parquet", *out)
+    assert done.exit_code == 3 and "row 1, column 'port'" in done.stderr
+    assert len(pd.read_csv(tmp_path / "a.csv")) == N - 1
+
+
+def test_a_uuid_column_is_text(tmp_path):
+    ids = [uuid.UUID(int=i).bytes for i in range(N)]
+    column = pa.ExtensionArray.from_storage(pa.uuid(), pa.array(ids, pa.binary(16)))
+    made = {"x": X, "id": column, "y": np.where(X > 0, "a", "b")}
+    pq.write_table(pa.table(made), tmp_path / "data.parquet")
+    assert [c.kind for c in fitted(tmp_path / "data.parquet").model.columns] == ["numeric", "text"]

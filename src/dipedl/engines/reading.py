@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ..own_data.tables.columns import labels_of
+from ..own_data.tables.kinds import check_single
 from ..own_data.tables.mistake import Mistake, as_typed, listed, meant
 from ..own_data.tables.reading import Refused
 from ..streaming import RowSample, row_keys
@@ -67,6 +68,7 @@ class Reading:
             if not isinstance(frame, pd.DataFrame):
                 raise Mistake(f"part {part.name} is an array without labels: write both as Parquet")
             self._check(frame, part.name)
+            check_single(frame[self.target], self.target)
             labels = labels_of(frame[self.target])
             known = labels.notna().to_numpy()
             numbers = np.arange(first, first + len(frame))

@@ -99,7 +99,7 @@ def _classes(
         known = values.notna().to_numpy()
         if not known.any():
             raise
-        labels = values[known].astype(str).reset_index(drop=True)
+        labels = values[known].map(str).reset_index(drop=True)
         return labels, known, [Finding("target", "warning", f"{error}.")]
     if not refused:
         return labels, known, []
@@ -205,7 +205,7 @@ def _dates(looked: _Looked) -> Iterator[Finding]:
 def _duplicates(looked: _Looked) -> Iterator[Finding]:
     if not looked.frame.shape[1]:
         return
-    keys = pd.util.hash_pandas_object(looked.frame.astype(str), index=False)
+    keys = _keys(looked.frame)
     copies = int(keys.duplicated().sum())
     if not copies:
         return
@@ -223,6 +223,12 @@ def _duplicates(looked: _Looked) -> Iterator[Finding]:
             f"{_rows(torn)} {come} with more than one class though all else is equal.",
             {"rows": torn}, "no model can tell these apart; look for a mistake in the classes",
         )  # fmt: skip
+
+
+def _keys(frame: pd.DataFrame) -> pd.Series:
+    """A number for each row, equal where all entries are written alike; bytes are as they are."""
+    texts = frame.apply(lambda of: of.map(str) if of.dtype == object else of.astype(str))
+    return pd.util.hash_pandas_object(texts, index=False)
 
 
 def _twins(looked: _Looked) -> Iterator[Finding]:
@@ -275,8 +281,7 @@ def _overlap(frame: pd.DataFrame, test: Table, rows: int | None) -> list[Finding
     shared = [name for name in frame.columns if name in other.columns]
     if not shared:
         raise Mistake(f"--test {test.path} has no column of the other table: {listed(test.names)}")
-    keys = [pd.util.hash_pandas_object(f[shared].astype(str), index=False) for f in (frame, other)]
-    both = int(np.isin(keys[1], keys[0]).sum())
+    both = int(np.isin(_keys(other[shared]), _keys(frame[shared])).sum())
     if not both:
         return [Finding("overlap", "ok", f"No row of {test.path} is among those to learn from.")]
     text = f"{both:,} of {len(other):,} rows of {test.path} are among those to learn from."

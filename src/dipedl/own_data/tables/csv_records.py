@@ -13,11 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
-from .formats import Format, blank_lines, open_bytes
+from .formats import Format, blank_lines, check_utf8, open_bytes
 from .mistake import Mistake
 
 _BLOCK = 1 << 22
 _NATIVE = {"gzip": "gzip", "bzip2": "bz2"}
+#: What is wrong with a row whose last field is empty and has no name.
+ENDS = " ends in a delimiter: delete it, or give the last column a name in the first line"
 _SWALLOWED = "lines were read as part of it. Close or delete that quote"
 
 
@@ -51,6 +53,8 @@ class Records:
         try:
             yield from self._reader(source, [f"f{i}" for i in range(n)], invalid)
         except pa.ArrowInvalid as error:
+            if "UTF8" in str(error) and self.form.encoding == "utf-8":
+                check_utf8(self.path, self.form.packed)
             if "straddling" not in str(error):
                 raise
             raise Mistake(
@@ -63,7 +67,7 @@ class Records:
 
         def refuse(row: Any) -> str:
             # Empty lines above the names are counted, and the line of names too.
-            invalid[row.number - blank - 1] = _reason(row)
+            invalid[row.number - blank - 1] = _reason(row, self.form.delimiter)
             return "skip"
 
         return pa.csv.open_csv(
@@ -107,14 +111,15 @@ class Records:
         return end.decode(self.form.encoding, "ignore")
 
 
-def _reason(row: Any) -> str:
+def _reason(row: Any, delimiter: str) -> str:
     """Why a row is refused, with the number of lines that an open quote takes with it."""
     text = str(row.text)
     below = len(text.splitlines()) - 1
     if below and text.count('"') % 2:
         return f"a quote opens in this row and is never closed: the next {below:,} {_SWALLOWED}"
     fields = f"{row.actual_columns} fields, where the first line has {row.expected_columns}"
-    return f"{fields}: {text[:60]!r}"
+    ends = text.endswith(delimiter) and row.actual_columns == row.expected_columns + 1
+    return f"{fields}: {text[:60]!r}{ENDS if ends else ''}"
 
 
 def numbered(last: int, n: int, left_out: Iterable[int]) -> tuple[np.ndarray, int]:

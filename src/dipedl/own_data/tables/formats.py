@@ -49,6 +49,7 @@ _REFUSED = {
     b"[": "one JSON list: write one object per line, as by: jq -c '.[]' old.json > new.jsonl",
 }
 _DELIMITERS = ",;\t|"
+_WESTERN, _LOOK_ALIKE = "cp1252", 0.1
 _NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 
 
@@ -101,6 +102,8 @@ def format_of(path: Path, delimiter: str | None = None) -> Format:
         if sample.startswith(magic):
             return Format(_checked(kind, sample, path), packed)
     encoding = _encoding(sample)
+    if encoding == _WESTERN:
+        _check_western(path, packed)
     text = sample.decode(encoding, "ignore").lstrip("\ufeff")
     if text.lstrip().startswith("{"):
         return Format(LINES, packed, encoding)
@@ -153,8 +156,44 @@ def _encoding(sample: bytes) -> str:
         # The last character may be cut.
         sample[: len(sample) - 3 if len(sample) == _SAMPLE else None].decode("utf-8")
     except UnicodeDecodeError as error:
-        return "utf-8" if len(sample) == _SAMPLE and error.start > _SAMPLE - 8 else "cp1252"
+        return "utf-8" if len(sample) == _SAMPLE and error.start > _SAMPLE - 8 else _WESTERN
     return "utf-8"
+
+
+def _check_western(path: Path, packed: str) -> None:
+    """Mistake for a file of UTF-8 with some lines that are none: as Western text it is garbled."""
+    lines: dict[bool, list[int]] = {True: [], False: []}
+    with open_bytes(path, packed) as stream:
+        for number, line in enumerate(stream, start=1):
+            if not line.isascii():
+                lines[_is_utf8(line)].append(number)
+    # In Western text two letters may look like one of UTF-8, here and there.
+    if len(lines[True]) > _LOOK_ALIKE * len(lines[False]):
+        raise not_utf8(path, lines[False][0])
+
+
+def not_utf8(path: Path, line: int) -> Mistake:
+    """The error of a file of UTF-8 with a line that is none."""
+    return Mistake(
+        f"{path} cannot be read: line {line:,} holds bytes that are no UTF-8, as other lines are; "
+        "mend that line, or write the whole file as UTF-8"
+    )
+
+
+def check_utf8(path: Path, packed: str) -> None:
+    """Mistake for a file with a line that is no UTF-8."""
+    with open_bytes(path, packed) as stream:
+        for number, line in enumerate(stream, start=1):
+            if not _is_utf8(line):
+                raise not_utf8(path, number)
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _fields(text: str, delimiter: str) -> tuple[float, int]:

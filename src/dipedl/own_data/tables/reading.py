@@ -16,8 +16,8 @@ import pyarrow.feather
 import pyarrow.parquet
 
 from . import formats
-from .csv_records import Records, numbered
-from .formats import Format, format_of, open_bytes
+from .csv_records import ENDS, Records, numbered
+from .formats import Format, check_utf8, format_of, open_bytes
 from .images import CLASS, FILE, class_of, extractor, feature_names, image_files
 from .mistake import Mistake, WrongOption, listed
 from .whole import bad_line, npz_frame, only_object
@@ -151,9 +151,14 @@ class _Row(Table):
 
 
 def _all_bad(piece: Piece | None) -> str:
-    bad = [] if piece is None else piece.refused
-    title = "; delete what stands above the line of names, such as a title"
-    return f" that can be read: row {bad[0].row}: {bad[0].reason}{title}" if bad else "; add rows"
+    if piece is None or not piece.refused:
+        return "; add rows"
+    row, _, reason = piece.refused[0]
+    names = list(piece.frame)
+    remedy = "; delete what stands above the line of names, such as a title, or name all columns"
+    if len(names) > 1 and not names[-1]:
+        remedy = "; the line of names ends in a delimiter: delete it"
+    return f" that can be read: row {row}: {reason}{'' if ENDS in reason else remedy}"
 
 
 def _check_names(path: Path, names: list[str]) -> None:
@@ -260,6 +265,8 @@ def _line_pieces(table: Table) -> Iterator[Piece]:
                 read += len(piece.frame)
                 yield piece
     except (ValueError, TypeError, AttributeError) as error:
+        if isinstance(error, UnicodeDecodeError) and encoding == "utf-8":
+            check_utf8(table.path, table.format.packed)
         only = only_object(table.path, table.format) if read == 0 else None
         if only is None:
             raise Mistake(f"{table.path}{bad_line(table.path, table.format)}") from error
