@@ -20,6 +20,7 @@ import pyarrow.parquet
 
 from .._plugins import optional
 from ..own_data.tables.mistake import Mistake
+from ..own_data.tables.reading import frame_of
 
 _ENDINGS = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
@@ -88,7 +89,7 @@ class DataFile:
 
     def with_hive(self, batch: pa.RecordBatch) -> pd.DataFrame:
         """Rows with the columns that the names of the folders give."""
-        frame = pa.Table.from_batches([batch]).to_pandas(ignore_metadata=True)
+        frame = frame_of(pa.Table.from_batches([batch]))
         more = {name: value for name, value in self.hive if name not in frame}
         return frame.assign(**more) if more else frame
 

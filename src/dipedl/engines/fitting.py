@@ -168,7 +168,7 @@ def fit(
     reading = Reading(target, ask.drop, ask.key)
     sizes = Sizes.of(ask.reservoir, ask.calibration, HELD_SHARE, rows)
     passes = Passes(engine, parts, work, progress)
-    first = passes.run(FirstPass(reading, sizes))
+    first = passes.run(FirstPass(reading, sizes)).spelled()
     _check_first(first, target, named or (ask.types is None and whole_numbers(first.counts)))
     drawn, more = reservoir(first)
     classes = classes_named(first, as_text=ask.types is not None)

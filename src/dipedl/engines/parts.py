@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from ..own_data.tables.mistake import Mistake, WrongOption
+from ..own_data.tables.reading import joined
 from .files import DataFile, Group, Rows, files_of, groups_or_trouble
 
 #: How the names of the parts of a stream begin.
@@ -90,7 +91,7 @@ def _joined(batches: list[Rows]) -> Rows:
     if len(batches) == 1:
         return batches[0]
     if isinstance(batches[0], pd.DataFrame):
-        return pd.concat(batches, ignore_index=True)
+        return joined(batches)
     return tuple(np.concatenate(arrays) for arrays in zip(*batches, strict=True))
 
 

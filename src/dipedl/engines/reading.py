@@ -11,10 +11,11 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import pandas as pd
 
-from ..own_data.tables.columns import labels_of
+from .._writing.spelling import spellings, versions
+from ..own_data.tables.columns import texts_of
 from ..own_data.tables.kinds import check_single
 from ..own_data.tables.mistake import Mistake, as_typed, listed, meant
-from ..own_data.tables.reading import Refused
+from ..own_data.tables.reading import Refused, joined
 from ..streaming import RowSample, row_keys
 from ..streaming.partial_fit import KEY_SEED
 from ..streaming.row_sample import in_share
@@ -27,6 +28,10 @@ BATCH, FEWEST, NAMED = 50_000, 500, 1000
 EACH = 10
 #: Rows of a rare class that are learned from, though its share of the reservoir is less.
 RARE = 5
+#: Names of dtypes of numbers, and those of objects by what they hold.
+_NUMBERS = re.compile(r"(u?int|float)\d+")
+_DTYPES = {"boolean": "bool", "integer": "int64", "floating": "float64",
+           "mixed-integer-float": "float64"}  # fmt: skip
 #: Seed of the keys by which rows are drawn.
 _DRAWN = 1
 
@@ -34,7 +39,7 @@ _DRAWN = 1
 class Batch(NamedTuple):
     """Rows without their target, labels as texts (n,), numbers in their file from 1, refused.
 
-    `dtype` is the name of that of the target.
+    Labels that are texts are as they are written. `dtype` is the name of that of the target.
     """
 
     frame: pd.DataFrame
@@ -69,7 +74,7 @@ class Reading:
                 raise Mistake(f"part {part.name} is an array without labels: write both as Parquet")
             self._check(frame, part.name)
             check_single(frame[self.target], self.target)
-            labels = labels_of(frame[self.target])
+            labels, dtype = _labels(frame[self.target])
             known = labels.notna().to_numpy()
             numbers = np.arange(first, first + len(frame))
             why = "no class: the entry is missing"
@@ -77,9 +82,7 @@ class Reading:
             gone = {self.target, *self.drop} - {self.key}
             kept = frame.loc[known].drop(columns=sorted(gone))
             texts = labels[known].to_numpy(dtype=object).astype(str)
-            held = getattr(frame[self.target].dtype, "categories", frame[self.target])
-            numbers = numbers[known]
-            yield Batch(kept.reset_index(drop=True), texts, numbers, refused, str(held.dtype))
+            yield Batch(kept.reset_index(drop=True), texts, numbers[known], refused, dtype)
             first += len(frame)
 
     def keys(self, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
@@ -87,7 +90,8 @@ class Reading:
         names = [self.key] if self.key else sorted(batch.frame.columns)
         named = batch.frame[names]
         named = _exact(named) if self.key else named
-        return row_keys(named, batch.labels, _DRAWN), row_keys(named, batch.labels, KEY_SEED)
+        labels = texts_of(pd.Series(batch.labels), ()).to_numpy()
+        return row_keys(named, labels, _DRAWN), row_keys(named, labels, KEY_SEED)
 
     def _check(self, frame: pd.DataFrame, part: str) -> None:
         needed = {"target": [self.target], "drop": self.drop, "key": [self.key] if self.key else ()}
@@ -105,8 +109,7 @@ class FrameSample(RowSample):
     def _joined(parts: list[Any]) -> Any:
         if not isinstance(parts[0], pd.DataFrame):
             return np.concatenate(parts)
-        full = [part for part in parts if len(part)] or parts[:1]
-        return pd.concat(full, ignore_index=True)
+        return joined([part for part in parts if len(part)] or parts[:1])
 
 
 @dataclass(frozen=True)
@@ -167,6 +170,18 @@ class First:
     def __add__(self, other: First) -> First:
         mine, theirs = vars(self), vars(other)
         return First(**{name: mine[name] + theirs[name] for name in mine})
+
+    def spelled(self) -> First:
+        """Return the same with labels of one spelling each: all parts were read by now."""
+        names = dict(zip(self.counts, spellings(self.counts, versions(self.counts)), strict=True))
+        counts: Counter[str] = Counter()
+        for text, rows in self.counts.items():
+            counts[names[text]] += rows
+        drawn, held = (
+            replace(s, labels=np.array([names[t] for t in s.labels.tolist()], dtype=str))
+            for s in (self.drawn, self.held)
+        )
+        return replace(self, counts=counts, drawn=drawn.parted()[0], held=held)
 
     @property
     def rule(self) -> HeldRule:
@@ -265,9 +280,10 @@ def reservoir(first: First) -> tuple[FrameSample, list[str]]:
 
 def as_classes(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """Labels that are texts (n,) as the classes are written."""
-    if classes.dtype.kind == "b":
-        return np.asarray(labels == "True")
-    return labels if classes.dtype.kind == "U" else labels.astype(classes.dtype)
+    known = [str(one) for one in classes]
+    texts, which = np.unique(labels.astype(str), return_inverse=True)
+    at = [known.index(text) for text in spellings(texts.tolist(), known)]
+    return np.asarray(classes[np.asarray(at, dtype=int)][which])
 
 
 def classes_named(first: First, *, as_text: bool) -> np.ndarray:
@@ -275,20 +291,31 @@ def classes_named(first: First, *, as_text: bool) -> np.ndarray:
     texts, names = np.array(list(first.counts)), first.dtypes
     if as_text:
         return np.unique(texts)
-    if "bool" in names and set(first.counts) <= {"True", "False"}:
+    if names.keys() <= {"bool", "boolean"}:
         return np.unique(texts == "True")
-    whole, common = whole_numbers(texts), None
-    if all(re.fullmatch(r"(u?int|float)\d+", name) for name in names):
-        common = np.result_type(*names)
-    # A gap makes floats of whole numbers.
-    if whole and (common is None or (common.kind == "f" and first.refused.rows)):
-        common = np.dtype(np.int64)
-    return np.unique(texts.astype(object if common is None else common))
+    if not all(map(_NUMBERS.fullmatch, names)):
+        return np.unique(texts.astype(object))
+    common = np.result_type(*names)
+    if common.kind == "f" and whole_numbers(texts):
+        whole = np.unique(np.array([int(text) for text in texts]))
+        # To pandas a gap makes floats of whole numbers, and some of these are no float.
+        if first.refused.rows or len(np.unique(whole.astype(common))) < len(whole):
+            return whole
+    return np.unique(texts.astype(common))
 
 
 def whole_numbers(texts: Iterable[str]) -> bool:
     """Whether all labels are whole numbers as they are written."""
     return all(text.lstrip("-").isdigit() and str(int(text)) == text for text in texts)
+
+
+def _labels(values: pd.Series) -> tuple[pd.Series, str]:
+    """Labels as texts, texts as they are written, None for gaps; and the name of their dtype."""
+    dtype = getattr(values.dtype, "categories", values).dtype
+    kind = pd.api.types.infer_dtype(values) if dtype == object else str(dtype)
+    name = _DTYPES.get(kind, kind).lower()
+    is_text = name not in ("bool", "boolean") and not _NUMBERS.fullmatch(name)
+    return texts_of(values, values.dropna().astype(str).str.strip().unique() if is_text else ()), name
 
 
 def _is_numeric(values: pd.Series) -> bool:

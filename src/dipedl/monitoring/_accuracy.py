@@ -9,6 +9,7 @@ import numpy as np
 from scipy import special
 
 from .._validation import of_text
+from .._writing.spelling import spellings
 from ..fitting.columns import missing_entries
 from ._rows import Rows
 
@@ -119,9 +120,12 @@ def _labelled(rows: Rows, classes: np.ndarray, labels: Any) -> np.ndarray:
             f"labels have dtype {np.asarray(given[known].tolist()).dtype}, the classes of the "
             f"model {np.asarray(classes).dtype}: give labels of the type of the classes"
         )
+    labels = given[known]
+    if known.any() and of_text(labels):
+        labels = np.array(spellings(labels, [str(one) for one in classes]), dtype=object)
     # A label that the model does not know is never right.
-    truth = given[known][:, None] == np.asarray(classes, dtype=object)[None, :]
+    truth = labels[:, None] == np.asarray(classes, dtype=object)[None, :]
     P = rows.proba[known]
-    right = np.asarray(rows.labels, dtype=object)[known] == given[known]
+    right = np.asarray(rows.labels, dtype=object)[known] == labels
     brier = (P**2).sum(axis=1) + 1 - 2 * (P * truth).sum(axis=1)
     return np.array([known.sum(), right.sum(), brier.sum(), (brier**2).sum()], dtype=float)

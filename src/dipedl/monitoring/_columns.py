@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from .._writing.spelling import spellings, versions
 from ..fitting.columns import column, is_category, is_table, missing_entries
 
 _RANGES, _MOST_LEVELS = 10, 50
@@ -45,7 +46,8 @@ class ColumnBins:
             inner = known[(np.arange(1, _RANGES) * len(known)) // _RANGES] if len(known) else known
             made = cls(name, np.unique(inner), (), np.zeros(0))
         else:
-            levels, n = np.unique(_texts(values), return_counts=True)
+            texts = _texts(values)
+            levels, n = np.unique(spellings(texts, versions(texts)), return_counts=True)
             kept = sorted(levels[np.argsort(-n, kind="stable")][:_MOST_LEVELS].tolist())
             made = cls(name, np.zeros(0), tuple(kept), np.zeros(0))
         return cls(name, made.cuts, made.levels, made.count(values))
@@ -57,11 +59,11 @@ class ColumnBins:
             return np.array([len(values) - gaps, gaps], dtype=float)
         if self.levels:
             places = {level: i for i, level in enumerate(self.levels)}
-            texts = _texts(values)
+            texts = spellings(_texts(values), self.levels)
             found = [places.get(text, len(places)) for text in texts]
             size, gaps = len(places) + 1, len(values) - len(texts)
         else:
-            numbers = _numbers(values)
+            numbers = _numbers(np.asarray(values, dtype=object) if is_category(values) else values)
             if numbers is None:
                 raise ValueError(
                     f"column {self.name!r} must hold numbers, as in the reference rows, got "
@@ -150,7 +152,6 @@ def _numbers(values: Any) -> np.ndarray | None:
         return None
 
 
-def _texts(values: Any) -> np.ndarray:
-    """The entries of a column that are not missing, as texts."""
-    kept = np.asarray(values, dtype=object)[~missing_entries(values)]
-    return np.array([str(value) for value in kept], dtype=object)
+def _texts(values: Any) -> list[str]:
+    """The entries of a column that are not missing, as texts as they are written."""
+    return [str(value) for value in np.asarray(values, dtype=object)[~missing_entries(values)]]

@@ -21,6 +21,7 @@ from .tables.columns import (
     check_usable,
     column_of,
     is_id,
+    texts_of,
     words_told,
 )
 from .tables.formats import CSV
@@ -99,7 +100,7 @@ def _classes(
         known = values.notna().to_numpy()
         if not known.any():
             raise
-        labels = values[known].map(str).reset_index(drop=True)
+        labels = texts_of(values[known])
         return labels, known, [Finding("target", "warning", f"{error}.")]
     if not refused:
         return labels, known, []

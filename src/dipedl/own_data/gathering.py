@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from .tables.reading import Refused, Table
+from .tables.reading import Refused, Table, joined
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class _Keyed(NamedTuple):
 def _thinned(parts: list[_Keyed], most: int | None) -> _Keyed:
     """The rows with the smallest keys: a sample without replacement of all so far."""
     frames = [part.frame for part in parts if len(part.rows)] or [pd.DataFrame()]
-    whole = pd.concat(frames, ignore_index=True)
+    whole = joined(frames)
     rows, keys = (np.concatenate([part[i] for part in parts]) for i in (1, 2))
     if most is None or len(rows) <= most:
         return _Keyed(whole, rows, keys)

@@ -22,7 +22,7 @@ from .findings import in_shell
 from .gathering import gathered
 from .learning import watched
 from .scoring import Count, Progress, Wanted, answer_frame, write_answers
-from .tables.columns import Column, as_inputs, labels_of
+from .tables.columns import Column, as_inputs, texts_of
 from .tables.kinds import NUMERIC, decimal_mark
 from .tables.mistake import Mistake, listed, meant
 from .tables.reading import Refused, Table
@@ -194,7 +194,7 @@ def _read(
     made, _, odd = as_inputs(columns, some.frame, some.rows)
     for one in odd[:1]:
         raise Mistake(f"{table.path}, row {one.row}, column {one.column!r}: {one.reason}")
-    truth = labels_of(some.frame[target]) if target in some.frame else None
+    truth = some.frame[target] if target in some.frame else None
     return made, some.rows, truth, mark
 
 
@@ -247,6 +247,7 @@ def _checked_labels(
             f"{table.path} must have the true class of each of {_FEWEST} rows or more, got {n:,}"
             + _first(left_out)
         )
+    y = texts_of(y, classes)
     unknown = sorted(set(y) - set(classes))
     if unknown:
         raise Mistake(

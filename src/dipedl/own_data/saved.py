@@ -14,7 +14,7 @@ import pandas as pd
 
 from ..classifier import DIPClassifier
 from ..persistence import UntrustedTypesError, describe, load
-from .tables.columns import Column, as_inputs, from_plain, labels_of, to_plain
+from .tables.columns import Column, as_inputs, from_plain, texts_of, to_plain
 from .tables.images import told_features
 from .tables.kinds import CATEGORY, DATE_FORMATS, GAP_WORDS, KINDS, NUMERIC
 from .tables.mistake import Mistake, listed
@@ -104,7 +104,7 @@ class TableModel:
         """
         if self.target not in frame:
             return None
-        labels = labels_of(frame[self.target])
+        labels = texts_of(frame[self.target], self.classes)
         return labels.mask(labels.isin(set(GAP_WORDS) - set(self.classes)), None)
 
     def inputs(

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 import numpy as np
 import pandas as pd
 
-from .tables.columns import labels_of
+from .tables.columns import texts_of
 from .tables.kinds import CATEGORY, GAP_WORDS, NUMERIC, check_single, guess, to_numbers
 from .tables.mistake import Mistake, WrongOption, as_typed, listed, meant
 from .tables.reading import Refused
@@ -53,7 +53,7 @@ def classes_of(
     Numbers are classes, however many, if they were `named` so. The words `gaps` were read as gaps.
     """
     check_single(values, target)
-    labels = labels_of(values)
+    labels = texts_of(values)
     known = labels.notna().to_numpy()
     words = f", or one of --gaps {as_typed(gaps)}" if gaps else ""
     why = f"no class: the entry is missing{words}"

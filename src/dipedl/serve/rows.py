@@ -14,7 +14,7 @@ import pydantic_core
 from pydantic import ValidationError
 
 from ..own_data.tables.mistake import listed, meant
-from ..own_data.tables.reading import Refused
+from ..own_data.tables.reading import Refused, frame_of
 from .arrow import arrow_table
 from .models import Served
 from .problems import LOOKED_AT, OTHERS, Problem, check_columns, none_readable, too_many_rows
@@ -133,7 +133,7 @@ def json_inputs(served: Served, asked: Rows) -> Inputs:
 def arrow_inputs(served: Served, body: bytes, most: int, most_bytes: int) -> Inputs:
     """The rows of a stream of Arrow; Problem if no row can be read."""
     table = arrow_table(body, served.names, most, most_bytes)
-    frame = table.to_pandas(ignore_metadata=True)
+    frame = frame_of(table)
     return _checked(served, frame, np.arange(1, len(frame) + 1), [])
 
 
@@ -186,4 +186,4 @@ def _of_matrix(
 
 def _frame(cells: list[list[Any]], names: Sequence[str]) -> pd.DataFrame:
     columns = zip(*cells, strict=True) if cells else ([] for _ in names)
-    return pd.DataFrame(dict(zip(names, map(list, columns), strict=True)))
+    return pd.DataFrame(dict(zip(names, map(list, columns), strict=True)), dtype=object)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from ..._writing.spelling import spellings, versions
 from .kinds import (
     BOOLEAN,
     CATEGORY,
@@ -31,8 +32,8 @@ from .kinds import (
 from .mistake import Mistake, WrongOption, as_typed, listed, meant, quoting_told
 from .reading import Refused
 
-_TRUE = {"true", "yes", "t", "y", "1", "1.0"}
-_FALSE = {"false", "no", "f", "n", "0", "0.0"}
+_TRUE = {"true", "yes", "t", "y", "1"}
+_FALSE = {"false", "no", "f", "n", "0"}
 #: Shares of the rows at which the values of a number are kept, to notice a drift.
 _SHARES = np.linspace(0, 1, 21)
 
@@ -113,23 +114,27 @@ _NOT = {
 def _numeric(column: Column, values: pd.Series) -> tuple[dict[str, Any], np.ndarray]:
     if pd.api.types.is_numeric_dtype(values.dtype):
         numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
-    else:
+    elif pd.api.types.infer_dtype(values) == "string":
         numbers = to_numbers(values, column.decimal)
+    else:
+        entries = values.astype(object).reset_index(drop=True)
+        texts = entries.map(lambda value: isinstance(value, str)).to_numpy(dtype=bool)
+        numbers = to_numbers(entries.mask(texts)).copy()
+        numbers[texts] = to_numbers(entries[texts], column.decimal)
     odd = np.isnan(numbers) & values.notna().to_numpy()
     return {column.name: numbers}, odd | np.isinf(numbers)
 
 
 def _boolean(column: Column, values: pd.Series) -> tuple[dict[str, Any], np.ndarray]:
     known = {**dict.fromkeys(_TRUE, 1.0), **dict.fromkeys(_FALSE, 0.0)}
-    numbers = _texts(values).str.lower().map(known).to_numpy(dtype=np.float64)
+    numbers = texts_of(values, ()).str.lower().map(known).to_numpy(dtype=np.float64)
     return {column.name: numbers}, np.isnan(numbers) & values.notna().to_numpy()
 
 
 def _category(column: Column, values: pd.Series) -> tuple[dict[str, Any], np.ndarray]:
-    texts = _texts(values)
+    texts = texts_of(values, column.levels)
     # A new level stays, so that it is noticed: the classifier takes it as missing.
-    new = sorted(set(texts.dropna()) - set(column.levels)) if column.levels else []
-    levels = [*column.levels, *new] or sorted(set(texts.dropna()))
+    levels = [*column.levels, *sorted(set(texts.dropna()) - set(column.levels))]
     made = pd.Series(pd.Categorical(texts, categories=pd.Index(levels, dtype=object)))
     return {column.name: made}, np.zeros(len(values), dtype=bool)
 
@@ -153,17 +158,21 @@ def read_dates(values: pd.Series, date: str) -> pd.Series:
 _READ = {NUMERIC: _numeric, BOOLEAN: _boolean, CATEGORY: _category, DATE: _date}
 
 
-def _texts(values: pd.Series) -> pd.Series:
-    """Entries as texts, gaps as they are; 3.0 is 3, as a gap makes floats of integers."""
-    gaps = values.isna()
-    if values.dtype.kind == "f" and (values.dropna() % 1 == 0).all():
-        values = values.astype("Int64")
-    return values.astype(str).str.strip().astype(object).mask(gaps, None)
+def texts_of(values: pd.Series, known: Iterable[str] | None = None) -> pd.Series:
+    """Return levels or classes as texts, (n,), None for gaps: one `spelling` for each value.
 
-
-def labels_of(values: pd.Series) -> pd.Series:
-    """Classes as texts, None where there is none."""
-    return _texts(values.reset_index(drop=True))
+    A value that is one of the `known` texts is written as that; by default these are the `versions`
+    among the values.
+    """
+    there = values.notna().to_numpy()
+    entries = values[there]
+    # To `factorize` the object True is the object 1.
+    codes, distinct = pd.factorize(entries.astype(str) if entries.dtype == object else entries)
+    written = pd.Series(distinct).astype(str).str.strip().tolist()
+    texts = spellings(written, versions(written) if known is None else known)
+    made = np.full(len(values), None)
+    made[there] = np.array(texts, dtype=object)[codes]
+    return pd.Series(made, dtype=object)
 
 
 def columns_of(frame: pd.DataFrame, forced: Mapping[str, str]) -> tuple[Column, ...]:
@@ -210,8 +219,8 @@ def _forced(values: pd.Series, name: str, kind: str, comma: bool) -> Column:
     found = guess(values, name, comma) if kind in (NUMERIC, DATE) else Guess(kind)
     found = found if found.kind == kind else Guess(kind)
     column = Column(name, kind, "as asked", found.decimal, found.date)
-    levels = values.nunique()
-    if kind == CATEGORY and levels > MOST_LEVELS:
+    levels = texts_of(values).nunique() if kind == CATEGORY else 0
+    if levels > MOST_LEVELS:
         raise Mistake(
             f"--types {name}=category: it has {levels:,} levels, and {MOST_LEVELS} is the most; "
             "leave it text, or make groups of them"
@@ -233,12 +242,13 @@ def with_usual(column: Column, values: pd.Series) -> Column:
         column = replace(column, cuts=_date_cuts(read_dates(values, column.date).dropna()))
         when = read_dates(values, column.date).dropna()
         return replace(column, hours=bool((when.dt.normalize() != when).any()))
+    if column.kind == CATEGORY:
+        column = replace(column, levels=tuple(sorted(set(texts_of(values).dropna()))))
     made, _ = column.read(values)
     part = made[column.name]
     if column.kind == CATEGORY:
         counts = part.value_counts(normalize=True, sort=False)
-        levels = tuple(str(level) for level in counts.index)
-        return replace(column, levels=levels, shares=tuple(counts.tolist()))
+        return replace(column, shares=tuple(counts.tolist()))
     numbers = np.sort(part[np.isfinite(part)])
     cuts = np.unique(observed_quantiles(numbers, _SHARES)) if len(numbers) else numbers
     shares = np.searchsorted(numbers, cuts, side="right") / max(len(numbers), 1)

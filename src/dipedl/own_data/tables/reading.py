@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from io import TextIOWrapper
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +25,17 @@ from .mistake import Mistake, WrongOption, listed
 from .whole import bad_line, npz_frame, only_object
 
 _ROWS, _IMAGES = 20_000, 500
+#: Whole numbers up to this one are each a float64.
+_EXACT = 1 << 53
+#: What pandas has for numbers and truths with gaps, by the type of Arrow.
+_NULLABLE = {
+    kind: dtype
+    for dtype in (
+        *(pd.Int8Dtype(), pd.Int16Dtype(), pd.Int32Dtype(), pd.Int64Dtype(), pd.BooleanDtype()),
+        *(pd.UInt8Dtype(), pd.UInt16Dtype(), pd.UInt32Dtype(), pd.UInt64Dtype()),
+    )
+    for kind in [pa.from_numpy_dtype(dtype.numpy_dtype)]
+}
 #: Of a packed file some 100 kB more are unpacked than were asked for.
 _SAMPLE = 1 << 24
 
@@ -243,7 +256,30 @@ def _feather_pieces(table: Table) -> Iterator[Piece]:
 def _of_batches(batches: Iterable[Any], total: float) -> Iterator[Piece]:
     small = (b.slice(i, _ROWS) for b in batches for i in range(0, max(b.num_rows, 1), _ROWS))
     tables = (pa.Table.from_batches([batch]) for batch in small)
-    return _of_frames((table.to_pandas(ignore_metadata=True) for table in tables), total)
+    return _of_frames(map(frame_of, tables), total)
+
+
+def frame_of(table: Any) -> pd.DataFrame:
+    """Return a table of Arrow as a frame: whole numbers and truths stay such beside gaps."""
+    frame = table.to_pandas(ignore_metadata=True, types_mapper=_NULLABLE.get)
+    for j, column in enumerate(table.columns):
+        if column.type in _NULLABLE and not column.null_count:
+            frame.isetitem(j, frame.iloc[:, j].astype(_NULLABLE[column.type].numpy_dtype))
+    return frame
+
+
+def joined(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Return the rows of all frames; a whole number that no float64 is stays exact beside some."""
+    kinds = [{name: dtype.kind for name, dtype in frame.dtypes.items()} for frame in frames]
+    mixed = {name for some in kinds for name in some if len({k.get(name) for k in kinds}) > 1}
+    exact = {name for f in frames for name in mixed.intersection(f) if _is_large(f[name])}
+    kept = [f.astype(dict.fromkeys(exact.intersection(f), object)) for f in frames]
+    return pd.concat(kept, ignore_index=True)
+
+
+def _is_large(values: pd.Series) -> bool:
+    whole = pd.api.types.is_integer_dtype(values.dtype)
+    return whole and bool(((values > _EXACT) | (values < -_EXACT)).any())
 
 
 def _of_frames(frames: Iterable[pd.DataFrame], total: float) -> Iterator[Piece]:
@@ -256,13 +292,16 @@ def _of_frames(frames: Iterable[pd.DataFrame], total: float) -> Iterator[Piece]:
 
 
 def _line_pieces(table: Table) -> Iterator[Piece]:
-    options = {"lines": True, "dtype": False, "precise_float": True, "chunksize": _ROWS}
-    packed = {"gzip": "gzip", "bzip2": "bz2", "xz": "xz"}.get(table.format.packed)
-    encoding, read = table.format.encoding, 0
+    read = 0
     try:
-        with pd.read_json(table.path, encoding=encoding, compression=packed, **options) as reader:
-            for piece in _of_frames(reader, _rows_expected(table)):
+        with open_bytes(table.path, table.format.packed) as stream:
+            text = TextIOWrapper(stream, table.format.encoding.replace("utf-8", "utf-8-sig"))
+            lines = filter(None, map(str.strip, text))
+            parts = iter(lambda: list(islice(lines, _ROWS)), [])
+            for piece in _of_frames(map(_frame_of_lines, parts), _rows_expected(table)):
                 read += len(piece.frame)
+                lacking = [name for name in table.names if name not in piece.frame]
+                piece.frame = piece.frame.assign(**dict.fromkeys(lacking))
                 yield piece
     except (ValueError, TypeError, AttributeError) as error:
         if isinstance(error, UnicodeDecodeError) and encoding == "utf-8":
@@ -271,6 +310,26 @@ def _line_pieces(table: Table) -> Iterator[Piece]:
         if only is None:
             raise Mistake(f"{table.path}{bad_line(table.path, table.format)}") from error
         yield Piece(pd.DataFrame([only]), np.array([1]))
+
+
+def _frame_of_lines(lines: Iterable[str]) -> pd.DataFrame:
+    records = list(map(json.loads, lines))
+    if not all(isinstance(record, dict) for record in records):
+        raise ValueError("a line is no object")
+    return pd.DataFrame(records, dtype=object).apply(_of_one_type)
+
+
+def _of_one_type(values: pd.Series) -> pd.Series:
+    """Entries of JSON as numbers or truths, if they are such and can be without a change."""
+    kind, gaps = pd.api.types.infer_dtype(values), values.isna().any()
+    large = (v for v in values if isinstance(v, int) and abs(v) > _EXACT)
+    if kind == "boolean":
+        return values.astype("boolean" if gaps else bool)
+    if kind == "integer" and all(abs(v) < 1 << 63 for v in large):
+        return values.astype("Int64" if gaps else np.int64)
+    if kind in ("floating", "mixed-integer-float") and not any(large):
+        return values.astype(np.float64)
+    return values
 
 
 def _npz_pieces(table: Table) -> Iterator[Piece]:
