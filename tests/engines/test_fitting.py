@@ -204,6 +204,65 @@ def test_a_gap_makes_no_other_classes(frame, labels, kind, tmp_path):
     assert found.classifier.classes_.tolist() == sorted(set(labels))
 
 
+LARGE = 2**53 + 1
+
+
+def of_file(values, kind):
+    """Labels as another program writes them into a file where all are whole, or with a gap."""
+    made = pd.Series(values, dtype=object)
+    if kind == "gap":
+        made[0] = None
+    return made.astype({"int": "int64", "gap": "Int64", "text": str, "float": "float64"}[kind])
+
+
+@pytest.mark.parametrize(
+    ("labels", "kinds"),
+    [
+        ([1.0, 1.5, 2.0], ["float", "int"]),
+        ([1.0, 1.5, 2.0], ["float", "text"]),
+        ([1.0, 2.0, 3.0], ["float", "int", "text", "gap"]),
+        ([LARGE, LARGE + 1, LARGE + 2], ["int", "gap"]),
+    ],
+)
+def test_classes_do_not_depend_on_the_types_of_the_files(frame, labels, kinds, tmp_path):
+    """A file of whole numbers alone has integers, one with a gap has floats in some programs."""
+    y = np.array(labels, dtype=object)[frame["y"].map({"p": 0, "q": 1, "r": 2})]
+    parts = np.array_split(np.argsort(y == 1.5, kind="stable")[::-1], len(kinds))
+    (tmp_path / "parts").mkdir()
+    for i, (rows, kind) in enumerate(zip(parts, kinds, strict=True)):
+        some = frame.iloc[rows].assign(y=of_file(y[rows].tolist(), kind).array)
+        some.to_parquet(tmp_path / "parts" / f"{i}.parquet", index=False)
+    ask = Ask(types={}, reservoir=500, calibration=100)
+    found = fit(linear(GDADensity()), tmp_path / "parts", "y", ask=ask)
+    names = [str(int(label) if label == int(label) else label) for label in labels]
+    assert found.classifier.classes_.tolist() == names
+    gaps = [rows[0] for rows, kind in zip(parts, kinds, strict=True) if kind == "gap"]
+    whole = frame.assign(y=y).drop(index=gaps)
+    expected = fit(linear(GDADensity()), whole, "y", ask=ask)
+    assert_same(found.classifier, expected.classifier, frame)
+    assert found.classes == expected.classes
+
+
+def test_versions_are_classes_of_their_own_and_digits_in_texts_stay_texts(frame):
+    ask = Ask(types={}, reservoir=500, calibration=100)
+    versions = frame.assign(y=frame["y"].map({"p": "1", "q": "1.0", "r": "2.0-beta"}))
+    found = fit(linear(GDADensity()), versions, "y", ask=ask, partitions=100)
+    assert found.classifier.classes_.tolist() == ["1", "1.0", "2.0-beta"]
+    digits = frame.assign(y=frame["y"].map({"p": "1", "q": "2", "r": "3"}))
+    found = fit(linear(GDADensity()), digits, "y", ask=Ask(calibration=50)).classifier
+    assert found.classes_.tolist() == ["1", "2", "3"]
+
+
+def test_a_key_beyond_the_floats_is_exact_beside_a_gap(frame, tmp_path):
+    """Which rows are held out depends on the key: of every batch the same."""
+    named = frame.assign(id=pd.Series(LARGE + np.arange(ROWS), dtype="Int64"))
+    named.loc[[5, 700], "id"] = pd.NA
+    ask, data = Ask(("id",), "id", reservoir=500, calibration=60), written(named, tmp_path / "a", 1)
+    one, other = (fit(linear(GDADensity()), data, "y", ask=ask, partitions=n) for n in (None, 100))
+    assert_same(one.classifier, other.classifier, frame)
+    assert one.held_out == other.held_out > 50
+
+
 def test_a_kill_is_resumed_without_the_parts_that_are_done(frame, tmp_path):
     folder, read = written(frame, tmp_path / "parts", 6), []
 

@@ -167,3 +167,29 @@ def test_numbers_have_the_same_ranges_whatever_their_type(form):
     np.testing.assert_array_equal(made.cuts, plain.cuts)
     np.testing.assert_array_equal(made.counts, plain.counts)
     np.testing.assert_array_equal(plain.count(FORMS[form](values)), plain.counts)
+
+
+@pytest.mark.parametrize("labels", [["1.0", None, "2.0", "3.0"], ["1", None, " 2 ", "3"]])
+def test_labels_are_right_however_a_number_is_written(labels):
+    proba = np.array([[0.9, 0.1], [0.2, 0.8], [0.3, 0.7], [0.6, 0.4]])
+    rows = Rows(np.ones(4), np.zeros(4), np.zeros(4), proba, np.array(["1", "2", "2", "1"], object))
+    assert Sums.of(rows, np.array(["1", "2"]), labels).accuracy.value == pytest.approx(2 / 3)
+
+
+#: Ways to write the levels 1, 2 and 3.
+LEVELS = {
+    "ints": pd.Series(pd.Categorical([1, 2, 3])),
+    "floats": pd.Series(pd.Categorical([1.0, 2.0, 3.0])),
+    "texts": pd.Series(pd.Categorical(["1", "2", "3"])),
+    "texts of floats": pd.Series(pd.Categorical(["1.0", "2.0", "3.0"])),
+    "plain numbers": pd.Series([1.0, 2.0, 3.0]),
+}
+
+
+@pytest.mark.parametrize("here", LEVELS)
+@pytest.mark.parametrize("before", LEVELS)
+def test_a_category_is_the_same_however_its_numbers_are_written(before, here):
+    bins = ColumnBins.of("zone", LEVELS[before].sample(900, replace=True, random_state=0))
+    window = LEVELS[here].sample(900, replace=True, random_state=1)
+    psi, p = bins.changed(bins.count(window))
+    assert psi < 0.02 and p > 0.01

@@ -20,6 +20,7 @@ from dipedl.own_data.tables import reading
 from dipedl.own_data.tables.columns import as_inputs, columns_of
 from dipedl.own_data.tables.mistake import Mistake
 from dipedl.own_data.tables.reading import open_table
+from dipedl.own_data.watching import begun_monitor, watch
 
 LARGE = 2**53 + 1
 #: Ways to write one value.
@@ -192,6 +193,18 @@ def test_a_report_knows_the_classes_of_any_file(writer, model, tmp_path):
     WRITERS[writer](tmp_path / "test", rows(200, 2))
     found = measured(model, open_table(tmp_path / "test"), None, None)
     assert found.scores["accuracy"] > 0.85 and found.strange == {}
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_monitor_measures_the_accuracy_of_any_file_and_piece(writer, model, tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "_ROWS", 400)
+    stream = rows(800, 3)
+    if "integers" not in writer:
+        stream.loc[500, ["zone", "y"]] = 1.5, 7.5
+    WRITERS[writer](tmp_path / "new", stream)
+    report = watch(begun_monitor(model, None, 0.01, 400), model, open_table(tmp_path / "new")).report
+    assert report.accuracy.value > 0.85 and report.rows == report.accuracy.rows == 800
+    assert report.window.changed == ()
 
 
 def test_classes_that_the_model_has_not_are_named_still(model, tmp_path):

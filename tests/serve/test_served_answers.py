@@ -7,12 +7,17 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from fastapi.testclient import TestClient
 from typer.testing import CliRunner
 
 import dipedl
 from dipedl.cli.app import app
 from dipedl.own_data.explaining import in_rows_of_file
+from dipedl.own_data.learning import Order, learn
+from dipedl.own_data.saved import keep
 from dipedl.own_data.scoring import FIELDS, Wanted
+from dipedl.own_data.tables.reading import open_table
+from dipedl.serve import Models, create_app
 from dipedl.serve.arrow import STREAM
 from dipedl.serve.batching import merged
 from dipedl.serve.schemas import ExplainResponse, PredictResponse
@@ -212,3 +217,44 @@ def test_the_examples_of_openapi_are_answered(client, rows):
                 asked["matrix"] = [[*row, "S"] for row in asked["matrix"]]
             reply = client.post(path, json={"model": "people", **asked})
             assert reply.status_code == 200, reply.text
+
+
+@pytest.fixture(scope="module")
+def zones(tmp_path_factory):
+    """A client of a model whose column `zone` holds levels that are numbers, as are its classes."""
+    folder, rng = tmp_path_factory.mktemp("zones"), np.random.default_rng(0)
+    zone, x = rng.choice([10.0, 20.5, 30.0], 400), rng.normal(size=400)
+    made = pd.DataFrame({"zone": zone, "x": x, "y": np.where(x + zone > 20, 1.0, 2.0)})
+    made.to_csv(folder / "fit.csv", index=False)
+    order = Order("y", "linear", types={"zone": "category"})
+    keep(learn(open_table(folder / "fit.csv"), order).model, folder / "zones.dipedl")
+    with TestClient(create_app(Models({"zones": folder / "zones.dipedl"}))) as found:
+        yield found
+
+
+@pytest.mark.parametrize("zone", [10, 10.0, "10", "10.0", "1e+01"])
+@pytest.mark.parametrize("beside", [[], [20.5], [None], ["harbour"], [2**53 + 1, None], [True]])
+def test_a_level_is_the_same_alone_and_beside_any_other(zones, zone, beside):
+    rows = [{"zone": z, "x": 0.5} for z in [zone, *beside]]
+    matrix = {"columns": ["zone", "x"], "matrix": [[row["zone"], row["x"]] for row in rows]}
+    alone = zones.post("/v1/predict", json={"rows": [{"zone": "10", "x": 0.5}]}).json()["answers"]
+    assert alone[0]["p_value"] > 0.05
+    for asked in ({"rows": rows}, matrix):
+        found = zones.post("/v1/predict", json=asked).raise_for_status().json()["answers"]
+        assert len(found) == len(rows) and found[0].keys() == alone[0].keys()
+        for name, value in alone[0].items():
+            is_exact = isinstance(value, str | bool)
+            assert found[0][name] == (value if is_exact else pytest.approx(value, rel=1e-12))
+        assert set(found[0]["probabilities"]) == {"1", "2"}
+
+
+@pytest.mark.parametrize(
+    "values", [[10, 30], [10.0, 30.0], [10.0, 20.5], [10, None], ["10", "x"], ["10.0", None]]
+)
+def test_a_level_of_arrow_is_that_of_json(zones, values):
+    body = stream(pa.table({"zone": values, "x": [0.5, 0.5]}))
+    found = read(zones.post("/v1/predict", content=body, headers=ARROW).content).to_pandas()
+    rows = [{"zone": value, "x": 0.5} for value in values]
+    expected = pd.DataFrame(zones.post("/v1/predict", json={"rows": rows}).json()["answers"])
+    np.testing.assert_allclose(found["p_value"], expected["p_value"], rtol=1e-12)
+    assert found["label"].tolist() == expected["label"].tolist()

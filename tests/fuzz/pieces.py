@@ -1,0 +1,190 @@
+"""One table cut at random into pieces, files, parts and requests: the answers of the whole."""
+
+from __future__ import annotations
+
+import io
+import json
+import tempfile
+import warnings
+from collections import Counter
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import patch
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from fastapi.testclient import TestClient
+
+from dipedl.engines import LocalEngine, score
+from dipedl.own_data.learning import Order, learn
+from dipedl.own_data.saved import keep
+from dipedl.own_data.scoring import FIELDS, Wanted, score_table
+from dipedl.own_data.tables import csv_records, reading
+from dipedl.own_data.tables.reading import open_table
+from dipedl.serve import Models, create_app
+from dipedl.serve.arrow import STREAM
+
+BATCH = 10
+#: Rows that are answered, and the smallest block of a CSV file that holds one.
+ROWS, BLOCK = 60, 400
+WANTED = Wanted(columns=["id"], reasons="all", fields=FIELDS)
+#: Numbers that two sums of the same terms in another order give.
+CLOSE = {"rtol": 1e-12, "atol": 1e-12}
+
+
+def table(n, seed):
+    """Levels and classes that are numbers, truths, codes, numbers with gaps, ids beyond 2**53."""
+    rng = np.random.default_rng(seed)
+    zone, on = rng.choice([1.0, 2.0, 10.0, 20.5], n, p=[0.4, 0.3, 0.2, 0.1]), rng.random(n) < 0.5
+    x, k = rng.normal(size=n).round(3), rng.integers(0, 5, n)
+    y = np.where(x + on + zone / 10 > 1, 1.0, np.where(k > 2, 2.0, 2.5))
+    code = rng.choice(["007", "1.10", "1.1", "a"], n)
+    made = pd.DataFrame({"zone": zone, "on": on, "x": x, "k": k, "code": code, "y": y})
+    made = made.astype({"k": "Int64", "on": "boolean"})
+    for name in ("zone", "on", "x", "k"):
+        made.loc[rng.random(n) < 0.1, name] = None
+    ids = pd.Series(2**53 + 1 + 2 * np.arange(n), dtype="Int64").mask(rng.random(n) < 0.1)
+    return made.assign(id=ids)
+
+
+@cache
+def known():
+    """A folder, the model of a file of CSV in it, a service, and the answers to all rows."""
+    folder = Path(tempfile.mkdtemp())
+    table(500, 0).to_csv(folder / "fit.csv", index=False)
+    order = Order("y", "linear", drop=["id"], types={"zone": "category", "code": "category"})
+    model = learn(open_table(folder / "fit.csv"), order).model
+    keep(model, folder / "model.dipedl")
+    new = table(ROWS, 1)
+    new.loc[7, "zone"] = 1.5
+    new.to_parquet(folder / "new.parquet")
+    score_table(model, open_table(folder / "new.parquet"), folder / "whole.parquet", WANTED)
+    client = TestClient(create_app(Models({"model": folder / "model.dipedl"})))
+    client.__enter__()
+    whole = pd.read_parquet(folder / "whole.parquet").drop(columns="row")
+    return SimpleNamespace(folder=folder, model=model, new=new, whole=whole, client=client)
+
+
+def cuts(rng):
+    """Where the rows are cut, as pairs of the first row and the end."""
+    inner = np.unique(rng.integers(1, ROWS, rng.integers(1, 12))).tolist()
+    return list(zip([0, *inner], [*inner, ROWS], strict=True))
+
+
+def retyped(rng, frame):
+    """The same values in the types that another program would guess of these rows."""
+    kinds = [
+        lambda f: f,
+        lambda f: f.convert_dtypes(),
+        lambda f: f.astype({"zone": object}),
+        lambda f: f.assign(zone=f["zone"].map(str).where(f["zone"].notna(), None)),
+        lambda f: f.astype({"zone": "category", "code": "category"}),
+        lambda f: f.astype({"k": "Float64"}),
+    ]
+    return kinds[rng.integers(len(kinds))](frame)
+
+
+def cell(rng, value):
+    """A value as one of the ways in which JSON writes it."""
+    if value is None or value is pd.NA or value != value:
+        return None
+    if isinstance(value, str | bool | np.bool_):
+        return value if isinstance(value, str) else bool(value)
+    ways = [float(value), str(float(value)), int(value) if value == int(value) else float(value)]
+    return ways[rng.integers(len(ways))]
+
+
+def lines(rng, frame):
+    """Rows as JSON has them."""
+    names = [name for name in frame if name != "id"]
+    records = zip(*(frame[name].tolist() for name in names), strict=True)
+    made = [{n: cell(rng, v) for n, v in zip(names, r, strict=True)} for r in records]
+    ids = frame["id"].tolist()
+    return [{**one, "id": None if i is pd.NA else int(i)} for one, i in zip(made, ids, strict=True)]
+
+
+def stream(frame):
+    sink, made = pa.BufferOutputStream(), pa.Table.from_pandas(frame, preserve_index=False)
+    with pa.ipc.new_stream(sink, made.schema) as writer:
+        writer.write_table(made, max_chunksize=11)
+    return sink.getvalue().to_pybytes()
+
+
+def in_pieces(rng, folder):
+    """One file of any format, read in pieces."""
+    new, path = retyped(rng, known().new), folder / "new"
+    writers = [
+        lambda: path.write_text(new.to_csv(index=False)),
+        lambda: new.to_parquet(path, row_group_size=int(rng.integers(1, ROWS))),
+        lambda: new.to_feather(path),
+        lambda: path.write_bytes(stream(new)),
+        lambda: path.write_text("\n".join(map(json.dumps, lines(rng, new)))),
+    ]
+    writers[rng.integers(len(writers))]()
+    size = int(rng.integers(1, ROWS))
+    with patch.object(reading, "_ROWS", size), patch.object(csv_records, "_BLOCK", BLOCK + 9 * size):
+        out = folder / "answers.parquet"
+        score_table(known().model, open_table(path), out, WANTED)
+    return pd.read_parquet(out)
+
+
+def in_files(rng, folder):
+    """Files of a folder, each with types of its own, read in parts."""
+    (folder / "new").mkdir()
+    for i, (first, end) in enumerate(cuts(rng)):
+        some = retyped(rng, known().new.iloc[first:end].reset_index(drop=True))
+        write = some.to_parquet if rng.random() < 0.5 else some.to_feather
+        write(folder / "new" / f"{i:03d}.{write.__name__[3:]}")
+    data, out = str(folder / "new"), folder / "out"
+    score(known().model, data, out, engine=LocalEngine(), partitions=int(rng.integers(1, ROWS)),
+          wanted=WANTED)  # fmt: skip
+    parts = [pd.read_parquet(file) for file in sorted(out.glob("[0-9]*.parquet"))]
+    return pd.concat(parts, ignore_index=True)
+
+
+def in_requests(rng, folder):
+    """Requests to the service: rows, matrices and streams of Arrow."""
+    found = []
+    for first, end in cuts(rng):
+        some = known().new.iloc[first:end].reset_index(drop=True)
+        inputs = some.drop(columns=["id", "y"])
+        kind, fields = rng.integers(3), list(FIELDS)
+        if kind == 0:
+            typed = retyped(rng, some)
+            if typed["zone"].dtype == "category":  # a stream has dictionaries of texts alone
+                typed = typed.astype({"zone": object})
+            reply = known().client.post(
+                "/v1/predict", content=stream(typed[list(inputs)]),
+                params={"fields": ",".join(fields)}, headers={"content-type": STREAM})  # fmt: skip
+            reply.raise_for_status()
+            answers = pa.ipc.open_stream(io.BytesIO(reply.content)).read_all().to_pandas()
+        else:
+            rows = [{n: r[n] for n in inputs} for r in lines(rng, some)]
+            matrix = {"columns": list(inputs), "matrix": [list(row.values()) for row in rows]}
+            asked = {"rows": rows} if kind == 1 else matrix
+            reply = known().client.post("/v1/predict", json={**asked, "fields": fields})
+            answers = pd.DataFrame(reply.raise_for_status().json()["answers"])
+            P = pd.DataFrame(answers.pop("probabilities").tolist()).add_prefix("p_")
+            answers = pd.concat([answers, P], axis=1).assign(set=answers["set"].map("|".join))
+        found.append(answers)
+    return pd.concat(found, ignore_index=True).assign(id=known().whole["id"], reason=known().whole["reason"])
+
+
+def run(seed, tries):
+    """Cut so often; answers that differ from those of the whole are wrong."""
+    rng, counts = np.random.default_rng(seed), Counter()
+    ways = (in_pieces, in_files, in_requests)
+    for _ in range(tries):
+        way = ways[rng.integers(len(ways))]
+        with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = way(rng, Path(folder))
+        try:
+            found = found[known().whole.columns]
+            pd.testing.assert_frame_equal(found, known().whole, **CLOSE)
+            counts[f"equal {way.__name__}"] += 1
+        except AssertionError as error:
+            counts[f"wrong {way.__name__}: {str(error)[:300]}"] += 1
+    return counts
