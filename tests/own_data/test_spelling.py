@@ -25,7 +25,7 @@ from dipedl.own_data.watching import begun_monitor, watch
 LARGE = 2**53 + 1
 #: Ways to write one value.
 WAYS = {
-    "1": [1, 1.0, "1", "1.0", "1.00", " 1 ", Decimal("1"), Decimal("1.0"), np.float32(1), np.int8(1)],
+    "1": [1, 1.0, "1", "1.0", "1.00", " 1 ", Decimal(1), Decimal("1.0"), np.float32(1), np.int8(1)],
     "-2": [-2, -2.0, "-2", "-2.0"],
     "0": [0, 0.0, -0.0, "0", "-0.0"],
     "0.1": [0.1, "0.1", np.float32(0.1), "1e-01", "1.0e-1"],
@@ -37,7 +37,22 @@ WAYS = {
     "2026-11-22": [pd.Timestamp("2026-11-22"), "2026-11-22 00:00:00", "2026-11-22T00:00:00"],
 }  # fmt: skip
 #: Texts that are no plain numbers: codes, versions, names.
-NAMES = ["007", "1.10", "3.50", "+1", ".5", "1.", "1e5", "1,5", "0x10", "1_000", "1e+999", "tRue", "inf", "١"]
+NAMES = [
+    "007",
+    "1.10",
+    "3.50",
+    "+1",
+    ".5",
+    "1.",
+    "1e5",
+    "1,5",
+    "0x10",
+    "1_000",
+    "1e+999",
+    "tRue",
+    "inf",
+    "١",
+]
 
 
 @pytest.mark.parametrize("text", WAYS)
@@ -110,7 +125,9 @@ def rows(n=600, seed=0):
 
 
 def as_lines(path, frame):
-    records = [{k: None if pd.isna(v) else v for k, v in r.items()} for r in frame.to_dict("records")]
+    records = [
+        {k: None if pd.isna(v) else v for k, v in r.items()} for r in frame.to_dict("records")
+    ]
     path.write_text("\n".join(map(json.dumps, records)))
 
 
@@ -196,13 +213,17 @@ def test_a_report_knows_the_classes_of_any_file(writer, model, tmp_path):
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-def test_a_monitor_measures_the_accuracy_of_any_file_and_piece(writer, model, tmp_path, monkeypatch):
+def test_a_monitor_measures_the_accuracy_of_any_file_and_piece(
+    writer, model, tmp_path, monkeypatch
+):
     monkeypatch.setattr(reading, "_ROWS", 400)
     stream = rows(800, 3)
     if "integers" not in writer:
         stream.loc[500, ["zone", "y"]] = 1.5, 7.5
     WRITERS[writer](tmp_path / "new", stream)
-    report = watch(begun_monitor(model, None, 0.01, 400), model, open_table(tmp_path / "new")).report
+    report = watch(
+        begun_monitor(model, None, 0.01, 400), model, open_table(tmp_path / "new")
+    ).report
     assert report.accuracy.value > 0.85 and report.rows == report.accuracy.rows == 800
     assert report.window.changed == ()
 
@@ -220,8 +241,8 @@ def test_a_gap_changes_no_value_and_no_type(ending, dtype, tmp_path, monkeypatch
     values = [True, False] * 4 if dtype == "boolean" else [LARGE + i for i in range(8)]
     gaps = pd.Series([None if i in (1, 6) else v for i, v in enumerate(values)], dtype=dtype)
     path, frame = tmp_path / f"data.{ending}", pd.DataFrame({"id": gaps})
-    {"parquet": frame.to_parquet, "feather": frame.to_feather,
-     "stream": lambda p: as_stream(p, frame), "jsonl": lambda p: as_lines(p, frame)}[ending](path)  # fmt: skip
+    writers = {"parquet": "Parquet", "feather": "Feather", "stream": "Arrow stream"}
+    WRITERS[writers.get(ending, "JSON lines")](path, frame)
     found = gathered(open_table(path)).frame["id"]
     assert found.dtype in (dtype, "Int64") and found.astype(dtype).equals(gaps)
 

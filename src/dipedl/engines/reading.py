@@ -312,10 +312,12 @@ def whole_numbers(texts: Iterable[str]) -> bool:
 def _labels(values: pd.Series) -> tuple[pd.Series, str]:
     """Labels as texts, texts as they are written, None for gaps; and the name of their dtype."""
     dtype = getattr(values.dtype, "categories", values).dtype
-    kind = pd.api.types.infer_dtype(values) if dtype == object else str(dtype)
+    kind = pd.api.types.infer_dtype(values) if dtype.kind == "O" else str(dtype)
     name = _DTYPES.get(kind, kind).lower()
     is_text = name not in ("bool", "boolean") and not _NUMBERS.fullmatch(name)
-    return texts_of(values, values.dropna().astype(str).str.strip().unique() if is_text else ()), name
+    return texts_of(
+        values, values.dropna().astype(str).str.strip().unique() if is_text else ()
+    ), name
 
 
 def _is_numeric(values: pd.Series) -> bool:

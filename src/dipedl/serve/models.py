@@ -81,7 +81,9 @@ class Served:
         if column.kind == NUMERIC and not cuts:
             # Of a fit in Python only this is kept, in the order of its inputs.
             known = noted is not None and np.isfinite(noted.low[j])
-            cuts = np.linspace(noted.low[j], noted.high[j], _MOST_TRIED).tolist() if known else [0.0]
+            cuts = (
+                np.linspace(noted.low[j], noted.high[j], _MOST_TRIED).tolist() if known else [0.0]
+            )
         middle = int(np.searchsorted(column.shares, 0.5)) if column.shares else len(cuts) // 2
         order = sorted(range(len(cuts)), key=lambda i: abs(i - middle))
         tried = [cuts[i] for i in order]

@@ -304,7 +304,7 @@ def _line_pieces(table: Table) -> Iterator[Piece]:
                 piece.frame = piece.frame.assign(**dict.fromkeys(lacking))
                 yield piece
     except (ValueError, TypeError, AttributeError) as error:
-        if isinstance(error, UnicodeDecodeError) and encoding == "utf-8":
+        if isinstance(error, UnicodeDecodeError) and table.format.encoding == "utf-8":
             check_utf8(table.path, table.format.packed)
         only = only_object(table.path, table.format) if read == 0 else None
         if only is None:
