@@ -174,7 +174,9 @@ class EvidenceModel(BaseEstimator):
         labels = y if classifier is None else classifier.indices(y)
         whole = Fold(self.density_, self.features_, classifier, X, labels, w, Z)
         folds, source, origin = self._folds(whole, y, pairs)
-        return self.learn(held_out_by(folds, whole, source, origin, seed(self.random_state)))
+        with one_blas_thread(Z.shape[1]):
+            held = held_out_by(folds, whole, source, origin, seed(self.random_state))
+        return self.learn(held)
 
     def calibrate(
         self,
@@ -192,7 +194,9 @@ class EvidenceModel(BaseEstimator):
         origin: Origin = "given twice" if seen else "given"
         kind = f"inputs, {seen:.0%} of them given to fit too" if seen else "held-out inputs"
         seeds = seed(self.random_state)
-        return self.learn(held_out_by([fold], fold, f"{X.shape[0]} {kind}", origin, seeds))
+        with one_blas_thread(Z.shape[1]):
+            held = held_out_by([fold], fold, f"{X.shape[0]} {kind}", origin, seeds)
+        return self.learn(held)
 
     def learn(self, held: HeldOut, *, n: float | None = None) -> Self:
         """Learn calibrator, normaliser and threshold from predictions on held-out rows.

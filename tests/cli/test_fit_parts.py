@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from dipedl.cli.app import app
+from dipedl.engines import plans
+from dipedl.engines.tables import OrderInParts
 from dipedl.own_data.saved import read_model
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -101,6 +104,33 @@ def test_a_plan_is_told_and_nothing_written(days, tmp_path):
     found = json.loads(run(*words, "--json"))
     assert found["rows"] == found["sample"] == 600 and found["seconds"] > 0
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("cost", "right"),
+    [
+        (lambda n: 1 + 8e-4 * n, 1 + 8e-4 * 90_000),
+        (lambda n: 1e-4 * n, 1e-4 * 90_000),
+        (lambda n: 3e-7 * n**1.5, 3e-7 * 90_000**1.5),
+    ],
+)
+def test_a_plan_takes_a_part_of_the_time_of_its_fit(tmp_path, monkeypatch, cost, right):
+    """On a clock of its own: a fit of n rows takes so many seconds."""
+    rows = np.arange(100_000)
+    frame = pd.DataFrame({"a": rows / 7, "y": rows % 2})
+    frame.to_parquet(tmp_path / "many.parquet", index=False)
+    now = [0.0]
+
+    def fitted(data, order, engine):
+        n = int(0.9 * len(pd.read_parquet(data)))
+        now[0] += cost(n)
+        return SimpleNamespace(model=SimpleNamespace(rows=np.arange(n)))
+
+    monkeypatch.setattr(plans, "learn_parts", fitted)
+    monkeypatch.setattr(plans.time, "perf_counter", lambda: now[0])
+    found = plans.plan_fit(str(tmp_path), OrderInParts("y"), "20000", 1)
+    assert found.seconds == pytest.approx(max(right, 1), rel=0.1)
+    assert now[0] < 0.5 * max(right, 1)
 
 
 def test_a_plan_passes_over_parts_that_cannot_be_read(days, tmp_path):

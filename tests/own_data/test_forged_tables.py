@@ -75,6 +75,7 @@ CHANGES = {
     "levels": put([[]], "columns", 0, "levels"),
     "cuts": put([10**400], "columns", 0, "cuts"),
     "shares": put("ab", "columns", 0, "shares"),
+    "more shares": put([0.1] * 99, "columns", 0, "shares"),
     "missing": put([], "columns", 0, "missing"),
     "more": put(1, "columns", 0, "more"),
     "file": put(None, "facts", "file"),

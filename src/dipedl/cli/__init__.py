@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 __all__ = ["main"]
 
 _NEEDED = ("typer", "rich")
+#: How often a thread of OpenMP looks for work before it sleeps: tens of microseconds. By itself it
+#: spins for milliseconds, in which threads of a busy machine keep one another from working.
+_SPINS = "10000"
 
 
 def main() -> None:
     """Run the command line; without the extra ``[cli]`` say how to get it, and exit with 2."""
+    # Read when the libraries are loaded, here and in workers.
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", _SPINS)
     try:
         from .app import app
     except ImportError as error:

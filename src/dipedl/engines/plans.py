@@ -30,6 +30,8 @@ from .tables import OrderInParts, learn_parts
 
 #: Rows of the sample that is fitted to measure, and the most parts that it is drawn from.
 _SAMPLE, _FROM = 24_000, 8
+#: Seconds of a fit that are enough to measure.
+_LONG = 4.0
 #: Copies of a batch, and of a sample, that a pass holds; of both samples that a fit holds.
 _OF_BATCH, _OF_SAMPLE, _OF_BOTH = 6, 3, 8
 _FLOAT = 8
@@ -99,7 +101,7 @@ class FitPlan:
     """Parts and rows, bytes that the driver and each of its workers hold at most, and the time.
 
     `seconds` are those of both passes by all workers and of the fit between them, from fits of
-    `sample` rows and of half of them; None, with the reason in `why`, where these fail.
+    `sample` rows and of fewer; None, with the reason in `why`, where these fail.
     """
 
     parts: int
@@ -136,14 +138,15 @@ def plan_fit(data: Any, order: OrderInParts, partitions: str | None, workers: in
         raise Mistake("there is no row to fit on")
     sample, corrupt = _drawn(full, Reading(order.target, tuple(order.drop), order.key))
     rows, base = sum(part.rows for part in full), _peak()
-    seconds, why = None, ""
+    seconds, why, measured = None, "", len(sample)
     try:
-        seconds = max(_seconds(sample, order, rows, workers), 1.0)
+        seconds, measured = _measured(sample, order, rows, workers)
+        seconds = max(seconds, 1.0)
     except (ValueError, TypeError) as error:
         why = f"a fit of {len(sample):,} of these rows fails: {error}"
     driver, worker = _memory(sample, order, full, workers)
     bad = sum(bool(one.trouble) for one in parts) + corrupt
-    told = (int(base + driver), int(base + worker), workers, len(sample), seconds, why)
+    told = (int(base + driver), int(base + worker), workers, measured, seconds, why)
     return FitPlan(len(parts), rows, bad, *told)
 
 
@@ -190,14 +193,35 @@ class _Cost(NamedTuple):
     fit: float
 
 
-def _seconds(sample: pd.DataFrame, order: OrderInParts, rows: int, workers: int) -> float:
-    """Seconds of a fit of all rows: by the cost of some, and of half of these."""
+def _measured(
+    sample: pd.DataFrame, order: OrderInParts, rows: int, workers: int
+) -> tuple[float, int]:
+    """Seconds of a fit of all rows, by fits of more and more of some; and how many the last had.
+
+    They end once one takes `_LONG`, so that a plan takes a part of the time of its fit.
+    """
+    steps = (4, 4, 2, 1) if len(sample) >= _SAMPLE // 2 else (1, 1)
+    costs: list[_Cost] = []
+    for step in steps:
+        some = sample.iloc[::step]
+        try:
+            costs.append(_cost(some, order, workers))
+        except (ValueError, TypeError):
+            if step == 1:  # a class may be missing in fewer rows
+                raise
+        if len(costs) > 2 and costs[-1].fit + costs[-1].passes > _LONG:
+            break
     # The first fit imports what it needs.
-    steps = (2, 2, 1) if len(sample) >= _SAMPLE // 2 else (1, 1)
-    half, whole = [_cost(sample.iloc[::step], order, workers) for step in steps][-2:]
-    each = max(0.0, whole.fit - half.fit) / max(1, whole.drawn - half.drawn)
-    fit = whole.fit + each * (min(0.9 * rows, order.reservoir) - whole.drawn)
-    return fit + whole.passes * rows / len(sample) / workers
+    half, whole = costs[-2:] if len(costs) > 1 else 2 * costs
+    drawn = min(0.9 * rows, order.reservoir)
+    fit = whole.fit
+    if whole.drawn > half.drawn:
+        slope = (whole.fit - half.fit) / (whole.drawn - half.drawn)
+        power = math.log(whole.fit / half.fit) / math.log(whole.drawn / half.drawn)
+        # A search of neighbours grows faster than the rows, and all have some costs but once.
+        linear = whole.fit + max(0.0, slope) * (drawn - whole.drawn)
+        fit = max(linear, whole.fit * (drawn / whole.drawn) ** min(max(power, 0.0), 1.5))
+    return fit + whole.passes * rows / len(some) / workers, len(some)
 
 
 def _cost(sample: pd.DataFrame, order: OrderInParts, workers: int) -> _Cost:

@@ -18,6 +18,7 @@ from ..maths.simplex import check_simplex, on_simplex
 from .columns import InputColumns, categories, empty_columns, with_categories
 from .refusals import answered, refusals_noted, refuse_dates, refuse_infinity
 from .seeds import seeded_clone
+from .threads import one_thread_if_small
 
 _PROBA = "predict_proba of the estimator"
 #: XGBoost has a KeyError for a type of column that it does not know, NumPy a TypeError for dates.
@@ -149,16 +150,21 @@ def fitted_classifier(
     Some libraries, XGBoost among them, want labels 0..k-1 and refuse all others.
     """
     try:
-        return clone(template).fit(X, y, **keywords), None
+        return _fitted(template, X, y, keywords), None
     except _REFUSALS as error:
         labels, numbers = np.unique(y, return_inverse=True)
         if np.array_equal(labels, np.arange(len(labels))):
             raise _noted(error, template, X) from error.__cause__
     try:
-        return clone(template).fit(X, numbers, **keywords), labels
+        return _fitted(template, X, numbers, keywords), labels
     except _REFUSALS as error:
         # Labels are not what is wrong, or not all: what else is, the second error says.
         raise _noted(error, template, X) from error.__cause__
+
+
+def _fitted(template: Any, X: Any, y: np.ndarray, keywords: dict[str, Any]) -> Any:
+    with one_thread_if_small(X):
+        return clone(template).fit(X, y, **keywords)
 
 
 def _noted(error: Exception, template: Any, X: Any) -> Exception:
@@ -188,7 +194,7 @@ def class_probabilities(estimator: Any, X: Any, k: int) -> np.ndarray:
 
 def _answers(estimator: Any, X: Any, k: int) -> np.ndarray:
     """A copy of ``predict_proba`` (n, k), of which only the shape is checked."""
-    with refusals_noted():
+    with refusals_noted(), one_thread_if_small(X):
         P = np.array(estimator.predict_proba(X), dtype=np.float64)
     if P.shape != (X.shape[0], k):
         raise ValueError(f"{_PROBA} must have shape ({X.shape[0]}, {k}), got {P.shape}")

@@ -1,14 +1,19 @@
-"""Threads of matrix products, limited where they cost more than they give."""
+"""Threads of matrix products and of trees, limited where they cost more than they give."""
 
 from __future__ import annotations
 
+import math
+import sys
 from contextlib import AbstractContextManager, nullcontext
-from functools import cache
+from functools import cache, lru_cache
+from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
 #: With more features products are large enough for threads.
 _FEW_FEATURES = 128
+#: With more entries a classifier has enough to do for threads.
+_FEW_ENTRIES = 1 << 17
 
 
 def one_blas_thread(features: int) -> AbstractContextManager[object]:
@@ -22,7 +27,26 @@ def one_blas_thread(features: int) -> AbstractContextManager[object]:
     return limits
 
 
+def one_thread_if_small(X: Any) -> AbstractContextManager[object]:
+    """BLAS and OpenMP on one thread around a fit to few rows X (n, d), or answers to them.
+
+    Threads of OpenMP wait for one another by spinning: where another process has the core, a fit of
+    boosted trees to some hundred rows takes a hundred times as long. A number of threads that an
+    estimator was given, as ``n_jobs`` of XGBoost, is kept.
+    """
+    if math.prod(X.shape) > _FEW_ENTRIES:
+        return nullcontext()
+    limits: AbstractContextManager[object] = _all(len(sys.modules)).limit(limits=1)
+    return limits
+
+
 @cache
 def _blas() -> ThreadpoolController:
     # Once: to look through the libraries of the process takes milliseconds.
     return ThreadpoolController().select(user_api="blas")
+
+
+@lru_cache(maxsize=1)
+def _all(modules: int) -> ThreadpoolController:
+    # Again when more modules were imported, which may have brought libraries of their own.
+    return ThreadpoolController()

@@ -216,6 +216,7 @@ def _kept(text: Any, path: Path) -> dict[str, Any]:
         ) from error
     wrong = [c.name for c in columns if c.kind not in KINDS or c.decimal not in (".", ",")]
     wrong += [c.name for c in columns if c.date not in ("", "ISO8601", *DATE_FORMATS)]
+    wrong += [c.name for c in columns if c.shares and len(c.shares) != len(c.levels or c.cuts)]
     if wrong or len({c.name for c in columns}) < len(columns):
         raise Mistake(f"{path} has columns that no fit has made: {listed(wrong or ['one twice'])}")
     return kept
