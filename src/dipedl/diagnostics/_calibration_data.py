@@ -11,6 +11,7 @@ from sklearn.frozen import FrozenEstimator
 from .._writing.finding import Finding, FindingWarning
 from ..calibration.held_out import HeldOut
 from ..fitting.progress import warn_caller
+from ._memorised import FEWEST
 from ._remedies import every_class, more_rows, own_rows
 
 _COVERAGE = 0.9
@@ -108,10 +109,10 @@ def _given_twice(source: str) -> Finding:
 def _frozen(held: HeldOut, clf: Any) -> Finding:
     memorised = getattr(clf.evidence_, "memorised_", None)
     numbers: dict[str, float | int | str] = {"source": held.source}
-    perfect = held.labelled and held.total >= 100 and not held.wrong.any()
+    perfect = held.labelled and not held.wrong.any()
     if held.labelled:
         numbers["error_rate"] = held.average(held.wrong)
-    suspect = perfect if memorised is None else memorised
+    suspect = (perfect and held.total >= FEWEST) if memorised is None else memorised
     tail = "If they are the rows it learned from, its errors and its confidence look better here "
     tail += "than on new rows."
     if suspect:

@@ -13,7 +13,7 @@ from .._fold import like
 from ..fitting.classifiers import FittedClassifier
 from ..fitting.columns import numbers
 
-_MOST, _FEWEST = 1000, 100
+MOST, FEWEST = 1000, 100
 #: A rise of the Brier score is no chance from so many standard errors on, and large from so much.
 _SIGMAS, _RISE = 3.0, 0.01
 #: Errors of the nearest row beside which a classifier without one is suspect.
@@ -32,22 +32,30 @@ def memorised(classifier: FittedClassifier, X: Any, y: np.ndarray, Z: np.ndarray
     if not isinstance(classifier.template, FrozenEstimator):
         return None
     values = numbers(X)
-    if values is None or len(Z) < _FEWEST or not np.isfinite(values).all():
+    if values is None or len(Z) < FEWEST or not np.isfinite(values).all():
         return None
-    some = np.linspace(0, len(Z) - 1, min(len(Z), _MOST)).astype(int)
+    some = np.linspace(0, len(Z) - 1, min(len(Z), MOST)).astype(int)
     values, y, Z = values[some], y[some], Z[some]
-    middle = like(X, (values + values[_nearest_of_class(Z, y)]) / 2)
+    middle = like(X, (values + values[nearest_of_class(Z, y)]) / 2)
     P = classifier.proba(_safe_indexing(X, some))
     try:
         between = classifier.proba(middle)
     except Exception:
         # Between two codes of a category there may be no third.
         return None
+    errors = int((y[_nearest(Z)] != y).sum())
+    flawless = errors >= _ERRORS and bool((P.argmax(axis=1) == y).all())
+    return flawless or less_sure_between(P, between, y)
+
+
+def less_sure_between(P: np.ndarray, between: np.ndarray, y: np.ndarray) -> bool:
+    """Whether probabilities half-way between rows fit the labels y (n,) worse than those at them.
+
+    P (n, k) are at the rows, `between` (n, k) half-way to another row of the class.
+    """
     truth = np.eye(P.shape[1])[y]
     rise = ((between - truth) ** 2).sum(axis=1) - ((P - truth) ** 2).sum(axis=1)
-    steep = rise.mean() > max(_RISE, _SIGMAS * rise.std() / np.sqrt(len(rise)))
-    errors = int((y[_nearest(Z)] != y).sum())
-    return bool(steep or (errors >= _ERRORS and (P.argmax(axis=1) == y).all()))
+    return bool(rise.mean() > max(_RISE, _SIGMAS * rise.std() / np.sqrt(len(rise))))
 
 
 def _nearest(Z: np.ndarray) -> np.ndarray:
@@ -55,7 +63,7 @@ def _nearest(Z: np.ndarray) -> np.ndarray:
     return np.asarray(NearestNeighbors(n_neighbors=1).fit(Z).kneighbors()[1][:, 0])
 
 
-def _nearest_of_class(Z: np.ndarray, y: np.ndarray) -> np.ndarray:
+def nearest_of_class(Z: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Number of the nearest other row of the same class; of a class of one row itself."""
     found = np.arange(len(Z))
     for c in np.unique(y):

@@ -30,13 +30,13 @@ class Arguments(NamedTuple):
     @property
     def are_empty(self) -> bool:
         """Whether they hold tensors, and none with a row."""
-        rows = [len(tensor) for tensor in _tensors(self) if tensor.ndim]
+        rows = [len(tensor) for tensor in tensors(self) if tensor.ndim]
         return bool(rows) and not any(rows)
 
     @property
     def rows(self) -> int:
         """Rows of the first tensor that has a dimension; 0 if there is none."""
-        return next((len(tensor) for tensor in _tensors(self) if tensor.ndim), 0)
+        return next((len(tensor) for tensor in tensors(self) if tensor.ndim), 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,17 +107,22 @@ def binds(function: Callable[..., Any], *args: Any, **kwargs: Any) -> bool:
 
 def holds_tensors(value: Any) -> bool:
     """Whether a nesting of tuples, lists and mappings holds a tensor."""
-    return next(_tensors(value), None) is not None
+    return next(tensors(value), None) is not None
 
 
 def moved(value: Any, device: torch.device) -> Any:
     """The same nesting with every tensor on `device`; memory formats stay."""
+    return mapped(value, lambda tensor: tensor.to(device, non_blocking=True))
+
+
+def mapped(value: Any, function: Callable[[Tensor], Tensor]) -> Any:
+    """The same nesting with a function of every tensor."""
     if isinstance(value, Tensor):
-        return value.to(device, non_blocking=True)
+        return function(value)
     if isinstance(value, Mapping):
-        return {key: moved(item, device) for key, item in value.items()}
+        return {key: mapped(item, function) for key, item in value.items()}
     if isinstance(value, tuple | list):
-        items = [moved(item, device) for item in value]
+        items = [mapped(item, function) for item in value]
         # A named tuple is built from its fields one by one.
         return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
     return value
@@ -130,15 +135,16 @@ def device_of(network: nn.Module) -> torch.device:
     return torch.device("cpu")
 
 
-def _tensors(value: Any) -> Iterator[Tensor]:
+def tensors(value: Any) -> Iterator[Tensor]:
+    """Every tensor in a nesting of tuples, lists and mappings."""
     if isinstance(value, Tensor):
         yield value
     elif isinstance(value, Mapping):
         for item in value.values():
-            yield from _tensors(item)
+            yield from tensors(item)
     elif isinstance(value, tuple | list):
         for item in value:
-            yield from _tensors(item)
+            yield from tensors(item)
 
 
 def _unpacked(raw: Any, unpack: Unpack | None, where: str) -> tuple[Any, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from numbers import Integral, Real
 from typing import Any, TypeVar
@@ -15,6 +16,7 @@ from torch import distributed
 from ..calibration._seen_rows import share_seen, smallest
 from ..calibration.crossfit import ENOUGH, IN_SAMPLE, row_hash
 from ..calibration.held_out import Origin
+from ..diagnostics._memorised import FEWEST, MOST, less_sure_between
 from ..maths.array_namespace import to_numpy
 from ..maths.simplex import on_simplex
 from ..nn._loader import Unpack, check_rereadable
@@ -64,7 +66,8 @@ class Data:
 
     def rows(self, source: FeatureSource, name: str) -> Any:
         """Checked rows of the loader or of the calibration data, batch by batch."""
-        return passes(source, getattr(self, name), self.unpack, self.device, name)
+        most = MOST if name == "loader" and self.calibration is None and not self.in_sample else 0
+        return passes(source, getattr(self, name), self.unpack, self.device, name, most)
 
 
 def rows_to_hold_out(held: Any) -> HeldOutRows | None:
@@ -104,12 +107,14 @@ def fit_parts(
         )
     group = resolved_group(data.group)
     split = data.split()
-    hashes = _together(lambda: _learn_density(source, density, split, data, classes), group)
+    learn = partial(_learn_density, source, density, split, data, classes)
+    hashes, memorised = _together(learn, group)
     if group is not None:
         hashes = smallest(np.concatenate(_from_all(hashes, group)))
+        memorised = all(_from_all(memorised, group))
         density.synchronise(group)
     density.finish()
-    return calibrate_parts(source, density, score, head, data, split, hashes)
+    return calibrate_parts(source, density, score, head, data, split, hashes, memorised)
 
 
 def calibrate_parts(
@@ -120,10 +125,12 @@ def calibrate_parts(
     data: Data,
     split: HeldOutRows | None = None,
     hashes: np.ndarray | None = None,
+    memorised: bool = False,
 ) -> KeptRows:
     """Fit a blank score and a head on the held-out rows of a density; as `fit_parts`.
 
-    `hashes` are the smallest of the features that the density has learned from, if known.
+    `hashes` are the smallest of the features that the density has learned from, if known;
+    `memorised` says whether the network seems to know the loader's rows by heart.
     """
     group = resolved_group(data.group)
     whole = head.needs_proba or score.needs_logits or not data.in_sample
@@ -144,6 +151,7 @@ def calibrate_parts(
         logits,
         labels,
         data.origin(keys, hashes),
+        memorised,
     )
     head.learn(kept.held_out(), Z, n=float(density.n_), k=density.n_classes_)
     return kept
@@ -171,9 +179,14 @@ def _learn_density(
     split: HeldOutRows | None,
     data: Data,
     classes: Sequence[Any] | None,
-) -> np.ndarray:
-    """Take the rows of the loader into the density; the smallest hashes of their features."""
+) -> tuple[np.ndarray, bool]:
+    """Take the rows of the loader into the density.
+
+    Returns the smallest hashes of their features, and whether the network seems to know the rows
+    by heart: it makes no error, or is less sure of the label half-way between two rows of a class.
+    """
     hashes = np.empty(0, np.uint64)
+    count, errors, looks = 0, 0, list[tuple[np.ndarray, ...]]()
     for rows in data.rows(source, "loader"):
         k = rows.logits.shape[1]
         if classes is not None and len(classes) != k:
@@ -185,7 +198,19 @@ def _learn_density(
             density.update(part.features, part.labels, k)
         if data.calibration is not None:
             hashes = smallest(np.concatenate([hashes, row_hash(to_numpy(rows.features))]))
-    return hashes
+        count, errors = (
+            count + len(rows),
+            errors + int((rows.logits.argmax(1) != rows.labels).sum()),
+        )
+        if rows.between is not None:
+            at = rows.logits[: len(rows.between)].double(), rows.between.double()
+            P, between = (to_numpy(logits.softmax(1)) for logits in at)
+            looks.append((P, between, rows.labels[: len(P)].cpu().numpy()))
+    if data.calibration is not None or data.in_sample or count < FEWEST:
+        return hashes, False
+    columns = [np.concatenate(parts) for parts in zip(*looks, strict=True)]
+    uneven = bool(columns) and len(columns[0]) >= FEWEST and less_sure_between(*columns)
+    return hashes, uneven or not errors
 
 
 def _predictions(

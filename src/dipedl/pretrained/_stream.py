@@ -5,14 +5,16 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ..nn._loader import Arguments, Batch, Unpack, as_call, batches, binds
+from ..diagnostics._memorised import nearest_of_class
+from ..maths.array_namespace import to_numpy
+from ..nn._loader import Arguments, Batch, Unpack, as_call, batches, binds, mapped, tensors
 from ._feature_source import FeatureSource
 
 _GOLDEN = (5**0.5 - 1) / 2
@@ -20,11 +22,15 @@ _GOLDEN = (5**0.5 - 1) / 2
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Features (m, p), logits (m, k) and labels (m,) of some rows."""
+    """Features (m, p), logits (m, k) and labels (m,) of some rows.
+
+    `between` are logits (q, k) half-way between each of the first q rows and another of its class.
+    """
 
     features: Tensor
     logits: Tensor
     labels: Tensor
+    between: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -71,9 +77,17 @@ class HeldOutRows:
 
 
 def passes(
-    source: FeatureSource, loader: Any, unpack: Unpack | None, device: torch.device, name: str
+    source: FeatureSource,
+    loader: Any,
+    unpack: Unpack | None,
+    device: torch.device,
+    name: str,
+    most_between: int = 0,
 ) -> Iterator[Rows]:
-    """Features, logits and labels of each batch of a loader, checked."""
+    """Features, logits and labels of each batch of a loader, checked.
+
+    Of the first `most_between` rows also the logits half-way to another row of the batch.
+    """
     count = 0
     for batch in batches(loader, unpack, device, name):
         inputs = as_call(source.call, batch.inputs)
@@ -86,13 +100,36 @@ def passes(
         rows = Rows(features, logits, batch.labels.to(features.device))
         _check_rows(rows, batch.where)
         if len(rows):
+            left = most_between - count
             count += len(rows)
-            yield rows
+            yield replace(rows, between=_between(source, inputs, rows, left)) if left > 0 else rows
     if not count:
         raise ValueError(
             f"{name} gave no rows; pass a loader with at least one batch (a generator that was "
             "read before is empty: make it anew, or pass a DataLoader)"
         )
+
+
+def _between(source: FeatureSource, inputs: Arguments, rows: Rows, most: int) -> Tensor | None:
+    """Logits half-way from at most so many rows to the nearest of their class in the batch.
+
+    None where there is no half-way: of inputs other than rows of numbers.
+    """
+    parts = list(tensors(inputs))
+    if not all(part.is_floating_point() and part.shape[:1] == (len(rows),) for part in parts):
+        return None
+    near = torch.from_numpy(nearest_of_class(to_numpy(rows.features), rows.labels.cpu().numpy()))
+
+    def middle(part: Tensor) -> Tensor:
+        return (part[:most] + part[near[:most].to(part.device)]) / 2
+
+    args, kwargs = mapped(inputs, middle)
+    try:
+        with torch.inference_mode():
+            return source(*args, **kwargs)[1]
+    except Exception:
+        # A network may refuse inputs that are none of the user's.
+        return None
 
 
 @contextmanager

@@ -27,7 +27,7 @@ _NUMBERS = ("location", "log_odds", "log_full", "offset", "sharp_from", "sharp_i
 def _rows_fit(state: Any, sizes: c.Sizes) -> None:
     """Kept rows have scores; log-densities, logits and labels as many, or none."""
     rows = {name.removeprefix("kept/"): v for name, v in vars(state).items() if "kept/" in name}
-    scores, source = rows.pop("scores"), rows.pop("source")
+    scores, source, _ = rows.pop("scores"), rows.pop("source"), rows.pop("memorised", None)
     lengths = {len(array) for array in rows.values()}
     c.need(lengths <= {0, len(scores)}, "have parts of other rows")
     c.need(len(rows["labels"]) == len(rows["logits"]), "have labels of other rows")
@@ -65,6 +65,7 @@ MODULE = Entry(
     },
     {f"density_/distance.{n}": check for ns, check in _DISTANCES.items() for n in ns.split()}
     | {"head/supported.numbers": c.floats("*")}
+    | {"kept/memorised": c.either(c.ints(least=0, below=2), _NONE)}
     | {"fusion/scales": c.positive(2), "fusion/knots fusion/values": c.floats(2, "t")},
     where=(_rows_fit, _knots_rise, _strength_counts),
     bare=True,

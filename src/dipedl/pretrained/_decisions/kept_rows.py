@@ -24,7 +24,7 @@ _SOURCES: dict[Origin, str] = {
 #: Parts of the fused score, as columns of ``held_out_.components``.
 DENSITY_PART, CONFIDENCE_PART = "density", "confidence"
 _GOLDEN = (5**0.5 - 1) / 2
-_ROWS = ("scores", "log_density", "logits", "labels", "source")
+_ROWS = ("scores", "log_density", "logits", "labels", "source", "memorised")
 _EMPTY = torch.empty(0, dtype=torch.float32, device="cpu")
 
 
@@ -44,14 +44,26 @@ class KeptRows(nn.Module):
     def is_empty(self) -> bool:
         return not len(self.scores)
 
-    def keep(self, scores: Any, log_density: Any, logits: Any, labels: Any, origin: Origin) -> None:
-        """Take rows: scores (m,), log-densities (m,), logits (m, k) and labels (m,) or None."""
+    def keep(
+        self,
+        scores: Any,
+        log_density: Any,
+        logits: Any,
+        labels: Any,
+        origin: Origin,
+        memorised: bool,
+    ) -> None:
+        """Take rows: scores (m,), log-densities (m,), logits (m, k) and labels (m,) or None.
+
+        `memorised` says whether the network seems to know them by heart.
+        """
         self._set(
             scores=_small(scores),
             log_density=_small(log_density),
             logits=_small(logits),
             labels=_EMPTY if labels is None else torch.from_numpy(labels).to(torch.int32),
             source=torch.tensor(list(_SOURCES).index(origin), device="cpu"),
+            memorised=torch.tensor(int(memorised), device="cpu"),
         )
 
     def held_out(self) -> HeldOut:
@@ -84,6 +96,9 @@ class KeptRows(nn.Module):
         self, state: Any, prefix: str, local: Any, strict: bool, missing: list[str], *rest: Any
     ) -> None:
         found = {name: state.get(f"{prefix}{name}") for name in self.rows}
+        if found["memorised"] is None:
+            # States of before do not say.
+            found["memorised"] = _EMPTY
         missing += [f"{prefix}{name}" for name, rows in found.items() if rows is None]
         if None not in found.values():
             self._set(**{name: rows.detach().cpu().clone() for name, rows in found.items()})

@@ -112,6 +112,8 @@ class ModuleDecisions(DirichletDecisions, SelfReport):
             model = self.head.learned(held, n=self.n_, k=len(self.classes_))
         gaussians = ReadableGaussians(self.density_, self.classes_.tolist())
         model.features_ = model.columns_ = None
+        # Not known is not denied: what comes without an error is suspect then.
+        model.memorised_ = bool(self.kept.memorised.any()) or None
         model.density_ = FusedParts(gaussians) if held.component_names else gaussians
         return model
 
