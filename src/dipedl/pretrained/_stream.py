@@ -126,7 +126,8 @@ def _between(source: FeatureSource, inputs: Arguments, rows: Rows, most: int) ->
     args, kwargs = mapped(inputs, middle)
     try:
         with torch.inference_mode():
-            return source(*args, **kwargs)[1]
+            _, logits = source(*args, **kwargs)
+            return logits
     except Exception:
         # A network may refuse inputs that are none of the user's.
         return None
