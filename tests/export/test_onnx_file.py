@@ -483,7 +483,7 @@ DATES = np.array(["2026-01-01", "2026-02-01", "2026-03-01"])
         (np.array([0, 1, 2], np.uint8), [0, 1, 2]),
     ],
 )
-def test_labels_of_every_kind_are_in_the_metadata_and_in_a_saved_file(tmp_path, labels, texts):
+def test_labels_of_every_kind_are_in_metadata_files_and_cards(tmp_path, labels, texts):
     model = quick().fit(X, labels[Y])
     export_onnx(model, tmp_path / "a.onnx")
     facts = opened(tmp_path / "a.onnx").get_modelmeta().custom_metadata_map
@@ -492,3 +492,7 @@ def test_labels_of_every_kind_are_in_the_metadata_and_in_a_saved_file(tmp_path, 
     loaded = dipedl.load(tmp_path / "a.dip")
     assert loaded.classes_.dtype == labels.dtype
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    (card,) = loaded.explain(X[:1])
+    assert json.loads(json.dumps(card.to_dict())) == card.to_dict()
+    assert list(card.to_dict()["proba"]) == [str(text) for text in texts]
+    assert card.label == str(texts[0])

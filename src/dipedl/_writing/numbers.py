@@ -22,6 +22,19 @@ def plain(value: Any) -> Any:
     return value
 
 
+def plain_labels(labels: np.ndarray) -> list[Any]:
+    """Class labels (k,) as JSON has them; those that it has not, such as dates, as texts.
+
+    Examples
+    --------
+    >>> plain_labels(np.array([1, 2])), plain_labels(np.array(["2026-01-31"], "datetime64[ns]"))
+    ([1, 2], ['2026-01-31T00:00:00.000000000'])
+    """
+    if labels.dtype.kind in "biufU":
+        return list(labels.tolist())
+    return [str(label) for label in labels]
+
+
 def number_text(value: float) -> str:
     """Four digits; whole numbers from 10,000 to ten million in full, as prices and counts are read.
 

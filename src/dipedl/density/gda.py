@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from .._validation import FLOATS, check_weights, known_rows, learned_rows, require_fitted
+from .._writing.numbers import plain_labels
 from ..fitting.all_or_nothing import all_or_nothing
 from ..gaussians import by_class, class_distances
 from ..gaussians.contributions import nearest_rows
@@ -175,7 +176,7 @@ class GDADensity(LogDensityMixin, BaseEstimator):
         """For each row of X (n, p), its nearest class and the `top` features that make it far."""
         require_fitted(self, "moments_")
         X = known_rows(self, X)
-        return nearest_rows(self._factors(), self.classes_.tolist(), X, top)
+        return nearest_rows(self._factors(), plain_labels(self.classes_), X, top)
 
     @property
     def rank_(self) -> np.ndarray:
@@ -278,6 +279,6 @@ class GDADensity(LogDensityMixin, BaseEstimator):
 
     def _factorised(self) -> Sequence[GaussianFactor]:
         self._check_complete()
-        who = [f"class {c!r}" for c in self.classes_.tolist()]
+        who = [f"class {c!r}" for c in plain_labels(self.classes_)]
         parts = self.moments_, self.shrinkage_, self.target_, who
         return class_distances.class_factors(self.covariance_type, *parts)

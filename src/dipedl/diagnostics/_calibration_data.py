@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 
 from .._writing.finding import Finding, FindingWarning
+from .._writing.numbers import plain_labels
 from ..calibration.held_out import HeldOut
 from ..fitting.progress import warn_caller
 from ._memorised import FEWEST
@@ -183,7 +184,7 @@ def _size(held: HeldOut, clf: Any) -> Finding:
 
 def _labels(held: HeldOut, clf: Any) -> Finding:
     if held.labelled and (held.labels == held.labels[0]).all():
-        name = np.asarray(clf.classes_).tolist()[held.labels[0]]
+        name = plain_labels(np.asarray(clf.classes_))[held.labels[0]]
         return Finding(
             "calibration_one_class",
             "warning",

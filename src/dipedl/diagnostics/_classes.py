@@ -9,6 +9,7 @@ import numpy as np
 from scipy import stats
 
 from .._writing.finding import Finding, Number
+from .._writing.numbers import plain_labels
 from ..calibration.held_out import HeldOut
 from ..evidence import alarm_threshold
 from ._remedies import equal_alarms
@@ -30,7 +31,7 @@ Names = tuple[str, ...]
 def class_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
     """Collapsed classes, false alarms by class, and by part of the density."""
     names, rate = (
-        tuple(str(name) for name in np.asarray(clf.classes_).tolist()),
+        tuple(map(str, plain_labels(np.asarray(clf.classes_)))),
         clf._alarm_rate,
     )
     flagged = held.scores < alarm_threshold(held.scores, rate, held.weights)

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import special
 
 from .._validation import indexable
+from .._writing.numbers import plain_labels
 from ..calibration.held_out import HeldOut
 from ..decisions.p_values import conformal_p_values
 from ..evidence import weighted_quantile
@@ -170,7 +171,7 @@ def _baseline_cards(clf: Any, X: Any, arriving: Any, before: Any, top: int) -> l
 
 
 def _names(clf: Any) -> tuple[str, ...]:
-    return tuple(str(name) for name in np.asarray(clf.classes_).tolist())
+    return tuple(map(str, plain_labels(np.asarray(clf.classes_))))
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._plugins import explain_missing
 from .._version import __version__
 from .._writing import writable_target, write_file
+from .._writing.numbers import plain_labels
 from ._fitted import evidence_owner, kind_of, unfrozen
 
 if TYPE_CHECKING:
@@ -168,17 +169,10 @@ def _facts(model: Any) -> dict[str, Any]:
     if not module:
         facts["feature_names"] = list(getattr(known, "feature_names_in_", []))
     if not detector:
-        facts["classes"] = _json_labels(model.classes_)
+        facts["classes"] = plain_labels(model.classes_)
         facts["prior"] = settings.prior.tolist()
         facts |= {"gamma": settings.gamma, "max_evidence": settings.max_evidence}
     return facts
-
-
-def _json_labels(classes: np.ndarray) -> list[Any]:
-    """Labels as JSON has them: what is no text, number or truth value, such as a date, as text."""
-    if classes.dtype.kind in "biufU":
-        return list(classes.tolist())
-    return [label if isinstance(label, str) else str(label) for label in classes]
 
 
 def _name(density: Any) -> str:

@@ -82,7 +82,7 @@ def _table(hdus: Any, hdu: Any, names: Mapping[str, str]) -> OneSpectrum:
 def _sdss_bad(mask: NDArray[Any]) -> NDArray[np.bool_]:
     """Unusable pixels by a mask of SDSS, which an image stores as floats."""
     bits = np.nan_to_num(mask).astype(np.int64)
-    return bits & SDSS_BAD != 0
+    return np.asarray(bits & SDSS_BAD != 0)
 
 
 def _many_spectra(n: int) -> LayoutError:
