@@ -20,6 +20,7 @@ from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from .._writing.numbers import plain_labels
 from ._types import is_ours, type_name
 from .container import ModelFileError, optional, read, versions, write
 from .decoder import Decoder
@@ -200,17 +201,11 @@ def _manifest(model: Any, encoder: Encoder) -> dict[str, Any]:
     return {
         "versions": versions(*_PACKAGES),
         "type": type_name(type(model)),
-        "classes": None if classes is None else _labels(classes),
+        "classes": None if classes is None else plain_labels(np.asarray(classes)),
         "n": None if evidence is None else evidence.n_,
         "parts": encoder.paths,
         **encoder.contents(),
     }
-
-
-def _labels(classes: np.ndarray) -> list[Any]:
-    return [
-        c if type(c) in (bool, int, float, str) else str(c) for c in np.asarray(classes).tolist()
-    ]
 
 
 def _can_be_saved(model: Any) -> bool:
