@@ -1,24 +1,36 @@
-"""Malformed requests to a service: each is refused with a reason that names a field."""
+"""Malformed requests to a service: each is refused with a reason that names a field.
+
+Columns of Arrow and cells of JSON of every type are answered or refused, never a failure; what is
+made to take memory or time takes at most ten times the body and 64 MiB, and health goes on.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import gzip
 import json
+import struct
 import tempfile
+import time
 from collections import Counter
 from functools import cache
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
+from dipedl.own_data.learning import Order, learn
+from dipedl.own_data.saved import keep
+from dipedl.own_data.tables.reading import open_table
 from dipedl.serve import Models, Settings, create_app
 from dipedl.serve.arrow import STREAM
 from passengers import keep_model
 
 JSON = "application/json"
 BATCH = 500
+#: Tries to one that is heavy.
+HEAVY_EVERY = 100
 ROW = {"deck": 1, "sex": "female", "age": 31.5, "fare": 47.1, "port": "S"}
 #: No cell of any column, as JSON text.
 NO_CELLS = (
@@ -82,6 +94,33 @@ def app():
         kept = keep_model(Path(folder))
         models = Models({"people": kept / "model.dipedl"})
     return create_app(models, Settings(rows=200, body_bytes=1 << 20))
+
+
+#: A row of a model that has a column of each kind.
+TYPED = {"comma": "0,5", "when": "05.01.2024", "ok": "yes", "code": "x", "number": 0.3}
+
+
+@cache
+def typed_app():
+    """A service of one model with a column of each kind."""
+    rng, n = np.random.default_rng(0), 240
+    x = rng.normal(size=n)
+    frame = pd.DataFrame(
+        {
+            "y": np.where(x + rng.normal(0, 0.5, n) > 0, "a", "b"),
+            "comma": [f"{value:.3f}".replace(".", ",") for value in x],
+            "when": pd.date_range("2024-01-01", periods=n).strftime("%d.%m.%Y"),
+            "ok": rng.choice(["yes", "no"], n),
+            "code": rng.choice(["x", "y", "z"], n),
+            "number": rng.normal(size=n).round(3),
+        }
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        table, path = Path(folder) / "typed.csv", Path(folder) / "typed.dipedl"
+        frame.to_csv(table, sep=";", index=False)
+        keep(learn(open_table(table), Order("y", model="linear")).model, path)
+        models = Models({"typed": path})
+    return create_app(models, Settings(body_bytes=1 << 20))
 
 
 def object_text(cells):
@@ -193,7 +232,7 @@ def bad_arrow(rng):
         "bytes": pa.array([b"x"] * length),
         "view": pa.array(["x"] * length, pa.string_view()),
         "ends": pa.RunEndEncodedArray.from_arrays(pa.array([length], pa.int32()), pa.array(["x"])),
-        "long": pa.array(["x" * 20_000] * length).dictionary_encode(),
+        "long": pa.array(["x" * 500_000] * length).dictionary_encode(),
     }
     kind = str(rng.choice([*odd, "twice", "gone", "packed", "rows", "none", "nulls", "query"]))
     query = ""
@@ -233,19 +272,185 @@ def flipped(rng):
     return bytes(body), sent, ""
 
 
+_WHOLE = (0, 1, -1, 19_000, 2**31 - 1, -(2**31), 2**40, 10**18, 2**63 - 1, -(2**63))
+_FLOATS = (0.0, 1.0, 1.5, np.inf, -np.inf, np.nan, 1e300, 2.0**63, -(2.0**63), 2.0**64, 5e-324)
+_ZONES = (None, "UTC", "Europe/Berlin", "Nowhere/Town", "+25:00", "+01:00", "", "\u00e9")
+_TEXTS = (
+    *("", " 1 ", "x", "yes", "1.0", "1e300", "1e999", "inf", "nan", "NaT", "None", "-0", "0x10"),
+    *("0,5", "1.234,5", "05.01.2024", "99.99.9999", "2024-01-05T00:00+25:00", "\0", "a\0b"),
+    *("\u00e9", "\U0001f600", "9" * 400, "x" * 9_999, "now", "12:00", "9999-12-31"),
+)
+_CELLS = (None, True, False, *_WHOLE, *(x for x in _FLOATS if np.isfinite(x)), *_TEXTS)
+
+
+def odd_column(rng):
+    """Two entries of any type that a stream may have."""
+    kind, pick = rng.integers(7), lambda values: values[rng.integers(len(values))]
+    whole = pa.array([pick(_WHOLE), pick((*_WHOLE, None))], pa.int64())
+    if kind == 0:
+        unit = pick(("s", "ms", "us", "ns"))
+        return whole.view(pa.timestamp(unit, pick(_ZONES)))
+    if kind == 1:
+        days = pa.array(np.array(pick(_WHOLE[:6])).repeat(2), pa.int32())
+        return days.view(pa.date32()) if rng.random() < 0.5 else whole.view(pa.date64())
+    if kind == 2:
+        dtype = pick((np.float16, np.float32, np.float64))
+        with np.errstate(over="ignore"):
+            return pa.array(np.array([pick(_FLOATS), pick(_FLOATS)]).astype(dtype))
+    if kind == 3:
+        dtype = pick((pa.int8(), pa.uint8(), pa.int16(), pa.uint32(), pa.uint64(), pa.bool_()))
+        return whole.cast(dtype, safe=False)
+    if kind == 4:
+        return pick((whole, pa.nulls(2), pa.array([None, None], pa.string())))
+    texts = pa.array([pick(_TEXTS), pick((*_TEXTS, None))], pick((pa.string(), pa.large_string())))
+    return texts.dictionary_encode() if kind == 5 else texts
+
+
+def odd_arrow(rng):
+    odd = str(rng.choice(list(TYPED)))
+    columns = {name: pa.array([value] * 2) for name, value in TYPED.items()}
+    return arrow(pa.table(columns | {odd: odd_column(rng)})), STREAM, ""
+
+
+def odd_json(rng):
+    odd = str(rng.choice(list(TYPED)))
+    cells = [_CELLS[i] for i in rng.integers(len(_CELLS), size=2)]
+    rows = [TYPED | {odd: cell} for cell in cells] + [TYPED] * int(rng.integers(2))
+    return json.dumps({"rows": rows}).encode(), JSON, ""
+
+
 MALFORMED = (
     *(bad_cell, bad_number, wrong_columns, wrong_width, wrong_field, no_body, cut_json, bad_text),
-    *(packed, wrong_kind, too_large, bad_arrow, cut_arrow, flipped),
+    *(packed, wrong_kind, too_large, bad_arrow, cut_arrow, flipped, odd_arrow, odd_json),
 )
 
 
-async def asked(service, body, kind, query, headers=None, path="/v1/predict"):
+def filled(head, piece, tail):
+    """A body of JSON of 1 MiB, most of it the same piece."""
+    return head + piece * (((1 << 20) - len(head) - len(tail)) // len(piece)) + tail
+
+
+def numbered(head, piece, tail):
+    """A body of JSON of up to 1 MiB, most of it pieces with numbers in them."""
+    return head + b",".join(piece % i for i in range((1 << 20) // (len(piece) + 7))) + tail
+
+
+def stream(columns, batches=1):
+    table = pa.table(columns)
+    batch = pa.RecordBatch.from_arrays(
+        [c.combine_chunks() for c in table.columns], table.schema.names
+    )
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        for _ in range(batches):
+            writer.write_batch(batch)
+    return sink.getvalue().to_pybytes()
+
+
+def typed_columns(n, **others):
+    return {name: pa.array([value] * n) for name, value in TYPED.items()} | others
+
+
+def packed_as_before_v5(text=b"x" * 10**8):
+    """Batches whose compression stands in the metadata of the message alone."""
+    table = pa.table(typed_columns(1, code=pa.array([text.decode()])))
+    options = pa.ipc.IpcWriteOptions(metadata_version=pa.ipc.MetadataVersion.V4, compression="zstd")
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+        named = {"ARROW:experimental_compression": "zstd"}
+        writer.write_batch(table.to_batches()[0], custom_metadata=named)
+    body = bytearray(sink.getvalue().to_pybytes())
+
+    def followed(at):
+        return at + struct.unpack_from("<I", body, at)[0]
+
+    def slot(table, field):
+        return table - struct.unpack_from("<i", body, table)[0] + 4 + 2 * field
+
+    # Behind the message of the schema, which has no body, stands that of the batch.
+    message = followed(8 + struct.unpack_from("<i", body, 4)[0] + 8)
+    batch = followed(message + struct.unpack_from("<H", body, slot(message, 2))[0])
+    struct.pack_into("<H", body, slot(batch, 3), 0)
+    return bytes(body)
+
+
+def one_long_text(n=10_000, length=9_999):
+    codes = pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, np.int8)), pa.array(["x" * length]))
+    return stream(typed_columns(n, code=codes, ok=codes))
+
+
+#: Bodies that are small for what they could make of the service, by name.
+HEAVY = {
+    "lists": lambda: (filled(b'{"matrix": [[', b"[],", b"[]]]}"), JSON, ""),
+    "empty rows": lambda: (filled(b'{"matrix": [', b"[],", b"[]]}"), JSON, ""),
+    "objects": lambda: (filled(b'{"rows": [{"a": [', b"{},", b"{}]}]}"), JSON, ""),
+    "columns": lambda: (filled(b'{"matrix": [], "columns": [', b"1,", b"1]}"), JSON, ""),
+    "fields": lambda: (filled(b'{"rows": [], "fields": [', b"1,", b"1]}"), JSON, ""),
+    "no fields": lambda: (numbered(b"{", b'"a%d": 1', b"}"), JSON, ""),
+    "names": lambda: (numbered(b'{"rows": [{', b'"a%d": 1', b"}]}"), JSON, ""),
+    "no numbers": lambda: (numbered(b'{"rows": [{', b'"a%d": 1e400', b"}]}"), JSON, ""),
+    "numbers": lambda: (filled(b'{"matrix": [[', b"1e1,", b"1]]}"), JSON, ""),
+    "brackets in a text": lambda: (filled(b'{"rows": [{"code": "', b"[", b'"}]}'), JSON, ""),
+    "brackets in texts": lambda: (filled(b'{"matrix": [[', b'"[",', b"1]]}"), JSON, ""),
+    "packed": lambda: (packed_as_before_v5(), STREAM, ""),
+    "a text for all": lambda: (one_long_text(), STREAM, ""),
+    "empty batches": lambda: (stream(typed_columns(0), 2_500), STREAM, ""),
+    "batches of a row": lambda: (stream(typed_columns(1), 1_500), STREAM, ""),
+    "many columns": lambda: (
+        stream(typed_columns(1) | {f"x{i}": pa.nulls(1) for i in range(6_000)}),
+        STREAM,
+        "",
+    ),
+    "gaps": lambda: (stream({name: pa.nulls(10_000) for name in TYPED}), STREAM, ""),
+}
+
+
+def memory(name):
+    """A value of this process in bytes, by its name in /proc."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith(name))
+
+
+async def weighed(service, body, kind, query):
+    """Status of an answer, bytes that the process grew by at most, longest wait of health."""
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    before, waits = memory("VmRSS"), [0.0]
+
+    async def ask_health():
+        while True:
+            start = time.perf_counter()
+            await asyncio.sleep(0)
+            status, _ = await asked(service, b"", JSON, "", path="/health/live", method="GET")
+            waits.append(time.perf_counter() - start if status == 200 else np.inf)
+            await asyncio.sleep(0.005)
+
+    health = asyncio.create_task(ask_health())
+    await asyncio.sleep(0)
+    status, _ = await asked(service, body, kind, query)
+    await asyncio.sleep(0.01)
+    health.cancel()
+    return status, memory("VmHWM") - before, max(waits)
+
+
+async def judged_heavy(name):
+    body, kind, query = HEAVY[name]()
+    status, grown, wait = await weighed(typed_app(), body, kind, query)
+    if status >= 500:
+        return f"fault: {name} gave {status}"
+    if grown > 10 * len(body) + (64 << 20):
+        return f"memory: {name} took {grown >> 20} MiB"
+    if wait > 1:
+        return f"slow: health waited {wait:.1f} s for {name}"
+    return "heavy and answered" if status == 200 else f"heavy and refused with {status}"
+
+
+async def asked(service, body, kind, query, headers=None, path="/v1/predict", method="POST"):
     """Status and content of an answer, without a network."""
     given = {"host": "localhost", "content-type": kind, "accept": JSON, **(headers or {})}
     scope = {
         "type": "http",
         "http_version": "1.1",
-        "method": "POST",
+        "method": method,
         "scheme": "http",
         "path": path,
     }
@@ -265,7 +470,7 @@ async def asked(service, body, kind, query, headers=None, path="/v1/predict"):
 
 def judged(make, status, text):
     """What came of a try."""
-    if status == 200 and make is flipped:
+    if status == 200 and make in (flipped, odd_arrow, odd_json):
         return "answered"
     if not 400 <= status < 500:
         return f"fault: {make.__name__} gave {status}: {text[:200]!r}"
@@ -278,16 +483,21 @@ def judged(make, status, text):
 
 async def _run(seed, tries):
     rng, counts = np.random.default_rng(seed), Counter()
-    async with app().state.service.running():
+    async with app().state.service.running(), typed_app().state.service.running():
         for i in range(tries):
             make = MALFORMED[i % len(MALFORMED)]
-            status, text = await asked(app(), *make(rng))
+            service = typed_app() if make in (odd_arrow, odd_json) else app()
+            status, text = await asked(service, *make(rng))
             counts[judged(make, status, text)] += 1
+            if i % HEAVY_EVERY == 0:
+                name = list(HEAVY)[(seed + i // HEAVY_EVERY) % len(HEAVY)]
+                counts[await judged_heavy(name)] += 1
     return counts
 
 
 def run(seed, tries):
     """Counts of what came of so many malformed requests, and that an honest one is answered."""
     app.cache_clear()
+    typed_app.cache_clear()
     counts = asyncio.run(_run(seed, tries))
     return counts

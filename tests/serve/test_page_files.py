@@ -4,10 +4,14 @@ import re
 import time
 
 import numpy as np
+import pandas as pd
 import pytest
 from fastapi.testclient import TestClient
 
-from dipedl import DriftMonitor
+from dipedl import DIPClassifier, DriftMonitor
+from dipedl.own_data.learning import Order, learn
+from dipedl.own_data.saved import keep
+from dipedl.own_data.tables.reading import open_table
 from dipedl.own_data.watching import begun_monitor
 from dipedl.serve import Models, create_app, watching
 from dipedl.serve.page.pictures import Pictures
@@ -74,6 +78,55 @@ def test_a_form_of_usual_values_is_answered_and_not_flagged(client):
     row = {column["name"]: column["usual"] for column in columns}
     (found,) = asked(client, [row])
     assert not found["flagged"] and found["p_value"] > 0.2
+
+
+def ordinary(folder, frame, **order):
+    """The usual row of a model of a table, and the answer to it."""
+    frame.to_csv(folder / "t.csv", index=False)
+    found = learn(open_table(folder / "t.csv"), Order("y", model="linear", **order))
+    keep(found.model, folder / "t.dipedl")
+    with TestClient(create_app(Models({"people": folder / "t.dipedl"}))) as client:
+        columns = client.get("/v1/models").json()["models"][0]["columns"]
+        row = {column["name"]: column["usual"] for column in columns}
+        return row, asked(client, [row])[0]
+
+
+@pytest.mark.parametrize("date", ["%d.%m.%Y", "%Y-%m-%d", "%Y-%m-%d %H:%M:%S"])
+def test_the_usual_row_is_of_medians_and_commonest_levels_dates_too(tmp_path, rng, date):
+    n = 301
+    when = pd.Series(pd.date_range("2019-03-01 06:00", periods=n, freq="13h"))
+    side = rng.choice([-1.0, 1.0], n)
+    frame = pd.DataFrame(
+        {
+            "y": np.where(side + rng.normal(0, 0.5, n) > 0, "up", "down"),
+            "side": side + rng.normal(0, 0.3, n),
+            "level": rng.choice(["z", "a", "m"], n, p=[0.8, 0.1, 0.1]),
+            "truth": rng.choice(["no", "yes"], n, p=[0.2, 0.8]),
+            "few": rng.choice([1, 2, 9], n, p=[0.2, 0.7, 0.1]),
+            "when": when.dt.strftime(date),
+        }
+    )
+    row, answer = ordinary(tmp_path, frame)
+    given = pd.read_csv(tmp_path / "t.csv")
+    assert row["side"] == given["side"].median() and row["few"] == given["few"].median()
+    assert row["level"] == given["level"].mode()[0] and row["truth"] == 1
+    days = pd.to_datetime(given["when"], format=date).sort_values()
+    assert row["when"] == days.iloc[n // 2].strftime(date)
+    assert not answer["flagged"]
+
+
+def test_usual_values_that_are_unusual_together_are_changed(tmp_path, rng):
+    # Three clumps: the median of the one column is never beside that of the other.
+    at = rng.choice(3, 300)
+    noise = rng.normal(0, 0.1, (300, 2))
+    points = np.array([[-9.0, 0.0], [0.0, 9.0], [9.0, -9.0]])[at] + noise
+    frame = pd.DataFrame(points, columns=["u", "v"]).assign(y=np.array(["a", "b", "c"])[at])
+    row, answer = ordinary(tmp_path, frame)
+    assert not answer["flagged"] and row["u"] in set(pd.read_csv(tmp_path / "t.csv")["u"])
+    DIPClassifier(random_state=0).fit(points, at).save(tmp_path / "p.dipedl")
+    served = Models({"p": tmp_path / "p.dipedl"}).named(None)
+    matrix = [list(served.usual.values())]
+    assert served.model.classifier.predict_ood(np.array(matrix)).tolist() == [1]
 
 
 def test_pictures_are_those_of_the_model_that_has_them(models):
