@@ -1,6 +1,6 @@
 """How this package writes: files whole or not at all, a line of progress, HTML for a notebook."""
 
-from .cells import cell, probability_names
+from .cells import cell, printable_name, probability_names
 from .live_line import LiveLine
 from .secret import secret_key
 from .sums import SUMS, read_sums, sha256_of, write_sums
@@ -12,6 +12,7 @@ __all__ = [
     "LiveLine",
     "cell",
     "check_is_no_input",
+    "printable_name",
     "probability_names",
     "read_sums",
     "secret_key",

@@ -20,6 +20,11 @@ def cell(text: str) -> str:
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text.strip(" ")) else text
 
 
+def printable_name(name: str) -> str:
+    """The name of a file with a backslash and digits for each byte that is no UTF-8."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
 def probability_names(classes: Sequence[str]) -> list[str]:
     """A name for the column of each class: p_ and the class.
 

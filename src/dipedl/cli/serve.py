@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from .own_data.running import mistakes_told
+from .terminal import echo
 
 
 def serve(
@@ -74,7 +75,7 @@ def serve(
             if demo:
                 from ..serve.demo import WINDOW, demo_models
 
-                typer.echo("Fitting models of bundled digits and flowers ...")
+                echo("Fitting models of bundled digits and flowers ...")
                 found, pictures = demo_models()
                 app = create_app(found, replace(settings, window=WINDOW), pictures)
             else:
@@ -82,7 +83,7 @@ def serve(
             log_as_json(sys.stderr)
             served = ", ".join(one.name for one in app.state.service.models)
             told = f"Answering by {served} at {url_of(address)}"
-            run(app, address, seconds, lambda: typer.echo(told), hangups)
+            run(app, address, seconds, lambda: echo(told), hangups)
 
 
 @contextmanager

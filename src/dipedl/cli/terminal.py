@@ -10,6 +10,7 @@ from typing import NoReturn
 
 import typer
 
+from .._writing import printable_name
 from ..bench.names import reason
 
 
@@ -39,13 +40,18 @@ def _note(message: Warning | str, *_: object, **__: object) -> None:
 
     if isinstance(message, FindingWarning):
         message = FindingWarning(in_shell(message.args[0]))
-    typer.echo(f"note: {message}", err=True)
+    echo(f"note: {message}", err=True)
 
 
 def fail(message: str, code: int = 2) -> NoReturn:
     """One line on stderr, and an exit code."""
-    typer.echo(f"dipedl: {message}", err=True)
+    echo(f"dipedl: {message}", err=True)
     raise typer.Exit(code)
+
+
+def echo(text: object = "", *, err: bool = False) -> None:
+    """Print a text of one line or more, in which names and classes cannot drive a terminal."""
+    typer.echo("\n".join(map(one_line, str(text).split("\n"))), err=err)
 
 
 def one_line(text: str) -> str:
@@ -53,8 +59,7 @@ def one_line(text: str) -> str:
 
     So are the bytes of a file's name that are no UTF-8.
     """
-    known = text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in known)
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in printable_name(text))
 
 
 def names_in(typed: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import posixpath
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ import pyarrow.ipc
 import pyarrow.parquet
 
 from .._plugins import optional
+from .._writing import printable_name
 from ..own_data.tables.mistake import Mistake
 from ..own_data.tables.reading import frame_of
 
@@ -94,7 +96,10 @@ class DataFile:
         return frame.assign(**more) if more else frame
 
     def _open(self) -> Any:
-        return _file_system(self.url)[0].open_input_file(self.path)
+        system = _file_system(self.url)[0]
+        if isinstance(system, pa.fs.LocalFileSystem):  # takes no name that is no UTF-8
+            return pa.OSFile(os.fsencode(self.path))
+        return system.open_input_file(self.path)
 
 
 def files_of(url: str) -> list[DataFile]:
@@ -105,17 +110,60 @@ def files_of(url: str) -> list[DataFile]:
     # Workers, and a later call, may stand in another folder.
     url = url if "://" in url else str(Path(url).expanduser().absolute())
     system, path = _file_system(url)
-    info = system.get_file_info(path)
-    if info.type == pa.fs.FileType.File:
-        return [_data_file(url, info, posixpath.basename(info.path))]
-    if info.type != pa.fs.FileType.Directory:
+    listed = _local_files if isinstance(system, pa.fs.LocalFileSystem) else _remote_files
+    found = listed(system, path)
+    if found is None:
         raise Mistake(f"there is no file or folder {url}")
-    found = system.get_file_info(pa.fs.FileSelector(path, recursive=True))
-    named = ((info.path[len(path.rstrip("/")) + 1 :], info) for info in found if info.is_file)
-    files = [_data_file(url, info, name) for name, info in sorted(named) if _is_data(name)]
+    if [one.path for one in found] == [path]:
+        return [_data_file(url, found[0], posixpath.basename(path))]
+    named = sorted((one.path[len(path.rstrip("/")) + 1 :], one) for one in found)
+    files = [_data_file(url, one, name) for name, one in named if _is_data(name)]
     if not files:
         raise Mistake(f"{url} holds no file that ends in {', '.join(_ENDINGS)}; write one of these")
     return files
+
+
+class _Entry(NamedTuple):
+    """A file as a file system lists it."""
+
+    path: str
+    size: int
+    mtime_ns: int
+
+
+def _local_files(_: Any, path: str) -> list[_Entry] | None:
+    """The file at a path, or those of a folder and the folders in it; None if nothing is there.
+
+    PyArrow would stop at a name that is no UTF-8.
+    """
+    if not os.path.isdir(path):
+        return [_local_file(path)] if os.path.isfile(path) else None
+    inside = (
+        os.path.join(folder, name)
+        for folder, _, names in os.walk(path, onerror=_raised, followlinks=True)
+        for name in names
+    )
+    return [_local_file(name) for name in inside if os.path.isfile(name)]
+
+
+def _raised(error: OSError) -> None:
+    raise error
+
+
+def _local_file(path: str) -> _Entry:
+    found = os.stat(path)
+    return _Entry(path, found.st_size, found.st_mtime_ns)
+
+
+def _remote_files(system: Any, path: str) -> list[_Entry] | None:
+    """As `_local_files`."""
+    info = system.get_file_info(path)
+    if info.type == pa.fs.FileType.NotFound:
+        return None
+    some = [info]
+    if info.type == pa.fs.FileType.Directory:
+        some = system.get_file_info(pa.fs.FileSelector(path, recursive=True))
+    return [_Entry(one.path, one.size, one.mtime_ns) for one in some if one.is_file]
 
 
 def groups_or_trouble(file: DataFile) -> list[Group] | str:
@@ -136,7 +184,8 @@ def _is_data(name: str) -> bool:
     return name.lower().endswith(_ENDINGS) and not hidden
 
 
-def _data_file(url: str, info: Any, name: str) -> DataFile:
+def _data_file(url: str, info: _Entry, name: str) -> DataFile:
+    name = printable_name(name)
     pairs = (folder.partition("=") for folder in name.split("/")[:-1] if "=" in folder)
     hive = tuple((key, None if value == _NO_VALUE else unquote(value)) for key, _, value in pairs)
     return DataFile(url, info.path, name.removesuffix(".parquet"), name, hive)

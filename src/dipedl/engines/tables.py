@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from .._writing import printable_name
 from ..classifier import DIPClassifier
 from ..density import GDADensity
 from ..own_data.findings import diagnosed
@@ -92,7 +93,7 @@ def _facts(
     data: str, order: OrderInParts, fitted: Fitted, held_out: dict[str, float]
 ) -> dict[str, Any]:
     own = {
-        "file": data.rstrip("/").rpartition("/")[2],
+        "file": printable_name(data.rstrip("/").rpartition("/")[2]),
         "format": "in parts",
         "rows": fitted.rows,
         "learned": fitted.learned,

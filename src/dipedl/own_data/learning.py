@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from sklearn.model_selection import TimeSeriesSplit
 
+from .._writing import printable_name
 from ..classifier import DIPClassifier
 from ..diagnostics import Diagnosis, FindingWarning
 from ..fitting.scaling import FarRowsWarning
@@ -224,7 +225,7 @@ def _facts(
 ) -> dict[str, Any]:
     classes, counts = np.unique(y, return_counts=True)
     return {
-        "file": table.path.name,
+        "file": printable_name(table.path.name),
         "format": str(table.format),
         "model": order.model,
         "model_title": title(order.model),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..terminal import fail, names_in
+from ..terminal import echo, fail, names_in, one_line
 from . import answer_parts, options, running
 
 if TYPE_CHECKING:
@@ -173,18 +173,16 @@ def finish(
             | dict(more or {})
         )
     else:
-        labels = ", ".join(f"{name} {n:,}" for name, n in sorted(count.by_label.items())[:10])
+        labels = ", ".join(f"{one_line(c)} {n:,}" for c, n in sorted(count.by_label.items())[:10])
         share = count.flagged / max(count.answered, 1)
-        typer.echo(
-            f"Rows:     {count.rows:,} = {count.answered:,} answered + {count.refused:,} refused"
-        )
-        typer.echo(f"Labels:   {labels}")
-        typer.echo(f"Flagged:  {count.flagged:,} rows ({share:.1%}) unlike those learned from")
-        typer.echo(f"Answers:  {out}")
+        echo(f"Rows:     {count.rows:,} = {count.answered:,} answered + {count.refused:,} refused")
+        echo(f"Labels:   {labels}")
+        echo(f"Flagged:  {count.flagged:,} rows ({share:.1%}) unlike those learned from")
+        echo(f"Answers:  {out}")
     if count.refused:
         running.tell_refused(count.first_refused, count.refused)
         if refused_at:
-            typer.echo(f"refused rows: {refused_at}", err=True)
+            echo(f"refused rows: {refused_at}", err=True)
         raise typer.Exit(running.PARTIAL)
 
 
@@ -229,7 +227,7 @@ def explain(
     else:
         for one in cards:
             said = str(one.card) if details else one.card.summary()
-            typer.echo(f"Row {one.row}{', ' * bool(one.file)}{one.file}\n{said}\n")
+            echo(f"Row {one.row}{', ' * bool(one.file)}{one.file}\n{said}\n")
     if refused:
         running.tell_refused(refused, len(refused))
         raise typer.Exit(running.PARTIAL)

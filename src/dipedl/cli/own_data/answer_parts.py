@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..terminal import fail
+from ..terminal import echo, fail
 from . import running
 
 if TYPE_CHECKING:
@@ -103,13 +103,13 @@ def finish_parts(count: Accounting, json: bool) -> dict[str, Any]:
     """Tell what became of the parts; the same for JSON."""
     if not json:
         earlier = f", {count.resumed:,} of them by an earlier run" if count.resumed else ""
-        typer.echo(f"Parts:    {count.parts:,}{earlier}")
+        echo(f"Parts:    {count.parts:,}{earlier}")
     for name, rows in list(count.smaller_batches.items())[:5]:
-        typer.echo(f"note: {name}: memory ran out; {rows:,} rows at once were answered", err=True)
+        echo(f"note: {name}: memory ran out; {rows:,} rows at once were answered", err=True)
     for name, reason in list(count.failed.items())[:5]:
-        typer.echo(f"failed: {name}: {reason}", err=True)
+        echo(f"failed: {name}: {reason}", err=True)
     if len(count.failed) > 5:
-        typer.echo(f"failed: {len(count.failed) - 5:,} more parts", err=True)
+        echo(f"failed: {len(count.failed) - 5:,} more parts", err=True)
     names = ("parts", "resumed", "failed", "smaller_batches")
     return {name: getattr(count, name) for name in names}
 
@@ -135,7 +135,7 @@ def _stopped(out: Path) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        typer.echo(f"\ndipedl: stopped; finished parts are in {out}, see --resume", err=True)
+        echo(f"\ndipedl: stopped; finished parts are in {out}, see --resume", err=True)
         raise typer.Exit(running.STOPPED) from None
 
 
@@ -146,9 +146,9 @@ def _tell_plan(found: Plan, workers: int, json: bool) -> None:
         running.as_json(asdict(found) | {"workers": workers, "seconds": seconds})
         return
     bad = f"; {found.unreadable:,} files cannot be read" if found.unreadable else ""
-    typer.echo(f"Parts:    {found.parts:,}, with {found.rows:,} rows{bad}")
-    typer.echo(f"Memory:   about {found.memory / 1e6:,.0f} MB for each of {workers} workers")
-    typer.echo(
+    echo(f"Parts:    {found.parts:,}, with {found.rows:,} rows{bad}")
+    echo(f"Memory:   about {found.memory / 1e6:,.0f} MB for each of {workers} workers")
+    echo(
         f"Time:     about {seconds:,.0f} s: {found.rows_per_second:,.0f} rows/s by each worker, "
         f"measured on {found.sample:,} rows"
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..terminal import fail, names_in
+from ..terminal import echo, fail, names_in, one_line
 from . import answer_parts, learn_parts, options, running
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def fit(
         else:
             table = running.opened(path, delimiter, names_in(gaps))
         if not quiet:
-            typer.echo(f"Reading {data} and fitting, which may take minutes ...", err=True)
+            echo(f"Reading {data} and fitting, which may take minutes ...", err=True)
         with redirect_stdout(sys.stderr):  # what --verbose says is no result
             learned = learn(table, Order(target or CLASS, rows=rows or None, **order))
         with running.step(f"{out} written", verbose):
@@ -132,7 +132,7 @@ def _tell(learned: Learned, data: Path, out: Path, json: bool, quiet: bool) -> N
     """Print what was learned; exit code 3 if rows were refused or files cannot be read."""
     _print_json(learned, out) if json else _print(learned, data, out, quiet)
     for trouble in learned.failed:
-        typer.echo(f"failed: {trouble}", err=True)
+        echo(f"failed: {trouble}", err=True)
     running.tell_refused(learned.refused, learned.refused_rows)
     if learned.refused_rows or learned.failed:
         raise typer.Exit(running.PARTIAL)
@@ -163,39 +163,39 @@ def _print(learned: Learned, data: Path, out: Path, quiet: bool) -> None:
 
     model, numbers = learned.model, learned.numbers
     facts = model.facts
-    typer.echo(f"Read:     {data} ({facts['format']}), {facts['rows']:,} rows")
+    echo(f"Read:     {data} ({facts['format']}), {facts['rows']:,} rows")
     inputs = inputs_told({column.name: column.told() for column in model.columns}, facts)
     for name, kind in list(inputs.items())[:_SHOWN]:
-        typer.echo(f"  {name:<20} {kind}")
+        echo(f"  {one_line(name):<20} {one_line(kind)}")
     if len(inputs) > _SHOWN:
-        typer.echo(f"  and {len(inputs) - _SHOWN} more")
-    counts = ", ".join(f"{name} {n:,}" for name, n in list(facts["classes"].items())[:10])
-    typer.echo(f"Learned:  {model.target} from {facts['learned']:,} rows: {counts}")
-    typer.echo(
+        echo(f"  and {len(inputs) - _SHOWN} more")
+    counts = ", ".join(f"{one_line(c)} {n:,}" for c, n in list(facts["classes"].items())[:10])
+    echo(f"Learned:  {one_line(model.target)} from {facts['learned']:,} rows: {counts}")
+    echo(
         f"Model:    {facts['model_title']} with {facts.get('density', 'the default density')} "
         f"(--model {facts['model']})"
     )
     if "held_out_how" in facts:
         held = facts["rows"] - facts["learned"] - learned.refused_rows
-        typer.echo(
+        echo(
             f"Rows:     {facts['rows']:,} = {facts['learned']:,} learned + {held:,} held out + "
             f"{learned.refused_rows:,} refused"
         )
-    typer.echo(_held_out(numbers, facts))
-    typer.echo(
+    echo(_held_out(numbers, facts))
+    echo(
         f"Cost:     {numbers['fit_seconds']:.1f} s to fit; here it answers about "
         f"{numbers['rows_per_second']:,.0f} rows per second; {out.stat().st_size / 1e6:.1f} MB"
     )
     for note in [] if quiet else learned.notes:
-        typer.echo(f"Note:     {note}")
+        echo(f"Note:     {one_line(note)}")
     for finding in learned.diagnosis.findings:
         if finding.severity == "warning" or (finding.severity == "note" and not quiet):
-            typer.echo(f"{finding.severity.capitalize() + ':':<9} {finding.text}")
+            echo(f"{finding.severity.capitalize() + ':':<9} {one_line(finding.text)}")
             if finding.remedy:
-                typer.echo(f"          Remedy: {finding.remedy}")
-    typer.echo(f"File:     {out}")
+                echo(f"          Remedy: {finding.remedy}")
+    echo(f"File:     {out}")
     new = "new.csv" if facts["images"] is None else "new_images/"
-    typer.echo(f"Use it:   dipedl score {out} {new} --out answers.csv")
+    echo(f"Use it:   dipedl score {out} {new} --out answers.csv")
 
 
 def _held_out(numbers: dict[str, float], facts: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..terminal import fail
+from ..terminal import echo, fail
 from . import running
 from .answer_parts import NO_CSV, InParts, engine_of
 
@@ -79,7 +79,7 @@ def fit_parts(
     with engine_of(asked) as engine:
         if asked.dry_run:
             found = plan_fit(data, wanted, asked.partitions, engine.workers)
-            running.as_json(asdict(found)) if json else typer.echo(found.told())
+            running.as_json(asdict(found)) if json else echo(found.told())
             return None
         if not asked.resume:
             _clear(work)
@@ -148,4 +148,4 @@ def merge(
         both = reduce(merged, given)
         keep(both, out)
         facts = both.facts
-        typer.echo(f"Merged:   {len(models)} models of {facts['learned']:,} rows into {out}")
+        echo(f"Merged:   {len(models)} models of {facts['learned']:,} rows into {out}")

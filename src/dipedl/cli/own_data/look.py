@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..terminal import names_in
+from ..._writing import printable_name
+from ..terminal import echo, names_in, one_line
 from . import options, running
 
 if TYPE_CHECKING:
@@ -43,30 +44,30 @@ def inspect(
         "File": f"{model}, {found['megabytes']:.1f} MB, format {found['format']}",
         "Type": f"{found['type']}, {found['arrays']} arrays, all checksums right",
         "Versions": versions,
-        "Classes": ", ".join(map(str, found["classes"] or [])) or "none",
+        "Classes": ", ".join(map(one_line, map(str, found["classes"] or []))) or "none",
         "Samples": f"{found['n']:,.0f}" if found["n"] else "none",
         "Untrusted": ", ".join(found["untrusted_types"]) or "no types",
     }
     for name, text in lines.items():
-        typer.echo(f"{name + ':':<11}{text}")
+        echo(f"{name + ':':<11}{text}")
     _print_table(found["table"])
 
 
 def _print_table(table: dict[str, Any] | None) -> None:
     if table is None:
-        typer.echo("Table:     none; the model was made in Python")
+        echo("Table:     none; the model was made in Python")
         return
     from ...own_data.saved import inputs_told
 
     facts = table["facts"]
     held = facts["held_out"]
-    typer.echo(f"Target:    {table['target']}")
-    typer.echo(f"Fitted on: {facts['file']} ({facts['format']}), {facts['learned']:,} rows")
-    typer.echo(f"Model:     {facts['model_title']}")
-    typer.echo(f"Held out:  accuracy {held['accuracy']:.3f}, Brier score {held['brier']:.3f}")
+    echo(f"Target:    {one_line(table['target'])}")
+    echo(f"Fitted on: {facts['file']} ({facts['format']}), {facts['learned']:,} rows")
+    echo(f"Model:     {facts['model_title']}")
+    echo(f"Held out:  accuracy {held['accuracy']:.3f}, Brier score {held['brier']:.3f}")
     kinds = {column["name"]: column["kind"] for column in table["columns"]}
     for name, kind in inputs_told(kinds, facts).items():
-        typer.echo(f"  {name:<20} {kind}")
+        echo(f"  {one_line(name):<20} {kind}")
 
 
 def check(
@@ -96,13 +97,13 @@ def check(
 
         tables = [running.opened(path, delimiter, names_in(gaps)) for path in (data, test) if path]
         if not quiet:
-            typer.echo(f"Reading {data} and looking ...", err=True)
+            echo(f"Reading {data} and looking ...", err=True)
         with running.step("rows read and checked", verbose):
             found = checked(tables, target, names_in(drop), running.pairs_in(types), rows or None)
     if json:
         running.as_json(found.to_dict())
     else:
-        typer.echo(str(found))
+        echo(str(found))
     if found.warnings:
         raise typer.Exit(running.PARTIAL)
 
@@ -145,11 +146,11 @@ def report(
             running.opened_for(fitted, model, path, delimiter) for path in (data, ood) if path
         ]
         if not quiet:
-            typer.echo("Answering and drawing ...", err=True)
+            echo("Answering and drawing ...", err=True)
         with running.step("rows answered and measured", verbose):
             found = measured(fitted, tables[0], tables[1] if ood else None, rows or None, coverage)
         with running.step("page drawn", verbose):
-            page = render(found, data.name, model.name)
+            page = render(found, *map(printable_name, (data.name, model.name)))
         with complete_file(out) as file:
             file.write(page.encode())
     if json:
@@ -157,10 +158,10 @@ def report(
         steps = {"next_steps": next_steps(found), "changed_columns": changed}
         running.as_json({"report": str(out), "rows": len(found.test), **found.scores, **steps})
         return
-    typer.echo(headline(found))
+    echo(headline(found))
     for advice in next_steps(found):
-        typer.echo(f"* {advice}")
-    typer.echo(f"Report: {out}")
+        echo(f"* {advice}")
+    echo(f"Report: {out}")
 
 
 def monitor(
@@ -218,7 +219,7 @@ def monitor(
             found = watch(watching, fitted, table, batch, progress)
         if page is not None:
             with complete_file(page) as file:
-                file.write(made_page(watching, found.report, data.name).encode())
+                file.write(made_page(watching, found.report, printable_name(data.name)).encode())
         if state is not None:
             save(watching, state)
     _tell_drift(found, json)
@@ -253,7 +254,7 @@ def _tell_drift(found: Watched, json: bool) -> None:
         refused = {"refused": len(found.refused)}
         running.as_json(report.to_dict() | {"gauges": report.gauges()} | refused)
     else:
-        typer.echo(str(report))
+        echo(str(report))
     running.tell_refused(found.refused, len(found.refused))
     if report.alarm:
         raise typer.Exit(ALARM)

@@ -15,7 +15,7 @@ from ..._plugins import EXTRAS, explain_missing
 from ..._writing import LiveLine
 from ...bench.names import reason
 from ...own_data.tables.mistake import WrongOption
-from ..terminal import fail, names_in, warnings_as_notes
+from ..terminal import echo, fail, names_in, warnings_as_notes
 
 if TYPE_CHECKING:
     from ...own_data.saved import TableModel
@@ -32,7 +32,7 @@ def mistakes_told(quiet: bool) -> Iterator[None]:
         with warnings_as_notes(quiet):
             yield
     except KeyboardInterrupt:
-        typer.echo("\ndipedl: stopped; no file was written", err=True)
+        echo("\ndipedl: stopped; no file was written", err=True)
         raise typer.Exit(STOPPED) from None
     except WrongOption as error:
         fail(str(error), WRONG_COMMAND)
@@ -54,12 +54,13 @@ def step(name: str, verbose: bool) -> Iterator[None]:
     start = time.perf_counter()
     yield
     if verbose:
-        typer.echo(f"{name}: {time.perf_counter() - start:.2f} s", err=True)
+        echo(f"{name}: {time.perf_counter() - start:.2f} s", err=True)
 
 
 def as_json(value: Any) -> None:
-    """Print a result for machines."""
-    typer.echo(json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False))
+    r"""Print a result for machines; what could drive a terminal stands as \u and four digits."""
+    text = json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False)
+    typer.echo("".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text))
 
 
 def opened(path: Path, delimiter: str | None, gaps: Sequence[str] = ()) -> Table:
@@ -107,9 +108,9 @@ def in_range(value: float, option: str, usual: str) -> None:
 def tell_refused(refused: Sequence[Refused], total: int) -> None:
     """Name the first rows that were left out, on stderr."""
     for one in refused[:5]:
-        typer.echo(f"refused: {one.told()}", err=True)
+        echo(f"refused: {one.told()}", err=True)
     if more := total - len(refused[:5]):
-        typer.echo(f"refused: {more:,} more rows", err=True)
+        echo(f"refused: {more:,} more rows", err=True)
 
 
 @contextmanager

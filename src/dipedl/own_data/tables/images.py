@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..._plugins import optional
-from ..._writing import sha256_of
+from ..._writing import printable_name, sha256_of
 from .mistake import Mistake
 
 #: Columns beside the features.
@@ -36,7 +36,7 @@ def image_files(folder: Path) -> list[Path]:
 def class_of(file: Path, folder: Path) -> str | None:
     """The folder that an image lies in, below the given one; None if it lies there itself."""
     parts = file.relative_to(folder).parts
-    return parts[0] if len(parts) > 1 else None
+    return printable_name(parts[0]) if len(parts) > 1 else None
 
 
 def extractor(path: str) -> Callable[[Path], np.ndarray]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet
 
+from ..._writing import printable_name
 from . import formats
 from .csv_records import ENDS, Records, numbered
 from .formats import Format, check_utf8, format_of, open_bytes
@@ -233,12 +235,12 @@ def _rows_expected(table: Table) -> float:
 
 
 def _parquet_pieces(table: Table) -> Iterator[Piece]:
-    with pa.parquet.ParquetFile(table.path) as file:
+    with pa.OSFile(os.fsencode(table.path)) as source, pa.parquet.ParquetFile(source) as file:
         yield from _of_batches(file.iter_batches(batch_size=_ROWS), file.metadata.num_rows or 1)
 
 
 def _arrow_pieces(table: Table) -> Iterator[Piece]:
-    with pa.memory_map(str(table.path)) as source, pa.ipc.open_file(source) as reader:
+    with pa.memory_map(os.fsencode(table.path)) as source, pa.ipc.open_file(source) as reader:
         count = reader.num_record_batches
         yield from _of_batches(map(reader.get_batch, range(count)), np.inf)
 
@@ -249,7 +251,7 @@ def _stream_pieces(table: Table) -> Iterator[Piece]:
 
 
 def _feather_pieces(table: Table) -> Iterator[Piece]:
-    whole = pa.feather.read_table(table.path)
+    whole = pa.feather.read_table(pa.OSFile(os.fsencode(table.path)))
     yield from _of_batches(whole.to_batches(_ROWS), whole.num_rows)
 
 
@@ -351,11 +353,12 @@ def _image_pieces(table: Table) -> Iterator[Piece]:
             except ImportError:
                 raise
             except Exception as error:  # any decoder may fail in its own way on a damaged file
-                reason = f"{file.name} cannot be read as an image: {error}"
+                reason = f"{printable_name(file.name)} cannot be read as an image: {error}"
                 refused.append(Refused(number, FILE, reason))
                 continue
             named = dict(zip(feature_names(network, len(values)), values.tolist(), strict=True))
-            records.append({FILE: str(file), CLASS: class_of(file, table.path), **named})
+            image = {FILE: printable_name(str(file)), CLASS: class_of(file, table.path)}
+            records.append(image | named)
             rows.append(number)
         frame, done = pd.DataFrame.from_records(records), (first + len(some)) / len(files)
         yield Piece(frame, np.array(rows, dtype=int), refused, done)
