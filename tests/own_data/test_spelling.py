@@ -1,5 +1,6 @@
 """A level or class has one spelling, whatever its type, its file and what stands beside it."""
 
+import datetime
 import json
 from decimal import Decimal
 
@@ -10,8 +11,10 @@ import pytest
 pytest.importorskip("pyarrow")
 
 import pyarrow as pa
+import pyarrow.parquet
 
 from dipedl._writing.spelling import spelling
+from dipedl.own_data.checking import checked
 from dipedl.own_data.gathering import gathered
 from dipedl.own_data.learning import Order, learn
 from dipedl.own_data.measuring import measured
@@ -228,6 +231,17 @@ def test_a_monitor_measures_the_accuracy_of_any_file_and_piece(
     assert report.window.changed == ()
 
 
+@pytest.mark.parametrize("writer", WRITERS)
+def test_rows_of_a_test_table_are_known_again_in_any_file(writer, tmp_path):
+    WRITERS["CSV"](
+        tmp_path / "train", rows(200).assign(x=lambda made: made["x"].mask(made["x"] > 2))
+    )
+    WRITERS[writer](tmp_path / "test", rows(200).iloc[:80])
+    tables = [open_table(tmp_path / name) for name in ("train", "test")]
+    found = {one.code: one.numbers for one in checked(tables, "y").findings}
+    assert found["overlap"]["rows"] == (rows(200)["x"][:80] <= 2).sum()
+
+
 def test_classes_that_the_model_has_not_are_named_still(model, tmp_path):
     WRITERS["Parquet"](tmp_path / "test", rows(50).assign(y=7.0))
     with pytest.raises(Mistake, match="holds 7, and the model knows 1, 2"):
@@ -245,6 +259,62 @@ def test_a_gap_changes_no_value_and_no_type(ending, dtype, tmp_path, monkeypatch
     WRITERS[writers.get(ending, "JSON lines")](path, frame)
     found = gathered(open_table(path)).frame["id"]
     assert found.dtype in (dtype, "Int64") and found.astype(dtype).equals(gaps)
+
+
+COPIED = {
+    "dates": pa.array([None] * 4 + [datetime.date(2026, 11, 22), None], pa.date32()),
+    "decimals": pa.array(
+        [Decimal("1.50"), None] * 2 + [Decimal("123.25"), None], pa.decimal128(9, 2)
+    ),
+    "truths": pa.array([None] * 5 + [True]),
+    "whole numbers": pa.array([LARGE, None, 1, None, None, LARGE]),
+    "dictionaries": pa.array(["a", None, "b", None, None, "a"]).dictionary_encode(),
+}
+
+
+@pytest.mark.parametrize("name", COPIED)
+@pytest.mark.parametrize("size", [1, 2, 6])
+def test_columns_are_written_back_as_they_were(name, size, model, tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "_ROWS", size)
+    table = pa.Table.from_pandas(rows(6, 1).drop(columns="id")).append_column("id", COPIED[name])
+    pa.parquet.write_table(table, tmp_path / "new.parquet")
+    wanted = Wanted(columns=["id"], reasons="none")
+    score_table(model, open_table(tmp_path / "new.parquet"), tmp_path / "out.parquet", wanted)
+    found = pa.parquet.read_table(tmp_path / "out.parquet")["id"]
+    assert found.to_pylist() == COPIED[name].to_pylist()
+    if name != "dictionaries":
+        assert found.type == COPIED[name].type
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([1, 2, 3, LARGE, None, 5], pa.int64()),
+        ([None, None, None, 1, 2, 3], pa.int64()),
+        ([1, 2, 3, 1.5, None, 5], pa.float64()),
+        ([None, None, None, True, False, None], pa.bool_()),
+        ([1, 2, 3, "x", None, 5], pa.string()),
+        ([1, 2, 3, 1.5, LARGE, 5], pa.string()),
+        ([2**70, 2, 3, 1, 2, 5], pa.string()),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 3, 6])
+def test_columns_of_json_have_one_type_in_all_pieces(
+    values, kind, size, model, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(reading, "_ROWS", size)
+    records = [{"zone": 1, "x": 0.5, "id": value} for value in values]
+    (tmp_path / "new").write_text("\n".join(map(json.dumps, records)))
+    wanted = Wanted(columns=["id"], reasons="none")
+    score_table(model, open_table(tmp_path / "new"), tmp_path / "out.parquet", wanted)
+    found = pa.parquet.read_table(tmp_path / "out.parquet")["id"]
+    texts = [value if value is None else str(value) for value in values]
+    assert found.type in (kind, pa.large_string() if kind == pa.string() else kind)
+    assert found.to_pylist() == (texts if kind == pa.string() else values)
+    score_table(model, open_table(tmp_path / "new"), tmp_path / "out.jsonl", wanted)
+    lines = (tmp_path / "out.jsonl").read_text().splitlines()
+    again = [json.loads(line, parse_constant=pytest.fail)["id"] for line in lines]
+    assert again == (texts if kind == pa.string() else values)
 
 
 def test_a_large_number_stays_exact_beside_a_fraction(tmp_path, monkeypatch):

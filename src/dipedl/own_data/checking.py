@@ -25,7 +25,7 @@ from .tables.columns import (
     words_told,
 )
 from .tables.formats import CSV
-from .tables.kinds import CATEGORY, DATE, TEXT
+from .tables.kinds import CATEGORY, DATE, NUMERIC, TEXT
 from .tables.mistake import Mistake, as_typed, check_named, listed
 from .tables.reading import Table
 from .targets import FEWEST, check_target, classes_of, kinds_asked
@@ -82,7 +82,7 @@ def checked(
     if words and table.format.kind == CSV:
         found.append(Finding("gap_words", "note", f"{words}."))
     for test in tables[1:]:
-        found += _overlap(some.frame, test, rows)
+        found += _overlap(some.frame, columns, test, rows)
     return Diagnosis(tuple(found), f"{len(some.frame):,} of {some.total:,} rows of {table.path}")
 
 
@@ -277,12 +277,24 @@ def _accuracy_of(values: pd.Series, y: np.ndarray) -> float:
     return float(scores.mean())
 
 
-def _overlap(frame: pd.DataFrame, test: Table, rows: int | None) -> list[Finding]:
+def _overlap(
+    frame: pd.DataFrame, columns: Sequence[Column], test: Table, rows: int | None
+) -> list[Finding]:
     other = gathered(test, rows).frame
     shared = [name for name in frame.columns if name in other.columns]
     if not shared:
         raise Mistake(f"--test {test.path} has no column of the other table: {listed(test.names)}")
-    both = int(np.isin(_keys(other[shared]), _keys(frame[shared])).sum())
+    numbers = {column.name: column for column in columns if column.kind == NUMERIC}
+    keys = []
+    for some in (frame, other):
+        parts = {
+            name: numbers[name].read(some[name])[0][name]
+            if name in numbers
+            else texts_of(some[name], ()).astype(str)
+            for name in shared
+        }
+        keys.append(pd.util.hash_pandas_object(pd.DataFrame(parts), index=False))
+    both = int(np.isin(keys[1], keys[0]).sum())
     if not both:
         return [Finding("overlap", "ok", f"No row of {test.path} is among those to learn from.")]
     text = f"{both:,} of {len(other):,} rows of {test.path} are among those to learn from."

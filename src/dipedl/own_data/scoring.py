@@ -106,8 +106,9 @@ def score_table(
     check_known(model.columns, table.names, table.path)
     check_named("--columns", wanted.columns, table.names, table.path)
     check_wanted(wanted, model.classes)
+    typed = table.in_one_type(wanted.columns)
     lines = (
-        (made, [*piece.refused, *odd], piece.done)
+        (typed(made) if len(made) else made, [*piece.refused, *odd], piece.done)
         for piece in table.pieces()
         for made, odd in [answered_rows(model, piece.frame, piece.rows, wanted)]
     )

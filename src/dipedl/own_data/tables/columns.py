@@ -167,7 +167,7 @@ def texts_of(values: pd.Series, known: Iterable[str] | None = None) -> pd.Series
     there = values.notna().to_numpy()
     entries = values[there]
     # To `factorize` the object True is the object 1.
-    codes, distinct = pd.factorize(entries.astype(str) if entries.dtype == object else entries)
+    codes, distinct = pd.factorize(entries.map(str) if entries.dtype == object else entries)
     written = pd.Series(distinct).astype(str).str.strip().tolist()
     texts = spellings(written, versions(written) if known is None else known)
     made = np.full(len(values), None)

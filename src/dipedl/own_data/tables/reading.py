@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import TextIOWrapper
@@ -29,6 +29,15 @@ from .whole import bad_line, npz_frame, only_object
 _ROWS, _IMAGES = 20_000, 500
 #: Whole numbers up to this one are each a float64.
 _EXACT = 1 << 53
+#: The type for all entries of a column of JSON, by those of its pieces.
+_ONE_TYPE = {
+    frozenset(kinds): dtype
+    for kinds, dtype in (
+        *((["int64"], "Int64"), (["large"], "Int64"), (["int64", "large"], "Int64")),
+        *((["float64"], "float64"), (["int64", "float64"], "float64")),
+        *((["bool"], "boolean"), (["boolean"], "boolean"), (["bool", "boolean"], "boolean")),
+    )
+}
 #: What pandas has for numbers and truths with gaps, by the type of Arrow.
 _NULLABLE = {
     kind: dtype
@@ -77,6 +86,30 @@ class Table:
     format: Format
     names: tuple[str, ...]
     gaps: tuple[str, ...] = ()
+
+    def in_one_type(self, names: Sequence[str]) -> Callable[[pd.DataFrame], pd.DataFrame]:
+        """Return what gives columns of each piece the type that they have in the whole table.
+
+        A line of JSON has no type until the last one was read: what is not all numbers or all
+        truths, or is numbers of which float64 would change one, becomes texts.
+        """
+        if self.format.kind != formats.LINES or not names:
+            return lambda frame: frame
+        kinds: dict[str, set[str]] = {name: set() for name in names}
+        for piece in self.pieces():
+            for name in names:
+                entries = piece.frame[name].dropna()
+                kind = "large" if _is_large(entries) else str(entries.dtype).lower()
+                kinds[name] |= {kind} if len(entries) else set()
+        dtypes = {name: _ONE_TYPE.get(frozenset(found), "str") for name, found in kinds.items()}
+        return lambda frame: frame.assign(
+            **{
+                name: frame[name].map(str, na_action="ignore")
+                if to == "str"
+                else frame[name].astype(to)
+                for name, to in dtypes.items()
+            }
+        )
 
     @property
     def pixels(self) -> bool:
@@ -262,12 +295,22 @@ def _of_batches(batches: Iterable[Any], total: float) -> Iterator[Piece]:
 
 
 def frame_of(table: Any) -> pd.DataFrame:
-    """Return a table of Arrow as a frame: whole numbers and truths stay such beside gaps."""
-    frame = table.to_pandas(ignore_metadata=True, types_mapper=_NULLABLE.get)
+    """Return a table of Arrow as a frame, in which every piece of a file has the same types.
+
+    Whole numbers and truths stay such beside gaps, dates and decimals keep their type.
+    """
+    frame = table.to_pandas(ignore_metadata=True, types_mapper=_dtype_of)
     for j, column in enumerate(table.columns):
         if column.type in _NULLABLE and not column.null_count:
             frame.isetitem(j, frame.iloc[:, j].astype(_NULLABLE[column.type].numpy_dtype))
     return frame
+
+
+def _dtype_of(kind: Any) -> Any:
+    """What pandas has for a type of Arrow, where it is not what pandas would take for it."""
+    if pa.types.is_date(kind) or pa.types.is_decimal(kind):
+        return pd.ArrowDtype(kind)
+    return _NULLABLE.get(kind)
 
 
 def joined(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:

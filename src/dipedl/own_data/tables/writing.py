@@ -130,8 +130,8 @@ def _is_number(kind: pa.DataType) -> bool:
 @contextmanager
 def _lines_writer(file: IO[bytes]) -> Iterator[Write]:
     def write(frame: pd.DataFrame) -> None:
-        # pandas would round to 15 digits.
-        for record in frame.to_dict("records"):
+        # pandas would round to 15 digits, and JSON has no word for a gap but null.
+        for record in frame.astype(object).where(frame.notna(), None).to_dict("records"):
             file.write((json.dumps(record, ensure_ascii=False, default=str) + "\n").encode())
 
     yield write
