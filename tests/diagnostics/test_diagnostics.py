@@ -14,6 +14,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
 
 from dipedl import DIPClassifier
 from dipedl.calibration.held_out import HeldOut
@@ -25,6 +26,7 @@ from dipedl.diagnostics._probabilities import uncalibrated
 from dipedl.diagnostics._vacuity import half_point, vacuity_at
 from dipedl.evidence import CautionBudget
 from dipedl.evidence_model import EvidenceModel
+from dipedl.own_data.findings import diagnosed, error_ranking
 
 CV = "5-fold cross-fitting of 2000 inputs"
 N, K = 2000.0, 3
@@ -401,6 +403,57 @@ def test_auroc_is_the_share_of_pairs_in_order():
     wrong = c.proba.argmax(axis=1) != c.labels
     out, inside = c.scores[wrong][:, None], c.scores[~wrong][None, :]
     assert numbers["auroc_score"] == pytest.approx((out < inside).mean())
+
+
+def _errors_far_out(c):
+    """Errors are rare rows, of which the classifier is as sure as of others."""
+    rng = np.random.default_rng(1)
+    wrong = rng.random(len(c)) < 0.2
+    P = 0.125 + 0.625 * np.eye(K)[np.where(wrong, (c.labels + 1) % K, c.labels)]
+    moved = np.where(wrong, -40.0, -4.0) - stats.chi2(8).rvs(len(c), random_state=rng) / 2
+    return model(replace(c, proba=P, scores=moved).sorted())
+
+
+RANKINGS = {"max_prob": "'max_prob'", "predict_proba": "predict_proba", "score": "'vacuity'"}
+
+
+@pytest.mark.parametrize(
+    ("plant", "best"),
+    [
+        (lambda c: model(c, HalfAt(-12.0)), {"max_prob", "predict_proba"}),
+        (_unrelated, {"max_prob", "predict_proba"}),
+        (_wrong_way, {"max_prob", "predict_proba"}),
+        (_errors_far_out, {"score"}),
+    ],
+)
+def test_one_rule_says_what_ranks_errors_in_the_library_and_in_the_shell(plant, best):
+    clf = plant(healthy())
+    held = clf.evidence_.held_out_
+    wrong = held.proba.argmax(axis=1) != held.labels
+    mean = np.asarray(clf.held_out_dirichlet().mean)
+    auroc = {
+        "max_prob": roc_auc_score(wrong, 1 - held.proba.max(axis=1)),
+        "predict_proba": roc_auc_score(wrong, 1 - mean.max(axis=1)),
+        "score": roc_auc_score(wrong, -held.scores),
+    }
+    (finding,) = [f for f in diagnose(clf).findings if "errors_ranked_by" in f.numbers]
+    for name, value in auroc.items():
+        assert finding.numbers[f"auroc_{name}"] == pytest.approx(value, abs=1e-6)
+    chosen = finding.numbers["errors_ranked_by"]
+    assert chosen in best and RANKINGS[chosen] in finding.remedy
+    said = diagnosed(clf)
+    (shell,) = [f for f in said.findings if f.code == finding.code]
+    by_columns = auroc["predict_proba"] >= auroc["score"] - finding.numbers["auroc_sd"]
+    first = "by the largest p_ column" if by_columns else "by vacuity or p_value"
+    assert f"{first}, not" in shell.remedy and f"{first}, not" in error_ranking(said)
+    assert by_columns == (best != {"score"})
+
+
+def test_without_errors_no_rule_is_given():
+    c = healthy(m=60)
+    clf = model(replace(c, labels=c.proba.argmax(axis=1)), HalfAt(-12.0))
+    assert error_ranking(diagnosed(clf)) == ""
+    assert not any("errors_ranked_by" in f.numbers for f in diagnose(clf).findings)
 
 
 def test_spread_of_an_auroc_under_simulation():

@@ -1,6 +1,7 @@
 """What a report advises, by what was found."""
 
 import dataclasses
+import html
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,8 @@ pytest.importorskip("pyarrow")
 
 import dipedl
 from dipedl.own_data import measuring
+from dipedl.own_data.findings import diagnosed, error_ranking
+from dipedl.own_data.report import render
 from dipedl.own_data.report.advice import next_steps
 from dipedl.own_data.saved import read_model
 from dipedl.own_data.tables.columns import columns_of
@@ -52,6 +55,14 @@ def test_another_fit_is_advised_only_if_the_classifier_is_off(found, confidence,
     scores = {"accuracy": 0.8, "confidence": confidence, "ece": off, "classifier_ece": bare}
     steps = " ".join(next_steps(dataclasses.replace(found, scores={**found.scores, **scores})))
     assert {text for text in (AGAIN, OWN, CAUTION) if text in steps} == said
+
+
+def test_the_report_ranks_errors_by_the_rule_of_the_diagnosis_alone(found):
+    scores = {"accuracy": 0.8, "confidence": 0.7, "ece": 0.12, "classifier_ece": 0.02}
+    told = dataclasses.replace(found, scores={**found.scores, **scores})
+    assert not any("rank" in step for step in next_steps(told))
+    rule = error_ranking(diagnosed(found.model.classifier))
+    assert rule and rule in html.unescape(render(told, "new.csv", "model.dipedl"))
 
 
 @pytest.mark.parametrize(("known", "told"), [(240, True), (30, True), (0, False)])

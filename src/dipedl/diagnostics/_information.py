@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from ..calibration.held_out import HeldOut
 from ..maths.scores import max_prob
 from ._probabilities import uncalibrated
 from ._remedies import another_density
-from ._vacuity import lowest, spread
+from ._vacuity import lowest, posterior_mean, spread
 
 _SAME_RANKING = 0.95
 #: Errors below which an AUROC is mostly noise.
@@ -25,6 +25,12 @@ _LEVEL = 0.01
 #: Share of rows with one and the same score from which a density counts as constant.
 _MOST_TIED = 0.5
 _HUGE = 1e6
+#: How to call what ranks errors, by its name.
+_CALLS = {
+    "max_prob": "uncertainty(X, 'max_prob')",
+    "predict_proba": "the largest probability of predict_proba(X)",
+    "score": "uncertainty(X, 'vacuity')",
+}
 
 
 def information_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
@@ -79,10 +85,14 @@ def _compared(held: HeldOut, clf: Any) -> Finding:
     by_score = _auroc(held, -held.scores)
     numbers |= {
         "auroc_score": by_score,
-        "auroc_max_prob": _auroc(held, doubt),
+        "auroc_max_prob": _auroc(held, max_prob(held.proba)),
+        "auroc_predict_proba": _auroc(held, max_prob(posterior_mean(clf.evidence_))),
         "auroc_sd": _auroc_sd(by_score, errors, len(held.scores) - errors),
         "p_value_beyond": _beyond(held, doubt),
     }
+    numbers["errors_ranked_by"] = _best_ranking(numbers, *_CALLS)
+    # What an answer holds, without the classifier's own probabilities.
+    numbers["answers_ranked_by"] = _best_ranking(numbers, "predict_proba", "score")
     return _judged(numbers, clf)
 
 
@@ -108,13 +118,19 @@ def _unjudged(rank: float, errors: int, numbers: dict[str, float | int | str]) -
 
 
 def _judged(numbers: dict[str, float | int | str], clf: Any) -> Finding:
-    score, sure = float(numbers["auroc_score"]), float(numbers["auroc_max_prob"])
+    score = float(numbers["auroc_score"])
     margin = _SIGMAS * float(numbers["auroc_sd"])
     compared = (
         f"Held-out errors are spotted by the score with AUROC {score:.2f} ± "
-        f"{float(numbers['auroc_sd']):.2f}, by the classifier's own confidence with {sure:.2f}"
+        f"{float(numbers['auroc_sd']):.2f}, by the classifier's own confidence with "
+        f"{float(numbers['auroc_max_prob']):.2f}, by the confidence with the evidence with "
+        f"{float(numbers['auroc_predict_proba']):.2f}"
     )
-    remedy = f"{another_density(clf)}. Rank likely errors by uncertainty(X, 'max_prob')."
+    ranking = (
+        f"Rank likely errors by {_CALLS[str(numbers['errors_ranked_by'])]}, OOD inputs by vacuity "
+        "or p-value."
+    )
+    remedy = f"{another_density(clf)}. {ranking}"
     if score < 0.5 - margin:
         text = f"{compared}: errors lie where the density is higher, so it points the wrong way."
         return Finding("density_points_the_wrong_way", "warning", text, numbers, remedy)
@@ -124,11 +140,19 @@ def _judged(numbers: dict[str, float | int | str], clf: Any) -> Finding:
             "it sees inputs of another kind cannot be told without such inputs."
         )
         return Finding("density_adds_nothing_on_errors", "note", text, numbers, remedy)
-    text = (
-        f"{compared}; rank correlation of the two {float(numbers['rank_correlation']):.2f}. "
-        "Rank likely errors by the better of them, OOD inputs by the score."
-    )
-    return Finding("density_informative", "ok", text, numbers)
+    rank = float(numbers["rank_correlation"])
+    text = f"{compared}; rank correlation of the first two {rank:.2f}."
+    return Finding("density_informative", "ok", text, numbers, ranking)
+
+
+def _best_ranking(numbers: Mapping[str, float | int | str], *among: str) -> str:
+    """The uncertainty that ranks held-out errors best, by its name in `_CALLS`.
+
+    The score only if it is better by more than the standard deviation of its AUROC.
+    """
+    found = {name: float(numbers[f"auroc_{name}"]) for name in among}
+    found["score"] -= float(numbers["auroc_sd"])
+    return max(found, key=lambda name: found[name])
 
 
 def _auroc(held: HeldOut, uncertainty: np.ndarray) -> float:

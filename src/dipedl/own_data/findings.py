@@ -13,7 +13,12 @@ _UNFITTED = "Give --model a file that holds the classifier unfitted."
 _LABELS = "Fit with a class in each row."
 _OTHER_COLUMNS = "Give fit columns that say more of the rows."
 _SHARES = "{learn} more rows of the rare classes, or compare another --model."
-_ERRORS = "To find likely errors, rank rows by the largest p_ column, not by vacuity or p_value."
+_ERRORS = "To find likely errors, rank rows by {ranking}."
+#: What ranks errors, by its name in the numbers of the finding.
+_COLUMNS = {
+    "predict_proba": "the largest p_ column, not by vacuity or p_value",
+    "score": "vacuity or p_value, not by the largest p_ column",
+}
 _LEAKS = "Look for leaks and mislabelled rows by `dipedl check`, or compare another --model."
 _RANKS = "Go by flagged and p_value of `dipedl score`"
 
@@ -32,6 +37,7 @@ REMEDIES = {
     "density_repeats_classifier": _OTHER_COLUMNS,
     "density_points_the_wrong_way": f"{_OTHER_COLUMNS} {_ERRORS}",
     "density_adds_nothing_on_errors": _ERRORS,
+    "density_informative": _ERRORS,
     "evidence_never_moves": f"{_RANKS}: they do not depend on the probabilities.",
     "evidence_moves_known_inputs": f"{_RANKS}, and read p_ columns as too modest.",
     "evidence_changes_labels": f"{_RANKS}, and read label with care.",
@@ -61,4 +67,24 @@ def in_shell(found: Finding, learn: str = "Fit on") -> Finding:
     """The finding with a remedy of the shell; `learn` begins those that ask for rows."""
     if not found.remedy or found.code not in REMEDIES:
         return found
-    return replace(found, remedy=REMEDIES[found.code].format_map({**found.numbers, "learn": learn}))
+    ranking = _COLUMNS.get(str(found.numbers.get("answers_ranked_by")))
+    known = {**found.numbers, "learn": learn, "ranking": ranking}
+    return replace(found, remedy=REMEDIES[found.code].format_map(known))
+
+
+def error_ranking(said: Diagnosis) -> str:
+    """How rows are ranked by likely errors, of findings in the terms of the shell; "" if unknown.
+
+    Unknown with few held-out errors, and where classifier and density rank alike.
+    """
+    for found in said.findings:
+        if "answers_ranked_by" in found.numbers:
+            proba, score = (
+                float(found.numbers[f"auroc_{name}"]) for name in ("predict_proba", "score")
+            )
+            rule = _ERRORS.format(ranking=_COLUMNS[str(found.numbers["answers_ranked_by"])])
+            return (
+                f"{rule} On held-out rows of the fit the p_ columns find errors with AUROC "
+                f"{proba:.2f}, vacuity and p-value with {score:.2f}."
+            )
+    return ""

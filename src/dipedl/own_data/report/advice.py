@@ -101,10 +101,7 @@ def _calibration(scores: Mapping[str, float]) -> str:
     said += f"{why}; the classifier's own probabilities are off by {bare:.3f}"
     if bare > _MISCALIBRATED:
         return f"{said} too: {again}"
-    return (
-        f"{said}. For frequencies take those (in Python: classifier_proba); to rank rows take "
-        "vacuity or p-value."
-    )
+    return f"{said}. For frequencies take those (in Python: classifier_proba)."
 
 
 def _model(found: Measured) -> Iterator[str]:

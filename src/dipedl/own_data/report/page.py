@@ -12,7 +12,7 @@ from ...demo.report.figures import Entry, Panel, panel, panel_axes
 from ...demo.report.inline import templates
 from ...plots import reliability_diagram, risk_coverage, uncertainty_histogram
 from ...plots._canvas import COLORS, LINES, from_zero
-from ..findings import diagnosed
+from ..findings import diagnosed, error_ranking
 from ..measuring import Measured
 from .advice import headline, next_steps
 
@@ -37,6 +37,7 @@ def render(found: Measured, test: str, model: str) -> str:
 
 def _values(found: Measured, test: str, model: str) -> dict[str, Any]:
     known = None if found.truth is None else np.asarray(found.truth) >= 0
+    diagnosis = diagnosed(found.model.classifier)
     return {
         "version": __version__,
         "test": test,
@@ -53,7 +54,8 @@ def _values(found: Measured, test: str, model: str) -> dict[str, Any]:
         "reliability": [] if known is None else [_reliability(found, known)],
         "selection": [] if known is None else [_selection(found, known)],
         "evidence": list(_evidence(found)),
-        "diagnosis": diagnosed(found.model.classifier),
+        "diagnosis": diagnosis,
+        "ranking": error_ranking(diagnosis),
     }
 
 
