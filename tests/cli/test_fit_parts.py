@@ -47,6 +47,20 @@ def fitted(days):
     return days / "one.dipedl"
 
 
+def test_rows_of_the_classifier_are_told_where_they_are_fewer(days, tmp_path):
+    model, page = tmp_path / "model.dipedl", tmp_path / "report.html"
+    words = ("--target", "y", "--model", "linear", "--workers", "1", "--out", model)
+    said = run("fit", days / "one", *words, "--reservoir", 150)
+    facts = read_model(model).facts
+    told = f"{facts['learned']:,} rows, the classifier from {facts['classifier_rows']:,} of them"
+    assert 100 <= facts["classifier_rows"] <= 160 < 400 < facts["learned"]
+    assert f"Learned:  y from {told}" in said and told in run("inspect", model)
+    run("report", model, days / "two" / "0.parquet", "--out", page, "-q")
+    assert told in page.read_text()
+    run("fit", days / "one", *words, "-q")
+    assert "the classifier from" not in run("inspect", model)
+
+
 def test_two_days_are_merged_and_answered(days, fitted, tmp_path):
     two, both = tmp_path / "two.dipedl", tmp_path / "both.dipedl"
     run("fit", days / "two", "--like", fitted, "--workers", "1", "--out", two, "-q")

@@ -411,7 +411,7 @@ def _errors_far_out(c):
     wrong = rng.random(len(c)) < 0.2
     P = 0.125 + 0.625 * np.eye(K)[np.where(wrong, (c.labels + 1) % K, c.labels)]
     moved = np.where(wrong, -40.0, -4.0) - stats.chi2(8).rvs(len(c), random_state=rng) / 2
-    return model(replace(c, proba=P, scores=moved).sorted())
+    return model(replace(c, proba=P, scores=moved).sorted(), HalfAt(-1e4))
 
 
 RANKINGS = {"max_prob": "'max_prob'", "predict_proba": "predict_proba", "score": "'vacuity'"}

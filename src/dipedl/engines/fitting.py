@@ -100,6 +100,8 @@ class Fitted:
         What to know of the fit; files that could not be read.
     inputs, numbers : DataFrame, shape (m, d), and ndarray, shape (m,)
         Inputs of the rows of the reservoir, and their numbers in their files.
+    drawn : int
+        Different rows of the reservoir: those that the classifier and the features learned from.
     """
 
     classifier: DIPClassifier
@@ -113,6 +115,7 @@ class Fitted:
     troubles: list[str]
     inputs: pd.DataFrame
     numbers: np.ndarray
+    drawn: int
 
 
 def fit(
@@ -186,7 +189,9 @@ def fit(
     held_out = first.rows - added.rows - refused.rows
     notes, counts = _notes(clf, more, len(drawn), added.rows), dict(sorted(first.counts.items()))
     done = (clf, columns, first.rows, added.rows, held_out, counts, refused)
-    return Fitted(*done, notes, list(dict.fromkeys(why for _, why in first.troubles)), X, numbers)
+    return Fitted(
+        *done, notes, list(dict.fromkeys(why for _, why in first.troubles)), X, numbers, len(drawn)
+    )
 
 
 def like(clf: DIPClassifier) -> DIPClassifier:

@@ -97,6 +97,7 @@ def _facts(
         "format": "in parts",
         "rows": fitted.rows,
         "learned": fitted.learned,
+        "classifier_rows": min(fitted.drawn, fitted.learned),
         "classes": fitted.classes,
         "held_out": held_out,
         "seed": order.seed,
@@ -104,7 +105,8 @@ def _facts(
         "held_out_how": "by what they hold",
     }
     if order.like is not None:
-        return order.like.facts | own
+        known = order.like.facts
+        return known | own | {"classifier_rows": known.get("classifier_rows", known["learned"])}
     rest: dict[str, Any] = {"time_column": None, "gaps": [], "images": None, "images_sha256": ""}
     named = "the default density" if order.density == "default" else f"the density {order.density}"
     rest |= {"model": order.model, "model_title": title(order.model), "density": named}

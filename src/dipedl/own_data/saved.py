@@ -187,6 +187,14 @@ def inspected(path: Path) -> dict[str, Any]:
     return found | {"table": _kept(state[_KEPT], path) if _KEPT in state else None}
 
 
+def rows_learned(facts: Mapping[str, Any]) -> str:
+    """From how many rows a model learned, and its classifier if these are fewer, in words."""
+    learned, of_classifier = facts["learned"], facts.get("classifier_rows", facts["learned"])
+    if of_classifier >= learned:
+        return f"{learned:,} rows"
+    return f"{learned:,} rows, the classifier from {of_classifier:,} of them"
+
+
 def inputs_told(kinds: Mapping[str, str], facts: Mapping[str, Any]) -> dict[str, str]:
     """The columns of a model with their kinds; of images all features in one line."""
     network = facts.get("images")

@@ -148,6 +148,7 @@ def _print_json(learned: Learned, out: Path) -> None:
             "target": model.target,
             "columns": inputs_told({c.name: c.kind for c in model.columns}, model.facts),
             **{k: model.facts[k] for k in ("model_title", "rows", "learned", "classes")},
+            "classifier_rows": model.facts.get("classifier_rows", model.facts["learned"]),
             **learned.numbers,
             "notes": learned.notes,
             "diagnosis": learned.diagnosis.to_dict(),
@@ -159,7 +160,7 @@ def _print_json(learned: Learned, out: Path) -> None:
 
 
 def _print(learned: Learned, data: Path, out: Path, quiet: bool) -> None:
-    from ...own_data.saved import inputs_told
+    from ...own_data.saved import inputs_told, rows_learned
 
     model, numbers = learned.model, learned.numbers
     facts = model.facts
@@ -170,7 +171,7 @@ def _print(learned: Learned, data: Path, out: Path, quiet: bool) -> None:
     if len(inputs) > _SHOWN:
         echo(f"  and {len(inputs) - _SHOWN} more")
     counts = ", ".join(f"{one_line(c)} {n:,}" for c, n in list(facts["classes"].items())[:10])
-    echo(f"Learned:  {one_line(model.target)} from {facts['learned']:,} rows: {counts}")
+    echo(f"Learned:  {one_line(model.target)} from {rows_learned(facts)}: {counts}")
     echo(
         f"Model:    {facts['model_title']} with {facts.get('density', 'the default density')} "
         f"(--model {facts['model']})"

@@ -136,7 +136,7 @@ def merge(
 
         from ..._writing import sha256_of
         from ...engines.tables import merged
-        from ...own_data.saved import keep, read_model
+        from ...own_data.saved import keep, read_model, rows_learned
         from ...own_data.tables.writing import check_writable
 
         if len(models) < 2:
@@ -148,4 +148,4 @@ def merge(
         both = reduce(merged, given)
         keep(both, out)
         facts = both.facts
-        echo(f"Merged:   {len(models)} models of {facts['learned']:,} rows into {out}")
+        echo(f"Merged:   {len(models)} models of {rows_learned(facts)} into {out}")

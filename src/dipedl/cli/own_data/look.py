@@ -57,12 +57,12 @@ def _print_table(table: dict[str, Any] | None) -> None:
     if table is None:
         echo("Table:     none; the model was made in Python")
         return
-    from ...own_data.saved import inputs_told
+    from ...own_data.saved import inputs_told, rows_learned
 
     facts = table["facts"]
     held = facts["held_out"]
     echo(f"Target:    {one_line(table['target'])}")
-    echo(f"Fitted on: {facts['file']} ({facts['format']}), {facts['learned']:,} rows")
+    echo(f"Fitted on: {facts['file']} ({facts['format']}), {rows_learned(facts)}")
     echo(f"Model:     {facts['model_title']}")
     echo(f"Held out:  accuracy {held['accuracy']:.3f}, Brier score {held['brier']:.3f}")
     kinds = {column["name"]: column["kind"] for column in table["columns"]}

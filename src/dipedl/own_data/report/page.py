@@ -14,6 +14,7 @@ from ...plots import reliability_diagram, risk_coverage, uncertainty_histogram
 from ...plots._canvas import COLORS, LINES, from_zero
 from ..findings import diagnosed, error_ranking
 from ..measuring import Measured
+from ..saved import rows_learned
 from .advice import headline, next_steps
 
 __all__ = ["render"]
@@ -44,6 +45,7 @@ def _values(found: Measured, test: str, model: str) -> dict[str, Any]:
         "model": model,
         "target": found.model.target,
         "facts": found.model.facts,
+        "rows_learned": rows_learned(found.model.facts),
         "held_out": found.model.facts["held_out"],
         "headline": headline(found),
         "steps": next_steps(found),
