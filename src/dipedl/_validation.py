@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from inspect import signature
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn import config_context, get_config
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, assert_all_finite
+from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -335,19 +338,49 @@ def check_class_counts(y: np.ndarray) -> None:
 
 
 def weight_argument(estimator: Any, weights: np.ndarray | None) -> dict[str, np.ndarray]:
-    """The keyword that passes sample weights to ``estimator.fit``."""
+    """The keyword that passes sample weights to ``estimator.fit``, within `weights_passed`."""
     if weights is None or isinstance(estimator, FrozenEstimator):
         return {}
     prefix = ""
-    if isinstance(estimator, Pipeline):
-        name, estimator = estimator.steps[-1]
-        prefix = f"{name}__"
-    if not has_fit_parameter(estimator, "sample_weight"):
-        raise ValueError(
-            f"sample_weight was given but {type(estimator).__name__}.fit does not take it; "
-            "use another estimator or drop the weights"
-        )
+    while not _requests_weights(estimator):
+        if isinstance(estimator, Pipeline):
+            name, estimator = estimator.steps[-1]
+            prefix += f"{name}__"
+        elif has_fit_parameter(estimator, "sample_weight"):
+            break
+        elif not _takes_keywords(estimator):
+            raise ValueError(
+                f"sample_weight was given but {type(estimator).__name__}.fit does not take it; "
+                "use another estimator or drop the weights"
+            )
+        elif isinstance(getattr(estimator, "estimator", None), Pipeline):
+            # A search hands on what it is given to the pipeline inside.
+            estimator = estimator.estimator
+        else:
+            break
     return {f"{prefix}sample_weight": weights}
+
+
+def weights_passed(estimator: Any) -> AbstractContextManager[None]:
+    """A block for ``estimator.fit`` in which weights are routed only if a part requests them."""
+    context: AbstractContextManager[None] = config_context(
+        enable_metadata_routing=_requests_weights(estimator)
+    )
+    return context
+
+
+def _requests_weights(estimator: Any) -> bool:
+    """Whether metadata routing is on, and a part of the estimator requests sample weights."""
+    if not get_config()["enable_metadata_routing"] or not hasattr(
+        estimator, "get_metadata_routing"
+    ):
+        return False
+    return bool(get_routing_for_object(estimator).consumes("fit", ["sample_weight"]))
+
+
+def _takes_keywords(estimator: Any) -> bool:
+    """Whether ``fit`` takes any keywords, as those of searches and of ensembles of classifiers."""
+    return any(p.kind == p.VAR_KEYWORD for p in signature(estimator.fit).parameters.values())
 
 
 def check_positive_number(name: str, value: Any) -> None:

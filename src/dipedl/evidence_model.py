@@ -32,6 +32,7 @@ from .fitting.classifiers import FittedClassifier
 from .fitting.columns import input_columns
 from .fitting.features import feature_array, fitted_again, fitted_features
 from .fitting.progress import Stopwatch
+from .fitting.refusals import fold_noted
 from .fitting.scaling import warn_of_gross_outliers
 from .fitting.seeds import check_seed, seed
 from .fitting.threads import one_blas_thread
@@ -324,6 +325,12 @@ class EvidenceModel(BaseEstimator):
         self, whole: Fold, y: np.ndarray, train: np.ndarray, held: np.ndarray, selected: Any
     ) -> Fold:
         """Models fitted on the rows `train`, with the rows `held`."""
+        with fold_noted(y[train], len(y)):
+            return self._fitted_fold(whole, y, train, held, selected)
+
+    def _fitted_fold(
+        self, whole: Fold, y: np.ndarray, train: np.ndarray, held: np.ndarray, selected: Any
+    ) -> Fold:
         watch = Stopwatch(self.verbose)
         labels = np.asarray(whole.y)
         w_train, w_held = (None if whole.w is None else whole.w[rows] for rows in (train, held))

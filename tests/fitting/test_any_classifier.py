@@ -4,15 +4,32 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn import config_context
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
-from sklearn.datasets import load_breast_cancer
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.decomposition import PCA
+from sklearn.ensemble import StackingClassifier, VotingClassifier
+from sklearn.feature_selection import RFE
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.linear_model import LogisticRegression, Perceptron, SGDClassifier
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    GroupShuffleSplit,
+    LeaveOneGroupOut,
+    StratifiedGroupKFold,
+)
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
 
-from dipedl import DIPClassifier
+from dipedl import DIPClassifier, OODDetector
+from dipedl.baselines import DDU, MaxSoftmax
 from dipedl.calibration import Rehearsal
 from dipedl.density import DensitySelector, GDADensity
 
@@ -255,3 +272,151 @@ def test_the_libraries_themselves(library):
         rows = StandardScaler().fit_transform(rows[:, :8]).astype(np.float32)
         net = NeuralNetClassifier(layers, max_epochs=1, verbose=0, train_split=None)
         assert np.isfinite(DIPClassifier(net).fit(rows, y).predict_proba(rows)).all()
+
+
+IRIS, KINDS = load_iris(return_X_y=True)
+LAST = LogisticRegression(max_iter=300)
+BLANK = GDADensity()
+
+
+def stack(**parameters):
+    return StackingClassifier(
+        [("a", LAST), ("b", DecisionTreeClassifier(max_depth=2))], **parameters
+    )
+
+
+class Later(ClassifierMixin, BaseEstimator):
+    """Has its methods from what it has fitted."""
+
+    def fit(self, X, y):
+        self.inner_ = LogisticRegression(max_iter=300).fit(X, y)
+        self.classes_, self.predict_proba = self.inner_.classes_, self.inner_.predict_proba
+        return self
+
+
+PROBABLE = {
+    "stack": stack,
+    "in a pipeline": lambda: make_pipeline(StandardScaler(), stack()),
+    "in nested pipelines": lambda: make_pipeline(StandardScaler(), make_pipeline(stack())),
+    "in a search": lambda: GridSearchCV(stack(), {"cv": [2]}, cv=2),
+    "in a vote": lambda: VotingClassifier([("a", LAST), ("s", stack())], voting="soft"),
+    "one against the rest": lambda: OneVsRestClassifier(stack(cv=2)),
+    "frozen": lambda: FrozenEstimator(stack().fit(IRIS, KINDS)),
+    "frozen pipeline": lambda: FrozenEstimator(make_pipeline(PCA(2), stack()).fit(IRIS, KINDS)),
+    "after fit": Later,
+}
+
+
+@pytest.mark.parametrize("kind", PROBABLE)
+def test_probabilities_are_looked_for_after_the_fit(kind):
+    clf = DIPClassifier(PROBABLE[kind](), BLANK, cv=2).fit(IRIS, KINDS)
+    assert clf.score(IRIS, KINDS) > 0.7
+    baseline = MaxSoftmax(PROBABLE[kind]()).fit(IRIS, KINDS)
+    assert baseline.predict_proba(IRIS).shape == (150, 3)
+
+
+@pytest.mark.parametrize(
+    "classifier",
+    [
+        LinearSVC(),
+        make_pipeline(StandardScaler(), Perceptron()),
+        GridSearchCV(LinearSVC(), {"C": [1]}, cv=2),
+        VotingClassifier([("a", LAST)]),
+        stack(final_estimator=LinearSVC(), cv=2),
+        FrozenEstimator(stack()),
+    ],
+    ids=lambda v: type(v).__name__,
+)
+def test_a_classifier_without_probabilities_is_refused_by_name(classifier):
+    for model in (DIPClassifier(classifier, BLANK), DDU(classifier)):
+        with pytest.raises(TypeError, match="estimator must have a method predict_proba"):
+            model.fit(IRIS, KINDS)
+    with pytest.raises(TypeError, match="estimator must have a method predict_proba"):
+        DIPClassifier(SGDClassifier(), BLANK).partial_fit(IRIS, KINDS)
+
+
+WEIGHTED = {
+    "vote": (VotingClassifier([("a", LAST)], voting="soft"), ""),
+    "stack": (StackingClassifier([("a", LAST)], cv=2), ""),
+    "search": (GridSearchCV(LAST, {}, cv=2), ""),
+    "selection": (RFE(LAST, n_features_to_select=2), ""),
+    "pipeline": (make_pipeline(StandardScaler(), LAST), "logisticregression__"),
+    "pipelines": (
+        make_pipeline(make_pipeline(StandardScaler(), LAST)),
+        "pipeline__logisticregression__",
+    ),
+    "search of a pipeline": (
+        GridSearchCV(make_pipeline(PCA(2), LAST), {}, cv=2),
+        "logisticregression__",
+    ),
+    "vote in a pipeline": (
+        make_pipeline(PCA(2), VotingClassifier([("a", LAST)], voting="soft")),
+        "votingclassifier__",
+    ),
+    "calibrated": (CalibratedClassifierCV(LAST, cv=2), ""),
+}
+
+
+@pytest.mark.parametrize("routing", [False, True])
+@pytest.mark.parametrize("kind", WEIGHTED)
+def test_weights_reach_the_classifier_as_in_its_own_fit(kind, routing):
+    w = np.linspace(0.2, 3, 150)
+    classifier, prefix = WEIGHTED[kind]
+    own = clone(classifier).fit(IRIS, KINDS, **{f"{prefix}sample_weight": w})
+    with config_context(enable_metadata_routing=routing):
+        clf = DIPClassifier(classifier, BLANK, calibrator="passthrough", cv=2).fit(IRIS, KINDS, w)
+    np.testing.assert_allclose(clf.classifier_proba(IRIS), own.predict_proba(IRIS))
+
+
+def test_weights_are_routed_where_parts_request_them():
+    w = np.linspace(0.2, 3, 150)
+    with config_context(enable_metadata_routing=True):
+        scaler = StandardScaler().set_fit_request(sample_weight=True)
+        last = clone(LAST).set_fit_request(sample_weight=True)
+        for model in (make_pipeline(scaler, last), OneVsRestClassifier(last)):
+            own = clone(model).fit(IRIS, KINDS, sample_weight=w)
+            clf = DIPClassifier(model, BLANK, calibrator="passthrough", cv=2).fit(IRIS, KINDS, w)
+            np.testing.assert_allclose(clf.classifier_proba(IRIS), own.predict_proba(IRIS))
+        density = make_pipeline(StandardScaler(), GDADensity())
+        assert np.isfinite(DIPClassifier(LAST, density).fit(IRIS, KINDS, w).offset_)
+
+
+@pytest.mark.parametrize("classifier", [OneVsRestClassifier(LAST), KNeighborsClassifier()], ids=str)
+def test_weights_that_a_classifier_does_not_take_are_refused(classifier):
+    with pytest.raises(ValueError, match=type(classifier).__name__):
+        DIPClassifier(classifier, BLANK).fit(IRIS, KINDS, np.ones(150))
+
+
+FIVE = np.r_[np.zeros(50, int), np.ones(50, int), np.full(5, 2)]
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{}, {"cv": 5, "n_jobs": 2}, {"cv": "in-sample", "spread": Rehearsal()}],
+    ids=["default", "processes", "spread"],
+)
+def test_an_error_of_a_fit_to_a_fold_says_so_and_what_to_do(parameters):
+    inner = CalibratedClassifierCV(LAST, cv=5)
+    with pytest.raises(ValueError, match="5-fold") as caught:
+        DIPClassifier(inner, BLANK, **parameters).fit(IRIS[:105], FIVE)
+    (note,) = caught.value.__notes__
+    assert "84 of 105 rows, 4 of class 2" in note and "calibration=" in note
+    # The two remedies.
+    few = {**parameters, "n_jobs": None}
+    DIPClassifier(CalibratedClassifierCV(LAST, cv=2), BLANK, **few).fit(IRIS[:105], FIVE)
+    held = {**few, "spread": None}
+    DIPClassifier(inner, BLANK, **held).fit(IRIS[:105], FIVE, calibration=(IRIS[::2], KINDS[::2]))
+
+
+@pytest.mark.parametrize(
+    "splitter",
+    [GroupKFold(5), StratifiedGroupKFold(5), GroupShuffleSplit(2), LeaveOneGroupOut()],
+    ids=lambda v: type(v).__name__,
+)
+def test_a_splitter_by_groups_names_the_way_that_works(splitter):
+    for model in (DIPClassifier(LAST, BLANK, cv=splitter), OODDetector(DIPClassifier(cv=splitter))):
+        with pytest.raises(ValueError, match=r"needs groups.*cv=list\(.*\.split\(X, y, groups\)\)"):
+            model.fit(IRIS, KINDS)
+    groups = np.arange(150) // 15 % 5
+    pairs = list(splitter.split(IRIS, KINDS, groups))
+    assert np.isfinite(DIPClassifier(LAST, BLANK, cv=pairs).fit(IRIS, KINDS).offset_)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.model_selection import check_cv
+from sklearn.utils.metadata_routing import get_routing_for_object
 
 from ..fitting.columns import column
 
@@ -198,7 +199,14 @@ def given_pairs(cv: Any, y: np.ndarray, kept: np.ndarray | None = None) -> Pairs
     """
     if isinstance(cv, str | int | np.integer) and not isinstance(cv, bool):
         return None
-    pairs = check_cv(cv, y, classifier=True).split(np.zeros(len(y)), y)
+    splitter = check_cv(cv, y, classifier=True)
+    if get_routing_for_object(splitter).consumes("split", ["groups"]):
+        name = type(splitter).__name__
+        raise ValueError(
+            f"cv={name} needs groups, which fit does not take: give the pairs that it makes, as "
+            f"cv=list({name}(...).split(X, y, groups))"
+        )
+    pairs = splitter.split(np.zeros(len(y)), y)
     if kept is not None and not hasattr(cv, "split"):
         pairs = [tuple(_positions(part, kept) for part in pair) for pair in pairs]
     return _checked_pairs(pairs, len(y))

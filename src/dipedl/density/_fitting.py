@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from .._plugins import public_names
-from .._validation import NoAnswer, weight_argument
+from .._validation import NoAnswer, weight_argument, weights_passed
 from ..fitting.seeds import seeded_clone
 from .custom import CustomDensity
 
@@ -67,7 +67,8 @@ def fit_density(
             f"sample_weight was given but {type(last).__name__}.fit does not take it; "
             "use a Gaussian or kernel density, or drop the weights"
         )
-    return model.fit(Z, y, **weight_argument(model, w), **extra)
+    with weights_passed(model):
+        return model.fit(Z, y, **weight_argument(model, w), **extra)
 
 
 def clone_with_selected(fitted: Any, template: Any) -> Any:

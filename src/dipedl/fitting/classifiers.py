@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import has_fit_parameter
 
-from .._validation import weight_argument
+from .._validation import weight_argument, weights_passed
 from ..maths.simplex import check_simplex, on_simplex
 from .columns import InputColumns, categories, empty_columns, with_categories
 from .refusals import answered, refusals_noted, refuse_dates, refuse_infinity
@@ -125,12 +125,19 @@ def unfitted_classifier(estimator: Any, random_state: Any = None) -> Any:
     if not hasattr(estimator, "fit"):
         raise TypeError(f"estimator must be a classifier object, got {estimator!r}")
     copy = seeded_clone(estimator, random_state)
-    if not hasattr(copy, "predict_proba"):
-        raise TypeError(
-            f"estimator must have a method predict_proba, got {estimator!r}; wrap it in "
-            "CalibratedClassifierCV, or set probability=True where the classifier has it"
-        )
+    if isinstance(copy, FrozenEstimator):
+        require_proba(copy)
     return copy
+
+
+def require_proba(fitted: Any) -> None:
+    """Raise TypeError unless a fitted classifier gives probabilities: some have them only then."""
+    if not hasattr(fitted, "predict_proba"):
+        raise TypeError(
+            f"estimator must have a method predict_proba, got {fitted!r}; wrap it in "
+            "CalibratedClassifierCV, or set probability=True, voting='soft' or a final estimator "
+            "with probabilities where the classifier has these"
+        )
 
 
 def accepted_arguments(estimator: Any, **offered: Any) -> dict[str, Any]:
@@ -149,17 +156,21 @@ def fitted_classifier(
 
     Some libraries, XGBoost among them, want labels 0..k-1 and refuse all others.
     """
-    try:
-        return _fitted(template, X, y, keywords), None
-    except _REFUSALS as error:
-        labels, numbers = np.unique(y, return_inverse=True)
-        if np.array_equal(labels, np.arange(len(labels))):
-            raise _noted(error, template, X) from error.__cause__
-    try:
-        return _fitted(template, X, numbers, keywords), labels
-    except _REFUSALS as error:
-        # Labels are not what is wrong, or not all: what else is, the second error says.
-        raise _noted(error, template, X) from error.__cause__
+    labels = None
+    with weights_passed(template):
+        try:
+            fitted = _fitted(template, X, y, keywords)
+        except _REFUSALS as error:
+            labels, numbers = np.unique(y, return_inverse=True)
+            if np.array_equal(labels, np.arange(len(labels))):
+                raise _noted(error, template, X) from error.__cause__
+            try:
+                fitted = _fitted(template, X, numbers, keywords)
+            except _REFUSALS as second:
+                # Labels are not what is wrong, or not all: what else is, the second error says.
+                raise _noted(second, template, X) from second.__cause__
+    require_proba(fitted)
+    return fitted, labels
 
 
 def _fitted(template: Any, X: Any, y: np.ndarray, keywords: dict[str, Any]) -> Any:
@@ -172,6 +183,11 @@ def _noted(error: Exception, template: Any, X: Any) -> Exception:
     name, empty = type(template).__name__, empty_columns(X)
     refuse_dates(error, X)
     refuse_infinity(error, X)
+    if "enable_metadata_routing=True" in str(error):
+        error.add_note(
+            f"{name} hands weights on only to a part that requests them: besides, call "
+            "set_fit_request(sample_weight=True) on the classifier inside"
+        )
     if "could not convert string" in str(error):
         error.add_note(
             f"{name} takes no text: give a pipeline that encodes it, as "

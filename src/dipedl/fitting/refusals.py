@@ -80,6 +80,23 @@ def columns_noted(X: Any) -> Iterator[None]:
         raise
 
 
+@contextmanager
+def fold_noted(y: np.ndarray, n: int) -> Iterator[None]:
+    """Adds to an error of a fit to rows of labels y (m,) that these are a fold of n rows."""
+    try:
+        yield
+    except Exception as error:
+        classes, counts = np.unique(y, return_counts=True)
+        error.add_note(
+            f"this was a fit to one fold, {len(y)} of {n} rows, {counts.min()} of class "
+            f"{classes[counts.argmin()].tolist()!r}: cv holds the others out. Give settings that "
+            "fewer rows allow too, such as fewer folds to a classifier that cross-validates by "
+            "itself; or give held-out rows as fit(X, y, calibration=(X_held, y_held)), by which "
+            "nothing is fitted again"
+        )
+        raise
+
+
 def _refuse_changed(columns: InputColumns, X: Any) -> None:
     if sparse.issparse(X) or X.shape[1:] != (len(columns.names),):
         return

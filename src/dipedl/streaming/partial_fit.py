@@ -25,7 +25,7 @@ from ..density._fitting import as_density
 from ..density.gda import GDADensity
 from ..evidence_model import EvidenceModel
 from ..fitting.all_or_nothing import all_or_nothing
-from ..fitting.classifiers import FittedClassifier, unfitted_classifier
+from ..fitting.classifiers import FittedClassifier, require_proba, unfitted_classifier
 from ..fitting.progress import warn_caller
 from ..fitting.seeds import seed
 from .row_sample import RowSample, in_share, row_keys
@@ -232,6 +232,7 @@ class Streaming:
         if isinstance(X, np.ndarray) or hasattr(X, "columns"):
             form = like(X, form)
         self.estimator_.partial_fit(form, rows.labels, classes=self.classes_, **weights)
+        require_proba(self.estimator_)
 
     def _check_merge(self, other: Streaming) -> None:
         """Raise ValueError with the reason if the two cannot be merged."""
