@@ -24,6 +24,7 @@ from ._validation import (
 from .calibration._given_rows import calibration_rows
 from .calibration.crossfit import AUTO, IN_SAMPLE, given_pairs
 from .decisions._dirichlet import DirichletDecisions
+from .decisions._per_sample import of_one_state
 from .density.gda import GDADensity
 from .diagnostics._calibration_data import warn_of_rows, warn_of_source
 from .diagnostics._memorised import memorised
@@ -263,11 +264,13 @@ class DIPClassifier(
         evidence.density_ = deepcopy(evidence.density_)
         weights, classifier = check_weights(sample_weight, X), self._classifier()
         evidence.calibrate(X, labels, weights, classifier=classifier)
-        self.spread_ = spread_again(self, evidence, classifier, X, labels, weights)
-        self.evidence_ = evidence
+        spread = spread_again(self, evidence, classifier, X, labels, weights)
+        # At once: no other thread may see one without the other.
+        vars(self).update(evidence_=evidence, spread_=spread)
         warn_of_source(evidence.held_out_, self)
         return self
 
+    @of_one_state
     def predict(self, X: Any) -> np.ndarray:
         """Most probable label under the posterior mean, shape (n,).
 
@@ -284,10 +287,12 @@ class DIPClassifier(
         """Logarithm of the class probabilities, shape (n, k)."""
         return np.asarray(np.log(self.predict_proba(X)))
 
+    @of_one_state
     def predict_dirichlet(self, X: Any) -> Dirichlet:
         """The Dirichlet over the class probabilities of each of the n inputs X (n, d)."""
         return self._dirichlet(*self._proba_and_scores(X))
 
+    @of_one_state
     def score_samples(self, X: Any) -> np.ndarray:
         """Score of each input, shape (n,); higher is more typical.
 
@@ -295,6 +300,7 @@ class DIPClassifier(
         """
         return self._proba_and_scores(X)[1]
 
+    @of_one_state
     def classifier_proba(self, X: Any) -> np.ndarray:
         """Class probabilities (n, k) of the classifier and its calibrator, without the density.
 

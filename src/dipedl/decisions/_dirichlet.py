@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -13,7 +13,7 @@ from ..calibration.held_out import HeldOut
 from ..dirichlet import Dirichlet
 from ..maths.kinds import most_probable, uncertainty_of
 from ._narrow import EvidenceDirichlet, ShortDirichlet
-from ._per_sample import PerSampleDecisions
+from ._per_sample import PerSampleDecisions, of_one_state
 from .p_values import conformal_p_values
 
 
@@ -53,6 +53,7 @@ class DirichletDecisions(PerSampleDecisions):
 
         def _seen(self, X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
 
+    @of_one_state
     def uncertainty(self, X: Any, kind: str = "vacuity") -> np.ndarray:
         """Uncertainty of each input, shape (n,); higher is less sure, always.
 
@@ -69,6 +70,7 @@ class DirichletDecisions(PerSampleDecisions):
         P, scores = self._proba_and_scores(X)
         return self._as_answer(self._uncertainty_by(kind, lambda: P, scores))
 
+    @of_one_state
     def answers(self, X: Any) -> Answers:
         """Labels, Dirichlets, p-values and alarms of inputs X (n, d), out of one pass over them.
 
@@ -85,6 +87,7 @@ class DirichletDecisions(PerSampleDecisions):
             self._evidence().sharpened(P, scores).max(axis=1),
         )
 
+    @of_one_state
     def held_out_dirichlet(self) -> Dirichlet:
         """The Dirichlet of each of the N held-out inputs, in the order of ``held_out_``."""
         return self._dirichlet(self._held_out_proba(), self._held_out_rows().scores)
@@ -93,6 +96,11 @@ class DirichletDecisions(PerSampleDecisions):
         """The fitted evidence side."""
         check_is_fitted(self, "evidence_")
         return self.evidence_
+
+    def _as_now(self) -> Self:
+        # What `partial_fit` leaves to the first question is learned once, and kept.
+        hasattr(self, "evidence_")
+        return super()._as_now()
 
     def _held_out_rows(self) -> HeldOut:
         held: HeldOut = self._evidence().held_out_

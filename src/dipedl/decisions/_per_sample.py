@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 
@@ -16,6 +17,18 @@ from ..maths.scores import raised
 from .p_values import conformal_p_values
 from .rejection import RejectCurve, Rejection, reject_curve
 from .sets import conformal_quantile, prediction_sets
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def of_one_state(method: _Method) -> _Method:
+    """Return the method of the model as it is at the call, whatever other threads calibrate."""
+
+    @wraps(method)
+    def answer(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return method(self._as_now(), *args, **kwargs)
+
+    return cast(_Method, answer)
 
 
 class PerSampleDecisions:
@@ -45,6 +58,7 @@ class PerSampleDecisions:
         def _held_out_rows(self) -> HeldOut: ...
         def _proba_and_scores(self, X: Any) -> tuple[np.ndarray, np.ndarray]: ...
 
+    @of_one_state
     def p_value(self, X: Any, random_state: np.random.Generator | int | None = None) -> np.ndarray:
         """Conformal p-value of "this input is like the training data", shape (n,).
 
@@ -70,6 +84,7 @@ class PerSampleDecisions:
         p = conformal_p_values(self._scores(X), held.scores, held.weights, random_state)
         return self._as_answer(p)
 
+    @of_one_state
     def predict_ood(self, X: Any, alpha: float | None = None) -> np.ndarray:
         """+1 for inputs like the training data, -1 where ``p_value(X) <= alpha``, shape (n,).
 
@@ -83,6 +98,7 @@ class PerSampleDecisions:
         threshold = self._alarm_threshold(alpha)
         return self._as_answer(np.where(self._scores(X) < threshold, -1, 1))
 
+    @of_one_state
     def predict_set(self, X: Any, coverage: float = 0.9, method: str = "lac") -> np.ndarray:
         """Classes that may be the true one, shape (n, k), bool, in the order of ``classes_``.
 
@@ -127,6 +143,7 @@ class PerSampleDecisions:
             )
         return self._as_answer(sets)
 
+    @of_one_state
     def predict_with_reject(
         self,
         X: Any,
@@ -174,6 +191,7 @@ class PerSampleDecisions:
         level = None if risk is None else confidence
         return Rejection(labels, u <= threshold, threshold, kind, risk, coverage, level)
 
+    @of_one_state
     def reject_curve(self, kind: str | None = None, confidence: float = 0.9) -> RejectCurve:
         """Error rates that can be promised at 5 %, 10 %, ..., 100 % coverage, all at once.
 
@@ -192,6 +210,12 @@ class PerSampleDecisions:
         wrong = self._most_probable(held.proba, held.scores) != labels
         u = self._held_out_uncertainty(self._rejects_by if kind is None else kind)
         return reject_curve(u, wrong, confidence=confidence, weights=held.weights)
+
+    def _as_now(self) -> Self:
+        """The model with the attributes that it has now."""
+        now = object.__new__(type(self))
+        vars(now).update(vars(self))
+        return now
 
     @property
     def _alarm_rate(self) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._writing.finding import Diagnosis
+from ..decisions._per_sample import of_one_state
 from ..explanation import Card, explain
 from ._diagnose import diagnose
 
@@ -14,6 +15,7 @@ __all__ = ["SelfReport"]
 class SelfReport:
     """Diagnosis and explanation of a fitted `DIPClassifier`, `DIPModule` or baseline."""
 
+    @of_one_state
     def diagnose(self) -> Diagnosis:
         """What the held-out rows say about this model, in plain words with numbers and remedies.
 
@@ -29,6 +31,7 @@ class SelfReport:
         """
         return diagnose(self)
 
+    @of_one_state
     def explain(self, X: Any, top: int = 5) -> list[Card]:
         """Why each of the n inputs X (n, d) got its answer, one card each.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from copy import copy
+from copy import copy, deepcopy
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -24,7 +24,6 @@ from .._validation import (
 from ..density._fitting import as_density
 from ..density.gda import GDADensity
 from ..evidence_model import EvidenceModel
-from ..fitting.all_or_nothing import all_or_nothing
 from ..fitting.classifiers import FittedClassifier, require_proba, unfitted_classifier
 from ..fitting.progress import warn_caller
 from ..fitting.seeds import seed
@@ -101,40 +100,11 @@ class Streaming:
         or another Gaussian. Other features are "passthrough", or frozen. After `fit`
         all begins anew.
         """
-        with all_or_nothing(self):
-            if getattr(self, "spread", None) is not None:
-                raise ValueError(
-                    "spread is learned by fits to all rows, which partial_fit does not keep: set "
-                    "spread=None, or use fit"
-                )
-            first = not hasattr(self, "stream_")
-            if not first and "Z" in self.stream_.held.rows:
-                raise ValueError(
-                    "partial_fit does not go on with what dipedl.engines.fit began: fit the new "
-                    "rows by fit(like(model), ...), and add both models"
-                )
-            vars(self).pop("spread_", None)
-            if first and hasattr(self, "estimator_"):
-                warn_caller(
-                    "partial_fit goes on with what partial_fit began: what fit has learned is "
-                    "dropped, and this is the first batch"
-                )
-            rows = learned_rows(self, X, reset=first, dtype=FLOATS)
-            labels = label_array(y)
-            check_consistent_length(rows, labels)
-            given = check_weights(sample_weight, rows)
-            if first:
-                self._begin(labels if classes is None else np.unique(classes), rows.dtype)
-            self._check_labels(labels, classes)
-            weights = np.ones(len(rows)) if given is None else given
-            stream, freed, fitted = self._held_apart(rows, labels, weights)
-            for part in (freed, fitted):
-                stream = stream.with_rows(part.rows["X"], part.labels, self.classes_, part.counts)
-            for part in (freed, fitted):
-                self._teach(part, X)
-            self._drop_learned()
-            self.stream_ = stream
-            return self
+        model = copy(self)
+        model._take(X, y, classes, sample_weight)
+        # At once: another thread sees the model of before, or this one.
+        self.__dict__ = vars(model)
+        return self
 
     def __add__(self, other: Any) -> Self:
         """The model that has seen the rows of both; settings are those of the first.
@@ -162,6 +132,43 @@ class Streaming:
         blank = self.evidence_model(prior_vector(self.prior, len(self.classes_)))
         names = getattr(self, "feature_names_in_", None)
         return stream.learned(blank, FittedClassifier(self.estimator_, self.classes_), names)
+
+    def _take(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
+        """Take in one batch, replacing attributes and changing none in place."""
+        if getattr(self, "spread", None) is not None:
+            raise ValueError(
+                "spread is learned by fits to all rows, which partial_fit does not keep: set "
+                "spread=None, or use fit"
+            )
+        first = not hasattr(self, "stream_")
+        if not first and "Z" in self.stream_.held.rows:
+            raise ValueError(
+                "partial_fit does not go on with what dipedl.engines.fit began: fit the new "
+                "rows by fit(like(model), ...), and add both models"
+            )
+        vars(self).pop("spread_", None)
+        if first and hasattr(self, "estimator_"):
+            warn_caller(
+                "partial_fit goes on with what partial_fit began: what fit has learned is "
+                "dropped, and this is the first batch"
+            )
+        rows = learned_rows(self, X, reset=first, dtype=FLOATS)
+        labels = label_array(y)
+        check_consistent_length(rows, labels)
+        given = check_weights(sample_weight, rows)
+        if first:
+            self._begin(labels if classes is None else np.unique(classes), rows.dtype)
+        self._check_labels(labels, classes)
+        weights = np.ones(len(rows)) if given is None else given
+        stream, freed, fitted = self._held_apart(rows, labels, weights)
+        for part in (freed, fitted):
+            stream = stream.with_rows(part.rows["X"], part.labels, self.classes_, part.counts)
+        if not isinstance(self.estimator_, FrozenEstimator):
+            self.estimator_ = deepcopy(self.estimator_)
+        for part in (freed, fitted):
+            self._teach(part, X)
+        self._drop_learned()
+        self.stream_ = stream
 
     def _begin(self, classes: np.ndarray, dtype: np.dtype[Any]) -> None:
         """Set out with no rows, to hold some of a dtype."""
