@@ -2,11 +2,14 @@
 
 import json
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from dipedl import load
 from dipedl.own_data.tables.columns import columns_of
 from dipedl.own_data.watching import bins_of_column
 from passengers import passengers
@@ -51,6 +54,15 @@ def test_the_page_gives_the_measured_accuracy_of_each_window_with_labels(run, ke
     assert cells["301 to 600"][0] == f"{right[300:].mean():.3f}"
     assert cells["601 to 900"][0] == cells["901 to 1,200"][0] == ""
     assert all(0.5 < float(cells[name][1]) < 1 for name in ("1 to 300", "901 to 1,200"))
+
+
+def test_monitors_of_one_state_wait_for_each_other_and_lose_no_row(kept, tmp_path):
+    state = tmp_path / "state"
+    days = [stream(kept, tmp_path, f"{i}.csv", 20 + i, n=60) for i in range(4)]
+    command = [sys.executable, "-m", "dipedl", "monitor", kept / "model.dipedl"]
+    running = [subprocess.Popen([*command, day, "--state", state, "-q"]) for day in days]
+    assert [process.wait(300) for process in running] == [0] * 4
+    assert load(state).rows_ == 240 and load(state).batches_ == 4
 
 
 def test_no_alarm_and_no_changed_column_by_fresh_rows(run, kept, tmp_path):

@@ -139,6 +139,14 @@ def test_bad_rows_are_refused_by_name_and_the_others_answered(client, rows, kept
     assert found["refused"] == refused and [one["row"] for one in refused] == [2, 4]
 
 
+@pytest.mark.parametrize("fine", [0, 1])
+def test_every_refused_row_is_named_however_many_they_are(client, rows, fine):
+    odd = [{**rows[0], "age": "abc"}] * 300 + [rows[0]] * fine
+    reply = client.post("/v1/predict", json={"model": "people", "rows": odd})
+    assert reply.status_code == (200 if fine else 422)
+    assert [one["row"] for one in reply.json()["refused"]] == list(range(1, 301))
+
+
 def test_rows_of_several_requests_are_answered_as_if_alone(models, by_hand):
     _, X = by_hand
     people, wanted = models.named("people"), Wanted()

@@ -13,7 +13,6 @@ from ..own_data.tables.reading import Refused
 
 #: Names of columns come from the request, and may be long.
 _LONGEST = 1_000
-_MOST_NAMED = 20
 #: Names among which one like a missing one is looked for.
 LOOKED_AT = 200
 #: Columns that a model does not know, and lists and objects of a body that are no rows.
@@ -81,4 +80,4 @@ def none_readable(refused: Sequence[Refused]) -> Problem:
     one = refused[0]
     told = f"row {one.row}, column {one.column!r}: {one.reason}"
     name = f"rows[{one.row - 1}].{one.column}"
-    return Problem(422, name, f"no row can be answered; {told}", refused=refused[:_MOST_NAMED])
+    return Problem(422, name, f"no row can be answered; {told}", refused=refused)

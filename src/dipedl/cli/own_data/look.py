@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -213,16 +215,41 @@ def monitor(
             raise WrongOption(f"--page and --state are both {page}: name two files")
         fitted = read_model(model)
         settings = (reference, false_alarms, window)
-        watching = _monitor(fitted, model, state, settings, delimiter)
-        table = running.opened_for(fitted, model, data, delimiter)
-        with running.row_progress(quiet) as progress:
-            found = watch(watching, fitted, table, batch, progress)
-        if page is not None:
-            with complete_file(page) as file:
-                file.write(made_page(watching, found.report, printable_name(data.name)).encode())
-        if state is not None:
-            save(watching, state)
+        with _locked(state, quiet):
+            watching = _monitor(fitted, model, state, settings, delimiter)
+            table = running.opened_for(fitted, model, data, delimiter)
+            with running.row_progress(quiet) as progress:
+                found = watch(watching, fitted, table, batch, progress)
+            if page is not None:
+                with complete_file(page) as file:
+                    file.write(
+                        made_page(watching, found.report, printable_name(data.name)).encode()
+                    )
+            if state is not None:
+                save(watching, state)
     _tell_drift(found, json)
+
+
+@contextmanager
+def _locked(state: Path | None, quiet: bool) -> Iterator[None]:
+    """Keep the state to one process from reading it to writing it anew; others wait."""
+    if state is None:
+        yield
+        return
+    from filelock import FileLock, Timeout
+
+    # Not the state itself, in whose place a new file comes.
+    lock = FileLock(state.with_name(f".{state.name}.lock"))
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        if not quiet:
+            typer.echo(f"Waiting for another monitor that goes on with {state} ...", err=True)
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _monitor(
