@@ -85,3 +85,13 @@ def test_ranges_are_of_values_that_occur(n):
     assert (drift.usual, drift.here) == ("1 to 3", "2 to 3")
     (ids,) = columns_of(pd.DataFrame({"id": np.arange(n)}), {"id": "numeric"})
     assert set(ids.cuts) <= set(range(n))
+
+
+@pytest.mark.parametrize("n", [3, 60])
+def test_a_page_of_few_rows_has_its_curves(kept, tmp_path, n):
+    passengers(n, seed=11).to_csv(tmp_path / "few.csv", index=False)
+    model, table = read_model(kept / "model.dipedl"), open_table(tmp_path / "few.csv")
+    page = render(measuring.measured(model, table, None, None), "few.csv", "model.dipedl")
+    curves = page[page.index("Errors among the surest") :].split("</svg>")[0]
+    for color in ("--c0", "--c1", "--c2"):
+        assert f"var({color})" in curves

@@ -1,7 +1,9 @@
 """Whether a stream of rows is still like the rows a model knows, with a stated false-alarm rate."""
 
+from ._accuracy import Estimate
 from ._columns import ColumnBins
+from ._windows import Window
 from .drift_monitor import DriftMonitor
 from .report import DriftReport
 
-__all__ = ["ColumnBins", "DriftMonitor", "DriftReport"]
+__all__ = ["ColumnBins", "DriftMonitor", "DriftReport", "Estimate", "Window"]

@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from .._writing import notebook
-from ..monitoring import ColumnBins, DriftMonitor, DriftReport
-from ..monitoring.report import Estimate, Window
+from ..monitoring import ColumnBins, DriftMonitor, DriftReport, Estimate, Window
 from ..persistence import load
 from .gathering import gathered
 from .saved import TableModel

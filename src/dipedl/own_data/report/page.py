@@ -88,7 +88,8 @@ def _selection(found: Measured, known: np.ndarray) -> Panel:
         risk_coverage(right, uncertainty[known], color=color, ax=ax)
     # The error rate of a few rows jumps by chance.
     for line in ax.lines:
-        line.set_data(*(values[_FEWEST - 1 :] for values in line.get_data()))
+        drawn = np.asarray(line.get_xydata())
+        line.set_data(*drawn[min(_FEWEST, len(drawn)) - 1 :].T)
     ax.relim()
     from_zero(ax)
     return panel("Errors among the surest", ax, "error rate against coverage", "rc")
