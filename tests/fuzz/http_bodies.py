@@ -392,6 +392,11 @@ HEAVY = {
     "numbers": lambda: (filled(b'{"matrix": [[', b"1e1,", b"1]]}"), JSON, ""),
     "brackets in a text": lambda: (filled(b'{"rows": [{"code": "', b"[", b'"}]}'), JSON, ""),
     "brackets in texts": lambda: (filled(b'{"matrix": [[', b'"[",', b"1]]}"), JSON, ""),
+    "a long text": lambda: (
+        json.dumps({"rows": [TYPED | {"code": "x" * 10**6}]}).encode(),
+        JSON,
+        "",
+    ),
     "packed": lambda: (packed_as_before_v5(), STREAM, ""),
     "a text for all": lambda: (one_long_text(), STREAM, ""),
     "empty batches": lambda: (stream(typed_columns(0), 2_500), STREAM, ""),

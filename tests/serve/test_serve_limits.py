@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from fastapi.testclient import TestClient
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -17,9 +18,12 @@ from starlette.requests import Request
 import dipedl
 from dipedl import DIPClassifier
 from dipedl.density import GDADensity
+from dipedl.own_data.explaining import cards_of
 from dipedl.own_data.tables.mistake import Mistake, WrongOption
 from dipedl.serve import Settings, create_app, demo
 from dipedl.serve import models as serving
+from dipedl.serve import service as service_module
+from dipedl.serve.arrow import STREAM
 from dipedl.serve.models import Models, named_paths
 from dipedl.serve.running import bound, check_exposed, reload_all
 from dipedl.serve.settings import read_token
@@ -109,6 +113,90 @@ def test_too_many_rows_and_bytes(served, rows):
     pieces = iter([b" " * 6_000, b" " * 6_000])  # without a Content-Length
     found = client.post("/v1/predict", content=pieces, headers={"content-type": "application/json"})
     refused(found, 413, "body")
+
+
+def sent(client, table, batches=1, **options):
+    """A stream of a table, in some batches that are each the whole table."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(**options)) as writer:
+        for _ in range(batches):
+            writer.write_table(table)
+    query = {"content": sink.getvalue().to_pybytes(), "headers": {"content-type": STREAM}}
+    return client.post("/v1/predict?model=people", **query)
+
+
+def test_streams_are_bounded_by_batches_columns_cells_and_bytes_written_out(served, rows):
+    client = served(body_bytes=4_000_000)
+    table = pa.Table.from_pylist(rows[:1])
+    assert sent(client, table, 500).status_code == 200
+    refused(sent(client, table[:0], 25_000 // 5), 422, "rows", "a row at least")
+    wide = table.select(["deck", *table.column_names])  # one more, to be told by its name
+    refused(sent(client, wide), 422, "columns", "'deck' twice")
+    more = {f"x{i}": pa.nulls(1) for i in range(1_001 - (table.num_columns - 5))}
+    for name, values in more.items():
+        table = table.append_column(name, values)
+    refused(sent(client, table), 413, "columns", "1,000 columns")
+    table = table.drop_columns(["x0"])
+    assert sent(client, table).status_code == 200
+    refused(sent(client, table, 150), 413, "body", "batches")
+    # One text for all rows, and no row of itself too long.
+    for length, status in ((400, 200), (500, 413)):
+        codes = pa.DictionaryArray.from_arrays(np.zeros(9_000, np.int8), ["x" * length])
+        long = pa.table({**{name: pa.nulls(9_000) for name in rows[0]}, "sex": codes})
+        reply = sent(client, long)
+        assert reply.status_code == status, reply.text
+    refused(reply, 413, "body", "written out")
+    gaps = pa.table({name: pa.nulls(9_000) for name in rows[0]})
+    refused(sent(served(body_bytes=40_000), gaps), 413, "body", "40,000 cells", "got 45,000")
+
+
+def test_dictionaries_that_are_sent_in_parts_are_refused(client, rows):
+    table = pa.Table.from_pylist(rows[:4])
+    sink = pa.BufferOutputStream()
+    grown = [pa.array(["male", "x"][:n]).dictionary_encode() for n in (1, 2)]
+    at = table.column_names.index("sex")
+    parts = [table[:n].set_column(at, "sex", codes) for n, codes in zip((1, 2), grown, strict=True)]
+    options = pa.ipc.IpcWriteOptions(emit_dictionary_deltas=True)
+    with pa.ipc.new_stream(sink, parts[0].schema, options=options) as writer:
+        for part in parts:
+            writer.write_table(part)
+    body = {"content": sink.getvalue().to_pybytes(), "headers": {"content-type": STREAM}}
+    refused(client.post("/v1/predict?model=people", **body), 415, "body", "write it whole")
+
+
+def test_all_columns_that_are_missing_are_named(client, rows):
+    one = {"deck": 1, "fare": 5.0}
+    lacking = ("'sex'", "'age'", "'port'")
+    refused(
+        client.post("/v1/predict", json={"model": "people", "rows": [one]}),
+        422,
+        "rows[0].sex",
+        *(name for name in lacking[1:]),
+    )
+    matrix = {"model": "people", "columns": list(one), "matrix": [list(one.values())]}
+    refused(client.post("/v1/predict", json=matrix), 422, "columns", *lacking)
+    refused(client.post("/v1/explain", json=matrix), 422, "columns", *lacking)
+    refused(sent(client, pa.Table.from_pylist([one])), 422, "columns", *lacking)
+    several = {"model": "people", "rows": [rows[0], one, {**one, "age": 3}]}
+    found = client.post("/v1/predict", json=several).json()["refused"]
+    assert [(row["row"], row["column"]) for row in found] == [(2, "sex"), (3, "sex")]
+    assert "'port'" in found[1]["reason"] and "'age'" not in found[1]["reason"].partition(":")[0]
+
+
+def test_explanations_that_took_too_long_are_not_continued(served, rows, monkeypatch):
+    begun = []
+
+    def slow(model, X, top):
+        begun.append(len(X))
+        time.sleep(0.3)
+        return cards_of(model, X, top)
+
+    monkeypatch.setattr(service_module, "cards_of", slow)
+    client = served(seconds=0.2)
+    asked = {"model": "people", "rows": rows[:40]}
+    refused(client.post("/v1/explain", json=asked), 504, "body", "send fewer rows")
+    time.sleep(1)
+    assert sum(begun) < 40 and client.get("/health/live").status_code == 200
 
 
 def test_what_takes_too_long_is_given_up(served, rows, slow):

@@ -147,6 +147,58 @@ def test_every_refused_row_is_named_however_many_they_are(client, rows, fine):
     assert [one["row"] for one in reply.json()["refused"]] == list(range(1, 301))
 
 
+@pytest.mark.parametrize("name", ["sex", "port", "age", "fare", "deck"])
+def test_odd_cells_are_answered_or_refused_by_name(client, rows, name):
+    for cell in (
+        1e300,
+        -1e300,
+        2.0**63,
+        2**63 - 1,
+        -(2**63),
+        5e-324,
+        True,
+        "",
+        "1e999",
+        "2024-01-05",
+    ):
+        odd = [rows[0], {**rows[1], name: cell}]
+        found = client.post("/v1/predict", json={"model": "people", "rows": odd})
+        assert found.status_code == 200, (cell, found.text)
+        content = found.json()
+        assert content["answers"][0]["row"] == 1
+        assert {one["column"] for one in content["refused"]} <= {name}
+
+
+def dated(rows, name, kind, value):
+    made = {key: [rows[0][key], rows[1][key]] for key in rows[0]}
+    value *= 86_400_000 if kind == pa.date64() else 1
+    whole = pa.array([value, None], pa.int32() if kind == pa.date32() else pa.int64())
+    return stream(pa.table({**made, name: whole.view(kind)}))
+
+
+@pytest.mark.parametrize("value", [0, 19_000, 2**31 - 1, -(2**31)])
+@pytest.mark.parametrize("name", ["sex", "age"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *(pa.date32(), pa.date64(), pa.timestamp("s"), pa.timestamp("ns", "Nowhere/Town")),
+        *(pa.timestamp("s", "+25:00"), pa.timestamp("ms", "Europe/Berlin"), pa.timestamp("us", "")),
+    ],
+    ids=str,
+)
+def test_dates_of_any_range_and_zone_are_levels_or_no_numbers(client, rows, kind, name, value):
+    body = dated(rows, name, kind, value)
+    query = {"model": "people", "fields": "label,flagged"}
+    as_json = {**ARROW, "accept": "application/json"}
+    reply = client.post("/v1/predict", content=body, params=query, headers=as_json)
+    assert reply.status_code == 200, reply.text
+    content = reply.json()
+    if name == "sex":
+        assert content["answers"][0]["flagged"] and content["refused"] == []
+    else:
+        assert [(one["row"], one["column"]) for one in content["refused"]] == [(1, "age")]
+
+
 def test_rows_of_several_requests_are_answered_as_if_alone(models, by_hand):
     _, X = by_hand
     people, wanted = models.named("people"), Wanted()
