@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("pyarrow")
 
 import dipedl
-from dipedl.own_data import checking, measuring, report
+from dipedl.own_data import checking, learning, measuring, report
 from dipedl.own_data.explaining import explained, in_rows_of_file
 from dipedl.own_data.learning import Order, learn
 from dipedl.own_data.models import MODELS
@@ -593,3 +593,19 @@ def test_mistakes_in_given_probabilities(run, other_system):
     done = run(*given(folder, "--target", "true"))
     assert done.exit_code == 1 and "no column 'true' of true classes" in done.stderr
     assert run("score", "--proba", folder / "new_p.csv").exit_code == 2
+
+
+@pytest.mark.parametrize(("call", "row", "right"), [(0.02, 1e-5, 20_000), (0.1, 1e-2, 500)])
+def test_rows_per_second_are_those_of_a_table(monkeypatch, call, row, right):
+    """On a clock of its own: an answer costs so many seconds for the call, and for each row."""
+    now, asked = [0.0], []
+
+    class Slow:
+        def answers(self, X):
+            asked.append(len(X))
+            now[0] += call + row * len(X)
+
+    monkeypatch.setattr(learning.time, "perf_counter", lambda: now[0])
+    found = learning.speeds(Slow(), pd.DataFrame({"a": np.arange(700.0)}), 3.0)
+    assert found["rows_per_second"] == pytest.approx(right / (call + row * right))
+    assert found["fit_seconds"] == 3.0 and max(asked) == right

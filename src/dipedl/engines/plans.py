@@ -132,6 +132,8 @@ class FitPlan:
 
 def plan_fit(data: Any, order: OrderInParts, partitions: str | None, workers: int) -> FitPlan:
     """The plan of a fit, by fits of some rows of the data."""
+    # A worker of several imports what this process has.
+    start = time.process_time() if workers > 1 else 0.0
     parts = parts_of(data, partitions)
     full = [] if isinstance(parts, PartStream) else [part for part in parts if part.rows]
     if isinstance(parts, PartStream) or not full:
@@ -141,7 +143,7 @@ def plan_fit(data: Any, order: OrderInParts, partitions: str | None, workers: in
     seconds, why, measured = None, "", len(sample)
     try:
         seconds, measured = _measured(sample, order, rows, workers)
-        seconds = max(seconds, 1.0)
+        seconds = max(seconds + start, 1.0)
     except (ValueError, TypeError) as error:
         why = f"a fit of {len(sample):,} of these rows fails: {error}"
     driver, worker = _memory(sample, order, full, workers)

@@ -210,7 +210,7 @@ def speeds(clf: DIPClassifier, X: pd.DataFrame, fit_seconds: float) -> dict[str,
     rows, best = min(_TIMED, SCORED_AT_ONCE), np.inf
     clf.answers(X.iloc[:1])  # the first prepares the search of neighbours
     while True:
-        some = X.iloc[np.arange(rows) % len(X)]
+        some = X.iloc[np.arange(rows) % len(X)].reset_index(drop=True)
         start = time.perf_counter()
         clf.answers(some)
         seconds = time.perf_counter() - start
