@@ -266,7 +266,7 @@ class DIPClassifier(
         evidence.calibrate(X, labels, weights, classifier=classifier)
         spread = spread_again(self, evidence, classifier, X, labels, weights)
         # At once: no other thread may see one without the other.
-        vars(self).update(evidence_=evidence, spread_=spread)
+        self.__dict__.update(evidence_=evidence, spread_=spread)
         warn_of_source(evidence.held_out_, self)
         return self
 
