@@ -530,6 +530,24 @@ def test_notes_on_given_probabilities_are_about_the_tables(n, told, run, other_s
     assert "--model" not in done.stderr and " fit " not in done.stderr
 
 
+@pytest.mark.parametrize("names", [["p_0", "p_1"], ["p_0.0", "p_1.0"]])
+@pytest.mark.parametrize("dtype", ["int64", "float64", "Int64", "str"])
+def test_given_classes_are_numbers_however_they_are_written(names, dtype, run, other_system):
+    folder, written = other_system
+    written(50, "new")
+    for name in ("held", "new"):
+        table = pd.read_csv(folder / f"{name}_p.csv")
+        made = table[["no", "yes"]].set_axis(names, axis=1)
+        if name == "held":
+            made["truth"] = (table["truth"] == "yes").astype(dtype if dtype != "str" else float)
+            made = made.astype({"truth": dtype})
+        made.to_parquet(folder / f"{name}_p.csv", index=False)
+    done = run(*given(folder))
+    assert done.exit_code == 0, done.output
+    labels = {name.removeprefix("p_") for name in names}
+    assert set(pd.read_csv(folder / "a.csv", dtype=str)["label"]) == labels
+
+
 def test_given_probabilities_with_decimal_commas(run, other_system):
     folder, written = other_system
     written(50, "new")
