@@ -28,13 +28,15 @@ _AXES = 50
 
 def default_candidates() -> Candidates:
     """Densities of each kind that is the best of all on some data and poor on other."""
+    # Whatever the global configuration says, densities see arrays.
+    unit = Normalizer().set_output(transform="default")
     return [
         ("gaussians", GDADensity()),
         ("tied-gaussians", GDADensity("tied")),
-        ("unit-gaussians", make_pipeline(Normalizer(), GDADensity())),
+        ("unit-gaussians", make_pipeline(unit, GDADensity())),
         ("relative", RelativeDensity()),
         ("neighbours", KNNDensity(max_rows=NEIGHBOUR_ROWS)),
-        ("unit-neighbours", make_pipeline(Normalizer(), KNNDensity(max_rows=NEIGHBOUR_ROWS))),
+        ("unit-neighbours", make_pipeline(unit, KNNDensity(max_rows=NEIGHBOUR_ROWS))),
     ]
 
 

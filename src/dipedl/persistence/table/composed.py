@@ -53,7 +53,9 @@ ENTRIES: dict[str, Entry] = {
         WIDE
         | {"transformers_": c.each(_TABLE), "_remainder": _TABLE, "sparse_output_": c.flag}
         | {"_transformer_to_input_indices output_indices_ _columns": c.plain},
-        {"_n_features": c.count("d"), "_name_to_fitted_passthrough": c.plain},
+        {"_n_features": c.count("d"), "_name_to_fitted_passthrough": c.plain}
+        # Kept where its output is a frame, see set_output.
+        | {"_transformers_feature_names_out": c.values("*")},
         where=(_columns_exist,),
     ),
     "sklearn.frozen.FrozenEstimator": Entry({}, parameters={"estimator": model()}),
