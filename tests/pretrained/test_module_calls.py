@@ -1,6 +1,7 @@
 """A batch in every form of a call, and without a row, in every method of a DIPModule."""
 
 from collections import namedtuple
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -51,6 +52,12 @@ HELD, HELD_Y = rows(150, 1)
 NEW = rows(7, 2)[0]
 MASK = (torch.arange(4) < 3).float().expand(7, 4)
 FULL = torch.ones(150, 4)
+
+
+def parts(answer, *names):
+    return [getattr(answer, name) for name in names]
+
+
 #: Each method as a call with a batch, and what is compared of its answer.
 METHODS = {
     "model": lambda model, *a, **k: list(model(*a, **k)),
@@ -61,17 +68,16 @@ METHODS = {
     "p_value": lambda model, *a, **k: [model.p_value(*a, random_state=0, **k)],
     "predict_set": lambda model, *a, **k: [model.predict_set(*a, coverage=0.8, **k)],
     "aps": lambda model, *a, **k: [model.predict_set(*a, method="aps", **k)],
-    "predict_with_reject": lambda model, *a, **k: [
-        getattr(model.predict_with_reject(*a, coverage=0.5, **k), name)
-        for name in ("labels", "accepted")
-    ],
+    "predict_with_reject": lambda model, *a, **k: parts(
+        model.predict_with_reject(*a, coverage=0.5, **k), "labels", "accepted"
+    ),
     "risk": lambda model, *a, **k: [model.predict_with_reject(*a, risk=0.3, **k).accepted],
     "vacuity": lambda model, *a, **k: [model.uncertainty(*a, **k)],
     "total": lambda model, *a, **k: [model.uncertainty(*a, kind="total", **k)],
     "log_density": lambda model, *a, **k: [model.uncertainty(*a, kind="log_density", **k)],
-    "answers": lambda model, *a, **k: [
-        getattr(model.answers(*a, **k), name) for name in ("labels", "p_values", "flagged")
-    ],
+    "answers": lambda model, *a, **k: parts(
+        model.answers(*a, **k), "labels", "p_values", "flagged"
+    ),
     "explain": lambda model, *a, **k: [
         np.array([card.p_value for card in model.explain(*a, top=2, **k)])
     ],
@@ -204,3 +210,38 @@ def test_a_batch_of_other_names_is_told(model, method):
 def test_compiled_and_exported_modules_take_their_arguments(model):
     exported = torch.export.export(model, (NEW, MASK)).module()
     torch.testing.assert_close(exported(NEW, MASK).mean, model((NEW, MASK)).mean)
+
+
+@pytest.mark.parametrize("score", ["fused", "density"])
+def test_an_answer_reads_one_state(score):
+    before, after = [(HELD, HELD_Y)], [(2 * HELD[:90], HELD_Y[:90])]
+
+    class Interrupted(TwoInputs):
+        """Calls what another thread would, once, while it is asked."""
+
+        act = None
+
+        def forward(self, ids):
+            act, self.act = self.act, None
+            if act is not None:
+                thread = Thread(target=act)
+                thread.start()
+                thread.join()
+            return super().forward(ids)
+
+    model = DIPModule(Interrupted().eval(), score=score)
+    model.fit_density([(X, Y)], calibration=before)
+    for method in METHODS.values():
+        wanted = method(model, NEW)
+        model.network.act = lambda: model.calibrate(after)
+        same(method(model, NEW), wanted)
+        assert model.network.act is None
+        later = method(model, NEW)
+        model.calibrate(before)
+        model.network.act = lambda: model.fit_density([(X[:200], Y[:200])], calibration=after)
+        same(method(model, NEW), wanted)
+        model.fit_density([(X, Y)], calibration=before)
+        same(method(model, NEW), wanted)
+        model.calibrate(after)
+        same(method(model, NEW), later)
+        model.calibrate(before)

@@ -10,6 +10,7 @@ import torch
 from sklearn.exceptions import NotFittedError
 from torch import Tensor, nn
 
+from ..decisions._per_sample import PerSampleDecisions
 from ..dirichlet import Dirichlet
 from ..nn._loader import as_call
 from ._decisions.kept_rows import KeptRows
@@ -56,12 +57,13 @@ class FittedModule(ModuleDecisions, nn.Module):
             ``concentration`` (n, k), ``log_evidence`` (n,), ``mean`` (n, k) and ``vacuity`` (n,).
             An input that is NaN, or gives NaN features, is NaN throughout.
         """
-        found: DirichletOutput = self.head(*self.scored(*args, **kwargs))
+        now = self._as_now()
+        found: DirichletOutput = now.head(*now.scored(*args, **kwargs))
         return found
 
     def scored(self, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
         """Scores (n,), and logits of the network (n, k)."""
-        return self._passed(*args, **kwargs)[1:]
+        return self._as_now()._passed(*args, **kwargs)[1:]
 
     def _passed(self, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor, Tensor]:
         """Features (n, p), scores (n,) and logits (n, k)."""
@@ -89,7 +91,8 @@ class FittedModule(ModuleDecisions, nn.Module):
 
     def predict_dirichlet(self, *args: Any, **kwargs: Any) -> Dirichlet:
         """The same Dirichlets as `forward`, with every uncertainty, of tensors."""
-        return self.head.dirichlet(*self.scored(*args, **kwargs))
+        now = self._as_now()
+        return now.head.dirichlet(*now.scored(*args, **kwargs))
 
     def predict_ood(  # type: ignore[override]
         self, *args: Any, alpha: float | None = None, **kwargs: Any
@@ -99,10 +102,11 @@ class FittedModule(ModuleDecisions, nn.Module):
         `alpha` is the share of ID inputs that may be flagged; default: `false_alarm_rate`. The rest
         is what the network takes.
         """
-        scores = self.score_samples(*args, **kwargs)
+        now = self._as_now()
+        scores = now.score_samples(*args, **kwargs)
         if alpha is None:
-            return self.head.flags(scores)
-        return torch.where(scores >= self._alarm_threshold(alpha), 1, -1)
+            return now.head.flags(scores)
+        return torch.where(scores >= now._alarm_threshold(alpha), 1, -1)
 
     def describe(self) -> str:
         """The layer that the density sees, its shape, and how to take another."""
@@ -139,6 +143,10 @@ class FittedModule(ModuleDecisions, nn.Module):
         if not mode:
             self.network.eval()
         return self
+
+    def _as_now(self) -> Self:
+        # A compiler has one state; the evidence stays with the rows that it was learned from.
+        return self if torch.compiler.is_compiling() else PerSampleDecisions._as_now(self)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         for part in (self.source, self.density_, self.fusion, self.head):

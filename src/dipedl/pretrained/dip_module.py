@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, Self
 
@@ -239,13 +240,12 @@ class DIPModule(FittedModule):
         held = self._held_out if held_out is None else held_out
         device = device_of(self.network)
         data = Data(loader, calibration, held, unpack, group, device)
-        density, fusion = self.density_.blank(), self.fusion.blank()
-        kept = fit_parts(self.source, density, fusion, self.head, data, self.classes)
-        # Only now: a fit that fails leaves the module as it was. What scores is kept, and not the
-        # moments it came from.
-        self.density_ = density.blank()
-        self.density_.load_state_dict(density.state_dict(), assign=True)
-        return self._with(fusion, kept)
+        density, fusion, head = self.density_.blank(), self.fusion.blank(), deepcopy(self.head)
+        kept = fit_parts(self.source, density, fusion, head, data, self.classes)
+        # What scores is kept, and not the moments it came from.
+        scorer = density.blank()
+        scorer.load_state_dict(density.state_dict(), assign=True)
+        return self._with(scorer, fusion, head, kept)
 
     def calibrate(
         self, calibration: Any, *, unpack: Unpack | None = None, group: Any = None
@@ -259,14 +259,18 @@ class DIPModule(FittedModule):
         """
         self._check_fitted()
         check_eval(self._modal)
-        device, fusion = device_of(self.network), self.fusion.blank()
+        device, fusion, head = device_of(self.network), self.fusion.blank(), deepcopy(self.head)
         data = Data((), calibration, self._held_out, unpack, group, device)
-        kept = calibrate_parts(self.source, self.density_, fusion, self.head, data)
-        return self._with(fusion, kept)
+        kept = calibrate_parts(self.source, self.density_, fusion, head, data)
+        return self._with(self.density_, fusion, head, kept)
 
-    def _with(self, fusion: Score, kept: KeptRows) -> Self:
-        self.fusion, self.kept = fusion.to(self.density_.origin.device), kept
-        self.head.to(self.density_.origin.device)
+    def _with(
+        self, density: ClassGaussians, fusion: Score, head: EvidenceHead, kept: KeptRows
+    ) -> Self:
+        device = density.origin.device
+        parts = {"density_": density, "fusion": fusion.to(device), "head": head.to(device)}
+        # At once, and after all that may fail: another thread sees the parts of before, or these.
+        self._modules = self._modules | parts | {"kept": kept}
         return self._warned()
 
     def save(self, path: str | Path, *, weights: bool = True) -> None:
