@@ -131,6 +131,8 @@ FIT = {
     "a database": (text("SQLite format 3"), [], 1, "is no table but a database"),
     "one JSON list": (text('[{"a": 1}]'), [], 1, "write one object per line, as by: jq"),
     "a broken line of JSON": (text('{"a": 1}\n{"a": \n'), [], 1, "line 2 is no JSON"),
+    "a deep line of JSON": (text('{"a": 1}\n{"a": ' + "[" * 50_000), [], 1, "line 2 is no JSON"),
+    "a deep object of JSON": (text('{"a": ' + "[" * 50_000), [], 1, "line 1 is no JSON"),
     "a line of JSON that is no object": (text('{"a": 1}\n7\n'), [], 1, "line 2 is no object"),
     "nested JSON": (nested, [], 1, "'tags' holds entries of type list, not single values"),
     "half of a gz": (truncated_gz, [], 1, "cannot be unpacked (gzip)"),
@@ -443,6 +445,7 @@ def test_a_mistake_in_probabilities_is_told_before_anything_is_fitted(
     ("row", "code", "message"),
     [
         ('{"deck": 1', 2, "the row is no JSON: Expecting ',' delimiter"),
+        ('{"deck": ' + "[" * 50_000, 2, "the row is no JSON: lists or objects are nested"),
         ('{"deck": 1, "age": 3, "fare": 1, "port": "S"}', 1, "the row lacks the column 'sex'"),
     ],
 )

@@ -294,6 +294,15 @@ def test_a_form_follows_its_fields(visitor, url):
     assert visitor.text("#facts dd") == "1"
 
 
+def test_a_table_opens_on_an_ordinary_row_and_live_speaks_of_rows(visitor, models):
+    with Server(create_app(models)) as server:
+        visitor.visit(server.url)
+        visitor.until("document.querySelector('#verdict').innerText.startsWith('It says')")
+        assert "no" in visitor.text("#facts [data-term=flagged] dd")
+        assert visitor.evaluate("document.querySelector('#fields select').value") == "male"
+        assert "stroke" not in visitor.evaluate("document.getElementById('live').textContent")
+
+
 def test_a_dropped_table_is_answered_sorted_and_taken_home(visitor, url, shown):
     visitor.visit(url)
     visitor.choose("iris")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,7 +23,7 @@ from .csv_records import ENDS, Records, numbered
 from .formats import Format, check_utf8, format_of, open_bytes
 from .images import CLASS, FILE, class_of, extractor, feature_names, image_files
 from .mistake import Mistake, WrongOption, listed
-from .whole import bad_line, npz_frame, only_object
+from .whole import bad_line, json_value, npz_frame, only_object
 
 _ROWS, _IMAGES = 20_000, 500
 #: Whole numbers up to this one are each a float64.
@@ -184,7 +183,7 @@ def open_table(
 def row_of_json(text: str) -> Table:
     """A row as JSON, an object of names and values, as a table."""
     try:
-        row = json.loads(text)
+        row = json_value(text)
     except ValueError as error:
         raise WrongOption(f"the row is no JSON: {error}; write names and values") from error
     return _Row(Path("the row"), Format(formats.LINES), tuple(row), values=row)
@@ -358,7 +357,7 @@ def _line_pieces(table: Table) -> Iterator[Piece]:
 
 
 def _frame_of_lines(lines: Iterable[str]) -> pd.DataFrame:
-    records = list(map(json.loads, lines))
+    records = list(map(json_value, lines))
     if not all(isinstance(record, dict) for record in records):
         raise ValueError("a line is no object")
     return pd.DataFrame(records, dtype=object).apply(_of_one_type)

@@ -35,11 +35,19 @@ def _columns(name: str, array: np.ndarray, path: Path) -> Iterator[tuple[str, np
         yield from ((f"{name}{j}", array[:, j]) for j in range(array.shape[1]))
 
 
+def json_value(text: str | bytes) -> Any:
+    """Return the value of a text of JSON; ValueError if it is none, or lists lie too deep in it."""
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError("lists or objects are nested too deeply") from error
+
+
 def only_object(path: Path, kind: Format) -> dict[str, Any] | None:
     """The object that the whole file is, written over several lines."""
     with open_bytes(path, kind.packed) as stream:
         try:
-            found = json.loads(stream.read().decode(kind.encoding))
+            found = json_value(stream.read().decode(kind.encoding))
         except ValueError:
             return None
     return found if isinstance(found, dict) else None
@@ -50,7 +58,7 @@ def bad_line(path: Path, kind: Format) -> str:
     with open_bytes(path, kind.packed) as stream:
         for i, line in enumerate(stream, start=1):
             try:
-                fine = not line.strip() or isinstance(json.loads(line), dict)
+                fine = not line.strip() or isinstance(json_value(line), dict)
             except ValueError as error:
                 return f", line {i} is no JSON: {error}; write one object per line"
             if not fine:
