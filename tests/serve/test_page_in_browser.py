@@ -301,6 +301,8 @@ def test_a_table_opens_on_an_ordinary_row_and_live_speaks_of_rows(visitor, model
         assert "no" in visitor.text("#facts [data-term=flagged] dd")
         assert visitor.evaluate("document.querySelector('#fields select').value") == "male"
         assert "stroke" not in visitor.evaluate("document.getElementById('live').textContent")
+    assert all(one.startswith(server.url) for one in visitor.requests)
+    visitor.requests = []
 
 
 def test_a_dropped_table_is_answered_sorted_and_taken_home(visitor, url, shown):

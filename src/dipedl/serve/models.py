@@ -74,16 +74,15 @@ class Served:
     def _values(self, j: int, column: Column) -> list[Any]:
         """Values of a column that the fit saw, the most usual first."""
         if column.kind == CATEGORY:
-            order = np.argsort(-np.asarray(column.shares), kind="stable")
-            return [column.levels[i] for i in order[:_MOST_TRIED]] or [None]
+            common = np.argsort(-np.asarray(column.shares), kind="stable")
+            return [column.levels[i] for i in common[:_MOST_TRIED]] or [None]
         cuts = list(column.cuts)
         noted = self.model.classifier.evidence_.columns_
         if column.kind == NUMERIC and not cuts:
             # Of a fit in Python only this is kept, in the order of its inputs.
-            known = noted is not None and np.isfinite(noted.low[j])
-            cuts = (
-                np.linspace(noted.low[j], noted.high[j], _MOST_TRIED).tolist() if known else [0.0]
-            )
+            cuts = [0.0]
+            if noted is not None and np.isfinite(noted.low[j]):
+                cuts = np.linspace(noted.low[j], noted.high[j], _MOST_TRIED).tolist()
         middle = int(np.searchsorted(column.shares, 0.5)) if column.shares else len(cuts) // 2
         order = sorted(range(len(cuts)), key=lambda i: abs(i - middle))
         tried = [cuts[i] for i in order]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeVar
@@ -54,9 +54,9 @@ def parsed(kind: type[Asked], body: bytes, most: int) -> Asked:
         if name not in kind.model_fields:
             said = f"there is no such field: {meant(name[:64], kind.model_fields)}"
             raise Problem(422, name[:64] or "body", said)
-    for name, row in (("rows", dict), ("matrix", list)):
+    for name in ("rows", "matrix"):
         if content.get(name) is not None:
-            _check_cells(name, content[name], row, most)
+            _check_cells(name, content[name], most)
     try:
         asked = kind.model_validate(content)
     except ValidationError as error:
@@ -79,18 +79,19 @@ def _check_containers(body: bytes, most: int) -> None:
             raise Problem(413, "body", f"{reason}; send fewer rows")
 
 
-def _check_cells(name: str, rows: Any, kind: type, most: int) -> None:
+def _check_cells(name: str, rows: Any, most: int) -> None:
     """Problem for the first row or cell that is none."""
-    several = {dict: "objects", list: "lists"}[kind]
+    kind = dict if name == "rows" else list
+    said = f"{name} must be a list of {'objects' if kind is dict else 'lists'}"
     if not isinstance(rows, list):
-        raise Problem(422, name, f"{name} must be a list of {several}")
+        raise Problem(422, name, said)
     if len(rows) > most:
         raise too_many_rows(name, len(rows), most)
     for i, row in enumerate(rows):
         if not isinstance(row, kind):
-            raise Problem(422, f"{name}[{i}]", f"{name} must be a list of {several}")
+            raise Problem(422, f"{name}[{i}]", said)
         if not _are_cells(row.values() if isinstance(row, dict) else row):
-            items = row.items() if isinstance(row, dict) else enumerate(row)
+            items: Iterable[Any] = row.items() if isinstance(row, dict) else enumerate(row)
             at = next(at for at, cell in items if not _are_cells([cell]))
             said = "a cell must be a finite number, a text, true, false or null"
             raise Problem(422, _path([name, i, at]), said)

@@ -91,7 +91,7 @@ class Column:
         """The text of a date as in the table of the fit, from a cut."""
         when = pd.Timestamp(seconds, unit="s")
         if self.date != "ISO8601":
-            return when.strftime(self.date)
+            return str(when.strftime(self.date))
         return str(when) if self.hours else str(when.date())
 
     def told(self) -> str:
