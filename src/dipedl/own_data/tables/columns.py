@@ -296,7 +296,7 @@ def as_inputs(
 def words_told(target: str, classes: Iterable[str], columns: Iterable[Column]) -> str:
     """Words for a gap that are classes or levels, with the option that makes them gaps; or ""."""
     held = {target: classes, **{c.name: c.levels for c in columns if c.kind == CATEGORY}}
-    found = {name: [word for word in of if word in GAP_WORDS] for name, of in held.items()}
+    found = {name: [str(one) for one in of if one in GAP_WORDS] for name, of in held.items()}
     words = list(dict.fromkeys(word for of in found.values() for word in of))
     if not words:
         return ""
