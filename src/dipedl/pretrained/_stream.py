@@ -126,7 +126,7 @@ def _between(source: FeatureSource, inputs: Arguments, rows: Rows, most: int) ->
     args, kwargs = mapped(inputs, middle)
     try:
         with torch.inference_mode():
-            _, logits = source(*args, **kwargs)
+            logits: Tensor = source(*args, **kwargs)[1]
             return logits
     except Exception:
         # A network may refuse inputs that are none of the user's.
