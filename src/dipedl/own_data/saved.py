@@ -248,10 +248,10 @@ def check_plain(value: Any, form: Any, name: str) -> None:
     large = type(value) in (int, float) and not abs(value) <= _LARGEST
     if type(value) is not kind or large:
         raise ValueError(f"{name} is {'too large' if large else type(value).__name__}")
-    if isinstance(form, list):
+    if isinstance(form, list) and isinstance(value, list):
         for i, entry in enumerate(value):
             check_plain(entry, form[0], f"{name}[{i}]")
-    elif isinstance(form, dict):
+    elif isinstance(form, dict) and isinstance(value, dict):
         parts = dict.fromkeys(value, form[str]) if str in form else form
         for key, of in parts.items():
             if key not in value:
