@@ -218,6 +218,7 @@ def test_a_long_name_has_room_beside_it(tmp_path):
 
 #: Modules that write by themselves, and why.
 WRITERS = {
+    "_writing/secret.py": "a key that nobody else can read at any time, made once",
     "_writing/whole_file.py": "the one that all others use",
     "bench/results/row_file.py": "appends: rows are never written again",
 }
