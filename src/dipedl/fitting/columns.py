@@ -229,7 +229,7 @@ class InputColumns:
         """Rows of X (n, d) with a level that the fit never saw, shape (n,)."""
         new = np.zeros(X.shape[0], dtype=bool)
         for j, levels in self.levels.items():
-            known: Container[Any] = levels or self.categories.get(j, ())
+            known: Container[Any] = levels or self.categories.get(j, [])
             if known:
                 new |= np.array(new_levels("", column(X, j), known)) != ""
         return new

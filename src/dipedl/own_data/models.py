@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.decomposition import PCA
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
@@ -121,7 +121,6 @@ def _out_of_file(path: Path) -> Any:
             "save it unfitted, skops.io.dump(sklearn.clone(model), path), or fit it in Python"
         )
     found = skops.load(path)
-    if not isinstance(found, BaseEstimator) or not hasattr(found, "predict_proba"):
-        name = type(found).__name__
-        raise Mistake(f"--model {path} holds {name}, not a classifier with predict_proba")
+    if not isinstance(found, BaseEstimator) or not is_classifier(found):
+        raise Mistake(f"--model {path} holds {type(found).__name__}, not a classifier")
     return clone(found)
