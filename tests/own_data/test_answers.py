@@ -275,11 +275,15 @@ def test_every_model_learns_text_and_gaps_and_loads_by_itself(name, kept, tmp_pa
 def test_a_classifier_in_a_file_is_fitted_again(kept, tmp_path):
     import skops.io
     from sklearn.dummy import DummyClassifier
+    from sklearn.ensemble import StackingClassifier
 
-    skops.io.dump(DummyClassifier(strategy="prior"), tmp_path / "m.skops")
+    prior = DummyClassifier(strategy="prior")
     order = Order("survived", model=str(tmp_path / "m.skops"), drop=["passenger"])
-    learned = learn(open_table(kept / "passengers.csv"), order)
-    assert learned.numbers["accuracy"] == learned.numbers["share_of_largest_class"]
+    # A stack has probabilities only after its fit.
+    for model in (prior, StackingClassifier([("prior", prior)])):
+        skops.io.dump(model, tmp_path / "m.skops")
+        learned = learn(open_table(kept / "passengers.csv"), order)
+        assert learned.numbers["accuracy"] == learned.numbers["share_of_largest_class"]
 
 
 def test_check_finds_what_is_wrong(run, tmp_path):
