@@ -173,10 +173,31 @@ MUTANTS = [
         "test_inputs.py::test_a_part_that_fails_late_changes_nothing",
     ),
     Mutant(
+        "made-up rows lose the dtype of their columns",
+        "_fold.py",
+        "return type(part)(values).astype(part.dtype)",
+        "return type(part)(values)",
+        "fitting/test_any_classifier.py::test_made_up_rows_keep_the_dtype_of_each_column",
+    ),
+    Mutant(
+        "a row of a new level refuses all others",
+        "fitting/refusals.py",
+        "if not columns.new(X).any():",
+        "if True:",
+        "fitting/test_any_classifier.py::test_a_row_of_a_new_level_refuses_no_other",
+    ),
+    Mutant(
+        "components are as many in a fold as in the fit",
+        "fitting/features.py",
+        "min(part.n_components, X.shape[1])",
+        "part.n_components",
+        "fitting/test_own_steps.py::test_a_fold_of_fewer_columns_than_all_rows_is_fitted",
+    ),
+    Mutant(
         "NaN passes for a number that overflows",
         "fitting/refusals.py",
-        "if not _finite(X):",
-        "if not len(X):",
+        "if overflow and not _finite(X):",
+        "if overflow and not len(X):",
         "fitting/test_refusals.py::test_a_row_that_is_not_finite_keeps_its_number",
     ),
     Mutant(
