@@ -313,8 +313,10 @@ SPARSE_FRAMES = {
     "ones left out": lambda frame: frame.astype(pd.SparseDtype(float, 1.0)),
     "gaps left out": lambda frame: frame.astype(pd.SparseDtype(float, np.nan)),
     "float32": lambda frame: frame.astype(pd.SparseDtype("float32", 0.0)),
-    "of integers and of booleans": lambda frame: frame.astype(pd.SparseDtype(float, 0.0)).assign(
-        c=frame["c"].astype(pd.SparseDtype(int, 0)), d=frame["d"].astype(pd.SparseDtype(bool))
+    "of integers and of booleans": lambda frame: frame.assign(
+        **{name: frame[name].astype(pd.SparseDtype(float, 0.0)) for name in "abe"},
+        c=frame["c"].astype(pd.SparseDtype(int, 0)),
+        d=frame["d"].astype(pd.SparseDtype(bool)),
     ),
     "some": lambda frame: frame.assign(a=frame["a"].astype(pd.SparseDtype(float, 0.0))),
 }
@@ -345,6 +347,8 @@ def test_frames_of_sparse_columns_are_answered_as_dense_ones(kind, model):
     dense = pd.DataFrame(SPARSE_ROWS, columns=list("abcde"))
     if kind == "float32":
         dense = dense.astype("float32")
+    elif kind == "of integers and of booleans":
+        dense = dense.astype({"c": int, "d": bool})
     frame = SPARSE_FRAMES[kind](dense)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

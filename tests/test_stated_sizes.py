@@ -98,7 +98,7 @@ def test_memory_of_the_rows_that_a_module_keeps():
     for k in (10, 1000):
         rows = KeptRows()
         one = torch.zeros(m)
-        rows.keep(one, one, torch.zeros(m, k), one, "given")
+        rows.keep(one, one, torch.zeros(m, k), one.numpy(), "given", memorised=False)
         parts = (rows.scores, rows.log_density, rows.logits, rows.labels)
         kept[k] = sum(part.numel() * part.element_size() for part in parts)
     stated = f"for 10 classes {kept[10] / 1e3:.0f} KB, for 1,000 classes {kept[1000] / 1e6:.0f} MB"

@@ -11,8 +11,9 @@ pytest.importorskip("pyarrow")
 import pyarrow as pa
 import pyarrow.feather
 
-from dipedl.engines import parts_of
+from dipedl.engines import LocalEngine, parts_of
 from dipedl.engines.parts import Size
+from dipedl.engines.protocol import with_checksums
 from dipedl.own_data.tables.mistake import Mistake
 
 
@@ -150,9 +151,10 @@ def test_what_is_no_data_set_is_refused(frame, tmp_path):
 
 def test_another_content_has_another_origin(frame, tmp_path):
     frame.to_parquet(tmp_path / "a.parquet")
-    first = parts_of(tmp_path)[0].origin
+    (first,) = with_checksums(parts_of(tmp_path), LocalEngine())
     frame[:-1].to_parquet(tmp_path / "a.parquet")
-    assert parts_of(tmp_path)[0].origin != first
+    (second,) = with_checksums(parts_of(tmp_path), LocalEngine())
+    assert first.origin != second.origin
     assert parts_of(frame)[0].origin != parts_of(frame.assign(n=0))[0].origin
 
 

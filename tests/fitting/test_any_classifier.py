@@ -309,7 +309,7 @@ PROBABLE = {
 
 @pytest.mark.parametrize("kind", PROBABLE)
 def test_probabilities_are_looked_for_after_the_fit(kind):
-    clf = DIPClassifier(PROBABLE[kind](), BLANK, cv=2).fit(IRIS, KINDS)
+    clf = DIPClassifier(PROBABLE[kind](), BLANK, cv=2, random_state=0).fit(IRIS, KINDS)
     assert clf.score(IRIS, KINDS) > 0.7
     baseline = MaxSoftmax(PROBABLE[kind]()).fit(IRIS, KINDS)
     assert baseline.predict_proba(IRIS).shape == (150, 3)

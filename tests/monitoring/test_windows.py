@@ -172,7 +172,8 @@ def test_numbers_have_the_same_ranges_whatever_their_type(form):
 @pytest.mark.parametrize("labels", [["1.0", None, "2.0", "3.0"], ["1", None, " 2 ", "3"]])
 def test_labels_are_right_however_a_number_is_written(labels):
     proba = np.array([[0.9, 0.1], [0.2, 0.8], [0.3, 0.7], [0.6, 0.4]])
-    rows = Rows(np.ones(4), np.zeros(4), np.zeros(4), proba, np.array(["1", "2", "2", "1"], object))
+    answers = np.array(["1", "2", "2", "1"], object)
+    rows = Rows(np.ones(4), np.zeros(4), np.zeros(4), proba, proba.max(axis=1), answers)
     assert Sums.of(rows, np.array(["1", "2"]), labels).accuracy.value == pytest.approx(2 / 3)
 
 

@@ -167,12 +167,16 @@ def texts_of(values: pd.Series, known: Iterable[str] | None = None) -> pd.Series
     there = values.notna().to_numpy()
     entries = values[there]
     # To `factorize` the object True is the object 1.
-    codes, distinct = pd.factorize(entries.map(str) if entries.dtype == object else entries)
+    codes, distinct = pd.factorize(entries.map(_text) if entries.dtype == object else entries)
     written = pd.Series(distinct).astype(str).str.strip().tolist()
     texts = spellings(written, versions(written) if known is None else known)
     made = np.full(len(values), None)
     made[there] = np.array(texts, dtype=object)[codes]
     return pd.Series(made, dtype=object)
+
+
+def _text(value: object) -> str:
+    return value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value)
 
 
 def columns_of(frame: pd.DataFrame, forced: Mapping[str, str]) -> tuple[Column, ...]:
