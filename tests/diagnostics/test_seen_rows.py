@@ -93,3 +93,15 @@ def test_rows_with_gaps_have_no_row_half_way():
     (X, y), _ = noisy(0)
     X = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
     assert frozen_on((X, y), BOOSTED, (X, y)).evidence_.memorised_ is None
+
+
+def test_rows_of_few_discrete_columns_are_named_unless_others_are_held_out():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 4, (600, 3)).astype(float)
+    y = (rng.random(600) < 1 / (1 + np.exp(4.5 - X.sum(axis=1)))).astype(int)
+    rows, new = (X[:300], y[:300]), (X[300:], y[300:])
+    clf = DIPClassifier(HistGradientBoostingClassifier(max_iter=5), GDADensity(), random_state=0)
+    assert "calibration_copies" in clf.fit(*rows).diagnose().codes
+    assert "calibration_copies" not in clf.fit(*rows, calibration=new).diagnose().codes
+    fine = rows[0] + rng.random((300, 3)), rows[1]
+    assert "calibration_copies" not in clf.fit(*fine).diagnose().codes

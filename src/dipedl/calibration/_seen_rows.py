@@ -15,6 +15,12 @@ def smallest(keys: np.ndarray) -> np.ndarray:
     return np.sort(keys)[:_KEPT]
 
 
+def share_of_copies(kept: np.ndarray) -> float:
+    """Return the share of rows that have a copy, by the hashes `kept` of `smallest`."""
+    counts = np.unique(kept, return_counts=True)[1]
+    return float(counts[counts > 1].sum() / max(len(kept), 1))
+
+
 def share_seen(keys: np.ndarray, kept: np.ndarray | None) -> float:
     """Share of the rows with hashes `keys` (m,) that were given to a fit; 0 if that may be chance.
 
@@ -25,7 +31,6 @@ def share_seen(keys: np.ndarray, kept: np.ndarray | None) -> float:
         return 0.0
     known = keys if len(kept) < _KEPT else keys[keys <= kept[-1]]
     seen = np.isin(known, kept)
-    counts = np.unique(kept, return_counts=True)[1]
-    by_chance = min(1.0, counts[counts > 1].sum() / len(kept) + _MORE)
+    by_chance = min(1.0, share_of_copies(kept) + _MORE)
     surprising = stats.binom.sf(seen.sum() - 1, len(seen), by_chance) < _LEVEL
     return float(seen.mean()) if surprising else 0.0

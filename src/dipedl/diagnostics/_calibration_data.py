@@ -10,6 +10,7 @@ from sklearn.frozen import FrozenEstimator
 
 from .._writing.finding import Finding, FindingWarning
 from .._writing.numbers import plain_labels
+from ..calibration._seen_rows import share_of_copies
 from ..calibration.held_out import HeldOut
 from ..fitting.progress import warn_caller
 from ._memorised import FEWEST
@@ -23,6 +24,8 @@ _RELATIVE = 0.5
 _COVERAGE_SD = 0.03
 #: Fewer errors than this say nothing about which score spots errors.
 _FEW_ERRORS = 10
+#: A smaller share of copies hardly moves a quantile of the held-out rows.
+_MOST_COPIES = 0.5
 _SURER = "It is surer of the labels of these rows than half-way between two rows of one class"
 
 
@@ -54,10 +57,11 @@ def _warn(finding: Finding) -> None:
 
 
 def calibration_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
-    """Source, size and labels of the held-out data."""
+    """Source, size, labels and copies of the held-out data."""
     yield _source(held, clf)
     yield _size(held, clf)
     yield _labels(held, clf)
+    yield from _copies(held, clf)
 
 
 def _source(held: HeldOut, clf: Any) -> Finding:
@@ -215,6 +219,24 @@ def _labels(held: HeldOut, clf: Any) -> Finding:
         {"missing": missing},
         f"Give rows with labels to {clf._calibrated_by}.",
     )
+
+
+def _copies(held: HeldOut, clf: Any) -> Iterator[Finding]:
+    """Rows of few discrete columns: their copies in the other folds have taught the classifier."""
+    if held.origin != "left out" or not held.labelled or _came_fitted(clf):
+        return
+    share = share_of_copies(getattr(clf.evidence_, "row_hashes_", np.empty(0)))
+    if share > _MOST_COPIES:
+        yield Finding(
+            "calibration_copies",
+            "warning",
+            f"{share:.0%} of the rows have a copy, as rows of few discrete columns do. Folds share "
+            "copies out evenly, so that a classifier knows the labels of a held-out row better "
+            "than those of a new one: prediction sets may cover some percentage points less than "
+            "they state.",
+            {"share": share},
+            own_rows(clf),
+        )
 
 
 def _pct(share: float | int | str) -> str:
