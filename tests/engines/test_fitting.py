@@ -191,6 +191,24 @@ def test_classes_are_those_of_a_fit_in_memory(frame, labels, tmp_path):
         assert (found.predict(frame[list("badc")]) == np.asarray(named["y"])).mean() > 0.9
 
 
+@pytest.mark.parametrize(
+    ("dtype", "kind"),
+    [
+        ("Int64", "i"),
+        ("int64[pyarrow]", "i"),
+        ("double[pyarrow]", "f"),
+        ("boolean", "b"),
+        ("bool[pyarrow]", "b"),
+        ("string[pyarrow]", "O"),
+    ],
+)
+def test_labels_of_a_type_with_gaps_keep_their_kind(frame, dtype, kind):
+    y = pd.Series([0, 1, 1]).astype("bool" if kind == "b" else "int64").astype(dtype)
+    named = frame.assign(y=y[frame["y"].map({"p": 0, "q": 1, "r": 2})].array)
+    found = fit(linear(GDADensity()), named, "y", ask=Ask(calibration=50)).classifier
+    assert found.classes_.dtype.kind == kind
+
+
 @pytest.mark.parametrize(("labels", "kind"), [([3, 1, 2], "i"), ([False, True, False], "b")])
 def test_a_gap_makes_no_other_classes(frame, labels, kind, tmp_path):
     """pandas makes floats or objects of them in the file that has the gap."""

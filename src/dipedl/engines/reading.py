@@ -291,7 +291,7 @@ def classes_named(first: First, *, as_text: bool) -> np.ndarray:
     texts, names = np.array(list(first.counts)), first.dtypes
     if as_text:
         return np.unique(texts)
-    if names.keys() <= {"bool", "boolean"}:
+    if names.keys() == {"bool"}:
         return np.unique(texts == "True")
     if not all(map(_NUMBERS.fullmatch, names)):
         return np.unique(texts.astype(object))
@@ -312,12 +312,13 @@ def whole_numbers(texts: Iterable[str]) -> bool:
 def _labels(values: pd.Series) -> tuple[pd.Series, str]:
     """Labels as texts, texts as they are written, None for gaps; and the name of their dtype."""
     dtype = getattr(values.dtype, "categories", values).dtype
+    # Of Int64 and of numbers of Arrow: the type without gaps.
+    dtype = getattr(dtype, "numpy_dtype", dtype)
     kind = pd.api.types.infer_dtype(values) if dtype.kind == "O" else str(dtype)
-    name = _DTYPES.get(kind, kind).lower()
-    is_text = name not in ("bool", "boolean") and not _NUMBERS.fullmatch(name)
-    return texts_of(
-        values, values.dropna().astype(str).str.strip().unique() if is_text else ()
-    ), name
+    name = _DTYPES.get(kind, kind)
+    is_text = name != "bool" and not _NUMBERS.fullmatch(name)
+    as_written = values.dropna().astype(str).str.strip().unique() if is_text else ()
+    return texts_of(values, as_written), name
 
 
 def _is_numeric(values: pd.Series) -> bool:
