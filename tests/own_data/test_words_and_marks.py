@@ -318,6 +318,21 @@ def test_bytes_that_are_text_are_read_as_text_and_others_refuse_their_row_alone(
     assert len(pd.read_csv(tmp_path / "a.csv")) == N - 1
 
 
+def test_bytes_of_numbers_dates_and_truths_are_read_as_their_texts(tmp_path):
+    texts = {
+        "number": ["1.5", "NA", "7"],
+        "date": ["2026-01-31", "2026-02-28", "2026-03-31"],
+        "truth": ["yes", "no", "no"],
+    }
+    entries = {name: [text.encode() for text in of] * 40 for name, of in texts.items()}
+    made = {"x": X, **entries, "y": np.where(X > 0, b"a", b"b").astype(object)}
+    pq.write_table(pa.table(made), tmp_path / "data.parquet")
+    learned = fitted(tmp_path / "data.parquet")
+    kinds = {column.name: column.kind for column in learned.model.columns}
+    assert kinds == {"x": "numeric", "number": "numeric", "date": "date", "truth": "boolean"}
+    assert learned.refused_rows == 0 and list(learned.model.classes) == ["a", "b"]
+
+
 def test_a_uuid_column_is_text(tmp_path):
     ids = [uuid.UUID(int=i).bytes for i in range(N)]
     column = pa.ExtensionArray.from_storage(pa.uuid(), pa.array(ids, pa.binary(16)))

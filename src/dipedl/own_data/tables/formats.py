@@ -166,13 +166,13 @@ def _check_western(path: Path, packed: str) -> None:
     with open_bytes(path, packed) as stream:
         for number, line in enumerate(stream, start=1):
             if not line.isascii():
-                lines[_is_utf8(line)].append(number)
+                lines[is_utf8(line)].append(number)
     # In Western text two letters may look like one of UTF-8, here and there.
     if len(lines[True]) > _LOOK_ALIKE * len(lines[False]):
-        raise not_utf8(path, lines[False][0])
+        raise _not_utf8(path, lines[False][0])
 
 
-def not_utf8(path: Path, line: int) -> Mistake:
+def _not_utf8(path: Path, line: int) -> Mistake:
     """The error of a file of UTF-8 with a line that is none."""
     return Mistake(
         f"{path} cannot be read: line {line:,} holds bytes that are no UTF-8, as other lines are; "
@@ -184,13 +184,14 @@ def check_utf8(path: Path, packed: str) -> None:
     """Mistake for a file with a line that is no UTF-8."""
     with open_bytes(path, packed) as stream:
         for number, line in enumerate(stream, start=1):
-            if not _is_utf8(line):
-                raise not_utf8(path, number)
+            if not is_utf8(line):
+                raise _not_utf8(path, number)
 
 
-def _is_utf8(line: bytes) -> bool:
+def is_utf8(content: bytes) -> bool:
+    """Whether bytes are a text in UTF-8."""
     try:
-        line.decode("utf-8")
+        content.decode("utf-8")
     except UnicodeDecodeError:
         return False
     return True

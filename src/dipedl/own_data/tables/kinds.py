@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from .formats import is_utf8
 from .mistake import Mistake, as_typed
 
 NUMERIC, CATEGORY, BOOLEAN, TEXT, DATE = "numeric", "category", "boolean", "text", "date"
@@ -118,25 +119,25 @@ def check_single(values: pd.Series, name: str) -> None:
             f"column {name!r} holds entries of type {nested[0]}, not single values: "
             f"write a column for each part, or leave it out: --drop {as_typed([name])}"
         )
-    if bytes in types and is_binary(values).any():
-        row = int(np.flatnonzero(is_binary(values))[0]) + 1
+    binary = is_binary(values) if bytes in types else np.zeros(0, dtype=bool)
+    if binary.any():
+        row = int(np.flatnonzero(binary)[0]) + 1
         raise Mistake(
             f"column {name!r} holds bytes that are no text, the first in row {row}: write them as "
             f"text, or leave the column out: --drop {as_typed([name])}"
         )
 
 
+def text_of_bytes(values: pd.Series) -> pd.Series:
+    """Return the entries with bytes that are UTF-8 as texts; all others stay as they are."""
+    return values.map(
+        lambda one: one.decode() if isinstance(one, bytes) and is_utf8(one) else one
+    ).astype(object)
+
+
 def is_binary(values: pd.Series) -> np.ndarray:
     """Where an entry is bytes that are no UTF-8 text, shape (n,)."""
-    return np.array([isinstance(one, bytes) and not _is_utf8(one) for one in values], dtype=bool)
-
-
-def _is_utf8(value: bytes) -> bool:
-    try:
-        value.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+    return np.array([isinstance(one, bytes) and not is_utf8(one) for one in values], dtype=bool)
 
 
 def _kind_of_dtype(values: pd.Series) -> Guess | None:

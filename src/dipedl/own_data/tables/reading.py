@@ -22,6 +22,7 @@ from . import formats
 from .csv_records import ENDS, Records, numbered
 from .formats import Format, check_utf8, format_of, open_bytes
 from .images import CLASS, FILE, class_of, extractor, feature_names, image_files
+from .kinds import text_of_bytes
 from .mistake import Mistake, WrongOption, listed
 from .whole import bad_line, json_value, npz_frame, only_object
 
@@ -39,13 +40,14 @@ _ONE_TYPE = {
 }
 #: What pandas has for numbers and truths with gaps, by the type of Arrow.
 _NULLABLE = {
-    kind: dtype
+    pa.from_numpy_dtype(dtype.numpy_dtype): dtype
     for dtype in (
         *(pd.Int8Dtype(), pd.Int16Dtype(), pd.Int32Dtype(), pd.Int64Dtype(), pd.BooleanDtype()),
         *(pd.UInt8Dtype(), pd.UInt16Dtype(), pd.UInt32Dtype(), pd.UInt64Dtype()),
     )
-    for kind in [pa.from_numpy_dtype(dtype.numpy_dtype)]
 }
+#: Tests of the types of Arrow that hold bytes.
+_BYTES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
 #: Of a packed file some 100 kB more are unpacked than were asked for.
 _SAMPLE = 1 << 24
 
@@ -296,10 +298,13 @@ def _of_batches(batches: Iterable[Any], total: float) -> Iterator[Piece]:
 def frame_of(table: Any) -> pd.DataFrame:
     """Return a table of Arrow as a frame, in which every piece of a file has the same types.
 
-    Whole numbers and truths stay such beside gaps, dates and decimals keep their type.
+    Whole numbers and truths stay such beside gaps, dates and decimals keep their type, bytes that
+    are UTF-8 become texts.
     """
     frame = table.to_pandas(ignore_metadata=True, types_mapper=_dtype_of)
     for j, column in enumerate(table.columns):
+        if any(test(column.type) for test in _BYTES):
+            frame.isetitem(j, text_of_bytes(frame.iloc[:, j]))
         if column.type in _NULLABLE and not column.null_count:
             frame.isetitem(j, frame.iloc[:, j].astype(_NULLABLE[column.type].numpy_dtype))
     return frame
