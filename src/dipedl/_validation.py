@@ -99,9 +99,9 @@ def learned_inputs(model: Any, X: Any) -> Any:
 
 
 def _refuse_other_frames(X: Any) -> None:
-    """Raise TypeError for a matrix of numpy, and for a table of neither pandas nor polars.
+    """Raise TypeError for np.matrix, and for any table but a DataFrame of pandas or polars.
 
-    So are tables that are still to be read.
+    A lazy table, whose rows are still to be read, is refused too.
     """
     if isinstance(X, np.matrix):
         raise TypeError(

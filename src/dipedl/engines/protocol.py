@@ -97,7 +97,7 @@ def with_checksums(parts: list[Part], engine: Engine) -> list[Part]:
     """The parts of files with the SHA-256 of these in `origin`: size and time may stay the same."""
     files = {part.source.path: part.source for part in parts if isinstance(part.source, DataFile)}
     sums = dict(engine.map(DataFile.checksum, list(files.values())))
-    named = dict(zip(files, (sums[i] for i in range(len(files))), strict=True))
+    named = {path: sums[i] for i, path in enumerate(files)}
     return [
         replace(part, origin=f"{part.origin} {named[part.source.path]}")
         if isinstance(part.source, DataFile)

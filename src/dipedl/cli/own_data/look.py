@@ -244,7 +244,7 @@ def _locked(state: Path | None, quiet: bool) -> Iterator[None]:
         lock.acquire(timeout=0)
     except Timeout:
         if not quiet:
-            typer.echo(f"Waiting for another monitor that goes on with {state} ...", err=True)
+            echo(f"Waiting for another monitor that goes on with {state} ...", err=True)
         lock.acquire()
     try:
         yield

@@ -243,9 +243,9 @@ def _forced(values: pd.Series, name: str, kind: str, comma: bool) -> Column:
 def with_usual(column: Column, values: pd.Series) -> Column:
     """The column with what is usual among values (n,) that it can read."""
     if column.kind == DATE:
-        column = replace(column, cuts=_date_cuts(read_dates(values, column.date).dropna()))
         when = read_dates(values, column.date).dropna()
-        return replace(column, hours=bool((when.dt.normalize() != when).any()))
+        hours = bool((when.dt.normalize() != when).any())
+        return replace(column, cuts=_date_cuts(when), hours=hours)
     if column.kind == CATEGORY:
         column = replace(column, levels=tuple(sorted(set(texts_of(values).dropna()))))
     made, _ = column.read(values)
