@@ -428,3 +428,15 @@ def test_defaults_on_features_of_very_different_units():
     clf = DIPClassifier(make_pipeline(StandardScaler(), LogisticRegression())).fit(wide, y)
     assert clf.score(wide, y) > 0.97 and (clf.predict_ood(wide * 10) == -1).all()
     assert 0.9 < (clf.predict_ood(wide) == 1).mean()
+
+
+@pytest.mark.parametrize("dtype", ["Int64", "int64[pyarrow]", "UInt64"])
+def test_nullable_whole_numbers_are_classes_to_the_last_digit(dtype):
+    if "pyarrow" in dtype:
+        pytest.importorskip("pyarrow")
+    pandas = pytest.importorskip("pandas")
+    X, y = load_iris(return_X_y=True)
+    labels = pandas.Series(2**53 + y, dtype=dtype)
+    clf = DIPClassifier(density=GDADensity()).fit(X, labels)
+    assert clf.classes_.tolist() == [2**53, 2**53 + 1, 2**53 + 2]
+    assert clf.score(X, labels) > 0.9

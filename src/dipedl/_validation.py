@@ -177,7 +177,12 @@ def wide_weights_named(sample_weight: Any) -> Iterator[None]:
 
 def label_array(y: Any) -> np.ndarray:
     """Labels y (n,) as an array, none of them missing."""
-    labels = np.asarray(column_or_1d(unmasked("y", y), warn=True))
+    y = unmasked("y", y)
+    dtype = getattr(getattr(y, "dtype", None), "numpy_dtype", None)
+    if isinstance(dtype, np.dtype) and dtype.kind in "biu" and not y.isna().any():
+        # scikit-learn makes floats of pandas' nullable whole numbers, and these end at 2**53.
+        y = y.to_numpy(dtype)
+    labels = np.asarray(column_or_1d(y, warn=True))
     gaps = [i for i, label in enumerate(labels.tolist()) if is_missing(label)]
     if gaps:
         raise ValueError(

@@ -149,6 +149,8 @@ def answered(
     """
     try:
         return ask(X)
+    except (MemoryError, OSError):
+        raise
     except Exception as error:
         overflow = isinstance(error, NoAnswer) or _TOO_LARGE in str(error)
         if not overflow:
