@@ -181,6 +181,15 @@ def test_a_model_of_the_shell_that_gets_the_table_names_the_way(method, more, of
     assert len(TableAnswers(clf).predict(table)) == len(table)
 
 
+def test_rows_of_a_table_are_answered_whatever_their_index(of_a_table):
+    clf, table = of_a_table
+    answer = TableAnswers(clf).predict
+    expected = answer(table.reset_index(drop=True))["p_value"].to_numpy()
+    for rows in (np.arange(len(table))[::-1], np.arange(0, len(table), 2), [3, 3, 1]):
+        found = answer(table.reset_index(drop=True).iloc[rows])["p_value"]
+        np.testing.assert_array_equal(found.to_numpy(), expected[rows])
+
+
 def test_a_model_made_in_python_says_nothing_of_tables():
     with pytest.raises(ValueError, match="feature names") as told:
         fitted(X).predict(X.rename(columns={X.columns[0]: "other"}))

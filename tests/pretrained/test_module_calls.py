@@ -207,6 +207,15 @@ def test_a_batch_of_other_names_is_told(model, method):
             METHODS[method](model, *args, **kwargs)
 
 
+def test_the_remedy_for_a_batch_of_other_names_answers_as_the_inputs_do(model):
+    """A label must not be taken for an argument that the network can do without."""
+    with pytest.raises(TypeError) as caught:
+        model.p_value({"image": NEW, "label": torch.ones(len(NEW))})
+    batch = {"image": NEW}
+    remedy = eval(str(caught.value).rpartition("give ")[2], {"batch": batch})
+    assert torch.equal(model.p_value(remedy), model.p_value(NEW))
+
+
 def test_compiled_and_exported_modules_take_their_arguments(model):
     exported = torch.export.export(model, (NEW, MASK)).module()
     torch.testing.assert_close(exported(NEW, MASK).mean, model((NEW, MASK)).mean)

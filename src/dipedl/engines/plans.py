@@ -137,7 +137,8 @@ def plan_fit(data: Any, order: OrderInParts, partitions: str | None, workers: in
     parts = parts_of(data, partitions)
     full = [] if isinstance(parts, PartStream) else [part for part in parts if part.rows]
     if isinstance(parts, PartStream) or not full:
-        raise Mistake("there is no row to fit on")
+        trouble = "" if isinstance(parts, PartStream) else next((p.trouble for p in parts), "")
+        raise Mistake(f"there is no row to fit on{': ' * bool(trouble)}{trouble}")
     sample, corrupt = _drawn(full, Reading(order.target, tuple(order.drop), order.key))
     rows, base = sum(part.rows for part in full), _peak()
     seconds, why, measured = None, "", len(sample)

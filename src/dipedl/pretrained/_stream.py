@@ -173,10 +173,11 @@ def _misnamed(inputs: Arguments, source: FeatureSource, batch: Batch | None) -> 
     unknown = [name for name in names if not binds(source.call, **{name: None})]
     if not unknown:
         return None
-    takes = list(inspect.signature(source.call).parameters)
+    parameters = inspect.signature(source.call).parameters
+    takes, needed = list(parameters), [p for p in parameters.values() if p.default is p.empty]
     fault = f"the network takes no argument {', '.join(map(repr, unknown))}, only {takes}"
     known = [f"{name!r}: batch[{name!r}]" for name in names if name not in unknown]
-    values = [f"batch[{name!r}]" for name in names[: len(takes)]]
+    values = [f"batch[{name!r}]" for name in names[: max(len(needed), 1)]]
     wanted = values[0] if len(values) == 1 else f"({', '.join(values)})"
     wanted = f"{{{', '.join(known)}}}" if known else wanted
     if batch is None:

@@ -145,7 +145,7 @@ def _date(column: Column, values: pd.Series) -> tuple[dict[str, Any], np.ndarray
     if column.hours:
         made[f"{column.name}.hour"] = when.dt.hour
     numbers = {name: part.to_numpy(dtype=np.float64) for name, part in made.items()}
-    return numbers, (when.isna() & values.notna()).to_numpy()
+    return numbers, when.isna().to_numpy() & values.notna().to_numpy()
 
 
 def read_dates(values: pd.Series, date: str) -> pd.Series:
