@@ -392,6 +392,12 @@ HEAVY = {
     "numbers": lambda: (filled(b'{"matrix": [[', b"1e1,", b"1]]}"), JSON, ""),
     "brackets in a text": lambda: (filled(b'{"rows": [{"code": "', b"[", b'"}]}'), JSON, ""),
     "brackets in texts": lambda: (filled(b'{"matrix": [[', b'"[",', b"1]]}"), JSON, ""),
+    "a text that does not close": lambda: (filled(b'{"a": "', b'[\\"', b""), JSON, ""),
+    "quotes that do not close": lambda: (
+        filled(b'{"a": "' + b"[" * 12_000 + b'","', b'\\"', b""),
+        JSON,
+        "",
+    ),
     "a long text": lambda: (
         json.dumps({"rows": [TYPED | {"code": "x" * 10**6}]}).encode(),
         JSON,

@@ -24,8 +24,9 @@ from .schemas import Rows
 Asked = TypeVar("Asked", bound=Rows)
 #: Missing names for which one like them is looked for.
 _LIKENED = 20
-#: Texts, and what opens a list or an object.
-_OPENED = re.compile(rb'"(?:[^"\\]++|\\.)*+"|([\[{])', re.DOTALL)
+#: Texts, and what opens a list or an object. A text that does not close ends with the body: to look
+#: for its end again from each of its quotes would take hours.
+_OPENED = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|([\[{])', re.DOTALL)
 #: Whole numbers of a table lie between this one and its negative.
 _WHOLE = 2**63
 _NUMBERS = {int, float, type(None)}
