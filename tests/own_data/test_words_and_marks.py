@@ -51,8 +51,10 @@ def fitted(path, **options):
     )
 
 
-@pytest.mark.parametrize("word", GAP_WORDS)
-@pytest.mark.parametrize("write", WRITERS)
+@pytest.mark.parametrize(
+    ("write", "word"),
+    [*((w, "None") for w in WRITERS), *zip(2 * WRITERS, GAP_WORDS[:8], strict=True)],
+)
 def test_a_class_and_a_level_of_a_word_for_a_gap_are_kept(write, word, tmp_path):
     y, port = np.where(X > 0, "EU", word), np.resize(["S", word, "Q"], N)
     write(tmp_path / "data", pd.DataFrame({"x": X, "port": port, "y": y}))
@@ -339,3 +341,12 @@ def test_a_uuid_column_is_text(tmp_path):
     made = {"x": X, "id": column, "y": np.where(X > 0, "a", "b")}
     pq.write_table(pa.table(made), tmp_path / "data.parquet")
     assert [c.kind for c in fitted(tmp_path / "data.parquet").model.columns] == ["numeric", "text"]
+
+
+@pytest.mark.parametrize("other", ["900.5", "1,234,567", "$900"])
+def test_check_names_numbers_with_other_characters(other, run, tmp_path):
+    fares = [f"{i},466" if i % 2 else other for i in range(1, N + 1)]
+    pd.DataFrame({"x": X, "fare": fares, "y": X > 0}).to_csv(tmp_path / "data.csv", index=False)
+    done = run("check", tmp_path / "data.csv", "--target", "y", "--json")
+    findings = {one["code"]: one for one in json.loads(done.stdout)["findings"]}
+    assert findings["number_marks"]["numbers"]["column"] == "fare"

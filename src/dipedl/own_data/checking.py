@@ -25,7 +25,7 @@ from .tables.columns import (
     words_told,
 )
 from .tables.formats import CSV
-from .tables.kinds import CATEGORY, DATE, NUMERIC, TEXT
+from .tables.kinds import CATEGORY, DATE, NUMERIC, TEXT, signs_told
 from .tables.mistake import Mistake, as_typed, check_named, listed
 from .tables.reading import Table
 from .targets import FEWEST, check_target, classes_of, kinds_asked
@@ -149,6 +149,20 @@ def _texts(looked: _Looked) -> Iterator[Finding]:
             "text_columns", "note", f"Left out as text or id: {named}.", {"columns": len(texts)},
             "a value that does not come again says nothing of a new row; make groups of them",
         )  # fmt: skip
+
+
+def _marks(looked: _Looked) -> Iterator[Finding]:
+    """Columns of numbers that are read as texts for the characters in them."""
+    for column in looked.columns:
+        if column.kind not in (CATEGORY, TEXT):
+            continue
+        entries = looked.frame[column.name].dropna().astype(str)
+        marks = signs_told(entries.unique().tolist())
+        if marks:
+            yield Finding(
+                "number_marks", "warning", f"{column.name} is read as {column.kind}: it holds "
+                f"{marks}.", {"column": column.name},
+            )  # fmt: skip
 
 
 def _ids(looked: _Looked) -> Iterator[Finding]:
@@ -304,6 +318,7 @@ def _overlap(
 _CHECKS: tuple[Callable[[_Looked], Iterator[Finding]], ...] = (
     _rare_classes,
     _leaks,
+    _marks,
     _ids,
     _constants,
     _gaps,
