@@ -538,7 +538,7 @@ def test_bad_rows_are_refused_and_counted(frame, tmp_path):
     folder = written(frame, tmp_path / "parts", 4)
     odd = frame.head(50).astype({"a": str, "y": object})
     odd.loc[:4, "a"] = "much"
-    odd.loc[10:12, "y"] = None
+    odd.loc[10:12, "y"] = [None, "", " "]
     odd.to_parquet(folder / "odd.parquet", index=False)
     found = fit(linear(GDADensity()), folder, "y", ask=Ask(calibration=50))
     assert found.refused.rows == 8 and found.rows == ROWS + 50

@@ -350,3 +350,51 @@ def test_check_names_numbers_with_other_characters(other, run, tmp_path):
     done = run("check", tmp_path / "data.csv", "--target", "y", "--json")
     findings = {one["code"]: one for one in json.loads(done.stdout)["findings"]}
     assert findings["number_marks"]["numbers"]["column"] == "fare"
+
+
+BLANKS = ["", " ", "\t "]
+#: Entries of a column beside which a text of blanks stands.
+BESIDE = {
+    "category": ["low", "high"],
+    "numeric": ["1.5", "2"],
+    "boolean": ["yes", "no"],
+    "date": ["2026-11-22", "2026-11-23"],
+}
+TYPES = {
+    "objects": lambda entries: pd.Series(entries, dtype=object),
+    "strings": lambda entries: pd.Series(entries, dtype="string"),
+    "strings of Arrow": lambda entries: pd.Series(entries, dtype=pd.ArrowDtype(pa.string())),
+    "categories": lambda entries: pd.Series(entries, dtype="category"),
+}
+
+
+@pytest.mark.parametrize("blank", BLANKS)
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("kind", BESIDE)
+def test_a_text_of_blanks_is_a_gap_in_columns_of_every_kind_and_type(kind, dtype, blank):
+    def column(gap):
+        return pd.DataFrame({"c": TYPES[dtype]([*BESIDE[kind] * 20, gap])})
+
+    forced = {} if dtype == "objects" else {"c": kind}
+    expected, found = (columns_of(column(gap), forced) for gap in (None, blank))
+    assert found == expected and found[0].kind == kind and found[0].missing > 0
+    X, fine, refused = as_inputs(found, column(blank), np.arange(41))
+    assert fine.all() and not refused
+    pd.testing.assert_frame_equal(X, as_inputs(found, column(None), np.arange(41))[0])
+    assert X.iloc[-1].isna().all()
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_an_empty_text_has_one_meaning_in_every_format(write, tmp_path):
+    """As a level in rows to learn from and in new rows, and as a class, which is none."""
+    frame = pd.DataFrame({"x": X, "level": np.where(X > 1, "", np.where(X > 0, "a", "b"))})
+    frame["y"] = np.where(np.arange(N) < 10, "", np.where(X > 0.3, "p", "q"))
+    write(tmp_path / "fit", frame)
+    learned = fitted(tmp_path / "fit")
+    model = learned.model
+    assert model.classes == ["p", "q"] and learned.refused_rows == 10
+    assert dict((c.name, c.levels) for c in model.columns)["level"] == ("a", "b")
+    some = gathered(open_table(tmp_path / "fit"))
+    inputs, *_ = model.inputs(some.frame, some.rows)
+    assert inputs["level"].isna().equals(pd.Series(X > 1))
+    assert model.labels(some.frame).isna().sum() == 10

@@ -13,7 +13,7 @@ import pandas as pd
 
 from .._writing.spelling import spellings, versions
 from ..own_data.tables.columns import texts_of
-from ..own_data.tables.kinds import check_single
+from ..own_data.tables.kinds import check_single, with_gaps
 from ..own_data.tables.mistake import Mistake, as_typed, listed, meant
 from ..own_data.tables.reading import Refused, joined
 from ..streaming import RowSample, row_keys
@@ -235,7 +235,7 @@ class FirstPass:
         drawn, held = self.reading.keys(batch) if len(batch.labels) else (none, none)
         frame, labels, n, sizes = batch.frame, batch.labels, len(batch.labels), self.sizes
         rows = {"frame": frame, "number": batch.numbers, "held": held}
-        empty = [str(c) for c in frame if not frame[c].notna().any()]
+        empty = [str(c) for c in frame if with_gaps(frame[c]).isna().all()]
         typed = [str(c) for c in frame if str(c) not in empty and _is_numeric(frame[c])]
         return First(
             n + len(batch.refused),
@@ -311,6 +311,7 @@ def whole_numbers(texts: Iterable[str]) -> bool:
 
 def _labels(values: pd.Series) -> tuple[pd.Series, str]:
     """Labels as texts, texts as they are written, None for gaps; and the name of their dtype."""
+    values = with_gaps(values)
     dtype = getattr(values.dtype, "categories", values).dtype
     # Of Int64 and of numbers of Arrow: the type without gaps.
     dtype = getattr(dtype, "numpy_dtype", dtype)

@@ -97,10 +97,11 @@ def _classes(
     try:
         labels, known, refused = classes_of(values, target, rows, named, gaps)
     except Mistake as error:
-        known = values.notna().to_numpy()
+        labels = texts_of(values)
+        known = labels.notna().to_numpy()
         if not known.any():
             raise
-        labels = texts_of(values[known])
+        labels = labels[known].reset_index(drop=True)
         return labels, known, [Finding("target", "warning", f"{error}.")]
     if not refused:
         return labels, known, []

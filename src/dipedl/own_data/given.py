@@ -241,13 +241,13 @@ def _check_features(F: pd.DataFrame, held_out: Pair) -> None:
 def _checked_labels(
     y: pd.Series | None, classes: list[str], table: Table, left_out: list[Refused]
 ) -> np.ndarray:
+    y = None if y is None else texts_of(y, classes)
     if y is None or y.isna().any() or len(y) < _FEWEST:
         n = 0 if y is None else int(y.notna().sum())
         raise Mistake(
             f"{table.path} must have the true class of each of {_FEWEST} rows or more, got {n:,}"
             + _first(left_out)
         )
-    y = texts_of(y, classes)
     unknown = sorted(set(y) - set(classes))
     if unknown:
         raise Mistake(

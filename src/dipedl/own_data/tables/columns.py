@@ -28,6 +28,7 @@ from .kinds import (
     is_binary,
     is_signed,
     to_numbers,
+    with_gaps,
 )
 from .mistake import Mistake, WrongOption, as_typed, listed, meant, quoting_told
 from .reading import Refused
@@ -66,8 +67,10 @@ class Column:
     def read(self, values: pd.Series) -> tuple[dict[str, Any], np.ndarray]:
         """What the model gets of a column (n,), by name, and where an entry is none, (n,).
 
-        `GAP_WORDS` are gaps but in a category, where they are levels as all others.
+        A text of blanks is a gap. `GAP_WORDS` are gaps but in a category, where they are levels as
+        all others.
         """
+        values = with_gaps(values)
         binary = is_binary(values) if values.dtype == object else np.zeros(len(values), dtype=bool)
         if binary.any():
             values = values.mask(binary, None)
@@ -161,9 +164,11 @@ _READ = {NUMERIC: _numeric, BOOLEAN: _boolean, CATEGORY: _category, DATE: _date}
 def texts_of(values: pd.Series, known: Iterable[str] | None = None) -> pd.Series:
     """Return levels or classes as texts, (n,), None for gaps: one `spelling` for each value.
 
+    A text of blanks is a gap.
     A value that is one of the `known` texts is written as that; by default these are the `versions`
     among the values.
     """
+    values = with_gaps(values)
     there = values.notna().to_numpy()
     entries = values[there]
     # To `factorize` the object True is the object 1.
@@ -212,7 +217,7 @@ def _column(values: pd.Series, name: str, forced: str | None, comma: bool = Fals
         column = Column(name, found.kind, found.why, found.decimal, found.date)
     else:
         column = _forced(values, name, forced, comma)
-    gaps = values.isna()
+    gaps = with_gaps(values).isna()
     if column.kind not in (CATEGORY, TEXT) and values.dtype.kind == "O":
         gaps |= gap_words(values)
     column = replace(column, missing=float(gaps.mean()))

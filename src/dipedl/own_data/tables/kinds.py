@@ -82,6 +82,20 @@ def has_decimal_commas(frame: pd.DataFrame) -> bool:
     )
 
 
+def with_gaps(values: pd.Series) -> pd.Series:
+    """Return the entries with a gap for each text that is empty but for blanks."""
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        return values.cat.remove_categories(list(filter(_is_blank, values.cat.categories)))
+    if values.dtype.kind not in "OU":
+        return values
+    blank = np.array([_is_blank(entry) for entry in values], dtype=bool)
+    return values.mask(blank, None) if blank.any() else values
+
+
+def _is_blank(entry: object) -> bool:
+    return isinstance(entry, str) and not entry.strip()
+
+
 def gap_words(values: pd.Series) -> pd.Series:
     """Where an entry is one of `GAP_WORDS`, blanks around it aside."""
     return values.astype(object).map(lambda entry: str(entry).strip()).isin(GAP_WORDS)
@@ -98,6 +112,7 @@ def guess(values: pd.Series, name: str, comma: bool = False) -> Guess:
 
     `comma` says that a comma is a decimal mark elsewhere in the table.
     """
+    values = with_gaps(values)
     plain = _kind_of_dtype(values)
     if plain is not None:
         return plain
