@@ -196,7 +196,7 @@ MUTANTS = [
     Mutant(
         "NaN passes for a number that overflows",
         "fitting/refusals.py",
-        "if overflow and not _finite(X):",
+        "if overflow and not _finite(X, columns):",
         "if overflow and not len(X):",
         "fitting/test_refusals.py::test_a_row_that_is_not_finite_keeps_its_number",
     ),

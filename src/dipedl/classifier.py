@@ -122,8 +122,8 @@ class DIPClassifier(
     The ranking of inputs by vacuity is that of ``score_samples``, whatever n, gamma or the
     normaliser; `max_evidence` and the last bit of a float only add ties. The score of a single
     density does not depend on the classifier; the fused default includes its confidence.
-    A finite row that a part cannot compute with, or with a new level that a part refuses, is
-    unknown: vacuity 1, score -inf.
+    A finite row that a part cannot compute with, or with a new level or a first gap among levels
+    that a part refuses, is unknown: vacuity 1, score -inf.
 
     References
     ----------

@@ -242,6 +242,39 @@ def test_a_row_of_a_new_level_refuses_no_other(form, error):
     assert "code = 'zz'" in clf.explain(new)[3].news
 
 
+@pytest.mark.parametrize("form", ["object", "category", "polars"])
+@pytest.mark.parametrize("error", [TypeError, RuntimeError])
+def test_a_row_of_a_first_gap_among_levels_refuses_no_other(form, error):
+    rows, gap = WORDS.astype({"code": form if form != "polars" else object}), WORDS[:5].copy()
+    gap["code"] = gap["code"].astype(object)
+    gap.loc[3, "code"] = None
+    gap = gap.astype({"code": rows.code.dtype})
+    if form == "polars":
+        polars = pytest.importorskip("polars")
+        rows, gap = (polars.DataFrame(table.to_dict("list")) for table in (rows, gap))
+    clf = model(KnownLevels(error), density=GDADensity(), features=ENCODED).fit(rows, Y)
+    others = [0, 1, 2, 4]
+    for answer in (
+        *(clf.predict_proba, clf.classifier_proba, clf.predict, clf.predict_ood, clf.p_value),
+        *(clf.uncertainty, clf.score_samples, clf.predict_set),
+    ):
+        np.testing.assert_array_equal(answer(gap)[others], answer(rows[:5])[others])
+        np.testing.assert_array_equal(answer(gap)[3:4], answer(gap[3:4]))
+    assert clf.uncertainty(gap)[3] == 1 and clf.predict_ood(gap)[3] == -1
+    assert clf.score_samples(gap)[3] == -np.inf
+    assert "code is missing" in clf.explain(gap)[3].news
+
+
+def test_a_first_gap_among_levels_beside_an_overflow_refuses_no_other_row():
+    tree = make_pipeline(ENCODED, DecisionTreeClassifier(max_depth=2))
+    clf = model(tree, density=GDADensity(), features=ENCODED).fit(WORDS, Y)
+    new = WORDS[:3].assign(code=["u", None, "w"], a=[WORDS.a[0], 1e300, WORDS.a[2]])
+    assert clf.uncertainty(new)[1] == 1
+    np.testing.assert_array_equal(clf.uncertainty(new)[::2], clf.uncertainty(WORDS[:3])[::2])
+    with pytest.raises(ValueError, match="infinity|NaN"):
+        clf.uncertainty(new.assign(b=[0, np.nan, 0]))
+
+
 def test_an_error_about_other_rows_is_raised_beside_a_new_level():
     clf = model(KnownLevels(), density=GDADensity(), features=ENCODED).fit(WORDS, Y)
     new = WORDS[:6].assign(code=["u", "zz", "v", "w", "u", "v"])
@@ -261,6 +294,11 @@ def test_the_libraries_themselves(library):
         new = WORDS[:3].assign(code=["u", "zz", "w"])
         np.testing.assert_array_equal(
             clf.predict_proba(new)[[0, 2]], clf.predict_proba(WORDS[:3])[[0, 2]]
+        )
+        gap = WORDS[:3].assign(code=["u", None, "w"])
+        assert clf.uncertainty(gap)[1] == 1
+        np.testing.assert_array_equal(
+            clf.predict_proba(gap)[[0, 2]], clf.predict_proba(WORDS[:3])[[0, 2]]
         )
         DIPClassifier(CatBoostClassifier(cat_features=("code",), **quiet)).fit(FRAME, Y)
     else:

@@ -226,9 +226,14 @@ class InputColumns:
         return by_row(self._news(X), X.shape[0])
 
     def new(self, X: Any) -> np.ndarray:
-        """Rows of X (n, d) with a level that the fit never saw, shape (n,)."""
-        new = np.zeros(X.shape[0], dtype=bool)
+        """Rows of X (n, d) with a level that the fit never saw, or with a first gap, shape (n,).
+
+        A gap is one where text or categories are, in a column without gaps in the fit.
+        """
+        new, texts = np.zeros(X.shape[0], dtype=bool), self.of_text()
         for j, levels in self.levels.items():
+            if self.missing[j] == 0 and self.names[j] in texts:
+                new |= missing_entries(column(X, j))
             known: Container[Any] = levels or self.categories.get(j, [])
             if known:
                 new |= np.array(new_levels("", column(X, j), known)) != ""

@@ -137,9 +137,9 @@ def answered(
 ) -> Answer:
     """``ask(X)``, arrays with an entry for each row of X (n, d), or ``unknown()`` without answer.
 
-    These are finite rows whose numbers overflow in a part of the model, and rows with a level that
-    no row of the fit had in its `columns`, if a part of the model refuses them. They are found by
-    halves, so that no answer depends on another row.
+    These are finite rows whose numbers overflow in a part of the model, and rows with a level, or
+    a gap among levels, that no row of the fit had in its `columns`, if a part of the model refuses
+    them. They are found by halves, so that no answer depends on another row.
 
     Raises
     ------
@@ -162,7 +162,7 @@ def answered(
         refusal = error
     n = X.shape[0]
     if n == 1:
-        if overflow and not _finite(X):
+        if overflow and not _finite(X, columns):
             refuse_infinity(refusal, X)
             raise refusal
         return unknown()
@@ -176,8 +176,12 @@ def answered(
     return tuple(None if a is None else np.concatenate([a, b]) for a, b in zip(*parts, strict=True))
 
 
-def _finite(row: Any) -> bool:
-    """Whether nothing in a row of an array, a table or a sparse matrix is missing or infinite."""
-    values = row.data if sparse.issparse(row) else np.asarray(row, dtype=object).ravel()
-    floats = [value for value in values.tolist() if isinstance(value, float)]
-    return not any(map(is_missing, values.tolist())) and bool(np.isfinite(floats).all())
+def _finite(row: Any, columns: InputColumns | None) -> bool:
+    """Whether no number of a row of an array, a table or a sparse matrix is missing or infinite."""
+    plain = row.data if sparse.issparse(row) else np.asarray(row, dtype=object).ravel()
+    values = plain.tolist()
+    if columns is not None and columns.levels:
+        texts = columns.of_text()
+        values = [v for name, v in zip(columns.names, values, strict=True) if name not in texts]
+    floats = [value for value in values if isinstance(value, float)]
+    return not any(map(is_missing, values)) and bool(np.isfinite(floats).all())
