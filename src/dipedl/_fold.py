@@ -156,8 +156,8 @@ def predictions(
     """Features (n, p), class probabilities (n, k) or None, and scores (n,) of inputs X (n, d).
 
     A finite row with numbers that classifier, features or density cannot compute with, and one with
-    a new level, or a first gap among levels, that they refuse, is unknown: its score is -inf, its probabilities are equal, and
-    its features NaN where there are none.
+    a new level, or a first gap among levels, that they refuse, is unknown: its score is -inf, its
+    probabilities are equal, and its features NaN where there are none.
     """
 
     def ask(X: Any) -> Answer:

@@ -19,6 +19,7 @@ from sklearn.model_selection import (
     GroupKFold,
     GroupShuffleSplit,
     LeaveOneGroupOut,
+    ShuffleSplit,
     StratifiedGroupKFold,
 )
 from sklearn.multiclass import OneVsRestClassifier
@@ -444,6 +445,13 @@ def test_an_error_of_a_fit_to_a_fold_says_so_and_what_to_do(parameters):
     DIPClassifier(CalibratedClassifierCV(LAST, cv=2), BLANK, **few).fit(IRIS[:105], FIVE)
     held = {**few, "spread": None}
     DIPClassifier(inner, BLANK, **held).fit(IRIS[:105], FIVE, calibration=(IRIS[::2], KINDS[::2]))
+
+
+@pytest.mark.parametrize("kind", [GroupKFold, StratifiedGroupKFold, ShuffleSplit, int, Rehearsal])
+def test_a_class_in_place_of_a_splitter_is_named(kind):
+    for model in (DIPClassifier(LAST, BLANK, cv=kind), OODDetector(DIPClassifier(cv=kind))):
+        with pytest.raises(TypeError, match=rf"cv must be .*class {kind.__name__}"):
+            model.fit(IRIS, KINDS)
 
 
 @pytest.mark.parametrize(

@@ -199,6 +199,11 @@ def given_pairs(cv: Any, y: np.ndarray, kept: np.ndarray | None = None) -> Pairs
     """
     if isinstance(cv, str | int | np.integer) and not isinstance(cv, bool):
         return None
+    if isinstance(cv, type):
+        raise TypeError(
+            f"cv must be a splitter, got the class {cv.__name__}: make one of it, such as "
+            f"cv={cv.__name__}(...)"
+        )
     splitter = check_cv(cv, y, classifier=True)
     if get_routing_for_object(splitter).consumes("split", ["groups"]):
         name = type(splitter).__name__
