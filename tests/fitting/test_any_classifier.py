@@ -5,15 +5,16 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn import config_context
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.decomposition import PCA
 from sklearn.ensemble import StackingClassifier, VotingClassifier
-from sklearn.feature_selection import RFE
+from sklearn.feature_selection import RFE, RFECV
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Perceptron, SGDClassifier
+from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -40,6 +41,7 @@ X = RNG.normal(size=(N, 3))
 X[:, 2] = RNG.choice([1, 2, 5], N)
 Y = (X[:, 0] + 0.5 * RNG.normal(size=N) > 0).astype(int)
 FRAME = pd.DataFrame(X, columns=["a", "b", "code"]).astype({"code": int})
+BLANK = GDADensity()
 CANDIDATES = [("gaussians", GDADensity()), ("tied", GDADensity("tied"))]
 
 
@@ -284,6 +286,65 @@ def test_an_error_about_other_rows_is_raised_beside_a_new_level():
         clf.predict_proba(new)
 
 
+class Network(Strict):
+    """As a network of PyTorch in float32 is."""
+
+    def learn(self, X):
+        self.check(X)
+
+    def check(self, X):
+        if X.dtype != np.float32:
+            name = {"float64": "Double", "int64": "Long"}[str(X.dtype)]
+            raise self.error(f"mat1 and mat2 must have the same dtype, but got {name} and Float")
+
+
+class Layers(Network, TransformerMixin):
+    def transform(self, X):
+        self.check(X)
+        return X
+
+
+SINGLE = X.astype(np.float32)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.int64])
+@pytest.mark.parametrize("error", [RuntimeError, ValueError])
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda net, rows: model(net, density=BLANK).fit(rows, Y),
+        lambda net, rows: model(FrozenEstimator(net.fit(SINGLE, Y)), density=BLANK).fit(rows, Y),
+        lambda net, rows: model(net, density=BLANK).fit(SINGLE, Y, calibration=(rows, Y)),
+        lambda net, rows: model(net, density=BLANK).fit(SINGLE, Y).calibrate(rows, Y),
+        lambda net, rows: model(net, density=BLANK).fit(SINGLE, Y).predict_proba(rows),
+        lambda net, rows: model(net, density=BLANK).partial_fit(rows, Y),
+        lambda net, rows: model(None, features=Layers(net.error), density=BLANK).fit(rows, Y),
+        lambda net, rows: model(
+            None, features=FrozenEstimator(Layers(net.error).fit(SINGLE, Y)), density=BLANK
+        ).fit(rows, Y),
+        lambda net, rows: MaxSoftmax(net).fit(rows, Y),
+        lambda net, rows: MaxSoftmax(net).fit(SINGLE, Y).predict_proba(rows),
+    ],
+    ids=["fit", "frozen", "calibration", "calibrate", "predict", "batch", "features"]
+    + ["frozen features", "baseline", "answers of a baseline"],
+)
+def test_rows_of_another_dtype_than_a_network_takes_are_given_the_remedy(ask, error, dtype):
+    with pytest.raises(error, match="same dtype") as caught:
+        ask(Network(error), X.astype(dtype))
+    notes = [note for note in caught.value.__notes__ if "X.astype('float32')" in note]
+    assert len(notes) == 1
+
+
+def test_an_error_about_labels_gives_no_remedy_for_rows():
+    class Labels(Network):
+        def check(self, X):
+            raise RuntimeError("Found dtype Long but expected Float")
+
+    with pytest.raises(RuntimeError, match="dtype Long") as caught:
+        model(Labels(), density=BLANK).fit(SINGLE, Y)
+    assert not hasattr(caught.value, "__notes__")
+
+
 @pytest.mark.parametrize("library", ["skorch", "catboost"])
 def test_the_libraries_themselves(library):
     pytest.importorskip(library)
@@ -311,11 +372,13 @@ def test_the_libraries_themselves(library):
         rows = StandardScaler().fit_transform(rows[:, :8]).astype(np.float32)
         net = NeuralNetClassifier(layers, max_epochs=1, verbose=0, train_split=None)
         assert np.isfinite(DIPClassifier(net).fit(rows, y).predict_proba(rows)).all()
+        with pytest.raises(RuntimeError) as caught:
+            DIPClassifier(net).fit(rows.astype(float), y)
+        assert "X.astype('float32')" in caught.value.__notes__[0]
 
 
 IRIS, KINDS = load_iris(return_X_y=True)
 LAST = LogisticRegression(max_iter=300)
-BLANK = GDADensity()
 
 
 def stack(**parameters):
@@ -418,6 +481,21 @@ def test_weights_are_routed_where_parts_request_them():
             np.testing.assert_allclose(clf.classifier_proba(IRIS), own.predict_proba(IRIS))
         density = make_pipeline(StandardScaler(), GDADensity())
         assert np.isfinite(DIPClassifier(LAST, density).fit(IRIS, KINDS, w).offset_)
+
+
+@pytest.mark.parametrize("kind", [RFECV, lambda c, **k: GridSearchCV(c, {}, **k)])
+def test_parts_that_score_are_told_to_request_weights(kind):
+    last, w = clone(LAST), np.linspace(0.2, 3, 150)
+    with config_context(enable_metadata_routing=True):
+        requests = clone(LAST).set_fit_request(sample_weight=True)
+        for classifier in (last, requests) if kind is RFECV else (requests,):
+            with pytest.raises(ValueError, match="metadata|sample_weight") as caught:
+                DIPClassifier(kind(classifier, cv=2), BLANK, cv=2).fit(IRIS, KINDS, w)
+            (note,) = caught.value.__notes__
+            assert "set_fit_request" in note and "set_score_request" in note
+        # The remedy.
+        scoring = make_scorer(accuracy_score).set_score_request(sample_weight=True)
+        DIPClassifier(kind(requests, cv=2, scoring=scoring), BLANK, cv=2).fit(IRIS, KINDS, w)
 
 
 @pytest.mark.parametrize("classifier", [OneVsRestClassifier(LAST), KNeighborsClassifier()], ids=str)

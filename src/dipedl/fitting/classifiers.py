@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Tags, get_tags
@@ -16,7 +17,7 @@ from sklearn.utils.validation import has_fit_parameter
 from .._validation import weight_argument, weights_passed
 from ..maths.simplex import check_simplex, on_simplex
 from .columns import InputColumns, categories, empty_columns, with_categories
-from .refusals import answered, refusals_noted, refuse_dates, refuse_infinity
+from .refusals import answered, dtype_noted, refusals_noted, refuse_dates, refuse_infinity
 from .seeds import seeded_clone
 from .threads import one_thread_if_small
 
@@ -174,7 +175,7 @@ def fitted_classifier(
 
 
 def _fitted(template: Any, X: Any, y: np.ndarray, keywords: dict[str, Any]) -> Any:
-    with one_thread_if_small(X):
+    with dtype_noted(X), one_thread_if_small(X):
         return clone(template).fit(X, y, **keywords)
 
 
@@ -183,10 +184,14 @@ def _noted(error: Exception, template: Any, X: Any) -> Exception:
     name, empty = type(template).__name__, empty_columns(X)
     refuse_dates(error, X)
     refuse_infinity(error, X)
-    if "enable_metadata_routing=True" in str(error):
+    unset = isinstance(error, UnsetMetadataPassedError)
+    if unset or "enable_metadata_routing=True" in str(error):
         error.add_note(
-            f"{name} hands weights on only to a part that requests them: besides, call "
-            "set_fit_request(sample_weight=True) on the classifier inside"
+            f"{name} hands weights on only to parts that request them, with "
+            "sklearn.set_config(enable_metadata_routing=True): call "
+            "set_fit_request(sample_weight=True) on the classifier inside; where that is scored "
+            "too, as in RFECV and searches, give "
+            "scoring=make_scorer(accuracy_score).set_score_request(sample_weight=True)"
         )
     if "could not convert string" in str(error):
         error.add_note(
@@ -210,7 +215,7 @@ def class_probabilities(estimator: Any, X: Any, k: int) -> np.ndarray:
 
 def _answers(estimator: Any, X: Any, k: int) -> np.ndarray:
     """A copy of ``predict_proba`` (n, k), of which only the shape is checked."""
-    with refusals_noted(), one_thread_if_small(X):
+    with refusals_noted(), dtype_noted(X), one_thread_if_small(X):
         P = np.array(estimator.predict_proba(X), dtype=np.float64)
     if P.shape != (X.shape[0], k):
         raise ValueError(f"{_PROBA} must have shape ({X.shape[0]}, {k}), got {P.shape}")

@@ -29,6 +29,8 @@ Answer = tuple[Any, ...]
 #: What scikit-learn says of numbers that float32 or float64 cannot hold.
 _TOO_LARGE = "too large for dtype"
 _HELD = {NUMBER: "numbers", LEVEL: "text or categories"}
+#: What PyTorch calls a dtype of NumPy.
+_OF_TORCH = {"double": "float64", "float": "float32", "half": "float16", "long": "int64"}
 _ABOUT_DATES = re.compile("date|time", re.IGNORECASE)
 
 
@@ -57,6 +59,22 @@ def refusals_noted(*, transform: bool = False) -> Iterator[None]:
                 "this is an error of transform, of features or of the steps of the pipeline given "
                 "as estimator: rows are held out in fit, and new ones come in prediction, so it "
                 "must take any rows, of any number"
+            )
+        raise
+
+
+@contextmanager
+def dtype_noted(X: Any) -> Iterator[None]:
+    """Adds the remedy to an error of a network that computes in another dtype than that of X."""
+    try:
+        yield
+    except Exception as error:
+        words = re.findall("[a-z]+", str(error).lower())
+        known, given = {_OF_TORCH[w] for w in words if w in _OF_TORCH}, str(getattr(X, "dtype", ""))
+        other = known - {given}
+        if given in known and len(other) == 1 and "float" in min(other):
+            error.add_note(
+                f"X is {given}: give X.astype({min(other)!r}), in fit and in predictions"
             )
         raise
 

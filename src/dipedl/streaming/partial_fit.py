@@ -26,6 +26,7 @@ from ..density.gda import GDADensity
 from ..evidence_model import EvidenceModel
 from ..fitting.classifiers import FittedClassifier, require_proba, unfitted_classifier
 from ..fitting.progress import warn_caller
+from ..fitting.refusals import dtype_noted
 from ..fitting.seeds import seed
 from .row_sample import RowSample, in_share, row_keys
 from .stream import BY_CONTENT, Stream, can_be_standardised, same_content
@@ -238,7 +239,8 @@ class Streaming:
         form = rows.rows["X"]
         if isinstance(X, np.ndarray) or hasattr(X, "columns"):
             form = like(X, form)
-        self.estimator_.partial_fit(form, rows.labels, classes=self.classes_, **weights)
+        with dtype_noted(form):
+            self.estimator_.partial_fit(form, rows.labels, classes=self.classes_, **weights)
         require_proba(self.estimator_)
 
     def _check_merge(self, other: Streaming) -> None:
