@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_breast_cancer, load_iris
-from sklearn.decomposition import PCA
+from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.ensemble import StackingClassifier, VotingClassifier
 from sklearn.feature_selection import RFE, RFECV
 from sklearn.frozen import FrozenEstimator
@@ -274,7 +274,7 @@ def test_a_first_gap_among_levels_beside_an_overflow_refuses_no_other_row():
     new = WORDS[:3].assign(code=["u", None, "w"], a=[WORDS.a[0], 1e300, WORDS.a[2]])
     assert clf.uncertainty(new)[1] == 1
     np.testing.assert_array_equal(clf.uncertainty(new)[::2], clf.uncertainty(WORDS[:3])[::2])
-    with pytest.raises(ValueError, match="infinity|NaN"):
+    with pytest.raises(ValueError, match=r"infinity|NaN"):
         clf.uncertainty(new.assign(b=[0, np.nan, 0]))
 
 
@@ -325,8 +325,10 @@ SINGLE = X.astype(np.float32)
         lambda net, rows: MaxSoftmax(net).fit(rows, Y),
         lambda net, rows: MaxSoftmax(net).fit(SINGLE, Y).predict_proba(rows),
     ],
-    ids=["fit", "frozen", "calibration", "calibrate", "predict", "batch", "features"]
-    + ["frozen features", "baseline", "answers of a baseline"],
+    ids=[
+        *("fit", "frozen", "calibration", "calibrate", "predict", "batch", "features"),
+        *("frozen features", "baseline", "answers of a baseline"),
+    ],
 )
 def test_rows_of_another_dtype_than_a_network_takes_are_given_the_remedy(ask, error, dtype):
     with pytest.raises(error, match="same dtype") as caught:
@@ -489,7 +491,7 @@ def test_parts_that_score_are_told_to_request_weights(kind):
     with config_context(enable_metadata_routing=True):
         requests = clone(LAST).set_fit_request(sample_weight=True)
         for classifier in (last, requests) if kind is RFECV else (requests,):
-            with pytest.raises(ValueError, match="metadata|sample_weight") as caught:
+            with pytest.raises(ValueError, match=r"metadata|sample_weight") as caught:
                 DIPClassifier(kind(classifier, cv=2), BLANK, cv=2).fit(IRIS, KINDS, w)
             (note,) = caught.value.__notes__
             assert "set_fit_request" in note and "set_score_request" in note
@@ -523,6 +525,17 @@ def test_an_error_of_a_fit_to_a_fold_says_so_and_what_to_do(parameters):
     DIPClassifier(CalibratedClassifierCV(LAST, cv=2), BLANK, **few).fit(IRIS[:105], FIVE)
     held = {**few, "spread": None}
     DIPClassifier(inner, BLANK, **held).fit(IRIS[:105], FIVE, calibration=(IRIS[::2], KINDS[::2]))
+
+
+@pytest.mark.parametrize("jobs", [None, 2])
+def test_an_error_of_features_that_are_fewer_in_a_fold_says_that_it_was_one(jobs):
+    codes = np.random.default_rng(0).integers(0, 25, (300, 5))
+    encode = OneHotEncoder(min_frequency=10, handle_unknown="infrequent_if_exist")
+    features, y = make_pipeline(encode, TruncatedSVD(40)), np.arange(300) % 2
+    with pytest.raises(ValueError, match="n_components") as caught:
+        DIPClassifier(LAST, BLANK, features=features, cv=2, n_jobs=jobs).fit(codes, y)
+    (note,) = caught.value.__notes__
+    assert "150 of 300 rows" in note and "calibration=" in note
 
 
 @pytest.mark.parametrize("kind", [GroupKFold, StratifiedGroupKFold, ShuffleSplit, int, Rehearsal])
