@@ -171,6 +171,8 @@ class InputColumns:
         most frequent first; none where hardly a level comes twice.
     categories : dict of int to list
         For each column with a dtype of categories, these in their order.
+    dtypes : list of str, length d, or None
+        Of a DataFrame of pandas, the names of its dtypes.
     """
 
     names: list[str]
@@ -179,6 +181,7 @@ class InputColumns:
     missing: np.ndarray
     levels: dict[int, dict[Any, float]]
     categories: dict[int, list[Any]]
+    dtypes: list[str] | None = None
 
     def of_text(self) -> list[str]:
         """Names of the columns of levels that are no booleans."""
@@ -301,7 +304,8 @@ def input_columns(X: Any) -> InputColumns | None:
     ends = np.array([_ends(part) if j not in levels else _UNKNOWN for j, part in enumerate(parts)])
     missing = np.array([missing_entries(part).mean() for part in parts])
     low, high = ends.reshape(d, 2).T
-    return InputColumns(names, low, high, missing, levels, categories(X))
+    dtypes = [str(dtype) for dtype in X.dtypes] if hasattr(X, "iloc") else None
+    return InputColumns(names, low, high, missing, levels, categories(X), dtypes)
 
 
 def categories(X: Any) -> dict[int, list[Any]]:

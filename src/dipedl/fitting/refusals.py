@@ -131,6 +131,20 @@ def _refuse_changed(columns: InputColumns, X: Any) -> None:
             ) from None
 
 
+def _note_floats(error: Exception, columns: InputColumns, X: Any) -> None:
+    """Add to an error the columns of X (n, d) that were of whole numbers in fit, and are floats."""
+    if columns.dtypes is None or not hasattr(X, "iloc"):
+        return
+    for name, was, now in zip(X.columns, columns.dtypes, X.dtypes, strict=True):
+        if was.startswith(("int", "uint")) and now.kind == "f":
+            error.add_note(
+                f"X has {now} in column {name!r}, and fit had {was} there: pandas makes floats of "
+                "whole numbers with a gap. If the classifier takes it as a category, fill its gaps "
+                f"or drop their rows, and give X.astype({{{name!r}: {was!r}}}); a gap needs a "
+                "category of its own in fit"
+            )
+
+
 def refuse_dates(error: Exception, X: Any) -> None:
     """Raise ValueError if an error of a fit to X (n, d) is about its dates or times."""
     dates = date_columns(X) if _ABOUT_DATES.search(str(error)) else []
@@ -175,6 +189,7 @@ def answered(
             if columns is None:
                 raise
             _refuse_changed(columns, X)
+            _note_floats(error, columns, X)
             if not columns.new(X).any():
                 raise
         refusal = error

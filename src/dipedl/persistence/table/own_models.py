@@ -175,6 +175,7 @@ ENTRIES: dict[str, Entry] = {
             "levels": c.mapping(c.count(), c.mapping(c.plain, c.SHARE)),
             "categories": c.mapping(c.count(), c.each(c.plain)),
         },
+        {"dtypes": c.maybe(c.each(c.text, "d"))},
         where=(_columns_exist,),
         bare=True,
     ),
