@@ -300,6 +300,10 @@ def test_whole_numbers_that_came_as_floats_are_named_with_the_remedy(whole):
     with pytest.raises(RuntimeError) as caught:
         clf.predict_proba(gap.assign(word=["new", "u", "v"]))
     assert "float64 in column 'code'" in caught.value.__notes__[0]
+    alone = model(WholeNumbers(), density=BLANK).fit(rows[["a", "code"]], Y)
+    with pytest.raises(ValueError, match="NaN at row 1") as caught:
+        alone.predict_proba(gap[["a", "code"]])
+    assert "float64 in column 'code'" in caught.value.__notes__[0]
     # The remedy.
     assert np.isfinite(clf.predict_proba(gap.dropna().astype({"code": whole}))).all()
 

@@ -185,11 +185,12 @@ def answered(
         raise
     except Exception as error:
         overflow = isinstance(error, NoAnswer) or _TOO_LARGE in str(error)
+        if columns is not None:
+            _note_floats(error, columns, X)
         if not overflow:
             if columns is None:
                 raise
             _refuse_changed(columns, X)
-            _note_floats(error, columns, X)
             if not columns.new(X).any():
                 raise
         refusal = error
