@@ -171,6 +171,8 @@ def predictions(
         Z = np.full((1, getattr(evidence.density_, "n_features_in_", 0)), np.nan)
         return Z, np.full((1, k), 1 / k) if k else None, np.array([-np.inf])
 
+    if evidence.columns_ is not None:
+        evidence.columns_.refuse_other_types(X)
     Z, P, scores = answered(ask, X, unknown, evidence.columns_)
     return Z, P, scores
 

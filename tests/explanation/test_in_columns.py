@@ -178,6 +178,8 @@ def test_what_a_column_adds_on_average_sums_to_the_expected_distance(travel):
         ([97, 3], {1}),
         ([2] * 100, set()),
         ([5] * 19 + [2], {19}),
+        ([45] * 5 + [31] * 25, set()),
+        ([45] * 5 + [31] * 24 + [17, 14], {30}),
         ([0, 100], {0}),
     ],
 )

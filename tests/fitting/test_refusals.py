@@ -1,10 +1,14 @@
 """Rows that are refused are found among the others, whatever their place."""
 
+import re
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -93,7 +97,94 @@ def of_table():
 def test_a_column_of_another_type_than_in_the_fit_is_named(of_table, column, values, message):
     with pytest.raises(ValueError, match=message) as caught:
         of_table.predict(FRAME.assign(**{column: values}))
-    assert caught.value.__suppress_context__
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+ZONE = np.array(["1", "2", "3"])[np.arange(120) % 3]
+ZONES = pd.Series(ZONE)
+CARRIERS = {
+    "int": ZONES.astype(int),
+    "float": ZONES.astype(float),
+    "object": ZONES.astype(int).astype(object),
+    "Decimal": pd.Series([Decimal(f"{zone}.00") for zone in ZONE]),
+    "int and float": pd.Series(
+        [int(z) if i % 2 else float(z) for i, z in enumerate(ZONE)], dtype=object
+    ),
+    "Int64": ZONES.astype(int).astype("Int64"),
+    "arrow": ZONES.astype(int).astype("int64[pyarrow]"),
+    "category": ZONES.astype(int).astype("category"),
+    "category of floats": ZONES.astype(float).astype("category"),
+    "gaps": ZONES.astype(float).where(ZONES.index > 3),
+    "text": ZONES.astype(object),
+    "text of arrow": ZONES.astype("string[pyarrow]"),
+    "category of text": ZONES.astype("category"),
+}
+TEXTS = {"text", "text of arrow", "category of text"}
+
+
+@pytest.fixture(scope="module")
+def of_zones():
+    """Models of a column of codes by what the fit saw in it: texts, categories or plain numbers."""
+    encoded = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), ["zone"]), remainder="passthrough"
+    )
+    model = DIPClassifier(make_pipeline(encoded, LogisticRegression()), GDADensity())
+    return {of: clone(model).fit(zones(of), Y) for of in ("text", "int", "category of floats")}
+
+
+def zones(carrier):
+    return pd.DataFrame({"zone": CARRIERS[carrier], "age": FRAME["age"]})
+
+
+@pytest.mark.parametrize("carrier", CARRIERS)
+@pytest.mark.parametrize("fit", ["text", "int", "category of floats"])
+def test_codes_of_the_other_type_are_refused_and_those_of_the_same_are_known(
+    of_zones, fit, carrier
+):
+    """The remedy in the error is code that gives the answers of the fit's own type."""
+    model, X = of_zones[fit], zones(carrier)
+    expected = model.predict_proba(zones(fit))
+    if (carrier in TEXTS) == (fit == "text"):
+        rows = X["zone"].notna().to_numpy()
+        np.testing.assert_array_equal(model.predict_proba(X)[rows], expected[rows])
+        return
+    with pytest.raises(
+        ValueError, match=f"in column 'zone'.* at row {4 * (carrier == 'gaps')}"
+    ) as e:
+        model.predict_proba(X)
+    with pytest.raises(ValueError, match="in column 'zone'"):
+        model.classifier_proba(X)
+    remedy = re.search("X\\['zone'\\] = .*", str(e.value)).group()
+    exec(remedy, {"X": X})
+    rows = X["zone"].notna().to_numpy()
+    np.testing.assert_array_equal(model.predict_proba(X)[rows], expected[rows])
+
+
+def test_one_number_among_texts_is_refused_with_its_row(of_zones):
+    X = zones("text")
+    X.loc[7, "zone"] = 2
+    with pytest.raises(ValueError, match=r"has numbers in column 'zone'.* 2 at row 7"):
+        of_zones["text"].predict(X)
+    assert of_zones["text"].predict_ood(X.assign(zone=ZONES + ".0")).tolist() == [-1] * 120
+
+
+def test_codes_of_the_other_type_in_polars_and_in_an_array_are_refused(of_zones):
+    pl = pytest.importorskip("polars")
+    X = pl.DataFrame({"zone": CARRIERS["float"].to_numpy(), "age": FRAME["age"].to_numpy()})
+    with pytest.raises(ValueError, match="has numbers in column 'zone'") as e:
+        of_zones["text"].predict_proba(X)
+    X = eval(re.search("X.with_columns.*", str(e.value)).group(), {"X": X, "pl": pl})
+    expected = of_zones["text"].predict_proba(zones("text"))
+    np.testing.assert_array_equal(of_zones["text"].predict_proba(X), expected)
+    with pytest.raises(ValueError, match="has text or categories in column 'zone'"):
+        of_zones["int"].predict(X)
+    encoded = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), [0]), remainder="passthrough"
+    )
+    model = DIPClassifier(make_pipeline(encoded, LogisticRegression()), GDADensity())
+    model.fit(zones("float").to_numpy(), Y)
+    with pytest.raises(ValueError, match="has text or categories in column 'x0'"):
+        model.predict(zones("text").to_numpy())
 
 
 def test_text_for_a_model_of_numbers_is_named():

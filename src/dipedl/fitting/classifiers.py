@@ -80,6 +80,8 @@ class FittedClassifier:
 
         `columns` are those of the inputs of the fit.
         """
+        if columns is not None:
+            columns.refuse_other_types(X)
         k = len(self.classes)
         equal = (np.full((1, k), 1 / k),)
         P: np.ndarray

@@ -14,11 +14,20 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from .._validation import OtherType
 from .._writing.numbers import number_text
 from ..maths.masks import is_missing
 
 #: Kinds of columns: numbers (booleans too), levels (text, categories), nothing at all.
 NUMBER, LEVEL, EMPTY = "number", "level", "empty"
+_DATE = "date"
+_IN_WORDS = {NUMBER: "numbers", LEVEL: "text or categories", _DATE: "dates"}
+#: How the names of types begin, in NumPy, pandas, Arrow and polars, whose entries are of one kind.
+_OF_ONE_KIND = {
+    NUMBER: ("int", "uint", "float", "double", "bool", "decimal"),
+    LEVEL: ("str", "large_string", "utf8", "<u", ">u", "enum", "categorical"),
+    _DATE: ("date", "time", "duration", "period"),
+}
 _MOST_ROWS = 10_000
 #: What is usual in a column of numbers: all but the lowest and the highest 5 %.
 _USUAL = (0.05, 0.95)
@@ -212,13 +221,13 @@ class InputColumns:
         """Whether few rows of the fit had a value (in a `unit`) like this in column j.
 
         A number outside of the usual range; a gap, or a level, of less than 5 % of the rows, and a
-        level of less than an even share too: of 100 even levels none is unusual.
+        level of less than half of an even share too: of 100 even levels none is unusual.
         """
         if value is None:
             return bool(self.missing[j] < _RARE)
         if j in self.levels:
             own = self.share(j, value)
-            return own is not None and own < min(_RARE, 1 / len(self.levels[j]))
+            return own is not None and own < min(_RARE, 0.5 / len(self.levels[j]))
         if np.isnan(self.low[j]):
             return False
         low, high = sorted((unit(float(self.low[j])), unit(float(self.high[j]))))
@@ -242,6 +251,57 @@ class InputColumns:
                 new |= np.array(new_levels("", column(X, j), known)) != ""
         return new
 
+    def refuse_other_types(self, X: Any) -> None:
+        """Raise OtherType for text in X (n, d) where the fit had numbers, and the other way round.
+
+        No text equals a number: each would count as a new level.
+        """
+        if sparse.issparse(X) or X.shape[1:] != (len(self.names),):
+            return
+        types = list(X.dtypes) if is_table(X) else [X.dtype] * X.shape[1]
+        of = {dtype: _kind_of_dtype(dtype) for dtype in set(types)}
+        for j, dtype in enumerate(types):
+            if of[dtype] == NUMBER and j not in self.levels:
+                continue
+            held = self._held(j)
+            if held is None or of[dtype] == held:
+                continue
+            other = _first_other(column(X, j), of[dtype], held)
+            if other is not None:
+                self._refuse(X, j, held, *other)
+
+    def _held(self, j: int) -> str | None:
+        """What column j held, numbers or text; None if both, or something else."""
+        if j not in self.levels:
+            return None if np.isnan(self.low[j]) else NUMBER
+        known: Iterable[Any] = self.levels[j] or self.categories.get(j, [""])
+        kinds = {_kind_of_type(t) for t in set(map(type, known))}
+        return kinds.pop() if len(kinds) == 1 else None
+
+    def _refuse(self, X: Any, j: int, held: str, row: int, value: Any) -> None:
+        name = list(X.columns)[j] if is_table(X) else self.names[j]
+        raise OtherType(
+            f"X has {_IN_WORDS[_kind_of_type(type(value))]} in column {name!r}, and fit had "
+            f"{_IN_WORDS[held]} there (X has {value!r} at row {row}): give the column in the type "
+            f"of the fit{self._as_in_fit(X, j, held, value)}"
+        )
+
+    def _as_in_fit(self, X: Any, j: int, held: str, value: Any) -> str:
+        """How a column with a value of another type becomes one of the type of the fit, in code."""
+        pandas = hasattr(X, "iloc")
+        gaps = pandas and bool(missing_entries(column(X, j)).any())
+        types = _conversions(held, value, self.levels.get(j, {}), gaps)
+        if not types:
+            return ""
+        if is_table(X) and not pandas:
+            casts = "".join(f".cast({name})" for name in types)
+            return f", X.with_columns(pl.col({X.columns[j]!r}){casts})"
+        casts = "".join(f".astype({name})" for name in types)
+        if pandas:
+            own = f"X[{X.columns[j]!r}]"
+            return f", {own} = {own}{casts}"
+        return f", such as X[:, {j}]{casts}"
+
     def _news(self, X: Any) -> Iterator[list[str]]:
         for j, name in enumerate(self.names):
             known: Container[Any] = self.levels.get(j, ())
@@ -249,6 +309,59 @@ class InputColumns:
                 yield first_gaps(name, column(X, j))
             if known or self.missing[j] == 1:
                 yield new_levels(name, column(X, j), known)
+
+
+def _kind_of_dtype(dtype: Any) -> str | None:
+    """What a column of a dtype holds; None if only its entries tell."""
+    name = str(dtype).lower()
+    of = (kind for kind, begins in _OF_ONE_KIND.items() if name.startswith(begins))
+    return next(of, None)
+
+
+def _kind_of_type(entry: type) -> str | None:
+    """What entries of a type are: text, numbers or dates; None if something else."""
+    if issubclass(entry, str):
+        return LEVEL
+    if issubclass(entry, Number | np.bool_):
+        return NUMBER
+    return _DATE if is_date(entry) else None
+
+
+def _first_other(values: Any, kind: str | None, held: str) -> tuple[int, Any] | None:
+    """Row and value of the first entry of a column that is not what the fit `held`; None if none.
+
+    Nor is a gap, or an entry that is neither text, number nor date. `kind` is that of all entries.
+    """
+    if hasattr(values, "cat") and kind is None and not _others(values.cat.categories, held):
+        return None
+    entries = np.asarray(values, dtype=object).tolist()
+    others = _others(entries, held)
+    return next(
+        ((i, v) for i, v in enumerate(entries) if type(v) in others and not is_missing(v)), None
+    )
+
+
+def _others(values: Any, held: str) -> set[type]:
+    """Types among values that are not those of what the fit `held`."""
+    return {t for t in set(map(type, values)) if _kind_of_type(t) not in (None, held)}
+
+
+def _conversions(held: str, value: Any, known: Container[Any], gaps: bool) -> list[str]:
+    """Types to which a column is converted in turn, so that a value becomes what the fit `held`.
+
+    With `gaps` they are types of pandas that keep these.
+    """
+    kind = _kind_of_type(type(value))
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return []
+    if kind == LEVEL:
+        return ["float"]
+    whole = number.is_integer() and str(value) not in known and str(int(number)) in known
+    if gaps:
+        return ["float", "'Int64'", "'string'"] if whole else ["'string'"]
+    return ["int", "str"] if whole else ["str"]
 
 
 def by_row(said: Iterable[list[str]], n: int) -> list[list[str]]:
