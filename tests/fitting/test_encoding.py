@@ -1,5 +1,6 @@
 """The default encoding of tables with text, categories, booleans and gaps."""
 
+import re
 import warnings
 from decimal import Decimal
 
@@ -358,6 +359,24 @@ def test_a_table_of_nothing_but_names_is_refused_by_its_columns():
     frame = pd.DataFrame({"name": [f"n{i}" for i in range(300)]})
     with pytest.raises(ValueError, match=r"\['name'\] of levels"):
         OODDetector().fit(frame)
+
+
+@pytest.mark.parametrize("decimals", [2, 9])
+@pytest.mark.parametrize("dtype", ["object", "string", "category"])
+@pytest.mark.parametrize("reader", ["detector", "logistic regression", "boosting"])
+def test_a_table_of_nothing_but_rare_numbers_in_text_is_refused_with_the_way(
+    reader, dtype, decimals
+):
+    """Of two decimals most values come again, and none is frequent."""
+    plain = pd.DataFrame(NUMBERS, columns=list("abc")).round(decimals)
+    X, y = plain.map(str).astype(dtype), SUMS
+    estimator = LogisticRegression() if reader == "logistic regression" else BOOSTING
+    model = OODDetector() if reader == "detector" else DIPClassifier(estimator)
+    with pytest.raises(ValueError, match="a column that a density can see") as error:
+        model.fit(X, y)
+    code = re.search(r"X\[\[.*", str(error.value)).group()
+    exec(code, {"X": X})
+    pd.testing.assert_frame_equal(X, plain)
 
 
 @pytest.mark.parametrize("form", ["str", "cat"])

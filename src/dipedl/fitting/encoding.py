@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from sklearn.compose import ColumnTransformer
@@ -68,7 +68,7 @@ def table_encoding(X: Any, estimator: Any) -> ColumnTransformer | None:
     Raises
     ------
     ValueError
-        If every column is left out.
+        If nothing of any column is left.
     """
     if not is_table(X) and not _numbers_with_gaps(X):
         return None
@@ -78,7 +78,6 @@ def table_encoding(X: Any, estimator: Any) -> ColumnTransformer | None:
     if set(kinds) == {NUMBER} or (LEVEL not in _kinds(kinds) and not takes_gaps(estimator)):
         return None
     columns = names if all(isinstance(name, str) for name in names) else list(range(len(names)))
-    _tell_of_levels(X, names, parts, kinds)
     by_kind = {k: [c for c, kind in zip(columns, kinds, strict=True) if kind == k] for k in kinds}
     frequent = {
         c: levels
@@ -91,7 +90,11 @@ def table_encoding(X: Any, estimator: Any) -> ColumnTransformer | None:
     ]
     if frequent:
         chosen.append(("levels", _one_hot(list(frequent.values())), list(frequent)))
-    return ColumnTransformer([part for part in chosen if part[2]], sparse_threshold=0)
+    seen = [part for part in chosen if part[2]]
+    if not seen:
+        _refuse_unseen(X, names, [n for n, p in zip(names, parts, strict=True) if are_numbers(p)])
+    _tell_of_levels(X, names, parts, kinds)
+    return ColumnTransformer(seen, sparse_threshold=0)
 
 
 def scaled_gaps_far() -> Pipeline:
@@ -185,30 +188,37 @@ def _numbers_with_gaps(X: Any) -> bool:
     return values is not None and bool(np.isnan(values).any())
 
 
+def _refuse_unseen(X: Any, names: list[Any], as_text: list[Any]) -> NoReturn:
+    """Raise ValueError for columns of which none has a level that is frequent."""
+    what = "numbers stored as text or categories" if as_text else "levels"
+    remedy = _as_numbers(X, as_text) if as_text else "give numbers, or levels that come again"
+    raise ValueError(
+        f"X must have a column that a density can see, got {names} of {what}, none of which is "
+        f"frequent: {remedy}"
+    )
+
+
+def _as_numbers(X: Any, names: list[Any]) -> str:
+    """How columns of texts become numbers."""
+    if hasattr(X, "iloc"):
+        return f"make them numbers, X[{names}] = X[{names}].astype(float)"
+    return f"make them numbers, X.with_columns(pl.col({names}).cast(str).cast(float))"
+
+
 def _tell_of_levels(X: Any, names: list[Any], parts: list[Any], kinds: list[str]) -> None:
-    """Warn of columns that are left out, and of numbers in levels; ValueError if none is left."""
+    """Warn of columns that are left out, and of numbers in levels."""
     as_text, left_out = [], []
     for name, part, kind in zip(names, parts, kinds, strict=True):
         if (kind == IDENTIFIER or (kind == OPEN and not is_category(part))) and are_numbers(part):
             as_text.append(name)
         elif kind == IDENTIFIER:
             left_out.append(str(name))
-    remedy = (
-        f"make them numbers, X[{as_text}] = X[{as_text}].astype(float)"
-        if hasattr(X, "iloc")
-        else f"make them numbers, X.with_columns(pl.col({as_text}).cast(str).cast(float))"
-    )
-    if set(kinds) == {IDENTIFIER}:
-        what = "numbers stored as text or categories" if as_text else "levels"
-        raise ValueError(
-            f"X must have a column that a density can see, got {names} of {what} that hardly come "
-            f"twice: {remedy if as_text else 'give numbers, or levels that come again'}"
-        )
     if as_text:
         warn_caller(
             f"X has numbers stored as text or categories in the columns {as_text}: the density "
             "takes them as levels, and would not notice a number far from all others; "
-            f"{remedy}. Codes that are no amounts, and come again, can be of dtype category"
+            f"{_as_numbers(X, as_text)}. Codes that are no amounts, and come again, can be of "
+            "dtype category"
         )
     if left_out:
         _warn(left_out)
