@@ -269,6 +269,26 @@ def test_a_row_of_a_first_gap_among_levels_refuses_no_other(form, error):
     assert "code is missing" in clf.explain(gap)[3].news
 
 
+class Embedding(KnownLevels):
+    """As a network that looks codes up is."""
+
+    def check(self, X):
+        np.eye(6)[np.asarray(X["code"], dtype=float).astype(int)]
+
+
+def test_a_code_beyond_those_of_the_fit_is_unknown_where_codes_are_categories():
+    rows, new = FRAME.astype({"code": "category"}), FRAME[:4].copy()
+    new.loc[1, "code"] = 77
+    clf = model(Embedding(), density=BLANK, features=ENCODED).fit(rows, Y)
+    asked, others = new.astype({"code": "category"}), [0, 2, 3]
+    assert clf.uncertainty(asked)[1] == 1
+    expected = clf.predict_proba(rows[:4])[others]
+    np.testing.assert_array_equal(clf.predict_proba(asked)[others], expected)
+    numbers = model(Embedding(), density=BLANK, features=ENCODED).fit(FRAME, Y)
+    with pytest.raises(IndexError):
+        numbers.predict_proba(new)
+
+
 def test_a_first_gap_among_levels_beside_an_overflow_refuses_no_other_row():
     tree = make_pipeline(ENCODED, DecisionTreeClassifier(max_depth=2))
     clf = model(tree, density=GDADensity(), features=ENCODED).fit(WORDS, Y)
