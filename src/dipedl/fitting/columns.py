@@ -21,7 +21,7 @@ from ..maths.masks import is_missing
 #: Kinds of columns: numbers (booleans too), levels (text, categories), nothing at all.
 NUMBER, LEVEL, EMPTY = "number", "level", "empty"
 _DATE = "date"
-_IN_WORDS = {NUMBER: "numbers", LEVEL: "text or categories", _DATE: "dates"}
+_IN_WORDS: dict[str | None, str] = {NUMBER: "numbers", LEVEL: "text or categories", _DATE: "dates"}
 #: How the names of types begin, in NumPy, pandas, Arrow and polars, whose entries are of one kind.
 _OF_ONE_KIND = {
     NUMBER: ("int", "uint", "float", "double", "bool", "decimal"),
