@@ -617,6 +617,55 @@ def test_mistakes_in_given_probabilities(run, other_system):
     assert run("score", "--proba", folder / "new_p.csv").exit_code == 2
 
 
+#: Names of two classes in held-out rows, and in new ones.
+CLASSES = [
+    (["1", "2"], ["1.0", "2.0"]),
+    (["1.0", "2.0"], ["1", "2"]),
+    (["0", "1"], ["p_0", "p_1"]),
+    (["FALSE", "TRUE"], ["false", "true"]),
+    (["2026-11-22", "2026-11-23"], ["2026-11-22T00:00:00Z", "2026-11-23 00:00"]),
+    (["007", "07"], ["007", "07"]),
+]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("features", [True, False])
+@pytest.mark.parametrize(("held", "new"), CLASSES)
+def test_classes_of_given_probabilities_have_one_spelling(
+    held, new, features, ending, run, other_system
+):
+    """In any order of the columns; without features too, where the density sees logarithms."""
+    folder, written = other_system
+    written(200, "new")
+    asked = [a for a in given(folder) if features or not str(a).endswith(("_f.csv", "features"))]
+    plain = pd.read_csv(folder / "new_p.csv")
+    assert run(*asked).exit_code == 0
+    expected = pd.read_csv(folder / "a.csv")
+    one = pd.read_csv(folder / "held_p.csv")
+    one = one.replace({"truth": dict(zip(["no", "yes"], held, strict=True))})
+    one = one.rename(columns=dict(zip(["no", "yes"], held, strict=True)))
+    one.to_csv(folder / "held_p.csv", index=False)
+    other = plain.rename(columns=dict(zip(["no", "yes"], new, strict=True)))[new[::-1]]
+    getattr(other, f"to_{ending}")(folder / "new_p.csv", index=False)
+    done = run(*asked)
+    assert done.exit_code == 0, done.stderr
+    found = pd.read_csv(folder / "a.csv", dtype={"label": str})
+    names = dict(zip(["no", "yes"], held, strict=True))
+    assert found["label"].tolist() == expected["label"].map(names).tolist()
+    for name, text in names.items():
+        np.testing.assert_allclose(found[f"p_{text}"], expected[f"p_{name}"], rtol=1e-9)
+    np.testing.assert_allclose(found["p_value"], expected["p_value"])
+
+
+def test_features_without_a_line_of_names_are_told(run, other_system):
+    folder, written = other_system
+    written(20, "new")
+    F = pd.read_csv(folder / "new_f.csv")
+    F.to_csv(folder / "new_f.csv", index=False, header=False)
+    done = run(*given(folder))
+    assert done.exit_code == 1 and "begins with numbers" in done.stderr
+
+
 @pytest.mark.parametrize(("call", "row", "right"), [(0.02, 1e-5, 20_000), (0.1, 1e-2, 500)])
 def test_rows_per_second_are_those_of_a_table(monkeypatch, call, row, right):
     """On a clock of its own: an answer costs so many seconds for the call, and for each row."""

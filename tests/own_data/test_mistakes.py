@@ -402,7 +402,7 @@ GIVEN = {
     "classes of other names": (
         P.rename(columns={"no": "nein"}),
         HELD,
-        "differ in p_nein, p_no: give",
+        "differ in the classes nein, no, by the names of columns in proba.csv: give",
     ),
     "a text": (P.assign(no=["a", *P.no[1:]]), HELD, "proba.csv, row 1, column 'no': 'a' is no"),
     "equal rows": (

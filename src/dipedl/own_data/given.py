@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import combinations, repeat
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,6 +16,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.preprocessing import StandardScaler
 
+from .._writing.spelling import spellings, versions
 from ..classifier import DIPClassifier
 from ..diagnostics import FindingWarning
 from .findings import in_shell
@@ -76,13 +77,13 @@ def score_given(
         near = meant(target, held_out.proba.names)
         raise Mistake(f"{held_out.proba.path} has no column {target!r} of true classes: {near}")
     classes = _classes(held_out.proba, target)
-    X, _, y, left_out = _inputs(held_out, target, None)
+    X, _, y, left_out = _inputs(held_out, target, classes, None)
     labels = _checked_labels(y, classes, held_out.proba, left_out)
     _check_features(X.iloc[:, len(classes) :], held_out)
     if left_out:
         told = f"{len(left_out):,} of {len(X) + len(left_out):,} rows of {held_out.proba.path}"
         warnings.warn(f"{told} are not used{_first(left_out)}", stacklevel=2)
-    X_new, rows, _, refused = _inputs(new, target, list(X.columns))
+    X_new, rows, _, refused = _inputs(new, target, classes, list(X.columns))
     if not len(X_new):
         raise Mistake(f"{new.proba.path} has no row that can be answered{_first(refused)}")
     clf = _fitted(X, labels, classes)
@@ -126,29 +127,40 @@ def _of_tables(message: Warning | str) -> Warning | str:
     return UserWarning(f"{found.text} {found.remedy}")
 
 
-def _classes(proba: Table, target: str) -> list[str]:
+def _classes(proba: Table, target: str, known: Sequence[str] | None = None) -> list[str]:
+    """The classes as the columns name them; a `spelling` of one of the `known` as that."""
     names = [name for name in proba.names if name != target]
     if len(names) < 2:
         raise Mistake(
             f"{proba.path} must have a column of probabilities for each of two classes or more, "
             f"got {listed(proba.names)}"
         )
-    classes = [name.removeprefix("p_") for name in names]
-    twice = [name for name in classes if classes.count(name) > 1]
-    if twice:
-        raise Mistake(
-            f"{proba.path} has the columns {twice[0]!r} and {'p_' + twice[0]!r}, which are of one "
-            "class: leave one out"
-        )
-    return classes
+    written = [name.removeprefix("p_") for name in names]
+    classes = spellings(written, versions(written) if known is None else known)
+    pairs = combinations(zip(names, classes, strict=True), 2)
+    for (one, of_one), (other, of_other) in pairs:
+        if of_one == of_other:
+            raise Mistake(
+                f"{proba.path} has the columns {one!r} and {other!r}, which are of one class: "
+                "leave one out"
+            )
+    return written if known is None else classes
 
 
 def _inputs(
-    pair: Pair, target: str, known: list[str] | None
+    pair: Pair, target: str, classes: list[str], known: list[str] | None
 ) -> tuple[pd.DataFrame, np.ndarray, pd.Series | None, list[Refused]]:
     """Probabilities and features side by side, row numbers, labels if there are, refused rows."""
+    there = _classes(pair.proba, target, classes)
+    if sorted(there) != sorted(classes):
+        raise Mistake(
+            f"new and held-out rows differ in the classes {listed(sorted({*there} ^ {*classes}))}, "
+            f"by the names of columns in {pair.proba.path}: give the same columns"
+        )
     P, rows, truth, mark = _read(pair.proba, target)
-    made = P.rename(columns={name: f"p_{name.removeprefix('p_')}" for name in P})
+    names = [name for name in pair.proba.names if name != target]
+    P = P.rename(columns=dict(zip(names, there, strict=True)))[classes]
+    made = P.add_prefix("p_")
     if pair.features is None:
         F = np.log(P.clip(lower=_TINY))
         F = F.sub(F.mean(axis=1), axis=0).iloc[:, 1:].add_prefix("log ")

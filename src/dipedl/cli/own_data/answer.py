@@ -116,7 +116,13 @@ def score(
                 count = score_table(fitted, table, out, wanted, progress)
             else:
                 new, held_out = (
-                    Pair(*(running.opened(path, delimiter) for path in pair if path))
+                    Pair(
+                        *(
+                            running.opened(path, delimiter, numbers=path is pair[0])
+                            for path in pair
+                            if path
+                        )
+                    )
                     for pair in (files[:2], files[2:])
                 )
                 count = score_given(new, held_out, target, out, wanted, progress)

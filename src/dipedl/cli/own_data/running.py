@@ -63,11 +63,13 @@ def as_json(value: Any) -> None:
     typer.echo("".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text))
 
 
-def opened(path: Path, delimiter: str | None, gaps: Sequence[str] = ()) -> Table:
-    """The table in a file."""
+def opened(
+    path: Path, delimiter: str | None, gaps: Sequence[str] = (), numbers: bool = False
+) -> Table:
+    """The table in a file, as of `open_table`."""
     from ...own_data.tables.reading import open_table
 
-    return open_table(path, delimiter=delimiter, gaps=gaps)
+    return open_table(path, delimiter=delimiter, gaps=gaps, numbers=numbers)
 
 
 def opened_for(model: TableModel, file: Path, path: Path, delimiter: str | None) -> Table:

@@ -152,7 +152,11 @@ def open_images(folder: Path | str, network: str = "") -> Table:
 
 
 def open_table(
-    path: Path | str, *, delimiter: str | None = None, gaps: Iterable[str] = ()
+    path: Path | str,
+    *,
+    delimiter: str | None = None,
+    gaps: Iterable[str] = (),
+    numbers: bool = False,
 ) -> Table:
     """A table by its file.
 
@@ -165,6 +169,8 @@ def open_table(
         Of a CSV file; default: found by itself.
     gaps : iterable of str
         Words that stand for a missing value in every column, the target too.
+    numbers : bool
+        Whether numbers may be the names of all columns of a CSV file, as those of classes.
 
     Raises
     ------
@@ -179,6 +185,8 @@ def open_table(
         raise Mistake(f"{path} has names of columns, but no rows below them{_all_bad(first)}")
     names = [str(name) for name in first.frame.columns]
     _check_names(path, names)
+    if table.format.kind == formats.CSV and not numbers:
+        _check_header(path, names)
     return Table(path, table.format, tuple(names), table.gaps)
 
 
@@ -220,6 +228,10 @@ def _check_names(path: Path, names: list[str]) -> None:
     if bare:
         at = names.index(bare[0]) + 1
         raise Mistake(f"{path} has no name for column {at}: write one into its first line")
+
+
+def _check_header(path: Path, names: list[str]) -> None:
+    """Mistake if the first line of a CSV file is a row of numbers."""
     if all(_is_number(name) for name in names):
         raise Mistake(
             f"{path} begins with numbers ({listed(names)}), not with names of columns: "
