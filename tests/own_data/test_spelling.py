@@ -37,10 +37,14 @@ WAYS = {
     str(2**70): [2**70, 2.0**70, repr(2.0**70), str(2**70)],
     "1e-07": [1e-7, "1e-07", "1E-07", "0.0000001"],
     "True": [True, np.True_, "True", "TRUE", "true"],
-    "2026-11-22": [pd.Timestamp("2026-11-22"), "2026-11-22 00:00:00", "2026-11-22T00:00:00"],
+    "2026-11-22": [pd.Timestamp("2026-11-22"), "2026-11-22 00:00:00", "2026-11-22T00:00:00",
+        "2026-11-22", "2026-11-22T00:00:00Z", "2026-11-22 00:00:00+00:00", "2026-11-22T00:00Z",
+        "2026-11-22 00:00:00.000+0000", pd.Timestamp("2026-11-22", tz="UTC")],
 }  # fmt: skip
 #: Texts that are no plain numbers: codes, versions, names.
 NAMES = [
+    "2026-11-22T00:00:00+01:00",
+    "2026-11-22 05:00:00",
     "007",
     "1.10",
     "3.50",
@@ -100,6 +104,23 @@ def test_a_level_is_the_same_in_a_column_of_any_type(known):
         for i in range(4):
             one = pd.DataFrame({"zone": values.iloc[i : i + 1].reset_index(drop=True)})
             assert as_inputs([column], one, np.array([1]))[0]["zone"][0] == X["zone"][i]
+
+
+@pytest.mark.parametrize("known", range(5))
+def test_a_day_is_one_level_with_and_without_utc(known):
+    days = pd.to_datetime(["2024-01-01", "2024-01-02", "2024-01-01"])
+    series = [
+        pd.Series(["2024-01-01", "2024-01-02", "2024-01-01T00:00:00Z"]),
+        pd.Series(days),
+        pd.Series(days.tz_localize("UTC")),
+        pd.Series(days.strftime("%Y-%m-%dT00:00:00Z")),
+        pd.Series(days.date, dtype=pd.ArrowDtype(pa.date32())),
+    ]
+    (column,) = columns_of(pd.DataFrame({"day": series[known]}), {"day": "category"})
+    assert column.levels == ("2024-01-01", "2024-01-02")
+    for values in series:
+        X, *_ = as_inputs([column], pd.DataFrame({"day": values}), np.arange(3))
+        assert X["day"].tolist() == ["2024-01-01", "2024-01-02", "2024-01-01"]
 
 
 def test_numbers_beside_a_fraction_are_the_same_levels():

@@ -16,7 +16,10 @@ _NUMBER = re.compile(
     r"(?:(?:\.0+|\.[0-9]*[1-9])(?:[eE][+-]?[0-9]{1,3})?|[eE][+-][0-9]{1,3})?"
 )
 _TRUTH = re.compile("true|True|TRUE|false|False|FALSE")
-_MIDNIGHT = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})[ T]00:00(?::00(?:\.0+)?)?")
+#: A date, alone or at its midnight, which is that of UTC if it has a zone.
+_MIDNIGHT = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[ T]00:00(?::00(?:\.0+)?)?(?: ?Z|\+00(?::?00)?)?)?"
+)
 #: Characters of a text that may be a number.
 _LONGEST = 400
 
@@ -33,7 +36,7 @@ def spelling(value: Any) -> str:
     -------
     str
         Digits of a number, without a decimal point if it is whole; "True" or "False"; a date
-        without its time at midnight. Any other text as it is, without blanks around it.
+        without its time at midnight, in UTC if it has a zone. Any other text as it is, without blanks around it.
 
     Examples
     --------
