@@ -128,6 +128,13 @@ def test_a_rare_class_that_may_be_a_gap_is_told_with_the_option(tmp_path):
         fitted(tmp_path / "data")
 
 
+def test_one_class_beside_rows_that_gaps_left_out_is_told_with_the_option(tmp_path):
+    y = np.where(X > 0, "EU", "NA")
+    as_csv(tmp_path / "data", pd.DataFrame({"x": X, "y": y}))
+    with pytest.raises(Mistake, match=rf"'EU'.*{(X <= 0).sum()} rows.*--gaps NA"):
+        fitted(tmp_path / "data", gaps=["NA"])
+
+
 def test_unlabelled_rows_of_a_report_are_no_unknown_class(run, tmp_path):
     y = np.where(X > 0, "EU", "AS")
     as_csv(tmp_path / "data.csv", pd.DataFrame({"x": X, "y": y}))

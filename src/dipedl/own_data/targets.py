@@ -66,7 +66,8 @@ def classes_of(
     if not named:
         _check_words(labels, target)
     _check_kind(values[known].reset_index(drop=True), labels, target, named)
-    _check_counts(labels, target)
+    none = f"; {len(refused):,} rows have none (empty{words})" if refused else ""
+    _check_counts(labels, target, none)
     return labels, known, refused
 
 
@@ -107,11 +108,13 @@ def _check_kind(values: pd.Series, labels: pd.Series, target: str, named: bool) 
         )
 
 
-def _check_counts(labels: pd.Series, target: str) -> None:
+def _check_counts(labels: pd.Series, target: str, without: str) -> None:
+    """Mistake for one class alone, and for a rare one; `without` tells of rows that have none."""
     counts = labels.value_counts()
     if len(counts) == 1:
         raise Mistake(
-            f"the target {target!r} is {counts.index[0]!r} in all rows: two classes are needed. "
+            f"the target {target!r} is {counts.index[0]!r} in all rows{' with a class' * bool(without)}"
+            f"{without}: two classes are needed. "
             "Add rows of another class; for one class there is OODDetector in Python"
         )
     rare = counts[counts < FEWEST]
