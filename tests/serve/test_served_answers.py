@@ -170,6 +170,16 @@ def test_odd_cells_are_answered_or_refused_by_name(client, rows, name):
         assert {one["column"] for one in content["refused"]} <= {name}
 
 
+@pytest.mark.parametrize("name", ["sex", "port", "age", "fare", "deck"])
+def test_an_empty_text_is_answered_as_null(client, rows, name):
+    one, *others = (
+        client.post("/v1/predict", json={"model": "people", "rows": [{**rows[0], name: cell}]})
+        for cell in (None, "", " ")
+    )
+    assert one.json()["answers"]
+    assert [other.json()["answers"] for other in others] == [one.json()["answers"]] * 2
+
+
 def dated(rows, name, kind, value):
     made = {key: [rows[0][key], rows[1][key]] for key in rows[0]}
     value *= 86_400_000 if kind == pa.date64() else 1

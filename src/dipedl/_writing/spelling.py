@@ -36,7 +36,8 @@ def spelling(value: Any) -> str:
     -------
     str
         Digits of a number, without a decimal point if it is whole; "True" or "False"; a date
-        without its time at midnight, in UTC if it has a zone. Any other text as it is, without blanks around it.
+        without its time at midnight, in UTC if it has a zone. Any other text as it is, without
+        blanks around it.
 
     Examples
     --------

@@ -113,8 +113,8 @@ def _check_counts(labels: pd.Series, target: str, without: str) -> None:
     counts = labels.value_counts()
     if len(counts) == 1:
         raise Mistake(
-            f"the target {target!r} is {counts.index[0]!r} in all rows{' with a class' * bool(without)}"
-            f"{without}: two classes are needed. "
+            f"the target {target!r} is {counts.index[0]!r} in all rows"
+            f"{' with a class' * bool(without)}{without}: two classes are needed. "
             "Add rows of another class; for one class there is OODDetector in Python"
         )
     rare = counts[counts < FEWEST]

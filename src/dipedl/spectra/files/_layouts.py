@@ -87,8 +87,8 @@ def _sdss_bad(mask: NDArray[Any]) -> NDArray[np.bool_]:
 
 def _many_spectra(n: int) -> LayoutError:
     return LayoutError(
-        f"it holds {n} {'spectrum' if n == 1 else 'spectra'}, as SDSS's spPlate files do; give a file for each spectrum, such as "
-        "spec-PLATE-MJD-FIBER.fits"
+        f"it holds {n} {'spectrum' if n == 1 else 'spectra'}, as SDSS's spPlate files do; give a "
+        "file for each spectrum, such as spec-PLATE-MJD-FIBER.fits"
     )
 
 
