@@ -375,7 +375,7 @@ def weights_passed(estimator: Any) -> AbstractContextManager[None]:
 
 
 def _requests_weights(estimator: Any) -> bool:
-    """Whether metadata routing is on, and a part of the estimator requests sample weights."""
+    """Return whether metadata routing is on and a part of the estimator requests weights."""
     if not get_config()["enable_metadata_routing"] or not hasattr(
         estimator, "get_metadata_routing"
     ):
@@ -384,7 +384,7 @@ def _requests_weights(estimator: Any) -> bool:
 
 
 def _takes_keywords(estimator: Any) -> bool:
-    """Whether ``fit`` takes any keywords, as those of searches and of ensembles of classifiers."""
+    """Return whether ``fit`` takes any keywords, as searches and ensembles of classifiers do."""
     return any(p.kind == p.VAR_KEYWORD for p in signature(estimator.fit).parameters.values())
 
 

@@ -49,7 +49,7 @@ def memorised(classifier: FittedClassifier, X: Any, y: np.ndarray, Z: np.ndarray
 
 
 def less_sure_between(P: np.ndarray, between: np.ndarray, y: np.ndarray) -> bool:
-    """Whether probabilities half-way between rows fit the labels y (n,) worse than those at them.
+    """Return whether probabilities half-way between rows fit the labels y (n,) worse than at them.
 
     P (n, k) are at the rows, `between` (n, k) half-way to another row of the class.
     """

@@ -57,7 +57,7 @@ class AnswersFolder:
         write_file(_in_folder(files.record), _sealed(kept))
 
     def has_record(self, part: Part) -> bool:
-        """Whether a part was finished, though perhaps not as it is now."""
+        """Return whether there is a record of a part, though perhaps of another content."""
         return self._files(part.name).record.is_file()
 
     def finished(self, part: Part) -> dict[str, Any] | None:
@@ -126,7 +126,7 @@ class AnswersFolder:
         write_file(kept, _sealed(manifest))
 
     def _manifest(self) -> dict[str, Any]:
-        """What an earlier run has written of itself; Mistake if it cannot be believed."""
+        """Return the manifest of an earlier run; Mistake if it is damaged."""
         found = _unsealed(self.path / _MANIFEST)
         # The files of these names may be deleted.
         if found is None or any(".." in Path(f"/{name}").parts for name in found["parts"]):
@@ -196,7 +196,7 @@ def _sealed(values: Mapping[str, Any]) -> str:
 
 
 def _unsealed(path: Path) -> dict[str, Any] | None:
-    """What is in a file that `_sealed` made; None if there is none, or it is damaged."""
+    """Return the values in a file of `_sealed`; None if it is missing or damaged."""
     content = path.read_bytes() if path.is_file() else b""
     checksum, _, text = content.partition(b" ")
     if checksum != sha256(text).hexdigest().encode():
