@@ -11,24 +11,19 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import _safe_indexing
 
-from .._validation import NoAnswer, OtherType
+from .._validation import NoAnswer
 from ..maths.magnitude import check_no_infinity
 from ..maths.masks import is_missing
 from .columns import (
-    LEVEL,
     NO_DATES,
-    NUMBER,
     InputColumns,
-    column,
     date_columns,
-    kind_of,
     mixed_columns,
 )
 
 Answer = tuple[Any, ...]
 #: What scikit-learn says of numbers that float32 or float64 cannot hold.
 _TOO_LARGE = "too large for dtype"
-_HELD = {NUMBER: "numbers", LEVEL: "text or categories"}
 #: What PyTorch calls a dtype of NumPy.
 _OF_TORCH = {"double": "float64", "float": "float32", "half": "float16", "long": "int64"}
 _ABOUT_DATES = re.compile("date|time", re.IGNORECASE)
@@ -115,22 +110,6 @@ def fold_noted(y: np.ndarray, n: int) -> Iterator[None]:
         raise
 
 
-def _refuse_changed(columns: InputColumns, X: Any) -> None:
-    if sparse.issparse(X) or X.shape[1:] != (len(columns.names),):
-        return
-    texts, dates = columns.of_text(), {str(name) for name in date_columns(X)}
-    for j, name in enumerate(columns.names):
-        if name not in texts and np.isnan(columns.low[j]):
-            continue
-        was = _HELD[LEVEL if name in texts else NUMBER]
-        now = "dates" if name in dates else _HELD.get(kind_of(column(X, j), name), was)
-        if now != was:
-            raise OtherType(
-                f"X has {now} in column {name!r}, and fit had {was} there: give the column in the "
-                "type of the fit"
-            ) from None
-
-
 def _note_floats(error: Exception, columns: InputColumns, X: Any) -> None:
     """Add to an error the columns of X (n, d) that were of whole numbers in fit, and are floats."""
     if columns.dtypes is None or not hasattr(X, "iloc"):
@@ -176,8 +155,7 @@ def answered(
     Raises
     ------
     Exception
-        That of ``ask`` if it has another cause, such as a row that is not finite itself, or a
-        column of another type than in the fit, which is named.
+        That of ``ask`` if it has another cause, such as a row that is not finite itself.
     """
     try:
         return ask(X)
@@ -188,10 +166,7 @@ def answered(
         if columns is not None:
             _note_floats(error, columns, X)
         if not overflow:
-            if columns is None:
-                raise
-            _refuse_changed(columns, X)
-            if not columns.new(X).any():
+            if columns is None or not columns.new(X).any():
                 raise
         refusal = error
     n = X.shape[0]
