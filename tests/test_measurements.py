@@ -9,6 +9,7 @@ import sys
 import tomllib
 from collections import defaultdict
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from statistics import fmean, median, pstdev
 
@@ -455,6 +456,7 @@ def sets_of_few_rows():
     return f"[{100 * of('set_coverage')['three, hard']['default']:.0f} % where 40 % are]"
 
 
+@cache
 def rows_of(suite, profile="cpu"):
     path = ROOT / "results" / "bench" / suite / profile / "rows.jsonl"
     return list(map(json.loads, path.read_text(encoding="utf-8").splitlines()))

@@ -59,8 +59,8 @@ def silent(greeting):
 @pytest.mark.parametrize(
     ("greeting", "why"),
     [
-        (b"", "timed out"),
-        (bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]), "timed out"),
+        pytest.param(b"", "timed out", marks=pytest.mark.slow),
+        pytest.param(bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]), "timed out", marks=pytest.mark.slow),
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "something else listens there"),
     ],
     ids=["mute", "HTTP/2", "HTTP/1"],

@@ -567,7 +567,11 @@ FIVE = np.r_[np.zeros(50, int), np.ones(50, int), np.full(5, 2)]
 
 @pytest.mark.parametrize(
     "parameters",
-    [{}, {"cv": 5, "n_jobs": 2}, {"cv": "in-sample", "spread": Rehearsal()}],
+    [
+        {},
+        pytest.param({"cv": 5, "n_jobs": 2}, marks=pytest.mark.slow),
+        {"cv": "in-sample", "spread": Rehearsal()},
+    ],
     ids=["default", "processes", "spread"],
 )
 def test_an_error_of_a_fit_to_a_fold_says_so_and_what_to_do(parameters):

@@ -3,6 +3,7 @@
 import re
 import warnings
 from decimal import Decimal
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -402,14 +403,22 @@ def test_numbers_stored_as_text_that_come_again_are_named_and_codes_are_not():
             OODDetector().fit(codes)
 
 
+def reader_of_numbers(reader):
+    return READERS.get(reader, lambda: DIPClassifier(LogisticRegression(), random_state=0))()
+
+
+@cache
+def fitted_on_numbers(reader):
+    return reader_of_numbers(reader).fit(stored(lambda values: values, ""), SUMS)
+
+
 @pytest.mark.parametrize("form", STORED_OTHERWISE)
 @pytest.mark.parametrize("columns", ["c", "abc"])
 @pytest.mark.parametrize("reader", [*READERS, "bare classifier"])
 def test_numbers_of_any_type_are_numbers(form, columns, reader):
     convert = STORED_OTHERWISE[form]
-    make = READERS.get(reader, lambda: DIPClassifier(LogisticRegression(), random_state=0))
-    model = make().fit(stored(convert, columns), SUMS)
-    plain = make().fit(stored(lambda values: values, ""), SUMS)
+    model = reader_of_numbers(reader).fit(stored(convert, columns), SUMS)
+    plain = fitted_on_numbers(reader)
     ask = "predict" if reader == "detector" else "predict_ood"
     assert (getattr(model, ask)(far_off(convert, columns)) == -1).all()
     np.testing.assert_allclose(

@@ -628,8 +628,15 @@ CLASSES = [
 ]
 
 
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-@pytest.mark.parametrize("features", [True, False])
+@pytest.mark.parametrize(
+    ("ending", "features"),
+    [
+        ("csv", False),
+        ("parquet", True),
+        pytest.param("csv", True, marks=pytest.mark.slow),
+        pytest.param("parquet", False, marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize(("held", "new"), CLASSES)
 def test_classes_of_given_probabilities_have_one_spelling(
     held, new, features, ending, run, other_system

@@ -23,7 +23,11 @@ def quiet(text):
     return all(c.isprintable() or c == "\n" for c in text)
 
 
-@pytest.fixture(scope="module", params=ODD, ids=ascii)
+@pytest.fixture(
+    scope="module",
+    params=[*ODD[:2], *(pytest.param(name, marks=pytest.mark.slow) for name in ODD[2:])],
+    ids=ascii,
+)
 def odd(request, tmp_path_factory):
     """A folder with data.parquet of odd names and classes, and what is odd."""
     folder, name = tmp_path_factory.mktemp("odd"), request.param
@@ -119,7 +123,14 @@ def test_a_name_that_is_no_utf8_refuses_no_folder(run, tmp_path):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="names of files are texts there")
-@pytest.mark.parametrize("write", ["parquet", "feather", "csv", "json"])
+@pytest.mark.parametrize(
+    "write",
+    [
+        "parquet",
+        "csv",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("feather", "json")),
+    ],
+)
 def test_a_table_of_a_name_that_is_no_utf8_is_read(write, run, tmp_path):
     frame = kept_model(run, tmp_path)
     path = tmp_path / "data"
