@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 fuzz = import_module("run")
 
 #: Tries of each, for about two seconds; 50 of any other.
-TRIES = {"http_bodies": 2000, "inputs": 300, "onnx_extremes": 1000, "model_files": 200, "kills": 8,
+TRIES = {"http_bodies": 1000, "inputs": 300, "onnx_extremes": 1000, "model_files": 200, "kills": 8,
          "pieces": 10}  # fmt: skip
 
 

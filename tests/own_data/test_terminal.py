@@ -155,7 +155,9 @@ def test_a_table_of_a_name_that_is_no_utf8_is_read(write, run, tmp_path):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="names of files are texts there")
-@pytest.mark.parametrize("ending", ["csv", "parquet", "jsonl"])
+@pytest.mark.parametrize(
+    "ending", ["csv", *(pytest.param(e, marks=pytest.mark.slow) for e in ("parquet", "jsonl"))]
+)
 def test_images_of_names_that_are_no_utf8_are_answered(ending, run, tmp_path):
     pillow = pytest.importorskip("PIL.Image")
     rng = np.random.default_rng(0)
