@@ -157,7 +157,7 @@ def _refuse_objects(y: np.ndarray) -> None:
 
 
 @contextmanager
-def wide_weights_named(sample_weight: Any) -> Iterator[None]:
+def explain_wide_weights(sample_weight: Any) -> Iterator[None]:
     """Makes an error of a fit name the weights if they span more than float64 can add."""
     try:
         yield
@@ -226,7 +226,7 @@ def known_inputs(model: Any, X: Any) -> Any:
         raise
 
 
-class OtherType(ValueError):
+class ColumnTypeError(ValueError):
     """A column of X is of another type than in the fit."""
 
 

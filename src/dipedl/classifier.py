@@ -12,14 +12,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._fold import check_spread, fitted_spread, predictions, spread_again
 from ._validation import (
-    OtherType,
+    ColumnTypeError,
     check_weights,
+    explain_wide_weights,
     known_classes,
     known_inputs,
     prior_vector,
     refuse_table,
     training_rows,
-    wide_weights_named,
 )
 from .calibration._given_rows import calibration_rows
 from .calibration.crossfit import AUTO, IN_SAMPLE, given_pairs
@@ -217,7 +217,7 @@ class DIPClassifier(
             Held-out ID inputs (m, d) and their labels, for all that is learned from held-out rows;
             nothing is cross-fitted then. Needed for networks that were trained on X.
         """
-        with all_or_nothing(self), wide_weights_named(sample_weight):
+        with all_or_nothing(self), explain_wide_weights(sample_weight):
             X, y, weights, kept = training_rows(self, X, y, sample_weight)
             template = unfitted_classifier(self.estimator, self.random_state)
             classes = known_classes(template, y)
@@ -345,7 +345,7 @@ class DIPClassifier(
         X = known_inputs(self, X)
         try:
             return predictions(self.evidence_, X, self._classifier())
-        except OtherType as error:
+        except ColumnTypeError as error:
             refuse_table(self, error)
             raise
 

@@ -32,7 +32,7 @@ from .fitting.classifiers import FittedClassifier
 from .fitting.columns import input_columns
 from .fitting.features import feature_array, fitted_again, fitted_features
 from .fitting.progress import Stopwatch
-from .fitting.refusals import fold_noted
+from .fitting.refusals import explain_fold_error
 from .fitting.scaling import warn_of_gross_outliers
 from .fitting.seeds import check_seed, seed
 from .fitting.threads import one_blas_thread
@@ -325,7 +325,7 @@ class EvidenceModel(BaseEstimator):
         self, whole: Fold, y: np.ndarray, train: np.ndarray, held: np.ndarray, selected: Any
     ) -> Fold:
         """Models fitted on the rows `train`, with the rows `held`."""
-        with fold_noted(y[train], len(y)):
+        with explain_fold_error(y[train], len(y)):
             return self._fitted_fold(whole, y, train, held, selected)
 
     def _fitted_fold(

@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing
 
 from ..fitting.classifiers import FittedClassifier
-from ..fitting.refusals import fold_noted
+from ..fitting.refusals import explain_fold_error
 
 #: Boosted trees of wider rows take minutes.
 _WIDEST = 100
@@ -46,7 +46,7 @@ class Candidate:
         found = []
         for train, held, labels in folds:
             w, y = None if self.w is None else self.w[train], self.classifier.classes[labels[train]]
-            with fold_noted(y, len(labels)):
+            with explain_fold_error(y, len(labels)):
                 fitted = self.classifier.refitted(_safe_indexing(self.X, train), y, w)
             found.append(fitted.proba(_safe_indexing(self.X, held)))
         return np.concatenate(found)

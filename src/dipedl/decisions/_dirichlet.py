@@ -97,10 +97,10 @@ class DirichletDecisions(PerSampleDecisions):
         check_is_fitted(self, "evidence_")
         return self.evidence_
 
-    def _as_now(self) -> Self:
+    def _snapshot(self) -> Self:
         # What `partial_fit` leaves to the first question is learned once, and kept.
         hasattr(self, "evidence_")
-        return super()._as_now()
+        return super()._snapshot()
 
     def _held_out_rows(self) -> HeldOut:
         held: HeldOut = self._evidence().held_out_

@@ -26,7 +26,7 @@ def of_one_state(method: _Method) -> _Method:
 
     @wraps(method)
     def answer(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return method(self._as_now(), *args, **kwargs)
+        return method(self._snapshot(), *args, **kwargs)
 
     return cast(_Method, answer)
 
@@ -211,7 +211,7 @@ class PerSampleDecisions:
         u = self._held_out_uncertainty(self._rejects_by if kind is None else kind)
         return reject_curve(u, wrong, confidence=confidence, weights=held.weights)
 
-    def _as_now(self) -> Self:
+    def _snapshot(self) -> Self:
         """The model with the attributes that it has now."""
         now = object.__new__(type(self))
         vars(now).update(vars(self))

@@ -17,7 +17,7 @@ from sklearn.utils.validation import has_fit_parameter
 from .._validation import weight_argument, weights_passed
 from ..maths.simplex import check_simplex, on_simplex
 from .columns import InputColumns, categories, empty_columns, with_categories
-from .refusals import answered, dtype_noted, refusals_noted, refuse_dates, refuse_infinity
+from .refusals import answered, explain_dtype_error, refusals_noted, refuse_dates, refuse_infinity
 from .seeds import seeded_clone
 from .threads import one_thread_if_small
 
@@ -177,7 +177,7 @@ def fitted_classifier(
 
 
 def _fitted(template: Any, X: Any, y: np.ndarray, keywords: dict[str, Any]) -> Any:
-    with dtype_noted(X), one_thread_if_small(X):
+    with explain_dtype_error(X), one_thread_if_small(X):
         return clone(template).fit(X, y, **keywords)
 
 
@@ -217,7 +217,7 @@ def class_probabilities(estimator: Any, X: Any, k: int) -> np.ndarray:
 
 def _answers(estimator: Any, X: Any, k: int) -> np.ndarray:
     """A copy of ``predict_proba`` (n, k), of which only the shape is checked."""
-    with refusals_noted(), dtype_noted(X), one_thread_if_small(X):
+    with refusals_noted(), explain_dtype_error(X), one_thread_if_small(X):
         P = np.array(estimator.predict_proba(X), dtype=np.float64)
     if P.shape != (X.shape[0], k):
         raise ValueError(f"{_PROBA} must have shape ({X.shape[0]}, {k}), got {P.shape}")

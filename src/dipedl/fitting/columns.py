@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from .._validation import OtherType
+from .._validation import ColumnTypeError
 from .._writing.numbers import number_text
 from ..maths.masks import is_missing
 
@@ -252,7 +252,7 @@ class InputColumns:
         return new
 
     def refuse_other_types(self, X: Any) -> None:
-        """Raise OtherType for text in X (n, d) where the fit had numbers, and the other way round.
+        """Raise ColumnTypeError for text in X (n, d) where the fit had numbers, or the reverse.
 
         No text equals a number: each would count as a new level.
         """
@@ -280,7 +280,7 @@ class InputColumns:
 
     def _refuse(self, X: Any, j: int, held: str, row: int, value: Any) -> None:
         name = list(X.columns)[j] if is_table(X) else self.names[j]
-        raise OtherType(
+        raise ColumnTypeError(
             f"X has {_IN_WORDS[_kind_of_type(type(value))]} in column {name!r}, and fit had "
             f"{_IN_WORDS[held]} there (X has {value!r} at row {row}): give the column in the type "
             f"of the fit{self._as_in_fit(X, j, held, value)}"

@@ -18,7 +18,7 @@ from .columns import NO_DATES, date_columns, is_table
 from .dense_rows import COMPONENTS, DenseRows, is_narrow
 from .encoding import table_encoding, warn_of_identifiers
 from .own_steps import clone_with_levels, own_steps
-from .refusals import columns_noted, dtype_noted, refusals_noted
+from .refusals import columns_noted, explain_dtype_error, refusals_noted
 from .scaling import fitted_scaler
 from .seeds import seed, seeded_clone
 from .sources import Sources, input_sources, sources_after
@@ -57,7 +57,7 @@ def fitted_features(
         return _default(X, y, w, estimator, random_state)
     transformer = seeded_clone(features, random_state)
     weighted = w is not None and has_fit_parameter(transformer, "sample_weight")
-    with dtype_noted(X):
+    with explain_dtype_error(X):
         return transformer.fit(X, y, **({"sample_weight": w} if weighted else {}))
 
 
@@ -142,7 +142,7 @@ def _transformed(features: Any, X: Any) -> Any:
         if not names and X.ndim == 2 and len(X) and X.shape[1] == features.n_features_in_:
             with np.errstate(over="ignore"):
                 return (X - features.mean_) / features.scale_
-    with refusals_noted(transform=True), dtype_noted(X):
+    with refusals_noted(transform=True), explain_dtype_error(X):
         return features.transform(X)
 
 

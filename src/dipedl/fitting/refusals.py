@@ -59,7 +59,7 @@ def refusals_noted(*, transform: bool = False) -> Iterator[None]:
 
 
 @contextmanager
-def dtype_noted(X: Any) -> Iterator[None]:
+def explain_dtype_error(X: Any) -> Iterator[None]:
     """Adds the remedy to an error of a network that computes in another dtype than that of X."""
     try:
         yield
@@ -94,7 +94,7 @@ def columns_noted(X: Any) -> Iterator[None]:
 
 
 @contextmanager
-def fold_noted(y: np.ndarray, n: int) -> Iterator[None]:
+def explain_fold_error(y: np.ndarray, n: int) -> Iterator[None]:
     """Adds to an error of a fit to rows of labels y (m,) that these are a fold of n rows."""
     try:
         yield

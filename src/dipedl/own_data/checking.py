@@ -20,12 +20,12 @@ from .tables.columns import (
     check_forced,
     check_usable,
     column_of,
+    describe_gap_words,
     is_id,
     texts_of,
-    words_told,
 )
 from .tables.formats import CSV
-from .tables.kinds import CATEGORY, DATE, NUMERIC, TEXT, signs_told
+from .tables.kinds import CATEGORY, DATE, NUMERIC, TEXT, describe_number_marks
 from .tables.mistake import Mistake, as_typed, check_named, listed
 from .tables.reading import Table
 from .targets import FEWEST, check_target, classes_of, kinds_asked
@@ -78,7 +78,7 @@ def checked(
     frame, labels = frame[fine].reset_index(drop=True), labels[fine].reset_index(drop=True)
     looked = _Looked(frame, columns, X, labels)
     found += [*problems, *mixed, *(one for look in _CHECKS for one in look(looked))]
-    words = words_told(target, labels.unique(), columns)
+    words = describe_gap_words(target, labels.unique(), columns)
     if words and table.format.kind == CSV:
         found.append(Finding("gap_words", "note", f"{words}."))
     for test in tables[1:]:
@@ -158,7 +158,7 @@ def _marks(looked: _Looked) -> Iterator[Finding]:
         if column.kind not in (CATEGORY, TEXT):
             continue
         entries = looked.frame[column.name].dropna().astype(str)
-        marks = signs_told(entries.unique().tolist())
+        marks = describe_number_marks(entries.unique().tolist())
         if marks:
             yield Finding(
                 "number_marks", "warning", f"{column.name} is read as {column.kind}: it holds "
@@ -221,7 +221,7 @@ def _dates(looked: _Looked) -> Iterator[Finding]:
 def _duplicates(looked: _Looked) -> Iterator[Finding]:
     if not looked.frame.shape[1]:
         return
-    keys = _keys(looked.frame)
+    keys = _keys(looked.frame, looked.columns)
     copies = int(keys.duplicated().sum())
     if not copies:
         return
@@ -241,10 +241,16 @@ def _duplicates(looked: _Looked) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _keys(frame: pd.DataFrame) -> pd.Series:
-    """A number for each row, equal where all entries are written alike; bytes are as they are."""
-    texts = frame.apply(lambda of: of.map(str) if of.dtype == object else of.astype(str))
-    return pd.util.hash_pandas_object(texts, index=False)
+def _keys(frame: pd.DataFrame, columns: Sequence[Column]) -> pd.Series:
+    """Return a number for each row, equal where all entries are one value, however written."""
+    numbers = {column.name: column for column in columns if column.kind == NUMERIC}
+    parts = {
+        name: numbers[name].read(frame[name])[0][name]
+        if name in numbers
+        else texts_of(frame[name], ()).astype(str)
+        for name in frame
+    }
+    return pd.util.hash_pandas_object(pd.DataFrame(parts), index=False)
 
 
 def _twins(looked: _Looked) -> Iterator[Finding]:
@@ -299,17 +305,7 @@ def _overlap(
     shared = [name for name in frame.columns if name in other.columns]
     if not shared:
         raise Mistake(f"--test {test.path} has no column of the other table: {listed(test.names)}")
-    numbers = {column.name: column for column in columns if column.kind == NUMERIC}
-    keys = []
-    for some in (frame, other):
-        parts = {
-            name: numbers[name].read(some[name])[0][name]
-            if name in numbers
-            else texts_of(some[name], ()).astype(str)
-            for name in shared
-        }
-        keys.append(pd.util.hash_pandas_object(pd.DataFrame(parts), index=False))
-    both = int(np.isin(keys[1], keys[0]).sum())
+    both = int(np.isin(_keys(other[shared], columns), _keys(frame[shared], columns)).sum())
     if not both:
         return [Finding("overlap", "ok", f"No row of {test.path} is among those to learn from.")]
     text = f"{both:,} of {len(other):,} rows of {test.path} are among those to learn from."

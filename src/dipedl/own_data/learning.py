@@ -28,9 +28,9 @@ from .tables.columns import (
     check_forced,
     check_usable,
     columns_of,
+    describe_gap_words,
     is_id,
     read_dates,
-    words_told,
 )
 from .tables.formats import CSV, IMAGES
 from .tables.images import checksum
@@ -112,7 +112,7 @@ def learn(table: Table, order: Order, progress: Callable[[float], None] | None =
     if table.pixels:
         facts["model_title"] += f" on {components(X)} principal components"
     model = TableModel(fitted, columns, order.target, facts, learned)
-    words = words_told(order.target, fitted.classes_, columns)
+    words = describe_gap_words(order.target, fitted.classes_, columns)
     notes = [*_notes_of(columns, rows, X), *_notes_of_network(table, X), *said(caught, learned)]
     notes += [words] if words and table.format.kind == CSV else []
     numbers = held_out | speeds(fitted, X, seconds)

@@ -57,13 +57,13 @@ class FittedModule(ModuleDecisions, nn.Module):
             ``concentration`` (n, k), ``log_evidence`` (n,), ``mean`` (n, k) and ``vacuity`` (n,).
             An input that is NaN, or gives NaN features, is NaN throughout.
         """
-        now = self._as_now()
+        now = self._snapshot()
         found: DirichletOutput = now.head(*now.scored(*args, **kwargs))
         return found
 
     def scored(self, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
         """Scores (n,), and logits of the network (n, k)."""
-        return self._as_now()._passed(*args, **kwargs)[1:]
+        return self._snapshot()._passed(*args, **kwargs)[1:]
 
     def _passed(self, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor, Tensor]:
         """Features (n, p), scores (n,) and logits (n, k)."""
@@ -91,7 +91,7 @@ class FittedModule(ModuleDecisions, nn.Module):
 
     def predict_dirichlet(self, *args: Any, **kwargs: Any) -> Dirichlet:
         """The same Dirichlets as `forward`, with every uncertainty, of tensors."""
-        now = self._as_now()
+        now = self._snapshot()
         return now.head.dirichlet(*now.scored(*args, **kwargs))
 
     def predict_ood(  # type: ignore[override]
@@ -102,7 +102,7 @@ class FittedModule(ModuleDecisions, nn.Module):
         `alpha` is the share of ID inputs that may be flagged; default: `false_alarm_rate`. The rest
         is what the network takes.
         """
-        now = self._as_now()
+        now = self._snapshot()
         scores = now.score_samples(*args, **kwargs)
         if alpha is None:
             return now.head.flags(scores)
@@ -144,9 +144,9 @@ class FittedModule(ModuleDecisions, nn.Module):
             self.network.eval()
         return self
 
-    def _as_now(self) -> Self:
+    def _snapshot(self) -> Self:
         # A compiler has one state; the evidence stays with the rows that it was learned from.
-        return self if torch.compiler.is_compiling() else PerSampleDecisions._as_now(self)
+        return self if torch.compiler.is_compiling() else PerSampleDecisions._snapshot(self)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         for part in (self.source, self.density_, self.fusion, self.head):

@@ -14,7 +14,7 @@ from ..own_data.tables.reading import Refused
 #: Names of columns come from the request, and may be long.
 _LONGEST = 1_000
 #: Names among which one like a missing one is looked for.
-LOOKED_AT = 200
+MOST_COMPARED = 200
 #: Columns that a model does not know, and lists and objects of a body that are no rows.
 OTHERS = 1_000
 
@@ -71,7 +71,7 @@ def check_columns(given: Sequence[str], names: Sequence[str], where: str) -> Non
     lacking = [name for name in names if name not in known]
     if lacking:
         told = f"{where} lacks {listed(map(repr, lacking))} of the model"
-        near = meant(lacking[0], list(given)[:LOOKED_AT])
+        near = meant(lacking[0], list(given)[:MOST_COMPARED])
         raise Problem(422, "columns", f"{told}: {near}; a column of nulls stands for gaps")
 
 

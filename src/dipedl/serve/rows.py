@@ -18,12 +18,12 @@ from ..own_data.tables.mistake import listed, meant
 from ..own_data.tables.reading import Refused, frame_of
 from .arrow import arrow_table
 from .models import Served
-from .problems import LOOKED_AT, OTHERS, Problem, check_columns, none_readable, too_many_rows
+from .problems import MOST_COMPARED, OTHERS, Problem, check_columns, none_readable, too_many_rows
 from .schemas import Rows
 
 Asked = TypeVar("Asked", bound=Rows)
 #: Missing names for which one like them is looked for.
-_LIKENED = 20
+_MOST_HINTS = 20
 #: Texts, and what opens a list or an object. A text that does not close ends with the body: to look
 #: for its end again from each of its quotes would take hours.
 _OPENED = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|([\[{])', re.DOTALL)
@@ -165,8 +165,8 @@ def _of_names(
             numbers.append(i)
         except KeyError:
             first, *others = (name for name in names if name not in row)
-            if first not in near and len(near) < _LIKENED:
-                near[first] = meant(first, list(row)[:LOOKED_AT]) if row else "the row is empty"
+            if first not in near and len(near) < _MOST_HINTS:
+                near[first] = meant(first, list(row)[:MOST_COMPARED]) if row else "the row is empty"
             also = f", nor {listed(map(repr, others))}" if others else ""
             hint = f": {near[first]}" if first in near else ""
             refused.append(Refused(i, first, f"is not there{also}{hint}; null stands for a gap"))

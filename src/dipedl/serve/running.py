@@ -112,48 +112,48 @@ class _Timed(H11Protocol):
     """A connection that ends when a head does not come, or an answer is not taken, in time."""
 
     seconds: float
-    _late: asyncio.TimerHandle | None = None
-    _untaken: asyncio.TimerHandle | None = None
+    _head_timer: asyncio.TimerHandle | None = None
+    _answer_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         # To pause at the first byte that waits: each one has its time.
         transport.set_write_buffer_limits(0)
-        self._wait()
+        self._start_head_timer()
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._untaken = self.loop.call_later(self.seconds, self.transport.abort)
+        self._answer_timer = self.loop.call_later(self.seconds, self.transport.abort)
 
     def resume_writing(self) -> None:
-        self._take_no_more()
+        self._stop_answer_timer()
         super().resume_writing()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         if self.cycle is None or self.cycle.response_complete:
-            self._wait()
+            self._start_head_timer()
         else:
-            self._wait_no_more()
+            self._stop_head_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._wait_no_more()
-        self._take_no_more()
+        self._stop_head_timer()
+        self._stop_answer_timer()
         super().connection_lost(exc)
 
-    def _wait(self) -> None:
-        if self._late is None:
-            self._late = self.loop.call_later(self.seconds, self.transport.close)
+    def _start_head_timer(self) -> None:
+        if self._head_timer is None:
+            self._head_timer = self.loop.call_later(self.seconds, self.transport.close)
 
-    def _wait_no_more(self) -> None:
-        if self._late is not None:
-            self._late.cancel()
-            self._late = None
+    def _stop_head_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
 
-    def _take_no_more(self) -> None:
-        if self._untaken is not None:
-            self._untaken.cancel()
-            self._untaken = None
+    def _stop_answer_timer(self) -> None:
+        if self._answer_timer is not None:
+            self._answer_timer.cancel()
+            self._answer_timer = None
 
 
 def _most_connections() -> int | None:

@@ -26,7 +26,7 @@ from ..density.gda import GDADensity
 from ..evidence_model import EvidenceModel
 from ..fitting.classifiers import FittedClassifier, require_proba, unfitted_classifier
 from ..fitting.progress import warn_caller
-from ..fitting.refusals import dtype_noted
+from ..fitting.refusals import explain_dtype_error
 from ..fitting.seeds import seed
 from .row_sample import RowSample, in_share, row_keys
 from .stream import BY_CONTENT, Stream, can_be_standardised, same_content
@@ -102,7 +102,7 @@ class Streaming:
         all begins anew.
         """
         model = copy(self)
-        model._take(X, y, classes, sample_weight)
+        model._learn_batch(X, y, classes, sample_weight)
         # At once: another thread sees the model of before, or this one.
         self.__dict__ = vars(model)
         return self
@@ -134,7 +134,7 @@ class Streaming:
         names = getattr(self, "feature_names_in_", None)
         return stream.learned(blank, FittedClassifier(self.estimator_, self.classes_), names)
 
-    def _take(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
+    def _learn_batch(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
         """Take in one batch, replacing attributes and changing none in place."""
         if getattr(self, "spread", None) is not None:
             raise ValueError(
@@ -239,7 +239,7 @@ class Streaming:
         form = rows.rows["X"]
         if isinstance(X, np.ndarray) or hasattr(X, "columns"):
             form = like(X, form)
-        with dtype_noted(form):
+        with explain_dtype_error(form):
             self.estimator_.partial_fit(form, rows.labels, classes=self.classes_, **weights)
         require_proba(self.estimator_)
 

@@ -302,7 +302,7 @@ def as_inputs(
     return X[fine].reset_index(drop=True), fine, [reasons[i] for i in sorted(reasons)]
 
 
-def words_told(target: str, classes: Iterable[str], columns: Iterable[Column]) -> str:
+def describe_gap_words(target: str, classes: Iterable[str], columns: Iterable[Column]) -> str:
     """Words for a gap that are classes or levels, with the option that makes them gaps; or ""."""
     held = {target: classes, **{c.name: c.levels for c in columns if c.kind == CATEGORY}}
     found = {name: [str(one) for one in of if one in GAP_WORDS] for name, of in held.items()}

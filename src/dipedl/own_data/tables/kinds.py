@@ -231,7 +231,7 @@ def is_signed(text: str) -> bool:
     return bool(_WITH_SIGNS.fullmatch(text.strip())) and bool(np.isnan(to_numbers([text])).all())
 
 
-def signs_told(levels: list[str]) -> str:
+def describe_number_marks(levels: list[str]) -> str:
     """What to do with numbers that are written for a reader; "" for any other texts."""
     signed = next(filter(is_signed, levels), "")
     if not signed or not all(_WITH_SIGNS.fullmatch(text.strip()) for text in levels):
@@ -242,7 +242,9 @@ def signs_told(levels: list[str]) -> str:
 def _level_kind(values: pd.Series, n_levels: int) -> Guess:
     counts = values.value_counts()
     once, known = int((counts == 1).sum()), int(counts.sum())
-    why = signs_told([text for text in map(str, counts.index) if text.strip() not in GAP_WORDS])
+    why = describe_number_marks(
+        [text for text in map(str, counts.index) if text.strip() not in GAP_WORDS]
+    )
     if n_levels > MOST_LEVELS:
         return Guess(TEXT, why=why or f"{n_levels:,} different texts")
     if once > _MOSTLY_ONCE * known and once > 2:
