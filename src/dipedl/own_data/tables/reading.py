@@ -30,14 +30,8 @@ _ROWS, _IMAGES = 20_000, 500
 #: Whole numbers up to this one are each a float64.
 _EXACT = 1 << 53
 #: The type for all entries of a column of JSON, by those of its pieces.
-_ONE_TYPE = {
-    frozenset(kinds): dtype
-    for kinds, dtype in (
-        *((["int64"], "Int64"), (["large"], "Int64"), (["int64", "large"], "Int64")),
-        *((["float64"], "float64"), (["int64", "float64"], "float64")),
-        *((["bool"], "boolean"), (["boolean"], "boolean"), (["bool", "boolean"], "boolean")),
-    )
-}
+_ONE_TYPE = {"Int64": {"int64", "large"}, "float64": {"int64", "float64"},
+             "boolean": {"bool", "boolean"}}  # fmt: skip
 #: What pandas has for numbers and truths with gaps, by the type of Arrow.
 _NULLABLE = {
     pa.from_numpy_dtype(dtype.numpy_dtype): dtype
@@ -102,7 +96,10 @@ class Table:
                 entries = piece.frame[name].dropna()
                 kind = "large" if _is_large(entries) else str(entries.dtype).lower()
                 kinds[name] |= {kind} if len(entries) else set()
-        dtypes = {name: _ONE_TYPE.get(frozenset(found), "str") for name, found in kinds.items()}
+        dtypes = {
+            name: next((to for to, these in _ONE_TYPE.items() if found and found <= these), "str")
+            for name, found in kinds.items()
+        }
         return lambda frame: frame.assign(
             **{
                 name: frame[name].map(str, na_action="ignore")
@@ -383,12 +380,12 @@ def _frame_of_lines(lines: Iterable[str]) -> pd.DataFrame:
 def _of_one_type(values: pd.Series) -> pd.Series:
     """Entries of JSON as numbers or truths, if they are such and can be without a change."""
     kind, gaps = pd.api.types.infer_dtype(values), values.isna().any()
-    large = (v for v in values if isinstance(v, int) and abs(v) > _EXACT)
+    large = [v for v in values if isinstance(v, int) and abs(v) > _EXACT]
     if kind == "boolean":
         return values.astype("boolean" if gaps else bool)
     if kind == "integer" and all(abs(v) < 1 << 63 for v in large):
         return values.astype("Int64" if gaps else np.int64)
-    if kind in ("floating", "mixed-integer-float") and not any(large):
+    if kind in ("floating", "mixed-integer-float") and not large:
         return values.astype(np.float64)
     return values
 
