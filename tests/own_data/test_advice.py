@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("pyarrow")
 
 import dipedl
-from dipedl.own_data import measuring
+from dipedl.own_data import learning, measuring
 from dipedl.own_data.findings import diagnosed, error_ranking
 from dipedl.own_data.report import render
 from dipedl.own_data.report.advice import next_steps
@@ -95,3 +95,21 @@ def test_a_page_of_few_rows_has_its_curves(kept, tmp_path, n):
     curves = page[page.index("Errors among the surest") :].split("</svg>")[0]
     for color in ("--c0", "--c1", "--c2"):
         assert f"var({color})" in curves
+
+
+def test_answers_far_from_the_data_count_as_given_though_all_classes_tie(tmp_path):
+    """Their probabilities are the prior's: the largest of equal ones is no answer."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=300)
+    rows = pd.DataFrame({"x": x, "z": rng.normal(size=300), "y": np.where(x > 0, "b", "a")})
+    rows.to_csv(tmp_path / "fit.csv", index=False)
+    far = rows.assign(x=rows["x"] + 1e6, y="b")
+    far.to_csv(tmp_path / "far.csv", index=False)
+    order = learning.Order("y", model="linear")
+    model = learning.learn(open_table(tmp_path / "fit.csv"), order).model
+    found = measuring.measured(model, open_table(tmp_path / "far.csv"), None, None)
+    np.testing.assert_array_equal(found.test.answers.proba, 0.5)
+    assert (found.test.answers.labels == "b").all()
+    assert found.scores["accuracy"] == 1 and found.scores["aurc"] == 0
+    assert [line.right for line in found.trust if line.rows] == [1]
+    assert [line.found for line in found.classes] == [1]

@@ -124,6 +124,9 @@ class DriftReport:
             for name, e in estimates.items()
             if e is not None
         ]
+        if self.alarms and self.estimated_accuracy is not None:
+            why = "a classifier may be sure of new kinds of rows: after an alarm, label some"
+            lines.append(("On the estimate", why))
         return lines
 
     def _window_lines(self) -> list[tuple[str, str]]:

@@ -125,7 +125,7 @@ def measured(
     """Measure a model on a test table, and on rows that are of no known class."""
     side = _side(model, test, "test rows", rows, coverage)
     other = None if ood is None else _side(model, ood, "other rows", rows, coverage)
-    proba = side.answers.proba
+    proba = _ties_decided(model, side)
     bare = np.asarray(model.classifier.classifier_proba(side.X))
     truth, strange = _truth(model, side)
     used = [FILE] if model.of_images else [c.name for c in model.columns if c.used]
@@ -165,6 +165,18 @@ def _side(model: TableModel, table: Table, name: str, rows: int | None, coverage
     left_out = len(refused) + len(some.refused)
     sets = np.asarray(answers.sets)
     return Side(name, frame, X, some.rows[fine], answers, sets, left_out, some.total)
+
+
+def _ties_decided(model: TableModel, side: Side) -> np.ndarray:
+    """Return the probabilities (n, k), that of the answer the largest by a bit where classes tie.
+
+    Far from the data all are the prior's, and the answer is that of the classifier.
+    """
+    proba = side.answers.proba.copy()
+    rows, answers = np.arange(len(side)), pd.Index(model.classes).get_indexer(side.answers.labels)
+    tied = proba.argmax(axis=1) != answers
+    proba[rows[tied], answers[tied]] = np.nextafter(proba[tied].max(axis=1), np.inf)
+    return proba
 
 
 def _truth(model: TableModel, side: Side) -> tuple[np.ndarray | None, dict[str, int]]:
