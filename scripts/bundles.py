@@ -1,6 +1,6 @@
 """Data sets as a few files of limited size, to carry to a machine without a network.
 
-    python scripts/bundles.py pack cifar10 --profile h200 --out bundles --limit-mb 60
+    python scripts/bundles.py pack cifar10 --profile gpu --out bundles --limit-mb 60
     python scripts/bundles.py unpack bundles --data data
 
 A bundle is a tar file with pieces of the official files, packed without loss, and a list of them.
