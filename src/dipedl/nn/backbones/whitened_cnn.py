@@ -173,6 +173,8 @@ class _Norm(nn.BatchNorm2d):
             maps,
             self.running_mean,
             self.running_var,
+            # of ones: without it, a GPU gives the bias no gradient
+            weight=torch.ones_like(self.fast_bias),
             bias=_BIAS_SCALE * self.fast_bias,
             training=self.training,
             momentum=self.momentum or 0.0,
