@@ -552,7 +552,7 @@ MUTANTS = [
     ),
     Mutant(
         "a notebook leaves out the class of a row's answer",
-        "maths/shown.py",
+        "maths/dirichlet.py",
         "largest[P.argmax(axis=1)] += 1",
         "largest[P.argmin(axis=1)] += 1",
         "test_notebook.py::test_of_many_inputs_and_classes_the_first_and_the_leading_are_shown",

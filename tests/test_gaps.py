@@ -12,7 +12,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from dipedl import DIPClassifier, OODDetector, baselines
 from dipedl.density import GDADensity
-from dipedl.maths.masks import is_missing, missing_as_nan
+from dipedl.maths.checks import is_missing, missing_as_nan
 
 NAMES = ["a", "b", "whole", "yes"]
 rng = np.random.default_rng(0)

@@ -24,8 +24,8 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from .maths.magnitude import LARGEST_SQUARED, check_magnitude, within
-from .maths.masks import is_missing, missing_as_nan, unmasked
+from .maths.array_namespace import unmasked
+from .maths.checks import LARGEST_SQUARED, check_magnitude, is_missing, missing_as_nan, within
 
 #: A row that counts more often leaves nothing of the others: float64 counts no further.
 _MOST_COPIES = 2.0**53

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_consistent_length
 
 from .._validation import known_inputs, label_array, of_text
-from ..maths.magnitude import check_magnitude
+from ..maths.checks import check_magnitude
 
 
 def calibration_rows(

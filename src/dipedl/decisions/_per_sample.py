@@ -12,8 +12,7 @@ from .._validation import rate_in_range
 from ..calibration.held_out import HeldOut
 from ..evidence._learned import threshold
 from ..fitting.progress import warn_caller
-from ..maths.kinds import bare_uncertainty_of
-from ..maths.scores import raised
+from ..maths.scores import bare_uncertainty_of, raised
 from .p_values import conformal_p_values
 from .rejection import RejectCurve, Rejection, reject_curve
 from .sets import conformal_quantile, prediction_sets

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from .._validation import rate_in_range
 from ..evidence import weighted_quantile
-from ..maths.simplex import class_indices
+from ..maths.checks import class_indices
 from ._checks import class_probabilities, held_out_array, weights_or_ones
 
 __all__ = ["conformal_quantile", "nonconformity", "prediction_sets"]

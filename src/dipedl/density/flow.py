@@ -17,7 +17,7 @@ from torch import Tensor
 
 from .._validation import known_rows, learned_rows
 from ..fitting.all_or_nothing import all_or_nothing
-from ..maths.masks import unmasked
+from ..maths.array_namespace import unmasked
 from ..nn._estimator import _on
 from ..nn.flows._preprocessor import NoisyPreprocessor
 from ..nn.flows.dequantization import Dequantization

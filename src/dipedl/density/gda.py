@@ -21,7 +21,7 @@ from ..gaussians.contributions import nearest_rows
 from ..gaussians.factor import GaussianFactor, rank
 from ..gaussians.moments import Moments
 from ..gaussians.shrinkage import LEDOIT_WOLF, Shrinkage
-from ..maths.masks import unmasked
+from ..maths.array_namespace import unmasked
 from ..maths.special import log_sum_exp
 from ._mixin import LogDensityMixin
 

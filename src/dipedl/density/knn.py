@@ -14,7 +14,7 @@ from .._validation import known_rows, learned_rows, require_fitted
 from ..calibration.crossfit import row_hash
 from ..fitting.all_or_nothing import all_or_nothing
 from ..fitting.seeds import seed
-from ..maths.masks import unmasked
+from ..maths.array_namespace import unmasked
 from ._approximate import approximate_neighbors, import_faiss
 from ._mixin import LogDensityMixin
 from ._neighbors import nearest, sorted_by_distance

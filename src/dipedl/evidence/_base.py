@@ -9,8 +9,8 @@ from sklearn.base import BaseEstimator
 
 from .._validation import check_weights, require_fitted
 from ..fitting.all_or_nothing import all_or_nothing
+from ..maths.array_namespace import unmasked
 from ..maths.evidence import affine
-from ..maths.masks import unmasked
 
 SOURCE = "the log-densities given to fit"
 

@@ -14,7 +14,7 @@ from .._plugins import explain_missing
 from .._writing.notebook import bar, frame, probability, table
 from .._writing.numbers import number_text, plain
 from ..dirichlet import Dirichlet
-from ..maths.shown import leading_classes, rest_summed
+from ..maths.dirichlet import leading_classes, sum_other_classes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -190,7 +190,7 @@ def _leading(card: Card) -> tuple[Dirichlet, list[str], np.ndarray]:
     first = leading_classes(np.stack([card.mean, P]), _MOST_BARS)
     left = len(names) - len(first)
     shown = [names[i] for i in first] + [f"other {left}"] * (left > 0)
-    return Dirichlet(rest_summed(alpha, first)), shown, rest_summed(P[None], first)[0]
+    return Dirichlet(sum_other_classes(alpha, first)), shown, sum_other_classes(P[None], first)[0]
 
 
 def _as_html(card: Card) -> str:

@@ -15,8 +15,7 @@ from ..calibration.held_out import HeldOut
 from ..decisions.p_values import conformal_p_values
 from ..evidence import weighted_quantile
 from ..fitting.own_steps import last_step_with
-from ..maths.kinds import most_probable
-from ..maths.scores import placements
+from ..maths.scores import most_probable, placements
 from ._baseline_card import BaselineCard
 from ._card import Card, Cards
 from ._in_columns import UserColumns, row_news, user_columns

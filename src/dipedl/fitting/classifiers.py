@@ -15,7 +15,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from .._validation import weight_argument, weights_passed
-from ..maths.simplex import check_simplex, on_simplex
+from ..maths.checks import check_simplex, on_simplex
 from .columns import InputColumns, categories, empty_columns, with_categories
 from .refusals import answered, explain_dtype_error, refusals_noted, refuse_dates, refuse_infinity
 from .seeds import seeded_clone

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from .._validation import ColumnTypeError
 from .._writing.numbers import number_text
-from ..maths.masks import is_missing
+from ..maths.checks import is_missing
 
 #: Kinds of columns: numbers (booleans too), levels (text, categories), nothing at all.
 NUMBER, LEVEL, EMPTY = "number", "level", "empty"

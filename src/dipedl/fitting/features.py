@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import has_fit_parameter
 
 from .._validation import NoAnswer
-from ..maths.magnitude import CORRECT
+from ..maths.checks import CORRECT
 from .columns import NO_DATES, date_columns, is_table
 from .dense_rows import COMPONENTS, DenseRows, is_narrow
 from .encoding import table_encoding, warn_of_identifiers

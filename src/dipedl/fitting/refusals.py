@@ -12,8 +12,7 @@ from scipy import sparse
 from sklearn.utils import _safe_indexing
 
 from .._validation import NoAnswer
-from ..maths.magnitude import check_no_infinity
-from ..maths.masks import is_missing
+from ..maths.checks import check_no_infinity, is_missing
 from .columns import (
     NO_DATES,
     InputColumns,

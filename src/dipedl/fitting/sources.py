@@ -17,7 +17,7 @@ from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
-from ..maths.masks import is_missing
+from ..maths.checks import is_missing
 from .dense_rows import DenseRows
 
 Back = Callable[[float], float]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from ..maths.magnitude import check_room
+from ..maths.checks import check_room
 from ..maths.special import EPS
 
 #: From so many features on, and twice as many as rows, the rows themselves are the smaller form.

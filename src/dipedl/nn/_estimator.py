@@ -18,8 +18,8 @@ from torch import Tensor, nn
 
 from .._validation import NoAnswer
 from ..fitting.all_or_nothing import all_or_nothing
-from ..maths.magnitude import check_magnitude
-from ..maths.masks import unmasked
+from ..maths.array_namespace import unmasked
+from ..maths.checks import check_magnitude
 from ._checks import check_pixels
 from .backbones._network import Backbone, Network, Shape, image_shape
 from .backbones.mlp import MLP

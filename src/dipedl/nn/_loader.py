@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from ..maths.masks import unmasked
+from ..maths.array_namespace import unmasked
 
 _LABELS = ("labels", "label", "y", "target", "targets")
 _UNPACK = (

@@ -16,7 +16,7 @@ from .._writing import printable_name
 from ..classifier import DIPClassifier
 from ..diagnostics import Diagnosis, FindingWarning
 from ..fitting.scaling import FarRowsWarning
-from ..maths.simplex import on_simplex
+from ..maths.checks import on_simplex
 from ..metrics import accuracy, brier_score, ece
 from .findings import diagnosed
 from .gathering import Gathered, gathered

@@ -18,7 +18,7 @@ from ..calibration.crossfit import ENOUGH, IN_SAMPLE, row_hash
 from ..calibration.held_out import Origin
 from ..diagnostics._memorised import FEWEST, MOST, less_sure_between
 from ..maths.array_namespace import to_numpy
-from ..maths.simplex import on_simplex
+from ..maths.checks import on_simplex
 from ..nn._loader import Unpack, check_rereadable
 from ._decisions.kept_rows import KeptRows, spread_evenly
 from ._evidence_head import EvidenceHead

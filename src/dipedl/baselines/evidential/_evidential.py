@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ...dirichlet import Dirichlet
-from ...maths.kinds import DIRICHLET_KINDS
+from ...maths.scores import DIRICHLET_KINDS
 from ...nn._checks import check_choice, check_integer, check_number
 from ...nn._estimator import TorchEstimator
 from ...nn.losses.evidence_functions import evidence_from_logits, log_evidence_from_logits

@@ -25,10 +25,9 @@ from ...fitting.all_or_nothing import all_or_nothing
 from ...fitting.progress import Stopwatch
 from ...fitting.scaling import RANGES
 from ...fitting.seeds import seed
-from ...maths.magnitude import check_magnitude
-from ...maths.masks import unmasked
+from ...maths.array_namespace import unmasked
+from ...maths.checks import check_magnitude, check_simplex
 from ...maths.scores import confidence
-from ...maths.simplex import check_simplex
 from .._fitting import clone_with_selected, fitted_density, for_own_rows, log_density
 from .._mixin import LogDensityMixin
 from ._candidates import (
