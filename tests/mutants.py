@@ -20,14 +20,14 @@ MUTANTS = [
     ),
     Mutant(
         "spelling: a text with a superfluous zero is a number too",
-        "_writing/spelling.py",
+        "writing/spelling.py",
         r"\.[0-9]*[1-9])",
         r"\.[0-9]+)",
         "own_data/test_spelling.py::test_names_and_codes_stay_what_they_are",
     ),
     Mutant(
         "spelling: versions beside names are merged",
-        "_writing/spelling.py",
+        "writing/spelling.py",
         "return different if names and twice else frozenset()",
         "return frozenset()",
         "own_data/test_spelling.py::test_versions_stay_apart_beside_texts_that_are_no_numbers",
@@ -559,7 +559,7 @@ MUTANTS = [
     ),
     Mutant(
         "a log has every line of progress",
-        "_writing/live_line.py",
+        "writing/live_line.py",
         "if last or now - self._at.get(pause, -pause) >= pause:",
         "if pause:",
         "writing/test_live_line.py::test_a_log_has_a_line_each_ten_seconds_and_the_last",
@@ -749,10 +749,10 @@ MUTANTS = [
     ),
     Mutant(
         "a file that is replaced gets new permissions",
-        "_writing/whole_file.py",
+        "writing/files.py",
         "        os.fchmod(file.fileno(), mode)\n",
         "",
-        "writing/test_whole_file.py::test_an_existing_file_keeps_its_permissions",
+        "writing/test_files.py::test_an_existing_file_keeps_its_permissions",
     ),
     Mutant(
         "sizes in FITS headers believed",
@@ -1050,7 +1050,7 @@ MUTANTS = [
     ),
     Mutant(
         "formulas in cells",
-        "_writing/cells.py",
+        "writing/cells.py",
         'f"\'{text}" if _FORMULA.match(text)',
         "text if _FORMULA.match(text)",
         "writing/test_cells_of_csv.py",

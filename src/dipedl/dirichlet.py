@@ -161,7 +161,7 @@ class Dirichlet:
         return f"Dirichlet(n={n}, k={k}, dtype={self.concentration.dtype})"
 
     def _repr_html_(self) -> str:
-        from ._writing.notebook import dirichlet_table, frame
+        from .writing.notebook import dirichlet_table, frame
 
         n, k = self.concentration.shape
         first = self[:_MOST_SHOWN]

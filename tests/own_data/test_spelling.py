@@ -13,7 +13,6 @@ pytest.importorskip("pyarrow")
 import pyarrow as pa
 import pyarrow.parquet
 
-from dipedl._writing.spelling import spelling
 from dipedl.own_data.checking import checked
 from dipedl.own_data.gathering import gathered
 from dipedl.own_data.learning import Order, learn
@@ -24,6 +23,7 @@ from dipedl.own_data.tables.columns import as_inputs, columns_of
 from dipedl.own_data.tables.mistake import Mistake
 from dipedl.own_data.tables.reading import open_table
 from dipedl.own_data.watching import begun_monitor, watch
+from dipedl.writing.spelling import spelling
 
 LARGE = 2**53 + 1
 #: Ways to write one value.

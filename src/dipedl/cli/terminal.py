@@ -10,8 +10,8 @@ from typing import NoReturn
 
 import typer
 
-from .._writing import printable_name
 from ..bench.names import reason
+from ..writing import printable_name
 
 
 @contextmanager

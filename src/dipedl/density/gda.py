@@ -14,7 +14,6 @@ from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from .._validation import FLOATS, check_weights, known_rows, learned_rows, require_fitted
-from .._writing.numbers import plain_labels
 from ..fitting.all_or_nothing import all_or_nothing
 from ..gaussians import by_class, class_distances
 from ..gaussians.contributions import nearest_rows
@@ -23,6 +22,7 @@ from ..gaussians.moments import Moments
 from ..gaussians.shrinkage import LEDOIT_WOLF, Shrinkage
 from ..maths.array_namespace import unmasked
 from ..maths.special import log_sum_exp
+from ..writing.numbers import plain_labels
 from ._mixin import LogDensityMixin
 
 __all__ = ["GDADensity"]

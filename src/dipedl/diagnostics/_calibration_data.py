@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
-from .._writing.finding import Finding, FindingWarning
-from .._writing.numbers import plain_labels
 from ..calibration._seen_rows import share_of_copies
 from ..calibration.held_out import HeldOut
 from ..fitting.progress import warn_caller
+from ..writing.finding import Finding, FindingWarning
+from ..writing.numbers import plain_labels
 from ._memorised import FEWEST
 from ._remedies import every_class, more_rows, own_rows
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from .._writing.finding import Finding, Number
-from .._writing.numbers import plain_labels
 from ..calibration.held_out import HeldOut
 from ..evidence import alarm_threshold
+from ..writing.finding import Finding, Number
+from ..writing.numbers import plain_labels
 from ._remedies import equal_alarms
 
 _LEVEL = 0.01

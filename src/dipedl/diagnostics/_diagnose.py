@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .._writing.finding import Diagnosis, Finding
 from ..calibration.held_out import HeldOut
 from ..fitting.own_steps import last_step_with
+from ..writing.finding import Diagnosis, Finding
 from ._calibration_data import calibration_findings
 from ._classes import class_findings
 from ._evidence import evidence_findings

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from .._writing.finding import Finding, Number
 from ..calibration.held_out import HeldOut
 from ..evidence import CautionBudget
 from ..evidence_model import EvidenceModel
+from ..writing.finding import Finding, Number
 from ._remedies import farther_half_point, nearer_half_point
 from ._vacuity import half_point, lowest, posterior_mean, score_quantile, vacuity_at
 

@@ -9,10 +9,10 @@ from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from .._writing.finding import Finding
 from ..calibration.held_out import HeldOut
 from ..fitting.encoding import PARTS
 from ..fitting.sources import names_after
+from ..writing.finding import Finding
 
 
 def feature_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:

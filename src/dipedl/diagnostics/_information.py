@@ -10,9 +10,9 @@ from scipy import special, stats
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from .._writing.finding import Finding
 from ..calibration.held_out import HeldOut
 from ..maths.scores import max_prob
+from ..writing.finding import Finding
 from ._probabilities import uncalibrated
 from ._remedies import another_density
 from ._vacuity import lowest, posterior_mean, spread

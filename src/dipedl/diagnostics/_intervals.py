@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from .._writing.finding import Finding
 from ..calibration.held_out import HeldOut
 from ..calibration.rehearsal import RARE, SURE, Rehearsal
+from ..writing.finding import Finding
 from ._calibration_data import seen_before
 
 #: Of fewer rows the estimated error is off by a factor of two now and then.

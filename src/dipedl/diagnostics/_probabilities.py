@@ -9,10 +9,10 @@ import numpy as np
 from scipy import special
 from sklearn.frozen import FrozenEstimator
 
-from .._writing.finding import Finding, Number
 from ..calibration.held_out import HeldOut
 from ..maths.evidence import inverse_temperature, sharpening_share
 from ..metrics import ece
+from ..writing.finding import Finding, Number
 from ._remedies import honest_confidence, other_probabilities
 
 #: Temperatures outside of this range say that the classifier's confidence was far off.

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .._writing.finding import Finding, Number
 from ..calibration.held_out import HeldOut
+from ..writing.finding import Finding, Number
 
 
 def selection_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:

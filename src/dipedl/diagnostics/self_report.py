@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._writing.finding import Diagnosis
 from ..decisions._per_sample import of_one_state
 from ..explanation import Card, explain
+from ..writing.finding import Diagnosis
 from ._diagnose import diagnose
 
 __all__ = ["SelfReport"]

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from .._writing.numbers import plain
 from ..dirichlet import Dirichlet
+from ..writing.numbers import plain
 from ._card import leading, part_lines, rare
 
 _NO_DENSITY = "  no density: reasons by column are not available"

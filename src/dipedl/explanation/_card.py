@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._plugins import explain_missing
-from .._writing.notebook import bar, frame, probability, table
-from .._writing.numbers import number_text, plain
 from ..dirichlet import Dirichlet
 from ..maths.dirichlet import leading_classes, sum_other_classes
+from ..writing.notebook import bar, frame, probability, table
+from ..writing.numbers import number_text, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

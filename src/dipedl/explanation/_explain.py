@@ -10,12 +10,12 @@ import numpy as np
 from scipy import special
 
 from .._validation import indexable
-from .._writing.numbers import plain_labels
 from ..calibration.held_out import HeldOut
 from ..decisions.p_values import conformal_p_values
 from ..evidence import weighted_quantile
 from ..fitting.own_steps import last_step_with
 from ..maths.scores import most_probable, placements
+from ..writing.numbers import plain_labels
 from ._baseline_card import BaselineCard
 from ._card import Card, Cards
 from ._in_columns import UserColumns, row_news, user_columns

@@ -15,8 +15,8 @@ import numpy as np
 from scipy import sparse
 
 from .._validation import ColumnTypeError
-from .._writing.numbers import number_text
 from ..maths.checks import is_missing
+from ..writing.numbers import number_text
 
 #: Kinds of columns: numbers (booleans too), levels (text, categories), nothing at all.
 NUMBER, LEVEL, EMPTY = "number", "level", "empty"

@@ -9,8 +9,8 @@ import numpy as np
 from scipy import special
 
 from .._validation import of_text
-from .._writing.spelling import spellings
 from ..fitting.columns import missing_entries
+from ..writing.spelling import spellings
 from ._rows import Rows
 
 _Z = float(special.ndtri(0.975))

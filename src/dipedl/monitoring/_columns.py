@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from .._writing.spelling import spellings, versions
 from ..fitting.columns import column, is_category, is_table, missing_entries
+from ..writing.spelling import spellings, versions
 
 _RANGES, _MOST_LEVELS = 10, 50
 #: Ranges with fewer rows expected are tested together.

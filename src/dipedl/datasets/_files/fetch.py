@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ..._plugins import optional
-from ..._writing import LiveLine, whole_file
+from ...writing import LiveLine, whole_file
 from .sources import FILES, RemoteFile
 
 DataDir = str | os.PathLike[str] | None

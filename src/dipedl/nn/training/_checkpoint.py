@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from ..._writing import writable_target, write_file
+from ...writing import writable_target, write_file
 
 _FORMAT = 1
 #: A file of more bytes is written at most once per so many seconds: WRN-28-10 has 290 MB and,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TextIO
 
-from ..._writing import LiveLine
+from ...writing import LiveLine
 
 __all__ = ["TextProgress"]
 

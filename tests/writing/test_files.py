@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import dipedl
-from dipedl._writing import whole_file, writable_target, write_file
+from dipedl.writing import whole_file, writable_target, write_file
 
 ROOT = Path(dipedl.__file__).parent
 
@@ -218,8 +218,7 @@ def test_a_long_name_has_room_beside_it(tmp_path):
 
 #: Modules that write by themselves, and why.
 WRITERS = {
-    "_writing/secret.py": "a key that nobody else can read at any time, made once",
-    "_writing/whole_file.py": "the one that all others use",
+    "writing/files.py": "the one that all others use",
     "bench/results/row_file.py": "appends: rows are never written again",
 }
 WRITING_CALLS = {"write_text", "write_bytes", "to_csv", "copyfile", "mkstemp", "NamedTemporaryFile"}
