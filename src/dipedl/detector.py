@@ -16,7 +16,6 @@ from ._validation import known_inputs, label_array, learned_inputs, rate_in_rang
 from .classifier import DIPClassifier
 from .evidence import RankNormal
 from .evidence_model import EvidenceModel
-from .export.onnx_file import export_onnx
 from .fitting.all_or_nothing import all_or_nothing
 from .fitting.classifiers import sparse_by_default
 
@@ -99,6 +98,8 @@ class OODDetector(OutlierMixin, BaseEstimator):
 
     def export_onnx(self, path: str | Path, **options: Any) -> None:
         """Write the fitted detector as one ONNX graph; see `dipedl.export_onnx`."""
+        from .export import export_onnx
+
         export_onnx(self, path, **options)
 
     @property

@@ -12,11 +12,10 @@ from .._validation import check_weights
 from ..calibration._given_rows import calibration_rows
 from ..calibration.held_out import HeldOut
 from ..decisions._per_sample import PerSampleDecisions
-from ..diagnostics.self_report import SelfReport
 from ..explanation import BaselineCard, Behind, explain
 
 
-class HeldOutDecisions(PerSampleDecisions, SelfReport):
+class HeldOutDecisions(PerSampleDecisions):
     """`calibrate`, and the questions that `dipedl.DIPClassifier` answers, for a baseline.
 
     The score is the negated uncertainty of the method; probabilities are its own, uncalibrated.
@@ -48,7 +47,7 @@ class HeldOutDecisions(PerSampleDecisions, SelfReport):
         self.held_out_ = HeldOut(scores, source, weights, P, indices, origin="given").sorted()
         return self
 
-    def explain(self, X: Any, top: int = 5) -> list[BaselineCard]:  # type: ignore[override]
+    def explain(self, X: Any, top: int = 5) -> list[BaselineCard]:
         """Why each of the n inputs X (n, d) got its answer, one card each.
 
         Reasons by column, or by neighbours, come from a density: only `DDU`, `Mahalanobis`,

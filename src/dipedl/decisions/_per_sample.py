@@ -210,6 +210,46 @@ class PerSampleDecisions:
         u = self._held_out_uncertainty(self._rejects_by if kind is None else kind)
         return reject_curve(u, wrong, confidence=confidence, weights=held.weights)
 
+    def explain(self, X: Any, top: int = 5) -> list[Any]:
+        """Why each of the n inputs X (n, d) got its answer, one `dipedl.explanation.Card` each.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, d)
+            Inputs; for a `DIPModule` a batch of its network, as one argument.
+        top : int, default=5
+            Features or neighbours named on a card.
+
+        Returns
+        -------
+        list of Card, length n
+            ``print(card)``, ``card.to_dict()``, ``card.plot()``; a notebook shows the first ten.
+
+        See Also
+        --------
+        dipedl.explanation.explain : what is on a card.
+        """
+        from ..explanation import explain
+
+        return explain(self._snapshot(), X, top)
+
+    def diagnose(self) -> Any:
+        """What the held-out rows say about this model, in plain words with numbers and remedies.
+
+        Returns
+        -------
+        dipedl.diagnostics.Diagnosis
+            ``print`` and a notebook show a page; ``warnings`` are what should change something;
+            ``to_dict()``.
+
+        See Also
+        --------
+        dipedl.diagnostics.diagnose : what is looked at.
+        """
+        from ..diagnostics import diagnose
+
+        return diagnose(self._snapshot())
+
     def _snapshot(self) -> Self:
         """The model with the attributes that it has now."""
         now = object.__new__(type(self))

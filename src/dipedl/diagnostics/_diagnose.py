@@ -7,8 +7,8 @@ from typing import Any
 
 from ..calibration.held_out import HeldOut
 from ..fitting.own_steps import last_step_with
+from ..held_out import held_out_findings
 from ..writing.finding import Diagnosis, Finding
-from ._calibration_data import calibration_findings
 from ._classes import class_findings
 from ._evidence import evidence_findings
 from ._features import feature_findings
@@ -18,7 +18,7 @@ from ._probabilities import probability_findings
 from ._selection import selection_findings
 
 _CHECKS: tuple[Callable[[HeldOut, Any], Iterator[Finding]], ...] = (
-    calibration_findings,
+    held_out_findings,
     information_findings,
     evidence_findings,
     probability_findings,

@@ -9,8 +9,8 @@ import numpy as np
 
 from ..calibration.held_out import HeldOut
 from ..calibration.rehearsal import RARE, SURE, Rehearsal
+from ..held_out import seen_before
 from ..writing.finding import Finding
-from ._calibration_data import seen_before
 
 #: Of fewer rows the estimated error is off by a factor of two now and then.
 _FEW = 200

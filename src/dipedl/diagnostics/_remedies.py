@@ -2,40 +2,13 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 
-from ..calibration.held_out import HeldOut
 from ..evidence import CautionBudget
 from ..evidence_model import EvidenceModel
-
-
-def own_rows(clf: Any) -> str:
-    """How thresholds stop coming from the rows of the fit."""
-    given = "Leave cv at its default" if _is_classifier(clf) else "Give fit_density held_out=0.1"
-    return f"{given}, or call {clf._calibrated_by} with rows that nothing was fitted on."
-
-
-def more_rows(clf: Any, needed: int) -> str:
-    """How more rows are held out."""
-    given = f"give at least {needed} rows to {clf._calibrated_by}"
-    return f"Hold out at least {needed} rows: {given}" + (
-        ", or more rows to fit" if clf._has_evidence else ""
-    )
-
-
-def every_class(held: HeldOut, clf: Any) -> str:
-    """How rows of every class are held out."""
-    rows = f"rows of every class to {clf._calibrated_by}."
-    if held.origin == "left out" and not isinstance(getattr(clf, "cv", ""), str | Integral):
-        return (
-            "Let the held-out parts of cv= hold every class, as those of StratifiedKFold(5) do, or "
-            f"give {rows}"
-        )
-    return f"Give {rows}"
 
 
 def another_density(clf: Any) -> str:

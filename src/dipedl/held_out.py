@@ -1,21 +1,30 @@
-"""Whether the data that every threshold rests on are held out, labelled and enough."""
+"""Held-out rows: what makes them worth little is said at once, with the remedy."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.frozen import FrozenEstimator
+from sklearn.neighbors import NearestNeighbors
+from sklearn.utils import _safe_indexing
 
-from ..calibration._seen_rows import share_of_copies
-from ..calibration.held_out import HeldOut
-from ..fitting.progress import warn_caller
-from ..writing.finding import Finding, FindingWarning
-from ..writing.numbers import plain_labels
-from ._memorised import FEWEST
-from ._remedies import every_class, more_rows, own_rows
+from ._fold import like
+from .calibration._seen_rows import share_of_copies
+from .calibration.held_out import HeldOut
+from .fitting.classifiers import FittedClassifier
+from .fitting.columns import numbers
+from .fitting.progress import warn_caller
+from .writing.finding import Finding, FindingWarning
+from .writing.numbers import plain_labels
 
+MOST, FEWEST = 1000, 100
+#: A rise of the Brier score is no chance from so many standard errors on, and large from so much.
+_SIGMAS, _RISE = 3.0, 0.01
+#: Errors of the nearest row beside which a classifier without one is suspect.
+_ERRORS = 5
 _COVERAGE = 0.9
 #: Confidence of the bound on an error rate without an error, by Clopper and Pearson.
 _SURE = 0.95
@@ -56,7 +65,7 @@ def _warn(finding: Finding) -> None:
     warn_caller(FindingWarning(finding))
 
 
-def calibration_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
+def held_out_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
     """Source, size, labels and copies of the held-out data."""
     yield _source(held, clf)
     yield _size(held, clf)
@@ -74,7 +83,7 @@ def _source(held: HeldOut, clf: Any) -> Finding:
             "Such rows look more typical than new ones: more new inputs will be flagged, and "
             "lose more confidence, than the settings ask for.",
             {"source": source},
-            own_rows(clf),
+            _own_rows(clf),
         )
     if held.origin == "frozen density":
         return Finding(
@@ -173,7 +182,7 @@ def _size(held: HeldOut, clf: Any) -> Finding:
             f"{least} are needed before any input can be flagged, and {needed} before the rate is "
             "steady.",
             numbers,
-            f"{more_rows(clf, needed)}; or ask for a higher false_alarm_rate than {rate:g}.",
+            f"{_more_rows(clf, needed)}; or ask for a higher false_alarm_rate than {rate:g}.",
         )
     if m < needed:
         return Finding(
@@ -181,7 +190,7 @@ def _size(held: HeldOut, clf: Any) -> Finding:
             "note",
             f"{spread} (one standard deviation over the choice of rows).",
             numbers,
-            f"{more_rows(clf, needed)}, if the rates matter.",
+            f"{_more_rows(clf, needed)}, if the rates matter.",
         )
     return Finding("calibration_size", "ok", f"{spread}.", numbers)
 
@@ -196,7 +205,7 @@ def _labels(held: HeldOut, clf: Any) -> Finding:
             "such as a temperature, thresholds, prediction sets and intervals, holds for no other "
             "class.",
             {"rows": held.total},
-            every_class(held, clf),
+            _every_class(held, clf),
         )
     if held.labelled:
         errors = int(held.wrong.sum())
@@ -235,10 +244,90 @@ def _copies(held: HeldOut, clf: Any) -> Iterator[Finding]:
             "than those of a new one: prediction sets may cover some percentage points less than "
             "they state.",
             {"share": share},
-            own_rows(clf),
+            _own_rows(clf),
         )
 
 
 def _pct(share: float | int | str) -> str:
     percent = 100 * float(share)
     return f"{percent:.0f}%" if percent >= 10 else f"{percent:.2g}%"
+
+
+def _own_rows(clf: Any) -> str:
+    """How thresholds stop coming from the rows of the fit."""
+    given = (
+        "Leave cv at its default" if hasattr(clf, "estimator") else "Give fit_density held_out=0.1"
+    )
+    return f"{given}, or call {clf._calibrated_by} with rows that nothing was fitted on."
+
+
+def _more_rows(clf: Any, needed: int) -> str:
+    """How more rows are held out."""
+    given = f"give at least {needed} rows to {clf._calibrated_by}"
+    return f"Hold out at least {needed} rows: {given}" + (
+        ", or more rows to fit" if clf._has_evidence else ""
+    )
+
+
+def _every_class(held: HeldOut, clf: Any) -> str:
+    """How rows of every class are held out."""
+    rows = f"rows of every class to {clf._calibrated_by}."
+    if held.origin == "left out" and not isinstance(getattr(clf, "cv", ""), str | Integral):
+        return (
+            "Let the held-out parts of cv= hold every class, as those of StratifiedKFold(5) do, or "
+            f"give {rows}"
+        )
+    return f"Give {rows}"
+
+
+def memorised(classifier: FittedClassifier, X: Any, y: np.ndarray, Z: np.ndarray) -> bool | None:
+    """Whether a classifier has learned rows X (n, d) of class indices y (n,) by heart.
+
+    Half-way between a row and the nearest one of its class, in the features Z (n, p), a classifier
+    is surer of the class than at the rows, whose labels may be noise; one that has learned them is
+    less sure. It is also suspect if it makes no error, where the nearest row often has another
+    label. At most a thousand rows are looked at. None if the classifier is not frozen, for fewer
+    than a hundred rows, if X holds other things than numbers, and if it refuses those half-way.
+    """
+    if not isinstance(classifier.template, FrozenEstimator):
+        return None
+    values = numbers(X)
+    if values is None or len(Z) < FEWEST or not np.isfinite(values).all():
+        return None
+    some = np.linspace(0, len(Z) - 1, min(len(Z), MOST)).astype(int)
+    values, y, Z = values[some], y[some], Z[some]
+    middle = like(X, (values + values[nearest_of_class(Z, y)]) / 2)
+    P = classifier.proba(_safe_indexing(X, some))
+    try:
+        between = classifier.proba(middle)
+    except Exception:
+        # Between two codes of a category there may be no third.
+        return None
+    errors = int((y[_nearest(Z)] != y).sum())
+    flawless = errors >= _ERRORS and bool((P.argmax(axis=1) == y).all())
+    return flawless or less_sure_between(P, between, y)
+
+
+def less_sure_between(P: np.ndarray, between: np.ndarray, y: np.ndarray) -> bool:
+    """Return whether probabilities half-way between rows fit the labels y (n,) worse than at them.
+
+    P (n, k) are at the rows, `between` (n, k) half-way to another row of the class.
+    """
+    truth = np.eye(P.shape[1])[y]
+    rise = ((between - truth) ** 2).sum(axis=1) - ((P - truth) ** 2).sum(axis=1)
+    return bool(rise.mean() > max(_RISE, _SIGMAS * rise.std() / np.sqrt(len(rise))))
+
+
+def _nearest(Z: np.ndarray) -> np.ndarray:
+    """Number of the nearest other row of each, shape (n,)."""
+    return np.asarray(NearestNeighbors(n_neighbors=1).fit(Z).kneighbors()[1][:, 0])
+
+
+def nearest_of_class(Z: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Number of the nearest other row of the same class; of a class of one row itself."""
+    found = np.arange(len(Z))
+    for c in np.unique(y):
+        rows = np.flatnonzero(y == c)
+        if len(rows) > 1:
+            found[rows] = rows[_nearest(Z[rows])]
+    return found
