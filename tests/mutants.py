@@ -188,7 +188,7 @@ MUTANTS = [
     ),
     Mutant(
         "components are as many in a fold as in the fit",
-        "fitting/features.py",
+        "features/transformer.py",
         "min(part.n_components, X.shape[1])",
         "part.n_components",
         "fitting/test_own_steps.py::test_a_fold_of_fewer_columns_than_all_rows_is_fitted",
@@ -588,8 +588,8 @@ MUTANTS = [
     Mutant(
         "risk bounds without Bonferroni",
         "decisions/rejection.py",
-        '1 - (1 - rate_in_range(confidence, "confidence")) / len(ranks)',
-        'rate_in_range(confidence, "confidence")',
+        '1 - (1 - check_rate(confidence, "confidence")) / len(ranks)',
+        'check_rate(confidence, "confidence")',
         "decisions/test_rejection.py::test_all_bounds_hold_together_so_the_risk_may_be_chosen_after_looking",
     ),
     Mutant(
@@ -637,7 +637,7 @@ MUTANTS = [
     ),
     Mutant(
         "far values have a part in the scale",
-        "fitting/scaling.py",
+        "features/scaling.py",
         "if outside.any():",
         "if False:",
         "test_far_from_everything.py::test_a_few_rows_have_no_part_in_the_scale",

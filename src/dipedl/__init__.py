@@ -14,6 +14,14 @@ from ._version import __version__ as __version__
 if TYPE_CHECKING:
     from . import baselines, datasets, density, metrics, nn, plots, pretrained
     from .classifier import DIPClassifier
+    from .decisions.pipelines import (
+        p_value,
+        predict_dirichlet,
+        predict_ood,
+        predict_set,
+        predict_with_reject,
+        uncertainty,
+    )
     from .detector import OODDetector
     from .diagnostics import diagnose
     from .dirichlet import Dirichlet
@@ -22,14 +30,6 @@ if TYPE_CHECKING:
     from .monitoring import DriftMonitor
     from .persistence.model_file import load, save
     from .pretrained import DIPModule
-    from .through_pipelines import (
-        p_value,
-        predict_dirichlet,
-        predict_ood,
-        predict_set,
-        predict_with_reject,
-        uncertainty,
-    )
 
 __all__ = [
     "DIPClassifier",
@@ -67,13 +67,13 @@ _HOME = {
     "explain": "explanation",
     "export_onnx": "export",
     "load": "persistence",
-    "p_value": "through_pipelines",
-    "predict_dirichlet": "through_pipelines",
-    "predict_ood": "through_pipelines",
-    "predict_set": "through_pipelines",
-    "predict_with_reject": "through_pipelines",
+    "p_value": "decisions.pipelines",
+    "predict_dirichlet": "decisions.pipelines",
+    "predict_ood": "decisions.pipelines",
+    "predict_set": "decisions.pipelines",
+    "predict_with_reject": "decisions.pipelines",
     "save": "persistence",
-    "uncertainty": "through_pipelines",
+    "uncertainty": "decisions.pipelines",
 }
 _MODULES = {
     "adapters",

@@ -14,16 +14,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ._fold import check_spread, fitted_spread, predictions, spread_again
-from ._validation import (
-    ColumnTypeError,
-    check_weights,
-    explain_wide_weights,
-    known_classes,
-    known_inputs,
-    prior_vector,
-    refuse_table,
-    training_rows,
-)
 from .calibration._given_rows import calibration_rows
 from .calibration.crossfit import AUTO, IN_SAMPLE, given_pairs
 from .decisions._dirichlet import DirichletDecisions
@@ -36,6 +26,16 @@ from .fitting.all_or_nothing import all_or_nothing
 from .fitting.classifiers import FittedClassifier, sparse_by_default, unfitted_classifier
 from .fitting.progress import Stopwatch
 from .held_out import memorised, warn_of_rows, warn_of_source
+from .inputs import (
+    ColumnTypeError,
+    check_weights,
+    explain_wide_weights,
+    known_classes,
+    prior_vector,
+    refuse_table,
+    validate_inputs,
+    validate_training_rows,
+)
 
 __all__ = ["DIPClassifier"]
 
@@ -229,7 +229,7 @@ class DIPClassifier(DirichletDecisions, ClassifierMixin, BaseEstimator):
             nothing is cross-fitted then. Needed for networks that were trained on X.
         """
         with all_or_nothing(self), explain_wide_weights(sample_weight):
-            X, y, weights, kept = training_rows(self, X, y, sample_weight)
+            X, y, weights, kept = validate_training_rows(self, X, y, sample_weight)
             template = unfitted_classifier(self.estimator, self.random_state)
             classes = known_classes(template, y)
             evidence = self.evidence_model(prior_vector(self.prior, len(classes)))
@@ -364,7 +364,7 @@ class DIPClassifier(DirichletDecisions, ClassifierMixin, BaseEstimator):
         A calibrator that sharpens does so everywhere here; in predictions, only on typical inputs.
         """
         check_is_fitted(self, "estimator_")
-        P = self._classifier().known_proba(known_inputs(self, X), self.evidence_.columns_)
+        P = self._classifier().known_proba(validate_inputs(self, X), self.evidence_.columns_)
         calibrator = self.evidence_.calibrator_
         return P if calibrator is None else np.asarray(calibrator.transform(P))
 
@@ -427,7 +427,7 @@ class DIPClassifier(DirichletDecisions, ClassifierMixin, BaseEstimator):
     def _seen(self, X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Features (n, p), the classifier's probabilities (n, k) and scores (n,) of X (n, d)."""
         check_is_fitted(self, "estimator_")
-        X = known_inputs(self, X)
+        X = validate_inputs(self, X)
         try:
             return predictions(self.evidence_, X, self._classifier())
         except ColumnTypeError as error:

@@ -15,8 +15,8 @@ from ._fold import like
 from .calibration._seen_rows import share_of_copies
 from .calibration.held_out import HeldOut
 from .fitting.classifiers import FittedClassifier
-from .fitting.columns import numbers
 from .fitting.progress import warn_caller
+from .inputs import numbers
 from .writing.finding import Finding, FindingWarning
 from .writing.numbers import plain_labels
 

@@ -17,8 +17,8 @@ from tables import categories, customers
 
 from dipedl import DIPClassifier, OODDetector
 from dipedl.density import GDADensity
-from dipedl.fitting.encoding import table_encoding
-from dipedl.fitting.features import fitted_again, fitted_features
+from dipedl.features.encoding import table_encoding
+from dipedl.features.transformer import fit_feature_transformer, refit_feature_transformer
 
 BOOSTING = HistGradientBoostingClassifier(max_iter=15, random_state=0)
 FRAME, Y = customers()
@@ -72,7 +72,7 @@ def test_a_new_category_does_not_take_the_code_of_another_one():
 def encoded(frame, estimator=BOOSTING):
     """The fitted default features of a frame, and what they make of it."""
     y = np.arange(len(frame)) % 2
-    features = fitted_features(None, frame, y, None, 0, estimator)
+    features = fit_feature_transformer(None, frame, y, None, 0, estimator)
     return features, features.transform(frame)
 
 
@@ -266,7 +266,7 @@ def test_folds_have_the_features_of_the_fit():
     frame = categories(FRAME).assign(town=pd.Categorical(town))
     features, Z = encoded(frame)
     for rows in (slice(0, 60), slice(100, 160)):
-        again = fitted_again(features, None, frame[rows], np.arange(60) % 2, None, 0)
+        again = refit_feature_transformer(features, None, frame[rows], np.arange(60) % 2, None, 0)
         assert again.transform(frame).shape == Z.shape
 
 

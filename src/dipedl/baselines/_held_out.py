@@ -8,11 +8,11 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from .._validation import check_weights
 from ..calibration._given_rows import calibration_rows
 from ..calibration.held_out import HeldOut
 from ..decisions._per_sample import PerSampleDecisions
 from ..explanation import BaselineCard, Behind, explain
+from ..inputs import check_weights
 
 
 class HeldOutDecisions(PerSampleDecisions):

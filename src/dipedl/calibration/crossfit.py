@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.model_selection import check_cv
 from sklearn.utils.metadata_routing import get_routing_for_object
 
-from ..fitting.columns import column
+from ..inputs import column
 
 __all__ = ["content_folds", "fold_pairs", "row_hash", "splits"]
 

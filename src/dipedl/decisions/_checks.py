@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._validation import check_weights
+from ..inputs import check_weights
 from ..maths.array_namespace import unmasked
 from ..maths.checks import check_simplex
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 
-from .._validation import rate_in_range
 from ..calibration.held_out import HeldOut
 from ..evidence._learned import threshold
 from ..fitting.progress import warn_caller
+from ..inputs import check_rate
 from ..maths.scores import bare_uncertainty_of, raised
 from .p_values import conformal_p_values
 from .rejection import RejectCurve, Rejection, reject_curve
@@ -283,7 +283,7 @@ class PerSampleDecisions:
         """Score below which at most a share `alpha` of ID inputs lies."""
         given = {"false_alarm_rate": self._alarm_rate} if alpha is None else {"alpha": alpha}
         ((name, rate),) = given.items()
-        return threshold(self._held_out_rows(), rate_in_range(rate, name), name)
+        return threshold(self._held_out_rows(), check_rate(rate, name), name)
 
     def _as_answer(self, values: np.ndarray) -> np.ndarray:
         """Numbers per input in the kind of array that the model answers with."""

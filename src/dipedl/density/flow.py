@@ -15,8 +15,8 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from .._validation import known_rows, learned_rows
 from ..fitting.all_or_nothing import all_or_nothing
+from ..inputs import validate_features, validate_fit_features
 from ..maths.array_namespace import unmasked
 from ..nn._estimator import _on
 from ..nn.flows._preprocessor import NoisyPreprocessor
@@ -163,7 +163,7 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
         with all_or_nothing(self):
             if self.dtype not in _DTYPES:
                 raise ValueError(f"dtype must be one of {sorted(_DTYPES)}, got {self.dtype!r}")
-            rows = as_tensor(learned_rows(self, X, ensure_min_samples=2))
+            rows = as_tensor(validate_fit_features(self, X, ensure_min_samples=2))
             seed = int(check_random_state(self.random_state).randint(2**31))
             rows, held_out = self._split(rows, validation, seed)
             preprocessing = self._preprocessing().build(rows)
@@ -263,7 +263,7 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
 
     def _rows(self, X: Any) -> Tensor:
         check_is_fitted(self, "flow_")
-        rows = as_tensor(known_rows(self, X))
+        rows = as_tensor(validate_features(self, X))
         self._preprocessing().check("X", rows)
         return rows
 

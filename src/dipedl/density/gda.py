@@ -13,13 +13,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
-from .._validation import FLOATS, check_weights, known_rows, learned_rows, require_fitted
 from ..fitting.all_or_nothing import all_or_nothing
 from ..gaussians import by_class, class_distances
 from ..gaussians.contributions import nearest_rows
 from ..gaussians.factor import GaussianFactor, rank
 from ..gaussians.moments import Moments
 from ..gaussians.shrinkage import LEDOIT_WOLF, Shrinkage
+from ..inputs import FLOATS, check_weights, require_fitted, validate_features, validate_fit_features
 from ..maths.array_namespace import unmasked
 from ..maths.special import log_sum_exp
 from ..writing.numbers import plain_labels
@@ -161,7 +161,11 @@ class GDADensity(LogDensityMixin, BaseEstimator):
     def score_samples(self, X: Any) -> np.ndarray:
         """Log-density in nats of each row of X (n, p), shape (n,)."""
         require_fitted(self, "moments_")
-        X, weights, factors = known_rows(self, X, FLOATS), self._log_weights(), self._factors()
+        X, weights, factors = (
+            validate_features(self, X, FLOATS),
+            self._log_weights(),
+            self._factors(),
+        )
         found = np.empty(len(X))
         for rows in class_distances.row_blocks(len(X), len(weights)):
             found[rows] = log_sum_exp(class_distances.log_densities(factors, X[rows]) + weights)
@@ -170,12 +174,12 @@ class GDADensity(LogDensityMixin, BaseEstimator):
     def class_log_density(self, X: Any) -> np.ndarray:
         """Log-density in nats of each row of X (n, p) under each class's Gaussian, shape (n, k)."""
         require_fitted(self, "moments_")
-        return class_distances.log_densities(self._factors(), known_rows(self, X, FLOATS))
+        return class_distances.log_densities(self._factors(), validate_features(self, X, FLOATS))
 
     def explain_rows(self, X: Any, top: int = 5) -> list[dict[str, Any]]:
         """For each row of X (n, p), its nearest class and the `top` features that make it far."""
         require_fitted(self, "moments_")
-        X = known_rows(self, X)
+        X = validate_features(self, X)
         return nearest_rows(self._factors(), plain_labels(self.classes_), X, top)
 
     @property
@@ -209,7 +213,7 @@ class GDADensity(LogDensityMixin, BaseEstimator):
                 f"{type(self).__name__} requires y to be passed, but the target y is None; "
                 "without labels use GaussianDensity"
             )
-        X = learned_rows(self, X, reset=reset, dtype=FLOATS)
+        X = validate_fit_features(self, X, reset=reset, dtype=FLOATS)
         y = column_or_1d(unmasked("y", y), warn=True)
         check_consistent_length(X, y)
         check_classification_targets(y)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..calibration.held_out import HeldOut
-from ..fitting.own_steps import last_step_with
 from ..held_out import held_out_findings
+from ..inputs import last_step_with
 from ..writing.finding import Diagnosis, Finding
 from ._classes import class_findings
 from ._evidence import evidence_findings

@@ -10,8 +10,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
 from ..calibration.held_out import HeldOut
-from ..fitting.encoding import PARTS
-from ..fitting.sources import names_after
+from ..features.encoding import PARTS
+from ..features.pipelines import names_after
 from ..writing.finding import Finding
 
 

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from .._validation import indexable
 from ..calibration.held_out import HeldOut
 from ..decisions.p_values import conformal_p_values
 from ..evidence import weighted_quantile
-from ..fitting.own_steps import last_step_with
+from ..inputs import last_step_with, validate_rows
 from ..maths.scores import most_probable, placements
 from ..writing.numbers import plain_labels
 from ._baseline_card import BaselineCard
@@ -97,7 +96,7 @@ def explain_rarest(clf: Any, X: Any) -> list[Card]:
 
 def _cards(clf: Any, X: Any, top: int, read: Read) -> Any:
     clf, before = last_step_with("explain", clf)
-    arriving = X if before is None else before.transform(indexable(X))
+    arriving = X if before is None else before.transform(validate_rows(X))
     if not clf._has_evidence:
         return _baseline_cards(clf, X, arriving, before, top)
     Z, proba, scores = clf._seen(arriving)
@@ -105,7 +104,7 @@ def _cards(clf: Any, X: Any, top: int, read: Read) -> Any:
     unknown = np.isnan(Z).any(axis=1)
     Z = np.where(unknown[:, None], 0.0, Z)
     # The inputs of a network have no columns.
-    given = indexable(X) if hasattr(clf, "n_features_in_") else np.arange(len(Z))
+    given = validate_rows(X) if hasattr(clf, "n_features_in_") else np.arange(len(Z))
     evidence_side = clf.evidence_
     held: HeldOut = evidence_side.held_out_
     P = evidence_side.calibrated(proba, scores)
@@ -148,7 +147,7 @@ def _baseline_cards(clf: Any, X: Any, arriving: Any, before: Any, top: int) -> l
     behind: Behind = clf._behind(arriving)
     readings: list[tuple[dict[str, Any], ...]] = [()] * len(P)
     if behind.density is not None and behind.Z is not None:
-        user = user_columns(clf, indexable(X), before, behind.Z, behind.features, None)
+        user = user_columns(clf, validate_rows(X), before, behind.Z, behind.features, None)
         read = read_rows(behind.density, behind.Z, list(user.tokens), user.features_for(top))
         readings = [(user.in_columns(row, i, top),) for i, row in enumerate(read)]
     return [

@@ -12,23 +12,23 @@ from scipy import sparse
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ..fitting.columns import (
-    InputColumns,
-    by_row,
-    column,
-    first_gaps,
-    is_date,
-    is_table,
-    missing_entries,
-    new_levels,
-)
-from ..fitting.sources import (
+from ..features.pipelines import (
     Sources,
     input_sources,
     known_levels,
     names_after,
     sources_after,
     without_gaps,
+)
+from ..inputs import (
+    InputColumns,
+    by_row,
+    column,
+    first_gaps,
+    is_date,
+    is_frame,
+    missing_entries,
+    new_levels,
 )
 from ._readings import Reading
 
@@ -207,7 +207,7 @@ def _names(fitted: Any, X: Any) -> list[str]:
     """Names of the columns of X, those of the fit where X has none."""
     if sparse.issparse(X) or len(getattr(X, "shape", ())) != 2:
         return []
-    if is_table(X):
+    if is_frame(X):
         return [str(name) for name in X.columns]
     given = getattr(fitted, "feature_names_in_", None)
     return [f"x{j}" for j in range(X.shape[1])] if given is None else [str(n) for n in given]

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from ..fitting.sources import names_after
+from ..features.pipelines import names_after
 
 _PROBES = 200
 

@@ -11,14 +11,14 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import _safe_indexing
 
-from .._validation import NoAnswer
-from ..maths.checks import check_no_infinity, is_missing
-from .columns import (
+from ..inputs import (
     NO_DATES,
     InputColumns,
+    NoAnswer,
     date_columns,
     mixed_columns,
 )
+from ..maths.checks import check_no_infinity, is_missing
 
 Answer = tuple[Any, ...]
 #: What scikit-learn says of numbers that float32 or float64 cannot hold.

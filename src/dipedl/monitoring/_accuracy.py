@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from .._validation import of_text
-from ..fitting.columns import missing_entries
+from ..inputs import missing_entries, of_text
 from ..writing.spelling import spellings
 from ._rows import Rows
 

@@ -16,8 +16,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 from torch import Tensor, nn
 
-from .._validation import NoAnswer
 from ..fitting.all_or_nothing import all_or_nothing
+from ..inputs import NoAnswer
 from ..maths.array_namespace import unmasked
 from ..maths.checks import check_magnitude
 from ._checks import check_pixels

@@ -14,7 +14,7 @@ from sklearn.model_selection import TimeSeriesSplit
 
 from ..classifier import DIPClassifier
 from ..diagnostics import Diagnosis, FindingWarning
-from ..fitting.scaling import FarRowsWarning
+from ..features.scaling import FarRowsWarning
 from ..maths.checks import on_simplex
 from ..metrics import accuracy, brier_score, ece
 from ..writing import printable_name

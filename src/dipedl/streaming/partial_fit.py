@@ -11,21 +11,21 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_consistent_length
 
 from .._fold import like
-from .._validation import (
-    FLOATS,
-    check_weights,
-    known_classes,
-    label_array,
-    learned_rows,
-    prior_vector,
-)
 from ..density._fitting import as_density
 from ..density.gda import GDADensity
 from ..evidence_model import EvidenceModel
 from ..fitting.classifiers import FittedClassifier, require_proba, unfitted_classifier
 from ..fitting.progress import warn_caller
 from ..fitting.refusals import explain_dtype_error
-from ..fitting.seeds import seed
+from ..inputs import (
+    FLOATS,
+    check_weights,
+    known_classes,
+    prior_vector,
+    validate_fit_features,
+    validate_labels,
+)
+from ..maths.seeds import seed
 from .row_sample import RowSample, in_share, row_keys
 from .stream import BY_CONTENT, Stream, can_be_standardised, same_content
 
@@ -84,8 +84,8 @@ def _learn_batch(model: Any, X: Any, y: Any, classes: Any, sample_weight: Any) -
             "partial_fit goes on with what partial_fit began: what fit has learned is "
             "dropped, and this is the first batch"
         )
-    rows = learned_rows(model, X, reset=first, dtype=FLOATS)
-    labels = label_array(y)
+    rows = validate_fit_features(model, X, reset=first, dtype=FLOATS)
+    labels = validate_labels(y)
     check_consistent_length(rows, labels)
     given = check_weights(sample_weight, rows)
     if first:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.preprocessing import StandardScaler
 
-from ...._validation import weight_argument
+from ....inputs import weight_argument
 from ....maths.scores import max_prob, uncertainty_of
 from ...results.known_truth import of_samples
 from ...spec.build import accepts

@@ -1,4 +1,4 @@
-"""What a `DIPClassifier` answers, asked of a pipeline or a search that ends in one.
+"""Decisions of a model at the end of a pipeline or a search.
 
 scikit-learn hands on ``predict`` and ``predict_proba`` of the last step, but no other method. Each
 function here prepares X by the steps before, and calls the method of its name.
@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from .decisions.rejection import Rejection
-from .dirichlet import Dirichlet
-from .fitting.own_steps import last_step_with
+from ..dirichlet import Dirichlet
+from ..inputs import last_step_with
+from .rejection import Rejection
 
 __all__ = [
     "p_value",

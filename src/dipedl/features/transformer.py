@@ -12,16 +12,14 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import has_fit_parameter
 
-from .._validation import NoAnswer
+from ..fitting.refusals import columns_noted, explain_dtype_error, refusals_noted
+from ..inputs import NO_DATES, NoAnswer, date_columns, is_frame
 from ..maths.checks import CORRECT
-from .columns import NO_DATES, date_columns, is_table
+from ..maths.seeds import seed, seeded_clone
 from .dense_rows import COMPONENTS, DenseRows, is_narrow
 from .encoding import table_encoding, warn_of_identifiers
-from .own_steps import clone_with_levels, own_steps
-from .refusals import columns_noted, explain_dtype_error, refusals_noted
-from .scaling import fitted_scaler
-from .seeds import seed, seeded_clone
-from .sources import Sources, input_sources, sources_after
+from .pipelines import Sources, clone_with_levels, input_sources, own_steps, sources_after
+from .scaling import fit_scaler
 
 Steps = list[tuple[str, Any]]
 
@@ -33,7 +31,7 @@ _IMPUTE = (
 _ROWS_PER_COMPONENT = 10
 
 
-def fitted_features(
+def fit_feature_transformer(
     features: Any,
     X: Any,
     y: np.ndarray,
@@ -61,12 +59,12 @@ def fitted_features(
         return transformer.fit(X, y, **({"sample_weight": w} if weighted else {}))
 
 
-def fitted_again(
+def refit_feature_transformer(
     fitted: Any, features: Any, X: Any, y: np.ndarray, w: np.ndarray | None, random_state: Any
 ) -> Any:
-    """What `fitted_features` made of `features`, fitted to other rows in the same way."""
+    """What `fit_feature_transformer` made of `features`, fitted to other rows in the same way."""
     if features is not None:
-        return fitted_features(features, X, y, w, random_state)
+        return fit_feature_transformer(features, X, y, w, random_state)
     before = fitted.steps[:-1] if isinstance(fitted, Pipeline) else []
     parts, Z = _fitted([(name, clone_with_levels(part)) for name, part in before], X, y)
     return _standardised(parts, Z, w)
@@ -96,9 +94,9 @@ def _refuse_dates(Z: Any, X: Any, parts: Steps) -> None:
     """
     dates, sources = date_columns(X), _sources_of(X, parts)
     whole = {s.columns[0] for s in sources if len(s.columns) == 1 and s.back is not None}
-    names = list(X.columns) if is_table(X) else list(range(X.shape[-1]))
+    names = list(X.columns) if is_frame(X) else list(range(X.shape[-1]))
     left = [name for j, name in enumerate(names) if name in dates and j in whole]
-    left = left or ([] if is_table(Z) else date_columns(Z))
+    left = left or ([] if is_frame(Z) else date_columns(Z))
     if left:
         passed = ", which the steps of the estimator leave as they are" if parts else ""
         raise ValueError(f"X has dates in column {left[0]!r}{passed}{NO_DATES}")
@@ -126,8 +124,8 @@ def _fitted(parts: Steps, X: Any, y: np.ndarray) -> tuple[Steps, Any]:
 
 def _standardised(parts: Steps, Z: Any, w: np.ndarray | None) -> Any:
     # The scaler would let NaN pass, and would call an infinite variance a constant feature.
-    feature_array(None, Z)
-    scaler = fitted_scaler(Z, w)
+    compute_features(None, Z)
+    scaler = fit_scaler(Z, w)
     return Pipeline([*parts, ("standardise", scaler)]) if parts else scaler
 
 
@@ -157,7 +155,7 @@ def _dense(Z: Any, seeds: Any) -> Steps:
     return [("fill", SimpleImputer(add_indicator=True)), reduce] if gaps else [reduce]
 
 
-def feature_array(features: Any, X: Any) -> np.ndarray:
+def compute_features(features: Any, X: Any) -> np.ndarray:
     """Features of X as a finite float64 array (n, p); an error names the first bad entry."""
     if sparse.issparse(X) and isinstance(features, StandardScaler):
         raise TypeError(

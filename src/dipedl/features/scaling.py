@@ -9,9 +9,9 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from .columns import is_table, numbers
-from .progress import warn_caller
-from .sources import Back, Source, input_sources, known_levels, names_after, sources_after
+from ..fitting.progress import warn_caller
+from ..inputs import is_frame, numbers
+from .pipelines import Back, Source, input_sources, known_levels, names_after, sources_after
 
 #: What is far from the data, in spreads of a column: a value beyond `FENCE` has no part in the
 #: scale; one beyond `GROSS` is said aloud, and its row is left out of the fits of the default
@@ -25,7 +25,7 @@ _MOST = 0.49
 _NAMED = 5
 
 
-def fitted_scaler(X: Any, w: np.ndarray | None = None) -> StandardScaler:
+def fit_scaler(X: Any, w: np.ndarray | None = None) -> StandardScaler:
     """Mean and standard deviation of each column of X (n, d), of all but values far outside.
 
     A value farther than `FENCE` spreads from the median of its column is left out, where the spread
@@ -157,7 +157,7 @@ def _names_and_units(X: Any, features: Any, p: int) -> list[tuple[Any, Back]]:
     inputs = input_sources(len(labels))
     sources = sources_after(features, inputs) if labels else None
     levels = {j for j, _ in known_levels(features, inputs)} if labels else set()
-    own = names_after(features, [str(label) for label in labels] if is_table(X) else None)
+    own = names_after(features, [str(label) for label in labels] if is_frame(X) else None)
     mixed = [None] * p if numbers(X) is None else [f"feature {j}" for j in range(p)]
     scaler = features[-1] if isinstance(features, Pipeline) else features
     found = []
@@ -176,7 +176,7 @@ def _names_and_units(X: Any, features: Any, p: int) -> list[tuple[Any, Back]]:
 
 def _labels(X: Any) -> list[Any]:
     """Names of the columns of a table, numbers of those of an array; none of texts."""
-    if is_table(X):
+    if is_frame(X):
         return list(X.columns)
     return list(range(X.shape[1])) if len(X.shape) == 2 else []
 

@@ -18,23 +18,22 @@ from sklearn.preprocessing import (
 )
 from sklearn.utils import get_tags
 
-from .columns import (
+from ..fitting.progress import warn_caller
+from ..inputs import (
     EMPTY,
     LEVEL,
     NUMBER,
     are_numbers,
     column,
-    hardly_twice,
     is_category,
-    is_table,
+    is_frame,
+    is_identifier,
     kind_of,
     missing_entries,
     numbers,
     present,
 )
-from .own_steps import classifier_inside
-from .progress import warn_caller
-from .sources import input_sources, known_levels
+from .pipelines import classifier_inside, input_sources, known_levels
 
 #: Where a value is put that is missing in a column without gaps, in standard deviations.
 FAR = 10.0
@@ -70,9 +69,9 @@ def table_encoding(X: Any, estimator: Any) -> ColumnTransformer | None:
     ValueError
         If nothing of any column is left.
     """
-    if not is_table(X) and not _numbers_with_gaps(X):
+    if not is_frame(X) and not _numbers_with_gaps(X):
         return None
-    names = list(X.columns) if is_table(X) else list(range(X.shape[1]))
+    names = list(X.columns) if is_frame(X) else list(range(X.shape[1]))
     parts = [column(X, j) for j in range(X.shape[1])]
     kinds = [_kind(part, name) for part, name in zip(parts, names, strict=True)]
     if set(kinds) == {NUMBER} or (LEVEL not in _kinds(kinds) and not takes_gaps(estimator)):
@@ -160,7 +159,7 @@ def _kind(values: Any, name: Any) -> str:
 
 def _openness(counts: Counter[Any], n: int) -> str:
     """Whether new rows bring new levels, by the levels that came once."""
-    if hardly_twice(counts):
+    if is_identifier(counts):
         return IDENTIFIER
     once = sum(count == 1 for count in counts.values())
     return OPEN if once >= _OPEN * n else LEVEL
@@ -175,10 +174,10 @@ def takes_gaps(estimator: Any) -> bool:
 
 def warn_of_identifiers(X: Any, steps: Any) -> None:
     """Warn of columns of a table X (n, d) that fitted `steps` encode and that hardly come twice."""
-    if not is_table(X):
+    if not is_frame(X):
         return
     encoded = {j for j, _ in known_levels(steps, input_sources(X.shape[1]))}
-    found = [j for j in sorted(encoded) if hardly_twice(Counter(present(column(X, j))))]
+    found = [j for j in sorted(encoded) if is_identifier(Counter(present(column(X, j))))]
     if found:
         _warn([str(X.columns[j]) for j in found], "sees what the estimator's steps make of them")
 
