@@ -805,7 +805,7 @@ MUTANTS = [
     ),
     Mutant(
         "another archive of spectra taken for the one that came first",
-        "datasets/_files/lamost_files.py",
+        "datasets/files/lamost_files.py",
         "if sums.get(_ARCHIVE, found[_ARCHIVE]) != found[_ARCHIVE]:",
         "if False:",
         "datasets/test_lamost.py::test_downloaded_once_and_known_again",
@@ -819,7 +819,7 @@ MUTANTS = [
     ),
     Mutant(
         "objects on both sides of the split",
-        "datasets/_files/spectra_problem.py",
+        "datasets/files/spectra_problem.py",
         "np.arange(len(known)) if known.group is None else known.group",
         "np.arange(len(known))",
         "datasets/test_spectra_sets.py::test_no_object_is_in_both_parts_of_the_semi_real_set",

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from ..spectra import Failure, Spectra
-from ..spectra.files._fits import stem
+from ..spectra.files.fits import stem
 from ..writing import cell, probability_names, whole_file
 from .terminal import one_line
 

@@ -1,4 +1,4 @@
-"""Checks of arrays: probabilities, counts, class indices, large and missing numbers, memory."""
+"""Checks of integers and arrays: probabilities, counts, class indices, large numbers, gaps."""
 
 from __future__ import annotations
 
@@ -55,6 +55,15 @@ def class_indices(y: Array, n: int, k: int) -> np.ndarray:
             "class; number the classes from 0"
         )
     return np.asarray(y)
+
+
+def check_integer(name: str, value: object, least: int) -> int:
+    """Return `value` as an int; raise TypeError or ValueError unless it is one, and >= `least`."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{name} must be an integer >= {least}, got {value!r}; pass int(...)")
+    if value < least:
+        raise ValueError(f"{name} must be an integer >= {least}, got {value!r}; raise it")
+    return int(value)
 
 
 def check_positive(name: str, value: Array) -> None:

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ... import datasets, spectra
-from ...datasets._files.fetch import cache_folder
-from ...datasets._files.sources import INGREDIENTS
+from ...datasets.files.fetch import cache_folder
+from ...datasets.files.sources import INGREDIENTS
 from ...spectra import Spectra
 from ...writing import whole_file
 from ..results.damage import damaged_files, read_npy, read_npz, seal

@@ -75,6 +75,7 @@ def _cached(name: str) -> Path:
 
 
 def offline_folder(data_dir: DataDir) -> tuple[Path | None, str]:
+    """Return the folder of files that need no download, and what named it."""
     if data_dir is None:
         value = os.environ.get("DIPEDL_DATA")
         return (Path(value).expanduser() if value else None), "DIPEDL_DATA"
@@ -108,6 +109,7 @@ def _origin(file: RemoteFile) -> str:
 
 
 def cache_folder() -> Path:
+    """Return the folder that downloads go to."""
     value = os.environ.get("DIPEDL_CACHE")
     if value:
         return Path(value).expanduser()
@@ -226,6 +228,7 @@ class TextProgress:
         self.done = 0
 
     def update(self, n: int) -> None:
+        """Show that n more bytes have come."""
         self.done += n
         shown = min(self.done, self.total) if self.total else self.done
         share = f"{shown / self.total:4.0%} of " if self.total else ""
@@ -237,4 +240,5 @@ class TextProgress:
         self.done = 0
 
     def close(self) -> None:
+        """End the line."""
         self.line.close()

@@ -19,6 +19,7 @@ _TEST_SHARE = 0.2
 
 
 def arrays(name: str, data_dir: DataDir) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a published file by name."""
     with np.load(fetch(name, data_dir), allow_pickle=False) as content:
         return dict(content)
 

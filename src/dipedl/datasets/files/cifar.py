@@ -62,6 +62,7 @@ def read_batch(
 
 
 def bad(path: Path, expected: str, got: object) -> ValueError:
+    """Return the error of a damaged file."""
     return ValueError(
         f"{str(path)!r} must hold {expected}, got: {got}; replace it by the official file"
     )

@@ -160,4 +160,5 @@ def _bounded(stream: gzip.GzipFile | IO[bytes], most: int) -> bytes:
 
 
 def unusable(path: Path, reason: str, row: int | None = None) -> UnusableError:
+    """Return the error of a file, or of one of its rows."""
     return UnusableError(Failure(str(path), row, reason))
