@@ -160,7 +160,7 @@ MUTANTS = [
     ),
     Mutant(
         "log-determinant dropped",
-        "gaussians/class_distances.py",
+        "gaussians/by_class.py",
         "constant = X.shape[1] * LOG_2PI + log_det",
         "constant = X.shape[1] * LOG_2PI",
         "density/test_conformance.py::test_density[BlockSumDensity-check_integrates_to_one]",
@@ -217,15 +217,15 @@ MUTANTS = [
     Mutant(
         "scatter never divided by n",
         "gaussians/moments.py",
-        "dense(self.scatter) / self.weight)",
-        "dense(self.scatter))",
+        "dense_scatter(self.scatter) / self.weight)",
+        "dense_scatter(self.scatter))",
         "gaussians/test_moments.py::test_against_naive_loops",
     ),
     Mutant(
         "n - 1 instead of n",
         "gaussians/moments.py",
-        "dense(self.scatter) / self.weight)",
-        "dense(self.scatter) / (self.weight - 1))",
+        "dense_scatter(self.scatter) / self.weight)",
+        "dense_scatter(self.scatter) / (self.weight - 1))",
         "density/test_gda.py::test_against_scipy",
     ),
     Mutant(
@@ -251,7 +251,7 @@ MUTANTS = [
     ),
     Mutant(
         "merge without a fourth-moment cross term",
-        "gaussians/higher_moments.py",
+        "gaussians/moments.py",
         "dot(e, self.cubic + times, diagonal)",
         "dot(e, self.cubic, diagonal)",
         "density/test_gaussian.py::test_fit_is_partial_fit_is_plus",
@@ -287,8 +287,8 @@ MUTANTS = [
     Mutant(
         "an n x n buffer in the squared distance",
         "gaussians/factor.py",
-        'out[:] = np.einsum("ij,ij->i", D, D)',
-        "out[:] = np.diag(D @ D.T)",
+        'distance[part] = np.einsum("ij,ij->i", D, D)',
+        "distance[part] = np.diag(D @ D.T)",
         "density/test_conformance.py::test_density[BlockSumDensity-check_memory_is_linear]",
     ),
     Mutant(
@@ -517,7 +517,7 @@ MUTANTS = [
     ),
     Mutant(
         "contributions to the farthest class",
-        "gaussians/contributions.py",
+        "gaussians/by_class.py",
         "argmin(axis=1)",
         "argmax(axis=1)",
         "density/test_contributions.py::test_contributions_against_a_plain_inverse",
@@ -644,7 +644,7 @@ MUTANTS = [
     ),
     Mutant(
         "thin log-determinant without what lies across",
-        "gaussians/thin.py",
+        "gaussians/factor.py",
         " + across * np.log(self.outer)",
         "",
         "gaussians/test_thin.py::test_distances_against_a_plain_inverse",

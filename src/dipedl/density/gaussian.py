@@ -9,10 +9,10 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from ..fitting.all_or_nothing import all_or_nothing
-from ..gaussians.contributions import gaussian_rows
 from ..gaussians.factor import (
     GaussianFactor,
     condition_number,
+    explain_rows,
     factorise,
     rank,
     shrunk_covariance,
@@ -115,8 +115,8 @@ class GaussianDensity(LogDensityMixin, BaseEstimator):
         As `GDADensity.explain_rows`, without a class.
         """
         require_fitted(self, "moments_")
-        X = validate_features(self, X)
-        return list(gaussian_rows(self._factor(), X, top))
+        X, factor = validate_features(self, X), self._factor()
+        return list(explain_rows(factor.mean, factor.contributions(X), X, top))
 
     @property
     def rank_(self) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..gaussians.class_distances import squared_distances
+from ..gaussians.by_class import squared_distances
 from ..gaussians.shrinkage import Shrinkage
 from ..inputs import FLOATS, require_fitted, validate_features
 from .gda import GDADensity

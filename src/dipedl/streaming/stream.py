@@ -169,7 +169,7 @@ def _of_standardised(density: Any, scaler: StandardScaler) -> Any:
     """The density of inputs as that of what the scaler makes of them."""
     found, held, parts = copy(density), density.moments_, (scaler.mean_, scaler.scale_)
     many = isinstance(held, list)
-    moved = [m.standardised(*parts) for m in held] if many else held.standardised(*parts)
+    moved = [m.standardise(*parts) for m in held] if many else held.standardise(*parts)
     if isinstance(density, GaussianDensity):
         found._set_moments(moved)
     else:
