@@ -503,7 +503,7 @@ MUTANTS = [
     ),
     Mutant(
         "KL on the target class too",
-        "nn/losses/evidence_regularizers.py",
+        "nn/evidential_losses.py",
         "return kl_to_prior(alpha.masked_fill(label, prior), prior)",
         "return kl_to_prior(alpha, prior)",
         "nn/test_losses.py::test_misleading_kl_ignores_the_evidence_for_the_label",
@@ -728,7 +728,7 @@ MUTANTS = [
     ),
     Mutant(
         "a pause that wastes an epoch",
-        "nn/training/_loop.py",
+        "nn/training.py",
         "if left < self._seconds_per_epoch()",
         "if left < 0",
         "nn/test_pause.py::test_a_paused_run_ends_with_the_bits_of_one_that_never_paused",
@@ -882,14 +882,14 @@ MUTANTS = [
     ),
     Mutant(
         "classes balanced without their number",
-        "nn/training/_class_weight.py",
+        "nn/torch_classifier.py",
         "len(targets) / (len(classes) * np.bincount(targets))",
         "len(targets) / np.bincount(targets)",
         "nn/test_class_weight.py::test_balanced_is_that_of_scikit_learn",
     ),
     Mutant(
         "weights of classes left out of evidential losses",
-        "nn/_estimator.py",
+        "nn/torch_classifier.py",
         "if self.class_weight is None:\n            return losses.mean()",
         "if True:\n            return losses.mean()",
         "baselines/test_class_weight_baselines.py::test_the_loss_is_the_weighted_mean_of_those_of_the_rows",

@@ -19,7 +19,7 @@ from ..calibration.held_out import Origin
 from ..held_out import FEWEST, MOST, less_sure_between
 from ..maths.array_namespace import to_numpy
 from ..maths.checks import on_simplex
-from ..nn._loader import Unpack, check_rereadable
+from ..nn.batches import Unpack, check_rereadable
 from ._decisions.kept_rows import KeptRows, spread_evenly
 from ._evidence_head import EvidenceHead
 from ._feature_source import FeatureSource

@@ -25,7 +25,7 @@ from ..gaussians.class_moments import (
 )
 from ..gaussians.low_rank import SketchScatter
 from ..gaussians.shrinkage import LEDOIT_WOLF, Shrinkage
-from ..nn._checks import check_integer
+from ..nn.checks import check_integer
 
 CARTESIAN, POLAR = "cartesian", "polar"
 #: A length below this is taken for zero, as in `torch.nn.functional.normalize`.

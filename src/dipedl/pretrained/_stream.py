@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ..held_out import nearest_of_class
 from ..maths.array_namespace import to_numpy
-from ..nn._loader import Arguments, Batch, Unpack, as_call, batches, binds, mapped, tensors
+from ..nn.batches import Arguments, Batch, Unpack, as_call, batches, binds, mapped, tensors
 from ._feature_source import FeatureSource
 
 _GOLDEN = (5**0.5 - 1) / 2

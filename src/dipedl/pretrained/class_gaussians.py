@@ -16,7 +16,7 @@ from ..gaussians.distances import DiagonalDistance, FullDistance, TiedDistance
 from ..gaussians.low_rank import LowRankDistance, principal_parts
 from ..gaussians.shrinkage import LEDOIT_WOLF, Shrinkage
 from ..maths.special import LOG_2PI
-from ..nn._checks import check_choice, check_integer
+from ..nn.checks import check_choice, check_integer
 from ._moment_stream import CARTESIAN, POLAR, MomentStream
 
 __all__ = ["ClassGaussians"]

@@ -14,15 +14,13 @@ from ...density._fitting import as_density, fit_density, log_density
 from ...density.gda import GDADensity
 from ...dirichlet import Dirichlet
 from ...explanation import Behind
-from ...nn.augment.crop_flip_rotate import CropFlipRotate
-from ...nn.backbones._network import Backbone
-from ...nn.backbones.conv_lin_1d import ConvLin1d
-from ...nn.backbones.convlin import ConvLin
+from ...nn.augmentations import CropFlipRotate
+from ...nn.backbones.convlin import ConvLin, ConvLin1d
+from ...nn.backbones.network import Backbone
 from ...nn.backbones.vgg import VGG16
-from ...nn.losses.evidence_functions import evidence_from_logits
-from ...nn.losses.evidential import mse_bayes_risk
-from ...nn.training._class_weight import ClassWeight
-from ...nn.training.settings import Training
+from ...nn.evidential_losses import evidence_from_logits, mse_bayes_risk
+from ...nn.torch_classifier import ClassWeight
+from ...nn.training import Training
 from ._evidential import EvidentialEstimator
 
 __all__ = ["DAEDL"]

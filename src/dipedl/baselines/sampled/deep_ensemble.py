@@ -241,7 +241,7 @@ class DeepEnsemble(HeldOutDecisions, ClassifierMixin, BaseEstimator):
     def _test_params() -> dict[str, Any]:
         from ...nn.backbones.mlp import MLP
         from ...nn.torch_classifier import TorchClassifier
-        from ...nn.training.settings import Training
+        from ...nn.training import Training
 
         training = Training(epochs=8, batch_size=16, learning_rate=0.02, n_jobs=1)
         return {"estimator": TorchClassifier(MLP((32, 32)), training), "n_members": 3}

@@ -18,7 +18,7 @@ from ...decisions._dirichlet import DirichletDecisions
 from ...evidence_model import EvidenceModel
 from ...held_out import warn_of_source
 from ...maths.array_namespace import to_numpy
-from ...nn._loader import as_call, holds_tensors, moved
+from ...nn.batches import as_call, holds_tensors, moved
 from .._evidence_head import EvidenceHead
 from .._feature_source import FeatureSource
 from ..class_gaussians import ClassGaussians

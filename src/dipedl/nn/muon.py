@@ -10,6 +10,8 @@ from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 from torch.nn.parameter import is_lazy
 
+__all__ = []
+
 #: Length of a kernel's step at a learning rate of 1, as a share of the kernel's norm.
 _SHARE = 0.2
 _MOMENTUM = 0.6

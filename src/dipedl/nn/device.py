@@ -1,4 +1,4 @@
-"""PyTorch's device, defaults, number of threads, and global random state."""
+"""Device, number formats, threads and random states of PyTorch."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import torch
+
+__all__ = []
 
 DEVICE_TYPES = ("cpu", "cuda", "mps")
 #: The default dtype is one for all threads.

@@ -12,6 +12,8 @@ from torch import Tensor, nn
 
 from ..maths.array_namespace import unmasked
 
+__all__ = []
+
 _LABELS = ("labels", "label", "y", "target", "targets")
 _UNPACK = (
     "unpack=lambda batch: (inputs, labels), where inputs is a tensor, a tuple of positional or a "

@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+__all__ = []
+
 _ROUNDING = 1e-6
 
 

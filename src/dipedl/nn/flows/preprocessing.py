@@ -1,17 +1,102 @@
-"""Dequantisation of pixels, as preprocessing of a flow."""
+"""Fitted bijections before a flow: standardisation of features, dequantisation of pixels."""
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from .._checks import check_integer, check_number, check_pixels
-from ._preprocessor import NoisyPreprocessor
+from ..checks import check_integer, check_number, check_pixels
 
-__all__ = ["Dequantization"]
+__all__ = ["Dequantization", "Standardization"]
+
+
+class Preprocessor(nn.Module, ABC):
+    """A fitted bijection from rows x to rows y, each feature by itself."""
+
+    @abstractmethod
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Y (n, d) and log |det dy/dx| (n,)."""
+
+    @abstractmethod
+    def inverse(self, y: Tensor) -> Tensor:
+        """X (n, d) for y (n, d)."""
+
+
+class NoisyPreprocessor(Preprocessor):
+    """A preprocessor that adds new noise to every training batch."""
+
+    @abstractmethod
+    def noise(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        """X (n, d) with the noise of training."""
+
+    @abstractmethod
+    def log_cell(self) -> float:
+        """Log width, in units of x, of the cell that the noise fills."""
+
+
+@dataclass(frozen=True)
+class Standardization:
+    """``y = (x - mean) / sd`` of each feature; its Jacobian is part of every log-density.
+
+    Attributes
+    ----------
+    jacobian : bool
+        True.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from dipedl.nn import Standardization
+    >>> rows = torch.tensor([[0.0], [4.0]], dtype=torch.float64)
+    >>> y, log_det = Standardization().build(rows)(rows)
+    >>> y.flatten().tolist(), [round(v, 4) for v in log_det.tolist()]
+    ([-1.0, 1.0], [-0.6931, -0.6931])
+    """
+
+    jacobian = True
+
+    def check(self, name: str, X: Tensor) -> None:
+        """Accept any finite rows."""
+
+    def build(self, X: Tensor) -> Preprocessor:
+        """The map fitted on rows X (n, d) in float64.
+
+        Raises
+        ------
+        ValueError
+            If a feature is constant, so that it has no density, or overflows.
+        """
+        sd, mean = torch.std_mean(X, dim=0, correction=0)
+        overflowing = torch.nonzero(~sd.isfinite()).flatten().tolist()
+        if overflowing:
+            raise ValueError(
+                f"the variance of features {overflowing[:5]} overflows; rescale the features"
+            )
+        # a constant of 0.1 has a deviation of 1e-17 by rounding
+        constant = torch.nonzero(X.amax(0) == X.amin(0)).flatten().tolist()
+        if constant:
+            raise ValueError(f"features {constant[:5]} are constant and have no density; drop them")
+        return _Standardize(mean, sd)
+
+
+class _Standardize(Preprocessor):
+    def __init__(self, mean: Tensor, sd: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("mean", mean)
+        self.register_buffer("sd", sd)
+
+    mean: Tensor
+    sd: Tensor
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        return (x - self.mean) / self.sd, -self.sd.log().sum().expand(len(x))
+
+    def inverse(self, y: Tensor) -> Tensor:
+        return y * self.sd + self.mean
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Progress of training: a line of text about the last epoch."""
+"""A line of text about the last epoch of a training."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TextIO
 
-from ...writing import LiveLine
+from ..writing import LiveLine
 
 __all__ = ["TextProgress"]
 
