@@ -524,24 +524,24 @@ MUTANTS = [
     ),
     Mutant(
         "diagnosis: errors spotted by high scores",
-        "diagnostics/_information.py",
+        "explanation/density_findings.py",
         "by_score = _auroc(held, -held.scores)",
         "by_score = _auroc(held, held.scores)",
-        "diagnostics/test_diagnostics.py::test_a_healthy_model_gets_neither_warnings_nor_notes",
+        "explanation/test_diagnostics.py::test_a_healthy_model_gets_neither_warnings_nor_notes",
     ),
     Mutant(
         "diagnosis: half point without the prior",
-        "diagnostics/_vacuity.py",
+        "explanation/evidence_findings.py",
         "log_e - np.log(alpha0)",
         "log_e",
-        "diagnostics/test_diagnostics.py::test_half_point_and_vacuity_are_where_the_normaliser_puts_them",
+        "explanation/test_diagnostics.py::test_half_point_and_vacuity_are_where_the_normaliser_puts_them",
     ),
     Mutant(
         "diagnosis: Holm's p-values out of order",
-        "diagnostics/_classes.py",
+        "explanation/classifier_findings.py",
         "np.maximum.accumulate(steps * p_values[order])",
         "steps * p_values[order]",
-        "diagnostics/test_diagnostics.py::test_holm_against_its_definition",
+        "explanation/test_diagnostics.py::test_holm_against_its_definition",
     ),
     Mutant(
         "reasons: the part that finds the row least rare",
@@ -566,9 +566,9 @@ MUTANTS = [
     ),
     Mutant(
         "explanation: typical distance to the row itself",
-        "explanation/_readings.py",
-        "np.median(distances[:, -1])",
-        "np.median(distances[:, 0])",
+        "explanation/_explain.py",
+        "np.median(among[:, -1])",
+        "np.median(among[:, 0])",
         "explanation/test_explanation.py::test_neighbours_are_those_of_a_plain_search",
     ),
     Mutant(
@@ -983,7 +983,7 @@ MUTANTS = [
         "calibration/_seen_rows.py",
         "return float(seen.mean()) if surprising else 0.0",
         "return 0.0",
-        "diagnostics/test_seen_rows.py::test_calibration_rows_that_were_given_to_fit_are_warned_of",
+        "explanation/test_seen_rows.py::test_calibration_rows_that_were_given_to_fit_are_warned_of",
     ),
     Mutant(
         "trees with circles",

@@ -82,7 +82,6 @@ def modules_after(code):
 def test_the_classifier_loads_neither_files_nor_pages_nor_explanations():
     loaded = modules_after("from dipedl import DIPClassifier")
     apart = {
-        "diagnostics",
         "explanation",
         "export",
         "monitoring",

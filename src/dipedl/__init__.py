@@ -23,9 +23,8 @@ if TYPE_CHECKING:
         uncertainty,
     )
     from .detector import OODDetector
-    from .diagnostics import diagnose
     from .dirichlet import Dirichlet
-    from .explanation import explain
+    from .explanation import diagnose, explain
     from .export import export_onnx
     from .monitoring import DriftMonitor
     from .persistence.model_file import load, save
@@ -63,7 +62,7 @@ _HOME = {
     "Dirichlet": "dirichlet",
     "DriftMonitor": "monitoring",
     "OODDetector": "detector",
-    "diagnose": "diagnostics",
+    "diagnose": "explanation",
     "explain": "explanation",
     "export_onnx": "export",
     "load": "persistence",
@@ -84,7 +83,6 @@ _MODULES = {
     "decisions",
     "demo",
     "density",
-    "diagnostics",
     "engines",
     "evidence",
     "explanation",

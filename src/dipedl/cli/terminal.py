@@ -35,7 +35,7 @@ def warnings_as_notes(quiet: bool = False) -> Iterator[None]:
 
 
 def _note(message: Warning | str, *_: object, **__: object) -> None:
-    from ..diagnostics import FindingWarning
+    from ..explanation import FindingWarning
     from ..own_data.findings import in_shell
 
     if isinstance(message, FindingWarning):

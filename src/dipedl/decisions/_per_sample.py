@@ -211,7 +211,7 @@ class PerSampleDecisions:
         return reject_curve(u, wrong, confidence=confidence, weights=held.weights)
 
     def explain(self, X: Any, top: int = 5) -> list[Any]:
-        """Why each of the n inputs X (n, d) got its answer, one `dipedl.explanation.Card` each.
+        """Explain the answer to each of the n inputs X (n, d): one `dipedl.explanation.Card` each.
 
         Parameters
         ----------
@@ -227,26 +227,26 @@ class PerSampleDecisions:
 
         See Also
         --------
-        dipedl.explanation.explain : what is on a card.
+        dipedl.explain : how to read a card.
         """
         from ..explanation import explain
 
         return explain(self._snapshot(), X, top)
 
     def diagnose(self) -> Any:
-        """What the held-out rows say about this model, in plain words with numbers and remedies.
+        """Judge this model by its held-out rows, in plain words with numbers and remedies.
 
         Returns
         -------
-        dipedl.diagnostics.Diagnosis
+        dipedl.explanation.Diagnosis
             ``print`` and a notebook show a page; ``warnings`` are what should change something;
             ``to_dict()``.
 
         See Also
         --------
-        dipedl.diagnostics.diagnose : what is looked at.
+        dipedl.diagnose : the checks.
         """
-        from ..diagnostics import diagnose
+        from ..explanation import diagnose
 
         return diagnose(self._snapshot())
 

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from ..datasets import Dataset
-from ..diagnostics import Diagnosis
 from ..dirichlet import Dirichlet
-from ..explanation import Card
+from ..explanation import Card, Diagnosis
 from ..writing import write_file
 from ..writing.numbers import plain
 

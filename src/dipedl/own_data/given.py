@@ -17,7 +17,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.preprocessing import StandardScaler
 
 from ..classifier import DIPClassifier
-from ..diagnostics import FindingWarning
+from ..explanation import FindingWarning
 from ..writing.spelling import spellings, versions
 from .findings import in_shell
 from .gathering import gathered

@@ -13,7 +13,7 @@ import pandas as pd
 from sklearn.model_selection import TimeSeriesSplit
 
 from ..classifier import DIPClassifier
-from ..diagnostics import Diagnosis, FindingWarning
+from ..explanation import Diagnosis, FindingWarning
 from ..features.scaling import FarRowsWarning
 from ..maths.checks import on_simplex
 from ..metrics import accuracy, brier_score, ece

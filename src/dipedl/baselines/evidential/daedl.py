@@ -13,7 +13,6 @@ from torch import Tensor, cat
 from ...density._fitting import as_density, fit_density, log_density
 from ...density.gda import GDADensity
 from ...dirichlet import Dirichlet
-from ...explanation import Behind
 from ...nn.augmentations import CropFlipRotate
 from ...nn.backbones.convlin import ConvLin, ConvLin1d
 from ...nn.backbones.network import Backbone
@@ -158,8 +157,9 @@ class DAEDL(EvidentialEstimator):
         least = _LEAST / np.maximum(np.abs(logits).max(axis=1, keepdims=True), 1.0)
         return Dirichlet(np.exp(np.clip(np.maximum(d, least) * logits, -_TOP, _TOP)))
 
-    def _behind(self, X: Any) -> Behind:
-        return Behind(self.density_, self.transform(X), self)
+    def readable_density(self, X: Any) -> tuple[Any, np.ndarray, Any]:
+        """As of every baseline."""
+        return self.density_, self.transform(X), self
 
     def _log_evidence(self, X: Any) -> np.ndarray:
         d, logits = self._typicality_and_logits(X)

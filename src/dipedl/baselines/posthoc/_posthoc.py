@@ -10,7 +10,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from ...explanation import Behind
 from ...features.transformer import compute_features, fit_feature_transformer
 from ...fitting.all_or_nothing import all_or_nothing
 from ...fitting.classifiers import (
@@ -85,9 +84,10 @@ class PostHoc(HeldOutDecisions, ClassifierMixin, BaseEstimator):
             self.features_ = self.estimator_ if hasattr(self.estimator_, "transform") else None
         return compute_features(self.features_, X)
 
-    def _behind(self, X: Any) -> Behind:
+    def readable_density(self, X: Any) -> tuple[Any, np.ndarray, Any] | None:
+        """As of every baseline."""
         density = getattr(self, "density_", None)
-        return Behind() if density is None else Behind(density, self._features(X), self.features_)
+        return None if density is None else (density, self._features(X), self.features_)
 
     def _features(self, X: Any) -> np.ndarray:
         """Features of X (n, d), shape (n, p)."""

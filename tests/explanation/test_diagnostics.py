@@ -19,13 +19,12 @@ from sklearn.metrics import roc_auc_score
 from dipedl import DIPClassifier
 from dipedl.calibration.held_out import HeldOut
 from dipedl.density import GDADensity
-from dipedl.diagnostics import Diagnosis, Finding, diagnose
-from dipedl.diagnostics._classes import _holm
-from dipedl.diagnostics._information import _auroc_sd
-from dipedl.diagnostics._probabilities import uncalibrated
-from dipedl.diagnostics._vacuity import half_point, vacuity_at
 from dipedl.evidence import CautionBudget
 from dipedl.evidence_model import EvidenceModel
+from dipedl.explanation import Diagnosis, Finding, diagnose
+from dipedl.explanation.classifier_findings import holm, uncalibrated
+from dipedl.explanation.density_findings import _auroc_sd
+from dipedl.explanation.evidence_findings import half_point, vacuity_at
 from dipedl.own_data.findings import diagnosed, error_ranking
 
 CV = "5-fold cross-fitting of 2000 inputs"
@@ -555,7 +554,7 @@ def test_without_an_error_the_rate_has_an_upper_bound():
 def test_holm_against_its_definition():
     p = np.array([0.02, 0.01, 0.5, 0.025])
     by_hand = [max(3 * 0.02, 4 * 0.01), 4 * 0.01, 0.5, max(3 * 0.02, 2 * 0.025)]
-    np.testing.assert_allclose(_holm(p), by_hand)
+    np.testing.assert_allclose(holm(p), by_hand)
 
 
 def test_alarms_that_fall_on_classes_by_chance_are_not_reported():

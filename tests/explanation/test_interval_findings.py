@@ -12,7 +12,7 @@ from dipedl import DIPClassifier, load
 from dipedl.calibration import Rehearsal, _candidates
 from dipedl.datasets import load_known_truth
 from dipedl.density import GDADensity
-from dipedl.diagnostics import FindingWarning
+from dipedl.explanation import FindingWarning
 
 SHORT = {"intervals_of_a_rare_class", "intervals_without_noise"}
 

@@ -30,7 +30,9 @@ from ..inputs import (
     missing_entries,
     new_levels,
 )
-from ._readings import Reading
+
+#: One row as one density sees it; "kind" says which entries there are.
+Reading = dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,14 +46,14 @@ class UserColumns:
     names : list of str
         Names of their columns; none for texts and sparse rows.
     known : InputColumns or None
-        What was usual in the columns that arrive at the model.
+        Usual values of the columns that arrive at the model.
     arriving : dict of int to (int, callable)
         Of each column that arrives as one column: which, and how a number of it comes back into the
         unit of the user.
     features : list of str
         Names of the p features of the density.
     sources : list of Source or None
-        Where these come from.
+        Origin of each feature.
     scaler : StandardScaler or None
         The last step before the density, which is undone for readers.
     Z : ndarray, shape (n, p)
@@ -74,12 +76,12 @@ class UserColumns:
         return {f"feature {j}": j for j in range(len(self.features))}
 
     def features_for(self, top: int) -> int:
-        """Features that a reading must have for the `top` columns: all, if a column has several."""
+        """Number of features to read for the `top` columns: all, if a column has several."""
         columns = [source.columns for source in self.sources or []]
         return top if len(set(columns)) == len(columns) else max(top, len(columns))
 
     def in_columns(self, reading: Reading, i: int, top: int) -> Reading:
-        """A reading of row i, with tokens for names, in the user's columns: the `top` of them."""
+        """Put a reading of row i, with tokens for names, in the `top` columns of the user."""
         inner: Reading = {
             k: self.in_columns(v, i, top) for k, v in reading.items() if k == "background"
         }
@@ -146,17 +148,17 @@ class UserColumns:
 
 
 def row_news(columns: InputColumns | None, X: Any, before: Any) -> list[list[str]]:
-    """For each row of the user's X (n, d), what neither fit nor the steps `before` have seen."""
+    """Values in each row of the user's X (n, d) that neither fit nor the steps `before` saw."""
     if before is None:
         return [[] for _ in range(X.shape[0])] if columns is None else columns.news(X)
     names = _names(before, X)
     if not names:
         return [[] for _ in range(X.shape[0])]
     start = input_sources(len(names))
-    said = [new_levels(names[c], column(X, c), of) for c, of in known_levels(before, start)]
+    news = [new_levels(names[c], column(X, c), of) for c, of in known_levels(before, start)]
     gapless = {*without_gaps(before, start), *_arriving_without_gaps(before, start, columns)}
-    said += [first_gaps(names[c], column(X, c)) for c in sorted(gapless)]
-    return by_row(said, X.shape[0])
+    news += [first_gaps(names[c], column(X, c)) for c in sorted(gapless)]
+    return by_row(news, X.shape[0])
 
 
 def _arriving_without_gaps(
@@ -182,9 +184,9 @@ def _plain(value: Any) -> Any:
 def user_columns(
     clf: Any, X: Any, before: Any, Z: np.ndarray, features: Any, columns: InputColumns | None
 ) -> UserColumns:
-    """The user's inputs X (n, d), which the steps `before` bring to `clf`, of features Z (n, p).
+    """Return the columns of X (n, d), which the steps `before` bring to `clf` and `features` to Z.
 
-    `features` makes these, and `columns` knows what is usual in what arrives.
+    Z has shape (n, p), and `columns` knows the usual values of the columns that arrive.
     """
     names = _names(clf if before is None else before, X)
     start = sources_after(before, input_sources(len(names))) if names else None
@@ -209,8 +211,8 @@ def _names(fitted: Any, X: Any) -> list[str]:
         return []
     if is_frame(X):
         return [str(name) for name in X.columns]
-    given = getattr(fitted, "feature_names_in_", None)
-    return [f"x{j}" for j in range(X.shape[1])] if given is None else [str(n) for n in given]
+    names = getattr(fitted, "feature_names_in_", None)
+    return [f"x{j}" for j in range(X.shape[1])] if names is None else [str(n) for n in names]
 
 
 def _arriving(
@@ -225,6 +227,6 @@ def _arriving(
 
 
 def _feature_names(features: Any, arriving: list[str] | None, p: int) -> list[str]:
-    """Names of what the density sees, as its transformer calls it."""
-    named = arriving if features is None else names_after(features, arriving)
-    return named if named is not None and len(named) == p else [f"feature {j}" for j in range(p)]
+    """Names of the features of the density, as its transformer calls them."""
+    names = arriving if features is None else names_after(features, arriving)
+    return names if names is not None and len(names) == p else [f"feature {j}" for j in range(p)]

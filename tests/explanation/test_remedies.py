@@ -13,8 +13,9 @@ from test_diagnostics import PLANTED, found, healthy, model
 from dipedl import DIPClassifier
 from dipedl.calibration import Temperature
 from dipedl.density import GDADensity
-from dipedl.diagnostics import diagnose
 from dipedl.evidence import CautionBudget, ZScore
+from dipedl.explanation import diagnose
+from dipedl.explanation.evidence_findings import move_half_point
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("pyarrow")
@@ -109,14 +110,12 @@ def test_a_budget_is_raised_or_lowered_from_where_it_is():
     X, y = np.random.default_rng(0).normal(size=(300, 2)), np.arange(300) % 2
     X[:, 0] += 2 * y
     clf = DIPClassifier(density=GDADensity(), normalizer=CautionBudget(0.01), gamma=3.0).fit(X, y)
-    from dipedl.diagnostics._remedies import farther_half_point, nearer_half_point
-
-    assert nearer_half_point(clf.evidence_) == (
+    assert move_half_point(clf.evidence_, sooner=True) == (
         "Raise the budget of the normalizer above 0.01, or lower gamma below 3."
     )
-    assert "below 0.01, or raise gamma above 3" in farther_half_point(clf.evidence_)
+    assert "below 0.01, or raise gamma above 3" in move_half_point(clf.evidence_, sooner=False)
     clf.set_params(normalizer=ZScore(), calibrator=Temperature()).fit(X, y)
-    assert "normalizer=CautionBudget()" in nearer_half_point(clf.evidence_)
+    assert "normalizer=CautionBudget()" in move_half_point(clf.evidence_, sooner=True)
 
 
 @pytest.mark.parametrize(("plant", "code", "severity"), PLANTED)

@@ -1,4 +1,4 @@
-"""What the evidence does to predictions: nothing, something far out, or too much at home."""
+"""Findings about the evidence: loss of confidence, its cost, and width of intervals."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from ..calibration.held_out import HeldOut
-from ..evidence import CautionBudget
+from ..calibration.rehearsal import RARE, SURE, Rehearsal
+from ..evidence import CautionBudget, weighted_quantile
 from ..evidence_model import EvidenceModel
+from ..held_out import seen_before
 from ..writing.finding import Finding, Number
-from ._remedies import farther_half_point, nearer_half_point
-from ._vacuity import half_point, lowest, posterior_mean, score_quantile, vacuity_at
 
 _LOW = 0.01
 #: Vacuity of the rarest 1 % below which the evidence cannot be said to move anything there.
@@ -29,6 +29,9 @@ _SLACK = 1.25
 _CHANGED = 0.005
 _TINY = 1e-12
 _MOST_NATS = 700.0
+#: Of fewer rows the estimated error is off by a factor of two now and then.
+_FEW_ROWS = 200
+_MOST_DOUBLINGS = 200
 
 
 def evidence_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
@@ -54,9 +57,23 @@ def _reach(evidence: EvidenceModel) -> Finding:
             f"The evidence hardly ever changes a probability. {where} Mean probabilities of "
             "OOD inputs will be those of the classifier alone, however low their scores rank.",
             numbers,
-            nearer_half_point(evidence),
+            move_half_point(evidence, sooner=True),
         )
     return Finding("evidence_scale", "ok", where, numbers)
+
+
+def move_half_point(evidence: EvidenceModel, *, sooner: bool) -> str:
+    """Remedy by which an input loses confidence sooner, or later."""
+    normalizer = evidence.normalizer_
+    gamma = f"{'lower gamma below' if sooner else 'raise gamma above'} {evidence.gamma:g}."
+    if not isinstance(normalizer, CautionBudget):
+        why = ", which puts the loss where held-out data end" if sooner else ""
+        return f"Use normalizer=CautionBudget(){why}, or {gamma}"
+    if sooner:
+        return f"Raise the budget of the normalizer above {normalizer.budget:g}, or {gamma}"
+    if normalizer.budget:
+        return f"Lower the budget of the normalizer below {normalizer.budget:g}, or {gamma}"
+    return gamma.capitalize()
 
 
 def _reach_numbers(evidence: EvidenceModel) -> dict[str, Number]:
@@ -144,7 +161,7 @@ def _cost(evidence: EvidenceModel) -> Finding:
             "warning",
             f"The evidence costs inputs of the known kind more confidence than it may. {text}",
             numbers,
-            farther_half_point(evidence),
+            move_half_point(evidence, sooner=False),
         )
     return Finding("evidence_cost", "ok", text, numbers)
 
@@ -174,7 +191,7 @@ def _cost_numbers(held: HeldOut, mean: np.ndarray) -> dict[str, Number]:
 
 
 def _relabelled(held: HeldOut, mean: np.ndarray) -> np.ndarray:
-    """Whether the mean prefers another class; a tie to the last bit is broken by the classifier."""
+    """Rows where the mean prefers another class; the classifier breaks a tie to the last bit."""
     best = mean.max(axis=1)
     kept = np.take_along_axis(mean, held.proba.argmax(axis=1)[:, None], axis=1)[:, 0]
     return np.asarray(best > kept * (1 + _TINY))
@@ -218,3 +235,137 @@ def _cost_text(numbers: dict[str, Number]) -> str:
 
 def _share(u: float) -> str:
     return f"{u:.0%}" if u >= 0.005 else "less than 0.5%"
+
+
+def vacuity_at(evidence: EvidenceModel, scores: np.ndarray) -> np.ndarray:
+    """Share of the prior in the prediction at these scores, (m,)."""
+    log_e = evidence.log_evidence(np.asarray(scores, dtype=float))
+    alpha0 = float(np.asarray(evidence.prior).sum())
+    return np.asarray(1.0 / (1.0 + np.exp(np.minimum(log_e - np.log(alpha0), 700.0))))
+
+
+def posterior_mean(evidence: EvidenceModel) -> np.ndarray:
+    """Posterior mean of each labelled held-out row, (m, k)."""
+    held, prior = evidence.held_out_, np.asarray(evidence.prior)
+    u = vacuity_at(evidence, held.scores)[:, None]
+    return np.asarray((1 - u) * held.proba + u * prior / prior.sum())
+
+
+def lowest(held: HeldOut) -> float:
+    """Return the lowest score but for those of zero density."""
+    finite = held.scores[held.finite]
+    return float(finite.min()) if len(finite) else 0.0
+
+
+def score_range(held: HeldOut) -> float:
+    """Return the range of the scores but for those of zero density."""
+    return max(float(held.scores.max()) - lowest(held), 0.0)
+
+
+def score_quantile(held: HeldOut, q: float) -> float:
+    """Score with a share `q` of the inputs at or below it; never that of zero density."""
+    return max(weighted_quantile(held.scores, q, held.weights), lowest(held))
+
+
+def half_point(evidence: EvidenceModel) -> float:
+    """Score at which half of the confidence is lost: vacuity 1/2; -inf if there is none."""
+    held = evidence.held_out_
+    top = float(held.scores.max())
+    step = max(score_range(held), 1e-12 * max(1.0, abs(top)))
+    if _is_half_lost(evidence, top):
+        return top
+    for i in range(_MOST_DOUBLINGS):
+        low = top - step * 2.0**i
+        if _is_half_lost(evidence, low):
+            break
+    else:
+        return -np.inf
+    for _ in range(100):
+        middle = 0.5 * (low + top)
+        low, top = (middle, top) if _is_half_lost(evidence, middle) else (low, middle)
+    return low
+
+
+def _is_half_lost(evidence: EvidenceModel, score: float) -> bool:
+    return bool(vacuity_at(evidence, np.array([score]))[0] >= 0.5)
+
+
+def interval_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
+    """The learned strength and its support; nothing without a `Rehearsal`."""
+    spread = getattr(clf, "spread_", None)
+    if not isinstance(spread, Rehearsal):
+        return
+    if not spread.shares_:
+        yield Finding(
+            "intervals_unsupported",
+            "warning",
+            f"{spread.n_:g} rows, or one class, cannot tell how wrong the probabilities are: "
+            "intervals are wide, but not near 0 and 1.",
+            {"rows": spread.n_},
+            "Give more rows with labels of all classes, by fit or calibrate.",
+        )
+        return
+    learned = seen_before(held, clf)
+    yield _rehearsed(spread, learned=learned)
+    if not learned:
+        yield from _one_strength(spread)
+    if spread.n_ < _FEW_ROWS:
+        yield Finding(
+            "intervals_of_few_rows",
+            "note",
+            f"The width of the intervals was estimated on {spread.n_:g} rows and may be off by a "
+            "factor of two.",
+            {"rows": spread.n_},
+            f"Give at least {_FEW_ROWS} rows if widths matter.",
+        )
+    if not spread.refits_:
+        yield Finding(
+            "intervals_of_frozen_classifier",
+            "note",
+            "The classifier was not fitted again, so the width of the intervals rests on how it "
+            "does on these rows alone; it is too small if the classifier was fitted on them.",
+            {},
+            "Give rows that the classifier was not fitted on.",
+        )
+
+
+def _rehearsed(spread: Rehearsal, *, learned: bool) -> Finding:
+    """The strength, and what it rests on: perhaps on rows that the classifier has `learned`."""
+    largest_first = sorted(spread.shares_.items(), key=lambda item: -item[1])
+    shares = ", ".join(f"{name} {share:.0%}" for name, share in largest_first)
+    numbers = {"strength": spread.strength_, "error": spread.error_, "rows": spread.n_}
+    return Finding(
+        "intervals_of_seen_rows" if learned else "intervals_rehearsed",
+        "warning" if learned else "ok",
+        f"Intervals are those of {spread.strength_:.3g} labels where evidence is typical: the "
+        f"probabilities are off by {np.sqrt(spread.error_):.3f} (root of the mean squared "
+        f"distance), estimated on {spread.n_:g} rows against a mixture of {shares}."
+        + " The classifier has learned these rows: it errs more on new ones, and intervals are too "
+        "narrow." * learned,
+        {**numbers, "refits": spread.refits_},
+        "Calibrate with rows that the classifier has not seen." * learned,
+    )
+
+
+def _one_strength(spread: Rehearsal) -> Iterator[Finding]:
+    """Classes for which one strength for all classes of an input is known not to be enough."""
+    least = f"A probability well below 1 / {spread.strength_:.3g}"
+    if spread.rarest_ < RARE:
+        yield Finding(
+            "intervals_of_a_rare_class",
+            "note",
+            f"The rarest class has {spread.rarest_:.1%} of the rows of an average class. {least} "
+            "may lie outside of its interval: one strength is told for all classes of an input.",
+            {"share": spread.rarest_, "strength": spread.strength_},
+            "Give more rows of it, weighted by sample_weight, or read its intervals with care.",
+        )
+    if spread.confidence_ > SURE:
+        yield Finding(
+            "intervals_without_noise",
+            "note",
+            f"Held-out rows get {spread.confidence_:.3f} for their most probable class: labels are "
+            "nearly without noise. A true probability of 0 or 1 lies outside of nearly every "
+            "interval, though it is missed by little.",
+            {"confidence": spread.confidence_},
+            "Read such an interval as near 0 or near 1.",
+        )

@@ -1,4 +1,4 @@
-"""The card of one input, as values, as text and for a notebook."""
+"""Cards: why one input got its answer, as values, as text, for a notebook and as a picture."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ _WIDTH = 88
 #: A mean of less than this share of the value is what rounding left of zero.
 _NOISE = 1e-10
 _BAR = 240
+_NO_DENSITY = "  no density: reasons by column are not available"
+_ONLY_A_SCORE = "  its density gives a score alone: reasons by column are not available"
 #: A column that adds less than this share of what the first one adds is no reason.
 _LEAST_SHARE = 0.1
 _MOST_REASONS = 2
@@ -35,7 +37,7 @@ _COLUMNS = ("class", "95 % interval (mark: alone)", "with the evidence", "classi
 
 @dataclass(frozen=True, eq=False)
 class Card:
-    """Why one input got its answer.
+    """The answer to one input, and the reasons for it.
 
     Attributes
     ----------
@@ -58,14 +60,14 @@ class Card:
     score, typical_score : float
         Score of the density (nats, for a log-density), and the median of held-out inputs.
     parts : tuple of dict
-        What each part of the density saw: for Gaussians the squared Mahalanobis distance to the
+        Reading of each part of the density: for Gaussians the squared Mahalanobis distance to the
         nearest class and the columns that add most beyond what they add on average ("expected"),
         with their values, what is usual in the units of the inputs, the "share" of the training
         rows that had this level or gap, and whether the value is "unusual"; for neighbours the
         nearest training rows (numbered as in ``fit``) and their distances.
     news : tuple of str
-        What the fit never saw in any row: levels of a column, a gap in a column without gaps, a
-        number that some part of the model cannot compute with.
+        Values that the fit never saw in any row: levels of a column, a gap in a column without
+        gaps, a number that some part of the model cannot compute with.
     """
 
     class_names: tuple[str, ...]
@@ -94,12 +96,12 @@ class Card:
 
     @property
     def flagged(self) -> bool:
-        """Whether the input is flagged as OOD."""
+        """True if the input is flagged as OOD."""
         return self.p_value <= self.false_alarm_rate
 
     @property
     def reason(self) -> str:
-        """What is new or least usual in the input, in words; "" where no column stands out.
+        """The new or least usual values of the input in words; "" where no column stands out.
 
         Levels that the fit never saw; else the values that few training rows had, of those that add
         most to the distance in the part that finds the input rarest; else, if the distance is
@@ -123,11 +125,11 @@ class Card:
         """The answer, how rare the input is, and why or how much evidence there is: three lines."""
         why = "flagged because" if self.flagged else "least usual:"
         reason = f"  {why} {self.reason}" if self.reason else _evidence(self)
-        return "\n".join([_answer(self), rare(self), reason])
+        return "\n".join([_answer(self), _rarity_line(self), reason])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values that ``json.dump`` takes; what is not finite becomes text."""
-        given = {
+        values = {
             "label": self.label,
             "proba": dict(zip(self.class_names, self.mean.tolist(), strict=True)),
             "classifier_proba": dict(
@@ -145,8 +147,7 @@ class Card:
             "parts": list(self.parts),
             "news": list(self.news),
         }
-        made: dict[str, Any] = plain(given)
-        return made
+        return dict(plain(values))
 
     def __str__(self) -> str:
         """The card as text: its `summary`, then the details."""
@@ -165,13 +166,98 @@ class Card:
             Where to draw; default: a new figure.
         """
         try:
-            from ..plots._card import draw_card
+            from ..plots import dirichlet_bars
+
+            dirichlet, names, P = _leading(self)
+            ax = dirichlet_bars(dirichlet, class_names=names, ax=ax)
         except ImportError as error:
             raise explain_missing(error, "Card.plot") from error
+        ax.patches[-1].set_label("with the evidence, 95 % interval")
+        (dashes,) = ax.plot(np.arange(len(P)), P, "_", label="classifier alone")
+        dashes.set(color="#D55E00", markersize=16, markeredgewidth=2)
+        ax.set_ylim(-0.03, 1.03)  # room for a dash at either end
+        ax.legend(fontsize="small")
+        ax.set(xlabel="class", ylabel="probability")
+        if len(P) > 6:
+            ax.tick_params(axis="x", rotation=45)
         evidence = f"{_count(self.evidence)} of {self.n:,.0f} samples"
-        title = f"{self.label}: {evidence}, p = {self.p_value:.2g}"
-        dirichlet, names, P = _leading(self)
-        return draw_card(dirichlet, P, names, title, ax)
+        ax.set_title(f"{self.label}: {evidence}, p = {self.p_value:.2g}", fontsize="small")
+        return ax
+
+
+@dataclass(frozen=True, eq=False)
+class BaselineCard:
+    """The answer of a baseline to one input, and the reasons for it.
+
+    Attributes
+    ----------
+    method : str
+        Name of the method.
+    class_names, label, p_value, held_out, false_alarm_rate
+        As of a `Card`.
+    proba : ndarray, shape (k,)
+        Probabilities of the method.
+    dirichlet : Dirichlet or None
+        The whole answer, of one input, where the method gives one.
+    uncertainty, typical_uncertainty : float
+        Uncertainty by the method, higher is less sure, and the median of held-out inputs.
+    parts : tuple of dict
+        Reading of the method's density, as on a `Card`; empty where it has none.
+    """
+
+    method: str
+    class_names: tuple[str, ...]
+    label: str
+    proba: np.ndarray
+    dirichlet: Dirichlet | None
+    uncertainty: float
+    typical_uncertainty: float
+    p_value: float
+    held_out: float
+    false_alarm_rate: float
+    parts: tuple[dict[str, Any], ...]
+
+    @property
+    def flagged(self) -> bool:
+        """True if the input is flagged as OOD."""
+        return self.p_value <= self.false_alarm_rate
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values that ``json.dump`` takes; what is not finite becomes text."""
+        vacuity = {} if self.dirichlet is None else {"vacuity": float(self.dirichlet.vacuity[0])}
+        values = {
+            "method": self.method,
+            "label": self.label,
+            "proba": dict(zip(self.class_names, self.proba.tolist(), strict=True)),
+            **vacuity,
+            "uncertainty": self.uncertainty,
+            "typical_uncertainty": self.typical_uncertainty,
+            "p_value": self.p_value,
+            "held_out": self.held_out,
+            "false_alarm_rate": self.false_alarm_rate,
+            "flagged": self.flagged,
+            "parts": list(self.parts),
+        }
+        return dict(plain(values))
+
+    def __str__(self) -> str:
+        """The card as text: its `summary`, then the details."""
+        lines = [self.summary()]
+        if self.dirichlet is not None:
+            lines.append(f"  {float(self.dirichlet.vacuity[0]):.1%} of the answer is the prior")
+        reasons = [line for part in self.parts for line in _part_lines(part)]
+        return "\n".join(lines + (reasons or [_ONLY_A_SCORE if self.parts else _NO_DENSITY]))
+
+    def summary(self) -> str:
+        """The answer, how rare the input is, and the method's uncertainty: three lines."""
+        return "\n".join(
+            [
+                _answer_line(self.label, self.class_names, self.proba, np.argsort(-self.proba)),
+                _rarity_line(self),
+                f"  uncertainty by {self.method} {self.uncertainty:.4g}, "
+                f"typically {self.typical_uncertainty:.4g}",
+            ]
+        )
 
 
 class Cards(list[Card]):
@@ -179,9 +265,9 @@ class Cards(list[Card]):
 
     def _repr_html_(self) -> str:
         """The first cards, one below the other, for a notebook."""
-        shown = self[:_MOST_CARDS]
-        more = f"<p>The first {len(shown)} of {len(self):,} cards.</p>"
-        return frame(*map(_as_html, shown), more * (len(self) > len(shown)))
+        head = self[:_MOST_CARDS]
+        more = f"<p>The first {len(head)} of {len(self):,} cards.</p>"
+        return frame(*map(_as_html, head), more * (len(self) > len(head)))
 
 
 def _leading(card: Card) -> tuple[Dirichlet, list[str], np.ndarray]:
@@ -189,8 +275,12 @@ def _leading(card: Card) -> tuple[Dirichlet, list[str], np.ndarray]:
     alpha, P, names = card.dirichlet.concentration, card.classifier_proba, card.class_names
     first = leading_classes(np.stack([card.mean, P]), _MOST_BARS)
     left = len(names) - len(first)
-    shown = [names[i] for i in first] + [f"other {left}"] * (left > 0)
-    return Dirichlet(sum_other_classes(alpha, first)), shown, sum_other_classes(P[None], first)[0]
+    names = (*(names[i] for i in first), *[f"other {left}"] * (left > 0))
+    return (
+        Dirichlet(sum_other_classes(alpha, first)),
+        list(names),
+        sum_other_classes(P[None], first)[0],
+    )
 
 
 def _as_html(card: Card) -> str:
@@ -215,7 +305,7 @@ def _text(lines: str) -> str:
 def _answer(card: Card) -> str:
     # far from all data the mean ties, and the classifier decides
     order = np.lexsort((-card.classifier_proba, -card.mean.round(12)))
-    return leading(card.label, card.class_names, card.mean, order)
+    return _answer_line(card.label, card.class_names, card.mean, order)
 
 
 def _evidence(card: Card) -> str:
@@ -233,21 +323,24 @@ def _details(card: Card) -> Iterator[str]:
     yield f"  score of the density {card.score:.4g}, typically {card.typical_score:.4g}"
 
 
-def leading(label: str, names: Sequence[str], P: np.ndarray, order: np.ndarray) -> str:
-    """The answer, with the first classes in this order and their probabilities P (k,)."""
+def _answer_line(label: str, names: Sequence[str], P: np.ndarray, order: np.ndarray) -> str:
+    """Return the answer, with the first classes in this order and their probabilities P (k,)."""
     return f"Answer {label!r}: " + ", ".join(
         f"{names[c]} {P[c]:.1%}" for c in order[:_MOST_CLASSES]
     )
 
 
-def rare(card: Any) -> str:
+def _rarity_line(card: Card | BaselineCard) -> str:
     """Say how rare the input of a card is, and whether it is flagged."""
     verdict = "flagged as OOD" if card.flagged else "not flagged"
-    fewer, of = card.p_value * (card.held_out + 1) - 1, f"{card.held_out:,.0f} held-out inputs"
+    fewer, held_out = (
+        card.p_value * (card.held_out + 1) - 1,
+        f"{card.held_out:,.0f} held-out inputs",
+    )
     among = (
-        f"none of {of} is less typical"
+        f"none of {held_out} is less typical"
         if fewer < 0.5
-        else f"{fewer:,.0f} of {of} are no more typical"
+        else f"{fewer:,.0f} of {held_out} are no more typical"
     )
     return f"  p-value {card.p_value:.3g}: {among} ({verdict} at {card.false_alarm_rate:.3g})"
 
@@ -271,7 +364,7 @@ def _all_parts(card: Card) -> Iterator[str]:
     for part in card.parts:
         if "part" in part:
             yield f"  by {part['part']!r}{_standing(part)}"
-        yield from part_lines(part)
+        yield from _part_lines(part)
 
 
 def _standing(part: dict[str, Any]) -> str:
@@ -280,8 +373,8 @@ def _standing(part: dict[str, Any]) -> str:
     return f": {part['normal_score']:+.1f} standard deviations among held-out inputs"
 
 
-def part_lines(part: dict[str, Any]) -> Iterator[str]:
-    """What one part of a density saw, in lines."""
+def _part_lines(part: dict[str, Any]) -> Iterator[str]:
+    """Lines about the reading of one part of a density."""
     if part["kind"] == "gaussian":
         yield from _gaussian(part)
     if part["kind"] == "blocks":
@@ -343,7 +436,7 @@ def _percent(share: float) -> str:
 def _blocks(part: dict[str, Any]) -> Iterator[str]:
     for block in part["blocks"]:
         yield f"    block {block['block']} adds {block['score']:.4g}"
-        yield from part_lines(block)
+        yield from _part_lines(block)
 
 
 def _neighbours(part: dict[str, Any]) -> Iterator[str]:

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..calibration.held_out import HeldOut
 from ..held_out import held_out_findings
 from ..inputs import last_step_with
-from ..writing.finding import Diagnosis, Finding
-from ._classes import class_findings
-from ._evidence import evidence_findings
-from ._features import feature_findings
-from ._information import information_findings
-from ._intervals import interval_findings
-from ._probabilities import probability_findings
-from ._selection import selection_findings
+from ..writing.finding import Diagnosis
+from .classifier_findings import class_findings, probability_findings
+from .density_findings import feature_findings, information_findings, selection_findings
+from .evidence_findings import evidence_findings, interval_findings
 
-_CHECKS: tuple[Callable[[HeldOut, Any], Iterator[Finding]], ...] = (
+_CHECKS = (
     held_out_findings,
     information_findings,
     evidence_findings,
@@ -31,7 +25,7 @@ _OF_EVIDENCE = (evidence_findings, selection_findings, feature_findings, interva
 
 
 def diagnose(clf: Any) -> Diagnosis:
-    """What the held-out in-distribution data say about a fitted model.
+    """Judge a fitted model by its held-out in-distribution rows.
 
     Looks at the rows that the model holds out, or was given by ``calibrate``: no new input is
     needed, and no OOD input is used, so nothing here says how well OOD inputs are seen.
@@ -63,7 +57,7 @@ def diagnose(clf: Any) -> Diagnosis:
     --------
     >>> from sklearn.datasets import load_iris
     >>> from dipedl import DIPClassifier
-    >>> from dipedl.diagnostics import diagnose
+    >>> from dipedl.explanation import diagnose
     >>> clf = DIPClassifier(cv="in-sample").fit(*load_iris(return_X_y=True))
     >>> [finding.code for finding in diagnose(clf).warnings][:1]
     ['calibration_in_sample']
