@@ -23,7 +23,7 @@ from .features.dense_rows import is_narrow
 from .features.transformer import compute_features
 from .fitting.classifiers import FittedClassifier
 from .fitting.refusals import Answer, answered
-from .inputs import column, is_frame, numbers, present
+from .inputs import column, is_frame, is_pandas, numbers, present
 from .maths.seeds import seeded_clone
 
 
@@ -293,7 +293,7 @@ def like(X: Any, rows: np.ndarray) -> Any:
     parts = [_column_like(column(X, j), values) for j, values in enumerate(rows.T)]
     if not is_frame(X):
         return np.column_stack(parts)
-    if not hasattr(X, "iloc"):
+    if not is_pandas(X):
         return type(X)(parts)
     frame = type(X)(rows, columns=X.columns)
     for j, part in enumerate(parts):

@@ -17,7 +17,9 @@ from numbers import Number, Real
 from types import NoneType
 from typing import Any
 
+import narwhals.stable.v2 as nw
 import numpy as np
+from narwhals.stable.v2 import dependencies
 from scipy import sparse
 from sklearn import config_context, get_config
 from sklearn.frozen import FrozenEstimator
@@ -36,7 +38,7 @@ from sklearn.utils.validation import (
 )
 
 from .maths.array_namespace import unmasked
-from .maths.checks import LARGEST_SQUARED, check_magnitude, is_missing, missing_as_nan, within
+from .maths.checks import LARGEST_SQUARED, check_magnitude, is_missing, within
 from .writing.numbers import number_text
 
 #: A row that counts more often leaves nothing of the others: float64 counts no further.
@@ -76,7 +78,7 @@ def validate_rows(X: Any) -> Any:
 
     What is missing in it is None or NaN.
     """
-    X = missing_as_nan(unmasked("X", X))
+    X = _missing_as_nan(unmasked("X", X))
     if sparse.issparse(X):
         return X.tocsr()
     _refuse_other_frames(X)
@@ -93,6 +95,55 @@ def validate_rows(X: Any) -> Any:
         raise ValueError(
             f"X is empty, shape {X.shape}: 0 sample(s) while a minimum of 1 is required"
         )
+    return X
+
+
+def _missing_as_nan(X: Any) -> Any:
+    """X with NaN for pandas.NA, and dense columns, as most libraries need; else as it is.
+
+    Columns of a DataFrame of pandas with gaps become float64 if they are numbers or booleans of its
+    nullable or Arrow types, and objects if they are text. Decimals of Arrow become float64, and
+    sparse columns dense: scikit-learn would take a frame of nothing else for a sparse matrix.
+    """
+    if isinstance(X, np.ndarray):
+        return _objects_with_nan(X) if X.dtype.kind == "O" else X
+    if not is_pandas(X):
+        return X
+    found = ((j, _column_with_nan(X.iloc[:, j])) for j in range(X.shape[1]))
+    changed = {j: values for j, values in found if values is not None}
+    return _with_columns(X, changed)
+
+
+def _column_with_nan(values: Any) -> np.ndarray | None:
+    """A column of pandas as a dense array with NaN for its gaps; None where it needs no change."""
+    if isinstance(values.dtype, np.dtype):
+        plain = values.to_numpy() if values.dtype.kind == "O" else None
+        changed = None if plain is None else _objects_with_nan(plain)
+        return None if changed is plain else changed
+    if hasattr(values, "sparse"):
+        return np.asarray(values.sparse.to_dense())
+    dtype = nw.from_native(values, series_only=True).dtype
+    text = dtype == nw.String or (dtype == nw.Categorical and not hasattr(values, "cat"))
+    gaps = (text or dtype == nw.Boolean or dtype.is_numeric()) and values.hasnans
+    if not gaps and dtype != nw.Decimal:
+        return None
+    return np.asarray(values.to_numpy(dtype=object if text else np.float64, na_value=np.nan))
+
+
+def _objects_with_nan(values: np.ndarray) -> np.ndarray:
+    """An array of objects with NaN for pandas.NA; the same array if it has none."""
+    pandas = dependencies.get_pandas()
+    gaps = [] if pandas is None else [v is pandas.NA for v in values.ravel().tolist()]
+    return np.where(np.reshape(gaps, values.shape), np.nan, values) if any(gaps) else values
+
+
+def _with_columns(X: Any, changed: Mapping[int, Any]) -> Any:
+    """A DataFrame of pandas with other columns, by their numbers: names may come twice."""
+    if not changed:
+        return X
+    X = X.copy()
+    for j, values in changed.items():
+        X.isetitem(j, values)
     return X
 
 
@@ -120,7 +171,7 @@ def _refuse_other_frames(X: Any) -> None:
             "X must be an array, got np.matrix, which scikit-learn does not support either: give "
             "np.asarray(X)"
         )
-    if hasattr(X, "columns") and not (hasattr(X, "iloc") or hasattr(X, "to_series")):
+    if hasattr(X, "columns") and not is_frame(X):
         raise TypeError(
             "X must be an array, a sparse matrix or a DataFrame of pandas or polars, got "
             f"{type(X).__module__.split('.')[0]}'s {type(X).__name__}; convert it first, such as "
@@ -430,12 +481,8 @@ def prior_vector(prior: Any, k: int) -> np.ndarray:
 NUMBER, LEVEL, EMPTY = "number", "level", "empty"
 _DATE = "date"
 _IN_WORDS: dict[str | None, str] = {NUMBER: "numbers", LEVEL: "text or categories", _DATE: "dates"}
-#: How the names of types begin, in NumPy, pandas, Arrow and polars, whose entries are of one kind.
-_OF_ONE_KIND = {
-    NUMBER: ("int", "uint", "float", "double", "bool", "decimal"),
-    LEVEL: ("str", "large_string", "utf8", "<u", ">u", "enum", "categorical"),
-    _DATE: ("date", "time", "duration", "period"),
-}
+#: What the entries are by the kind of a dtype of NumPy; of objects each entry tells.
+_OF_NUMPY = dict.fromkeys("biuf", NUMBER) | dict.fromkeys("UT", LEVEL) | dict.fromkeys("mM", _DATE)
 _MOST_ROWS = 10_000
 #: What is usual in a column of numbers: all but the lowest and the highest 5 %.
 _USUAL = (0.05, 0.95)
@@ -455,21 +502,38 @@ NO_DATES = (
 
 
 def is_frame(X: Any) -> bool:
-    """Whether X is a DataFrame of pandas or polars."""
-    return hasattr(X, "columns") and (hasattr(X, "iloc") or hasattr(X, "to_series"))
+    """Return whether X is a DataFrame of pandas (or of a library like it) or of polars."""
+    return not isinstance(X, np.ndarray) and (is_pandas(X) or dependencies.is_polars_dataframe(X))
+
+
+def is_pandas(X: Any) -> bool:
+    """Return whether X is a DataFrame of pandas, or of a library like it.
+
+    Its columns are taken by number here, as narwhals refuses names that come twice.
+    """
+    return dependencies.is_pandas_like_dataframe(X)
 
 
 def column(X: Any, j: int) -> Any:
-    """Column j of a table as a series, of an array as an array (n,)."""
+    """Return column j of a DataFrame as a series, of an array as an array (n,)."""
     if not is_frame(X):
         return X[:, j]
-    return X.iloc[:, j] if hasattr(X, "iloc") else X.to_series(j)
+    return X.iloc[:, j] if is_pandas(X) else X.to_series(j)
+
+
+def column_names(X: Any) -> list[Any]:
+    """Return the names of the columns of a DataFrame, the numbers of those of an array."""
+    return list(X.columns) if is_frame(X) else list(range(X.shape[1]))
 
 
 def missing_entries(values: Any) -> np.ndarray:
-    """Where a column is missing, shape (n,)."""
-    if hasattr(values, "isna"):
-        return np.asarray(values.isna(), dtype=bool)
+    """Return where a column is missing, shape (n,)."""
+    if dependencies.is_into_series(values):
+        series = nw.from_native(values, series_only=True)
+        gaps = series.is_null()
+        if series.dtype.is_float():
+            gaps = (gaps | series.is_nan()).fill_null(True)
+        return np.asarray(gaps.to_numpy(), dtype=bool)
     plain = np.asarray(values)
     if plain.dtype.kind in "biufUS":
         return np.asarray(
@@ -516,42 +580,50 @@ def numbers(X: Any) -> np.ndarray | None:
 
 def kind_of(values: Any, name: Any) -> str:
     """What a column holds; ValueError, with a remedy, for dates and for mixed types."""
-    dtype = getattr(values, "dtype", None)
-    if getattr(dtype, "kind", "") in "biuf" and isinstance(dtype, np.dtype):
-        return EMPTY if dtype.kind == "f" and np.isnan(np.asarray(values)).all() else NUMBER
-    types = {type(value) for value in present(values)}
-    if _of_dates(dtype, types):
+    if _holds_dates(values):
         raise ValueError(f"X has dates in column {name!r}{NO_DATES}")
-    if not types:
+    if missing_entries(values).all():
         return EMPTY
-    return _kind_of_objects(types, name, is_category(values))
+    return _kind_of_entries(values) or _kind_of_objects(_types(values), name, is_category(values))
 
 
-def _of_dates(dtype: Any, types: set[type]) -> bool:
-    """Whether a column of a dtype, with entries of these types, holds dates or times."""
-    return getattr(dtype, "kind", "") in ("M", "m") or any(map(is_date, types))
+def _kind_of_entries(values: Any) -> str | None:
+    """What all entries of a column are by its dtype; None if only they tell."""
+    if isinstance(values.dtype, np.dtype):
+        return _OF_NUMPY.get(values.dtype.kind)
+    dtype = nw.from_native(values, series_only=True).dtype
+    if dtype.is_numeric() or dtype == nw.Boolean:
+        return NUMBER
+    if dtype.is_temporal():
+        return _DATE
+    # Categories of pandas may be numbers, those of polars are texts.
+    text = dtype == nw.String or (is_category(values) and dependencies.is_polars_series(values))
+    return LEVEL if text else None
 
 
 def is_date(kind: type) -> bool:
-    """Whether a type is one of dates or times; pandas' Period derives from none of Python's."""
-    return issubclass(kind, _DATES) or (kind.__name__, kind.__module__[:6]) == ("Period", "pandas")
+    """Return whether a type is one of dates or times."""
+    pandas = dependencies.get_pandas()
+    # Its Period derives from none of Python's types.
+    return issubclass(kind, _DATES) or (pandas is not None and issubclass(kind, pandas.Period))
 
 
 def date_columns(X: Any) -> list[Any]:
-    """Names (of an array: numbers) of the columns of X (n, d) that hold dates or times."""
+    """Return the names (of an array: numbers) of the columns of X (n, d) of dates or times."""
     if sparse.issparse(X) or len(X.shape) != 2:
         return []
-    names = list(X.columns) if is_frame(X) else list(range(X.shape[1]))
-    parts = [column(X, j) for j in range(len(names))]
-    return [
-        name for name, part in zip(names, parts, strict=True) if _of_dates(part.dtype, _types(part))
-    ]
+    parts = [(name, column(X, j)) for j, name in enumerate(column_names(X))]
+    return [name for name, part in parts if _holds_dates(part)]
+
+
+def _holds_dates(values: Any) -> bool:
+    kind = _kind_of_entries(values)
+    return kind == _DATE or (kind is None and any(map(is_date, _types(values))))
 
 
 def _types(values: Any) -> set[type]:
-    """Types of the entries of a column that are not missing; none of a column of numbers."""
-    plain = getattr(values.dtype, "kind", "") in ("b", "i", "u", "f")
-    return set() if plain else {type(value) for value in present(values)}
+    """Types of the entries of a column that are not missing."""
+    return set(map(type, present(values)))
 
 
 def _kind_of_objects(types: set[type], name: Any, category: bool) -> str:
@@ -566,9 +638,12 @@ def _kind_of_objects(types: set[type], name: Any, category: bool) -> str:
 
 
 def is_category(values: Any) -> bool:
-    """Whether a series has a dtype of categories."""
-    kind = str(getattr(values, "dtype", "")).lower()
-    return kind.startswith(("category", "categorical", "enum"))
+    """Return whether a column is a series with a dtype of categories."""
+    if isinstance(values.dtype, np.dtype):
+        return False
+    dtype = nw.from_native(values, series_only=True).dtype
+    # A dictionary of Arrow in pandas has no categories to ask for.
+    return isinstance(dtype, nw.Categorical | nw.Enum) and hasattr(values, "cat")
 
 
 @dataclass(frozen=True, eq=False)
@@ -667,14 +742,15 @@ class InputColumns:
         if sparse.issparse(X) or X.shape[1:] != (len(self.names),):
             return
         types = list(X.dtypes) if is_frame(X) else [X.dtype] * X.shape[1]
-        of = {dtype: _kind_of_dtype(dtype) for dtype in set(types)}
+        last = {dtype: j for j, dtype in enumerate(types)}
+        kinds = {dtype: _kind_of_entries(column(X, j)) for dtype, j in last.items()}
         for j, dtype in enumerate(types):
-            if of[dtype] == NUMBER and j not in self.levels:
+            if kinds[dtype] == NUMBER and j not in self.levels:
                 continue
             held = self._held(j)
-            if held is None or of[dtype] == held:
+            if held is None or kinds[dtype] == held:
                 continue
-            other = _first_other(column(X, j), of[dtype], held)
+            other = _first_other(column(X, j), kinds[dtype], held)
             if other is not None:
                 self._refuse(X, j, held, *other)
 
@@ -687,7 +763,7 @@ class InputColumns:
         return kinds.pop() if len(kinds) == 1 else None
 
     def _refuse(self, X: Any, j: int, held: str, row: int, value: Any) -> None:
-        name = list(X.columns)[j] if is_frame(X) else self.names[j]
+        name = column_names(X)[j] if is_frame(X) else self.names[j]
         raise ColumnTypeError(
             f"X has {_IN_WORDS[_kind_of_type(type(value))]} in column {name!r}, and fit had "
             f"{_IN_WORDS[held]} there (X has {value!r} at row {row}): give the column in the type "
@@ -696,7 +772,7 @@ class InputColumns:
 
     def _as_in_fit(self, X: Any, j: int, held: str, value: Any) -> str:
         """How a column with a value of another type becomes one of the type of the fit, in code."""
-        pandas = hasattr(X, "iloc")
+        pandas = is_pandas(X)
         gaps = pandas and bool(missing_entries(column(X, j)).any())
         types = _conversions(held, value, self.levels.get(j, {}), gaps)
         if not types:
@@ -719,13 +795,6 @@ class InputColumns:
                 yield new_levels(name, column(X, j), known)
 
 
-def _kind_of_dtype(dtype: Any) -> str | None:
-    """What a column of a dtype holds; None if only its entries tell."""
-    name = str(dtype).lower()
-    of = (kind for kind, begins in _OF_ONE_KIND.items() if name.startswith(begins))
-    return next(of, None)
-
-
 def _kind_of_type(entry: type) -> str | None:
     """What entries of a type are: text, numbers or dates; None if something else."""
     if issubclass(entry, str):
@@ -740,7 +809,7 @@ def _first_other(values: Any, kind: str | None, held: str) -> tuple[int, Any] | 
 
     Nor is a gap, or an entry that is neither text, number nor date. `kind` is that of all entries.
     """
-    if hasattr(values, "cat") and kind is None and not _others(values.cat.categories, held):
+    if kind is None and is_category(values) and not _others(values.cat.categories, held):
         return None
     entries = np.asarray(values, dtype=object).tolist()
     others = _others(entries, held)
@@ -807,7 +876,7 @@ def empty_columns(X: Any) -> list[Any]:
     """Names (of an array: numbers) of the columns of X (n, d) that hold nothing but gaps."""
     if sparse.issparse(X) or len(X.shape) != 2 or not (is_frame(X) or isinstance(X, np.ndarray)):
         return []
-    names = list(X.columns) if is_frame(X) else list(range(X.shape[1]))
+    names = column_names(X)
     return [name for j, name in enumerate(names) if missing_entries(column(X, j)).all()]
 
 
@@ -825,13 +894,13 @@ def input_columns(X: Any) -> InputColumns | None:
     ends = np.array([_ends(part) if j not in levels else _UNKNOWN for j, part in enumerate(parts)])
     missing = np.array([missing_entries(part).mean() for part in parts])
     low, high = ends.reshape(d, 2).T
-    dtypes = [str(dtype) for dtype in X.dtypes] if hasattr(X, "iloc") else None
+    dtypes = [str(dtype) for dtype in X.dtypes] if is_pandas(X) else None
     return InputColumns(names, low, high, missing, levels, categories(X), dtypes)
 
 
 def categories(X: Any) -> dict[int, list[Any]]:
     """The categories of each column of a DataFrame of pandas that has such a dtype."""
-    if not hasattr(X, "iloc"):
+    if not is_pandas(X):
         return {}
     parts = [(j, column(X, j)) for j in range(X.shape[1])]
     return {j: list(part.cat.categories) for j, part in parts if is_category(part)}
@@ -842,19 +911,14 @@ def with_categories(X: Any, known: Mapping[int, list[Any]]) -> Any:
 
     XGBoost would take the code of another category.
     """
-    if not known or not hasattr(X, "iloc"):
+    if not known or not is_pandas(X):
         return X
     changed = {
         j: column(X, j).astype("category").cat.set_categories(levels)
         for j, levels in known.items()
         if not is_category(column(X, j)) or list(column(X, j).cat.categories) != levels
     }
-    if not changed:
-        return X
-    X = X.copy()
-    for j, values in changed.items():
-        X.isetitem(j, values)
-    return X
+    return _with_columns(X, changed)
 
 
 def _levels(values: Any) -> dict[Any, float] | None:

@@ -25,9 +25,11 @@ from ..inputs import (
     NUMBER,
     are_numbers,
     column,
+    column_names,
     is_category,
     is_frame,
     is_identifier,
+    is_pandas,
     kind_of,
     missing_entries,
     numbers,
@@ -71,7 +73,7 @@ def table_encoding(X: Any, estimator: Any) -> ColumnTransformer | None:
     """
     if not is_frame(X) and not _numbers_with_gaps(X):
         return None
-    names = list(X.columns) if is_frame(X) else list(range(X.shape[1]))
+    names = column_names(X)
     parts = [column(X, j) for j in range(X.shape[1])]
     kinds = [_kind(part, name) for part, name in zip(parts, names, strict=True)]
     if set(kinds) == {NUMBER} or (LEVEL not in _kinds(kinds) and not takes_gaps(estimator)):
@@ -199,7 +201,7 @@ def _refuse_unseen(X: Any, names: list[Any], as_text: list[Any]) -> NoReturn:
 
 def _as_numbers(X: Any, names: list[Any]) -> str:
     """How columns of texts become numbers."""
-    if hasattr(X, "iloc"):
+    if is_pandas(X):
         return f"make them numbers, X[{names}] = X[{names}].astype(float)"
     return f"make them numbers, X.with_columns(pl.col({names}).cast(str).cast(float))"
 

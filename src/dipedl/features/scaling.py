@@ -10,7 +10,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ..fitting.progress import warn_caller
-from ..inputs import is_frame, numbers
+from ..inputs import column_names, is_frame, numbers
 from .pipelines import Back, Source, input_sources, known_levels, names_after, sources_after
 
 #: What is far from the data, in spreads of a column: a value beyond `FENCE` has no part in the
@@ -176,9 +176,7 @@ def _names_and_units(X: Any, features: Any, p: int) -> list[tuple[Any, Back]]:
 
 def _labels(X: Any) -> list[Any]:
     """Names of the columns of a table, numbers of those of an array; none of texts."""
-    if is_frame(X):
-        return list(X.columns)
-    return list(range(X.shape[1])) if len(X.shape) == 2 else []
+    return column_names(X) if len(X.shape) == 2 else []
 
 
 def _unscaled(scaler: StandardScaler, j: int, value: float) -> float:

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import has_fit_parameter
 
 from ..fitting.refusals import columns_noted, explain_dtype_error, refusals_noted
-from ..inputs import NO_DATES, NoAnswer, date_columns, is_frame
+from ..inputs import NO_DATES, NoAnswer, column_names, date_columns, is_frame
 from ..maths.checks import CORRECT
 from ..maths.seeds import seed, seeded_clone
 from .dense_rows import COMPONENTS, DenseRows, is_narrow
@@ -92,11 +92,13 @@ def _refuse_dates(Z: Any, X: Any, parts: Steps) -> None:
     scikit-learn makes numbers of dates of polars that pass through. What else a table Z holds is
     checked where it is encoded.
     """
-    dates, sources = date_columns(X), _sources_of(X, parts)
-    whole = {s.columns[0] for s in sources if len(s.columns) == 1 and s.back is not None}
-    names = list(X.columns) if is_frame(X) else list(range(X.shape[-1]))
-    left = [name for j, name in enumerate(names) if name in dates and j in whole]
-    left = left or ([] if is_frame(Z) else date_columns(Z))
+    dates, left = date_columns(X), []
+    if dates:
+        sources = _sources_of(X, parts)
+        whole = {s.columns[0] for s in sources if len(s.columns) == 1 and s.back is not None}
+        left = [c for j, c in enumerate(column_names(X)) if c in dates and j in whole]
+    if not left and not is_frame(Z):
+        left = date_columns(Z)
     if left:
         passed = ", which the steps of the estimator leave as they are" if parts else ""
         raise ValueError(f"X has dates in column {left[0]!r}{passed}{NO_DATES}")

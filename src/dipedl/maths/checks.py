@@ -177,56 +177,7 @@ def _memory() -> float:
 
 def is_missing(value: Any) -> bool:
     """Whether an entry is None, NaN, NaT or pandas.NA, whose comparison has no truth value."""
-    if value is None or type(value).__name__ == "NAType":
+    try:
+        return value is None or bool(value != value)
+    except TypeError:
         return True
-    return bool(value != value)
-
-
-def missing_as_nan(X: Any) -> Any:
-    """X with NaN for pandas.NA, and dense columns, as most libraries need; else as it is.
-
-    Columns of a DataFrame with gaps become float64 if they are numbers or booleans of pandas'
-    nullable or Arrow types, and objects if they are text. Decimals of Arrow become float64,
-    and sparse columns dense: scikit-learn would take a frame of nothing else for a sparse matrix.
-    """
-    if isinstance(X, np.ndarray):
-        return _objects_with_nan(X) if X.dtype.kind == "O" else X
-    if not hasattr(X, "iloc") or len(X.shape) != 2:
-        return X
-    changed = {j: _with_nan(X.iloc[:, j]) for j, dtype in enumerate(X.dtypes) if _may_hold(dtype)}
-    if all(values is None for values in changed.values()):
-        return X
-    X = X.copy()
-    for j, values in changed.items():
-        if values is not None:
-            X.isetitem(j, values)
-    return X
-
-
-def _may_hold(dtype: Any) -> bool:
-    """Whether a column of this dtype may hold pandas.NA."""
-    return dtype.kind == "O" or not isinstance(dtype, np.dtype)
-
-
-def _with_nan(values: Any) -> np.ndarray | None:
-    """A column of pandas as a dense array with NaN for its gaps; None where it needs no change."""
-    if isinstance(values.dtype, np.dtype):
-        plain = values.to_numpy()
-        changed = _objects_with_nan(plain)
-        return None if changed is plain else changed
-    name = str(values.dtype)
-    if name.startswith("Sparse["):
-        return np.asarray(values.sparse.to_dense())
-    text, decimal = "string" in name, name.startswith("decimal")
-    gaps = (values.dtype.kind in "biuf" or text) and values.hasnans
-    if not gaps and not decimal:
-        return None
-    return np.asarray(values.to_numpy(dtype=object if text else np.float64, na_value=np.nan))
-
-
-def _objects_with_nan(values: np.ndarray) -> np.ndarray:
-    """An array of objects with NaN for pandas.NA; the same array if it has none."""
-    gaps = [type(value).__name__ == "NAType" for value in values.ravel().tolist()]
-    if not any(gaps):
-        return values
-    return np.where(np.reshape(gaps, values.shape), np.nan, values)
