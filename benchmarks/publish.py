@@ -23,7 +23,6 @@ from pages.page import page_of
 from pages.source import Source
 from pages.toys import page_of_toys
 
-from dipedl._writing import write_file
 from dipedl.bench import Store, suite_names
 from dipedl.bench.results.damage import read_json
 from dipedl.bench.results.parts import write_parts
@@ -32,6 +31,7 @@ from dipedl.bench.spec.captions import captions_of
 from dipedl.bench.studies import sweeps, toys
 from dipedl.bench.tables.table import latest, paper_suite
 from dipedl.bench.tables.trivial import stored_trivial_lines
+from dipedl.writing import write_file
 
 REPOSITORY = Path(__file__).parent.parent
 ROOT = REPOSITORY / "results" / "bench"

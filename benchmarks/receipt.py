@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dipedl._writing import write_file
 from dipedl.bench.results.receipt import config_hash
 from dipedl.bench.results.receipt import receipt as of_now
+from dipedl.writing import write_file
 
 ROOT = Path(__file__).parent.parent
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dipedl.datasets._files import idx
+from dipedl.datasets.files import idx
 from dipedl.datasets.images import mini_mnist, omniglot
 
 SEED = 20260101

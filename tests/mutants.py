@@ -20,14 +20,14 @@ MUTANTS = [
     ),
     Mutant(
         "spelling: a text with a superfluous zero is a number too",
-        "_writing/spelling.py",
+        "writing/spelling.py",
         r"\.[0-9]*[1-9])",
         r"\.[0-9]+)",
         "own_data/test_spelling.py::test_names_and_codes_stay_what_they_are",
     ),
     Mutant(
         "spelling: versions beside names are merged",
-        "_writing/spelling.py",
+        "writing/spelling.py",
         "return different if names and twice else frozenset()",
         "return frozenset()",
         "own_data/test_spelling.py::test_versions_stay_apart_beside_texts_that_are_no_numbers",
@@ -160,7 +160,7 @@ MUTANTS = [
     ),
     Mutant(
         "log-determinant dropped",
-        "gaussians/class_distances.py",
+        "gaussians/by_class.py",
         "constant = X.shape[1] * LOG_2PI + log_det",
         "constant = X.shape[1] * LOG_2PI",
         "density/test_conformance.py::test_density[BlockSumDensity-check_integrates_to_one]",
@@ -188,7 +188,7 @@ MUTANTS = [
     ),
     Mutant(
         "components are as many in a fold as in the fit",
-        "fitting/features.py",
+        "features/transformer.py",
         "min(part.n_components, X.shape[1])",
         "part.n_components",
         "fitting/test_own_steps.py::test_a_fold_of_fewer_columns_than_all_rows_is_fitted",
@@ -217,15 +217,15 @@ MUTANTS = [
     Mutant(
         "scatter never divided by n",
         "gaussians/moments.py",
-        "dense(self.scatter) / self.weight)",
-        "dense(self.scatter))",
+        "dense_scatter(self.scatter) / self.weight)",
+        "dense_scatter(self.scatter))",
         "gaussians/test_moments.py::test_against_naive_loops",
     ),
     Mutant(
         "n - 1 instead of n",
         "gaussians/moments.py",
-        "dense(self.scatter) / self.weight)",
-        "dense(self.scatter) / (self.weight - 1))",
+        "dense_scatter(self.scatter) / self.weight)",
+        "dense_scatter(self.scatter) / (self.weight - 1))",
         "density/test_gda.py::test_against_scipy",
     ),
     Mutant(
@@ -251,7 +251,7 @@ MUTANTS = [
     ),
     Mutant(
         "merge without a fourth-moment cross term",
-        "gaussians/higher_moments.py",
+        "gaussians/moments.py",
         "dot(e, self.cubic + times, diagonal)",
         "dot(e, self.cubic, diagonal)",
         "density/test_gaussian.py::test_fit_is_partial_fit_is_plus",
@@ -287,8 +287,8 @@ MUTANTS = [
     Mutant(
         "an n x n buffer in the squared distance",
         "gaussians/factor.py",
-        'out[:] = np.einsum("ij,ij->i", D, D)',
-        "out[:] = np.diag(D @ D.T)",
+        'distance[part] = np.einsum("ij,ij->i", D, D)',
+        "distance[part] = np.diag(D @ D.T)",
         "density/test_conformance.py::test_density[BlockSumDensity-check_memory_is_linear]",
     ),
     Mutant(
@@ -503,7 +503,7 @@ MUTANTS = [
     ),
     Mutant(
         "KL on the target class too",
-        "nn/losses/evidence_regularizers.py",
+        "nn/evidential_losses.py",
         "return kl_to_prior(alpha.masked_fill(label, prior), prior)",
         "return kl_to_prior(alpha, prior)",
         "nn/test_losses.py::test_misleading_kl_ignores_the_evidence_for_the_label",
@@ -517,31 +517,31 @@ MUTANTS = [
     ),
     Mutant(
         "contributions to the farthest class",
-        "gaussians/contributions.py",
+        "gaussians/by_class.py",
         "argmin(axis=1)",
         "argmax(axis=1)",
         "density/test_contributions.py::test_contributions_against_a_plain_inverse",
     ),
     Mutant(
         "diagnosis: errors spotted by high scores",
-        "diagnostics/_information.py",
+        "explanation/density_findings.py",
         "by_score = _auroc(held, -held.scores)",
         "by_score = _auroc(held, held.scores)",
-        "diagnostics/test_diagnostics.py::test_a_healthy_model_gets_neither_warnings_nor_notes",
+        "explanation/test_diagnostics.py::test_a_healthy_model_gets_neither_warnings_nor_notes",
     ),
     Mutant(
         "diagnosis: half point without the prior",
-        "diagnostics/_vacuity.py",
+        "explanation/evidence_findings.py",
         "log_e - np.log(alpha0)",
         "log_e",
-        "diagnostics/test_diagnostics.py::test_half_point_and_vacuity_are_where_the_normaliser_puts_them",
+        "explanation/test_diagnostics.py::test_half_point_and_vacuity_are_where_the_normaliser_puts_them",
     ),
     Mutant(
         "diagnosis: Holm's p-values out of order",
-        "diagnostics/_classes.py",
+        "explanation/classifier_findings.py",
         "np.maximum.accumulate(steps * p_values[order])",
         "steps * p_values[order]",
-        "diagnostics/test_diagnostics.py::test_holm_against_its_definition",
+        "explanation/test_diagnostics.py::test_holm_against_its_definition",
     ),
     Mutant(
         "reasons: the part that finds the row least rare",
@@ -552,23 +552,23 @@ MUTANTS = [
     ),
     Mutant(
         "a notebook leaves out the class of a row's answer",
-        "maths/shown.py",
+        "maths/dirichlet.py",
         "largest[P.argmax(axis=1)] += 1",
         "largest[P.argmin(axis=1)] += 1",
         "test_notebook.py::test_of_many_inputs_and_classes_the_first_and_the_leading_are_shown",
     ),
     Mutant(
         "a log has every line of progress",
-        "_writing/live_line.py",
+        "writing/live_line.py",
         "if last or now - self._at.get(pause, -pause) >= pause:",
         "if pause:",
         "writing/test_live_line.py::test_a_log_has_a_line_each_ten_seconds_and_the_last",
     ),
     Mutant(
         "explanation: typical distance to the row itself",
-        "explanation/_readings.py",
-        "np.median(distances[:, -1])",
-        "np.median(distances[:, 0])",
+        "explanation/_explain.py",
+        "np.median(among[:, -1])",
+        "np.median(among[:, 0])",
         "explanation/test_explanation.py::test_neighbours_are_those_of_a_plain_search",
     ),
     Mutant(
@@ -588,8 +588,8 @@ MUTANTS = [
     Mutant(
         "risk bounds without Bonferroni",
         "decisions/rejection.py",
-        '1 - (1 - rate_in_range(confidence, "confidence")) / len(ranks)',
-        'rate_in_range(confidence, "confidence")',
+        '1 - (1 - check_rate(confidence, "confidence")) / len(ranks)',
+        'check_rate(confidence, "confidence")',
         "decisions/test_rejection.py::test_all_bounds_hold_together_so_the_risk_may_be_chosen_after_looking",
     ),
     Mutant(
@@ -637,14 +637,14 @@ MUTANTS = [
     ),
     Mutant(
         "far values have a part in the scale",
-        "fitting/scaling.py",
+        "features/scaling.py",
         "if outside.any():",
         "if False:",
         "test_far_from_everything.py::test_a_few_rows_have_no_part_in_the_scale",
     ),
     Mutant(
         "thin log-determinant without what lies across",
-        "gaussians/thin.py",
+        "gaussians/factor.py",
         " + across * np.log(self.outer)",
         "",
         "gaussians/test_thin.py::test_distances_against_a_plain_inverse",
@@ -728,7 +728,7 @@ MUTANTS = [
     ),
     Mutant(
         "a pause that wastes an epoch",
-        "nn/training/_loop.py",
+        "nn/training.py",
         "if left < self._seconds_per_epoch()",
         "if left < 0",
         "nn/test_pause.py::test_a_paused_run_ends_with_the_bits_of_one_that_never_paused",
@@ -749,10 +749,10 @@ MUTANTS = [
     ),
     Mutant(
         "a file that is replaced gets new permissions",
-        "_writing/whole_file.py",
+        "writing/files.py",
         "        os.fchmod(file.fileno(), mode)\n",
         "",
-        "writing/test_whole_file.py::test_an_existing_file_keeps_its_permissions",
+        "writing/test_files.py::test_an_existing_file_keeps_its_permissions",
     ),
     Mutant(
         "sizes in FITS headers believed",
@@ -805,7 +805,7 @@ MUTANTS = [
     ),
     Mutant(
         "another archive of spectra taken for the one that came first",
-        "datasets/_files/lamost_files.py",
+        "datasets/files/lamost_files.py",
         "if sums.get(_ARCHIVE, found[_ARCHIVE]) != found[_ARCHIVE]:",
         "if False:",
         "datasets/test_lamost.py::test_downloaded_once_and_known_again",
@@ -819,7 +819,7 @@ MUTANTS = [
     ),
     Mutant(
         "objects on both sides of the split",
-        "datasets/_files/spectra_problem.py",
+        "datasets/files/spectra_problem.py",
         "np.arange(len(known)) if known.group is None else known.group",
         "np.arange(len(known))",
         "datasets/test_spectra_sets.py::test_no_object_is_in_both_parts_of_the_semi_real_set",
@@ -882,14 +882,14 @@ MUTANTS = [
     ),
     Mutant(
         "classes balanced without their number",
-        "nn/training/_class_weight.py",
+        "nn/torch_classifier.py",
         "len(targets) / (len(classes) * np.bincount(targets))",
         "len(targets) / np.bincount(targets)",
         "nn/test_class_weight.py::test_balanced_is_that_of_scikit_learn",
     ),
     Mutant(
         "weights of classes left out of evidential losses",
-        "nn/_estimator.py",
+        "nn/torch_classifier.py",
         "if self.class_weight is None:\n            return losses.mean()",
         "if True:\n            return losses.mean()",
         "baselines/test_class_weight_baselines.py::test_the_loss_is_the_weighted_mean_of_those_of_the_rows",
@@ -983,7 +983,7 @@ MUTANTS = [
         "calibration/_seen_rows.py",
         "return float(seen.mean()) if surprising else 0.0",
         "return 0.0",
-        "diagnostics/test_seen_rows.py::test_calibration_rows_that_were_given_to_fit_are_warned_of",
+        "explanation/test_seen_rows.py::test_calibration_rows_that_were_given_to_fit_are_warned_of",
     ),
     Mutant(
         "trees with circles",
@@ -1050,7 +1050,7 @@ MUTANTS = [
     ),
     Mutant(
         "formulas in cells",
-        "_writing/cells.py",
+        "writing/cells.py",
         'f"\'{text}" if _FORMULA.match(text)',
         "text if _FORMULA.match(text)",
         "writing/test_cells_of_csv.py",

@@ -16,9 +16,9 @@ from dipedl import DIPClassifier, OODDetector
 from dipedl.density import DensitySelector, FusedDensity, GDADensity, KNNDensity, RelativeDensity
 from dipedl.density.combined._candidates import blind_to_distance
 from dipedl.density.combined._reach import Reach
-from dipedl.fitting.scaling import (
+from dipedl.features.scaling import (
     RANGES,
-    fitted_scaler,
+    fit_scaler,
     limits,
     outside_of,
     spread,
@@ -149,7 +149,7 @@ def test_clean_columns_are_standardised_to_the_last_bit(rng, weighted):
     X = np.column_stack([rng.normal(size=400), rng.exponential(size=400), rng.random(400) < 0.03])
     w = rng.random(400) if weighted else None
     expected = StandardScaler().fit(X, sample_weight=w)
-    got = fitted_scaler(X, w)
+    got = fit_scaler(X, w)
     assert np.array_equal(got.mean_, expected.mean_) and np.array_equal(got.scale_, expected.scale_)
 
 
@@ -158,7 +158,7 @@ def test_a_few_rows_have_no_part_in_the_scale(rng, far):
     X = rng.normal(size=(300, 4))
     bad = X.copy()
     bad[:3, 1] = far
-    got, expected = fitted_scaler(bad), StandardScaler().fit(X[3:])
+    got, expected = fit_scaler(bad), StandardScaler().fit(X[3:])
     assert got.mean_[1] == pytest.approx(expected.mean_[1], rel=1e-12)
     assert got.scale_[1] == pytest.approx(expected.scale_[1], rel=1e-12)
     np.testing.assert_array_equal(got.scale_[[0, 2, 3]], StandardScaler().fit(X).scale_[[0, 2, 3]])
@@ -171,9 +171,7 @@ def test_weights_are_repetition_in_the_scale(rng):
     np.testing.assert_array_equal(
         gross_outliers(X, times).repeat(times, axis=0), gross_outliers(repeated)
     )
-    np.testing.assert_allclose(
-        fitted_scaler(X, times).scale_, fitted_scaler(repeated).scale_, rtol=1e-12
-    )
+    np.testing.assert_allclose(fit_scaler(X, times).scale_, fit_scaler(repeated).scale_, rtol=1e-12)
 
 
 def test_sparse_and_constant_columns_have_a_spread(rng):
@@ -181,7 +179,7 @@ def test_sparse_and_constant_columns_have_a_spread(rng):
     X = np.column_stack([amounts, np.full(300, 7.0), rng.random(300) < 0.01])
     spreads = [spread(np.abs(column - np.median(column))) for column in X.T]
     assert 50 < spreads[0] < 150 and spreads[1:] == [1.0, 1.0]
-    assert fitted_scaler(X).scale_[0] == StandardScaler().fit(X).scale_[0]
+    assert fit_scaler(X).scale_[0] == StandardScaler().fit(X).scale_[0]
 
 
 def binary(rng):
@@ -304,7 +302,7 @@ def test_wide_data_need_no_matrix_of_all_features(rng):
 def test_a_code_of_missing_values_is_named_however_common_it_is(rng, share):
     X = rng.normal(size=(400, 3))
     X[rng.random(400) < share, 1] = -9999
-    scaler = fitted_scaler(X)
+    scaler = fit_scaler(X)
     with pytest.warns(UserWarning, match=r"columns \[1\]; such as -9999 in row"):
         warn_of_gross_outliers(scaler.transform(X), None, X, scaler)
 
@@ -314,5 +312,5 @@ def test_a_heavy_tail_is_no_code(rng):
     X = X + rng.normal(size=(400, 1))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        scaler = fitted_scaler(X)
+        scaler = fit_scaler(X)
         warn_of_gross_outliers(scaler.transform(X), None, X, scaler)

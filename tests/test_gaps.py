@@ -12,7 +12,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from dipedl import DIPClassifier, OODDetector, baselines
 from dipedl.density import GDADensity
-from dipedl.maths.masks import is_missing, missing_as_nan
+from dipedl.inputs import validate_rows
+from dipedl.maths.checks import is_missing
 
 NAMES = ["a", "b", "whole", "yes"]
 rng = np.random.default_rng(0)
@@ -84,9 +85,9 @@ def test_who_takes_none_refuses_them_in_fit_and_in_answers(kind, model):
 
 def test_what_has_no_gap_stays_as_it_is_and_the_given_table_is_not_changed():
     whole, gaps = nullable(X), objects(pd.NA)(GAPS)
-    assert missing_as_nan(whole) is whole
+    assert validate_rows(whole) is whole
     before = gaps.copy()
-    assert missing_as_nan(gaps).isna().equals(gaps.isna())
+    assert validate_rows(gaps).isna().equals(gaps.isna())
     assert gaps.equals(before) and gaps.iloc[0, 1] is pd.NA
 
 

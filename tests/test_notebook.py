@@ -10,7 +10,7 @@ from sklearn.datasets import load_iris
 
 from dipedl import DIPClassifier, Dirichlet
 from dipedl.density import GDADensity
-from dipedl.diagnostics import Diagnosis, Finding
+from dipedl.explanation import Diagnosis, Finding
 
 VOID = {"br", "rect", "path"}
 

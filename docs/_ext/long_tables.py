@@ -8,7 +8,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 
-#: Tables with more rows are folded. `tests/test_site.py` does not count their words.
+#: Tables with more rows are folded.
 MOST_ROWS = 12
 
 

@@ -14,15 +14,7 @@ from ._version import __version__ as __version__
 if TYPE_CHECKING:
     from . import baselines, datasets, density, metrics, nn, plots, pretrained
     from .classifier import DIPClassifier
-    from .detector import OODDetector
-    from .diagnostics import diagnose
-    from .dirichlet import Dirichlet
-    from .explanation import explain
-    from .export import export_onnx
-    from .monitoring import DriftMonitor
-    from .persistence.model_file import load, save
-    from .pretrained import DIPModule
-    from .through_pipelines import (
+    from .decisions.pipelines import (
         p_value,
         predict_dirichlet,
         predict_ood,
@@ -30,6 +22,13 @@ if TYPE_CHECKING:
         predict_with_reject,
         uncertainty,
     )
+    from .detector import OODDetector
+    from .dirichlet import Dirichlet
+    from .explanation import diagnose, explain
+    from .export import export_onnx
+    from .monitoring import DriftMonitor
+    from .persistence.model_file import load, save
+    from .pretrained import DIPModule
 
 __all__ = [
     "DIPClassifier",
@@ -63,17 +62,17 @@ _HOME = {
     "Dirichlet": "dirichlet",
     "DriftMonitor": "monitoring",
     "OODDetector": "detector",
-    "diagnose": "diagnostics",
+    "diagnose": "explanation",
     "explain": "explanation",
     "export_onnx": "export",
     "load": "persistence",
-    "p_value": "through_pipelines",
-    "predict_dirichlet": "through_pipelines",
-    "predict_ood": "through_pipelines",
-    "predict_set": "through_pipelines",
-    "predict_with_reject": "through_pipelines",
+    "p_value": "decisions.pipelines",
+    "predict_dirichlet": "decisions.pipelines",
+    "predict_ood": "decisions.pipelines",
+    "predict_set": "decisions.pipelines",
+    "predict_with_reject": "decisions.pipelines",
     "save": "persistence",
-    "uncertainty": "through_pipelines",
+    "uncertainty": "decisions.pipelines",
 }
 _MODULES = {
     "adapters",
@@ -84,7 +83,6 @@ _MODULES = {
     "decisions",
     "demo",
     "density",
-    "diagnostics",
     "engines",
     "evidence",
     "explanation",

@@ -19,12 +19,12 @@ from .calibration.pseudo_outliers import make_pseudo_outliers
 from .density._fitting import for_own_rows, log_density, takes_proba
 from .density.combined._ensemble import DensityEnsemble
 from .evidence import weighted_quantile
+from .features.dense_rows import is_narrow
+from .features.transformer import compute_features
 from .fitting.classifiers import FittedClassifier
-from .fitting.columns import column, is_table, numbers, present
-from .fitting.dense_rows import is_narrow
-from .fitting.features import feature_array
 from .fitting.refusals import Answer, answered
-from .fitting.seeds import seeded_clone
+from .inputs import column, is_frame, is_pandas, numbers, present
+from .maths.seeds import seeded_clone
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +92,7 @@ class Fold:
         """Features and class probabilities of X; None if features or classifier refuse X."""
         try:
             proba = self.proba(X)
-            return feature_array(self.features, X), proba
+            return compute_features(self.features, X), proba
         except Exception as error:
             warnings.warn(
                 f"pseudo-outliers of kind {kind!r} are left out of the choice of a density: "
@@ -291,9 +291,9 @@ def like(X: Any, rows: np.ndarray) -> Any:
     if isinstance(X, np.ndarray) and X.dtype.kind != "O":
         return _in_dtype(rows, X.dtype)
     parts = [_column_like(column(X, j), values) for j, values in enumerate(rows.T)]
-    if not is_table(X):
+    if not is_frame(X):
         return np.column_stack(parts)
-    if not hasattr(X, "iloc"):
+    if not is_pandas(X):
         return type(X)(parts)
     frame = type(X)(rows, columns=X.columns)
     for j, part in enumerate(parts):

@@ -3,49 +3,60 @@
 from __future__ import annotations
 
 from copy import copy, deepcopy
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ._fold import check_spread, fitted_spread, predictions, spread_again
-from ._validation import (
-    ColumnTypeError,
-    check_weights,
-    explain_wide_weights,
-    known_classes,
-    known_inputs,
-    prior_vector,
-    refuse_table,
-    training_rows,
-)
 from .calibration._given_rows import calibration_rows
 from .calibration.crossfit import AUTO, IN_SAMPLE, given_pairs
 from .decisions._dirichlet import DirichletDecisions
 from .decisions._per_sample import of_one_state
 from .density.gda import GDADensity
-from .diagnostics._calibration_data import warn_of_rows, warn_of_source
-from .diagnostics._memorised import memorised
-from .diagnostics.self_report import SelfReport
 from .dirichlet import Dirichlet
 from .evidence import ZScore
 from .evidence_model import EvidenceModel
-from .export.onnx_file import export_onnx
 from .fitting.all_or_nothing import all_or_nothing
 from .fitting.classifiers import FittedClassifier, sparse_by_default, unfitted_classifier
-from .fitting.nested_parameters import NestedParameters
 from .fitting.progress import Stopwatch
-from .persistence import save
-from .streaming.partial_fit import Streaming
+from .held_out import memorised, warn_of_rows, warn_of_source
+from .inputs import (
+    ColumnTypeError,
+    check_weights,
+    explain_wide_weights,
+    known_classes,
+    prior_vector,
+    refuse_table,
+    validate_inputs,
+    validate_training_rows,
+)
 
 __all__ = ["DIPClassifier"]
 
 
-class DIPClassifier(
-    Streaming, DirichletDecisions, SelfReport, NestedParameters, ClassifierMixin, BaseEstimator
-):
+def _can_stream(model: Any) -> bool:
+    """Return True, or raise an AttributeError that names the part without partial_fit."""
+    frozen = isinstance(model.estimator, FrozenEstimator)
+    density = GDADensity() if model.density is None else model.density
+    for name, part, remedy in (
+        ("estimator", model.estimator, "SGDClassifier(loss='log_loss') or GaussianNB()"),
+        ("density", density, "GDADensity()"),
+    ):
+        if not hasattr(part, "partial_fit") and not (name == "estimator" and frozen):
+            raise AttributeError(
+                f"partial_fit of DIPClassifier needs it of the {name} too, and {part!r} has none; "
+                f"give {name}={remedy}, or call fit with all rows"
+            )
+    return True
+
+
+class DIPClassifier(DirichletDecisions, ClassifierMixin, BaseEstimator):
     r"""A classifier that knows where it has seen data: density-informed pseudo-counts (DIP-EDL).
 
     A classifier gives p(x), a density log p(x), and together they give a Dirichlet,
@@ -218,7 +229,7 @@ class DIPClassifier(
             nothing is cross-fitted then. Needed for networks that were trained on X.
         """
         with all_or_nothing(self), explain_wide_weights(sample_weight):
-            X, y, weights, kept = training_rows(self, X, y, sample_weight)
+            X, y, weights, kept = validate_training_rows(self, X, y, sample_weight)
             template = unfitted_classifier(self.estimator, self.random_state)
             classes = known_classes(template, y)
             evidence = self.evidence_model(prior_vector(self.prior, len(classes)))
@@ -270,6 +281,52 @@ class DIPClassifier(
         warn_of_source(evidence.held_out_, self)
         return self
 
+    @available_if(_can_stream)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Add a batch of rows to what was fitted before.
+
+        A tenth of the rows, 5,000 at most, is held out of everything. Which rows these are, a hash
+        of their content decides, so chunks of any sizes and in any order give the same evidence;
+        what a classifier makes of their order is its own. What is learned from held-out rows is
+        learned at the first prediction after a batch.
+
+        Parameters
+        ----------
+        X, y : array-like or DataFrame of numbers, shape (n, d), and array-like, shape (n,)
+            In-distribution inputs without gaps, and their labels.
+        classes : array-like, shape (k,), optional
+            Every label that will ever come. Default: the labels of the first batch.
+        sample_weight : array-like, shape (n,), optional
+            Counts each row that often.
+
+        Raises
+        ------
+        AttributeError
+            If the classifier or the density has no ``partial_fit``; a frozen classifier stays.
+        ValueError
+            If `features` would have to learn, or if a label is not among the classes.
+
+        Notes
+        -----
+        ``density=None`` stands for `GDADensity`, a Gaussian per class. ``features=None``
+        standardises by the moments of all rows so far, those before included: it needs `GDADensity`
+        or another Gaussian. Other features are "passthrough", or frozen. After `fit`
+        all begins anew.
+        """
+        from .streaming import fit_batch
+
+        return fit_batch(self, X, y, classes, sample_weight)  # type: ignore[no-any-return]
+
+    def __add__(self, other: Any) -> Self:
+        """The model that has seen the rows of both; settings are those of the first.
+
+        Both must have been fitted by `partial_fit` or by `dipedl.engines.fit`, on the same features
+        and with the same classifier: frozen, or fitted on the same rows.
+        """
+        from .streaming import merge
+
+        return merge(self, other) if isinstance(other, DIPClassifier) else NotImplemented
+
     @of_one_state
     def predict(self, X: Any) -> np.ndarray:
         """Most probable label under the posterior mean, shape (n,).
@@ -307,17 +364,45 @@ class DIPClassifier(
         A calibrator that sharpens does so everywhere here; in predictions, only on typical inputs.
         """
         check_is_fitted(self, "estimator_")
-        P = self._classifier().known_proba(known_inputs(self, X), self.evidence_.columns_)
+        P = self._classifier().known_proba(validate_inputs(self, X), self.evidence_.columns_)
         calibrator = self.evidence_.calibrator_
         return P if calibrator is None else np.asarray(calibrator.transform(P))
 
     def save(self, path: str | Path) -> None:
         """Write the fitted classifier to one file without pickle; see `dipedl.save`."""
+        from .persistence import save
+
         save(self, path)
 
     def export_onnx(self, path: str | Path, **options: Any) -> None:
         """Write the fitted classifier as one ONNX graph; see `dipedl.export_onnx`."""
+        from .export import export_onnx
+
         export_onnx(self, path, **options)
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters of this estimator and, as ``part__name``, of its parts."""
+        for key in params:
+            part, nested, _ = key.partition("__")
+            if nested and params.get(part, getattr(self, part, part)) is None:
+                parts = {
+                    "density": "dipedl.density.GDADensity()",
+                    "estimator": "LogisticRegression()",
+                }
+                raise ValueError(
+                    f"{key} cannot be set: {part} is None, which stands for a default that is "
+                    f"chosen at fit; name it first, such as {part}={parts.get(part, '...')}"
+                )
+        return super().set_params(**params)  # type: ignore[no-any-return]
+
+    @cached_property
+    def evidence_(self) -> EvidenceModel:
+        """The fitted evidence side; after `partial_fit` it is learned when it is asked for."""
+        if "stream_" not in vars(self):
+            raise AttributeError(f"{type(self).__name__} has no evidence_ before it is fitted")
+        from .streaming import learn_evidence
+
+        return learn_evidence(self)
 
     @property
     def prior_(self) -> np.ndarray:
@@ -342,7 +427,7 @@ class DIPClassifier(
     def _seen(self, X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Features (n, p), the classifier's probabilities (n, k) and scores (n,) of X (n, d)."""
         check_is_fitted(self, "estimator_")
-        X = known_inputs(self, X)
+        X = validate_inputs(self, X)
         try:
             return predictions(self.evidence_, X, self._classifier())
         except ColumnTypeError as error:

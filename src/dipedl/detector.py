@@ -12,13 +12,12 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ._fold import predictions
-from ._validation import known_inputs, label_array, learned_inputs, rate_in_range
 from .classifier import DIPClassifier
 from .evidence import RankNormal
 from .evidence_model import EvidenceModel
-from .export.onnx_file import export_onnx
 from .fitting.all_or_nothing import all_or_nothing
 from .fitting.classifiers import sparse_by_default
+from .inputs import check_rate, validate_fit_inputs, validate_inputs, validate_labels
 
 __all__ = ["OODDetector"]
 
@@ -72,9 +71,9 @@ class OODDetector(OutlierMixin, BaseEstimator):
                     "as OODDetector(DIPClassifier(forest))"
                 )
             if self.false_alarm_rate is not None:
-                rate_in_range(self.false_alarm_rate)
-            X = learned_inputs(self, X)
-            labels = np.zeros(X.shape[0]) if y is None else label_array(y)
+                check_rate(self.false_alarm_rate)
+            X = validate_fit_inputs(self, X)
+            labels = np.zeros(X.shape[0]) if y is None else validate_labels(y)
             check_consistent_length(X, labels)
             # No classifier stands behind it: z is not asked for, only the score and its threshold.
             model = template.evidence_model().set_params(normalizer=RankNormal())
@@ -85,7 +84,7 @@ class OODDetector(OutlierMixin, BaseEstimator):
         """Log-density in nats of the features of each input, shape (n,); higher is more typical."""
         check_is_fitted(self)
         if hasattr(self, "evidence_"):
-            return predictions(self.evidence_, known_inputs(self, X))[2]
+            return predictions(self.evidence_, validate_inputs(self, X))[2]
         return self.estimator.score_samples(X)  # type: ignore[union-attr]
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -99,6 +98,8 @@ class OODDetector(OutlierMixin, BaseEstimator):
 
     def export_onnx(self, path: str | Path, **options: Any) -> None:
         """Write the fitted detector as one ONNX graph; see `dipedl.export_onnx`."""
+        from .export import export_onnx
+
         export_onnx(self, path, **options)
 
     @property

@@ -13,13 +13,15 @@ from typing import Any
 import numpy as np
 
 from .maths import dirichlet as closed_forms
-from .maths import evidence, marginals
-from .maths.array_namespace import Array, as_float, exclusive_sum, is_tensor, namespace
-from .maths.shown import shown_in_notebook
-from .maths.simplex import check_positive, check_simplex, class_indices, counts_like, rows_like
+from .maths import evidence
+from .maths.array_namespace import Array, as_float, exclusive_sum, is_tensor, namespace, to_numpy
+from .maths.checks import check_positive, check_simplex, class_indices, counts_like, rows_like
 from .maths.special import digamma_excess
 
 __all__ = ["Dirichlet"]
+
+#: Inputs and classes of the table in a notebook.
+_MOST_SHOWN = 10
 
 
 def _frozen_property(method: Callable[[Any], Array]) -> cached_property[Array]:
@@ -159,7 +161,19 @@ class Dirichlet:
         return f"Dirichlet(n={n}, k={k}, dtype={self.concentration.dtype})"
 
     def _repr_html_(self) -> str:
-        return shown_in_notebook(self)
+        from .writing.notebook import dirichlet_table, frame
+
+        n, k = self.concentration.shape
+        first = self[:_MOST_SHOWN]
+        classes = closed_forms.leading_classes(to_numpy(first.mean), _MOST_SHOWN)
+        others = k - len(classes)
+        names = [f"class {i}" for i in classes] + [f"{others} others"] * (others > 0)
+        alpha = closed_forms.sum_other_classes(to_numpy(first.concentration), classes)
+        ends = closed_forms.credible_interval(alpha, exclusive_sum(alpha), 0.95)
+        bars = np.stack([alpha / alpha.sum(axis=1, keepdims=True), *ends], axis=-1).tolist()
+        rows = f", the first {len(first)}" * (n > len(first))
+        caption = f"{self!r}{rows}: vacuity, means and 95 % intervals"
+        return frame(dirichlet_table(caption, names, bars, to_numpy(first.vacuity).tolist()))
 
     @_frozen_property
     def strength(self) -> Array:
@@ -292,14 +306,14 @@ class Dirichlet:
         Quantiles of the marginal Beta(alpha_k, S - alpha_k), without a gradient. They hold the true
         probabilities only as far as S is right: see the page "Intervals".
         """
-        return marginals.credible_interval(self.concentration, self._others, level)
+        return closed_forms.credible_interval(self.concentration, self._others, level)
 
     def sample(self, size: int, rng: np.random.Generator | int) -> Array:
         """Draw `size` probability vectors per input, shape (size, n, k).
 
         Drawn on the host in log space: concentrations near zero give corners and not 0/0.
         """
-        return marginals.sample(self.concentration, size, rng)
+        return closed_forms.sample(self.concentration, size, rng)
 
     def update(self, counts: Array, *, nu: float = 1.0) -> Dirichlet:
         """Conjugate update Dir(alpha + nu * counts) of the (tempered) categorical model.

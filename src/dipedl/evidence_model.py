@@ -16,7 +16,6 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from ._fold import Fold, held_out_by
-from ._validation import check_positive_number, rate_in_range, require_fitted
 from .calibration._copies import warn_of_copies
 from .calibration._seen_rows import share_seen, smallest
 from .calibration._sharpening import calibrated_in_share, sharpening_range
@@ -28,15 +27,19 @@ from .density.combined._default import unfitted_density
 from .density.combined._ensemble import DensityEnsemble
 from .evidence import log_evidence
 from .evidence._learned import fitted_calibrator, fitted_normalizer, threshold
+from .features.scaling import warn_of_gross_outliers
+from .features.transformer import (
+    compute_features,
+    fit_feature_transformer,
+    refit_feature_transformer,
+)
 from .fitting.classifiers import FittedClassifier
-from .fitting.columns import input_columns
-from .fitting.features import feature_array, fitted_again, fitted_features
 from .fitting.progress import Stopwatch
 from .fitting.refusals import explain_fold_error
-from .fitting.scaling import warn_of_gross_outliers
-from .fitting.seeds import check_seed, seed
 from .fitting.threads import one_blas_thread
+from .inputs import check_positive_number, check_rate, input_columns, require_fitted
 from .maths.evidence import inverse_temperature, sharpening_share
+from .maths.seeds import check_seed, seed
 
 __all__ = ["EvidenceModel"]
 
@@ -117,13 +120,13 @@ class EvidenceModel(BaseEstimator):
 
         Without `features`, the preprocessing of the unfitted or frozen `estimator` is a part.
         """
-        rate_in_range(self.false_alarm_rate)
+        check_rate(self.false_alarm_rate)
         check_positive_number("gamma", self.gamma)
         if self.max_evidence is not None:
             check_positive_number("max_evidence", self.max_evidence)
         check_seed(self.random_state)
         self.columns_ = input_columns(X)
-        self.features_ = fitted_features(
+        self.features_ = fit_feature_transformer(
             self._given_features(), X, y, w, self.random_state, estimator
         )
         Z = self.transform(X)
@@ -229,7 +232,7 @@ class EvidenceModel(BaseEstimator):
 
     def transform(self, X: Any) -> np.ndarray:
         """Features of X (n, d) that the density sees, shape (n, p)."""
-        return feature_array(self.features_, X)
+        return compute_features(self.features_, X)
 
     def score_features(self, Z: np.ndarray, proba: np.ndarray | None = None) -> np.ndarray:
         """Score of inputs by their features Z (n, p), shape (n,).
@@ -274,7 +277,7 @@ class EvidenceModel(BaseEstimator):
         check_is_fitted(self, "offset_")
         if alpha is None:
             return float(self.offset_)
-        rate_in_range(alpha, "alpha")
+        check_rate(alpha, "alpha")
         return threshold(self.held_out_, alpha, "alpha")
 
     def _folds(
@@ -338,8 +341,10 @@ class EvidenceModel(BaseEstimator):
         features, Z, Z_held = self.features_, whole.Z[train], whole.Z[held]
         if features is not None and not isinstance(features, FrozenEstimator):
             given = self._given_features()
-            features = fitted_again(features, given, X, y[train], w_train, self.random_state)
-            Z, Z_held = feature_array(features, X), feature_array(features, X_held)
+            features = refit_feature_transformer(
+                features, given, X, y[train], w_train, self.random_state
+            )
+            Z, Z_held = compute_features(features, X), compute_features(features, X_held)
         classifier = whole.classifier
         if classifier is not None:
             classifier = classifier.refitted(X, y[train], w_train)

@@ -9,7 +9,7 @@ from torch import nn
 from dipedl.baselines import MCDropout
 from dipedl.baselines.sampled._dropout import check_dropout, sampled_outputs
 from dipedl.nn import MLP, FastCNN, Training, WhitenedCNN
-from dipedl.nn.backbones._network import Network
+from dipedl.nn.backbones.network import Network
 
 QUICK = Training(epochs=5, batch_size=16, learning_rate=0.02, n_jobs=1)
 

@@ -23,7 +23,7 @@ from dipedl.bench.spec.plan import plan
 from dipedl.bench.spec.suite import parse_suite
 from dipedl.bench.tables import provenance
 from dipedl.nn import TrainingPaused
-from dipedl.nn.training._loop import Run
+from dipedl.nn.training import Run
 
 
 def job_of(root):

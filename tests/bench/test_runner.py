@@ -22,7 +22,7 @@ from dipedl.bench.running.runner import StoppedError, rescore
 from dipedl.bench.spec.plan import plan
 from dipedl.bench.spec.suite import parse_suite
 from dipedl.datasets import load_mini_mnist
-from dipedl.datasets._files.fetch import check_there
+from dipedl.datasets.files.fetch import check_there
 
 METHODS = ["dip-edl", "dip-edl-features", "energy", "edl"]
 PARTS = {"net", "gaussian", "classes", *METHODS}

@@ -18,8 +18,8 @@ from dipedl.calibration import Rehearsal, _candidates, crossfit
 from dipedl.calibration._candidates import mixture_weights
 from dipedl.datasets import load_known_truth
 from dipedl.density import GDADensity
-from dipedl.diagnostics import FindingWarning
 from dipedl.evidence import QuantileEvidence
+from dipedl.explanation import FindingWarning
 from dipedl.metrics import interval_coverage
 
 pytestmark = pytest.mark.usefixtures("few_candidates")

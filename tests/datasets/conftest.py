@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dipedl.datasets._files import fetch, sources
+from dipedl.datasets.files import fetch, sources
 from dipedl.datasets.images import omniglot
 
 FULL = os.environ.get("DIPEDL_DATA")

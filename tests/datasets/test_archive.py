@@ -3,7 +3,7 @@ import tarfile
 
 import pytest
 
-from dipedl.datasets._files.fetch import unpack
+from dipedl.datasets.files.fetch import unpack
 
 
 def tar_of(path, *entries):

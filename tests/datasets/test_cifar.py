@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dipedl.datasets import load_cifar10, load_cifar100
-from dipedl.datasets._files import cifar
+from dipedl.datasets.files import cifar
 
 
 def python2_pickle(images, label_key, labels):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dipedl.datasets import load_fashion_mnist
-from dipedl.datasets._files import idx
+from dipedl.datasets.files import idx
 
 # of the images and labels in bytes, one part after the other
 UNPACKED = {

@@ -6,10 +6,10 @@ import tarfile
 
 import pytest
 
-from dipedl._writing import live_line
-from dipedl.datasets._files import fetch as fetching
-from dipedl.datasets._files import sources
-from dipedl.datasets._files.fetch import TextProgress, fetch
+from dipedl.datasets.files import fetch as fetching
+from dipedl.datasets.files import sources
+from dipedl.datasets.files.fetch import TextProgress, fetch
+from dipedl.writing import live_line
 
 NAME = "mnist/t10k-labels-idx1-ubyte.gz"
 ARCHIVE = "cifar10/cifar-10-python.tar.gz"

@@ -3,7 +3,7 @@ import gzip
 import numpy as np
 import pytest
 
-from dipedl.datasets._files.idx import read_idx
+from dipedl.datasets.files.idx import read_idx
 
 # by hand: 2 x 3 bytes
 HAND = bytes([0, 0, 8, 2, 0, 0, 0, 2, 0, 0, 0, 3, 10, 20, 30, 40, 50, 60])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dipedl.datasets import load_mini_mnist
-from dipedl.datasets._files import idx
+from dipedl.datasets.files import idx
 from dipedl.datasets.images import mini_mnist, omniglot
 
 ROOT = Path(__file__).parents[2]

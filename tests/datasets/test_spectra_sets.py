@@ -13,8 +13,8 @@ from dipedl.datasets import (
     supernova_spectra,
     toy_spectra,
 )
-from dipedl.datasets._files import sources
-from dipedl.datasets._files.spectra_problem import FULL_COVERAGE
+from dipedl.datasets.files import sources
+from dipedl.datasets.files.spectra_problem import FULL_COVERAGE
 from dipedl.spectra.synthetic._semi_real_parts import draw, parts_of
 from dipedl.spectra.synthetic.semi_real import PAPER_FILE_MIX
 

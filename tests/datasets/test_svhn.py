@@ -5,7 +5,7 @@ import pytest
 from scipy.io import savemat
 
 from dipedl.datasets import load_cifar10, load_svhn
-from dipedl.datasets._files import fetch, sources
+from dipedl.datasets.files import fetch, sources
 
 
 def mat(**variables):

@@ -11,7 +11,7 @@ from sklearn.naive_bayes import GaussianNB
 
 from dipedl import DIPClassifier, Dirichlet
 from dipedl.density import GDADensity
-from dipedl.diagnostics import FindingWarning
+from dipedl.explanation import FindingWarning
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,13 @@ pytest.importorskip("zuko")
 from torch import nn  # noqa: E402
 
 from dipedl.nn import MaskedAutoregressive  # noqa: E402
-from dipedl.nn.flows._flow_layers import Normalise  # noqa: E402
-from dipedl.nn.flows._made import MADE, BatchNorm  # noqa: E402
-from dipedl.nn.flows._masked import MaskedLinear, spread_degrees  # noqa: E402
+from dipedl.nn.flows.masked_autoregressive import (  # noqa: E402  # noqa: E402
+    MADE,
+    BatchNorm,
+    MaskedLinear,
+    Normalise,
+    spread_degrees,
+)
 
 FORMS = {
     "plain": {},

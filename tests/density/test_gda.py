@@ -378,11 +378,11 @@ def test_labels_are_checked(data):
 
 def test_matrices_that_cannot_fit_are_refused_before_they_are_made(data, monkeypatch):
     X, y = data
-    monkeypatch.setattr("dipedl.gaussians.thin._ROOMY", 0)
-    monkeypatch.setattr("dipedl.maths.magnitude._memory", lambda: 8.0 * 3 * 3 * 5)
+    monkeypatch.setattr("dipedl.gaussians.by_class._ROOMY", 0)
+    monkeypatch.setattr("dipedl.maths.checks._memory", lambda: 8.0 * 3 * 3 * 5)
     with pytest.raises(MemoryError, match=r"'full' of 3 classes and 3 features takes .*'low-rank'"):
         GDADensity().fit(X, y)
-    monkeypatch.setattr("dipedl.maths.magnitude._memory", lambda: 8.0 * 3 * 3 * 6)
+    monkeypatch.setattr("dipedl.maths.checks._memory", lambda: 8.0 * 3 * 3 * 6)
     GDADensity().fit(X, y)
 
 
@@ -416,7 +416,7 @@ def test_float32_is_left_where_it_costs_digits(rng):
     X[:, 1] = X[:, 0] + 1e-6 * X[:, 1]
     X = X.astype(np.float32)
     density = GDADensity(shrinkage=None).fit(X, np.arange(300) % 2)
-    assert [factor.rounded for factor in density._factors()] == [None, None]
+    assert [factor.in_float32 for factor in density._factors()] == [None, None]
     expected = density.score_samples(X.astype(np.float64))
     np.testing.assert_allclose(density.score_samples(X), expected, rtol=1e-12)
 

@@ -30,8 +30,8 @@ from sklearn.preprocessing import (
 import dipedl
 from dipedl import DIPClassifier
 from dipedl.density import GDADensity
-from dipedl.fitting.columns import input_columns
-from dipedl.fitting.sources import input_sources, known_levels, sources_after
+from dipedl.features.pipelines import input_sources, known_levels, sources_after
+from dipedl.inputs import input_columns
 from dipedl.own_data.explaining import reasons
 
 N = 240

@@ -361,6 +361,12 @@ FORMS = [
 ]
 
 
+def by_function(network, input):
+    """Features and logits out of operations of torch."""
+    hidden = network[:4](input)
+    return torch.cat([hidden, input.square()], dim=1), network[4](hidden)
+
+
 @pytest.fixture(scope="module", params=FORMS, ids=lambda form: f"{form[0]}-{form[2]}"[:14])
 def rows_graph(request):
     covariance, of_network, of_density = request.param
@@ -369,7 +375,7 @@ def rows_graph(request):
     module = fitted(
         rows_network().to(of_network),
         X,
-        features=["1", "2"],
+        features=by_function if covariance == "low-rank" else ["1", "2"],
         density=ClassGaussians(
             covariance,
             coordinates="polar" if covariance == "tied" else "cartesian",
@@ -421,19 +427,24 @@ def test_names_and_types_of_a_dict_are_kept(words_graph):
     ]
 
 
-def test_a_spread_gives_the_strength_too():
+def test_a_file_of_a_module_with_a_spread_gives_the_strength_too(tmp_path):
     generator = torch.Generator().manual_seed(6)
     X = torch.randn(600, 4, generator=generator) + LABELS.repeat(2)[:, None]
-    module = DIPModule(rows_network().eval(), spread=Rehearsal())
+    module = DIPModule(rows_network().eval(), spread=Rehearsal(), classes=["a", "b", "c"])
     module.fit_density([(X[:300], LABELS)], calibration=[(X[300:], LABELS)])
-    proto, session = exported(module, X[:3])
-    assert [output.name for output in proto.graph.output] == [*ANSWERS[:3], "strength", "ood"]
+    module.export_onnx(tmp_path / "rows.onnx", X[:2])
+    session = ort.InferenceSession(tmp_path / "rows.onnx")
+    assert [output.name for output in session.get_outputs()] == [*ANSWERS[:3], "strength", "ood"]
     new = torch.cat([X[:5], 30 * X[:5]])
     assert_same(module, session, {"input": new})
     (found,) = session.run(["strength"], as_arrays({"input": new}))
     wanted = module.spread_.strength(module(new).log_evidence.double().numpy())
     np.testing.assert_allclose(found, wanted, rtol=1e-4)
     assert found.min() < found.max()
+    facts = session.get_modelmeta().custom_metadata_map
+    assert json.loads(facts["classes"]) == ["a", "b", "c"]
+    assert json.loads(facts["n"]) == module.n_
+    assert json.loads(facts["threshold"]) == pytest.approx(module.offset_)
 
 
 def test_a_nan_gives_nan_and_an_alarm_as_the_module_does(images_graph):
@@ -454,17 +465,6 @@ def test_a_function_that_leaves_torch_is_refused():
     module = fitted(rows_network(), torch.randn(300, 4) + LABELS[:, None], features=features)
     with pytest.raises(ValueError, match=r"cannot be traced for ONNX outside of .* torch operati"):
         torch_graph(module, torch.zeros(2, 4), opset=18)
-
-
-def test_a_function_of_torch_operations_is_exported():
-    def features(network, x):
-        hidden = network[:4](x)
-        return torch.cat([hidden, x.square()], dim=1), network[4](hidden)
-
-    X = torch.randn(300, 4) + LABELS[:, None]
-    module = fitted(rows_network(), X, features=features)
-    _, session = exported(module, X[:2])
-    assert_same(module, session, {"x": X[:7]})
 
 
 @pytest.mark.parametrize("wrong", [pytest.param("double", marks=pytest.mark.slow), "bfloat16"])
@@ -497,16 +497,3 @@ def test_a_module_keeps_its_mode_and_its_network(images_graph):
     assert not any(
         key.startswith("_") for key in vars(module.network) if not hasattr(nn.Module(), key)
     )
-
-
-def test_export_onnx_writes_what_the_module_is(tmp_path):
-    X = torch.randn(300, 4) + LABELS[:, None]
-    module = fitted(rows_network(), X, classes=["a", "b", "c"])
-    path = tmp_path / "rows.onnx"
-    module.export_onnx(path, X[:2])
-    session = ort.InferenceSession(path)
-    assert_same(module, session, {"input": X[:5]})
-    facts = session.get_modelmeta().custom_metadata_map
-    assert json.loads(facts["classes"]) == ["a", "b", "c"]
-    assert json.loads(facts["n"]) == module.n_
-    assert json.loads(facts["threshold"]) == pytest.approx(module.offset_)

@@ -217,6 +217,14 @@ class KnownLevels(KnownCodes):
         return np.asarray(X[["a", "b"]], dtype=float)
 
 
+def assert_the_others_are_answered_alike(clf, new, rows, others):
+    """The `others` of the new rows are answered as in `rows`, row 3 as it is alone."""
+    for answer in (clf.predict_proba, clf.classifier_proba, clf.p_value, clf.predict_set):
+        found = answer(new)
+        np.testing.assert_array_equal(found[others], answer(rows)[others])
+        np.testing.assert_array_equal(found[3:4], answer(new[3:4]))
+
+
 @pytest.mark.parametrize(
     ("form", "error"), [("category", RuntimeError), ("text", ValueError), ("objects", KeyError)]
 )
@@ -229,25 +237,16 @@ def test_a_row_of_a_new_level_refuses_no_other(form, error):
     new.loc[3, "code"] = "zz"
     new = new.astype({"code": rows.code.dtype if form != "category" else "category"})
     others = [0, 1, 2, 4]
-    for answer in (
-        clf.predict_proba,
-        clf.classifier_proba,
-        clf.predict,
-        clf.predict_ood,
-        clf.p_value,
-        clf.uncertainty,
-        clf.score_samples,
-        clf.predict_set,
-    ):
-        np.testing.assert_array_equal(answer(new)[others], answer(rows[:5])[others])
-        np.testing.assert_array_equal(answer(new)[3:4], answer(new[3:4]))
+    assert_the_others_are_answered_alike(clf, new, rows[:5], others)
     assert clf.uncertainty(new)[3] == 1 and clf.predict_ood(new)[3] == -1
     np.testing.assert_array_equal(clf.classifier_proba(new)[3], [0.5, 0.5])
     assert "code = 'zz'" in clf.explain(new)[3].news
 
 
-@pytest.mark.parametrize("form", ["object", "category", "polars"])
-@pytest.mark.parametrize("error", [TypeError, RuntimeError])
+@pytest.mark.parametrize(
+    ("form", "error"),
+    [("object", TypeError), ("category", RuntimeError), ("polars", TypeError)],
+)
 def test_a_row_of_a_first_gap_among_levels_refuses_no_other(form, error):
     rows, gap = WORDS.astype({"code": form if form != "polars" else object}), WORDS[:5].copy()
     gap["code"] = gap["code"].astype(object)
@@ -258,12 +257,7 @@ def test_a_row_of_a_first_gap_among_levels_refuses_no_other(form, error):
         rows, gap = (polars.DataFrame(table.to_dict("list")) for table in (rows, gap))
     clf = model(KnownLevels(error), density=GDADensity(), features=ENCODED).fit(rows, Y)
     others = [0, 1, 2, 4]
-    for answer in (
-        *(clf.predict_proba, clf.classifier_proba, clf.predict, clf.predict_ood, clf.p_value),
-        *(clf.uncertainty, clf.score_samples, clf.predict_set),
-    ):
-        np.testing.assert_array_equal(answer(gap)[others], answer(rows[:5])[others])
-        np.testing.assert_array_equal(answer(gap)[3:4], answer(gap[3:4]))
+    assert_the_others_are_answered_alike(clf, gap, rows[:5], others)
     assert clf.uncertainty(gap)[3] == 1 and clf.predict_ood(gap)[3] == -1
     assert clf.score_samples(gap)[3] == -np.inf
     assert "code is missing" in clf.explain(gap)[3].news
@@ -363,8 +357,7 @@ class Layers(Network, TransformerMixin):
 SINGLE = X.astype(np.float32)
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.int64])
-@pytest.mark.parametrize("error", [RuntimeError, ValueError])
+@pytest.mark.parametrize(("error", "dtype"), [(RuntimeError, np.float64), (ValueError, np.int64)])
 @pytest.mark.parametrize(
     "ask",
     [
@@ -455,14 +448,13 @@ class Later(ClassifierMixin, BaseEstimator):
 
 
 PROBABLE = {
-    "stack": stack,
-    "in a pipeline": lambda: make_pipeline(StandardScaler(), stack()),
-    "in nested pipelines": lambda: make_pipeline(StandardScaler(), make_pipeline(stack())),
+    "stack": lambda: stack(cv=2),
+    "in nested pipelines": lambda: make_pipeline(StandardScaler(), make_pipeline(stack(cv=2))),
     "in a search": lambda: GridSearchCV(stack(), {"cv": [2]}, cv=2),
-    "in a vote": lambda: VotingClassifier([("a", LAST), ("s", stack())], voting="soft"),
+    "in a vote": lambda: VotingClassifier([("a", LAST), ("s", stack(cv=2))], voting="soft"),
     "one against the rest": lambda: OneVsRestClassifier(stack(cv=2)),
-    "frozen": lambda: FrozenEstimator(stack().fit(IRIS, KINDS)),
-    "frozen pipeline": lambda: FrozenEstimator(make_pipeline(PCA(2), stack()).fit(IRIS, KINDS)),
+    "frozen": lambda: FrozenEstimator(stack(cv=2).fit(IRIS, KINDS)),
+    "frozen pipeline": lambda: FrozenEstimator(make_pipeline(PCA(2), stack(cv=2)).fit(IRIS, KINDS)),
     "after fit": Later,
 }
 
@@ -517,8 +509,9 @@ WEIGHTED = {
 }
 
 
-@pytest.mark.parametrize("routing", [False, True])
-@pytest.mark.parametrize("kind", WEIGHTED)
+@pytest.mark.parametrize(
+    ("kind", "routing"), [*((kind, False) for kind in WEIGHTED), ("pipelines", True)]
+)
 def test_weights_reach_the_classifier_as_in_its_own_fit(kind, routing):
     w = np.linspace(0.2, 3, 150)
     classifier, prefix = WEIGHTED[kind]
@@ -587,13 +580,12 @@ def test_an_error_of_a_fit_to_a_fold_says_so_and_what_to_do(parameters):
     DIPClassifier(inner, BLANK, **held).fit(IRIS[:105], FIVE, calibration=(IRIS[::2], KINDS[::2]))
 
 
-@pytest.mark.parametrize("jobs", [None, 2])
-def test_an_error_of_features_that_are_fewer_in_a_fold_says_that_it_was_one(jobs):
+def test_an_error_of_features_that_are_fewer_in_a_fold_says_that_it_was_one():
     codes = np.random.default_rng(0).integers(0, 25, (300, 5))
     encode = OneHotEncoder(min_frequency=10, handle_unknown="infrequent_if_exist")
     features, y = make_pipeline(encode, TruncatedSVD(40)), np.arange(300) % 2
     with pytest.raises(ValueError, match="n_components") as caught:
-        DIPClassifier(LAST, BLANK, features=features, cv=2, n_jobs=jobs).fit(codes, y)
+        DIPClassifier(LAST, BLANK, features=features, cv=2).fit(codes, y)
     (note,) = caught.value.__notes__
     assert "150 of 300 rows" in note and "calibration=" in note
 

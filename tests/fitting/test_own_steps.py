@@ -30,10 +30,10 @@ import dipedl
 from dipedl import DIPClassifier, OODDetector
 from dipedl.density import GDADensity
 from dipedl.evidence_model import EvidenceModel
-from dipedl.fitting.dense_rows import DenseRows
-from dipedl.fitting.features import fitted_again, fitted_features
-from dipedl.fitting.own_steps import own_steps
-from dipedl.fitting.scaling import FarRowsWarning
+from dipedl.features.dense_rows import DenseRows
+from dipedl.features.pipelines import own_steps
+from dipedl.features.scaling import FarRowsWarning
+from dipedl.features.transformer import fit_feature_transformer, refit_feature_transformer
 
 X, Y = load_iris(return_X_y=True)
 LAST = LogisticRegression(max_iter=500)
@@ -148,7 +148,9 @@ def test_wide_sparse_rows_with_gaps_become_components():
         remainder="passthrough",
         sparse_threshold=1,
     )
-    features = fitted_features(None, frame.drop(columns="region"), y, None, 0, wide_model(wide))
+    features = fit_feature_transformer(
+        None, frame.drop(columns="region"), y, None, 0, wide_model(wide)
+    )
     assert [name for name, _ in features.steps] == ["prepare", "fill", "reduce", "standardise"]
 
 
@@ -247,9 +249,9 @@ def test_folds_have_the_levels_and_the_words_of_the_fit():
     union = make_union(OneHotEncoder(handle_unknown="ignore"), make_pipeline(OneHotEncoder()))
     columns = ColumnTransformer([("l", union, ["job", "region"]), ("w", CountVectorizer(), "job")])
     model = make_pipeline(columns, LAST)
-    features = fitted_features(None, frame, y, None, 0, model)
+    features = fit_feature_transformer(None, frame, y, None, 0, model)
     few = frame[frame.job == "clerk"]
-    again = fitted_again(features, None, few, y[: len(few)], None, 0)
+    again = refit_feature_transformer(features, None, few, y[: len(few)], None, 0)
     assert again.transform(few).shape[1] == features.transform(frame).shape[1] == 20
     assert again[0].steps[0][1] is not features[0].steps[0][1]
 
@@ -296,8 +298,8 @@ def test_a_search_loses_no_fit_to_a_fold_of_fewer_columns():
 
 def test_folds_group_rare_levels_as_the_fit_does():
     X, y = rare_levels(300), np.arange(300) % 2
-    features = fitted_features(None, X, y, None, 0, make_pipeline(grouped(6), LAST))
-    again = fitted_again(features, None, X[:200], y[:200], None, 0)
+    features = fit_feature_transformer(None, X, y, None, 0, make_pipeline(grouped(6), LAST))
+    again = refit_feature_transformer(features, None, X[:200], y[:200], None, 0)
     ours, its = (part[0].transform(X).toarray() for part in (features, again))
     np.testing.assert_array_equal(its, ours)
 

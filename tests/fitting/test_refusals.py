@@ -15,9 +15,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from dipedl import DIPClassifier, OODDetector
-from dipedl._validation import NoAnswer
 from dipedl.density import GDADensity
 from dipedl.fitting.refusals import answered
+from dipedl.inputs import NoAnswer
 
 LARGE = 1e300
 

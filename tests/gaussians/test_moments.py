@@ -142,7 +142,7 @@ def test_nothing_is_neutral(rng):
 def test_long_input_goes_through_in_chunks(rng, monkeypatch):
     X, w = rng.normal(size=(50, 3)), rng.random(50)
     whole = [of(X, w, diagonal=d) for d in (False, True)]
-    monkeypatch.setattr("dipedl.gaussians.rows._CHUNK_BYTES", 8 * 3 * 7)
+    monkeypatch.setattr("dipedl.gaussians.moments._CHUNK_BYTES", 8 * 3 * 7)
     for expected in whole:
         chunked = of(X, w, diagonal=expected.diagonal)
         assert_same(chunked, expected, 4.0, 1e-14)
@@ -199,7 +199,7 @@ def test_other_features_are_refused(other):
 def test_moments_of_standardised_rows(rng):
     X = rng.normal(size=(30, 3)) * [1, 100, 0.1] + 5
     m, s = X.mean(axis=0), X.std(axis=0)
-    scaled = Moments.of(X).standardised(m, s)
+    scaled = Moments.of(X).standardise(m, s)
     np.testing.assert_allclose(scaled.covariance, np.cov(((X - m) / s).T, ddof=0), atol=1e-12)
     np.testing.assert_allclose(scaled.mean, 0, atol=1e-12)
 

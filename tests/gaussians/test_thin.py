@@ -81,7 +81,7 @@ def test_scores_are_those_of_the_dense_form(wide, density, monkeypatch):
     y = np.arange(40) % 2
     queries = np.vstack([wide[:7] + 0.1, 3 * wide[:3]])
     thin = density.fit(wide, y).score_samples(queries)
-    monkeypatch.setattr("dipedl.gaussians.thin.WIDE", P + 1)
+    monkeypatch.setattr("dipedl.gaussians.moments.WIDE", P + 1)
     dense = density.fit(wide, y).score_samples(queries)
     np.testing.assert_allclose(thin, dense, rtol=1e-8, atol=1e-7)
 

@@ -8,7 +8,7 @@ import pytest
 
 from dipedl.density import GaussianDensity, GDADensity
 from dipedl.density.combined._sums import Form, Sums, forms_of, needed_forms, of_sums
-from dipedl.gaussians.by_class import TiedMoments, added, moments_by_class, pooled
+from dipedl.gaussians.by_class import TiedMoments, add_moments, moments_by_class, pool
 from dipedl.gaussians.moments import Moments
 from dipedl.persistence import load, save
 
@@ -51,13 +51,13 @@ def test_one_pass_against_the_definition(rng, n, p, dtype, weighted):
         assert tied.weight[c] == pytest.approx(share.sum(), rel=1e-13)
     by_class = moments_by_class(X, y, w, CLASSES, diagonal=False, higher=False)
     np.testing.assert_allclose(
-        got, pooled(by_class).covariance * ones.sum(), rtol=0, atol=1e-12 * size
+        got, pool(by_class).covariance * ones.sum(), rtol=0, atol=1e-12 * size
     )
     whole = Moments.of(X, w)
     np.testing.assert_allclose(tied.whole.mean, whole.mean, rtol=1e-12)
     np.testing.assert_allclose(tied.whole.covariance, whole.covariance, rtol=1e-10, atol=1e-10)
     scale = np.linspace(1, 2, p)
-    moved = tied.standardised(whole.mean, scale)
+    moved = tied.standardise(whole.mean, scale)
     other = TiedMoments.of((exact - whole.mean) / scale, y, w, CLASSES)
     np.testing.assert_allclose(moved[1].mean, other[1].mean, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(
@@ -75,7 +75,7 @@ def test_parts_in_any_order_are_the_whole(rng, p, offset):
     cuts = [*np.array_split(rest, 6), *cuts]
     parts = [TiedMoments.of(X[at], y[at], None, CLASSES) for at in cuts]
     whole = TiedMoments.of(X, y, None, CLASSES)
-    for merged in (reduce(added, parts), reduce(added, parts[::-1])):
+    for merged in (reduce(add_moments, parts), reduce(add_moments, parts[::-1])):
         np.testing.assert_allclose(merged.within.covariance, whole.within.covariance, atol=1e-8)
         np.testing.assert_allclose(merged[3].mean, whole[3].mean, rtol=0, atol=1e-9)
         assert merged.weight.tolist() == whole.weight.tolist()
@@ -125,11 +125,11 @@ def test_what_is_compared_with_is_worked_out_once_and_for_all_rows_alike(rng):
     X, y = rows(rng)
     density = GDADensity("tied").fit(X, y)
     state, one = dict(vars(density)), density.score_samples(X[:1])
-    compared = density._factors().compared
+    compared = density._factors().comparison
     assert density.score_samples(X)[0] == pytest.approx(one[0], rel=1e-12)
-    assert density._factors().compared is compared and vars(density) == state
+    assert density._factors().comparison is compared and vars(density) == state
     density.partial_fit(X, y)
-    assert density._factors().compared is not compared
+    assert density._factors().comparison is not compared
 
 
 def test_sums_of_parts_hold_one_scatter_unless_another_needs_more(rng):

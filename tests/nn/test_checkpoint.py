@@ -13,7 +13,7 @@ resource = pytest.importorskip("resource")
 from torch import nn  # noqa: E402
 
 from dipedl.nn import Training, train  # noqa: E402
-from dipedl.nn.training.settings import OPTIMIZER_NAMES  # noqa: E402
+from dipedl.nn.training import OPTIMIZERS  # noqa: E402
 
 SETTINGS = Training(
     epochs=4,
@@ -121,7 +121,7 @@ def stop_after(epochs):
 
 
 # "muon" needs a convolution, and has a test of its own
-@pytest.mark.parametrize("optimizer", sorted({*OPTIMIZER_NAMES} - {"muon"}))
+@pytest.mark.parametrize("optimizer", sorted({*OPTIMIZERS} - {"muon"}))
 @pytest.mark.parametrize("epochs", [1, 3])
 def test_an_interrupted_run_ends_with_the_bits_of_an_uninterrupted_one(tmp_path, optimizer, epochs):
     settings = replace(SETTINGS, optimizer=optimizer)

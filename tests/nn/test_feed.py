@@ -11,10 +11,14 @@ torch = pytest.importorskip("torch")
 
 from test_checkpoint import SETTINGS, Stop, assert_same_run, net, rows, run, stop_after  # noqa: E402
 
-from dipedl.nn import Training, spectrally_normalised, train  # noqa: E402
-from dipedl.nn.training import _feed  # noqa: E402
-from dipedl.nn.training._device import tuned  # noqa: E402
-from dipedl.nn.training._feed import EpochLosses, Feed, NotFiniteLoss  # noqa: E402
+from dipedl.nn import (  # noqa: E402
+    Training,
+    spectrally_normalised,
+    train,
+    training,
+)
+from dipedl.nn.device import tuned  # noqa: E402
+from dipedl.nn.training import EpochLosses, Feed, NotFiniteLoss  # noqa: E402
 
 CPU = torch.device("cpu")
 READS = ("item", "tolist", "__bool__", "__float__", "__int__")
@@ -23,7 +27,7 @@ READS = ("item", "tolist", "__bool__", "__float__", "__int__")
 @pytest.fixture
 def deferred(monkeypatch):
     """Treat the CPU as a device on which reading a number costs a wait."""
-    monkeypatch.setattr(_feed, "_ASYNCHRONOUS", ("cpu",))
+    monkeypatch.setattr(training, "_ASYNCHRONOUS", ("cpu",))
 
 
 @contextmanager
@@ -41,7 +45,7 @@ def counted_reads(monkeypatch):
 
 def test_losses_read_late_change_nothing(tmp_path, monkeypatch):
     at_once = run(None)
-    monkeypatch.setattr(_feed, "_ASYNCHRONOUS", ("cpu",))
+    monkeypatch.setattr(training, "_ASYNCHRONOUS", ("cpu",))
     assert_same_run(run(None), at_once)
     with pytest.raises(Stop):
         run(tmp_path / "run.pt", progress=stop_after(2))
@@ -64,7 +68,7 @@ def test_no_step_reads_a_number(monkeypatch, deferred):
     few, many = reads(16), reads(160)
     assert few == many and 0 < len(few) <= 8
     # and the counter sees what it must: a loss that is read at once is read at every step
-    monkeypatch.setattr(_feed, "_ASYNCHRONOUS", ())
+    monkeypatch.setattr(training, "_ASYNCHRONOUS", ())
     assert len(reads(160)) - len(reads(16)) == 2 * (40 - 4)
 
 
@@ -92,7 +96,7 @@ def test_a_loss_that_is_not_finite_is_found_at_the_end_of_its_epoch(deferred, ba
 def test_epoch_losses_by_hand(monkeypatch):
     values, lengths = [1.0, 4.0, 0.5], [2, 2, 1]
     for asynchronous in ((), ("cpu",)):
-        monkeypatch.setattr(_feed, "_ASYNCHRONOUS", asynchronous)
+        monkeypatch.setattr(training, "_ASYNCHRONOUS", asynchronous)
         losses = EpochLosses(lengths, CPU)
         for step, value in enumerate(values):
             losses.add(step, torch.tensor(value, requires_grad=True))
@@ -110,7 +114,7 @@ def test_data_may_fill_half_of_the_free_memory(monkeypatch, free, fits):
     data = (torch.zeros(240, 2), torch.zeros(240, dtype=torch.int64))
     assert sum(part.numel() * part.element_size() for part in data) == 3840
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (free, 10**9))
-    assert _feed._fits(data, torch.device("cuda")) is fits
+    assert training._fits(data, torch.device("cuda")) is fits
 
 
 def test_batches_that_stay_are_those_that_move():
@@ -176,7 +180,7 @@ needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GP
 @needs_gpu
 @pytest.mark.parametrize("resident", [True, False])
 def test_a_gpu_trains_as_a_cpu_does(monkeypatch, resident):
-    monkeypatch.setattr(_feed, "_fits", lambda data, device: resident)
+    monkeypatch.setattr(training, "_fits", lambda data, device: resident)
     settings = replace(SETTINGS, patience=None, restore_best=False)
     plain = torch.nn.Linear(3, 1), torch.nn.Linear(3, 1)
     plain[1].load_state_dict(plain[0].state_dict())
@@ -192,7 +196,7 @@ def test_a_gpu_trains_as_a_cpu_does(monkeypatch, resident):
 @needs_gpu
 def test_no_step_waits_for_the_gpu(monkeypatch):
     step, module = _loop_step(), net().cuda()
-    monkeypatch.setattr("dipedl.nn.training._loop.Run._step", step)
+    monkeypatch.setattr("dipedl.nn.training.Run._step", step)
     settings = Training(epochs=2, batch_size=8, device="cuda", clip_norm=1.0)
     loss = lambda o, t, epoch: (o - t).square().mean()  # noqa: E731
     assert train(module, loss, rows(0), settings, seed=0).epochs == 2
@@ -200,7 +204,7 @@ def test_no_step_waits_for_the_gpu(monkeypatch):
 
 def _loop_step():
     """A step in which waiting is an error, once the first one has set the optimiser up."""
-    from dipedl.nn.training._loop import Run
+    from dipedl.nn.training import Run
 
     plain, steps = Run._step, []
 

@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 from dipedl.nn import MLP, TorchClassifier, Training, train  # noqa: E402
-from dipedl.nn.training._muon import Muon, orthogonal  # noqa: E402
+from dipedl.nn.muon import Muon, orthogonal  # noqa: E402
 
 SHAPES = [(8, 72), (72, 8), (24, 24)]
 

@@ -15,8 +15,14 @@ from test_checkpoint import SETTINGS, assert_same_run, mean_square, rows, run  #
 
 from dipedl.baselines import DAEDL, DeepEnsemble, MCDropout  # noqa: E402
 from dipedl.density import FlowDensity  # noqa: E402
-from dipedl.nn import MLP, MaskedAutoregressive, TorchClassifier, Training, TrainingPaused  # noqa: E402
-from dipedl.nn.training import _checkpoint, _loop  # noqa: E402
+from dipedl.nn import (  # noqa: E402
+    MLP,
+    MaskedAutoregressive,
+    TorchClassifier,
+    Training,
+    TrainingPaused,
+    training,
+)
 
 
 class Clock:
@@ -40,7 +46,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch):
     clock = Clock()
-    monkeypatch.setattr(_loop, "time", SimpleNamespace(monotonic=clock, perf_counter=clock))
+    monkeypatch.setattr(training, "time", SimpleNamespace(monotonic=clock, perf_counter=clock))
     return clock
 
 
@@ -108,19 +114,18 @@ def test_the_module_holds_the_last_epoch_of_a_paused_run(tmp_path, clock):
 def test_a_large_checkpoint_is_written_now_and_then_and_before_every_end(
     tmp_path, clock, monkeypatch
 ):
-    times, save = [], _checkpoint.save_checkpoint
+    times, write = [], training.Checkpoints._write
 
     def recorded(*arguments):
         times.append(clock.now - start)
-        return save(*arguments)
+        return write(*arguments)
 
-    monkeypatch.setattr(_checkpoint, "save_checkpoint", recorded)
-    monkeypatch.setattr(_checkpoint, "time", SimpleNamespace(monotonic=clock))
+    monkeypatch.setattr(training.Checkpoints, "_write", recorded)
     settings = replace(SETTINGS, epochs=8, patience=None)
     start = clock.now
     whole = run(tmp_path / "small.pt", loss=clock.loss, settings=settings)
     assert times == [5, 10, 15, 20, 25, 30, 35, 40]
-    monkeypatch.setattr(_checkpoint, "_LARGE", 1000)
+    monkeypatch.setattr(training, "_LARGE", 1000)
     times.clear()
     start = clock.now
     run(tmp_path / "large.pt", loss=clock.loss, settings=settings)
@@ -171,7 +176,7 @@ def test_estimators_pause_and_go_on(tmp_path, monkeypatch, estimator):
     expected = estimator.fit(X, y).predict_proba(X)
     ticks = itertools.count()  # a second passes whenever somebody looks at the clock
     tick = lambda: next(ticks)  # noqa: E731
-    monkeypatch.setattr(_loop, "time", SimpleNamespace(monotonic=tick, perf_counter=tick))
+    monkeypatch.setattr(training, "time", SimpleNamespace(monotonic=tick, perf_counter=tick))
     done = []
     for _ in range(20):
         try:

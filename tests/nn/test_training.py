@@ -9,14 +9,11 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 from dipedl.nn import History, TextProgress, Training, train  # noqa: E402
-from dipedl.nn.training._feed import Feed  # noqa: E402
-from dipedl.nn.training._loop import OPTIMIZERS, _memory  # noqa: E402
-from dipedl.nn.training._schedule import SCHEDULES, learning_rate  # noqa: E402
-from dipedl.nn.training.settings import OPTIMIZER_NAMES, SCHEDULE_NAMES  # noqa: E402
-
-
-def test_each_name_that_the_settings_take_is_there():
-    assert (tuple(OPTIMIZERS), tuple(SCHEDULES)) == (OPTIMIZER_NAMES, SCHEDULE_NAMES)
+from dipedl.nn.training import (  # noqa: E402
+    Feed,
+    _memory,
+    learning_rate,
+)
 
 
 def mean_square(outputs, targets, epoch):

@@ -207,6 +207,7 @@ def test_every_command_is_quiet_or_verbose_if_asked(command, run, kept, tmp_path
 
 def test_a_quiet_fit_tells_warnings_and_no_notes(run, kept, tmp_path):
     given = [kept / "passengers.csv", "--target", "survived", "--out", tmp_path / "m.dipedl"]
+    given += ["--model", "linear"]
     loud, quiet = run("fit", *given), run("fit", *given, "-q")
     assert re.search("^Note:", loud.stdout, re.MULTILINE)
     assert not re.search("^Note:", quiet.stdout, re.MULTILINE) and quiet.stderr == ""
@@ -534,8 +535,13 @@ def test_notes_on_given_probabilities_are_about_the_tables(n, told, run, other_s
     assert "--model" not in done.stderr and " fit " not in done.stderr
 
 
-@pytest.mark.parametrize("names", [["p_0", "p_1"], ["p_0.0", "p_1.0"]])
-@pytest.mark.parametrize("dtype", ["int64", "float64", "Int64", "str"])
+@pytest.mark.parametrize(
+    ("names", "dtype"),
+    [
+        *((["p_0", "p_1"], dtype) for dtype in ("float64", "str")),
+        *((["p_0.0", "p_1.0"], dtype) for dtype in ("int64", "Int64")),
+    ],
+)
 def test_given_classes_are_numbers_however_they_are_written(names, dtype, run, other_system):
     folder, written = other_system
     written(50, "new")
@@ -629,15 +635,12 @@ CLASSES = [
 
 
 @pytest.mark.parametrize(
-    ("ending", "features"),
+    ("held", "new", "features", "ending"),
     [
-        ("csv", False),
-        ("parquet", True),
-        pytest.param("csv", True, marks=pytest.mark.slow),
-        pytest.param("parquet", False, marks=pytest.mark.slow),
+        *((*names, features, "csv") for names, features in zip(CLASSES, [1, 0] * 3, strict=True)),
+        *((*names, True, "parquet") for names in CLASSES[1:5:3]),
     ],
 )
-@pytest.mark.parametrize(("held", "new"), CLASSES)
 def test_classes_of_given_probabilities_have_one_spelling(
     held, new, features, ending, run, other_system
 ):

@@ -16,10 +16,9 @@ from dipedl.own_data.saved import keep, read_model
 from dipedl.own_data.tables.mistake import Mistake
 from dipedl.own_data.tables.reading import open_table
 
-N = 240
+N = 150
 #: Names of classes, and the columns of their probabilities.
 CLASSES = {
-    ("value", "other"): {"value": "p_value_", "other": "p_other"},
     ("value", "value_"): {"value": "p_value__", "value_": "p_value_"},
     ("label", "set"): {"label": "p_label", "set": "p_set"},
     ("a", "b", "a|b"): {"a": "p_a", "b": "p_b", "a|b": "p_a|b"},

@@ -58,11 +58,11 @@ def test_the_page_gives_the_measured_accuracy_of_each_window_with_labels(run, ke
 
 def test_monitors_of_one_state_wait_for_each_other_and_lose_no_row(kept, tmp_path):
     state = tmp_path / "state"
-    days = [stream(kept, tmp_path, f"{i}.csv", 20 + i, n=60) for i in range(3)]
+    days = [stream(kept, tmp_path, f"{i}.csv", 20 + i, n=60) for i in range(2)]
     command = [sys.executable, "-m", "dipedl", "monitor", kept / "model.dipedl"]
     running = [subprocess.Popen([*command, day, "--state", state, "-q"]) for day in days]
-    assert [process.wait(300) for process in running] == [0] * 3
-    assert load(state).rows_ == 180 and load(state).batches_ == 3
+    assert [process.wait(300) for process in running] == [0] * 2
+    assert load(state).rows_ == 120 and load(state).batches_ == 2
 
 
 def test_no_alarm_and_no_changed_column_by_fresh_rows(run, kept, tmp_path):

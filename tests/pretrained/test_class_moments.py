@@ -10,9 +10,13 @@ torch = pytest.importorskip("torch")
 import torch.distributed as dist  # noqa: E402
 from torch import multiprocessing  # noqa: E402
 
-from dipedl.gaussians.class_moments import ClassMoments  # noqa: E402
+from dipedl.gaussians.class_moments import (  # noqa: E402
+    ClassMoments,
+    DiagonalScatter,
+    FullScatter,
+    TiedScatter,
+)
 from dipedl.gaussians.moments import Moments  # noqa: E402
-from dipedl.gaussians.scatter import DiagonalScatter, FullScatter, TiedScatter  # noqa: E402
 from dipedl.pretrained import ClassGaussians  # noqa: E402
 
 K, P = 3, 4
@@ -80,10 +84,10 @@ def test_the_tied_scatter_is_that_of_the_residuals(data):
     total = streamed(TiedScatter, X[:cut], y[:cut], [cut // 2])
     total += streamed(TiedScatter, X[cut:], y[cut:])
     residuals = np.concatenate([X[y == c] - X[y == c].mean(0) for c in np.unique(y)])
-    pooled = total.pooled()
+    pooled = total.pool()
     assert pooled.weight == len(y)
     np.testing.assert_allclose(pooled.scatter, residuals.T @ residuals, atol=1e-7 * len(y))
-    assert_same(pooled, streamed(FullScatter, X, y).pooled())
+    assert_same(pooled, streamed(FullScatter, X, y).pool())
 
 
 def test_rows_that_are_all_the_same_have_no_scatter_at_all():

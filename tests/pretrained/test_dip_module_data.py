@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from dipedl.evidence import Identity
+from dipedl.maths.checks import on_simplex
 from dipedl.maths.scores import lowered
-from dipedl.maths.simplex import on_simplex
 from dipedl.pretrained import ClassGaussians, DIPModule
 from dipedl.pretrained._stream import HeldOutRows, Rows
 

@@ -33,7 +33,7 @@ def fitted(X, y, *, cuts=(), absorb=True, **settings):
     for rows in np.split(np.arange(len(y)), cuts):
         density.update(torch.as_tensor(X[rows]), torch.as_tensor(y[rows]), K)
         if absorb and density._local is not None:
-            density._local.scatter.absorb()
+            density._local.scatter.decompose()
     return density.finish()
 
 

@@ -12,7 +12,7 @@ from torch import nn
 
 from dipedl import DIPClassifier
 from dipedl.density import GDADensity
-from dipedl.diagnostics import FindingWarning
+from dipedl.explanation import FindingWarning
 from dipedl.pretrained import DIPModule
 
 

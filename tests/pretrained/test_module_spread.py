@@ -13,7 +13,7 @@ from torch import nn
 from dipedl import DIPClassifier
 from dipedl.calibration import Rehearsal
 from dipedl.density import GDADensity
-from dipedl.diagnostics import FindingWarning
+from dipedl.explanation import FindingWarning
 from dipedl.persistence import container
 from dipedl.pretrained import ClassGaussians, DIPModule
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dipedl._writing import cell
+from dipedl.writing import cell
 
 FORMULAS = [
     "=1+1",

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dipedl._writing import LiveLine, live_line
+from dipedl.writing import LiveLine, live_line
 
 
 class Terminal(io.StringIO):

@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import _is_fitted, check_is_fitted
 
-from .._validation import known_rows, learned_rows
 from ..density._mixin import LogDensityMixin
 from ..fitting.all_or_nothing import all_or_nothing
+from ..inputs import validate_features, validate_fit_features
 from ..maths.array_namespace import to_numpy
 
 __all__ = ["OutlierScoreDensity"]
@@ -68,7 +68,7 @@ class OutlierScoreDensity(LogDensityMixin, BaseEstimator):
         """Fit a copy of the detector on features X (n, p), with labels if it is of pytorch-ood."""
         with all_or_nothing(self):
             _check(self.detector)
-            X = learned_rows(self, X)
+            X = validate_fit_features(self, X)
             self.detector_ = clone(self.detector, safe=False)
             if _of_features(self.detector_):
                 labels = (
@@ -82,7 +82,7 @@ class OutlierScoreDensity(LogDensityMixin, BaseEstimator):
     def score_samples(self, X: Any) -> np.ndarray:
         """Negated outlier score of each row of X (n, p), shape (n,); higher is more typical."""
         check_is_fitted(self)
-        detector, X = getattr(self, "detector_", self.detector), known_rows(self, X)
+        detector, X = getattr(self, "detector_", self.detector), validate_features(self, X)
         if _of_features(detector):
             return -to_numpy(detector.predict_features(_tensor(X))).astype(np.float64)
         return -np.asarray(detector.decision_function(X), dtype=np.float64)

@@ -8,15 +8,14 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from .._validation import check_weights
 from ..calibration._given_rows import calibration_rows
 from ..calibration.held_out import HeldOut
 from ..decisions._per_sample import PerSampleDecisions
-from ..diagnostics.self_report import SelfReport
-from ..explanation import BaselineCard, Behind, explain
+from ..explanation import BaselineCard, explain
+from ..inputs import check_weights
 
 
-class HeldOutDecisions(PerSampleDecisions, SelfReport):
+class HeldOutDecisions(PerSampleDecisions):
     """`calibrate`, and the questions that `dipedl.DIPClassifier` answers, for a baseline.
 
     The score is the negated uncertainty of the method; probabilities are its own, uncalibrated.
@@ -48,8 +47,8 @@ class HeldOutDecisions(PerSampleDecisions, SelfReport):
         self.held_out_ = HeldOut(scores, source, weights, P, indices, origin="given").sorted()
         return self
 
-    def explain(self, X: Any, top: int = 5) -> list[BaselineCard]:  # type: ignore[override]
-        """Why each of the n inputs X (n, d) got its answer, one card each.
+    def explain(self, X: Any, top: int = 5) -> list[BaselineCard]:
+        """Explain the answer to each of the n inputs X (n, d), one card each.
 
         Reasons by column, or by neighbours, come from a density: only `DDU`, `Mahalanobis`,
         `KNNDistance` and `DAEDL` have one that can be read.
@@ -73,9 +72,9 @@ class HeldOutDecisions(PerSampleDecisions, SelfReport):
         # Each of the two asks the method itself: one class has no Dirichlet, another no samples.
         return self.predict_proba(X), -self.uncertainty(X)  # type: ignore[attr-defined]
 
-    def _behind(self, X: Any) -> Behind:
-        """What the score of inputs X (n, d) is read from; nothing where there is no density."""
-        return Behind()
+    def readable_density(self, X: Any) -> tuple[Any, np.ndarray, Any] | None:
+        """Density behind the score, what it sees of X (n, d), and its transformer; None without."""
+        return None
 
     def _held_out_rows(self) -> HeldOut:
         check_is_fitted(self, "classes_")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, Self
 
-from ..nn._checks import check_choice
-from ..nn.augment.crop_flip_rotate import CropFlipRotate
-from ..nn.backbones._network import Backbone
+from ..nn.augmentations import CropFlipRotate
 from ..nn.backbones.branch_cnn import BranchCNN
 from ..nn.backbones.lenet import LeNet5
+from ..nn.backbones.network import Backbone
 from ..nn.backbones.wide_resnet import WideResNet
-from ..nn.training.settings import Training
+from ..nn.checks import check_choice
+from ..nn.training import Training
 
 #: Trains LeNet5 on MNIST well, in minutes on a CPU.
 TRAINING = Training(epochs=8, learning_rate=2e-3, schedule="one-cycle")

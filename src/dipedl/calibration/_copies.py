@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..fitting.columns import column, is_table
 from ..fitting.progress import warn_caller
+from ..inputs import column, is_frame
 from .crossfit import row_hash
 
 #: A column of which more than this share of different rows have a value of their own is continuous,
@@ -46,7 +46,7 @@ def warn_of_copies(X: Any, Z: np.ndarray, *, dealt: bool) -> bool:
 
 def _columns(X: Any, Z: np.ndarray) -> Iterable[np.ndarray]:
     """Columns of numbers, (n,) each: of a table or an array, else of the features."""
-    if is_table(X):
+    if is_frame(X):
         parts = (np.asarray(column(X, j)) for j in range(X.shape[1]))
         return [part for part in parts if part.dtype.kind in "iuf"]
     numeric = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "biuf"

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_consistent_length
 
-from .._validation import known_inputs, label_array, of_text
-from ..maths.magnitude import check_magnitude
+from ..inputs import of_text, validate_inputs, validate_labels
+from ..maths.checks import check_magnitude
 
 
 def calibration_rows(
@@ -21,9 +21,9 @@ def calibration_rows(
             f"calibration must be a pair (X, y) of held-out rows, got {type(calibration).__name__}"
         )
     try:
-        X, y = known_inputs(model, calibration[0]), calibration[1]
+        X, y = validate_inputs(model, calibration[0]), calibration[1]
         check_magnitude("X", X)
-        y = None if y is None else label_array(y)
+        y = None if y is None else validate_labels(y)
         check_consistent_length(X, y)
     except ValueError as error:
         raise ValueError(f"calibration rows: {error}") from None

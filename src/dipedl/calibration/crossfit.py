@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.model_selection import check_cv
 from sklearn.utils.metadata_routing import get_routing_for_object
 
-from ..fitting.columns import column
+from ..inputs import column, is_pandas
 
 __all__ = ["content_folds", "fold_pairs", "row_hash", "splits"]
 
@@ -78,7 +78,7 @@ def _numbers(X: Any) -> np.ndarray:
         with suppress(TypeError, ValueError):
             return np.asarray(X, dtype=np.float64).reshape(X.shape[0], -1)
     known: dict[str, float] = {}
-    if hasattr(X, "iloc") and len(X.shape) == 2:
+    if is_pandas(X):
         parts = [_column_of_numbers(column(X, j), known) for j in range(X.shape[1])]
         return np.column_stack(parts)
     flat = [_number(value, known) for value in _objects(X).ravel().tolist()]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..maths.masks import unmasked
+from ..maths.array_namespace import unmasked
 from .crossfit import row_hash
 
 __all__ = ["KINDS", "make_pseudo_outliers"]

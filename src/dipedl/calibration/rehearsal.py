@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from ..fitting.all_or_nothing import all_or_nothing
 from ..fitting.classifiers import FittedClassifier
 from ..fitting.progress import warn_caller
-from ..fitting.seeds import seed
 from ..maths.evidence import supported_strength, vacuity
+from ..maths.seeds import seed
 from ._candidates import Candidate, Folds, candidates, mixture_weights
 from .crossfit import Pairs, content_folds, enough, fold_pairs, row_hash
 from .temperature import Temperature

@@ -10,11 +10,11 @@ from scipy import optimize, special, stats
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from .._validation import check_positive_number, check_weights
 from ..fitting.all_or_nothing import all_or_nothing
+from ..inputs import check_positive_number, check_weights
+from ..maths.array_namespace import unmasked
+from ..maths.checks import class_indices, on_simplex
 from ..maths.evidence import inverse_temperature
-from ..maths.masks import unmasked
-from ..maths.simplex import class_indices, on_simplex
 
 __all__ = ["Temperature"]
 

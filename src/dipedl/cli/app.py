@@ -16,7 +16,7 @@ from rich.console import Console
 
 from .. import __version__, density
 from .._plugins import EXTRAS, explain_missing
-from .._writing import LiveLine, writable_target, write_file
+from ..writing import LiveLine, writable_target, write_file
 from .bench import bench
 from .own_data.answer import explain, score
 from .own_data.learn import fit

@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.text import Text
 
 from .._plugins import explain_missing
-from .._writing import writable_target, write_file
 from ..bench.names import reason
+from ..writing import writable_target, write_file
 from .terminal import fail, names_in
 
 if TYPE_CHECKING:

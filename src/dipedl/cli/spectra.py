@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .._writing import check_is_no_input, writable_target
+from ..writing import check_is_no_input, writable_target
 from .terminal import exit_on, fail, names_in, one_line, warnings_as_notes
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ def _list_failures(failures: Sequence[Failure]) -> None:
 
 
 def _check_output(out: Path, paths: Sequence[str] | None, other: Path | None) -> None:
-    from ..spectra.files._fits import fits_files
+    from ..spectra.files.fits import fits_files
 
     with exit_on(*_REFUSED):
         writable_target(out)

@@ -16,7 +16,7 @@ from ..classifier import DIPClassifier
 from ..metrics import accuracy, balanced_accuracy, class_recall
 from ..persistence.model_file import load
 from ..spectra import Failure, Spectra, generate_toy_spectra, read_spectra, spectral_features
-from ..spectra.files._fits import fits_files
+from ..spectra.files.fits import fits_files
 from .spectra_table import Row, Table, read_labels, rows_of
 
 _AT_ONCE = 500

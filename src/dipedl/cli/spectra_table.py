@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from .._writing import cell, probability_names, whole_file
 from ..spectra import Failure, Spectra
-from ..spectra.files._fits import stem
+from ..spectra.files.fits import stem
+from ..writing import cell, probability_names, whole_file
 from .terminal import one_line
 
 _UNKNOWN = "unknown"

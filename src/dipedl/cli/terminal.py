@@ -10,8 +10,8 @@ from typing import NoReturn
 
 import typer
 
-from .._writing import printable_name
 from ..bench.names import reason
+from ..writing import printable_name
 
 
 @contextmanager
@@ -35,7 +35,7 @@ def warnings_as_notes(quiet: bool = False) -> Iterator[None]:
 
 
 def _note(message: Warning | str, *_: object, **__: object) -> None:
-    from ..diagnostics import FindingWarning
+    from ..explanation import FindingWarning
     from ..own_data.findings import in_shell
 
     if isinstance(message, FindingWarning):

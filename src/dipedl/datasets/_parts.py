@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._dataset import Dataset, no_rows
-from ._files.fetch import DataDir
-from ._files.sources import PROVENANCE
+from .files.fetch import DataDir
+from .files.sources import PROVENANCE
 
 Part = tuple[NDArray[Any], NDArray[np.int64]]
 Loader = Callable[..., Dataset]

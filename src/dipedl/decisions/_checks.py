@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from .._validation import check_weights
-from ..maths.masks import unmasked
-from ..maths.simplex import check_simplex
+from ..inputs import check_weights
+from ..maths.array_namespace import unmasked
+from ..maths.checks import check_simplex
 
 
 def score_array(name: str, values: Any) -> np.ndarray:

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..calibration.held_out import HeldOut
 from ..dirichlet import Dirichlet
-from ..maths.kinds import most_probable, uncertainty_of
+from ..maths.scores import most_probable, uncertainty_of
 from ._narrow import EvidenceDirichlet, ShortDirichlet
 from ._per_sample import PerSampleDecisions, of_one_state
 from .p_values import conformal_p_values

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar, Self
 
-from .._writing.finding import Finding, FindingWarning
 from ..dirichlet import Dirichlet
 from ..fitting.progress import warn_caller
 from ..maths.array_namespace import Array
+from ..writing.finding import Finding, FindingWarning
 
 
 class EvidenceDirichlet(Dirichlet):

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 
-from .._validation import rate_in_range
 from ..calibration.held_out import HeldOut
 from ..evidence._learned import threshold
 from ..fitting.progress import warn_caller
-from ..maths.kinds import bare_uncertainty_of
-from ..maths.scores import raised
+from ..inputs import check_rate
+from ..maths.scores import bare_uncertainty_of, raised
 from .p_values import conformal_p_values
 from .rejection import RejectCurve, Rejection, reject_curve
 from .sets import conformal_quantile, prediction_sets
@@ -211,6 +210,46 @@ class PerSampleDecisions:
         u = self._held_out_uncertainty(self._rejects_by if kind is None else kind)
         return reject_curve(u, wrong, confidence=confidence, weights=held.weights)
 
+    def explain(self, X: Any, top: int = 5) -> list[Any]:
+        """Explain the answer to each of the n inputs X (n, d): one `dipedl.explanation.Card` each.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, d)
+            Inputs; for a `DIPModule` a batch of its network, as one argument.
+        top : int, default=5
+            Features or neighbours named on a card.
+
+        Returns
+        -------
+        list of Card, length n
+            ``print(card)``, ``card.to_dict()``, ``card.plot()``; a notebook shows the first ten.
+
+        See Also
+        --------
+        dipedl.explain : how to read a card.
+        """
+        from ..explanation import explain
+
+        return explain(self._snapshot(), X, top)
+
+    def diagnose(self) -> Any:
+        """Judge this model by its held-out rows, in plain words with numbers and remedies.
+
+        Returns
+        -------
+        dipedl.explanation.Diagnosis
+            ``print`` and a notebook show a page; ``warnings`` are what should change something;
+            ``to_dict()``.
+
+        See Also
+        --------
+        dipedl.diagnose : the checks.
+        """
+        from ..explanation import diagnose
+
+        return diagnose(self._snapshot())
+
     def _snapshot(self) -> Self:
         """The model with the attributes that it has now."""
         now = object.__new__(type(self))
@@ -244,7 +283,7 @@ class PerSampleDecisions:
         """Score below which at most a share `alpha` of ID inputs lies."""
         given = {"false_alarm_rate": self._alarm_rate} if alpha is None else {"alpha": alpha}
         ((name, rate),) = given.items()
-        return threshold(self._held_out_rows(), rate_in_range(rate, name), name)
+        return threshold(self._held_out_rows(), check_rate(rate, name), name)
 
     def _as_answer(self, values: np.ndarray) -> np.ndarray:
         """Numbers per input in the kind of array that the model answers with."""

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from .._validation import rate_in_range
+from ..inputs import check_rate
 from ..maths.scores import lowered
 from ._checks import held_out_array, weights_or_ones
 
@@ -45,7 +45,7 @@ class RejectCurve:
 
     def threshold(self, risk: float) -> float:
         """Largest threshold whose bound is at most `risk`; ``-inf`` (answer nothing) if none is."""
-        good = np.flatnonzero(self.upper <= rate_in_range(risk, "risk"))
+        good = np.flatnonzero(self.upper <= check_rate(risk, "risk"))
         return float(self.thresholds[good[-1]]) if len(good) else -np.inf
 
 
@@ -130,7 +130,7 @@ def risk_upper_bound(errors: npt.ArrayLike, n: npt.ArrayLike, confidence: float)
     >>> risk_upper_bound([0, 3], 59, confidence=0.95).round(3)
     array([0.05 , 0.126])
     """
-    rate_in_range(confidence, "confidence")
+    check_rate(confidence, "confidence")
     e, total = np.broadcast_arrays(np.asarray(errors, float), np.asarray(n, float))
     if (e < 0).any() or (e > total).any():
         raise ValueError(f"errors must lie in 0..n, got {errors!r} of {n!r}")
@@ -201,7 +201,7 @@ def reject_curve(
     answered = np.append(np.searchsorted(u, first_out, side="left"), len(u))
     n = np.append(0.0, np.cumsum(w))[answered]
     errors = np.append(0.0, np.cumsum(w * bad))[answered]
-    level = 1 - (1 - rate_in_range(confidence, "confidence")) / len(ranks)
+    level = 1 - (1 - check_rate(confidence, "confidence")) / len(ranks)
     # Strictly below the first row left out is at or below the float before it.
     thresholds = np.append(np.nextafter(first_out, -np.inf), np.inf)
     kept = np.diff(n, prepend=0.0) > 0

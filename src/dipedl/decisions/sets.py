@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from .._validation import rate_in_range
 from ..evidence import weighted_quantile
-from ..maths.simplex import class_indices
+from ..inputs import check_rate
+from ..maths.checks import class_indices
 from ._checks import class_probabilities, held_out_array, weights_or_ones
 
 __all__ = ["conformal_quantile", "nonconformity", "prediction_sets"]
@@ -60,7 +60,7 @@ def conformal_quantile(
     held = held_out_array("values", values)
     w = weights_or_ones(weights, held)
     # A hair less: 0.9 * 20 must not become 19 by the last bit.
-    needed = rate_in_range(coverage, "coverage") * (w.sum() + 1) * (1 - 1e-12)
+    needed = check_rate(coverage, "coverage") * (w.sum() + 1) * (1 - 1e-12)
     if needed > w.sum():
         return np.inf
     return weighted_quantile(held[w > 0], needed / w.sum(), w[w > 0])

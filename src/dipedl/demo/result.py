@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from .._writing import write_file
-from .._writing.numbers import plain
 from ..datasets import Dataset
-from ..diagnostics import Diagnosis
 from ..dirichlet import Dirichlet
-from ..explanation import Card
+from ..explanation import Card, Diagnosis
+from ..writing import write_file
+from ..writing.numbers import plain
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,8 +19,7 @@ from threadpoolctl import threadpool_limits
 from .. import DIPClassifier, Dirichlet
 from ..datasets import Dataset, load_mini_mnist, load_moons
 from ..density import KernelDensity
-from ..diagnostics import diagnose
-from ..explanation import Card, explain
+from ..explanation import Card, diagnose, explain
 from ..persistence.container import versions
 from .models import MODELS, checked_models
 from .result import DemoResult, Explained, ModelResult, MoonMaps, Receipt, SetPredictions

@@ -14,8 +14,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from .._plugins import public_names
-from .._validation import NoAnswer, weight_argument, weights_passed
-from ..fitting.seeds import seeded_clone
+from ..inputs import NoAnswer, weight_argument, weights_passed
+from ..maths.seeds import seeded_clone
 from .custom import CustomDensity
 
 _SCORERS = ("score_samples", "log_prob")

@@ -12,10 +12,10 @@ import torch
 from torch import Tensor, nn
 from zuko.lazy import LazyDistribution
 
-from ..nn.flows._preprocessor import NoisyPreprocessor, Preprocessor
+from ..nn.device import plain_defaults, resolve_device, seeded
 from ..nn.flows.masked_autoregressive import MaskedAutoregressive
-from ..nn.training._device import plain_defaults, resolve_device, seeded
-from ..nn.training.settings import Training
+from ..nn.flows.preprocessing import NoisyPreprocessor, Preprocessor
+from ..nn.training import Training
 
 _CPU = torch.device("cpu")
 

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 
 
-def fitted_scaler(X: np.ndarray, weights: np.ndarray | None = None) -> StandardScaler:
+def fit_scaler(X: np.ndarray, weights: np.ndarray | None = None) -> StandardScaler:
     """Scaler fitted on X (n, p); its scale is 1 for a constant feature."""
     with np.errstate(over="ignore", invalid="ignore"):
         scaler = StandardScaler().fit(X, sample_weight=weights)

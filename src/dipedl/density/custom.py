@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from .._validation import known_rows, learned_rows
 from ..fitting.all_or_nothing import all_or_nothing
+from ..inputs import validate_features, validate_fit_features
 from ..maths.array_namespace import is_tensor, to_numpy
 from ._mixin import LogDensityMixin
 
@@ -65,7 +65,7 @@ class CustomDensity(LogDensityMixin, BaseEstimator):
         """Fit a copy of the model on features X (n, p), with labels if its ``fit`` takes ``y``."""
         with all_or_nothing(self):
             self._scorer  # noqa: B018  refuses a model that cannot score before anything is fitted
-            X = learned_rows(self, X)
+            X = validate_fit_features(self, X)
             self.model_ = self.model
             if hasattr(self.model, "fit"):
                 self.model_ = clone(self.model, safe=False)
@@ -76,7 +76,7 @@ class CustomDensity(LogDensityMixin, BaseEstimator):
     def score_samples(self, X: Any) -> np.ndarray:
         """Log-density in nats of each row of X (n, p), shape (n,)."""
         check_is_fitted(self, "model_")
-        X = known_rows(self, X)
+        X = validate_features(self, X)
         score = getattr(self.model_, self._scorer)(self._given(X))
         return to_numpy(score) if is_tensor(score) else np.asarray(score, dtype=np.float64)
 

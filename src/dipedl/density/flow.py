@@ -15,17 +15,14 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from .._validation import known_rows, learned_rows
 from ..fitting.all_or_nothing import all_or_nothing
-from ..maths.masks import unmasked
-from ..nn._estimator import _on
-from ..nn.flows._preprocessor import NoisyPreprocessor
-from ..nn.flows.dequantization import Dequantization
+from ..inputs import validate_features, validate_fit_features
+from ..maths.array_namespace import unmasked
+from ..nn.device import as_tensor, resolve_device, seeded, threads
 from ..nn.flows.masked_autoregressive import MaskedAutoregressive
-from ..nn.flows.standardization import Standardization
-from ..nn.training._device import as_tensor, resolve_device, seeded, threads
-from ..nn.training.settings import Training
-from ..nn.training.train import train
+from ..nn.flows.preprocessing import Dequantization, NoisyPreprocessor, Standardization
+from ..nn.torch_classifier import on_device
+from ..nn.training import Training, train
 from ._flow import LogDensity, build, checked, negative_mean, split, training_inputs
 from ._mixin import LogDensityMixin
 
@@ -163,7 +160,7 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
         with all_or_nothing(self):
             if self.dtype not in _DTYPES:
                 raise ValueError(f"dtype must be one of {sorted(_DTYPES)}, got {self.dtype!r}")
-            rows = as_tensor(learned_rows(self, X, ensure_min_samples=2))
+            rows = as_tensor(validate_fit_features(self, X, ensure_min_samples=2))
             seed = int(check_random_state(self.random_state).randint(2**31))
             rows, held_out = self._split(rows, validation, seed)
             preprocessing = self._preprocessing().build(rows)
@@ -234,7 +231,7 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
         seed = int(check_random_state(random_state).randint(2**31))
         n_jobs = self._settings(False).n_jobs
         with torch.no_grad(), threads(n_jobs), seeded(seed, device), _default(device):
-            y = _on(device, self.flow_)().sample((n_samples,)).cpu().double()
+            y = on_device(device, self.flow_)().sample((n_samples,)).cpu().double()
             return np.asarray(self.preprocessing_.inverse(y).numpy())
 
     @staticmethod
@@ -249,7 +246,7 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
 
     def _log_density(self, rows: Tensor, jacobian: bool) -> np.ndarray:
         device, dtype = self._device(), _DTYPES[self.dtype]
-        flow = _on(device, self.flow_)
+        flow = on_device(device, self.flow_)
         parts = []
         n_jobs = self._settings(False).n_jobs
         with torch.no_grad(), threads(n_jobs), _default(device):
@@ -263,7 +260,7 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
 
     def _rows(self, X: Any) -> Tensor:
         check_is_fitted(self, "flow_")
-        rows = as_tensor(known_rows(self, X))
+        rows = as_tensor(validate_features(self, X))
         self._preprocessing().check("X", rows)
         return rows
 

@@ -8,18 +8,18 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from .._validation import FLOATS, check_weights, known_rows, learned_rows, require_fitted
 from ..fitting.all_or_nothing import all_or_nothing
-from ..gaussians.contributions import gaussian_rows
 from ..gaussians.factor import (
     GaussianFactor,
     condition_number,
+    explain_rows,
     factorise,
     rank,
     shrunk_covariance,
 )
 from ..gaussians.moments import Moments
 from ..gaussians.shrinkage import LEDOIT_WOLF, Shrinkage, mean_variance, shrinkage_intensity
+from ..inputs import FLOATS, check_weights, require_fitted, validate_features, validate_fit_features
 from ._mixin import LogDensityMixin
 
 __all__ = ["GaussianDensity"]
@@ -74,7 +74,7 @@ class GaussianDensity(LogDensityMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit on features X (n, p); y is ignored; `sample_weight` (n,) counts rows that often."""
         with all_or_nothing(self):
-            X = learned_rows(self, X, dtype=FLOATS)
+            X = validate_fit_features(self, X, dtype=FLOATS)
             self._set_moments(self._moments_of(X, sample_weight))
             self._factor()
             return self
@@ -83,7 +83,7 @@ class GaussianDensity(LogDensityMixin, BaseEstimator):
         """Add the rows of X (n, p) to those fitted before; any chunking gives the same density."""
         with all_or_nothing(self):
             first = not hasattr(self, "moments_")
-            X = learned_rows(self, X, reset=first, dtype=FLOATS)
+            X = validate_fit_features(self, X, reset=first, dtype=FLOATS)
             new = self._moments_of(X, sample_weight)
             self._set_moments(new if first else self.moments_ + new)
             return self
@@ -106,7 +106,7 @@ class GaussianDensity(LogDensityMixin, BaseEstimator):
     def score_samples(self, X: Any) -> np.ndarray:
         """Log-density in nats of each row of X (n, p), shape (n,)."""
         require_fitted(self, "moments_")
-        X = known_rows(self, X, FLOATS)
+        X = validate_features(self, X, FLOATS)
         return self._factor().log_density(X)
 
     def explain_rows(self, X: Any, top: int = 5) -> list[dict[str, Any]]:
@@ -115,8 +115,8 @@ class GaussianDensity(LogDensityMixin, BaseEstimator):
         As `GDADensity.explain_rows`, without a class.
         """
         require_fitted(self, "moments_")
-        X = known_rows(self, X)
-        return list(gaussian_rows(self._factor(), X, top))
+        X, factor = validate_features(self, X), self._factor()
+        return list(explain_rows(factor.mean, factor.contributions(X), X, top))
 
     @property
     def rank_(self) -> int:

@@ -13,16 +13,15 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
-from .._validation import FLOATS, check_weights, known_rows, learned_rows, require_fitted
-from .._writing.numbers import plain_labels
 from ..fitting.all_or_nothing import all_or_nothing
-from ..gaussians import by_class, class_distances
-from ..gaussians.contributions import nearest_rows
+from ..gaussians import by_class
 from ..gaussians.factor import GaussianFactor, rank
 from ..gaussians.moments import Moments
 from ..gaussians.shrinkage import LEDOIT_WOLF, Shrinkage
-from ..maths.masks import unmasked
+from ..inputs import FLOATS, check_weights, require_fitted, validate_features, validate_fit_features
+from ..maths.array_namespace import unmasked
 from ..maths.special import log_sum_exp
+from ..writing.numbers import plain_labels
 from ._mixin import LogDensityMixin
 
 __all__ = ["GDADensity"]
@@ -144,7 +143,7 @@ class GDADensity(LogDensityMixin, BaseEstimator):
                     f"{known.tolist()}; name every label in classes= at the first partial_fit"
                 )
             new = self._moments_of(X, y, weights, known)
-            self._set_moments(known, new if first else by_class.added(self.moments_, new))
+            self._set_moments(known, new if first else by_class.add_moments(self.moments_, new))
             return self
 
     @available_if(_adds_up)  # type: ignore[untyped-decorator]
@@ -154,29 +153,33 @@ class GDADensity(LogDensityMixin, BaseEstimator):
             return NotImplemented
         merged = self._blank_union(other, "moments_")
         classes = unique_labels(self.classes_, other.classes_)
-        parts = [by_class.at_classes(d.moments_, d.classes_, classes) for d in (self, other)]
-        merged._set_moments(classes, reduce(by_class.added, parts))
+        parts = [by_class.align_classes(d.moments_, d.classes_, classes) for d in (self, other)]
+        merged._set_moments(classes, reduce(by_class.add_moments, parts))
         return merged
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Log-density in nats of each row of X (n, p), shape (n,)."""
         require_fitted(self, "moments_")
-        X, weights, factors = known_rows(self, X, FLOATS), self._log_weights(), self._factors()
+        X, weights, factors = (
+            validate_features(self, X, FLOATS),
+            self._log_weights(),
+            self._factors(),
+        )
         found = np.empty(len(X))
-        for rows in class_distances.row_blocks(len(X), len(weights)):
-            found[rows] = log_sum_exp(class_distances.log_densities(factors, X[rows]) + weights)
+        for rows in by_class.row_blocks(len(X), len(weights)):
+            found[rows] = log_sum_exp(by_class.log_densities(factors, X[rows]) + weights)
         return found
 
     def class_log_density(self, X: Any) -> np.ndarray:
         """Log-density in nats of each row of X (n, p) under each class's Gaussian, shape (n, k)."""
         require_fitted(self, "moments_")
-        return class_distances.log_densities(self._factors(), known_rows(self, X, FLOATS))
+        return by_class.log_densities(self._factors(), validate_features(self, X, FLOATS))
 
     def explain_rows(self, X: Any, top: int = 5) -> list[dict[str, Any]]:
         """For each row of X (n, p), its nearest class and the `top` features that make it far."""
         require_fitted(self, "moments_")
-        X = known_rows(self, X)
-        return nearest_rows(self._factors(), plain_labels(self.classes_), X, top)
+        X = validate_features(self, X)
+        return by_class.explain_nearest(self._factors(), plain_labels(self.classes_), X, top)
 
     @property
     def rank_(self) -> np.ndarray:
@@ -188,9 +191,7 @@ class GDADensity(LogDensityMixin, BaseEstimator):
     def condition_number_(self) -> np.ndarray:
         """Condition number of each class's covariance as used, shape (k,)."""
         self._check_complete()
-        return class_distances.condition_numbers(
-            self._covariance_moments(), self.shrinkage_, self.target_
-        )
+        return by_class.condition_numbers(self._covariance_moments(), self.shrinkage_, self.target_)
 
     def __sklearn_tags__(self) -> Tags:
         """Labels are required."""
@@ -209,7 +210,7 @@ class GDADensity(LogDensityMixin, BaseEstimator):
                 f"{type(self).__name__} requires y to be passed, but the target y is None; "
                 "without labels use GaussianDensity"
             )
-        X = learned_rows(self, X, reset=reset, dtype=FLOATS)
+        X = validate_fit_features(self, X, reset=reset, dtype=FLOATS)
         y = column_or_1d(unmasked("y", y), warn=True)
         check_consistent_length(X, y)
         check_classification_targets(y)
@@ -255,7 +256,7 @@ class GDADensity(LogDensityMixin, BaseEstimator):
     def _covariance_moments(self) -> Sequence[Moments]:
         """Per class, the moments whose covariance it uses."""
         if self.covariance_type == "tied":
-            return [by_class.pooled(self.moments_)] * len(self.classes_)
+            return [by_class.pool(self.moments_)] * len(self.classes_)
         return self.moments_
 
     def _log_weights(self) -> np.ndarray:
@@ -281,4 +282,4 @@ class GDADensity(LogDensityMixin, BaseEstimator):
         self._check_complete()
         who = [f"class {c!r}" for c in plain_labels(self.classes_)]
         parts = self.moments_, self.shrinkage_, self.target_, who
-        return class_distances.class_factors(self.covariance_type, *parts)
+        return by_class.class_factors(self.covariance_type, *parts)

@@ -11,11 +11,11 @@ from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from .._validation import check_weights, known_rows, learned_rows
 from ..fitting.all_or_nothing import all_or_nothing
+from ..inputs import check_weights, validate_features, validate_fit_features
 from ..maths.special import LOG_2PI
 from ._mixin import LogDensityMixin
-from ._scaling import fitted_scaler
+from ._scaling import fit_scaler
 
 __all__ = ["KernelDensity"]
 
@@ -77,13 +77,13 @@ class KernelDensity(LogDensityMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit on features X (n, p); y is ignored; `sample_weight` (n,) counts rows that often."""
         with all_or_nothing(self):
-            X = learned_rows(self, X)
+            X = validate_fit_features(self, X)
             weights = check_weights(sample_weight, X)
             if weights is not None:
                 X, weights = X[weights > 0], weights[weights > 0]
             n = float(len(X) if weights is None else weights.sum())
             self.bandwidth_ = self._bandwidth(n, X.shape[1])
-            self.scaler_ = fitted_scaler(X, weights)
+            self.scaler_ = fit_scaler(X, weights)
             self.rows_ = self.scaler_.transform(X)
             counts = np.ones(len(X)) if weights is None else weights
             self.log_weights_ = np.log(counts / counts.sum())
@@ -92,7 +92,7 @@ class KernelDensity(LogDensityMixin, BaseEstimator):
     def score_samples(self, X: Any) -> np.ndarray:
         """Log-density in nats of the rows of X (n, p), shape (n,); -inf if a distance overflows."""
         check_is_fitted(self, "rows_")
-        X = known_rows(self, X)
+        X = validate_features(self, X)
         step = max(1, _CHUNK_BYTES // (8 * len(self.rows_)))
         with np.errstate(over="ignore", invalid="ignore"):
             Z = self.scaler_.transform(X)

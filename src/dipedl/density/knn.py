@@ -10,11 +10,11 @@ from scipy.special import gammaln
 from sklearn.base import BaseEstimator
 from sklearn.neighbors import NearestNeighbors
 
-from .._validation import known_rows, learned_rows, require_fitted
 from ..calibration.crossfit import row_hash
 from ..fitting.all_or_nothing import all_or_nothing
-from ..fitting.seeds import seed
-from ..maths.masks import unmasked
+from ..inputs import require_fitted, validate_features, validate_fit_features
+from ..maths.array_namespace import unmasked
+from ..maths.seeds import seed
 from ._approximate import approximate_neighbors, import_faiss
 from ._mixin import LogDensityMixin
 from ._neighbors import nearest, sorted_by_distance
@@ -132,7 +132,7 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
             If faiss is asked for and missing; names the extra.
         """
         with all_or_nothing(self):
-            X = learned_rows(self, X)
+            X = validate_fit_features(self, X)
             self._check_parameters(len(X))
             self.row_numbers_ = self._drawn(X, unmasked("y", y))
             # A ball that holds k of n rows holds k m / n of m drawn; one alone is too noisy.
@@ -191,7 +191,7 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
 
     def _centred(self, X: Any) -> np.ndarray:
         require_fitted(self, "neighbors_")
-        X = known_rows(self, X)
+        X = validate_features(self, X)
         with np.errstate(over="ignore"):
             return np.asarray(X - self.center_)
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from .._validation import FLOATS, known_rows, require_fitted
-from ..gaussians.class_distances import squared_distances
+from ..gaussians.by_class import squared_distances
 from ..gaussians.shrinkage import Shrinkage
+from ..inputs import FLOATS, require_fitted, validate_features
 from .gda import GDADensity
 
 __all__ = ["MahalanobisDensity"]
@@ -75,4 +75,4 @@ class MahalanobisDensity(GDADensity):
     def squared_distance(self, X: Any) -> np.ndarray:
         """Squared Mahalanobis distance of each row of X (n, p) to each class mean, (n, k)."""
         require_fitted(self, "moments_")
-        return squared_distances(self._factors(), known_rows(self, X, FLOATS))
+        return squared_distances(self._factors(), validate_features(self, X, FLOATS))

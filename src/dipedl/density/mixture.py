@@ -9,10 +9,10 @@ from sklearn.base import BaseEstimator
 from sklearn.mixture import GaussianMixture
 from sklearn.utils.validation import check_is_fitted
 
-from .._validation import known_rows, learned_rows
 from ..fitting.all_or_nothing import all_or_nothing
+from ..inputs import validate_features, validate_fit_features
 from ._mixin import LogDensityMixin
-from ._scaling import fitted_scaler
+from ._scaling import fit_scaler
 
 __all__ = ["GaussianMixtureDensity"]
 
@@ -76,12 +76,12 @@ class GaussianMixtureDensity(LogDensityMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit on features X (n, p) with n >= n_components; `y` is ignored."""
         with all_or_nothing(self):
-            X = learned_rows(self, X, ensure_min_samples=2)
+            X = validate_fit_features(self, X, ensure_min_samples=2)
             if len(X) < self.n_components:
                 raise ValueError(
                     f"n_components must not exceed n_samples = {len(X)}, got {self.n_components}"
                 )
-            self.scaler_ = fitted_scaler(X)
+            self.scaler_ = fit_scaler(X)
             mixture = GaussianMixture(**self.get_params(deep=False))
             self.mixture_ = mixture.fit(self.scaler_.transform(X))
             return self
@@ -89,7 +89,7 @@ class GaussianMixtureDensity(LogDensityMixin, BaseEstimator):
     def score_samples(self, X: Any) -> np.ndarray:
         """Log-density in nats of the rows of X (n, p), shape (n,); -inf if a distance overflows."""
         check_is_fitted(self, "mixture_")
-        X = known_rows(self, X)
+        X = validate_features(self, X)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             score = self.mixture_.score_samples(self.scaler_.transform(X))
         score = np.where(np.isnan(score), -np.inf, score)

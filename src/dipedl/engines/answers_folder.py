@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .._plugins import optional
-from .._writing import sha256_of, write_file
 from ..own_data.tables.mistake import Mistake
+from ..writing import sha256_of, write_file
 from .parts import STREAMED, Part
 
 _MANIFEST, _TOTAL, _LOCK = "_dipedl.json", "_accounting.json", "_lock"

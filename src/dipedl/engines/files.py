@@ -20,9 +20,9 @@ import pyarrow.ipc
 import pyarrow.parquet
 
 from .._plugins import optional
-from .._writing import printable_name
 from ..own_data.tables.mistake import Mistake
 from ..own_data.tables.reading import frame_of
+from ..writing import printable_name
 
 _ENDINGS = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"

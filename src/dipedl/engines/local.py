@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 
 from joblib import Parallel, delayed, effective_n_jobs
 
-from .._writing import write_file
 from ..own_data.tables.mistake import Mistake
+from ..writing import write_file
 from .protocol import Tree
 
 Result = TypeVar("Result")

@@ -13,8 +13,8 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import joblib
 
-from .._writing import secret_key, write_file
 from ..own_data.tables.mistake import Mistake
+from ..writing import secret_key, write_file
 from .files import DataFile
 from .parts import Part
 

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import pandas as pd
 
-from .._writing.spelling import spellings, versions
 from ..own_data.tables.columns import texts_of
 from ..own_data.tables.kinds import check_single, with_gaps
 from ..own_data.tables.mistake import Mistake, as_typed, listed, meant
@@ -19,6 +18,7 @@ from ..own_data.tables.reading import Refused, joined
 from ..streaming import RowSample, row_keys
 from ..streaming.partial_fit import KEY_SEED
 from ..streaming.row_sample import in_share
+from ..writing.spelling import spellings, versions
 from .files import Unreadable
 from .parts import Part
 

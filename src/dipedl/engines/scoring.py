@@ -15,7 +15,6 @@ import joblib
 import numpy as np
 import pandas as pd
 
-from .._writing import sha256_of
 from ..classifier import DIPClassifier
 from ..own_data.saved import TableModel, plain_model, read_model
 from ..own_data.scoring import FIELDS, Count, Progress, Wanted, answered_rows, check_wanted
@@ -24,6 +23,7 @@ from ..own_data.tables.mistake import Mistake, check_named
 from ..own_data.tables.reading import Refused
 from ..own_data.tables.writing import table_writer
 from ..persistence import save
+from ..writing import sha256_of
 from .answers_folder import AnswersFolder, identity
 from .files import Rows
 from .local import LocalEngine

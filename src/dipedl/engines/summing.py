@@ -11,7 +11,7 @@ from ..classifier import DIPClassifier
 from ..density.combined._ensemble import DensityEnsemble
 from ..density.combined._reach import Fence
 from ..density.combined._sums import Form, Sums, needed_forms
-from ..fitting.features import feature_array
+from ..features.transformer import compute_features
 from ..own_data.tables.columns import Column, as_inputs
 from .parts import Part
 from .reading import HeldRule, Reading, Refusals, as_classes
@@ -91,7 +91,7 @@ class SecondPass:
 
     def _of(self, X: Any, y: np.ndarray) -> Added:
         n = len(y)
-        Z = feature_array(self.features, X) if n else np.empty((0, len(self.fence.limit)))
+        Z = compute_features(self.features, X) if n else np.empty((0, len(self.fence.limit)))
         near = self.fence.near(Z)
         if not near.any():
             return Added(n, None, None, None, Refusals())

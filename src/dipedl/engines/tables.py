@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .._writing import printable_name
 from ..classifier import DIPClassifier
 from ..density import GDADensity
 from ..own_data.findings import diagnosed
@@ -16,6 +15,7 @@ from ..own_data.models import check_model, title
 from ..own_data.saved import TableModel
 from ..own_data.tables.mistake import Mistake, WrongOption, listed
 from ..own_data.tables.reading import Refused
+from ..writing import printable_name
 from .fitting import Ask, Fitted, fit, like
 from .protocol import Engine
 

@@ -7,10 +7,10 @@ from typing import Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from .._validation import check_weights, require_fitted
 from ..fitting.all_or_nothing import all_or_nothing
+from ..inputs import check_weights, require_fitted
+from ..maths.array_namespace import unmasked
 from ..maths.evidence import affine
-from ..maths.masks import unmasked
 
 SOURCE = "the log-densities given to fit"
 

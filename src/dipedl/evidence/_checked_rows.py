@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..calibration.held_out import HeldOut
-from ..maths.simplex import check_simplex, class_indices
+from ..maths.checks import check_simplex, class_indices
 from ._base import weighted_scores
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from .._validation import check_positive_number, prior_vector
+from ..inputs import check_positive_number, prior_vector
 from ..maths.evidence import logistic
 from ._base import BaseNormalizer, require_spread
 from .quantiles import weighted_quantile

@@ -7,9 +7,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._validation import check_positive_number
 from ..calibration.held_out import HeldOut
 from ..fitting.all_or_nothing import all_or_nothing
+from ..inputs import check_positive_number
 from ._base import SOURCE
 from ._budget import LOSSES, highest_keeping, spend
 from ._checked_rows import checked_rows

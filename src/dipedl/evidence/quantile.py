@@ -6,8 +6,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._validation import check_positive_number
 from ..fitting.all_or_nothing import all_or_nothing
+from ..inputs import check_positive_number
 from ._base import SOURCE, require_finite, weighted_scores
 from ._logistic import LogisticNormalizer, half_point_log_odds, lower_tail_unit
 from .quantiles import weighted_quantile

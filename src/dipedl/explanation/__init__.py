@@ -1,7 +1,20 @@
-"""Why a single input got the answer it got: a card per input, as values, text and picture."""
+"""Explain single answers, and diagnose a fitted model by its held-out rows.
 
-from ._baseline_card import BaselineCard
-from ._card import Card
-from ._explain import Behind, explain, explain_rarest
+The package isn't called ``explain``: `dipedl.explain` is the function.
+"""
 
-__all__ = ["BaselineCard", "Behind", "Card", "explain", "explain_rarest"]
+from ..writing.finding import Diagnosis, Finding, FindingWarning
+from ._diagnose import diagnose
+from ._explain import explain, explain_rarest
+from .cards import BaselineCard, Card
+
+__all__ = [
+    "BaselineCard",
+    "Card",
+    "Diagnosis",
+    "Finding",
+    "FindingWarning",
+    "diagnose",
+    "explain",
+    "explain_rarest",
+]

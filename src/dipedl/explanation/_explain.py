@@ -1,4 +1,4 @@
-"""Cards of inputs."""
+"""Explain inputs: read each part of the density, and put what it says on a card per input."""
 
 from __future__ import annotations
 
@@ -8,45 +8,25 @@ from typing import Any
 
 import numpy as np
 from scipy import special
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
 
-from .._validation import indexable
-from .._writing.numbers import plain_labels
 from ..calibration.held_out import HeldOut
 from ..decisions.p_values import conformal_p_values
 from ..evidence import weighted_quantile
-from ..fitting.own_steps import last_step_with
-from ..maths.kinds import most_probable
-from ..maths.scores import placements
-from ._baseline_card import BaselineCard
-from ._card import Card, Cards
-from ._in_columns import UserColumns, row_news, user_columns
-from ._readings import Reading, read_rows
+from ..features.pipelines import names_after
+from ..inputs import last_step_with, validate_rows
+from ..maths.scores import most_probable, placements
+from ..writing.numbers import plain_labels
+from .cards import BaselineCard, Card, Cards
+from .user_columns import Reading, UserColumns, row_news, user_columns
 
-_MEDIAN = 0.5
+_PROBES = 200
 _OVERFLOW = "a value that classifier, features or density cannot compute with"
 
 
-@dataclass(frozen=True, eq=False)
-class Behind:
-    """What stands behind the scores of a baseline, for its cards.
-
-    Attributes
-    ----------
-    density : object or None
-        What `read_rows` can read; None where there is no density.
-    Z : ndarray, shape (n, p), or None
-        Features of the inputs that the density sees.
-    features : transformer or None
-        What makes them of the inputs.
-    """
-
-    density: Any = None
-    Z: np.ndarray | None = None
-    features: Any = None
-
-
 def explain(clf: Any, X: Any, top: int = 5) -> list[Card]:
-    """Why each input of X (n, d) got its answer.
+    """Explain the answer to each input of X (n, d).
 
     Parameters
     ----------
@@ -98,15 +78,15 @@ def explain_rarest(clf: Any, X: Any) -> list[Card]:
 
 def _cards(clf: Any, X: Any, top: int, read: Read) -> Any:
     clf, before = last_step_with("explain", clf)
-    arriving = X if before is None else before.transform(indexable(X))
+    arriving = X if before is None else before.transform(validate_rows(X))
     if not clf._has_evidence:
         return _baseline_cards(clf, X, arriving, before, top)
     Z, proba, scores = clf._seen(arriving)
     # Of a row that overflows there are no features, and nothing to read in them.
-    unknown = np.isnan(Z).any(axis=1)
-    Z = np.where(unknown[:, None], 0.0, Z)
+    overflows = np.isnan(Z).any(axis=1)
+    Z = np.where(overflows[:, None], 0.0, Z)
     # The inputs of a network have no columns.
-    given = indexable(X) if hasattr(clf, "n_features_in_") else np.arange(len(Z))
+    rows = validate_rows(X) if hasattr(clf, "n_features_in_") else np.arange(len(Z))
     evidence_side = clf.evidence_
     held: HeldOut = evidence_side.held_out_
     P = evidence_side.calibrated(proba, scores)
@@ -114,12 +94,12 @@ def _cards(clf: Any, X: Any, top: int, read: Read) -> Any:
     labels = clf.classes_[most_probable(dirichlet.concentration, P)]
     p_values = conformal_p_values(scores, held.scores, held.weights)
     columns = evidence_side.columns_
-    user = user_columns(clf, given, before, Z, evidence_side.features_, columns)
+    user = user_columns(clf, rows, before, Z, evidence_side.features_, columns)
     parts = read(_parts(clf, Z, proba), user, top)
-    news = row_news(columns, given, before)
+    news = row_news(columns, rows, before)
     with np.errstate(over="ignore"):
         evidence = np.exp(np.asarray(dirichlet.log_evidence))
-    typical = weighted_quantile(held.scores, _MEDIAN, held.weights)
+    typical = weighted_quantile(held.scores, 0.5, held.weights)
     return Cards(
         Card(
             class_names=_names(clf),
@@ -133,8 +113,8 @@ def _cards(clf: Any, X: Any, top: int, read: Read) -> Any:
             false_alarm_rate=float(clf._alarm_rate),
             score=float(scores[i]),
             typical_score=typical,
-            parts=() if unknown[i] else parts[i],
-            news=(*news[i], _OVERFLOW) if unknown[i] else tuple(news[i]),
+            parts=() if overflows[i] else parts[i],
+            news=(*news[i], _OVERFLOW) if overflows[i] else tuple(news[i]),
         )
         for i in range(len(P))
     )
@@ -143,15 +123,16 @@ def _cards(clf: Any, X: Any, top: int, read: Read) -> Any:
 def _baseline_cards(clf: Any, X: Any, arriving: Any, before: Any, top: int) -> list[BaselineCard]:
     held: HeldOut = clf._held_out_rows()
     P, scores = clf._proba_and_scores(arriving)
-    labels, typical = clf.predict(arriving), weighted_quantile(held.scores, _MEDIAN, held.weights)
+    labels, typical = clf.predict(arriving), weighted_quantile(held.scores, 0.5, held.weights)
     p_values = conformal_p_values(scores, held.scores, held.weights)
     dirichlet = clf.predict_dirichlet(arriving) if hasattr(clf, "predict_dirichlet") else None
-    behind: Behind = clf._behind(arriving)
-    readings: list[tuple[dict[str, Any], ...]] = [()] * len(P)
-    if behind.density is not None and behind.Z is not None:
-        user = user_columns(clf, indexable(X), before, behind.Z, behind.features, None)
-        read = read_rows(behind.density, behind.Z, list(user.tokens), user.features_for(top))
-        readings = [(user.in_columns(row, i, top),) for i, row in enumerate(read)]
+    parts: list[tuple[Reading, ...]] = [()] * len(P)
+    readable = clf.readable_density(arriving)
+    if readable is not None:
+        density, Z, features = readable
+        user = user_columns(clf, validate_rows(X), before, Z, features, None)
+        readings = read_rows(density, Z, list(user.tokens), user.features_for(top))
+        parts = [(user.in_columns(row, i, top),) for i, row in enumerate(readings)]
     return [
         BaselineCard(
             method=type(clf).__name__,
@@ -164,7 +145,7 @@ def _baseline_cards(clf: Any, X: Any, arriving: Any, before: Any, top: int) -> l
             p_value=float(p_values[i]),
             held_out=held.total,
             false_alarm_rate=float(clf._alarm_rate),
-            parts=readings[i],
+            parts=parts[i],
         )
         for i in range(len(P))
     ]
@@ -176,7 +157,7 @@ def _names(clf: Any) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """A part of the density (none for the classifier), and what is known of it without reading."""
+    """A part of the density (None: the classifier), with its score of each row where known."""
 
     density: Any
     known: list[Reading]
@@ -188,12 +169,9 @@ class _Part:
     def read(self, user: UserColumns, rows: np.ndarray, top: int) -> list[Reading]:
         """Readings of these rows (m,) in the columns of the user."""
         names, most = list(user.tokens), user.features_for(top)
-        plain: list[Reading] = [{"kind": "score"} for _ in rows]
-        readings = (
-            plain if self.density is None else read_rows(self.density, user.Z[rows], names, most)
-        )
-        found = zip(rows.tolist(), readings, strict=True)
-        return [user.in_columns({**self.known[i], **reading}, i, top) for i, reading in found]
+        readings = read_rows(self.density, user.Z[rows], names, most)
+        numbered = zip(rows.tolist(), readings, strict=True)
+        return [user.in_columns({**self.known[i], **reading}, i, top) for i, reading in numbered]
 
 
 #: Readings of parts for each row, by features of the user's columns and the number wanted.
@@ -207,17 +185,17 @@ def _all_parts(parts: list[_Part], user: UserColumns, top: int) -> list[tuple[Re
 
 def _rarest_gaussian(parts: list[_Part], user: UserColumns, top: int) -> list[tuple[Reading, ...]]:
     """Of each row the Gaussian with the lowest normal score, if there is one; no other is read."""
-    found: list[tuple[Reading, ...]] = [()] * len(user.Z)
-    # A density says the same kind of thing about every row.
+    readings: list[tuple[Reading, ...]] = [()] * len(user.Z)
+    # A density gives readings of one kind for all rows.
     one = np.arange(min(1, len(user.Z)))
-    fit = [part for part in parts if [r["kind"] for r in part.read(user, one, 1)] == ["gaussian"]]
-    if fit:
-        rarest = np.argmin([part.rarity() for part in fit], axis=0)
+    gaussians = [p for p in parts if [r["kind"] for r in p.read(user, one, 1)] == ["gaussian"]]
+    if gaussians:
+        rarest = np.argmin([part.rarity() for part in gaussians], axis=0)
         for c in np.unique(rarest):
             rows = np.flatnonzero(rarest == c)
-            for i, reading in zip(rows.tolist(), fit[c].read(user, rows, top), strict=True):
-                found[i] = (reading,)
-    return found
+            for i, reading in zip(rows.tolist(), gaussians[c].read(user, rows, top), strict=True):
+                readings[i] = (reading,)
+    return readings
 
 
 def _parts(clf: Any, Z: np.ndarray, proba: np.ndarray) -> list[_Part]:
@@ -228,16 +206,14 @@ def _parts(clf: Any, Z: np.ndarray, proba: np.ndarray) -> list[_Part]:
         return [_Part(density, [{}] * len(Z))]
     by_classifier = set(density.component_names_) - set(members)
     scored = density.component_scores(Z, proba if by_classifier else None)
-    return [_part(held, name, members.get(name), scored[name]) for name in density.component_names_]
-
-
-def _part(held: HeldOut, name: str, density: Any, scores: np.ndarray) -> _Part:
-    normal = _normal_scores(held, name, scores)
-    known: list[Reading] = [
-        {"part": name, "score": float(s), **({} if z is None else {"normal_score": z})}
-        for s, z in zip(scores, normal, strict=True)
-    ]
-    return _Part(density, known)
+    parts = []
+    for name in density.component_names_:
+        known: list[Reading] = [
+            {"part": name, "score": float(s), **({} if z is None else {"normal_score": z})}
+            for s, z in zip(scored[name], _normal_scores(held, name, scored[name]), strict=True)
+        ]
+        parts.append(_Part(members.get(name), known))
+    return parts
 
 
 def _normal_scores(held: HeldOut, name: str, scores: np.ndarray) -> list[float | None]:
@@ -249,3 +225,79 @@ def _normal_scores(held: HeldOut, name: str, scores: np.ndarray) -> list[float |
     # One row's half stays at either end, where a normal score would be infinite.
     normal = special.ndtri((share * held.total + 0.5) / (held.total + 1))
     return [float(z) for z in normal]
+
+
+def read_rows(density: Any, Z: np.ndarray, names: list[str] | None, top: int) -> list[Reading]:
+    """Return a reading for each row of features Z (n, p) with these names.
+
+    A pipeline is followed to its last step, a ratio to both of its parts, a sum to its lowest
+    blocks; a density with ``explain_rows(Z, top)`` names the `top` features, one with
+    ``neighbors(Z)`` as many training rows; of any other there is only the score.
+    """
+    if isinstance(density, FrozenEstimator):
+        return read_rows(density.estimator, Z, names, top)
+    if isinstance(density, Pipeline):
+        before = density[:-1]
+        return read_rows(density[-1], before.transform(Z), names_after(before, names), top)
+    if hasattr(density, "explain_rows"):
+        return [_with_names(row, names) for row in density.explain_rows(Z, top)]
+    if hasattr(density, "blocks_"):
+        return _blocks(density, Z, names, top)
+    if hasattr(density, "background_"):
+        near = read_rows(density.density_, Z, names, top)
+        far = read_rows(density.background_, Z, names, top)
+        return [{**a, "background": b} for a, b in zip(near, far, strict=True)]
+    if hasattr(density, "neighbors"):
+        return _neighbours(density, Z, top)
+    return [{"kind": "score"} for _ in Z]
+
+
+def _blocks(density: Any, Z: np.ndarray, names: list[str] | None, top: int) -> list[Reading]:
+    """The blocks that add least, each with its own reading."""
+    scores = density.block_scores(Z)
+    inside = [
+        read_rows(part, Z[:, block], None if names is None else names[block], top)
+        for part, block in zip(density.densities_, density.blocks_, strict=True)
+    ]
+    return [
+        {
+            "kind": "blocks",
+            "blocks": [
+                {"block": int(b), "score": float(row[b]), **inside[b][i]}
+                for b in np.argsort(row, kind="stable")[:top]
+            ],
+        }
+        for i, row in enumerate(scores)
+    ]
+
+
+def _neighbours(density: Any, Z: np.ndarray, top: int) -> list[Reading]:
+    distances, rows = density.neighbors(Z)
+    # The distance of some training rows to their k-th nearest other row.
+    index, k = density.neighbors_, density.n_neighbors_
+    some = index._fit_X[:: -(-len(index._fit_X) // _PROBES)]
+    among, _ = index.kneighbors(some, n_neighbors=min(k + 1, len(index._fit_X)))
+    typical = float(np.median(among[:, -1]))
+    return [
+        {
+            "kind": "neighbours",
+            "neighbours": [
+                {"row": int(i), "distance": float(r)}
+                for i, r in zip(near[:top], far[:top], strict=True)
+            ],
+            "kth": len(near),
+            "kth_distance": float(far[-1]),
+            "typical_kth_distance": typical,
+        }
+        for near, far in zip(rows, distances, strict=True)
+    ]
+
+
+def _with_names(row: Reading, names: list[str] | None) -> Reading:
+    if names is None or "features" not in row:
+        return row
+    features = [
+        entry if "name" in entry else {"name": names[entry["feature"]], **entry}
+        for entry in row["features"]
+    ]
+    return {**row, "features": features}

@@ -51,4 +51,4 @@ def _network(estimator: Any) -> Any:
     """The fitted network estimator behind a classifier or features; None if there is none."""
     if _is_a(estimator, "dipedl.nn.layer_features", "LayerFeatures"):
         return estimator.estimator_
-    return estimator if _is_a(estimator, "dipedl.nn._estimator", "TorchEstimator") else None
+    return estimator if _is_a(estimator, "dipedl.nn.torch_classifier", "TorchEstimator") else None

@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._plugins import explain_missing
 from .._version import __version__
-from .._writing import writable_target, write_file
-from .._writing.numbers import plain_labels
+from ..writing import writable_target, write_file
+from ..writing.numbers import plain_labels
 from ._fitted import evidence_owner, kind_of, unfrozen
 
 if TYPE_CHECKING:

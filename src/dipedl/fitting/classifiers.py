@@ -14,11 +14,17 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import has_fit_parameter
 
-from .._validation import weight_argument, weights_passed
-from ..maths.simplex import check_simplex, on_simplex
-from .columns import InputColumns, categories, empty_columns, with_categories
+from ..inputs import (
+    InputColumns,
+    categories,
+    empty_columns,
+    weight_argument,
+    weights_passed,
+    with_categories,
+)
+from ..maths.checks import check_simplex, on_simplex
+from ..maths.seeds import seeded_clone
 from .refusals import answered, explain_dtype_error, refusals_noted, refuse_dates, refuse_infinity
-from .seeds import seeded_clone
 from .threads import one_thread_if_small
 
 _PROBA = "predict_proba of the estimator"
@@ -33,7 +39,7 @@ class FittedClassifier:
     `estimator` may know a part of the `classes` only, as in a fold that lacks one; `template` is
     unfitted, for the folds: frozen or None if the classifier is never fitted again. `known` are the
     labels of its columns where it has learned numbers in their place, `categories` those of the
-    columns of a table by `fitting.columns`.
+    columns of a table by `inputs.categories`.
     """
 
     estimator: Any

@@ -11,15 +11,15 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import _safe_indexing
 
-from .._validation import NoAnswer
-from ..maths.magnitude import check_no_infinity
-from ..maths.masks import is_missing
-from .columns import (
+from ..inputs import (
     NO_DATES,
     InputColumns,
+    NoAnswer,
     date_columns,
+    is_pandas,
     mixed_columns,
 )
+from ..maths.checks import check_no_infinity, is_missing
 
 Answer = tuple[Any, ...]
 #: What scikit-learn says of numbers that float32 or float64 cannot hold.
@@ -112,7 +112,7 @@ def explain_fold_error(y: np.ndarray, n: int) -> Iterator[None]:
 
 def _note_floats(error: Exception, columns: InputColumns, X: Any) -> None:
     """Add to an error the columns of X (n, d) that were of whole numbers in fit, and are floats."""
-    if columns.dtypes is None or not hasattr(X, "iloc"):
+    if columns.dtypes is None or not is_pandas(X):
         return
     for name, was, now in zip(X.columns, columns.dtypes, X.dtypes, strict=True):
         if was.startswith(("int", "uint")) and now.kind == "f":

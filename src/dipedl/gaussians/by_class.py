@@ -1,24 +1,35 @@
-"""Moments of rows by class: of each its own, or one scatter for all."""
+"""Gaussians of classes: moments, factors and distances, with or without a shared covariance."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 from operator import add
 from typing import Any
 
 import numpy as np
 from scipy import linalg
 
-from ..maths.special import EPS
-from .factor import constant_message, shrunk_covariance
-from .moments import Moments, OuterProducts, summed
-from .rows import WeightedRows
+from ..maths.checks import check_room
+from ..maths.special import EPS, LOG_2PI
+from .factor import (
+    NEGLIGIBLE,
+    GaussianFactor,
+    ThinWhitener,
+    check_regular,
+    condition_number,
+    constant_message,
+    explain_rows,
+    factorise,
+    shrunk_covariance,
+)
+from .moments import Moments, OuterProducts, WeightedRows, add_scatters, scatter_rows
 from .shrinkage import Shrinkage, class_shrinkage, mean_variance, shrinkage_intensity
-from .thin import check_matrices, scatter_rows
 
-_BLOCK_NUMBERS = 1 << 20
+_BLOCK_NUMBERS, _BLOCK_BYTES = 1 << 20, 1 << 23
+#: Bytes that any machine has: fewer are not counted.
+_ROOMY = 1 << 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +62,7 @@ class TiedMoments(Sequence[Moments]):
     def of(
         cls, X: np.ndarray, y: np.ndarray, weights: np.ndarray | None, classes: np.ndarray
     ) -> TiedMoments:
-        """Of rows X (n, p), labels y (n,), weights (n,), for the sorted `classes`; one pass."""
+        """Sum rows X (n, p), labels y (n,), weights (n,), for the sorted `classes`; one pass."""
         k, p = len(classes), X.shape[1]
         weight, origin, offset = np.zeros(k), np.zeros((k, p)), np.zeros((k, p))
         places = _rows_by_class(y, classes)
@@ -64,28 +75,28 @@ class TiedMoments(Sequence[Moments]):
                 continue
             w = None if weights is None else weights[at].astype(np.float64)
             rows = WeightedRows(X, at, w)
-            origin[c] = rows.reference()
-            for D, w in rows.less(origin[c]):
+            origin[c] = rows.point_near_mean()
+            for D, w in rows.minus(origin[c]):
                 weight[c] += w.sum()
                 offset[c] += w @ D
                 if not thin:
                     products.add(D if rows.equal else D * np.sqrt(w)[:, None])
             offset[c] /= weight[c]
             if thin:
-                roots += [D * np.sqrt(w)[:, None] for D, w in rows.less(origin[c], offset[c])]
+                roots += [D * np.sqrt(w)[:, None] for D, w in rows.minus(origin[c], offset[c])]
         found = np.vstack([np.zeros((0, p)), *roots])
         if not thin:
-            found = products.less(offset * np.sqrt(weight)[:, None])
+            found = products.minus(offset * np.sqrt(weight)[:, None])
         return cls(weight, origin, offset, _residuals(float(weight.sum()), found))
 
     @classmethod
     def pooling(cls, moments: Sequence[Moments]) -> TiedMoments:
-        """Of moments of each class, none of them diagonal."""
+        """Pool moments of each class, none of them diagonal."""
         weight = np.array([m.weight for m in moments])
         origin, offset = (
             np.stack([getattr(m, of) for m in moments]) for of in ("origin", "offset")
         )
-        return cls(weight, origin, offset, replace(pooled(moments), higher=None))
+        return cls(weight, origin, offset, replace(pool(moments), higher=None))
 
     def __len__(self) -> int:
         return len(self.weight)
@@ -96,7 +107,7 @@ class TiedMoments(Sequence[Moments]):
         return Moments(float(self.weight[c]), self.origin[c], self.offset[c], scatter)
 
     def at(self, places: np.ndarray) -> TiedMoments:
-        """The classes at `places` (m,) in their order; one without rows where a place is -1."""
+        """Return the classes at `places` (m,) in their order; one without rows where it is -1."""
         weight = np.where(places < 0, 0.0, self.weight[places])
         return replace(self, weight=weight, origin=self.origin[places], offset=self.offset[places])
 
@@ -107,29 +118,29 @@ class TiedMoments(Sequence[Moments]):
         gaps = np.where(self.weight[:, None] > 0, (self.origin - origin) + self.offset, 0.0)
         offset = self.weight @ gaps / self.within.weight
         bridges = (gaps - offset) * np.sqrt(self.weight)[:, None]
-        scatter = summed(self.within.scatter, self.within.scatter[:0], bridges)
+        scatter = add_scatters(self.within.scatter, self.within.scatter[:0], bridges)
         return Moments(self.within.weight, origin, offset, scatter)
 
-    def standardised(self, centre: np.ndarray, scale: np.ndarray) -> TiedMoments:
-        """Moments of ``(x - centre) / scale``, of shapes (p,)."""
-        within = self.within.standardised(0 * centre, scale)
+    def standardise(self, centre: np.ndarray, scale: np.ndarray) -> TiedMoments:
+        """Return the moments of ``(x - centre) / scale``, of shapes (p,)."""
+        within = self.within.standardise(0 * centre, scale)
         return TiedMoments(self.weight, (self.origin - centre) / scale, self.offset / scale, within)
 
     @np.errstate(over="ignore", invalid="ignore")
     def __add__(self, other: TiedMoments) -> TiedMoments:
-        """Moments of both sets of rows together, of the same classes."""
+        """Add the moments of two sets of rows of the same classes."""
         if not isinstance(other, TiedMoments):
             return NotImplemented
-        seen = self.weight[:, None] > 0
-        origin = np.where(seen, self.origin, other.origin)
+        mine = self.weight[:, None] > 0
+        origin = np.where(mine, self.origin, other.origin)
         weight = self.weight + other.weight
         share = (other.weight / np.where(weight > 0, weight, 1.0))[:, None]
         # A class that one side alone has seen has no gap.
-        met = seen & (other.weight[:, None] > 0)
+        met = mine & (other.weight[:, None] > 0)
         gap = np.where(met, (other.origin - origin) + (other.offset - self.offset), 0.0)
         bridges = gap * np.sqrt(self.weight[:, None] * share)
-        offset = np.where(seen, self.offset + gap * share, other.offset)
-        scatter = summed(self.within.scatter, other.within.scatter, bridges)
+        offset = np.where(mine, self.offset + gap * share, other.offset)
+        scatter = add_scatters(self.within.scatter, other.within.scatter, bridges)
         return TiedMoments(weight, origin, offset, _residuals(float(weight.sum()), scatter))
 
 
@@ -171,7 +182,7 @@ class BasisMoments(Sequence[Moments]):
         classes: np.ndarray,
         higher: bool,
     ) -> BasisMoments:
-        """Of rows X (n, p), labels y (n,), weights (n,), for the sorted `classes`; two passes."""
+        """Sum rows X (n, p), labels y (n,), weights (n,), for the sorted `classes`; two passes."""
         tied = TiedMoments.of(X, y, weights, classes)
         if not (target := mean_variance(tied.within)):
             everywhere = np.arange(X.shape[1])
@@ -187,7 +198,7 @@ class BasisMoments(Sequence[Moments]):
             w = None if weights is None else weights[rows]
             turned = (X[rows] - centre) @ turn
             new = moments_by_class(turned, y[rows], w, classes, diagonal=True, higher=higher)
-            along = new if along is None else added(along, new)
+            along = new if along is None else add_moments(along, new)
         return cls(centre, np.ascontiguousarray(vectors.T), scale, along)
 
     def __len__(self) -> int:
@@ -206,11 +217,11 @@ def class_moments(
     *,
     higher: bool,
 ) -> Sequence[Moments]:
-    """What a covariance of that type is made of; MemoryError where it cannot fit."""
+    """Return the moments for a covariance of that type; MemoryError where it cannot fit."""
     # Fourth moments move with the scatter of their own class.
     pools = covariance_type == "tied" and not higher
     shared = covariance_type == "shared-basis"
-    check_matrices(covariance_type, len(classes), y, X.shape[1], shared=pools or shared)
+    _check_room(covariance_type, len(classes), y, X.shape[1], shared=pools or shared)
     if shared:
         return BasisMoments.of(X, y, weights, classes, higher)
     if pools:
@@ -219,15 +230,15 @@ def class_moments(
     return moments_by_class(X, y, weights, classes, diagonal=diagonal, higher=higher)
 
 
-def added(a: Sequence[Moments], b: Sequence[Moments]) -> Any:
-    """Moments of both sets of rows, of the same classes."""
+def add_moments(a: Sequence[Moments], b: Sequence[Moments]) -> Any:
+    """Add the moments of two sets of rows of the same classes."""
     if isinstance(a, TiedMoments) and isinstance(b, TiedMoments):
         return a + b
     return [x + y for x, y in zip(a, b, strict=True)]
 
 
-def at_classes(moments: Sequence[Moments], own: np.ndarray, classes: np.ndarray) -> Any:
-    """Those of all `classes`, among which their `own` are; of weight 0 for any other."""
+def align_classes(moments: Sequence[Moments], own: np.ndarray, classes: np.ndarray) -> Any:
+    """Return the moments of every class in `classes`; a class not among its `own` has weight 0."""
     places = np.full(len(classes), -1)
     places[np.searchsorted(classes, own)] = np.arange(len(own))
     if isinstance(moments, TiedMoments):
@@ -238,13 +249,13 @@ def at_classes(moments: Sequence[Moments], own: np.ndarray, classes: np.ndarray)
 def class_shrinkages(
     moments: Sequence[Moments], shrinkage: Shrinkage | tuple[float, ...], *, tied: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Intensity and target of each of k classes, (k,); a tuple holds one number per class."""
+    """Return intensity and target of each of k classes, (k,); a tuple is one number per class."""
     k = len(moments)
     if isinstance(shrinkage, tuple) and len(shrinkage) != k:
         raise ValueError(f"shrinkage must hold {k} numbers, got {len(shrinkage)}")
     settings = shrinkage if isinstance(shrinkage, tuple) else (shrinkage,) * k
     if tied:
-        found = [class_shrinkage(pooled(moments), settings[0], None)] * k
+        found = [class_shrinkage(pool(moments), settings[0], None)] * k
     else:
         weight = sum(m.weight for m in moments) * len(moments[0].offset)
         common = None if shrinkage in (None, 0) else sum(m.trace for m in moments) / weight
@@ -254,7 +265,7 @@ def class_shrinkages(
 
 
 def weights_of(moments: Sequence[Moments]) -> np.ndarray:
-    """Weight of each class, (k,)."""
+    """Return the weight of each class, (k,)."""
     if isinstance(moments, TiedMoments):
         return moments.weight
     return np.array([m.weight for m in moments])
@@ -269,7 +280,7 @@ def moments_by_class(
     diagonal: bool,
     higher: bool,
 ) -> list[Moments]:
-    """Moments of the rows of X (n, p) of each class; of weight 0 for a class without rows."""
+    """Return the moments of each class of rows X (n, p); weight 0 for a class without rows."""
     found = []
     for rows in _rows_by_class(y, classes):
         w = weights
@@ -280,7 +291,7 @@ def moments_by_class(
 
 
 def _rows_by_class(y: np.ndarray, classes: np.ndarray) -> list[np.ndarray]:
-    """Where the labels y (n,) are each of the sorted `classes`; labels of no class are left out."""
+    """Return the rows of each of the sorted `classes`; labels y (n,) of no class are left out."""
     k = len(classes)
     if y.dtype.kind in "iu" and classes[-1] - classes[0] == k - 1:
         codes = np.where((y < classes[0]) | (y > classes[-1]), k, y - classes[0])
@@ -293,8 +304,8 @@ def _rows_by_class(y: np.ndarray, classes: np.ndarray) -> list[np.ndarray]:
     return np.split(np.argsort(codes, kind="stable"), ends)[:k]
 
 
-def pooled(moments: Iterable[Moments]) -> Moments:
-    """Moments of the residuals from the mean of each."""
+def pool(moments: Iterable[Moments]) -> Moments:
+    """Return the moments of the residuals from the mean of each class."""
     if isinstance(moments, TiedMoments):
         return moments.within
     return reduce(add, (replace(m, origin=0 * m.origin, offset=0 * m.offset) for m in moments))
@@ -303,3 +314,219 @@ def pooled(moments: Iterable[Moments]) -> Moments:
 def _residuals(weight: float, scatter: np.ndarray) -> Moments:
     zero = np.zeros(scatter.shape[1])
     return Moments(weight, zero, zero, scatter)
+
+
+def row_blocks(n: int, k: int) -> Iterator[slice]:
+    """Yield parts of n rows of which k numbers a row fit the cache."""
+    step = max(1, _BLOCK_BYTES // (8 * k))
+    return (slice(start, start + step) for start in range(0, n, step))
+
+
+def squared_distances(factors: Sequence[GaussianFactor], X: np.ndarray) -> np.ndarray:
+    """Squared Mahalanobis distance of each row of X (n, p) to each of k Gaussians, (n, k)."""
+    found = np.empty((len(factors), len(X)))
+    if isinstance(factors, BasisFactors) or (isinstance(factors, TiedFactors) and not factors.thin):
+        with np.errstate(over="ignore", invalid="ignore"):
+            factors.fill(X, found)
+    else:
+        for factor, row in zip(factors, found, strict=True):
+            row[:] = factor.squared_distance(X)
+    return found.T
+
+
+def class_factors(
+    covariance_type: str,
+    moments: Sequence[Moments],
+    shrinkage: np.ndarray,
+    target: np.ndarray,
+    who: Sequence[str],
+) -> Sequence[GaussianFactor]:
+    """Factor k covariances of `class_moments`, shrunk by (k,) towards (k,), as `factorise` does."""
+    if covariance_type == "tied":
+        held = moments if isinstance(moments, TiedMoments) else TiedMoments.pooling(moments)
+        shared = factorise(held.within, shrinkage[0], target[0], "the tied covariance")
+        return TiedFactors.of(held, shared)
+    if isinstance(moments, BasisMoments):
+        return BasisFactors.of(moments, shrinkage, target, who)
+    parts = zip(moments, shrinkage, target, who, strict=True)
+    return [factorise(*part) for part in parts]
+
+
+def condition_numbers(
+    moments: Sequence[Moments], shrinkage: np.ndarray, target: np.ndarray
+) -> np.ndarray:
+    """Return the condition number of the shrunk covariance of each class, (k,)."""
+    parts = zip(moments, shrinkage, target, strict=True)
+    unit = moments.scale**2 if isinstance(moments, BasisMoments) else 1.0
+    return np.array([condition_number(unit * shrunk_covariance(*part)) for part in parts])
+
+
+def log_densities(factors: Sequence[GaussianFactor], X: np.ndarray) -> np.ndarray:
+    """Log-density in nats of each row of X (n, p) under each of k Gaussians, (n, k)."""
+    if isinstance(factors, TiedFactors | BasisFactors):
+        log_det = factors.log_det
+    else:
+        log_det = np.array([factor.log_det for factor in factors])
+    constant = X.shape[1] * LOG_2PI + log_det
+    return np.asarray(-0.5 * (constant + squared_distances(factors, X)))
+
+
+@dataclass(frozen=True, eq=False)
+class TiedFactors(Sequence[GaussianFactor]):
+    """k Gaussians of one covariance; as a sequence, the factor of each.
+
+    Attributes
+    ----------
+    mean, rest : ndarray, shape (k, p)
+        As in `GaussianFactor`; `rest` may be None.
+    whitener, log_det
+        Of the covariance.
+    """
+
+    mean: np.ndarray
+    rest: np.ndarray | None
+    whitener: np.ndarray | ThinWhitener
+    log_det: float
+
+    @classmethod
+    def of(cls, moments: TiedMoments, shared: GaussianFactor) -> TiedFactors:
+        """Place the factor of the covariance of `moments` at the mean of each class."""
+        mean, whitener = moments.origin + moments.offset, shared.whitener
+        rest = (moments.origin - mean) + moments.offset
+        if isinstance(whitener, ThinWhitener):
+            shift = np.sqrt(whitener.squared(rest.copy()))
+        else:
+            shift = rest @ whitener.T
+        held = rest if np.abs(shift).max() > NEGLIGIBLE else None
+        return cls(mean, held, whitener, shared.log_det)
+
+    @property
+    def thin(self) -> bool:
+        """True if the factor is that of wide data."""
+        return isinstance(self.whitener, ThinWhitener)
+
+    def __len__(self) -> int:
+        return len(self.mean)
+
+    def __getitem__(self, c: Any) -> Any:
+        rest = None if self.rest is None else self.rest[c]
+        return GaussianFactor(self.mean[c], rest, self.whitener, self.log_det)
+
+    @cached_property
+    def comparison(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Whitened means (k, p) minus the first, their squares (k,), and those of gaps (k, k)."""
+        means = self[0].whitened(self.mean, 0.0 if self.rest is None else self.rest)
+        square = np.einsum("ij,ij->i", means, means)
+        between = square[:, None] + square - 2 * means @ means.T
+        np.fill_diagonal(between, 0.0)
+        return means, square, between
+
+    def fill(self, X: np.ndarray, found: np.ndarray) -> None:
+        """Write the squared distances of rows X (n, p) to `found` (k, n); not of a thin factor.
+
+        A row is whitened once, and one product compares it with all means.
+        """
+        means, square, between = self.comparison
+        first = self[0]
+        for rows in row_blocks(len(X), max(means.shape)):
+            white = first.whitened(X[rows])
+            # The square is expanded about the nearest mean: about the origin it would cancel.
+            near = (white @ means.T - 0.5 * square).argmax(axis=1)
+            mean = means[near]
+            white -= mean
+            own = np.einsum("ij,ij->i", white, white + 2 * mean)
+            distance = own - 2 * means @ white.T + between[near].T
+            found[:, rows] = np.where(np.isnan(distance), np.inf, np.maximum(distance, 0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class BasisFactors(Sequence[GaussianFactor]):
+    """k Gaussians with variances along one basis; as a sequence, the factor of each.
+
+    Attributes
+    ----------
+    mean, variance : ndarray, shape (k, p)
+        Means, and variances along the rows of the basis.
+    basis : ndarray, shape (p, p)
+        Orthonormal rows.
+    log_det : ndarray, shape (k,)
+        Log-determinants of the covariances.
+    """
+
+    mean: np.ndarray
+    variance: np.ndarray
+    basis: np.ndarray
+    log_det: np.ndarray
+
+    @classmethod
+    def of(
+        cls, moments: BasisMoments, shrinkage: np.ndarray, target: np.ndarray, who: Sequence[str]
+    ) -> BasisFactors:
+        """Shrink the variances of `moments`; raises the errors of `factorise`."""
+        variance = []
+        for m, intensity, level, name in zip(moments, shrinkage, target, who, strict=True):
+            variance.append(moments.scale**2 * shrunk_covariance(m, intensity, level))
+            least = len(moments.scale) * EPS
+            if not variance[-1].min() > least * variance[-1].max():
+                of_features = variance[-1] @ moments.basis**2
+                constant = np.flatnonzero(of_features <= least * of_features.max())
+                if len(constant):
+                    raise ValueError(constant_message(m, constant, intensity, name))
+                check_regular(m, 0.0, intensity, name)
+        along = np.stack([m.mean for m in moments]) * moments.scale
+        mean = moments.centre + along @ moments.basis
+        held = np.stack(variance)
+        return cls(mean, held, moments.basis, np.log(held).sum(axis=1))
+
+    def __len__(self) -> int:
+        return len(self.mean)
+
+    def __getitem__(self, c: Any) -> Any:
+        variance = self.variance[c]
+        whitener = ThinWhitener(self.basis, variance, float(variance.max()))
+        return GaussianFactor(self.mean[c], None, whitener, float(self.log_det[c]))
+
+    @cached_property
+    def along(self) -> np.ndarray:
+        """Means (k, p) minus the first, along the basis."""
+        return np.asarray((self.mean - self.mean[0]) @ self.basis.T)
+
+    def fill(self, X: np.ndarray, found: np.ndarray) -> None:
+        """Write the squared distances of rows X (n, p) to `found` (k, n): a row is turned once."""
+        pairs = list(zip(self.along, 1 / self.variance, strict=True))
+        for rows in row_blocks(len(X), 8 * X.shape[1]):
+            turned = np.subtract(X[rows], self.mean[0], dtype=np.float64) @ self.basis.T
+            for c, (mean, precision) in enumerate(pairs):
+                D = turned - mean
+                D *= D
+                found[c, rows] = D @ precision
+        found[np.isnan(found)] = np.inf
+
+
+def explain_nearest(
+    factors: Sequence[GaussianFactor], labels: Sequence[Any], X: np.ndarray, top: int
+) -> list[dict[str, Any]]:
+    """Return `explain_rows` of each row of X (n, p) under the Gaussian of least distance."""
+    nearest = squared_distances(factors, X).argmin(axis=1)
+    return [
+        next(explain_rows(factors[c].mean, factors[c].contributions(x), x, top, labels[c]))
+        for c, x in zip(nearest.tolist(), X[:, None], strict=True)
+    ]
+
+
+def _check_room(covariance_type: str, k: int, y: np.ndarray, p: int, *, shared: bool) -> None:
+    """Raise MemoryError where the matrices of k classes, with labels y (n,), cannot fit, up front.
+
+    `shared` says that all classes have one scatter.
+    """
+    if covariance_type == "diag" or 16 * (1 if shared else k) * p**2 <= _ROOMY:
+        return
+    counts = np.unique(y, return_counts=True)[1]
+    rows = scatter_rows(len(y) if shared else counts, p)
+    factors = len(counts) if covariance_type == "full" else 1
+    check_room(
+        f"{covariance_type=} of {len(counts)} classes and {p} features",
+        8 * p * int(rows.sum() + factors * p),
+        "use covariance_type='tied' or 'diag', fewer features, or "
+        "dipedl.pretrained.ClassGaussians with covariance='low-rank'",
+    )

@@ -1,12 +1,13 @@
-"""Count, mean and scatter of each class of rows that stream, as torch tensors; mergeable.
+"""Count, mean and scatter of each class of rows that come in batches, as torch tensors; mergeable.
 
 Their factors are made by the code of `dipedl.density.GDADensity`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Self
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol, Self
 
 import numpy as np
 import torch
@@ -14,12 +15,13 @@ import torch.distributed as dist
 from torch import Tensor
 
 from ..maths.array_namespace import to_numpy
-from .by_class import pooled
+from .by_class import pool
 from .factor import GaussianFactor, factorise
-from .higher_moments import HigherMoments, dot
-from .moments import Moments
-from .scatter import DiagonalScatter, FullScatter, Group, Scatter, TiedScatter
+from .moments import HigherMoments, Moments, dot
 from .shrinkage import Shrinkage, class_shrinkage
+
+Group = dist.ProcessGroup | None
+_INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 
 class ClassMoments:
@@ -42,7 +44,7 @@ class ClassMoments:
             self.higher = HigherMoments(torch.zeros_like(origin), quartic)
 
     def add(self, X: Tensor, y: Tensor) -> None:
-        """Take in rows X (b, p) of classes y (b,)."""
+        """Add rows X (b, p) of classes y (b,)."""
         classes, index, counts = torch.unique(y, return_inverse=True, return_counts=True)
         rows = X.to(self.origin)
         self._set_origin(rows, classes, index, counts)
@@ -63,7 +65,7 @@ class ClassMoments:
     def _higher_with(
         self, classes: Tensor, index: Tensor, counts: Tensor, rows: Tensor, gap: Tensor
     ) -> HigherMoments:
-        """Higher moments of the classes of a batch, its centred rows included."""
+        """Return the higher moments of the classes of a batch, with its centred rows."""
         diagonal = isinstance(self.scatter, DiagonalScatter)
         n, before = counts[:, None].to(gap), self.weight[classes][:, None]
         e = gap * before / (before + n)
@@ -74,14 +76,14 @@ class ClassMoments:
         return self._about(classes, before, -gap * n / (before + n)) + new
 
     def _about(self, classes: Tensor, weight: Tensor, e: Tensor) -> HigherMoments:
-        """Higher moments of classes (q,) of weight (q, 1) about the points mean - e, (q, p)."""
+        """Return the higher moments of classes (q,) of weight (q, 1) about the points mean - e."""
         if self.higher is None:
             raise TypeError("both need the higher moments, and one was made without them")
         own = self.scatter_per_class()
         return self.higher[classes].about(e, weight, own.times(classes, e), own.spread(classes))
 
     def _set_origin(self, X: Tensor, classes: Tensor, index: Tensor, counts: Tensor) -> None:
-        """The first row of each class that is new."""
+        """Set the origin of each new class to its first row."""
         first = index.argsort(stable=True)[counts.cumsum(0) - counts]
         new = self.weight[classes] == 0
         self.origin[classes[new]] = X[first[new]]
@@ -135,13 +137,13 @@ class ClassMoments:
         self.origin = origin
 
     def per_class(self) -> Iterator[Moments]:
-        """Of each class in turn, as numpy; of a full or diagonal scatter."""
+        """Yield the moments of each class as numpy arrays; of a full or diagonal scatter."""
         sums = self.scatter_per_class().sums
         for c in range(len(self.weight)):
             yield self._as_numpy(sums[c], c)
 
     def scatter_per_class(self) -> FullScatter | DiagonalScatter:
-        """The scatter; TypeError if it is not held per class."""
+        """Return the scatter; TypeError if it is not held per class."""
         if isinstance(self.scatter, FullScatter | DiagonalScatter):
             return self.scatter
         raise TypeError(f"{type(self.scatter).__name__} holds no scatter per class")
@@ -153,12 +155,12 @@ class ClassMoments:
             higher = HigherMoments(to_numpy(self.higher.cubic[c]), to_numpy(self.higher.quartic[c]))
         return Moments(float(self.weight[c]), origin, offset, scatter, higher)
 
-    def pooled(self) -> Moments:
-        """Moments of the residuals from the class means."""
+    def pool(self) -> Moments:
+        """Return the moments of the residuals from the class means."""
         if isinstance(self.scatter, TiedScatter):
             zero = np.zeros(self.origin.shape[1])
             return Moments(float(self.weight.sum()), zero, zero, to_numpy(self.scatter.sums))
-        return pooled(self.per_class())
+        return pool(self.per_class())
 
 
 def _classes(like: Tensor) -> Tensor:
@@ -166,20 +168,20 @@ def _classes(like: Tensor) -> Tensor:
 
 
 def _sums_by(index: Tensor, values: Tensor, classes: Tensor) -> Tensor:
-    """Sums over the rows of each of `classes` (q,), shape (q, ...)."""
+    """Sum the rows of each of `classes` (q,), shape (q, p)."""
     return values.new_zeros(len(classes), values.shape[1]).index_add_(0, index, values)
 
 
 def class_factors(moments: ClassMoments, shrinkage: Shrinkage) -> Iterator[GaussianFactor]:
-    """The factor of each class in turn; of a full or diagonal scatter."""
+    """Yield the factor of each class; of a full or diagonal scatter."""
     pooled = None if shrinkage in (None, 0) else _pooled_variance(moments)
     for c, m in enumerate(moments.per_class()):
         yield _factor(m, *class_shrinkage(m, shrinkage, pooled), f"class {c}")
 
 
 def tied_factor(moments: ClassMoments, shrinkage: Shrinkage) -> GaussianFactor:
-    """The factor of the covariance of the residuals from the class means."""
-    pooled = moments.pooled()
+    """Factor the covariance of the residuals from the class means."""
+    pooled = moments.pool()
     return _factor(pooled, *class_shrinkage(pooled, shrinkage, None), "the tied covariance")
 
 
@@ -198,3 +200,179 @@ def _pooled_variance(moments: ClassMoments) -> float:
     everyone = torch.arange(len(moments.weight), device=moments.weight.device)
     trace = moments.scatter_per_class().spread(everyone).sum()
     return float(trace / moments.weight.sum() / moments.origin.shape[1])
+
+
+class Scatter(Protocol):
+    """Sums of outer products of centred rows of k classes, changed in place."""
+
+    def append(self, rows: Tensor, classes: Tensor) -> None:
+        """Add rows (m, p) of `classes` (m,)."""
+
+    def merge(self, other: Self) -> None:
+        """Add the sums of others."""
+
+    def all_reduce(self, group: Group) -> None:
+        """Replace the sums by those of all processes."""
+
+
+class _Sums:
+    """Sums that are added to merge them."""
+
+    sums: Tensor
+
+    def merge(self, other: Self) -> None:
+        self.sums += other.sums
+
+    def all_reduce(self, group: Group) -> None:
+        dist.all_reduce(self.sums, group=group)
+
+
+class FullScatter(_Sums):
+    """A scatter matrix per class, (k, p, p)."""
+
+    def __init__(self, origin: Tensor) -> None:
+        self.sums = origin.new_zeros(*origin.shape, origin.shape[1])
+
+    def append(self, rows: Tensor, classes: Tensor) -> None:
+        """Add rows (m, p) of `classes` (m,)."""
+        for c, at in by_class(classes):
+            part = rows[at]
+            self.sums[c].addmm_(part.mT, part)
+
+    def times(self, classes: Tensor, e: Tensor) -> Tensor:
+        """Return the scatter of each of `classes` (q,) times its row of `e` (q, p)."""
+        pairs = zip(classes.tolist(), e, strict=True)
+        return torch.stack([self.sums[c] @ row for c, row in pairs])
+
+    def spread(self, classes: Tensor) -> Tensor:
+        """Return the trace of each, shape (q, 1)."""
+        return self.sums.diagonal(dim1=1, dim2=2)[classes].sum(1, keepdim=True)
+
+
+class TiedScatter(_Sums):
+    """One scatter matrix of the residuals from the class means, (p, p)."""
+
+    def __init__(self, origin: Tensor) -> None:
+        self.sums = origin.new_zeros(origin.shape[1], origin.shape[1])
+
+    def append(self, rows: Tensor, classes: Tensor) -> None:
+        """Add rows (m, p)."""
+        # A single row of a class, less its mean, is nothing.
+        rows = rows[rows.any(1)]
+        self.sums.addmm_(rows.mT, rows)
+
+
+class DiagonalScatter(_Sums):
+    """Sums of squares per class and feature, (k, p)."""
+
+    def __init__(self, origin: Tensor) -> None:
+        self.sums = torch.zeros_like(origin)
+
+    def append(self, rows: Tensor, classes: Tensor) -> None:
+        """Add rows (m, p) of `classes` (m,)."""
+        self.sums.index_add_(0, classes, rows.square())
+
+    def times(self, classes: Tensor, e: Tensor) -> Tensor:
+        """Return the scatter of each of `classes` (q,) times its row of `e` (q, p)."""
+        return self.sums[classes] * e
+
+    def spread(self, classes: Tensor) -> Tensor:
+        """Return the sums themselves, shape (q, p): by coordinate."""
+        return self.sums[classes]
+
+
+def by_class(classes: Tensor) -> list[tuple[int, Tensor]]:
+    """List each class among `classes` (m,) with its places, in order."""
+    present, counts = torch.unique(classes, return_counts=True)
+    parts = torch.split(classes.argsort(stable=True), counts.tolist())
+    return list(zip(present.tolist(), parts, strict=True))
+
+
+@contextmanager
+def exact(device: torch.device) -> Iterator[None]:
+    """Compute without gradients and autocast, on tensors that a later batch may change in place."""
+    with torch.inference_mode(False), torch.no_grad(), torch.autocast(device.type, enabled=False):
+        yield
+
+
+def check_features(features: Any, p: int | None = None) -> None:
+    """Raise unless `features` is a floating tensor of rank 2, of `p` features if that is given."""
+    if not isinstance(features, Tensor) or not features.is_floating_point():
+        came = features.dtype if isinstance(features, Tensor) else type(features).__name__
+        raise TypeError(f"features must be a tensor of floating type, got {came}")
+    if features.ndim != 2:
+        raise ValueError(
+            f"features must have shape (rows, features), got {tuple(features.shape)}; average maps "
+            "over their positions, or flatten them"
+        )
+    if p is not None and features.shape[1] != p:
+        raise ValueError(f"features must have {p} columns, as in the fit, got {features.shape[1]}")
+
+
+def check_finite(features: Tensor) -> None:
+    """Raise if `features` hold NaN or infinity, and say what half precision has to do with it."""
+    wrong = ~features.isfinite()
+    if not wrong.any():
+        return
+    rows = wrong.any(1).nonzero()[:5, 0].tolist()
+    remedy = "look for NaN or overflow in the inputs or the network"
+    if features.dtype == torch.float16:
+        remedy = (
+            "float16 overflows at 65504: compute features in bfloat16, or with autocast off while "
+            "fitting"
+        )
+    raise ValueError(
+        f"features must be finite, got {int(wrong.sum())} NaN or infinite values of "
+        f"{features.dtype} (first rows {rows} of the batch); {remedy}"
+    )
+
+
+def check_labels(labels: Any, features: Tensor, n_classes: int) -> Tensor:
+    """Return labels as int64 on the device of the features; raise unless each row has one."""
+    if labels is None:
+        raise ValueError(
+            "a class-conditional density needs labels, got None: let the loader yield (inputs, "
+            "labels)"
+        )
+    if not isinstance(labels, Tensor) or labels.dtype not in _INTEGERS:
+        came = labels.dtype if isinstance(labels, Tensor) else type(labels).__name__
+        raise TypeError(f"labels must be a tensor of integers (class indices), got {came}")
+    if labels.shape != features.shape[:1]:
+        raise ValueError(
+            f"labels must have one class index a row, shape ({len(features)},), got "
+            f"{tuple(labels.shape)}"
+        )
+    indices: Tensor = labels.to(features.device, torch.int64)
+    if len(indices) and not 0 <= int(indices.min()) <= int(indices.max()) < n_classes:
+        raise ValueError(
+            f"labels must be class indices 0..{n_classes - 1}, got "
+            f"{int(indices.min())}..{int(indices.max())}; number the classes from 0"
+        )
+    return indices
+
+
+def merge_over(
+    group: Group, local: ClassMoments | None, start: Callable[[Tensor], ClassMoments]
+) -> ClassMoments:
+    """Merge the moments of all processes; `start` makes those of no row, like origins (k, p)."""
+    if not (dist.is_available() and dist.is_initialized()):
+        raise ValueError(
+            "synchronise needs a process group: call torch.distributed.init_process_group first, "
+            "or do without it in a single process"
+        )
+    sizes: list[tuple[int, ...] | None] = [None] * dist.get_world_size(group)
+    mine = None if local is None else tuple(local.origin.shape)
+    dist.all_gather_object(sizes, mine, group=group)
+    known = {size for size in sizes if size is not None}
+    if len(known) != 1:
+        raise ValueError(
+            "synchronise needs rows, with the same numbers of classes and features in every "
+            f"process that has any; got (classes, features) {sizes}"
+        )
+    if local is None:
+        # Collectives of NCCL take tensors on the device of their process.
+        on_gpu = dist.get_backend(group) == "nccl"
+        device = f"cuda:{torch.cuda.current_device()}" if on_gpu else "cpu"
+        local = start(torch.zeros(known.pop(), dtype=torch.float64, device=device))
+    local.all_reduce(group)
+    return local

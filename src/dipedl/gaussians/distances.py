@@ -147,12 +147,12 @@ class DiagonalDistance(BufferedDistance):
 
 
 def nearest(X: Tensor, means: Tensor, scaled: Tensor) -> Tensor:
-    """For each row of X (n, p) the nearest of `means` (k, p), `scaled` by the metric, (n,)."""
+    """Return the nearest of `means` (k, p), `scaled` by the metric, for each row of X (n, p)."""
     return (X @ scaled.mT - 0.5 * (means * scaled).sum(1)).argmax(1)
 
 
 def squared_distances(X: Tensor, means: Tensor, between: Tensor) -> Tensor:
-    """Squared distances (n, k) of rows X (n, p) from means (k, p), by one matrix product.
+    """Return squared distances (n, k) of rows X (n, p) from means (k, p), by one matrix product.
 
     ``|x|^2 - 2 x m + |m|^2`` cancels where rows are near their mean and both far from the origin.
     So the square is expanded about the nearest mean, of which `between` (k, k) holds the squared
@@ -165,7 +165,7 @@ def squared_distances(X: Tensor, means: Tensor, between: Tensor) -> Tensor:
 
 
 def squared_gaps(means: Tensor) -> Tensor:
-    """Squared distances between the rows of `means` (k, p), shape (k, k), in float64."""
+    """Return squared distances between the rows of `means` (k, p), shape (k, k), in float64."""
     # Between means this expansion may cancel: float64 has the digits to spare.
     square = means.square().sum(1)
     gaps = (square[:, None] + square - 2 * means @ means.mT).clamp_min(0)
@@ -173,7 +173,7 @@ def squared_gaps(means: Tensor) -> Tensor:
 
 
 def _edges(p: int) -> list[tuple[int, int]]:
-    """Blocks of rows of a triangular factor: where each starts and ends."""
+    """List where each block of rows of a triangular factor starts and ends."""
     count = max(1, min(_BLOCKS, p // _SMALLEST_BLOCK))
     edges = [round(i * p / count) for i in range(count + 1)]
     return list(pairwise(edges))

@@ -1,9 +1,11 @@
-"""What the Gaussian densities share: shrinkage of a covariance and its factor."""
+"""One Gaussian: the factor of its shrunk covariance, and distances of rows to its mean."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import linalg
@@ -11,7 +13,6 @@ from scipy.linalg import blas, lapack
 
 from ..maths.special import EPS, LOG_2PI
 from .moments import Moments
-from .thin import ThinWhitener
 
 _CHUNK_BYTES = 1 << 20
 NEGLIGIBLE = 1e-13  # standard deviations
@@ -20,7 +21,7 @@ _ROUNDING, _PROBES = 1e-3, 16
 
 
 def shrunk_covariance(moments: Moments, intensity: float, target: float) -> np.ndarray:
-    """``(1 - intensity) * covariance + intensity * target * identity``, (p, p) or (p,)."""
+    """Return ``(1 - intensity) covariance + intensity * target * identity``, (p, p) or (p,)."""
     cov = (1 - intensity) * moments.covariance
     if cov.ndim == 1:
         return np.asarray(cov + intensity * target)
@@ -29,7 +30,7 @@ def shrunk_covariance(moments: Moments, intensity: float, target: float) -> np.n
 
 
 def rank(moments: Moments) -> int:
-    """Rank of the covariance before shrinkage, of features scaled to unit variance."""
+    """Return the rank of the covariance before shrinkage, of features scaled to unit variance."""
     variance = moments.variance
     varying = variance > EPS**2 * (moments.mean**2)
     if moments.diagonal or not varying.any():
@@ -45,9 +46,68 @@ def rank(moments: Moments) -> int:
 
 
 def condition_number(covariance: np.ndarray) -> float:
-    """Largest over smallest eigenvalue."""
+    """Return the largest over the smallest eigenvalue."""
     values = np.sort(covariance) if covariance.ndim == 1 else linalg.eigvalsh(covariance)
     return float(values[-1] / values[0]) if values[0] > 0 else np.inf
+
+
+@dataclass(frozen=True, eq=False)
+class ThinWhitener:
+    """Covariance of wide data, ``C = U^T diag(inner) U + outer (I - U^T U)``; nothing is p x p.
+
+    Attributes
+    ----------
+    basis : ndarray, shape (r, p)
+        U, orthonormal rows.
+    inner : ndarray, shape (r,)
+        Variances along them.
+    outer : float
+        Variance across them.
+    """
+
+    basis: np.ndarray
+    inner: np.ndarray
+    outer: float
+
+    @classmethod
+    def of(cls, root: np.ndarray, weight: float, intensity: float, target: float) -> ThinWhitener:
+        """Shrink the scatter ``root^T root``, root (r, p), by `intensity` towards `target`."""
+        _, values, basis = linalg.svd(root, full_matrices=False)
+        real = values > len(values) * EPS * values[:1]
+        inner = (1 - intensity) * values[real] ** 2 / weight + intensity * target
+        return cls(basis[real], inner, intensity * target)
+
+    @property
+    def log_det(self) -> float:
+        """Log-determinant of the covariance."""
+        across = self.basis.shape[1] - len(self.inner)
+        return float(np.log(self.inner).sum() + across * np.log(self.outer))
+
+    @property
+    def reciprocal_condition(self) -> float:
+        """Smallest over largest eigenvalue."""
+        return float(self.outer / self.inner.max(initial=self.outer)) if self.outer > 0 else 0.0
+
+    @property
+    def dense(self) -> np.ndarray:
+        """The symmetric W with ``W^T W = C^-1``, shape (p, p)."""
+        gain = 1 / np.sqrt(self.inner) - 1 / np.sqrt(self.outer)
+        W = (self.basis.T * gain) @ self.basis
+        W[np.diag_indices_from(W)] += 1 / np.sqrt(self.outer)
+        return np.asarray(W)
+
+    def squared(self, D: np.ndarray) -> np.ndarray:
+        """Squared length ``d^T C^-1 d`` of each row of D (n, p), which is overwritten, (n,)."""
+        along = D @ self.basis.T
+        # The rest itself, not a difference of squares: no digit is lost.
+        D -= along @ self.basis
+        rest = np.einsum("ij,ij->i", D, D) / self.outer
+        return np.asarray(rest + (along**2 / self.inner).sum(axis=1))
+
+    def solve(self, D: np.ndarray) -> np.ndarray:
+        """``C^-1 d`` for each row of D (n, p)."""
+        along = D @ self.basis.T
+        return np.asarray(D / self.outer + (along * (1 / self.inner - 1 / self.outer)) @ self.basis)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +127,7 @@ class GaussianFactor:
     def about(
         cls, moments: Moments, whitener: np.ndarray | ThinWhitener, log_det: float
     ) -> GaussianFactor:
-        """The factor of a covariance, placed at the mean of `moments`."""
+        """Place the factor of a covariance at the mean of `moments`."""
         mean = moments.mean
         rest = (moments.origin - mean) + moments.offset
         if isinstance(whitener, ThinWhitener):
@@ -89,17 +149,17 @@ class GaussianFactor:
     def squared_distance(self, X: np.ndarray) -> np.ndarray:
         """Squared Mahalanobis distance of each row of X (n, p), (n,); ``inf`` if it overflows.
 
-        Rows of float32 are computed with in float32 where that costs little (see `rounded`).
+        Rows of float32 are computed with in float32 where that costs little (see `in_float32`).
         """
-        if X.dtype != np.float32 or self.rounded is None:
+        if X.dtype != np.float32 or self.in_float32 is None:
             return self._distances(X)
-        distance = self.rounded._distances(X)
+        distance = self.in_float32._distances(X)
         if (far := np.isinf(distance)).any():
             distance[far] = self._distances(X[far])
         return distance
 
     @cached_property
-    def rounded(self) -> GaussianFactor | None:
+    def in_float32(self) -> GaussianFactor | None:
         """The same in float32; None if that costs more than 0.001 nats, or the factor is not full.
 
         Rows drawn from the Gaussian are tried: the error grows with its condition number.
@@ -108,12 +168,12 @@ class GaussianFactor:
             return None
         mean, whitener = self.mean.astype(np.float32), self.whitener.astype(np.float32)
         rest = (self.mean - mean) + (0.0 if self.rest is None else self.rest)
-        rounded = GaussianFactor(mean, rest.astype(np.float32), whitener, self.log_det)
+        single = GaussianFactor(mean, rest.astype(np.float32), whitener, self.log_det)
         white = np.random.default_rng(0).standard_normal((_PROBES, len(mean)))
         D = linalg.solve_triangular(self.whitener, white.T, lower=True).T.astype(np.float32, "C")
-        rounded._whiten(D)
+        single._whiten(D)
         error = 0.5 * np.abs((D.astype(float) ** 2).sum(axis=1) - (white**2).sum(axis=1))
-        return rounded if error.max() <= _ROUNDING else None
+        return single if error.max() <= _ROUNDING else None
 
     def _distances(self, X: np.ndarray) -> np.ndarray:
         n, p = X.shape
@@ -121,9 +181,13 @@ class GaussianFactor:
         buffer, distance = np.empty((rows, p), self.mean.dtype), np.empty(n)
         with np.errstate(over="ignore", invalid="ignore"):
             for start in range(0, n, rows):
-                chunk = X[start : start + rows]
-                part = distance[start : start + rows]
-                self._squared_distance(chunk, buffer[: len(chunk)], part)
+                part = slice(start, start + rows)
+                D = self._centre(X[part], buffer[: len(X[part])])
+                if isinstance(self.whitener, ThinWhitener):
+                    distance[part] = self.whitener.squared(D)
+                else:
+                    self._whiten(D)
+                    distance[part] = np.einsum("ij,ij->i", D, D)
         # inf - inf inside the triangular product is an overflow too: the row is that far away.
         distance[np.isnan(distance)] = np.inf
         return distance
@@ -134,11 +198,9 @@ class GaussianFactor:
         Those that overflow are infinite.
         """
         with np.errstate(over="ignore", invalid="ignore"):
-            D = X - self.mean
-            if self.rest is not None:
-                D -= self.rest
+            D = self._centre(X, np.empty(X.shape))
             if isinstance(self.whitener, ThinWhitener):
-                parts = D * self.whitener.solved(D)
+                parts = D * self.whitener.solve(D)
             elif self.whitener.ndim == 1:
                 parts = (D * self.whitener) ** 2
             else:
@@ -146,22 +208,17 @@ class GaussianFactor:
         return np.asarray(np.where(np.isfinite(parts), parts, np.inf))
 
     def whitened(self, X: np.ndarray, rest: np.ndarray | float = 0.0) -> np.ndarray:
-        """Rows X + rest (n, p) less the mean, times the factor, (n, p); not for a thin one."""
+        """Rows X + rest (n, p) minus the mean, times the factor, (n, p); not for a thin one."""
         D = np.asarray(np.subtract(X, self.mean, dtype=np.float64, order="C"))
         D += rest if self.rest is None else rest - self.rest
         self._whiten(D)
         return D
 
-    def _squared_distance(self, X: np.ndarray, D: np.ndarray, out: np.ndarray) -> None:
-        """Write the squared Mahalanobis distance of each row of X to `out`; `D` is scratch."""
+    def _centre(self, X: np.ndarray, D: np.ndarray) -> np.ndarray:
         np.subtract(X, self.mean, out=D)
         if self.rest is not None:
             D -= self.rest
-        if isinstance(self.whitener, ThinWhitener):
-            out[:] = self.whitener.squared(D)
-            return
-        self._whiten(D)
-        out[:] = np.einsum("ij,ij->i", D, D)
+        return D
 
     def _whiten(self, D: np.ndarray) -> None:
         """Multiply centred rows D (n, p) in C order by the factor, in place; not for a thin one."""
@@ -181,17 +238,23 @@ def factorise(moments: Moments, intensity: float, target: float, who: str) -> Ga
 
     `who` is named in the error, such as "class 'a'".
     """
-    if moments.thin:
-        return _thin_factor(moments, intensity, target, who)
+    thin = moments.thin
     with np.errstate(over="ignore", invalid="ignore"):
-        cov = shrunk_covariance(moments, intensity, target)
+        cov = moments.scatter if thin else shrunk_covariance(moments, intensity, target)
     if not np.isfinite(cov).all():
         raise ValueError(f"{who}: the covariance overflows; rescale the features")
-    variance = cov if cov.ndim == 1 else cov.diagonal()
+    if thin:
+        variance = (1 - intensity) * moments.variance + intensity * target
+    else:
+        variance = cov if cov.ndim == 1 else cov.diagonal()
     # A variance at the level of rounding in the data is no variance.
     constant = np.flatnonzero(variance <= (4 * EPS * np.abs(moments.mean)) ** 2)
     if len(constant):
         raise ValueError(constant_message(moments, constant, intensity, who))
+    if thin:
+        whitener = ThinWhitener.of(moments.scatter, moments.weight, intensity, target)
+        check_regular(moments, whitener.reciprocal_condition, intensity, who)
+        return GaussianFactor.about(moments, whitener, whitener.log_det)
     scale = np.sqrt(variance)
     if cov.ndim == 1:
         log_det = float(2 * np.log(scale).sum())
@@ -204,26 +267,13 @@ def factorise(moments: Moments, intensity: float, target: float, who: str) -> Ga
     reciprocal = 0.0 if info else lapack.dpocon(lower, float(p), uplo="L")[0]
     check_regular(moments, reciprocal, intensity, who)
     log_det = float(2 * (np.log(lower.diagonal()).sum() + np.log(scale).sum()))
-    whitener, _ = lapack.dtrtri(lower, lower=1, overwrite_c=1)
-    whitener /= scale
-    return GaussianFactor.about(moments, whitener, log_det)
-
-
-def _thin_factor(moments: Moments, intensity: float, target: float, who: str) -> GaussianFactor:
-    """`factorise` of fewer rows than features."""
-    if not np.isfinite(moments.scatter).all():
-        raise ValueError(f"{who}: the covariance overflows; rescale the features")
-    variance = (1 - intensity) * moments.variance + intensity * target
-    constant = np.flatnonzero(variance <= (4 * EPS * np.abs(moments.mean)) ** 2)
-    if len(constant):
-        raise ValueError(constant_message(moments, constant, intensity, who))
-    thin = ThinWhitener.of(moments.scatter, moments.weight, intensity, target)
-    check_regular(moments, thin.reciprocal_condition, intensity, who)
-    return GaussianFactor.about(moments, thin, thin.log_det)
+    inverse, _ = lapack.dtrtri(lower, lower=1, overwrite_c=1)
+    inverse /= scale
+    return GaussianFactor.about(moments, inverse, log_det)
 
 
 def check_regular(moments: Moments, reciprocal: float, intensity: float, who: str) -> None:
-    """ValueError if the covariance, of that reciprocal condition number, is singular."""
+    """Raise ValueError if a covariance of that reciprocal condition number is singular."""
     p = len(moments.offset)
     if reciprocal < p * EPS:
         raise ValueError(
@@ -234,7 +284,7 @@ def check_regular(moments: Moments, reciprocal: float, intensity: float, who: st
 
 
 def constant_message(moments: Moments, constant: np.ndarray, intensity: float, who: str) -> str:
-    """What to say of features that do not vary."""
+    """Word the error on features that do not vary."""
     if len(constant) == len(moments.offset):
         return (
             f"{who}: all samples are the same point (n_samples = {moments.weight:g}), "
@@ -244,3 +294,35 @@ def constant_message(moments: Moments, constant: np.ndarray, intensity: float, w
         f"{who}: features {constant[:5].tolist()} are constant and shrinkage is {intensity:g}; "
         "drop them or use shrinkage='oas' or 'ledoit-wolf'"
     )
+
+
+def explain_rows(
+    mean: np.ndarray, contributions: np.ndarray, X: np.ndarray, top: int, label: Any = None
+) -> Iterator[dict[str, Any]]:
+    """Yield for each row of X (n, p) its squared distance and the features that add most to it.
+
+    The `contributions` (n, p) of all features, ``d_j (C^-1 d)_j`` with ``d = x - mean``, sum to the
+    squared Mahalanobis distance. Under the Gaussian its mean is p and its standard deviation
+    ``sqrt(2 p)``. One contribution may be negative: that of a feature that moves along with
+    others, as their correlation has it.
+    """
+    p = X.shape[1]
+    for x, parts in zip(X, contributions, strict=True):
+        order = np.argsort(-parts, kind="stable")[:top]
+        yield {
+            "kind": "gaussian",
+            "class": label,
+            "squared_distance": float(parts.sum()),
+            "expected": float(p),
+            "spread": float(np.sqrt(2 * p)),
+            "features": [
+                {
+                    "feature": int(j),
+                    "value": float(x[j]),
+                    "mean": float(mean[j]),
+                    "contribution": float(parts[j]),
+                }
+                for j in order
+            ],
+            "rest": float(np.delete(parts, order).sum()),
+        }

@@ -12,9 +12,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ..maths.special import EPS
-from .class_moments import ClassMoments
+from .class_moments import ClassMoments, Group, by_class
 from .distances import BufferedDistance, squared_distances, squared_gaps
-from .scatter import Group, by_class
 from .shrinkage import Shrinkage, oas_intensity
 
 # Of the directions of a sketch, this share guards the others (see `SketchScatter`).
@@ -59,11 +58,11 @@ class SketchScatter:
         self._classes.append(classes[some])
         self._waiting += self._rows[-1].nbytes
         if self._waiting >= _PENDING_BYTES:
-            self.absorb()
+            self.decompose()
 
     def merge(self, other: Self) -> None:
         """Add the sums of others."""
-        other.absorb()
+        other.decompose()
         energy = self.energy + other.energy
         classes = torch.arange(len(energy), device=energy.device)
         for part in torch.split(classes, _CLASSES_AT_ONCE):
@@ -73,7 +72,7 @@ class SketchScatter:
 
     def all_reduce(self, group: Group) -> None:
         """Replace the sums by those of all processes: the same in each, merged in their order."""
-        self.absorb()
+        self.decompose()
         dist.all_reduce(self.energy, group=group)
         world = dist.get_world_size(group)
         for mine in torch.split(self.sketch, _CLASSES_AT_ONCE):
@@ -82,8 +81,8 @@ class SketchScatter:
             for sketch, rows in zip(mine, torch.cat(everyone, dim=1), strict=True):
                 sketch.copy_(leading(rows, len(sketch), self.rank))
 
-    def absorb(self) -> None:
-        """Take the waiting rows into the sketches."""
+    def decompose(self) -> None:
+        """Add the waiting rows to the sketches."""
         if not self._rows:
             return
         rows, classes = torch.cat(self._rows), torch.cat(self._classes)
@@ -94,7 +93,7 @@ class SketchScatter:
 
 
 def leading(rows: Tensor, size: int, rank: int) -> Tensor:
-    """Orthogonal rows (size, p), longest first, whose outer products sum to those of `rows` (a, p).
+    """Return orthogonal rows (size, p), longest first, with the outer products of `rows` (a, p).
 
     Of those after the first `rank`, the square of the first that is left out is taken away.
     """
@@ -120,7 +119,7 @@ class PrincipalParts(NamedTuple):
 
 
 def principal_parts(moments: ClassMoments, shrinkage: Shrinkage) -> Iterator[PrincipalParts]:
-    """Per class ``C_c = U diag(l) U^T + psi (I - U U^T)``, shrunk as a full covariance would be.
+    """Yield ``C_c = U diag(l) U^T + psi (I - U U^T)`` of each class, shrunk as if it were full.
 
     That is probabilistic principal component analysis at its maximum-likelihood solution; `psi` is
     what the exact trace leaves for each direction that is not held. Tipping, Bishop, "Probabilistic
@@ -129,7 +128,7 @@ def principal_parts(moments: ClassMoments, shrinkage: Shrinkage) -> Iterator[Pri
     scatter = moments.scatter
     if not isinstance(scatter, SketchScatter):
         raise TypeError(f"principal parts need a sketch, got {type(scatter).__name__}")
-    scatter.absorb()
+    scatter.decompose()
     p = moments.origin.shape[1]
     pooled = float(scatter.energy.sum() / moments.weight.sum()) / p
     for c, n in enumerate(moments.weight.tolist()):
@@ -149,7 +148,7 @@ def principal_parts(moments: ClassMoments, shrinkage: Shrinkage) -> Iterator[Pri
 
 
 def _spectrum(scatter: SketchScatter, c: int) -> tuple[Tensor, Tensor, float]:
-    """Directions (r, p), their sums of squares (r,), and the sum of squares across them."""
+    """Return directions (r, p), their sums of squares (r,), and the sum of squares across them."""
     rows = scatter.sketch[c, : scatter.rank].double()
     values, total = rows.square().sum(1), float(scatter.energy[c])
     rest = total - float(values.sum())
@@ -161,7 +160,7 @@ def _spectrum(scatter: SketchScatter, c: int) -> tuple[Tensor, Tensor, float]:
 def _intensity(
     variance: Tensor, rest: float, level: float, n: float, p: int, shrinkage: Shrinkage
 ) -> float:
-    """As `dipedl.gaussians.shrinkage.shrinkage_intensity`, from the spectrum."""
+    """Return `dipedl.gaussians.shrinkage.shrinkage_intensity` from the spectrum."""
     if shrinkage != "oas":
         return float(shrinkage or 0.0)
     if level == 0 or p == 1:

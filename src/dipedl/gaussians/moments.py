@@ -2,18 +2,73 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
+from typing import Any, Self
 
 import numpy as np
 from scipy.linalg import blas
 
-from .higher_moments import HigherMoments
-from .rows import WeightedRows
-from .thin import WIDE, scatter_rows
+from ..maths.array_namespace import Array
 
 __all__ = ["Moments"]
+
+#: From so many features on, and twice as many as rows, the rows themselves are the smaller form.
+WIDE = 256
+_CHUNK_BYTES = 1 << 20
+#: Rows whose mean is a point near that of all: a quarter of these are lost if it is far off.
+_FIRST = 256
+
+
+def scatter_rows(n: Any, p: int) -> Any:
+    """Return how many rows hold the scatter of n rows of p features: theirs if thin, or else p."""
+    return np.where((p >= WIDE) & (2 * np.asarray(n) <= p), n, p)
+
+
+@dataclass(frozen=True, eq=False)
+class HigherMoments:
+    """Sums over centred rows d of weight w: of one class (p,), or of several (q, p).
+
+    `cubic` sums ``w |d|^2 d`` and `quartic` (..., 1) ``w |d|^4``; if the scatter is diagonal ``w
+    d**3`` and, (..., p), ``w d**4``.
+    """
+
+    cubic: Array
+    quartic: Array
+
+    @classmethod
+    def of(cls, D: np.ndarray, w: np.ndarray, diagonal: bool) -> Self:
+        """Return the higher moments of centred rows D (n, p) with weights w (n,)."""
+        square = dot(D, D, diagonal)
+        return cls(w @ (square * D), w @ (square * square))
+
+    def about(self, e: Array, weight: Any, times: Array, spread: Array) -> HigherMoments:
+        """Return the higher moments about the point ``mean - e``, of a weight and a scatter S.
+
+        `times` (..., p) is S e, and `spread` (..., 1) the trace of S; S itself if it is diagonal.
+        """
+        diagonal = self.quartic.shape == self.cubic.shape
+        square, along = dot(e, e, diagonal), dot(e, self.cubic + times, diagonal)
+        tail = 4 * along + 2 * square * spread + weight * square * square
+        cubic = self.cubic + spread * e + 2 * times + weight * square * e
+        return HigherMoments(cubic, self.quartic + tail)
+
+    def __add__(self, other: HigherMoments) -> HigherMoments:
+        """Add the higher moments of two sets of rows about the same point."""
+        return HigherMoments(self.cubic + other.cubic, self.quartic + other.quartic)
+
+    def __getitem__(self, classes: Any) -> HigherMoments:
+        return HigherMoments(self.cubic[classes], self.quartic[classes])
+
+    def __setitem__(self, classes: Any, found: HigherMoments) -> None:
+        self.cubic[classes], self.quartic[classes] = found.cubic, found.quartic
+
+
+def dot(a: Array, b: Array, diagonal: bool) -> Array:
+    """Return the products of the rows of a and b, (..., 1); by coordinate of a diagonal scatter."""
+    return a * b if diagonal else (a * b).sum(-1)[..., None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +114,7 @@ class Moments:
         diagonal: bool = False,
         higher: bool = False,
     ) -> Moments:
-        """Moments of rows of X (n, p), n >= 1, with optional weights (n,) >= 0.
+        """Return the moments of rows of X (n, p), n >= 1, with optional weights (n,) >= 0.
 
         Works in chunks that fit the cache: no copy of X is made. An overflow shows as inf or NaN in
         the moments, without a warning, and is refused by what uses them.
@@ -83,16 +138,40 @@ class Moments:
             rows = rows[weights[rows] > 0] if weights[rows].any() else rows[:1]
         w = None if weights is None else weights[rows].astype(np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
-            return _of_rows(WeightedRows(np.asarray(X), rows, w), diagonal, higher)
+            return cls._of_rows(WeightedRows(np.asarray(X), rows, w), diagonal, higher)
+
+    @classmethod
+    def _of_rows(cls, rows: WeightedRows, diagonal: bool, higher: bool) -> Moments:
+        """Sum about a point near the mean, then move the sums to the mean."""
+        p, point = rows.n_features, rows.point_near_mean()
+        weight, total, squares = 0.0, np.zeros(p), np.zeros(p)
+        thin = not diagonal and scatter_rows(len(rows), p) < p
+        products = OuterProducts(0 if diagonal or thin else p)
+        for D, w in rows.minus(point):
+            weight += float(w.sum())
+            total += w @ D
+            if diagonal:
+                squares += w @ (D * D)
+            elif not thin:
+                products.add(D if rows.equal else D * np.sqrt(w)[:, None])
+        offset = total / (weight or 1.0)
+        if diagonal:
+            scatter = squares - weight * offset * offset
+        elif thin:
+            scatter = np.vstack([D * np.sqrt(w)[:, None] for D, w in rows.minus(point, offset)])
+        else:
+            scatter = products.minus(np.sqrt(weight) * offset[None])
+        powers = (HigherMoments.of(D, w, diagonal) for D, w in rows.minus(point, offset))
+        return cls(weight, point, offset, scatter, reduce(add, powers) if higher else None)
 
     @property
     def diagonal(self) -> bool:
-        """Whether only the diagonal of the scatter is held."""
+        """True if only the diagonal of the scatter is held."""
         return self.scatter.ndim == 1
 
     @property
     def thin(self) -> bool:
-        """Whether a root of the scatter is held, shape (r, p) with r < p."""
+        """True if a root of the scatter is held, shape (r, p) with r < p."""
         return not self.diagonal and self.scatter.shape[0] < self.scatter.shape[1]
 
     @property
@@ -104,7 +183,7 @@ class Moments:
     def covariance(self) -> np.ndarray:
         """Maximum-likelihood covariance (divided by the weight), shape (p, p) or (p,)."""
         # n, not n - 1: the maximum-likelihood estimate, for which shrinkage is defined.
-        return np.asarray(dense(self.scatter) / self.weight)
+        return np.asarray(dense_scatter(self.scatter) / self.weight)
 
     @property
     def variance(self) -> np.ndarray:
@@ -129,7 +208,7 @@ class Moments:
 
     @np.errstate(over="ignore", invalid="ignore")
     def __add__(self, other: Moments) -> Moments:
-        """Moments of both sets of rows together."""
+        """Add the moments of two sets of rows."""
         if not isinstance(other, Moments):
             return NotImplemented
         if self.diagonal != other.diagonal or len(self.offset) != len(other.offset):
@@ -144,110 +223,121 @@ class Moments:
         gap = (other.origin - self.origin) + (other.offset - self.offset)
         # The move of both means adds to the scatter what one more row would.
         bridge = gap * np.sqrt(self.weight * share)
-        scatter = summed(self.scatter, other.scatter, bridge)
+        scatter = add_scatters(self.scatter, other.scatter, bridge)
         a, b = self._about(-gap * share), other._about(gap * (self.weight / weight))
         higher = None if a is None or b is None else a + b
         return Moments(weight, self.origin, self.offset + gap * share, scatter, higher)
 
-    def standardised(self, centre: np.ndarray, scale: np.ndarray) -> Moments:
-        """Moments of ``(x - centre) / scale``, of shapes (p,); without higher ones."""
+    def standardise(self, centre: np.ndarray, scale: np.ndarray) -> Moments:
+        """Return the moments of ``(x - centre) / scale``, of shapes (p,); without higher ones."""
         over = scale * scale if self.diagonal else np.outer(scale, scale)
         scatter = self.scatter / (scale if self.thin else over)
         return Moments(self.weight, (self.origin - centre) / scale, self.offset / scale, scatter)
 
     def _about(self, e: np.ndarray) -> HigherMoments | None:
-        """The higher moments about the point ``mean - e``, if they are held."""
+        """Return the higher moments about the point ``mean - e``, if they are held."""
         if self.higher is None:
             return None
-        return _shifted(self, self.higher, e)
+        times = self.scatter * e if self.diagonal else self.scatter @ e
+        times = self.scatter.T @ times if self.thin else times
+        spread = self.scatter if self.diagonal else np.atleast_1d(self.trace)
+        return self.higher.about(e, self.weight, times, spread)
 
 
-def _shifted(moments: Moments, higher: HigherMoments, e: np.ndarray) -> HigherMoments:
-    """Higher moments about the mean of `moments` as those about ``mean - e``."""
-    times = moments.scatter * e if moments.diagonal else moments.scatter @ e
-    times = moments.scatter.T @ times if moments.thin else times
-    spread = moments.scatter if moments.diagonal else np.atleast_1d(moments.trace)
-    return higher.about(e, moments.weight, times, spread)
+class WeightedRows:
+    """Rows of X (n, p) with weights, centred a part at a time: no copy of the matrix is made.
+
+    The rows at `places` (None: all), with weights (m,) of their own (None: ones). X may be of any
+    type; what is computed is float64.
+    """
+
+    def __init__(
+        self, X: np.ndarray, places: np.ndarray | None, weights: np.ndarray | None
+    ) -> None:
+        self.n_features = X.shape[1]
+        self.equal = weights is None
+        self._X, self._places, self._weights = X, places, weights
+        self._count = len(X) if places is None else len(places)
+        # A product of so many rows is worth the pass over what it is added to.
+        self._step = max(_CHUNK_BYTES // (8 * self.n_features), self.n_features // 8, 1)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def point_near_mean(self) -> np.ndarray:
+        """Return a point (p,) near the mean; rows that are all the same are that point."""
+        stop = min(_FIRST, self._count)
+        D = self._rows(0, stop).astype(np.float64)
+        origin = D[0].copy()
+        D -= origin
+        w = self._weights_of(0, stop)
+        return np.asarray(origin + w @ D / (w.sum() or 1.0))
+
+    def minus(
+        self, point: np.ndarray, offset: np.ndarray | None = None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield the rows minus `point` and `offset`, with their weights, in parts for the cache.
+
+        Each part overwrites the one before.
+        """
+        step = min(self._step, self._count)
+        D, ones = np.empty((step, self.n_features)), np.ones(step)
+        for start in range(0, self._count, step):
+            stop = min(start + step, self._count)
+            part = np.subtract(self._rows(start, stop), point, out=D[: stop - start])
+            if offset is not None:
+                part -= offset
+            yield part, ones[: stop - start] if self.equal else self._weights_of(start, stop)
+
+    def _rows(self, start: int, stop: int) -> np.ndarray:
+        if self._places is None:
+            return self._X[start:stop]
+        # Faster than self._X[places], which asks whether each lies inside.
+        return np.take(self._X, self._places[start:stop], axis=0, mode="clip")
+
+    def _weights_of(self, start: int, stop: int) -> np.ndarray:
+        return np.ones(stop - start) if self._weights is None else self._weights[start:stop]
 
 
 class OuterProducts:
     """Sum of ``d d^T`` of rows (., p); few rows wait until a product is worth a pass over it."""
 
     def __init__(self, p: int) -> None:
-        self._sum = np.zeros((p, p))
+        self._lower = np.zeros((p, p))
         self._few: list[np.ndarray] = []
         self._waiting, self._enough = 0, p // 4
 
     def add(self, D: np.ndarray) -> None:
         """Add rows D (m, p), which may be overwritten afterwards."""
         if len(D) > self._enough:
-            _add_outer_products(self._sum, D)
+            self._add_now(D)
             return
         self._few.append(D.copy())
         self._waiting += len(D)
         if self._waiting > self._enough:
-            self._absorb()
+            self._add_waiting()
 
-    def less(self, rows: np.ndarray) -> np.ndarray:
-        """The sum (p, p), less the products of `rows` (m, p)."""
-        self._absorb()
-        _add_outer_products(self._sum, rows, -1.0)
-        return _whole(self._sum)
+    def minus(self, rows: np.ndarray) -> np.ndarray:
+        """Return the sum (p, p) minus the products of `rows` (m, p)."""
+        self._add_waiting()
+        self._add_now(rows, -1.0)
+        whole = self._lower + self._lower.T
+        whole.flat[:: len(whole) + 1] = self._lower.flat[:: len(whole) + 1]
+        return np.asarray(whole)
 
-    def _absorb(self) -> None:
+    def _add_waiting(self) -> None:
         if self._few:
-            _add_outer_products(self._sum, np.concatenate(self._few))
+            self._add_now(np.concatenate(self._few))
         self._few, self._waiting = [], 0
 
-
-def _of_rows(rows: WeightedRows, diagonal: bool, higher: bool) -> Moments:
-    """Moments of the rows, about a point near their mean, to which they are moved at the end."""
-    p, point = rows.n_features, rows.reference()
-    weight, total = 0.0, np.zeros(p)
-    thin = not diagonal and scatter_rows(len(rows), p) < p
-    scatter = np.zeros(p if diagonal else (0 if thin else p, p))
-    for D, w in rows.less(point):
-        weight += float(w.sum())
-        total += w @ D
-        if diagonal:
-            scatter += w @ (D * D)
-        elif not thin:
-            _add_outer_products(scatter, D if rows.equal else D * np.sqrt(w)[:, None])
-    offset = total / (weight or 1.0)
-    if diagonal:
-        scatter -= weight * offset * offset
-    elif thin:
-        scatter = np.vstack([D * np.sqrt(w)[:, None] for D, w in rows.less(point, offset)])
-    else:
-        scatter = _moved(scatter, weight, offset)
-    powers = None
-    if higher:
-        parts = (HigherMoments.of(D, w, diagonal) for D, w in rows.less(point, offset))
-        powers = reduce(add, parts)
-    return Moments(weight, point, offset, scatter, powers)
+    def _add_now(self, D: np.ndarray, sign: float = 1.0) -> None:
+        """Add ``sign D^T D`` to the lower triangle."""
+        # BLAS sees the transposed matrices, and writes what is its upper triangle.
+        blas.dsyrk(sign, D.T, beta=1.0, c=self._lower.T, overwrite_c=1)
 
 
-def _add_outer_products(scatter: np.ndarray, D: np.ndarray, sign: float = 1.0) -> None:
-    """Add ``sign D^T D`` to the lower triangle of a scatter (p, p), in place."""
-    # BLAS sees the transposed matrices, and writes what is its upper triangle.
-    blas.dsyrk(sign, D.T, beta=1.0, c=scatter.T, overwrite_c=1)
-
-
-def _moved(scatter: np.ndarray, weight: float, offset: np.ndarray) -> np.ndarray:
-    """The whole scatter about the mean, which lies at `offset`, of a lower triangle."""
-    blas.dsyr(-weight, offset, a=scatter.T, overwrite_a=1)
-    return _whole(scatter)
-
-
-def _whole(scatter: np.ndarray) -> np.ndarray:
-    """Both triangles of a scatter (p, p) of which the lower one is filled."""
-    whole = scatter + scatter.T
-    whole.flat[:: len(scatter) + 1] = scatter.flat[:: len(scatter) + 1]
-    return np.asarray(whole)
-
-
-def summed(a: np.ndarray, b: np.ndarray, bridges: np.ndarray) -> np.ndarray:
-    """Scatter of both sets of rows, in the smaller form; `bridges` (p,) or (m, p) are rows too."""
+def add_scatters(a: np.ndarray, b: np.ndarray, bridges: np.ndarray) -> np.ndarray:
+    """Add two scatters in the smaller form; `bridges` (p,) or (m, p) are more rows."""
     if a.ndim == 1:
         return np.asarray(bridges * bridges + a + b)
     bridges = np.atleast_2d(bridges)
@@ -257,12 +347,12 @@ def summed(a: np.ndarray, b: np.ndarray, bridges: np.ndarray) -> np.ndarray:
     if p >= WIDE and 2 * (len(a) + len(b) + max(1, len(bridges))) <= p:
         return np.vstack([a, b, bridges])
     scatter = bridges.T @ bridges
-    scatter += dense(a)
-    scatter += dense(b)
+    scatter += dense_scatter(a)
+    scatter += dense_scatter(b)
     return np.asarray(scatter)
 
 
-def dense(scatter: np.ndarray) -> np.ndarray:
-    """The scatter (p, p) of a root (r, p); others as they are."""
+def dense_scatter(scatter: np.ndarray) -> np.ndarray:
+    """Return the scatter (p, p) of a root (r, p); others as they are."""
     wide = scatter.ndim == 2 and scatter.shape[0] < scatter.shape[1]
     return np.asarray(scatter.T @ scatter) if wide else scatter

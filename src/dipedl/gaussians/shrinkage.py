@@ -1,4 +1,4 @@
-"""How far a covariance shrinks towards ``trace / p`` times the identity."""
+"""Shrinkage of a covariance towards ``trace / p`` times the identity."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def _oas(m: Moments, level: float) -> float:
 
 
 def oas_intensity(mean_square: float, n: float, p: int) -> float:
-    """Of n rows and p features, by the mean square of the covariance's entries over its level."""
+    """OAS of n rows and p features, from the mean square of the covariance over its level."""
     denominator = (n + 1) * (mean_square - 1 / p)
     return min((mean_square + 1) / denominator, 1.0) if denominator > 0 else 1.0
 
 
 def _oas_of_variances(variance: np.ndarray, n: float) -> float:
-    """The same idea for variances alone: under a Gaussian each has the sampling error 2 s^4 / n."""
+    """OAS of variances alone: under a Gaussian each has the sampling error 2 s^4 / n."""
     error = float((2 * variance * variance).sum() / n)
     spread = float(((variance - variance.mean()) ** 2).sum())
     return error / (error + spread) if error > 0 else 1.0
@@ -61,7 +61,7 @@ _ESTIMATED: dict[str, Callable[[Moments, float], float]] = {
 
 
 def shrinkage_intensity(moments: Moments, shrinkage: Shrinkage) -> float:
-    """Intensity in [0, 1] of the shrinkage towards ``trace / p`` times the identity.
+    """Return the intensity in [0, 1] of the shrinkage towards ``trace / p`` times the identity.
 
     "ledoit-wolf" is Ledoit and Wolf (2004), "oas" is Chen et al. (2010), both as scikit-learn
     computes them for a full covariance. For a diagonal one both weigh the sampling error of the
@@ -93,14 +93,14 @@ def _estimated(moments: Moments, rule: Callable[[Moments, float], float]) -> flo
 
 
 def mean_variance(moments: Moments) -> float:
-    """Mean variance of the features, trace / p: the level of the shrinkage target."""
+    """Return the mean variance of the features, trace / p: the level of the shrinkage target."""
     return moments.trace / moments.weight / len(moments.offset)
 
 
 def class_shrinkage(
     moments: Moments, shrinkage: Shrinkage, pooled_variance: float | None
 ) -> tuple[float, float]:
-    """Intensity and target for one class; by the pooled variance if its rows are one point.
+    """Return intensity and target for one class; the pooled variance if its rows are one point.
 
     Rows that are all the same point have no level of their own. None leaves such a class as it is.
     """

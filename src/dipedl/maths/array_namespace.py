@@ -12,8 +12,6 @@ from array_api_compat import array_namespace as namespace
 from array_api_compat import is_torch_array as is_tensor
 from scipy import special
 
-from .masks import unmasked
-
 __all__ = [
     "Array",
     "as_float",
@@ -22,6 +20,7 @@ __all__ = [
     "namespace",
     "special_functions",
     "to_numpy",
+    "unmasked",
 ]
 
 Array = Any  # (…) numpy array or torch tensor, of a floating dtype
@@ -63,3 +62,23 @@ def exclusive_sum(x: Array) -> Array:
     before = xp.cumulative_sum(x, axis=-1)[..., :-1]
     after = xp.flip(xp.cumulative_sum(xp.flip(x, axis=-1), axis=-1), axis=-1)[..., 1:]
     return xp.concat((zeros, before), axis=-1) + xp.concat((after, zeros), axis=-1)
+
+
+def unmasked(name: str, values: Any) -> Any:
+    """`values` as they are, or as a plain array if nothing in them is masked.
+
+    Raises
+    ------
+    ValueError
+        If an entry is masked, also in a list of masked arrays.
+    """
+    parts = values if isinstance(values, list | tuple) else [values]
+    masked = [part for part in parts if isinstance(part, np.ma.MaskedArray)]
+    hidden = sum(int(np.ma.getmaskarray(part).sum()) for part in masked)
+    if hidden:
+        or_impute = ", or make the entries NaN, X.filled(np.nan), for an imputer" * (name == "X")
+        raise ValueError(
+            f"{name} must not be masked, got {hidden} masked entries: what a mask hides is missing."
+            f" Leave these rows out{or_impute}"
+        )
+    return np.asarray(values) if masked else values

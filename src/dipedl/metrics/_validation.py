@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..maths.masks import unmasked
+from ..maths.array_namespace import unmasked
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]

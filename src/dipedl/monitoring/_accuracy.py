@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from .._validation import of_text
-from .._writing.spelling import spellings
-from ..fitting.columns import missing_entries
+from ..inputs import missing_entries, of_text
+from ..writing.spelling import spellings
 from ._rows import Rows
 
 _Z = float(special.ndtri(0.975))

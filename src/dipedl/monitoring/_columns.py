@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from .._writing.spelling import spellings, versions
-from ..fitting.columns import column, is_category, is_table, missing_entries
+from ..inputs import column, is_category, is_frame, missing_entries
+from ..writing.spelling import spellings, versions
 
 _RANGES, _MOST_LEVELS = 10, 50
 #: Ranges with fewer rows expected are tested together.
@@ -129,7 +129,7 @@ def counts_of(bins: Sequence[ColumnBins], X: Any) -> list[np.ndarray]:
 
 
 def _columns(X: Any) -> Iterator[tuple[str, Any]]:
-    if is_table(X):
+    if is_frame(X):
         yield from ((str(name), column(X, j)) for j, name in enumerate(X.columns))
     elif type(X) is np.ndarray and X.ndim == 2:
         yield from ((f"x{j}", X[:, j]) for j in range(X.shape[1]))

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from .._validation import rate_in_range
+from ..inputs import check_rate
 from ._accuracy import Sums, confidence_bias
 from ._betting import Wealth
 from ._columns import ColumnBins, bins_of, counts_of
@@ -117,7 +117,7 @@ class DriftMonitor(BaseEstimator):
         columns : sequence of ColumnBins, optional
             Columns to watch in place of those of X; an empty one watches none.
         """
-        rate = rate_in_range(self.false_alarm_rate)
+        rate = check_rate(self.false_alarm_rate)
         if not (isinstance(self.window, int | np.integer) and self.window >= 1):
             raise ValueError(f"window must be a number of rows >= 1, got {self.window!r}")
         name, fresh = fingerprint(model), X is not None or is_fresh(model)

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any
 
-from .._writing.notebook import frame, table
+from ..writing.notebook import frame, table
 from ._accuracy import Estimate
 from ._windows import Window
 

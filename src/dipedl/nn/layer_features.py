@@ -15,13 +15,13 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from ._checks import check_choice
-from ._estimator import TorchEstimator
-from .backbones._network import Network
+from .backbones.network import Network
+from .checks import check_choice
+from .torch_classifier import TorchEstimator
 
 __all__ = ["LayerFeatures"]
 
-_POOLS: dict[str, Callable[[Tensor], Tensor]] = {
+POOLS: dict[str, Callable[[Tensor], Tensor]] = {
     "average": lambda maps: maps.flatten(2).mean(2),
     "max": lambda maps: maps.flatten(2).amax(2),
 }
@@ -94,7 +94,7 @@ class LayerFeatures(TransformerMixin, BaseEstimator):
         TypeError
             If the estimator has no network of `dipedl.nn`.
         """
-        check_choice("pool", self.pool, _POOLS)
+        check_choice("pool", self.pool, POOLS)
         self.estimator_ = self._network(X, y)
         self.n_features_in_ = self.estimator_.n_features_in_
         shapes = self._shapes(np.asarray(X)[:1])
@@ -108,7 +108,7 @@ class LayerFeatures(TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> np.ndarray:
         """Pooled outputs of the layers on inputs X (n, d), shape (n, sum of `widths_`)."""
         check_is_fitted(self, "estimator_")
-        pool, layers = _POOLS[self.pool], list(self.layers)
+        pool, layers = POOLS[self.pool], list(self.layers)
         # where a network averages views, its body need not run on those before the image itself
         of_body = all(name.partition(".")[0] == "body" for name in layers)
 
@@ -116,7 +116,7 @@ class LayerFeatures(TransformerMixin, BaseEstimator):
             def keep(output: Tensor) -> Tensor:
                 return pool(output) if output.ndim > 2 else output.clone()
 
-            with _captured(network, layers, keep) as captured:
+            with capture_outputs(network, layers, keep) as captured:
                 Network.features(network, chunk) if of_body else network(chunk)
             return torch.cat([captured[name] for name in layers], dim=1)
 
@@ -149,7 +149,7 @@ class LayerFeatures(TransformerMixin, BaseEstimator):
 
         def shapes(network: nn.Module, chunk: Tensor) -> Tensor:
             names = [name for name, _ in network.named_modules() if name]
-            with _captured(network, names, lambda output: output) as captured:
+            with capture_outputs(network, names, lambda output: output) as captured:
                 answer: Tensor = network(chunk)
             found.update(
                 (name, tuple(captured[name].shape[1:])) for name in names if name in captured
@@ -172,7 +172,7 @@ class LayerFeatures(TransformerMixin, BaseEstimator):
 
 
 @contextmanager
-def _captured(
+def capture_outputs(
     network: nn.Module, names: Sequence[str], keep: Callable[[Tensor], Tensor]
 ) -> Iterator[dict[str, Tensor]]:
     """Context with a dictionary that collects ``keep(output)`` of each named module."""

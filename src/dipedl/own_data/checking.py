@@ -12,7 +12,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.preprocessing import LabelEncoder
 from sklearn.tree import DecisionTreeClassifier
 
-from ..diagnostics import Diagnosis, Finding
+from ..explanation import Diagnosis, Finding
 from .gathering import gathered
 from .tables.columns import (
     Column,

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from .._writing.numbers import number_text
 from ..classifier import DIPClassifier
+from ..writing.numbers import number_text
 from .tables.columns import Column, observed_quantiles
 from .tables.kinds import CATEGORY
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..classifier import DIPClassifier
-from ..diagnostics import Diagnosis, Finding
+from ..explanation import Diagnosis, Finding
 
 _HONEST = "{learn} more rows, or compare another --model."
 _MORE = "{learn} at least {needed} rows"

@@ -16,9 +16,9 @@ from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.preprocessing import StandardScaler
 
-from .._writing.spelling import spellings, versions
 from ..classifier import DIPClassifier
-from ..diagnostics import FindingWarning
+from ..explanation import FindingWarning
+from ..writing.spelling import spellings, versions
 from .findings import in_shell
 from .gathering import gathered
 from .learning import watched

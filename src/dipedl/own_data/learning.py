@@ -12,12 +12,12 @@ import numpy as np
 import pandas as pd
 from sklearn.model_selection import TimeSeriesSplit
 
-from .._writing import printable_name
 from ..classifier import DIPClassifier
-from ..diagnostics import Diagnosis, FindingWarning
-from ..fitting.scaling import FarRowsWarning
-from ..maths.simplex import on_simplex
+from ..explanation import Diagnosis, FindingWarning
+from ..features.scaling import FarRowsWarning
+from ..maths.checks import on_simplex
 from ..metrics import accuracy, brier_score, ece
+from ..writing import printable_name
 from .findings import diagnosed
 from .gathering import Gathered, gathered
 from .models import check_model, classifier, components, title

@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from .._plugins import optional
-from ..fitting.encoding import FAR, scaled_gaps_far
+from ..features.encoding import FAR, scaled_gaps_far
 from .tables.mistake import Mistake, WrongOption, listed
 
 #: A level of fewer rows shares a column with the other rare ones.

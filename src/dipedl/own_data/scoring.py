@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .._writing import probability_names
 from ..classifier import DIPClassifier
 from ..decisions import prediction_sets
+from ..writing import probability_names
 from .explaining import reasons
 from .saved import TableModel
 from .tables.columns import check_known

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from .._writing import notebook
 from ..monitoring import ColumnBins, DriftMonitor, DriftReport, Estimate, Window
 from ..persistence import load
+from ..writing import notebook
 from .gathering import gathered
 from .saved import TableModel
 from .scoring import Progress

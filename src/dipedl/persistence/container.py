@@ -15,7 +15,7 @@ import numpy as np
 
 from .._plugins import explain_missing
 from .._version import __version__
-from .._writing import write_file
+from ..writing import write_file
 
 FORMAT_VERSION = 4
 _KEY = "dipedl"

@@ -20,7 +20,7 @@ from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from .._writing.numbers import plain_labels
+from ..writing.numbers import plain_labels
 from ._types import is_ours, type_name
 from .container import ModelFileError, optional, read, versions, write
 from .decoder import Decoder

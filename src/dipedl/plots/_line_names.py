@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ._canvas import COLORS
+from .canvas import COLORS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logit
 
-from ._canvas import COLORS, LINES, axes_or_new, ink
+from .canvas import COLORS, LINES, axes_or_new, ink
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from ..decisions.rejection import RejectCurve
 from ..metrics import risk_coverage_curve
 from ..metrics._validation import top_label
-from ._canvas import COLORS, LINES, axes_or_new, from_zero
+from .canvas import COLORS, LINES, axes_or_new, from_zero
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..dirichlet import Dirichlet
-from ._canvas import COLORS, axes_or_new, figure_or_new
+from .canvas import COLORS, axes_or_new, figure_or_new
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

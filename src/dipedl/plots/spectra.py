@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 from scipy.ndimage import gaussian_filter1d
 
 from ..spectra.grid import LINES as REST
-from ._canvas import COLORS, axes_or_new, ink
 from ._line_names import name_lines
+from .canvas import COLORS, axes_or_new, ink
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

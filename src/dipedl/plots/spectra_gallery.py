@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from ..dirichlet import Dirichlet
 from ..spectra.spectra import Spectra
-from ._canvas import figure_or_new, vacuity_text
+from .canvas import figure_or_new, vacuity_text
 from .spectra import spectrum_plot
 
 if TYPE_CHECKING:

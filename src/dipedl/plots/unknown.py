@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from ..decisions.p_values import conformal_p_values
 from ..evidence import alarm_threshold
-from ._canvas import COLORS, axes_or_new, ink
+from .canvas import COLORS, axes_or_new, ink
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

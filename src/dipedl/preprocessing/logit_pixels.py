@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 __all__ = ["LogitPixels"]
 
-_ROUNDING = 1e-6
+ROUNDING = 1e-6
 
 
 class LogitPixels(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -78,7 +78,7 @@ class LogitPixels(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _checked(self, X: Any, reset: bool) -> np.ndarray:
         X = np.asarray(validate_data(self, X, dtype=np.float64, reset=reset))
         low, high = float(X.min()), float(X.max())
-        if low < -_ROUNDING or high > 1 + _ROUNDING:
+        if low < -ROUNDING or high > 1 + ROUNDING:
             raise ValueError(
                 f"X must hold pixels in [0, 1], got values from {low:g} to {high:g}; "
                 "divide images of 0..255 by 255"

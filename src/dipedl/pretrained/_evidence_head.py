@@ -9,7 +9,6 @@ import torch
 from sklearn.utils.validation import has_fit_parameter
 from torch import Tensor, nn
 
-from .._validation import check_positive_number, prior_vector, rate_in_range
 from ..calibration.held_out import HeldOut
 from ..calibration.rehearsal import Rehearsal
 from ..calibration.temperature import Temperature
@@ -19,6 +18,7 @@ from ..evidence import CautionBudget, Identity, log_evidence
 from ..evidence._base import AffineNormalizer
 from ..evidence._logistic import LogisticNormalizer
 from ..evidence_model import EvidenceModel
+from ..inputs import check_positive_number, check_rate, prior_vector
 from ..maths.evidence import (
     affine,
     capped,
@@ -78,7 +78,7 @@ class EvidenceHead(nn.Module):
         check_positive_number("gamma", gamma)
         if max_evidence is not None:
             check_positive_number("max_evidence", max_evidence)
-        rate_in_range(false_alarm_rate)
+        check_rate(false_alarm_rate)
         _check_calibrator(calibrator)
         self.normalizer = CautionBudget() if normalizer is None else normalizer
         _check_normalizer(self.normalizer)

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..nn._loader import device_of
+from ..nn.batches import device_of
 from ..persistence.container import ModelFileError, read, versions, write
 from ..persistence.decoder import Decoder
 from ..persistence.encoder import Encoder

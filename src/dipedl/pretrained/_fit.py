@@ -16,10 +16,10 @@ from torch import distributed
 from ..calibration._seen_rows import share_seen, smallest
 from ..calibration.crossfit import ENOUGH, IN_SAMPLE, row_hash
 from ..calibration.held_out import Origin
-from ..diagnostics._memorised import FEWEST, MOST, less_sure_between
+from ..held_out import FEWEST, MOST, less_sure_between
 from ..maths.array_namespace import to_numpy
-from ..maths.simplex import on_simplex
-from ..nn._loader import Unpack, check_rereadable
+from ..maths.checks import on_simplex
+from ..nn.batches import Unpack, check_rereadable
 from ._decisions.kept_rows import KeptRows, spread_evenly
 from ._evidence_head import EvidenceHead
 from ._feature_source import FeatureSource

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from ..decisions._per_sample import PerSampleDecisions
 from ..dirichlet import Dirichlet
-from ..nn._loader import as_call
+from ..nn.batches import as_call
 from ._decisions.kept_rows import KeptRows
 from ._decisions.questions import ModuleDecisions
 from ._evidence_head import EvidenceHead

@@ -10,12 +10,22 @@ import torch
 from sklearn.exceptions import NotFittedError
 from torch import Tensor, nn
 
-from ..gaussians.class_batches import check_features, check_finite, check_labels, exact, merged_over
-from ..gaussians.class_moments import ClassMoments
+from ..gaussians.class_moments import (
+    ClassMoments,
+    DiagonalScatter,
+    FullScatter,
+    Group,
+    Scatter,
+    TiedScatter,
+    check_features,
+    check_finite,
+    check_labels,
+    exact,
+    merge_over,
+)
 from ..gaussians.low_rank import SketchScatter
-from ..gaussians.scatter import DiagonalScatter, FullScatter, Group, Scatter, TiedScatter
 from ..gaussians.shrinkage import LEDOIT_WOLF, Shrinkage
-from ..nn._checks import check_integer
+from ..nn.checks import check_integer
 
 CARTESIAN, POLAR = "cartesian", "polar"
 #: A length below this is taken for zero, as in `torch.nn.functional.normalize`.
@@ -82,7 +92,7 @@ class MomentStream(nn.Module):
         """
         device = None if self._local is None else self._local.origin.device
         with exact(device or torch.device("cpu")):
-            merged = merged_over(group, self._local, self._start)
+            merged = merge_over(group, self._local, self._start)
             if self._everywhere is None:
                 self._everywhere = merged
             else:

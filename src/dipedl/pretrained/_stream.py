@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..diagnostics._memorised import nearest_of_class
+from ..held_out import nearest_of_class
 from ..maths.array_namespace import to_numpy
-from ..nn._loader import Arguments, Batch, Unpack, as_call, batches, binds, mapped, tensors
+from ..nn.batches import Arguments, Batch, Unpack, as_call, batches, binds, mapped, tensors
 from ._feature_source import FeatureSource
 
 _GOLDEN = (5**0.5 - 1) / 2

@@ -11,13 +11,12 @@ import torch
 from sklearn.exceptions import NotFittedError
 from torch import Tensor
 
-from ..gaussians.class_batches import check_features
-from ..gaussians.class_moments import ClassMoments, class_factors, tied_factor
+from ..gaussians.class_moments import ClassMoments, check_features, class_factors, tied_factor
 from ..gaussians.distances import DiagonalDistance, FullDistance, TiedDistance
 from ..gaussians.low_rank import LowRankDistance, principal_parts
 from ..gaussians.shrinkage import LEDOIT_WOLF, Shrinkage
 from ..maths.special import LOG_2PI
-from ..nn._checks import check_choice, check_integer
+from ..nn.checks import check_choice, check_integer
 from ._moment_stream import CARTESIAN, POLAR, MomentStream
 
 __all__ = ["ClassGaussians"]

@@ -12,7 +12,7 @@ from torch import nn
 from ..calibration.crossfit import IN_SAMPLE
 from ..evidence import ZScore
 from ..export.onnx_file import export_onnx
-from ..nn._loader import Unpack, device_of
+from ..nn.batches import Unpack, device_of
 from ._decisions.kept_rows import KeptRows
 from ._evidence_head import PASSTHROUGH, EvidenceHead
 from ._feature_source import PENULTIMATE, FeatureSource

@@ -16,9 +16,9 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.exceptions import HTTPException
 
 from .._version import __version__
-from .._writing.numbers import plain
 from ..own_data.tables.kinds import DATE
 from ..own_data.tables.mistake import Mistake
+from ..writing.numbers import plain
 from .arrow import STREAM
 from .guard import Guard
 from .models import Models, Served

@@ -9,12 +9,12 @@ import numpy as np
 from sklearn.datasets import load_iris
 from threadpoolctl import threadpool_limits
 
-from .._writing import write_file
 from ..datasets import load_mini_mnist
 from ..demo import MODELS
 from ..own_data.learning import Order, learn
 from ..own_data.saved import keep
 from ..own_data.tables.reading import open_table
+from ..writing import write_file
 from .models import Models
 from .page.pictures import Pictures
 

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .._writing import sha256_of
 from ..classifier import DIPClassifier
 from ..own_data.saved import TableModel, is_of_table, plain_model, read_any, table_model
 from ..own_data.scoring import Answered, Wanted, answered
 from ..own_data.tables.columns import Column
 from ..own_data.tables.kinds import CATEGORY, DATE, NUMERIC
 from ..own_data.tables.mistake import Mistake, WrongOption, listed, meant
+from ..writing import sha256_of
 from .problems import Problem
 
 #: Most columns of which a usual value may be changed, and values of one that are tried.

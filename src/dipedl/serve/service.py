@@ -15,11 +15,11 @@ import pandas as pd
 from starlette.requests import Request
 from starlette.responses import Response
 
-from .._writing.numbers import plain
 from ..explanation import Card
 from ..own_data.explaining import cards_of
 from ..own_data.scoring import FIELDS, Answered, Wanted
 from ..own_data.tables.mistake import Mistake
+from ..writing.numbers import plain
 from .arrow import STREAM, arrow_bytes
 from .batching import Batcher
 from .models import Models, Served

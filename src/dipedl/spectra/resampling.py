@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ._checks import increasing_grid
-
 __all__ = ["Resampled", "resample"]
 
 Floats = NDArray[np.float64]
@@ -184,3 +182,14 @@ def _check_any_good(bad: NDArray[np.bool_], old: Floats, new: Floats) -> None:
             f"flux{row} must have usable pixels on the grid {new[0]:g}-{new[-1]:g}, got none: all "
             "masked, NaN or without ivar; leave it out"
         )
+
+
+def increasing_grid(name: str, values: Any) -> Floats:
+    """The wavelengths (p,), if they increase and are two or more."""
+    grid = np.asarray(values, dtype=np.float64)
+    if grid.ndim != 1 or len(grid) < 2 or not np.all(np.diff(grid) > 0):
+        raise ValueError(
+            f"{name} must be an increasing array of at least 2 wavelengths, got shape "
+            f"{grid.shape}; sort the pixels"
+        )
+    return grid

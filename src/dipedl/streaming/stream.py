@@ -20,11 +20,11 @@ from ..density.combined._composed import add_rows, merged_part
 from ..density.gaussian import GaussianDensity
 from ..density.gda import GDADensity
 from ..evidence_model import EvidenceModel
+from ..features.transformer import compute_features
 from ..fitting.classifiers import FittedClassifier
-from ..fitting.columns import input_columns
-from ..fitting.features import feature_array
 from ..gaussians.by_class import TiedMoments
 from ..gaussians.moments import Moments
+from ..inputs import input_columns
 from .row_sample import RowSample
 
 #: Fewer held-out rows than this are too few to learn anything from.
@@ -61,7 +61,7 @@ class Stream:
 
     def with_rows(self, X: np.ndarray, y: np.ndarray, classes: np.ndarray, w: np.ndarray) -> Self:
         """The same with rows X (n, d), none of them held out, labels and weights."""
-        Z = feature_array(self.features, X) if len(X) else X
+        Z = compute_features(self.features, X) if len(X) else X
         return self._with_features(Z, y, classes, w)
 
     def merged(self, other: Stream, classes: np.ndarray) -> Self:
@@ -137,7 +137,7 @@ class Stream:
         with warnings.catch_warnings():
             # A classifier that was given frames: columns are in the same order here.
             warnings.filterwarnings("ignore", "X does not have valid feature names")
-            return feature_array(features, X), classifier.proba(X)
+            return compute_features(features, X), classifier.proba(X)
 
 
 def can_be_standardised(density: Any) -> bool:
@@ -169,7 +169,7 @@ def _of_standardised(density: Any, scaler: StandardScaler) -> Any:
     """The density of inputs as that of what the scaler makes of them."""
     found, held, parts = copy(density), density.moments_, (scaler.mean_, scaler.scale_)
     many = isinstance(held, list)
-    moved = [m.standardised(*parts) for m in held] if many else held.standardised(*parts)
+    moved = [m.standardise(*parts) for m in held] if many else held.standardise(*parts)
     if isinstance(density, GaussianDensity):
         found._set_moments(moved)
     else:

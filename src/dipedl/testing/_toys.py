@@ -11,7 +11,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from ..density._fitting import as_density
-from ..fitting.seeds import seeded_clone
+from ..maths.seeds import seeded_clone
 
 METHODS = ("predict", "predict_proba", "uncertainty")
 #: Room for the last digits of a network in float32.

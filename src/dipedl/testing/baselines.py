@@ -24,7 +24,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import has_fit_parameter
 
-from ..fitting.seeds import seeded_clone
+from ..maths.seeds import seeded_clone
 from ..protocols import EvidentialClassifier, UncertaintyClassifier
 from ._shared import (
     check_fit_forgets,

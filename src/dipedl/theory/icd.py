@@ -18,7 +18,7 @@ import numpy as np
 
 from ..dirichlet import Dirichlet
 from ..maths.array_namespace import Array
-from ..maths.simplex import class_indices
+from ..maths.checks import class_indices
 
 __all__ = ["covariate_indexed_posterior", "icd_posterior", "icd_predictive"]
 

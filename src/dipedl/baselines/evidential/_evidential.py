@@ -10,12 +10,16 @@ import torch
 from torch import Tensor
 
 from ...dirichlet import Dirichlet
-from ...maths.kinds import DIRICHLET_KINDS
-from ...nn._checks import check_choice, check_integer, check_number
-from ...nn._estimator import TorchEstimator
-from ...nn.losses.evidence_functions import evidence_from_logits, log_evidence_from_logits
-from ...nn.losses.evidence_regularizers import annealed_weight, kl_misleading
-from ...nn.training.settings import Training
+from ...maths.scores import DIRICHLET_KINDS
+from ...nn.checks import check_choice, check_integer, check_number
+from ...nn.evidential_losses import (
+    annealed_weight,
+    evidence_from_logits,
+    kl_misleading,
+    log_evidence_from_logits,
+)
+from ...nn.torch_classifier import TorchEstimator
+from ...nn.training import Training
 from .._held_out import HeldOutDecisions
 from .._recipe import TRAINING, Published
 

@@ -13,16 +13,13 @@ from torch import Tensor, cat
 from ...density._fitting import as_density, fit_density, log_density
 from ...density.gda import GDADensity
 from ...dirichlet import Dirichlet
-from ...explanation import Behind
-from ...nn.augment.crop_flip_rotate import CropFlipRotate
-from ...nn.backbones._network import Backbone
-from ...nn.backbones.conv_lin_1d import ConvLin1d
-from ...nn.backbones.convlin import ConvLin
+from ...nn.augmentations import CropFlipRotate
+from ...nn.backbones.convlin import ConvLin, ConvLin1d
+from ...nn.backbones.network import Backbone
 from ...nn.backbones.vgg import VGG16
-from ...nn.losses.evidence_functions import evidence_from_logits
-from ...nn.losses.evidential import mse_bayes_risk
-from ...nn.training._class_weight import ClassWeight
-from ...nn.training.settings import Training
+from ...nn.evidential_losses import evidence_from_logits, mse_bayes_risk
+from ...nn.torch_classifier import ClassWeight
+from ...nn.training import Training
 from ._evidential import EvidentialEstimator
 
 __all__ = ["DAEDL"]
@@ -160,8 +157,9 @@ class DAEDL(EvidentialEstimator):
         least = _LEAST / np.maximum(np.abs(logits).max(axis=1, keepdims=True), 1.0)
         return Dirichlet(np.exp(np.clip(np.maximum(d, least) * logits, -_TOP, _TOP)))
 
-    def _behind(self, X: Any) -> Behind:
-        return Behind(self.density_, self.transform(X), self)
+    def readable_density(self, X: Any) -> tuple[Any, np.ndarray, Any]:
+        """As of every baseline."""
+        return self.density_, self.transform(X), self
 
     def _log_evidence(self, X: Any) -> np.ndarray:
         d, logits = self._typicality_and_logits(X)

@@ -8,12 +8,16 @@ from typing import Any
 from torch import Tensor
 
 from ...dirichlet import Dirichlet
-from ...nn._checks import check_choice
-from ...nn.backbones._network import Backbone
-from ...nn.losses.evidence_functions import evidence_from_logits
-from ...nn.losses.evidential import expected_cross_entropy, marginal_likelihood_loss, mse_bayes_risk
-from ...nn.training._class_weight import ClassWeight
-from ...nn.training.settings import Training
+from ...nn.backbones.network import Backbone
+from ...nn.checks import check_choice
+from ...nn.evidential_losses import (
+    evidence_from_logits,
+    expected_cross_entropy,
+    marginal_likelihood_loss,
+    mse_bayes_risk,
+)
+from ...nn.torch_classifier import ClassWeight
+from ...nn.training import Training
 from .._recipe import WIDE, published_network
 from ._evidential import EvidentialEstimator, additive_dirichlet
 

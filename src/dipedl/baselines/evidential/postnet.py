@@ -10,16 +10,15 @@ import torch
 from torch import Tensor, nn
 
 from ...dirichlet import Dirichlet
-from ...nn._checks import check_choice, check_integer, check_number
-from ...nn.augment.crop_flip_rotate import CropFlipRotate
-from ...nn.backbones._network import Backbone
+from ...nn.augmentations import CropFlipRotate
 from ...nn.backbones.convlin import ConvLin
 from ...nn.backbones.mlp import MLP
+from ...nn.backbones.network import Backbone
+from ...nn.checks import check_choice, check_integer, check_number
+from ...nn.evidential_losses import evidence_from_logits, uce
 from ...nn.flows.radial_flow import RadialFlow
-from ...nn.losses.evidence_functions import evidence_from_logits
-from ...nn.losses.evidential import uce
-from ...nn.training._class_weight import ClassWeight
-from ...nn.training.settings import Training
+from ...nn.torch_classifier import ClassWeight
+from ...nn.training import Training
 from .._recipe import TRAINING
 from ._evidential import EvidentialEstimator, additive_dirichlet
 

@@ -7,15 +7,14 @@ from typing import Any
 from torch import Tensor
 
 from ...dirichlet import Dirichlet
-from ...nn.augment.crop_flip_rotate import CropFlipRotate
-from ...nn.backbones._network import Backbone
+from ...nn.augmentations import CropFlipRotate
 from ...nn.backbones.convlin import ConvLin
 from ...nn.backbones.mlp import MLP
+from ...nn.backbones.network import Backbone
 from ...nn.backbones.vgg import VGG16
-from ...nn.losses.evidence_functions import evidence_from_logits
-from ...nn.losses.evidential import projected_mse
-from ...nn.training._class_weight import ClassWeight
-from ...nn.training.settings import Training
+from ...nn.evidential_losses import evidence_from_logits, projected_mse
+from ...nn.torch_classifier import ClassWeight
+from ...nn.training import Training
 from ._evidential import EvidentialEstimator, additive_dirichlet
 
 __all__ = ["REDL"]

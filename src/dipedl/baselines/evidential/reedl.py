@@ -7,11 +7,10 @@ from typing import Any
 from torch import Tensor
 
 from ...dirichlet import Dirichlet
-from ...nn.backbones._network import Backbone
-from ...nn.losses.evidence_functions import evidence_from_logits
-from ...nn.losses.evidential import projected_mse
-from ...nn.training._class_weight import ClassWeight
-from ...nn.training.settings import Training
+from ...nn.backbones.network import Backbone
+from ...nn.evidential_losses import evidence_from_logits, projected_mse
+from ...nn.torch_classifier import ClassWeight
+from ...nn.training import Training
 from ._evidential import EvidentialEstimator, additive_dirichlet
 from .redl import REDL
 

@@ -10,8 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from ..._validation import check_class_counts, known_classes, known_inputs, labelled_inputs
-from ...explanation import Behind
+from ...features.transformer import compute_features, fit_feature_transformer
 from ...fitting.all_or_nothing import all_or_nothing
 from ...fitting.classifiers import (
     accepted_arguments,
@@ -20,7 +19,7 @@ from ...fitting.classifiers import (
     take_input_tags,
     unfitted_classifier,
 )
-from ...fitting.features import feature_array, fitted_features
+from ...inputs import check_class_counts, known_classes, validate_inputs, validate_inputs_and_labels
 from .._held_out import HeldOutDecisions
 
 
@@ -42,7 +41,7 @@ class PostHoc(HeldOutDecisions, ClassifierMixin, BaseEstimator):
         """
         with all_or_nothing(self):
             self._forget_held_out()
-            X, y = labelled_inputs(self, X, y)
+            X, y = validate_inputs_and_labels(self, X, y)
             check_class_counts(y)
             self._check_parameters(y)
             estimator = unfitted_classifier(self.estimator)
@@ -62,7 +61,7 @@ class PostHoc(HeldOutDecisions, ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities (n, k) of the wrapped classifier."""
         check_is_fitted(self, "estimator_")
-        return class_probabilities(self.estimator_, known_inputs(self, X), len(self.classes_))
+        return class_probabilities(self.estimator_, validate_inputs(self, X), len(self.classes_))
 
     def __sklearn_tags__(self) -> Tags:
         """The tags of the classifier; scores of features need dense inputs."""
@@ -80,16 +79,17 @@ class PostHoc(HeldOutDecisions, ClassifierMixin, BaseEstimator):
     def _fit_features(self, features: Any, X: Any, y: np.ndarray) -> np.ndarray:
         """Set `features_`; the features of X, shape (n, p)."""
         if features is not None:
-            self.features_ = fitted_features(features, X, y, None)
+            self.features_ = fit_feature_transformer(features, X, y, None)
         else:
             self.features_ = self.estimator_ if hasattr(self.estimator_, "transform") else None
-        return feature_array(self.features_, X)
+        return compute_features(self.features_, X)
 
-    def _behind(self, X: Any) -> Behind:
+    def readable_density(self, X: Any) -> tuple[Any, np.ndarray, Any] | None:
+        """As of every baseline."""
         density = getattr(self, "density_", None)
-        return Behind() if density is None else Behind(density, self._features(X), self.features_)
+        return None if density is None else (density, self._features(X), self.features_)
 
     def _features(self, X: Any) -> np.ndarray:
         """Features of X (n, d), shape (n, p)."""
         check_is_fitted(self, "features_")
-        return feature_array(self.features_, known_inputs(self, X))
+        return compute_features(self.features_, validate_inputs(self, X))

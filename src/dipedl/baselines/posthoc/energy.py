@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
-from ..._validation import check_positive_number, known_inputs
+from ...inputs import check_positive_number, validate_inputs
 from ._posthoc import PostHoc
 
 __all__ = ["Energy"]
@@ -72,7 +72,7 @@ class Energy(PostHoc):
     def uncertainty(self, X: Any) -> np.ndarray:
         """Free energy of each input X (n, d), in units of the logits, shape (n,)."""
         check_is_fitted(self, "estimator_")
-        X = known_inputs(self, X)
+        X = validate_inputs(self, X)
         logits = _logits(self.estimator_, X, (X.shape[0], len(self.classes_)))
         return np.asarray(-self.temperature * logsumexp(logits / self.temperature, axis=1))
 

@@ -10,7 +10,6 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import normalize
 
 from ...density._neighbors import kth_distance
-from ...explanation import Behind
 from ._posthoc import PostHoc
 
 __all__ = ["KNNDistance"]
@@ -89,8 +88,9 @@ class KNNDistance(PostHoc):
         Z = normalize(self._features(X))
         return kth_distance(self.neighbors_, Z)
 
-    def _behind(self, X: Any) -> Behind:
-        return Behind(_Neighbours(self.neighbors_), normalize(self._features(X)), self.features_)
+    def readable_density(self, X: Any) -> tuple[Any, np.ndarray, Any]:
+        """As of every baseline."""
+        return _Neighbours(self.neighbors_), normalize(self._features(X)), self.features_
 
     @staticmethod
     def _test_params() -> dict[str, Any]:

@@ -13,7 +13,6 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, _safe_indexing, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..._validation import check_class_counts, known_inputs, labelled_inputs
 from ...fitting.all_or_nothing import all_or_nothing
 from ...fitting.classifiers import (
     accepted_arguments,
@@ -22,6 +21,7 @@ from ...fitting.classifiers import (
     take_input_tags,
     unfitted_classifier,
 )
+from ...inputs import check_class_counts, validate_inputs, validate_inputs_and_labels
 from .._held_out import HeldOutDecisions
 from ._sampling import uncertainty_of
 
@@ -182,7 +182,7 @@ class DeepEnsemble(HeldOutDecisions, ClassifierMixin, BaseEstimator):
             if not isinstance(self.n_members, int | np.integer) or self.n_members < 2:
                 raise ValueError(f"n_members must be an integer >= 2, got {self.n_members!r}")
             self._forget_held_out()
-            X, y = labelled_inputs(self, X, y)
+            X, y = validate_inputs_and_labels(self, X, y)
             check_class_counts(y)
             template = _template(self.estimator, seeded=not self.bootstrap)
             draw = check_random_state(self.random_state)
@@ -229,7 +229,7 @@ class DeepEnsemble(HeldOutDecisions, ClassifierMixin, BaseEstimator):
     def sample_proba(self, X: Any) -> np.ndarray:
         """Class probabilities of inputs X (n, d) by every member, shape (n_members, n, k)."""
         check_is_fitted(self, "members_")
-        X = known_inputs(self, X)
+        X = validate_inputs(self, X)
         return np.stack([class_probabilities(m, X, len(self.classes_)) for m in self.members_])
 
     def __sklearn_tags__(self) -> Tags:
@@ -241,7 +241,7 @@ class DeepEnsemble(HeldOutDecisions, ClassifierMixin, BaseEstimator):
     def _test_params() -> dict[str, Any]:
         from ...nn.backbones.mlp import MLP
         from ...nn.torch_classifier import TorchClassifier
-        from ...nn.training.settings import Training
+        from ...nn.training import Training
 
         training = Training(epochs=8, batch_size=16, learning_rate=0.02, n_jobs=1)
         return {"estimator": TorchClassifier(MLP((32, 32)), training), "n_members": 3}

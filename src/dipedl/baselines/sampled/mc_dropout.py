@@ -10,13 +10,11 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from ...nn._checks import check_integer
-from ...nn._estimator import TorchEstimator, float32_rows
-from ...nn.backbones._network import Backbone, Network
 from ...nn.backbones.mlp import MLP
-from ...nn.torch_classifier import TorchClassifier
-from ...nn.training._class_weight import ClassWeight
-from ...nn.training.settings import Training
+from ...nn.backbones.network import Backbone, Network
+from ...nn.checks import check_integer
+from ...nn.torch_classifier import ClassWeight, TorchClassifier, TorchEstimator, float32_rows
+from ...nn.training import Training
 from .._held_out import HeldOutDecisions
 from .._recipe import TRAINING, Published, published_network, published_training
 from ._dropout import check_dropout, sampled_outputs

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ... import datasets, spectra
-from ..._writing import whole_file
-from ...datasets._files.fetch import cache_folder
-from ...datasets._files.sources import INGREDIENTS
+from ...datasets.files.fetch import cache_folder
+from ...datasets.files.sources import INGREDIENTS
 from ...spectra import Spectra
+from ...writing import whole_file
 from ..results.damage import damaged_files, read_npy, read_npz, seal
 from ..results.receipt import config_hash
 from ..results.scores import OOD_PREFIX, SHIFTED_PREFIX

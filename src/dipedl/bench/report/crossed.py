@@ -11,7 +11,7 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from ...demo.report.inline import svg
-from ...plots._canvas import COLORS, LINES
+from ...plots.canvas import COLORS, LINES
 from ..results.known_truth import LEVELS
 from ..tables.crossed.intervals import (
     HEADS,

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from ...demo.report.figures import Entry, Panel, panel, panel_axes
-from ...plots._canvas import COLORS, LINES
+from ...plots.canvas import COLORS, LINES
 from ..results.store import Arrays
 from ..studies import toy_vacuity
 from ..tables.formatting import metric_title, set_title

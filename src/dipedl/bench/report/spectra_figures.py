@@ -10,9 +10,9 @@ import numpy as np
 from markupsafe import Markup
 
 from ...demo.report.figures import Entry, Panel, panel, panel_axes
-from ...plots._canvas import COLORS, LINES
 from ...plots.against import vacuity_against
 from ...plots.calibration import risk_coverage
+from ...plots.canvas import COLORS, LINES
 from ...plots.spectra import spectrum_plot
 from ...plots.spectra_gallery import spectrum_title
 from ...plots.unknown import UnknownCounts, unknown_counts, unknown_matrix

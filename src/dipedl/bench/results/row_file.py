@@ -14,8 +14,8 @@ from typing import Any
 
 from filelock import FileLock
 
-from ..._writing import writable_target, write_file
-from ..._writing.numbers import plain
+from ...writing import writable_target, write_file
+from ...writing.numbers import plain
 
 _KEY = ("suite", "profile", "method", "config_hash", "seed")
 #: What readers of a row rely on; those that follow only where it has metrics.

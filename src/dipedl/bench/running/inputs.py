@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
-from ...datasets._files.fetch import check_there
+from ...datasets.files.fetch import check_there
 from ..data.spectra import SPECTRA, are_kept, check_spectra_there
 from ..data.splits import LABELLED, Splits, make_splits
 from ..spec.build import transformer_of

@@ -111,7 +111,7 @@ def _missing_device(work: Work) -> str:
     """Why a step cannot have its device, or nothing."""
     for unit in (step.unit for step in work.steps):
         for name in sorted({*settings_named("device", unit.table)} - {"auto", "cpu"}):
-            from ...nn.training._device import resolve_device
+            from ...nn.device import resolve_device
 
             try:
                 resolve_device(name)

@@ -47,7 +47,7 @@ class DIPModuleMethod(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any, *, calibration: tuple[Any, Any] | None = None) -> Self:
         """Learn from features of training rows X (n, d), y (n,), and of held-out rows if given."""
-        from ...nn.training._device import resolve_device
+        from ...nn.device import resolve_device
         from ...pretrained import ClassGaussians, DIPModule
 
         trained = self.network.estimator
@@ -114,7 +114,7 @@ class _Batches:
         self.X, self.y = X, y
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        from ...nn.training._device import as_tensor
+        from ...nn.device import as_tensor
 
         for start in range(0, len(self.X), _CHUNK):
             rows = slice(start, start + _CHUNK)

@@ -83,7 +83,7 @@ def plot(rows: Sequence[Mapping[str, Any]], ax: Axes | None = None) -> Axes:
 
     Bars reach from the smallest to the largest vacuity.
     """
-    from ...plots._canvas import COLORS, axes_or_new
+    from ...plots.canvas import COLORS, axes_or_new
 
     ax = axes_or_new(ax)
     nu = np.array([row["nu"] for row in rows])

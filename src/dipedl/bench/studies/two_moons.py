@@ -123,7 +123,7 @@ def figure(moons: TwoMoons, fig: FigureBase | None = None) -> FigureBase:
     bridges, and DIP-EDL is as sure there as the density is wrong.
     """
     from ...plots import plane_map
-    from ...plots._canvas import figure_or_new
+    from ...plots.canvas import figure_or_new
 
     fig = figure_or_new(fig, (9.5, 8.0))
     axes = fig.subplots(len(moons.maps), len(KINDS), sharex=True, sharey=True, squeeze=False)

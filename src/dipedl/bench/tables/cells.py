@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from ..._writing.numbers import plain
+from ...writing.numbers import plain
 from ..results.paper import Published
 
 Interval = tuple[float, float]

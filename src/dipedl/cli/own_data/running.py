@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ..._plugins import EXTRAS, explain_missing
-from ..._writing import LiveLine
 from ...bench.names import reason
 from ...own_data.tables.mistake import WrongOption
+from ...writing import LiveLine
 from ..terminal import echo, fail, names_in, warnings_as_notes
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._dataset import Dataset, unit_pixels
-from .._files import cifar
-from .._files.fetch import DataDir, fetch
 from .._parts import Loader, chosen, image_set
+from ..files import cifar
+from ..files.fetch import DataDir, fetch
 from .cifar100 import load_cifar100
 from .gtsrb import load_gtsrb
 from .svhn import load_svhn

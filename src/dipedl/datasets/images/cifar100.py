@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._dataset import Dataset, unit_pixels
-from .._files import cifar
-from .._files.fetch import DataDir, fetch
-from .._files.sources import PROVENANCE
 from .._parts import published_parts
+from ..files import cifar
+from ..files.fetch import DataDir, fetch
+from ..files.sources import PROVENANCE
 
 __all__ = ["load_cifar100"]
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from functools import partial
 
 from .._dataset import Dataset
-from .._files import idx
 from .._parts import Loader, chosen, image_set
+from ..files import idx
 from .kmnist import load_kmnist
 from .mnist import load_mnist
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from ..._plugins import optional
 from .._dataset import Dataset, unit_pixels
-from .._files.fetch import fetch
 from .._parts import image_set
+from ..files.fetch import fetch
 
 __all__ = ["load_gtsrb"]
 

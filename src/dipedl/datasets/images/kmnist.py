@@ -6,8 +6,8 @@ import os
 from functools import partial
 
 from .._dataset import Dataset
-from .._files import idx
 from .._parts import image_set
+from ..files import idx
 
 __all__ = ["load_kmnist"]
 

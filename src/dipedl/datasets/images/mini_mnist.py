@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._dataset import Dataset, Provenance, unit_pixels
-from .._files import idx
-from .._files.sources import PROVENANCE
+from ..files import idx
+from ..files.sources import PROVENANCE
 
 __all__ = ["load_mini_mnist"]
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from ..._plugins import optional
 from .._dataset import Dataset, no_rows, unit_pixels
-from .._files import idx
-from .._files.fetch import DataDir, fetch
-from .._files.sources import PROVENANCE
+from ..files import idx
+from ..files.fetch import DataDir, fetch
+from ..files.sources import PROVENANCE
 
 __all__ = ["load_omniglot"]
 

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._dataset import Dataset, unit_pixels
-from .._files.cifar import IMAGE_SHAPE, bad
-from .._files.fetch import DataDir, fetch
 from .._parts import image_set
+from ..files.cifar import IMAGE_SHAPE, bad
+from ..files.fetch import DataDir, fetch
 
 __all__ = ["load_svhn"]
 

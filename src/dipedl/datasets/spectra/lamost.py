@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from ...spectra.files.paper_files import read_paper_files
 from ...spectra.spectra import Spectra
 from .._dataset import Dataset, Provenance
-from .._files.fetch import offline_folder
-from .._files.lamost_files import SHA256_VARIABLE, URL, URL_VARIABLE, downloaded, verify
+from ..files.fetch import offline_folder
+from ..files.lamost_files import SHA256_VARIABLE, URL, URL_VARIABLE, downloaded, verify
 
 __all__ = ["lamost_spectra", "load_lamost"]
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from ...spectra.spectra import CLASSES, Spectra
 from .._dataset import Dataset, no_rows
-from .._files.sources import PROVENANCE
-from .._files.spectra_problem import FULL_COVERAGE, KNOWN, arrays, over_median
+from ..files.sources import PROVENANCE
+from ..files.spectra_problem import FULL_COVERAGE, KNOWN, arrays, over_median
 
 __all__ = ["load_real_spectra", "real_spectra"]
 

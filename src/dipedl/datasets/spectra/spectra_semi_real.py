@@ -12,8 +12,8 @@ import numpy.typing as npt
 from ...spectra.spectra import Spectra
 from ...spectra.synthetic.semi_real import generate_semi_real
 from .._dataset import Dataset
-from .._files.sources import INGREDIENTS, PROVENANCE
-from .._files.spectra_problem import KNOWN, arrays, stars_unknown
+from ..files.sources import INGREDIENTS, PROVENANCE
+from ..files.spectra_problem import KNOWN, arrays, stars_unknown
 from .supernovae import supernova_spectra
 
 __all__ = ["load_semi_real_spectra", "semi_real_spectra"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...spectra.spectra import Spectra
 from ...spectra.synthetic.toy import generate_toy_spectra
 from .._dataset import Dataset, Provenance
-from .._files.spectra_problem import stars_unknown
+from ..files.spectra_problem import stars_unknown
 
 __all__ = ["load_toy_spectra", "toy_spectra"]
 

@@ -7,10 +7,10 @@ import os
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...spectra._checks import integer
+from ...maths.checks import check_integer
 from ...spectra.spectra import Spectra
-from .._files.sources import INGREDIENTS
-from .._files.spectra_problem import FULL_COVERAGE, arrays, over_median
+from ..files.sources import INGREDIENTS
+from ..files.spectra_problem import FULL_COVERAGE, arrays, over_median
 
 __all__ = ["supernova_spectra"]
 
@@ -66,7 +66,7 @@ def supernova_spectra(
     Spectra(n=224, 3900-9000 Angstrom in 3000 pixels, failures=0)
     """
     levels = _levels(snr)
-    rng = np.random.default_rng(integer("random_state", random_state, 0))
+    rng = np.random.default_rng(check_integer("random_state", random_state, 0))
     content = arrays("spectra/ood_supernovae.npz", data_dir)
     curves = arrays(INGREDIENTS, data_dir)["noise_shape"]
     rows = content["coverage"] > FULL_COVERAGE

@@ -7,8 +7,8 @@ import os
 import numpy as np
 
 from .._dataset import Dataset
-from .._files.fetch import fetch
-from .._files.sources import PROVENANCE
+from ..files.fetch import fetch
+from ..files.sources import PROVENANCE
 from ..left_out import leave_class_out
 
 __all__ = ["load_covertype"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...spectra._checks import integer
+from ...maths.checks import check_integer
 from .._dataset import Dataset, Provenance
 from ._truths import FAMILIES
 
@@ -73,9 +73,9 @@ def load_known_truth(
     >>> data.truth["test"].shape
     (1000, 2)
     """
-    integer("n_samples", n_samples, 2)
-    integer("n_test", n_test, 1)
-    integer("random_state", random_state, 0)
+    check_integer("n_samples", n_samples, 2)
+    check_integer("n_test", n_test, 1)
+    check_integer("random_state", random_state, 0)
     if family not in FAMILIES and family != "taught":
         raise ValueError(f"family must be one of {[*FAMILIES, 'taught']}, got {family!r}")
     given = dict(_USUAL.get(family, {}) if settings is None else settings)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ...spectra._checks import integer
+from ...maths.checks import check_integer
 from .._dataset import Dataset, Provenance
 from .._parts import Part
 
@@ -47,8 +47,8 @@ def load_moons(n_samples: int = 1000, *, noise: float = 0.1, random_state: int =
     """
     from sklearn.datasets import make_moons
 
-    integer("n_samples", n_samples, 2)
-    integer("random_state", random_state, 0)
+    check_integer("n_samples", n_samples, 2)
+    check_integer("random_state", random_state, 0)
     _check_noise(noise)
     rng = np.random.RandomState(random_state)  # make_moons takes no Generator
     parts: list[Part] = [make_moons(n_samples, noise=noise, random_state=rng) for _ in range(2)]

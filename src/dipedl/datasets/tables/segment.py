@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._dataset import Dataset
-from .._files.fetch import fetch
-from .._files.sources import PROVENANCE
 from .._parts import stratified
+from ..files.fetch import fetch
+from ..files.sources import PROVENANCE
 
 __all__ = ["load_segment"]
 

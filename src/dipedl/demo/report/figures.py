@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
-from ...plots._canvas import COLORS, LINES
 from ...plots.calibration import reliability_diagram, risk_coverage
+from ...plots.canvas import COLORS, LINES
 from ...plots.histogram import uncertainty_histogram
 from ...plots.plane import plane_map
 from .. import DemoResult, ModelResult, SetPredictions

@@ -9,7 +9,7 @@ import numpy as np
 from markupsafe import Markup
 
 from ...dirichlet import Dirichlet
-from ...plots._canvas import vacuity_text
+from ...plots.canvas import vacuity_text
 from ...plots.inputs import dirichlet_bars
 from .. import DemoResult, ModelResult
 from ..rows import DIP, ID, flagged

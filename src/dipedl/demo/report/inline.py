@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 from matplotlib.image import imsave
 
-from ...plots._canvas import COLORS
+from ...plots.canvas import COLORS
 
 #: Colours set by the page, in its light and dark themes.
 _PAINT = {

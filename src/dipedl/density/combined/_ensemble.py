@@ -13,22 +13,21 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import column_or_1d
 
-from ..._validation import (
-    check_weights,
-    known_rows,
-    learned_rows,
-    require_fitted,
-)
 from ...calibration.crossfit import content_folds, fold_pairs
 from ...calibration.pseudo_outliers import make_pseudo_outliers
+from ...features.scaling import RANGES
 from ...fitting.all_or_nothing import all_or_nothing
 from ...fitting.progress import Stopwatch
-from ...fitting.scaling import RANGES
-from ...fitting.seeds import seed
-from ...maths.magnitude import check_magnitude
-from ...maths.masks import unmasked
+from ...inputs import (
+    check_weights,
+    require_fitted,
+    validate_features,
+    validate_fit_features,
+)
+from ...maths.array_namespace import unmasked
+from ...maths.checks import check_magnitude, check_simplex
 from ...maths.scores import confidence
-from ...maths.simplex import check_simplex
+from ...maths.seeds import seed
 from .._fitting import clone_with_selected, fitted_density, for_own_rows, log_density
 from .._mixin import LogDensityMixin
 from ._candidates import (
@@ -77,7 +76,7 @@ class DensityEnsemble(LogDensityMixin, BaseEstimator, ABC):
             label in y, which is needed then, in sorted order.
         """
         with all_or_nothing(self):
-            X = learned_rows(self, X)
+            X = validate_fit_features(self, X)
             check_magnitude("X", X)
             _check_proba(proba, y, len(X))
             y = np.zeros(len(X), int) if y is None else column_or_1d(unmasked("y", y), warn=True)
@@ -243,7 +242,7 @@ class DensityEnsemble(LogDensityMixin, BaseEstimator, ABC):
     def score_samples(self, X: Any, proba: Any = None) -> np.ndarray:
         """Combined score of X (n, p), shape (n,); `proba` (n, k) as in ``fit``."""
         require_fitted(self, "component_names_")
-        X = known_rows(self, X)
+        X = validate_features(self, X)
         given = None if proba is None else np.asarray(proba, dtype=np.float64)
         if self.with_classifier_ != (given is not None):
             wanted = "needs" if given is None else "was fitted without"

@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 
 from ...evidence._logistic import lower_tail_unit
-from ...fitting.scaling import FEW, RANGES, limits, outside_of
+from ...features.scaling import FEW, RANGES, limits, outside_of
 
 #: Lower-tail units that the ceiling lies below the lowest held-out score: no half-point is as low.
 _DEEP = 20.0

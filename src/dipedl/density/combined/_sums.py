@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...gaussians.by_class import TiedMoments, added, moments_by_class, weights_of
+from ...gaussians.by_class import TiedMoments, add_moments, moments_by_class, weights_of
 from ...gaussians.moments import Moments
 from ...gaussians.shrinkage import LEDOIT_WOLF
 from ..gaussian import GaussianDensity
@@ -52,7 +52,7 @@ class Sums:
         return cls(found)
 
     def __add__(self, other: Sums) -> Sums:
-        return Sums({form: added(m, other.moments[form]) for form, m in self.moments.items()})
+        return Sums({form: add_moments(m, other.moments[form]) for form, m in self.moments.items()})
 
 
 def forms_of(density: Any, unit: bool = False) -> set[Form]:

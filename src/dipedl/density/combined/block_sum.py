@@ -10,9 +10,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from ..._validation import check_weights, known_rows, learned_rows
 from ...calibration.crossfit import splits
 from ...fitting.all_or_nothing import all_or_nothing
+from ...inputs import check_weights, validate_features, validate_fit_features
 from .._fitting import fitted_density, is_estimator, log_density
 from .._mixin import LogDensityMixin
 from ..gda import GDADensity
@@ -101,7 +101,7 @@ class BlockSumDensity(LogDensityMixin, BaseEstimator):
             alike or not finite.
         """
         with all_or_nothing(self):
-            X = learned_rows(self, X)
+            X = validate_fit_features(self, X)
             weights = check_weights(sample_weight, X)
             self.blocks_ = _slices(self.blocks, X.shape[1])
             self.densities_ = self._fitted(X, y, weights)
@@ -113,7 +113,7 @@ class BlockSumDensity(LogDensityMixin, BaseEstimator):
     def block_scores(self, X: Any) -> np.ndarray:
         """What each block adds for each row of X (n, p), shape (n, b)."""
         check_is_fitted(self, "densities_")
-        X = known_rows(self, X)
+        X = validate_features(self, X)
         return np.asarray((self._scores(self.densities_, X) - self.center_) / self.scale_)
 
     def score_samples(self, X: Any) -> np.ndarray:

@@ -10,8 +10,8 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 
-from ..._validation import check_weights, known_rows, learned_rows, require_fitted
 from ...fitting.all_or_nothing import all_or_nothing
+from ...inputs import check_weights, require_fitted, validate_features, validate_fit_features
 from .._fitting import as_density, clone_with_selected, fitted_density, log_density
 from .._mixin import LogDensityMixin
 from ..gaussian import GaussianDensity
@@ -91,7 +91,7 @@ class RelativeDensity(LogDensityMixin, BaseEstimator):
             Counts each row that often; refused if a part does not take weights.
         """
         with all_or_nothing(self):
-            X = learned_rows(self, X)
+            X = validate_fit_features(self, X)
             weights = check_weights(sample_weight, X)
             foreground, background = self._templates()
             self.density_ = fitted_density(foreground, X, y, weights)
@@ -105,7 +105,7 @@ class RelativeDensity(LogDensityMixin, BaseEstimator):
         """Add rows to what both parts were fitted on; the arguments are those of `GDADensity`."""
         with all_or_nothing(self):
             first = not hasattr(self, "density_")
-            X = learned_rows(self, X, reset=first)
+            X = validate_fit_features(self, X, reset=first)
             # Of copies, as rows are added in place and the second part may refuse them.
             fitted = None if first else [deepcopy(self.density_), deepcopy(self.background_)]
             parts = fitted or [as_density(template) for template in self._templates()]
@@ -136,7 +136,7 @@ class RelativeDensity(LogDensityMixin, BaseEstimator):
     def score_samples(self, X: Any) -> np.ndarray:
         """Log-ratio in nats of each row of X (n, p), shape (n,)."""
         require_fitted(self, "density_")
-        X = known_rows(self, X)
+        X = validate_features(self, X)
         foreground = log_density(self.density_, X)
         background = log_density(self.background_, X)
         # Both are -inf where distances overflow: there a row is far from everything.

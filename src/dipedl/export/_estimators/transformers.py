@@ -16,7 +16,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 
-from ...preprocessing.logit_pixels import _ROUNDING, LogitPixels
+from ...preprocessing.logit_pixels import ROUNDING, LogitPixels
 from ...preprocessing.signed_power import SignedPower
 from .._fitted import is_network
 from .._nodes.builder import Tensor
@@ -92,7 +92,7 @@ def _logit(model: LogitPixels, X: Tensor) -> Tensor:
     cell = (inside * (model.levels - 1.0) + 0.5) / float(model.levels)
     level = cell * (1 - 2 * model.lam) + model.lam
     # Values that the transformer refuses become NaN here, and the row is flagged.
-    outside = (X - 0.5).apply("Abs") > 0.5 + _ROUNDING
+    outside = (X - 0.5).apply("Abs") > 0.5 + ROUNDING
     return outside.where(np.nan, level.apply("Log") - log1p(-level))
 
 

@@ -21,7 +21,7 @@ from ...density.kde import KernelDensity
 from ...density.knn import KNNDensity
 from ...density.mahalanobis import MahalanobisDensity
 from ...density.mixture import GaussianMixtureDensity
-from ...fitting.scaling import RANGES
+from ...features.scaling import RANGES
 from ...maths.fusion import TIE_BREAK
 from ...maths.scores import LEAST_DOUBT
 from .._estimators.transformers import Data, last_step

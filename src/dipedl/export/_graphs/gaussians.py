@@ -11,7 +11,7 @@ from ...density.gaussian import GaussianDensity
 from ...density.gda import GDADensity
 from ...density.mahalanobis import MahalanobisDensity
 from ...density.mixture import GaussianMixtureDensity
-from ...gaussians.class_distances import BasisFactors
+from ...gaussians.by_class import BasisFactors
 from ...gaussians.factor import GaussianFactor
 from ...maths.special import LOG_2PI
 from .._nodes.builder import Tensor

@@ -9,7 +9,7 @@ from onnx import ModelProto
 
 from ...density._fitting import takes_proba
 from ...fitting.classifiers import FittedClassifier
-from ...maths.simplex import TOLERANCE
+from ...maths.checks import TOLERANCE
 from .._estimators.networks import network_outputs
 from .._estimators.sklearn_models import probabilities
 from .._estimators.transformers import Data, transformed

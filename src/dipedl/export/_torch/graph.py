@@ -9,10 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ...nn._estimator import TorchEstimator
-from ...nn._loader import Arguments, device_of
-from ...nn.layer_features import _POOLS, LayerFeatures, _captured
-from ...nn.torch_classifier import TorchClassifier
+from ...nn.batches import Arguments, device_of
+from ...nn.layer_features import POOLS, LayerFeatures, capture_outputs
+from ...nn.torch_classifier import TorchClassifier, TorchEstimator
 from .._check import largest_gap, session
 from .._fitted import unfrozen
 from .inputs import Call
@@ -163,8 +162,8 @@ def _logits_and_features(
     if layers is None:
         both: tuple[Tensor, Tensor] = network.outputs_and_features(X)
         return both
-    pool, names = _POOLS[layers.pool], list(layers.layers)
-    with _captured(network, names, lambda out: pool(out) if out.ndim > 2 else out) as outputs:
+    pool, names = POOLS[layers.pool], list(layers.layers)
+    with capture_outputs(network, names, lambda out: pool(out) if out.ndim > 2 else out) as outputs:
         logits = network(X)
     return logits, torch.cat([outputs[name] for name in names], dim=1)
 

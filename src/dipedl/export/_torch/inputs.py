@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...nn._loader import as_call, moved
+from ...nn.batches import as_call, moved
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from .._checks import check_dropout, check_integer
-from ._network import Network, Shape, empty, initialise
+from ..checks import check_dropout, check_integer
+from .network import Network, Shape, empty, initialise
 
 __all__ = ["BranchCNN"]
 

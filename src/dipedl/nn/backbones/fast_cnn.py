@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from .._checks import check_dropout, check_integer
-from ._network import Backbone, Network, Shape, check_size, convolution, empty, initialise
+from ..checks import check_dropout, check_integer
+from .network import Backbone, Network, Shape, check_size, convolution, empty, initialise
 
 __all__ = ["FastCNN"]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from .._checks import check_dropout
-from ._network import Backbone, Network, Shape, check_size, empty, initialise
+from ..checks import check_dropout
+from .network import Backbone, Network, Shape, check_size, empty, initialise
 
 __all__ = ["LeNet5"]
 

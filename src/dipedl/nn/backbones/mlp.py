@@ -10,8 +10,8 @@ from typing import ClassVar
 import torch
 from torch import nn
 
-from .._checks import check_choice, check_dropout
-from ._network import Network, Shape, empty, initialise
+from ..checks import check_choice, check_dropout
+from .network import Network, Shape, empty, initialise
 
 __all__ = ["MLP"]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from .._checks import check_dropout, check_integer
-from ._network import Backbone, Network, Shape, check_size, empty, he_initialise, pooled_blocks
+from ..checks import check_dropout, check_integer
+from .network import Backbone, Network, Shape, check_size, empty, he_initialise, pooled_blocks
 
 __all__ = ["PoolCNN"]
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from .._checks import check_integer
+from ..checks import check_integer
 from ..spectral_norm import spectrally_normalised
-from ._network import Backbone, Network, Shape, convolution, empty, initialise
+from .network import Backbone, Network, Shape, convolution, empty, initialise
 
 __all__ = ["ResNet18"]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from .._checks import check_integer
-from ._network import Backbone, Network, Shape, check_size, empty, he_initialise
+from ..checks import check_integer
+from .network import Backbone, Network, Shape, check_size, empty, he_initialise
 
 __all__ = ["SmallCNN"]
 

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import batch_norm, pad
 
-from .._checks import check_dropout, check_flag, check_integer
-from ._network import Backbone, Network, Shape, check_size, empty, initialise, pooled_blocks
+from ..checks import check_dropout, check_flag, check_integer
+from .network import Backbone, Network, Shape, check_size, empty, initialise, pooled_blocks
 
 __all__ = ["WhitenedCNN"]
 

@@ -7,10 +7,21 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from .._checks import check_dropout, check_integer
+from ..checks import check_dropout, check_integer
 from ..spectral_norm import spectrally_normalised
-from ._network import Backbone, Network, Shape, check_size, convolution, empty, initialise
-from ._normalise import CIFAR_MEAN, CIFAR_SD, Normalise, check_normalisation
+from .network import (
+    CIFAR_MEAN,
+    CIFAR_SD,
+    Backbone,
+    Network,
+    Normalise,
+    Shape,
+    check_normalisation,
+    check_size,
+    convolution,
+    empty,
+    initialise,
+)
 
 __all__ = ["WideResNet"]
 

@@ -11,7 +11,7 @@ from ..._version import __version__
 from ...demo.report.figures import Entry, Panel, panel, panel_axes
 from ...demo.report.inline import templates
 from ...plots import reliability_diagram, risk_coverage, uncertainty_histogram
-from ...plots._canvas import COLORS, LINES, from_zero
+from ...plots.canvas import COLORS, LINES, from_zero
 from ..findings import diagnosed, error_ranking
 from ..measuring import Measured
 from ..saved import rows_learned

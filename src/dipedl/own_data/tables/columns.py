@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ..._writing.spelling import spellings, versions
+from ...writing.spelling import spellings, versions
 from .kinds import (
     BOOLEAN,
     CATEGORY,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..._plugins import optional
-from ..._writing import printable_name, sha256_of
+from ...writing import printable_name, sha256_of
 from .mistake import Mistake
 
 #: Columns beside the features.

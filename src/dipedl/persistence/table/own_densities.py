@@ -243,7 +243,7 @@ ENTRIES: dict[str, Entry] = {
             "log_det": c.real(),
         },
         where=(_factor_is_regular,),
-        dropped=frozenset({"rounded"}),
+        dropped=frozenset({"in_float32"}),
         bare=True,
     ),
     "gaussians.Moments": Entry(
@@ -282,7 +282,7 @@ ENTRIES: dict[str, Entry] = {
             "log_det": c.real(),
         },
         where=(_factor_is_regular,),
-        dropped=frozenset({"compared"}),
+        dropped=frozenset({"comparison"}),
         bare=True,
     ),
     "gaussians.BasisFactors": Entry(

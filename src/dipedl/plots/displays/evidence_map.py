@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...through_pipelines import uncertainty
+from ...decisions.pipelines import uncertainty
 from ..plane import plane_map
 from ._asked import Drawn
 

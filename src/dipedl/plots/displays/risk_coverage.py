@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from numpy.typing import ArrayLike
 
-from ...through_pipelines import uncertainty as uncertainty_of
+from ...decisions.pipelines import uncertainty as uncertainty_of
 from ..calibration import risk_coverage
 from ._asked import Drawn, class_indices, proba_of
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from numpy.typing import ArrayLike
 
-from ...through_pipelines import uncertainty
+from ...decisions.pipelines import uncertainty
 from ..histogram import uncertainty_histogram
 from ._asked import Drawn
 

@@ -15,11 +15,10 @@ from torch import Tensor
 
 from ...calibration.rehearsal import Rehearsal
 from ...decisions._dirichlet import DirichletDecisions
-from ...diagnostics._calibration_data import warn_of_source
-from ...diagnostics.self_report import SelfReport
 from ...evidence_model import EvidenceModel
+from ...held_out import warn_of_source
 from ...maths.array_namespace import to_numpy
-from ...nn._loader import as_call, holds_tensors, moved
+from ...nn.batches import as_call, holds_tensors, moved
 from .._evidence_head import EvidenceHead
 from .._feature_source import FeatureSource
 from ..class_gaussians import ClassGaussians
@@ -44,7 +43,7 @@ def _of_call(method: Callable[..., Any]) -> Any:
     return answer
 
 
-class ModuleDecisions(DirichletDecisions, SelfReport):
+class ModuleDecisions(DirichletDecisions):
     """Decisions from the held-out rows that the module keeps.
 
     `X` is one batch as the network takes it: a tensor, a tuple of positional or a dict of keyword
@@ -60,7 +59,7 @@ class ModuleDecisions(DirichletDecisions, SelfReport):
     predict_with_reject = _of_call(DirichletDecisions.predict_with_reject)
     uncertainty = _of_call(DirichletDecisions.uncertainty)
     answers = _of_call(DirichletDecisions.answers)
-    explain = _of_call(SelfReport.explain)
+    explain = _of_call(DirichletDecisions.explain)
 
     if TYPE_CHECKING:
         density_: ClassGaussians

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ...gaussians.contributions import gaussian_rows
+from ...gaussians.factor import explain_rows
 from ...maths.array_namespace import to_numpy
 from ...maths.scores import confidence
 from ..class_gaussians import ClassGaussians
@@ -40,8 +40,8 @@ class ReadableGaussians:
             mean = self.density.distance.mean_of(int(c), X.shape[1])
             # |x|_C^2 is quadratic: its gradient is twice C^-1 (x - m).
             parts = to_numpy(X[at].double() - mean) * gradient[at] / 2
-            reading = _Read(to_numpy(mean + self.density.origin.double()), parts)
-            found = gaussian_rows(reading, coordinates[at], top, self.classes[c])
+            center = to_numpy(mean + self.density.origin.double())
+            found = explain_rows(center, parts, coordinates[at], top, self.classes[c])
             for i, row in zip(at, found, strict=True):
                 rows[i] = row
                 for entry in row["features"]:
@@ -73,17 +73,6 @@ class FusedParts:
             DENSITY_PART: self.gaussians.score_samples(Z),
             CONFIDENCE_PART: confidence(proba),
         }
-
-
-@dataclass(frozen=True, eq=False)
-class _Read:
-    """A Gaussian's mean (p,), and the shares of the features of some rows, (n, p)."""
-
-    mean: np.ndarray
-    parts: np.ndarray
-
-    def contributions(self, X: np.ndarray) -> np.ndarray:
-        return self.parts
 
 
 def _nearest_and_gradient(density: ClassGaussians, X: Tensor) -> tuple[np.ndarray, np.ndarray]:

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks import integer
+from ...maths.checks import check_integer
 from ._rows import FluxTransformer, flux_rows, row_slices
 
 __all__ = ["BlockStatistics"]
@@ -61,7 +61,7 @@ class BlockStatistics(FluxTransformer):
         TypeError, ValueError
             If `n_blocks` is no positive integer, or p pixels do not fill so many blocks.
         """
-        integer("n_blocks", self.n_blocks, 1)
+        check_integer("n_blocks", self.n_blocks, 1)
         pixels = flux_rows(self, X, reset=True).shape[1]
         size = -(-pixels // self.n_blocks)
         filled = -(-pixels // size)

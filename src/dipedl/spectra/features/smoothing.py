@@ -8,7 +8,7 @@ import numpy as np
 from scipy.ndimage import correlate1d
 from sklearn.base import OneToOneFeatureMixin
 
-from .._checks import integer
+from ...maths.checks import check_integer
 from ._rows import FluxTransformer, flux_rows, row_slices
 
 __all__ = ["SavitzkyGolay"]
@@ -79,8 +79,8 @@ class SavitzkyGolay(OneToOneFeatureMixin, FluxTransformer):
         TypeError, ValueError
             If a parameter is out of its range, a pixel is not finite, or p is less than the window.
         """
-        integer("window", self.window, 1)
-        integer("polyorder", self.polyorder, 0)
+        check_integer("window", self.window, 1)
+        check_integer("polyorder", self.polyorder, 0)
         if self.polyorder >= self.window:
             raise ValueError(
                 f"polyorder must be below window={self.window}, got {self.polyorder}; "

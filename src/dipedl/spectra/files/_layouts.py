@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ._fits import LayoutError
+from .fits import LayoutError
 
 #: Bits of SDSS's and_mask that make a pixel unusable: FULLREJECT, NOSKY, BRIGHTSKY, NODATA. The
 #: others are information only; pixels rejected by the pipeline have ivar 0.

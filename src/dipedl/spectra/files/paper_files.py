@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..grid import paper_grid
 from ..resampling import fill_gaps
 from ..spectra import CLASSES, Failure, Spectra
-from ._fits import LayoutError, PathLike, UnusableError, fits_files, listed, opened, unusable
+from .fits import LayoutError, PathLike, UnusableError, fits_files, listed, opened, unusable
 
 __all__ = ["read_paper_files"]
 

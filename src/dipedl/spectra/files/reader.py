@@ -10,12 +10,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._checks import increasing_grid
 from ..grid import paper_grid
-from ..resampling import fill_gaps, resample
+from ..resampling import fill_gaps, increasing_grid, resample
 from ..spectra import CLASSES, Failure, Spectra
-from ._fits import PathLike, fits_files, listed, opened, stem, unusable
 from ._layouts import OneSpectrum, one_spectrum
+from .fits import PathLike, fits_files, listed, opened, stem, unusable
 
 __all__ = ["read_spectra", "read_spectrum"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._checks import integer
+from ...maths.checks import check_integer
 from ..spectra import CLASSES, Spectra
 from ._semi_real_parts import Parts, draw, light, parts_of
 
@@ -95,8 +95,8 @@ def generate_semi_real(
     >>> generate_semi_real(ingredients, 5000)  # doctest: +SKIP
     Spectra(n=5000, 3900-9000 Angstrom in 3000 pixels, failures=0)
     """
-    n = integer("n", n, 1)
-    seed = integer("random_state", random_state, 0)
+    n = check_integer("n", n, 1)
+    seed = check_integer("random_state", random_state, 0)
     parts = parts_of(ingredients)
     label = np.repeat(np.arange(len(CLASSES)), _counts(mix, n)).astype(np.int64)
     _chance(seed, 0).shuffle(label)

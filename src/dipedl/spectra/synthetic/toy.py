@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .._checks import integer
+from ...maths.checks import check_integer
 from ..grid import paper_grid
 from ..spectra import CLASSES, Spectra
 
@@ -65,8 +65,8 @@ def generate_toy_spectra(n: int = 1000, *, random_state: int = 0) -> Spectra:
     >>> spectra, [int((spectra.label == i).sum()) for i in range(3)]
     (Spectra(n=100, 3900-9000 Angstrom in 3000 pixels, failures=0), [45, 25, 30])
     """
-    n = integer("n", n, 1)
-    rng = np.random.default_rng(integer("random_state", random_state, 0))
+    n = check_integer("n", n, 1)
+    rng = np.random.default_rng(check_integer("random_state", random_state, 0))
     label = np.searchsorted(np.cumsum(_SHARES), (np.arange(n) + 0.5) / n).astype(np.int64)
     rng.shuffle(label)
     grid = paper_grid()

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from sklearn.preprocessing import StandardScaler
 
-from ...._validation import weight_argument
-from ....maths.kinds import uncertainty_of
-from ....maths.scores import max_prob
+from ....inputs import weight_argument
+from ....maths.scores import max_prob, uncertainty_of
 from ...results.known_truth import of_samples
 from ...spec.build import accepts
 from ...spec.cells import CellMethod

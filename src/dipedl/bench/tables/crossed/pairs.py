@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...._writing.numbers import plain
+from ....writing.numbers import plain
 from ...spec.entries import GROUPS
 from ..cells import Cell
 from ..table import BenchTable, Line

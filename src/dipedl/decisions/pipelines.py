@@ -1,0 +1,62 @@
+"""Decisions of a model at the end of a pipeline or a search.
+
+scikit-learn hands on ``predict`` and ``predict_proba`` of the last step, but no other method. Each
+function here prepares X by the steps before, and calls the method of its name.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..dirichlet import Dirichlet
+from ..inputs import last_step_with
+from .rejection import Rejection
+
+__all__ = [
+    "p_value",
+    "predict_dirichlet",
+    "predict_ood",
+    "predict_set",
+    "predict_with_reject",
+    "uncertainty",
+]
+
+
+def predict_dirichlet(model: Any, X: Any) -> Dirichlet:
+    """The Dirichlet of each of the n inputs X (n, d); see `DIPClassifier.predict_dirichlet`."""
+    answer: Dirichlet = _of_last_step(model, "predict_dirichlet", X)
+    return answer
+
+
+def uncertainty(model: Any, X: Any, kind: str = "vacuity") -> np.ndarray:
+    """Uncertainty of each input, shape (n,); see `DIPClassifier.uncertainty`."""
+    return np.asarray(_of_last_step(model, "uncertainty", X, kind))
+
+
+def p_value(model: Any, X: Any) -> np.ndarray:
+    """Conformal p-value of each input, shape (n,); see `DIPClassifier.p_value`."""
+    return np.asarray(_of_last_step(model, "p_value", X))
+
+
+def predict_ood(model: Any, X: Any, alpha: float | None = None) -> np.ndarray:
+    """+1 for inputs like the training data, -1 for others; see `DIPClassifier.predict_ood`."""
+    return np.asarray(_of_last_step(model, "predict_ood", X, alpha))
+
+
+def predict_set(model: Any, X: Any, coverage: float = 0.9) -> np.ndarray:
+    """Which classes it may be, shape (n, k); see `DIPClassifier.predict_set`."""
+    return np.asarray(_of_last_step(model, "predict_set", X, coverage))
+
+
+def predict_with_reject(model: Any, X: Any, **promise: Any) -> Rejection:
+    """Labels, and which of them not to trust; see `DIPClassifier.predict_with_reject`."""
+    answer: Rejection = _of_last_step(model, "predict_with_reject", X, **promise)
+    return answer
+
+
+def _of_last_step(model: Any, method: str, X: Any, *arguments: Any, **promise: Any) -> Any:
+    inner, before = last_step_with(method, model)
+    prepared = X if before is None else before.transform(X)
+    return getattr(inner, method)(prepared, *arguments, **promise)

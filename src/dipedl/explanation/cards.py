@@ -1,0 +1,455 @@
+"""Cards: why one input got its answer, as values, as text, for a notebook and as a picture."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._plugins import explain_missing
+from ..dirichlet import Dirichlet
+from ..maths.dirichlet import leading_classes, sum_other_classes
+from ..writing.notebook import bar, frame, probability, table
+from ..writing.numbers import number_text, plain
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_MOST_CLASSES = 3
+#: With more classes, this many have bars and the others are summed.
+_MOST_BARS = 11
+_MOST_CARDS = 10
+_WIDTH = 88
+#: A mean of less than this share of the value is what rounding left of zero.
+_NOISE = 1e-10
+_BAR = 240
+_NO_DENSITY = "  no density: reasons by column are not available"
+_ONLY_A_SCORE = "  its density gives a score alone: reasons by column are not available"
+#: A column that adds less than this share of what the first one adds is no reason.
+_LEAST_SHARE = 0.1
+_MOST_REASONS = 2
+_COLUMNS = ("class", "95 % interval (mark: alone)", "with the evidence", "classifier alone")
+
+
+@dataclass(frozen=True, eq=False)
+class Card:
+    """The answer to one input, and the reasons for it.
+
+    Attributes
+    ----------
+    class_names : tuple of str, length k
+        The classes.
+    label : str
+        The answer.
+    classifier_proba : ndarray, shape (k,)
+        Probabilities of the classifier alone.
+    dirichlet : Dirichlet
+        The whole answer, of one input.
+    evidence, n : float
+        Evidence in equivalent training samples, and the number of training samples.
+    p_value : float
+        Conformal p-value of "this input is like the training data".
+    held_out : float
+        Held-out inputs that the p-value was taken from.
+    false_alarm_rate : float
+        The input is flagged if the p-value is at most this.
+    score, typical_score : float
+        Score of the density (nats, for a log-density), and the median of held-out inputs.
+    parts : tuple of dict
+        Reading of each part of the density: for Gaussians the squared Mahalanobis distance to the
+        nearest class and the columns that add most beyond what they add on average ("expected"),
+        with their values, what is usual in the units of the inputs, the "share" of the training
+        rows that had this level or gap, and whether the value is "unusual"; for neighbours the
+        nearest training rows (numbered as in ``fit``) and their distances.
+    news : tuple of str
+        Values that the fit never saw in any row: levels of a column, a gap in a column without
+        gaps, a number that some part of the model cannot compute with.
+    """
+
+    class_names: tuple[str, ...]
+    label: str
+    classifier_proba: np.ndarray
+    dirichlet: Dirichlet
+    evidence: float
+    n: float
+    p_value: float
+    held_out: float
+    false_alarm_rate: float
+    score: float
+    typical_score: float
+    parts: tuple[dict[str, Any], ...]
+    news: tuple[str, ...] = ()
+
+    @property
+    def mean(self) -> np.ndarray:
+        """Class probabilities: the posterior mean, shape (k,)."""
+        return np.asarray(self.dirichlet.mean[0])
+
+    @property
+    def vacuity(self) -> float:
+        """Share of the prior in the answer."""
+        return float(np.asarray(self.dirichlet.vacuity)[0])
+
+    @property
+    def flagged(self) -> bool:
+        """True if the input is flagged as OOD."""
+        return self.p_value <= self.false_alarm_rate
+
+    @property
+    def reason(self) -> str:
+        """The new or least usual values of the input in words; "" where no column stands out.
+
+        Levels that the fit never saw; else the values that few training rows had, of those that add
+        most to the distance in the part that finds the input rarest; else, if the distance is
+        larger than expected, the numbers that are unusual beside the others alone.
+        """
+        if self.news:
+            return f"never in the training data: {', '.join(self.news)}"
+        part = _rarest_part(self.parts)
+        if part is None:
+            return ""
+        far = list(_far(part["features"]))
+        unusual = [_with_usual(entry) for entry in far if entry["unusual"]]
+        if unusual:
+            return "; ".join(unusual[:_MOST_REASONS])
+        numbers = [_with_usual(entry) for entry in far if entry["share"] is None and entry["usual"]]
+        if numbers and part["squared_distance"] > part["expected"]:
+            return f"unusual beside the other columns: {', '.join(numbers[:_MOST_REASONS])}"
+        return ""
+
+    def summary(self) -> str:
+        """The answer, how rare the input is, and why or how much evidence there is: three lines."""
+        why = "flagged because" if self.flagged else "least usual:"
+        reason = f"  {why} {self.reason}" if self.reason else _evidence(self)
+        return "\n".join([_answer(self), _rarity_line(self), reason])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values that ``json.dump`` takes; what is not finite becomes text."""
+        values = {
+            "label": self.label,
+            "proba": dict(zip(self.class_names, self.mean.tolist(), strict=True)),
+            "classifier_proba": dict(
+                zip(self.class_names, self.classifier_proba.tolist(), strict=True)
+            ),
+            "evidence": self.evidence,
+            "n": self.n,
+            "vacuity": self.vacuity,
+            "p_value": self.p_value,
+            "held_out": self.held_out,
+            "false_alarm_rate": self.false_alarm_rate,
+            "flagged": self.flagged,
+            "score": self.score,
+            "typical_score": self.typical_score,
+            "parts": list(self.parts),
+            "news": list(self.news),
+        }
+        return dict(plain(values))
+
+    def __str__(self) -> str:
+        """The card as text: its `summary`, then the details."""
+        return "\n".join([self.summary(), *_details(self), *_all_parts(self)])
+
+    def _repr_html_(self) -> str:
+        """The card for a notebook."""
+        return frame(_as_html(self))
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the class probabilities, before and after the evidence; needs matplotlib.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw; default: a new figure.
+        """
+        try:
+            from ..plots import dirichlet_bars
+
+            dirichlet, names, P = _leading(self)
+            ax = dirichlet_bars(dirichlet, class_names=names, ax=ax)
+        except ImportError as error:
+            raise explain_missing(error, "Card.plot") from error
+        ax.patches[-1].set_label("with the evidence, 95 % interval")
+        (dashes,) = ax.plot(np.arange(len(P)), P, "_", label="classifier alone")
+        dashes.set(color="#D55E00", markersize=16, markeredgewidth=2)
+        ax.set_ylim(-0.03, 1.03)  # room for a dash at either end
+        ax.legend(fontsize="small")
+        ax.set(xlabel="class", ylabel="probability")
+        if len(P) > 6:
+            ax.tick_params(axis="x", rotation=45)
+        evidence = f"{_count(self.evidence)} of {self.n:,.0f} samples"
+        ax.set_title(f"{self.label}: {evidence}, p = {self.p_value:.2g}", fontsize="small")
+        return ax
+
+
+@dataclass(frozen=True, eq=False)
+class BaselineCard:
+    """The answer of a baseline to one input, and the reasons for it.
+
+    Attributes
+    ----------
+    method : str
+        Name of the method.
+    class_names, label, p_value, held_out, false_alarm_rate
+        As of a `Card`.
+    proba : ndarray, shape (k,)
+        Probabilities of the method.
+    dirichlet : Dirichlet or None
+        The whole answer, of one input, where the method gives one.
+    uncertainty, typical_uncertainty : float
+        Uncertainty by the method, higher is less sure, and the median of held-out inputs.
+    parts : tuple of dict
+        Reading of the method's density, as on a `Card`; empty where it has none.
+    """
+
+    method: str
+    class_names: tuple[str, ...]
+    label: str
+    proba: np.ndarray
+    dirichlet: Dirichlet | None
+    uncertainty: float
+    typical_uncertainty: float
+    p_value: float
+    held_out: float
+    false_alarm_rate: float
+    parts: tuple[dict[str, Any], ...]
+
+    @property
+    def flagged(self) -> bool:
+        """True if the input is flagged as OOD."""
+        return self.p_value <= self.false_alarm_rate
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values that ``json.dump`` takes; what is not finite becomes text."""
+        vacuity = {} if self.dirichlet is None else {"vacuity": float(self.dirichlet.vacuity[0])}
+        values = {
+            "method": self.method,
+            "label": self.label,
+            "proba": dict(zip(self.class_names, self.proba.tolist(), strict=True)),
+            **vacuity,
+            "uncertainty": self.uncertainty,
+            "typical_uncertainty": self.typical_uncertainty,
+            "p_value": self.p_value,
+            "held_out": self.held_out,
+            "false_alarm_rate": self.false_alarm_rate,
+            "flagged": self.flagged,
+            "parts": list(self.parts),
+        }
+        return dict(plain(values))
+
+    def __str__(self) -> str:
+        """The card as text: its `summary`, then the details."""
+        lines = [self.summary()]
+        if self.dirichlet is not None:
+            lines.append(f"  {float(self.dirichlet.vacuity[0]):.1%} of the answer is the prior")
+        reasons = [line for part in self.parts for line in _part_lines(part)]
+        return "\n".join(lines + (reasons or [_ONLY_A_SCORE if self.parts else _NO_DENSITY]))
+
+    def summary(self) -> str:
+        """The answer, how rare the input is, and the method's uncertainty: three lines."""
+        return "\n".join(
+            [
+                _answer_line(self.label, self.class_names, self.proba, np.argsort(-self.proba)),
+                _rarity_line(self),
+                f"  uncertainty by {self.method} {self.uncertainty:.4g}, "
+                f"typically {self.typical_uncertainty:.4g}",
+            ]
+        )
+
+
+class Cards(list[Card]):
+    """Cards of several inputs: a list, of which a notebook shows the first."""
+
+    def _repr_html_(self) -> str:
+        """The first cards, one below the other, for a notebook."""
+        head = self[:_MOST_CARDS]
+        more = f"<p>The first {len(head)} of {len(self):,} cards.</p>"
+        return frame(*map(_as_html, head), more * (len(self) > len(head)))
+
+
+def _leading(card: Card) -> tuple[Dirichlet, list[str], np.ndarray]:
+    """Answer, names and the classifier's probabilities: leading classes, and all others as one."""
+    alpha, P, names = card.dirichlet.concentration, card.classifier_proba, card.class_names
+    first = leading_classes(np.stack([card.mean, P]), _MOST_BARS)
+    left = len(names) - len(first)
+    names = (*(names[i] for i in first), *[f"other {left}"] * (left > 0))
+    return (
+        Dirichlet(sum_other_classes(alpha, first)),
+        list(names),
+        sum_other_classes(P[None], first)[0],
+    )
+
+
+def _as_html(card: Card) -> str:
+    head, *facts = (*card.summary().splitlines(), *_details(card))
+    parts = "\n".join(_all_parts(card))
+    dirichlet, names, P = _leading(card)
+    low, high = dirichlet.credible_interval()
+    ends = zip(dirichlet.mean[0], low[0], high[0], strict=True)
+    rows = (
+        [escape(name), bar(name, *of, _BAR, mark=p), *(escape(probability(x)) for x in (of[0], p))]
+        for name, of, p in zip(names, ends, P, strict=True)
+    )
+    flag = "<mark>flagged as OOD</mark>" if card.flagged else ""
+    folded = f"<details><summary>What the density saw</summary>{_text(parts)}</details>"
+    return "".join([table(head, _COLUMNS, rows), flag, _text("\n".join(facts)), folded])
+
+
+def _text(lines: str) -> str:
+    return f"<pre>{escape(textwrap.dedent(lines))}</pre>"
+
+
+def _answer(card: Card) -> str:
+    # far from all data the mean ties, and the classifier decides
+    order = np.lexsort((-card.classifier_proba, -card.mean.round(12)))
+    return _answer_line(card.label, card.class_names, card.mean, order)
+
+
+def _evidence(card: Card) -> str:
+    return (
+        f"  evidence: {_count(card.evidence)} of {card.n:,.0f} equivalent training samples; "
+        f"{card.vacuity:.1%} of the answer is the prior"
+    )
+
+
+def _details(card: Card) -> Iterator[str]:
+    first = int(card.classifier_proba.argmax())
+    yield f"  classifier alone: {card.class_names[first]} {card.classifier_proba[first]:.1%}"
+    if card.reason:
+        yield _evidence(card)
+    yield f"  score of the density {card.score:.4g}, typically {card.typical_score:.4g}"
+
+
+def _answer_line(label: str, names: Sequence[str], P: np.ndarray, order: np.ndarray) -> str:
+    """Return the answer, with the first classes in this order and their probabilities P (k,)."""
+    return f"Answer {label!r}: " + ", ".join(
+        f"{names[c]} {P[c]:.1%}" for c in order[:_MOST_CLASSES]
+    )
+
+
+def _rarity_line(card: Card | BaselineCard) -> str:
+    """Say how rare the input of a card is, and whether it is flagged."""
+    verdict = "flagged as OOD" if card.flagged else "not flagged"
+    fewer, held_out = (
+        card.p_value * (card.held_out + 1) - 1,
+        f"{card.held_out:,.0f} held-out inputs",
+    )
+    among = (
+        f"none of {held_out} is less typical"
+        if fewer < 0.5
+        else f"{fewer:,.0f} of {held_out} are no more typical"
+    )
+    return f"  p-value {card.p_value:.3g}: {among} ({verdict} at {card.false_alarm_rate:.3g})"
+
+
+def _rarest_part(parts: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    """The Gaussian that finds the input rarest, or None."""
+    gaussians = [part for part in parts if part["kind"] == "gaussian"]
+    return min(gaussians, key=lambda part: part.get("normal_score") or 0.0, default=None)
+
+
+def _far(features: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Columns that add more than on average, by how much."""
+    entries = [entry for entry in features if "column" in entry]
+    more = [entry["contribution"] - entry["expected"] for entry in entries]
+    for entry, beyond in zip(entries, more, strict=True):
+        if beyond > 0 and beyond >= _LEAST_SHARE * more[0]:
+            yield entry
+
+
+def _all_parts(card: Card) -> Iterator[str]:
+    for part in card.parts:
+        if "part" in part:
+            yield f"  by {part['part']!r}{_standing(part)}"
+        yield from _part_lines(part)
+
+
+def _standing(part: dict[str, Any]) -> str:
+    if "normal_score" not in part:
+        return f": score {part['score']:.4g}"
+    return f": {part['normal_score']:+.1f} standard deviations among held-out inputs"
+
+
+def _part_lines(part: dict[str, Any]) -> Iterator[str]:
+    """Lines about the reading of one part of a density."""
+    if part["kind"] == "gaussian":
+        yield from _gaussian(part)
+    if part["kind"] == "blocks":
+        yield from _blocks(part)
+    if part["kind"] == "neighbours":
+        yield from _neighbours(part)
+
+
+def _gaussian(part: dict[str, Any]) -> Iterator[str]:
+    where = "the mean" if part["class"] is None else f"class {part['class']!r}"
+    yield (
+        f"    squared distance to {where}: {part['squared_distance']:.4g}, expected "
+        f"{part['expected']:.0f} ± {part['spread']:.0f}; of it (on average)"
+    )
+    for entry in part["features"]:
+        yield f"      {entry['contribution']:10.4g} ({entry['expected']:.0f})  {_entry(entry)}"
+    yield f"      {part['rest']:10.4g}  all others"
+    background = part.get("background", {})
+    if background.get("kind") == "gaussian":
+        yield (
+            f"    squared distance to the background: {background['squared_distance']:.4g}, "
+            f"expected {background['expected']:.0f} ± {background['spread']:.0f}"
+        )
+
+
+def _entry(entry: dict[str, Any]) -> str:
+    """A column in the units of the user, or a feature as the density sees it."""
+    if "column" not in entry:
+        name, value, mean = (
+            entry.get("name", f"feature {entry['feature']}"),
+            entry["value"],
+            entry["mean"],
+        )
+        # The mean of a principal component is zero, and comes out as 1e-17.
+        mean = mean if abs(mean) > _NOISE * abs(value) else 0.0
+        return f"{name} = {value:.4g} (mean {mean:.4g})"
+    return _with_usual(entry)
+
+
+def _with_usual(entry: dict[str, Any]) -> str:
+    """A column's value with its share of the training rows, and what is usual."""
+    value, share = entry["value"], entry["share"]
+    if value is None:
+        text = f"{entry['name']} is missing"
+    else:
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        text = f"{entry['name']} = {number_text(value) if number else repr(value)}"
+    about = [] if share is None else [f"{_percent(share)} of the training rows"]
+    about += [f"typical {entry['usual']}"] * bool(entry["usual"])
+    return f"{text} ({', '.join(about)})" if about else text
+
+
+def _percent(share: float) -> str:
+    if 0 < share < 0.001:
+        return "<0.1%"
+    return f"{share:.1%}" if 0 < share < 0.01 else f"{share:.0%}"
+
+
+def _blocks(part: dict[str, Any]) -> Iterator[str]:
+    for block in part["blocks"]:
+        yield f"    block {block['block']} adds {block['score']:.4g}"
+        yield from _part_lines(block)
+
+
+def _neighbours(part: dict[str, Any]) -> Iterator[str]:
+    near = ", ".join(f"row {e['row']} at {e['distance']:.4g}" for e in part["neighbours"])
+    yield from textwrap.wrap(
+        f"nearest training rows: {near}", _WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 6
+    )
+    yield (
+        f"    distance to number {part['kth']}: {part['kth_distance']:.4g}, typically "
+        f"{part['typical_kth_distance']:.4g}"
+    )
+
+
+def _count(value: float) -> str:
+    """An amount of evidence, with as many digits as a reader wants."""
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"

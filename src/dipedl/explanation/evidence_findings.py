@@ -1,0 +1,371 @@
+"""Findings about the evidence: loss of confidence, its cost, and width of intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..calibration.held_out import HeldOut
+from ..calibration.rehearsal import RARE, SURE, Rehearsal
+from ..evidence import CautionBudget, weighted_quantile
+from ..evidence_model import EvidenceModel
+from ..held_out import seen_before
+from ..writing.finding import Finding, Number
+
+_LOW = 0.01
+#: Vacuity of the rarest 1 % below which the evidence cannot be said to move anything there.
+_UNMOVED = 0.05
+#: Half points further out than this many tail units count as out of reach.
+_REACH = 2.0
+#: ... if no more than this share of held-out rows lies beyond them.
+_BEYOND = 1e-4
+#: Relative cost in ID Brier score from which the evidence is too cautious, if no budget is stated.
+_BUDGET = 0.02
+#: Over the budget by this factor: the budget is spent on the same rows, other measures cost more.
+_SLACK = 1.25
+_CHANGED = 0.005
+_TINY = 1e-12
+_MOST_NATS = 700.0
+#: Of fewer rows the estimated error is off by a factor of two now and then.
+_FEW_ROWS = 200
+_MOST_DOUBLINGS = 200
+
+
+def evidence_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
+    """Where confidence is lost, and what that costs on ID data."""
+    yield _reach(clf.evidence_)
+    if held.labelled:
+        yield _cost(clf.evidence_)
+
+
+def _reach(evidence: EvidenceModel) -> Finding:
+    numbers = _reach_numbers(evidence)
+    units, low = float(numbers["tail_units"]), float(numbers["vacuity_at_1_percent"])
+    where = (
+        f"At the lowest 1% of held-out scores an answer has lost {_share(low)} of its "
+        f"confidence; half of it is lost {_where(units)}, {_rarity(numbers)}."
+    )
+    numbers = {name: value for name, value in numbers.items() if np.isfinite(float(value))}
+    beyond = float(numbers["share_beyond_half"])
+    if units > _REACH and low < _UNMOVED and beyond <= _BEYOND:
+        return Finding(
+            "evidence_never_moves",
+            "warning",
+            f"The evidence hardly ever changes a probability. {where} Mean probabilities of "
+            "OOD inputs will be those of the classifier alone, however low their scores rank.",
+            numbers,
+            move_half_point(evidence, sooner=True),
+        )
+    return Finding("evidence_scale", "ok", where, numbers)
+
+
+def move_half_point(evidence: EvidenceModel, *, sooner: bool) -> str:
+    """Remedy by which an input loses confidence sooner, or later."""
+    normalizer = evidence.normalizer_
+    gamma = f"{'lower gamma below' if sooner else 'raise gamma above'} {evidence.gamma:g}."
+    if not isinstance(normalizer, CautionBudget):
+        why = ", which puts the loss where held-out data end" if sooner else ""
+        return f"Use normalizer=CautionBudget(){why}, or {gamma}"
+    if sooner:
+        return f"Raise the budget of the normalizer above {normalizer.budget:g}, or {gamma}"
+    if normalizer.budget:
+        return f"Lower the budget of the normalizer below {normalizer.budget:g}, or {gamma}"
+    return gamma.capitalize()
+
+
+def _reach_numbers(evidence: EvidenceModel) -> dict[str, Number]:
+    """Where the half point lies, and how rare an ID input out there would be."""
+    held = evidence.held_out_
+    low, median = score_quantile(held, _LOW), score_quantile(held, 0.5)
+    half = half_point(evidence)
+    unit = max(median - low, _TINY * max(1.0, abs(low)))
+    numbers: dict[str, Number] = {
+        "vacuity_at_1_percent": float(vacuity_at(evidence, np.array([low]))[0]),
+        "vacuity_at_median": float(vacuity_at(evidence, np.array([median]))[0]),
+        "score_at_1_percent": low,
+        "score_at_half": half,
+        "tail_units": (low - half) / unit,
+        "share_beyond_half": held.average(held.scores <= half),
+        "log10_rarity": _log10_rarity(held, half),
+    }
+    if held.labelled:
+        moved = 0.5 * np.abs(posterior_mean(evidence) - held.proba).sum(axis=1)
+        numbers["mass_moved"] = held.average(moved)
+    return numbers
+
+
+def _log10_rarity(held: HeldOut, score: float) -> float:
+    """log10 of the share of ID inputs below `score`; beyond all rows an exponential tail."""
+    inside = held.average(held.scores <= score)
+    if inside > 0:
+        return float(np.log10(inside))
+    edge = score_quantile(held, 0.05)
+    tail = held.scores < edge
+    if not tail.any():
+        return float(-np.log10(held.total + 1))
+    below = edge - np.maximum(held.scores[tail], lowest(held))
+    excess = float(np.average(below, weights=held.counts[tail]))
+    share = held.average(tail)
+    return float(np.log10(share) - (edge - score) / max(excess, _TINY) / np.log(10))
+
+
+def _where(units: float) -> str:
+    if not np.isfinite(units):
+        return "nowhere"
+    if units <= 0:
+        return "within the range of ID scores"
+    return (
+        f"{units:.1f} times as far beyond the lowest 1% as these lie below the median"
+        if units >= 0.1
+        else "just beyond the lowest 1%"
+    )
+
+
+def _rarity(numbers: dict[str, Number]) -> str:
+    power = -float(numbers["log10_rarity"])
+    if not np.isfinite(power):
+        return "at no score at all"
+    if power < 1:
+        return f"above {10**-power:.0%} of the ID inputs"
+    if power < 4:
+        return f"where about 1 in {10**power:,.0f} ID inputs lies"
+    return (
+        f"where an ID input would be as rare as 1 in 10^{power:.0f} (an exponential tail assumed)"
+    )
+
+
+def _cost(evidence: EvidenceModel) -> Finding:
+    held, mean = _counted(evidence), posterior_mean(evidence)
+    numbers = _cost_numbers(held, mean)
+    full, unit, budget = _budget(evidence.normalizer_, float(numbers["brier_bare"]))
+    relative = (float(numbers["brier_mean"]) - full) / max(unit, _TINY)
+    numbers |= {"brier_cost_relative": relative, "brier_unit": unit}
+    if np.isfinite(budget):
+        numbers |= {"budget": budget, "brier_allowed": full + budget * unit}
+    text = _cost_text(numbers)
+    changed, lost = float(numbers["labels_changed"]), float(numbers["accuracy_cost"])
+    if changed > _CHANGED and lost > 0:
+        return Finding(
+            "evidence_changes_labels",
+            "warning",
+            f"The prior overrules the classifier on ID data. {text}",
+            numbers,
+            "Use an even prior (prior=1.0), or a smaller one.",
+        )
+    if relative > _SLACK * budget and float(numbers["brier_cost"]) > _noise(held, mean):
+        return Finding(
+            "evidence_moves_known_inputs",
+            "warning",
+            f"The evidence costs inputs of the known kind more confidence than it may. {text}",
+            numbers,
+            move_half_point(evidence, sooner=False),
+        )
+    return Finding("evidence_cost", "ok", text, numbers)
+
+
+def _counted(evidence: EvidenceModel) -> HeldOut:
+    """Held-out rows, without weight where a `CautionBudget` does not count them."""
+    held, normalizer = evidence.held_out_, evidence.normalizer_
+    if not isinstance(normalizer, CautionBudget):
+        return held
+    return replace(held, weights=np.where(normalizer.counted(held), held.counts, 0.0))
+
+
+def _cost_numbers(held: HeldOut, mean: np.ndarray) -> dict[str, Number]:
+    truth = np.eye(mean.shape[1])[held.labels]
+    own = np.arange(len(held.labels)), held.labels
+    numbers: dict[str, Number] = {}
+    for name, P in (("bare", held.proba), ("mean", mean)):
+        numbers[f"brier_{name}"] = held.average(((P - truth) ** 2).sum(axis=1))
+        losses = np.minimum(-np.log(np.maximum(P[own], np.finfo(float).tiny)), _MOST_NATS)
+        numbers[f"nll_{name}"] = held.average(losses)
+        numbers[f"accuracy_{name}"] = held.average(P.argmax(axis=1) == held.labels)
+    numbers["brier_cost"] = float(numbers["brier_mean"]) - float(numbers["brier_bare"])
+    numbers["nll_cost"] = float(numbers["nll_mean"]) - float(numbers["nll_bare"])
+    numbers["accuracy_cost"] = float(numbers["accuracy_bare"]) - float(numbers["accuracy_mean"])
+    numbers["labels_changed"] = held.average(_relabelled(held, mean))
+    return numbers
+
+
+def _relabelled(held: HeldOut, mean: np.ndarray) -> np.ndarray:
+    """Rows where the mean prefers another class; the classifier breaks a tie to the last bit."""
+    best = mean.max(axis=1)
+    kept = np.take_along_axis(mean, held.proba.argmax(axis=1)[:, None], axis=1)[:, 0]
+    return np.asarray(best > kept * (1 + _TINY))
+
+
+def _noise(held: HeldOut, mean: np.ndarray) -> float:
+    """Three standard deviations of the difference of the two Brier scores."""
+    truth = np.eye(mean.shape[1])[held.labels]
+    loss = [((P - truth) ** 2).sum(axis=1) for P in (mean, held.proba)]
+    return float(3 * np.std(loss[0] - loss[1]) / np.sqrt(held.total))
+
+
+def _budget(normalizer: Any, bare: float) -> tuple[float, float, float]:
+    """Brier score before the evidence costs any, what costs are a share of, and the share allowed.
+
+    None is set by a budget of another kind. Of a `CautionBudget` costs count from the lowest score
+    of any half-point within it.
+    """
+    if not isinstance(normalizer, CautionBudget):
+        return bare, bare, _BUDGET
+    if normalizer.measure != "brier":
+        return bare, bare, np.inf
+    lowest, budget = normalizer.lowest_loss_, float(normalizer.budget)
+    return lowest, (normalizer.allowed_loss_ - lowest) / budget if budget else lowest, budget
+
+
+def _cost_text(numbers: dict[str, Number]) -> str:
+    n = {name: float(value) for name, value in numbers.items()}
+    labels = (
+        f"{n['labels_changed']:.1%} of the labels change"
+        if n["labels_changed"] > 0
+        else "no label changes"
+    )
+    allowed = f" (allowed: {n['brier_allowed']:.3g})" if "brier_allowed" in n else ""
+    return (
+        f"On held-out rows the evidence changes the Brier score from {n['brier_bare']:.3g} to "
+        f"{n['brier_mean']:.3g}{allowed}, NLL from {n['nll_bare']:.3g} to {n['nll_mean']:.3g}; "
+        f"{labels}."
+    )
+
+
+def _share(u: float) -> str:
+    return f"{u:.0%}" if u >= 0.005 else "less than 0.5%"
+
+
+def vacuity_at(evidence: EvidenceModel, scores: np.ndarray) -> np.ndarray:
+    """Share of the prior in the prediction at these scores, (m,)."""
+    log_e = evidence.log_evidence(np.asarray(scores, dtype=float))
+    alpha0 = float(np.asarray(evidence.prior).sum())
+    return np.asarray(1.0 / (1.0 + np.exp(np.minimum(log_e - np.log(alpha0), 700.0))))
+
+
+def posterior_mean(evidence: EvidenceModel) -> np.ndarray:
+    """Posterior mean of each labelled held-out row, (m, k)."""
+    held, prior = evidence.held_out_, np.asarray(evidence.prior)
+    u = vacuity_at(evidence, held.scores)[:, None]
+    return np.asarray((1 - u) * held.proba + u * prior / prior.sum())
+
+
+def lowest(held: HeldOut) -> float:
+    """Return the lowest score but for those of zero density."""
+    finite = held.scores[held.finite]
+    return float(finite.min()) if len(finite) else 0.0
+
+
+def score_range(held: HeldOut) -> float:
+    """Return the range of the scores but for those of zero density."""
+    return max(float(held.scores.max()) - lowest(held), 0.0)
+
+
+def score_quantile(held: HeldOut, q: float) -> float:
+    """Score with a share `q` of the inputs at or below it; never that of zero density."""
+    return max(weighted_quantile(held.scores, q, held.weights), lowest(held))
+
+
+def half_point(evidence: EvidenceModel) -> float:
+    """Score at which half of the confidence is lost: vacuity 1/2; -inf if there is none."""
+    held = evidence.held_out_
+    top = float(held.scores.max())
+    step = max(score_range(held), 1e-12 * max(1.0, abs(top)))
+    if _is_half_lost(evidence, top):
+        return top
+    for i in range(_MOST_DOUBLINGS):
+        low = top - step * 2.0**i
+        if _is_half_lost(evidence, low):
+            break
+    else:
+        return -np.inf
+    for _ in range(100):
+        middle = 0.5 * (low + top)
+        low, top = (middle, top) if _is_half_lost(evidence, middle) else (low, middle)
+    return low
+
+
+def _is_half_lost(evidence: EvidenceModel, score: float) -> bool:
+    return bool(vacuity_at(evidence, np.array([score]))[0] >= 0.5)
+
+
+def interval_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
+    """The learned strength and its support; nothing without a `Rehearsal`."""
+    spread = getattr(clf, "spread_", None)
+    if not isinstance(spread, Rehearsal):
+        return
+    if not spread.shares_:
+        yield Finding(
+            "intervals_unsupported",
+            "warning",
+            f"{spread.n_:g} rows, or one class, cannot tell how wrong the probabilities are: "
+            "intervals are wide, but not near 0 and 1.",
+            {"rows": spread.n_},
+            "Give more rows with labels of all classes, by fit or calibrate.",
+        )
+        return
+    learned = seen_before(held, clf)
+    yield _rehearsed(spread, learned=learned)
+    if not learned:
+        yield from _one_strength(spread)
+    if spread.n_ < _FEW_ROWS:
+        yield Finding(
+            "intervals_of_few_rows",
+            "note",
+            f"The width of the intervals was estimated on {spread.n_:g} rows and may be off by a "
+            "factor of two.",
+            {"rows": spread.n_},
+            f"Give at least {_FEW_ROWS} rows if widths matter.",
+        )
+    if not spread.refits_:
+        yield Finding(
+            "intervals_of_frozen_classifier",
+            "note",
+            "The classifier was not fitted again, so the width of the intervals rests on how it "
+            "does on these rows alone; it is too small if the classifier was fitted on them.",
+            {},
+            "Give rows that the classifier was not fitted on.",
+        )
+
+
+def _rehearsed(spread: Rehearsal, *, learned: bool) -> Finding:
+    """The strength, and what it rests on: perhaps on rows that the classifier has `learned`."""
+    largest_first = sorted(spread.shares_.items(), key=lambda item: -item[1])
+    shares = ", ".join(f"{name} {share:.0%}" for name, share in largest_first)
+    numbers = {"strength": spread.strength_, "error": spread.error_, "rows": spread.n_}
+    return Finding(
+        "intervals_of_seen_rows" if learned else "intervals_rehearsed",
+        "warning" if learned else "ok",
+        f"Intervals are those of {spread.strength_:.3g} labels where evidence is typical: the "
+        f"probabilities are off by {np.sqrt(spread.error_):.3f} (root of the mean squared "
+        f"distance), estimated on {spread.n_:g} rows against a mixture of {shares}."
+        + " The classifier has learned these rows: it errs more on new ones, and intervals are too "
+        "narrow." * learned,
+        {**numbers, "refits": spread.refits_},
+        "Calibrate with rows that the classifier has not seen." * learned,
+    )
+
+
+def _one_strength(spread: Rehearsal) -> Iterator[Finding]:
+    """Classes for which one strength for all classes of an input is known not to be enough."""
+    least = f"A probability well below 1 / {spread.strength_:.3g}"
+    if spread.rarest_ < RARE:
+        yield Finding(
+            "intervals_of_a_rare_class",
+            "note",
+            f"The rarest class has {spread.rarest_:.1%} of the rows of an average class. {least} "
+            "may lie outside of its interval: one strength is told for all classes of an input.",
+            {"share": spread.rarest_, "strength": spread.strength_},
+            "Give more rows of it, weighted by sample_weight, or read its intervals with care.",
+        )
+    if spread.confidence_ > SURE:
+        yield Finding(
+            "intervals_without_noise",
+            "note",
+            f"Held-out rows get {spread.confidence_:.3f} for their most probable class: labels are "
+            "nearly without noise. A true probability of 0 or 1 lies outside of nearly every "
+            "interval, though it is missed by little.",
+            {"confidence": spread.confidence_},
+            "Read such an interval as near 0 or near 1.",
+        )

@@ -1,0 +1,287 @@
+"""Pipelines of scikit-learn: their steps, and the columns that each feature comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.base import OneToOneFeatureMixin, clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
+from sklearn.feature_selection import SelectorMixin
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.model_selection._search import BaseSearchCV
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+
+from ..maths.checks import is_missing
+from .dense_rows import DenseRows
+
+Back = Callable[[float], float]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Columns that a feature is made of, and the way from its value to that of the one column.
+
+    `back` is None where the value says nothing of the column's: one level of many, a gap. `filled`
+    are features whose gaps have been imputed, `words` those of texts, of which each says something.
+    """
+
+    columns: tuple[int, ...]
+    back: Back | None = None
+    filled: bool = False
+    words: bool = False
+
+
+Sources = list[Source]
+
+
+def input_sources(d: int) -> Sources:
+    """The sources of d inputs: themselves."""
+    return [Source((j,), float) for j in range(d)]
+
+
+def sources_after(transformer: Any, sources: Sources) -> Sources | None:
+    """Sources of what a fitted transformer makes of features with these; None if unknown.
+
+    A feature of a transformer that mixes them, such as PCA, comes from all of them.
+    """
+    if transformer is None or (isinstance(transformer, str) and transformer == "passthrough"):
+        return sources
+    for kind, rule in _RULES:
+        if isinstance(transformer, kind):
+            return rule(transformer, sources)
+    return _mixed(sources, _width(transformer))
+
+
+def known_levels(transformer: Any, sources: Sources | None) -> Iterator[tuple[int, list[Any]]]:
+    """Columns that an encoder reads as they are, with the levels that it knows."""
+    for leaf, read in _leaves(transformer, sources):
+        for source, levels in zip(read, getattr(leaf, "categories_", []), strict=False):
+            if len(source.columns) == 1 and source.back is not None:
+                yield source.columns[0], list(levels)
+
+
+def without_gaps(transformer: Any, sources: Sources | None) -> Iterator[int]:
+    """Columns that had no gap in the fit, as far as encoders and indicators of gaps know."""
+    for leaf, read in _leaves(transformer, sources):
+        for j, source in enumerate(read):
+            if len(source.columns) == 1 and not source.filled and _gapless(leaf, j):
+                yield source.columns[0]
+
+
+def _gapless(leaf: Any, j: int) -> bool:
+    """Whether a fitted transformer knows that there was no gap in what it reads as number j."""
+    if hasattr(leaf, "categories_"):
+        return not any(is_missing(level) for level in leaf.categories_[j])
+    indicator = leaf if isinstance(leaf, MissingIndicator) else getattr(leaf, "indicator_", None)
+    return indicator is not None and j not in indicator.features_
+
+
+def _leaves(transformer: Any, sources: Sources | None) -> Iterator[tuple[Any, Sources]]:
+    """The transformers inside of a transformer, with the sources of what each of them reads."""
+    if sources is None:
+        return
+    if isinstance(transformer, FrozenEstimator):
+        yield from _leaves(transformer.estimator, sources)
+    elif isinstance(transformer, Pipeline):
+        for _, step in transformer.steps:
+            yield from _leaves(step, sources)
+            sources = None if sources is None else sources_after(step, sources)
+    elif isinstance(transformer, FeatureUnion):
+        for _, part in transformer.transformer_list:
+            yield from _leaves(part, sources)
+    elif isinstance(transformer, ColumnTransformer):
+        for _, part, chosen in _fitted_parts(transformer, sources):
+            yield from _leaves(part, chosen)
+    else:
+        yield transformer, sources
+
+
+def names_after(transformer: Any, names: list[str] | None) -> list[str] | None:
+    """What a transformer calls its features; None if it has no names for them."""
+    try:
+        return [str(name) for name in transformer.get_feature_names_out(names)]
+    except (AttributeError, ValueError):
+        return None
+
+
+def _mixed(sources: Sources, width: int | None) -> Sources | None:
+    every = tuple(sorted({c for source in sources for c in source.columns}))
+    words = bool(sources) and all(source.words for source in sources)
+    return None if width is None else [Source(every, words=words)] * width
+
+
+def _width(transformer: Any) -> int | None:
+    names = names_after(transformer, None)
+    return None if names is None else len(names)
+
+
+def _frozen(model: FrozenEstimator, sources: Sources) -> Sources | None:
+    return sources_after(model.estimator, sources)
+
+
+def _pipeline(model: Pipeline, sources: Sources | None) -> Sources | None:
+    for _, step in model.steps:
+        sources = None if sources is None else sources_after(step, sources)
+    return sources
+
+
+def _columns(model: ColumnTransformer, sources: Sources) -> Sources | None:
+    found: Sources = []
+    # Without features there is no account of which part they come from.
+    made = getattr(model, "output_indices_", {})
+    for name, transformer, chosen in _fitted_parts(model, sources):
+        width = made[name].stop - made[name].start if made else 0
+        if width:
+            part = sources_after(transformer, chosen)
+            found += (part or _mixed(chosen, width)) or []
+    return found
+
+
+def _fitted_parts(model: ColumnTransformer, sources: Sources) -> Iterator[tuple[str, Any, Sources]]:
+    """Name, transformer and what it reads, of each part; one without columns was not fitted."""
+    for name, transformer, _ in model.transformers_:
+        chosen = [sources[j] for j in model._transformer_to_input_indices[name]]
+        if chosen:
+            yield name, transformer, chosen
+
+
+def _union(model: FeatureUnion, sources: Sources) -> Sources | None:
+    kept = [part for _, part in model.transformer_list if part != "drop"]
+    parts = [sources_after(part, sources) for part in kept]
+    return None if None in parts else [source for part in parts for source in part or []]
+
+
+def _one_hot(model: OneHotEncoder, sources: Sources) -> Sources:
+    widths = model._n_features_outs
+    return [Source(s.columns) for s, n in zip(sources, widths, strict=True) for _ in range(n)]
+
+
+def _imputer(model: SimpleImputer, sources: Sources) -> Sources:
+    empty = np.array([is_missing(value) for value in model.statistics_.tolist()])
+    kept = [replace(s, filled=True) for s, none in zip(sources, empty, strict=True) if not none]
+    return kept + (_gaps(model.indicator_, sources) if model.add_indicator else [])
+
+
+def _gaps(model: MissingIndicator, sources: Sources) -> Sources:
+    return [Source(sources[j].columns, filled=True) for j in model.features_]
+
+
+def _words(model: Any, sources: Sources) -> Sources:
+    found = replace(sources[0], back=None, words=True)
+    counted = isinstance(model, CountVectorizer)
+    return [found] * (len(model.vocabulary_) if counted else model.n_features)
+
+
+def _selected(model: SelectorMixin, sources: Sources) -> Sources:
+    return [sources[j] for j in model.get_support(indices=True)]
+
+
+def _one_to_one(model: OneToOneFeatureMixin, sources: Sources) -> Sources:
+    known = hasattr(model, "inverse_transform") and not hasattr(model, "categories_")
+    return [
+        replace(s, back=partial(_inverted, model, len(sources), j, s.back))
+        if known and s.back is not None
+        else replace(s, back=s.back if isinstance(model, DenseRows) else None)
+        for j, s in enumerate(sources)
+    ]
+
+
+def _function(model: FunctionTransformer, sources: Sources) -> Sources | None:
+    if model.func is None:
+        return sources
+    one_to_one = model.feature_names_out == "one-to-one"
+    return [replace(source, back=None) for source in sources] if one_to_one else None
+
+
+def _inverted(model: Any, width: int, j: int, back: Back, value: float) -> float:
+    row = np.zeros((1, width))
+    row[0, j] = value
+    return back(float(model.inverse_transform(row)[0, j]))
+
+
+_RULES: list[tuple[Any, Callable[[Any, Sources], Sources | None]]] = [
+    (FrozenEstimator, _frozen),
+    (Pipeline, _pipeline),
+    (ColumnTransformer, _columns),
+    (FeatureUnion, _union),
+    (OneHotEncoder, _one_hot),
+    ((CountVectorizer, HashingVectorizer), _words),
+    (SimpleImputer, _imputer),
+    (MissingIndicator, _gaps),
+    (SelectorMixin, _selected),
+    (FunctionTransformer, _function),
+    (OneToOneFeatureMixin, _one_to_one),
+]
+
+
+def own_steps(estimator: Any) -> Any:
+    """The steps of a pipeline before its classifier, as one transformer; None without any.
+
+    Those of a frozen pipeline are frozen. A search and a `CalibratedClassifierCV` are looked into.
+    A `StandardScaler` at the end is left out: features are standardised after these steps anyway,
+    and samplers, which drop or add rows, are no transformers.
+    """
+    if isinstance(estimator, FrozenEstimator):
+        steps = own_steps(_fitted_inside(estimator.estimator))
+        return None if steps is None else FrozenEstimator(steps)
+    if isinstance(estimator, BaseSearchCV | CalibratedClassifierCV):
+        return own_steps(estimator.estimator)
+    steps = _steps(estimator)
+    if steps and type(steps[-1][1]) is StandardScaler:
+        steps = steps[:-1]
+    return Pipeline(steps) if steps else None
+
+
+def classifier_inside(estimator: Any) -> Any:
+    """The classifier at the end of pipelines, searches, `CalibratedClassifierCV`, frozen or not."""
+    if isinstance(estimator, FrozenEstimator | BaseSearchCV | CalibratedClassifierCV):
+        return classifier_inside(estimator.estimator)
+    return (
+        classifier_inside(estimator.steps[-1][1]) if isinstance(estimator, Pipeline) else estimator
+    )
+
+
+def clone_with_levels(fitted: Any) -> Any:
+    """An unfitted copy of fitted steps, with the levels, groups of levels and words that they know.
+
+    Where a fold lacks a rare one there would be a feature less, and scores of densities of another
+    number of features cannot be compared.
+    """
+    copy: Any = fitted if isinstance(fitted, str) else clone(fitted)
+    if isinstance(fitted, Pipeline | FeatureUnion):
+        name = "steps" if isinstance(fitted, Pipeline) else "transformer_list"
+        parts = [(n, clone_with_levels(part)) for n, part in getattr(fitted, name)]
+        copy.set_params(**{name: parts})
+    elif isinstance(fitted, ColumnTransformer):
+        # A part of no columns was not fitted.
+        reads = fitted._transformer_to_input_indices
+        known = {n: clone_with_levels(t) for n, t, _ in fitted.transformers_ if len(reads[n])}
+        copy.set_params(transformers=[(n, known.get(n, t), of) for n, t, of in copy.transformers])
+    elif isinstance(fitted, OneHotEncoder):
+        # Levels, and which of them are infrequent, are all that it learns.
+        copy = FrozenEstimator(fitted)
+    elif isinstance(fitted, CountVectorizer):
+        copy.set_params(vocabulary=fitted.vocabulary_)
+    return copy
+
+
+def _steps(estimator: Any) -> list[tuple[str, Any]]:
+    if not isinstance(estimator, Pipeline):
+        return []
+    *before, (name, last) = estimator.steps
+    inner = _steps(last)
+    nested = [(name, Pipeline(inner))] if inner else []
+    return [(n, step) for n, step in before if hasattr(step, "transform")] + nested
+
+
+def _fitted_inside(estimator: Any) -> Any:
+    """The fitted pipeline inside a search."""
+    return estimator.best_estimator_ if isinstance(estimator, BaseSearchCV) else estimator

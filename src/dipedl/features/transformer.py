@@ -1,0 +1,203 @@
+"""Features: what the density sees of the inputs, as a finite array."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.decomposition import TruncatedSVD
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import has_fit_parameter
+
+from ..fitting.refusals import columns_noted, explain_dtype_error, refusals_noted
+from ..inputs import NO_DATES, NoAnswer, column_names, date_columns, is_frame
+from ..maths.checks import CORRECT
+from ..maths.seeds import seed, seeded_clone
+from .dense_rows import COMPONENTS, DenseRows, is_narrow
+from .encoding import table_encoding, warn_of_identifiers
+from .pipelines import Sources, clone_with_levels, input_sources, own_steps, sources_after
+from .scaling import fit_scaler
+
+Steps = list[tuple[str, Any]]
+
+_IMPUTE = (
+    "impute it: fit with estimator=make_pipeline(SimpleImputer(add_indicator=True), "
+    "StandardScaler(), <classifier>)"
+)
+#: Rows that each component of sparse features needs.
+_ROWS_PER_COMPONENT = 10
+
+
+def fit_feature_transformer(
+    features: Any,
+    X: Any,
+    y: np.ndarray,
+    w: np.ndarray | None,
+    random_state: Any = None,
+    estimator: Any = None,
+) -> Any:
+    """A fitted copy of the features transformer; None stands for the default.
+
+    The default is what the preprocessing of the classifier `estimator` gives, or the inputs; made
+    dense if sparse, encoded if a table or with gaps, and standardised.
+    """
+    if isinstance(features, str) and features == "passthrough":
+        return None
+    if features is not None and not hasattr(features, "transform"):
+        raise TypeError(
+            "features must be None, 'passthrough' or a transformer with a method transform, "
+            f"got {features!r}; wrap a function in FunctionTransformer"
+        )
+    if features is None:
+        return _default(X, y, w, estimator, random_state)
+    transformer = seeded_clone(features, random_state)
+    weighted = w is not None and has_fit_parameter(transformer, "sample_weight")
+    with explain_dtype_error(X):
+        return transformer.fit(X, y, **({"sample_weight": w} if weighted else {}))
+
+
+def refit_feature_transformer(
+    fitted: Any, features: Any, X: Any, y: np.ndarray, w: np.ndarray | None, random_state: Any
+) -> Any:
+    """What `fit_feature_transformer` made of `features`, fitted to other rows in the same way."""
+    if features is not None:
+        return fit_feature_transformer(features, X, y, w, random_state)
+    before = fitted.steps[:-1] if isinstance(fitted, Pipeline) else []
+    parts, Z = _fitted([(name, clone_with_levels(part)) for name, part in before], X, y)
+    return _standardised(parts, Z, w)
+
+
+def _default(X: Any, y: np.ndarray, w: np.ndarray | None, estimator: Any, seeds: Any) -> Any:
+    steps = own_steps(estimator)
+    parts, Z = _fitted([] if steps is None else [("prepare", seeded_clone(steps, seeds))], X, y)
+    _refuse_dates(Z, X, parts)
+    for _, fitted in parts:
+        warn_of_identifiers(X, fitted)
+    if sparse.issparse(Z):
+        dense, Z = _fitted(_dense(Z, seeds), Z, y)
+        parts += dense
+    encoding = table_encoding(Z, estimator)
+    if encoding is not None:
+        encoded, Z = _fitted([("encode", encoding)], Z, y)
+        parts += encoded
+    return _standardised(parts, Z, w)
+
+
+def _refuse_dates(Z: Any, X: Any, parts: Steps) -> None:
+    """Raise ValueError if `parts` leave dates of the inputs X (n, d) in the features Z (n, p).
+
+    scikit-learn makes numbers of dates of polars that pass through. What else a table Z holds is
+    checked where it is encoded.
+    """
+    dates, left = date_columns(X), []
+    if dates:
+        sources = _sources_of(X, parts)
+        whole = {s.columns[0] for s in sources if len(s.columns) == 1 and s.back is not None}
+        left = [c for j, c in enumerate(column_names(X)) if c in dates and j in whole]
+    if not left and not is_frame(Z):
+        left = date_columns(Z)
+    if left:
+        passed = ", which the steps of the estimator leave as they are" if parts else ""
+        raise ValueError(f"X has dates in column {left[0]!r}{passed}{NO_DATES}")
+
+
+def _sources_of(X: Any, parts: Steps) -> Sources:
+    """Sources of what fitted parts make of X (n, d); none if unknown."""
+    sources: Sources | None = input_sources(X.shape[1]) if len(X.shape) == 2 else None
+    for _, part in parts:
+        sources = None if sources is None else sources_after(part, sources)
+    return sources or []
+
+
+def _fitted(parts: Steps, X: Any, y: np.ndarray) -> tuple[Steps, Any]:
+    """The parts, fitted one after the other, and what they make of X."""
+    for _, part in parts:
+        if isinstance(part, TruncatedSVD):
+            # A fold may have fewer columns than all rows.
+            part.set_params(n_components=min(part.n_components, X.shape[1]))
+        with columns_noted(X):
+            part.fit(X, y)
+        X = _transformed(part, X)
+    return parts, X
+
+
+def _standardised(parts: Steps, Z: Any, w: np.ndarray | None) -> Any:
+    # The scaler would let NaN pass, and would call an infinite variance a constant feature.
+    compute_features(None, Z)
+    scaler = fit_scaler(Z, w)
+    return Pipeline([*parts, ("standardise", scaler)]) if parts else scaler
+
+
+def _transformed(features: Any, X: Any) -> Any:
+    """``features.transform(X)``; of what standardises numbers without scikit-learn's checks.
+
+    These take longer than a row's prediction.
+    """
+    plain = type(features) is StandardScaler and features.with_mean and features.with_std
+    if plain and type(X) is np.ndarray and X.dtype == np.float64 and np.isfinite(X).all():
+        names = hasattr(features, "feature_names_in_")
+        if not names and X.ndim == 2 and len(X) and X.shape[1] == features.n_features_in_:
+            with np.errstate(over="ignore"):
+                return (X - features.mean_) / features.scale_
+    with refusals_noted(transform=True), explain_dtype_error(X):
+        return features.transform(X)
+
+
+def _dense(Z: Any, seeds: Any) -> Steps:
+    """What makes sparse features dense: as they are, or the components of many."""
+    if is_narrow(Z):
+        return [("dense", DenseRows())]
+    n = min(COMPONENTS, max(2, Z.shape[0] // _ROWS_PER_COMPONENT))
+    reduce = ("reduce", TruncatedSVD(n, random_state=seed(seeds)))
+    # Components are of finite numbers: where the gaps are is told by columns of their own.
+    gaps = bool(np.isnan(Z.data).any()) if Z.dtype.kind == "f" else False
+    return [("fill", SimpleImputer(add_indicator=True)), reduce] if gaps else [reduce]
+
+
+def compute_features(features: Any, X: Any) -> np.ndarray:
+    """Features of X as a finite float64 array (n, p); an error names the first bad entry."""
+    if sparse.issparse(X) and isinstance(features, StandardScaler):
+        raise TypeError(
+            "X is sparse, and the inputs of the fit were dense: pass X.toarray(), or give fit "
+            "sparse inputs too"
+        )
+    Z = X if features is None else _transformed(features, X)
+    if sparse.issparse(Z):
+        raise TypeError(
+            "X or its features are sparse, and densities need dense rows; "
+            "pass X.toarray() or features=TruncatedSVD(50)"
+        )
+    if np.iscomplexobj(Z):
+        raise ValueError(f"Complex data not supported\n{Z}\n")
+    try:
+        Z = np.asarray(Z, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        dates = date_columns(Z)
+        if dates:
+            raise ValueError(
+                f"X or its features have dates in column {dates[0]!r}{NO_DATES}"
+            ) from error
+        raise type(error)(
+            f"X or its features must be numbers: {error}; impute what is missing and encode text, "
+            "in a pipeline given as estimator or by the transformer given as features"
+        ) from error
+    if Z.ndim != 2:
+        raise ValueError(f"features of X must have shape (n, p), got {Z.shape}. Reshape your data")
+    if len(Z) == 0 or Z.shape[1] == 0:
+        raise ValueError(
+            f"X must give {len(Z)} sample(s) and {Z.shape[1]} feature(s) (shape={Z.shape}) "
+            "while a minimum of 1 is required; X is empty, or features, or the steps of the "
+            "pipeline given as estimator, keep no column: have them keep one"
+        )
+    bad = ~np.isfinite(Z)
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        value = Z[row, column]
+        got, remedy = ("NaN", _IMPUTE) if np.isnan(value) else (value, CORRECT)
+        raise NoAnswer(
+            f"X or its features must be finite, got {got} at row {row}, column {column}; {remedy}"
+        )
+    return Z

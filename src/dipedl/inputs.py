@@ -1,0 +1,994 @@
+"""Inputs: rows as the user gave them, checked at the door, and what fit learned of their columns.
+
+Array or table, names, dtypes, categories; gaps and levels; the labels and weights that come with
+them. Each error names the argument, what was expected, what came, and the remedy.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from inspect import signature
+from numbers import Number, Real
+from types import NoneType
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from narwhals.stable.v2 import dependencies
+from scipy import sparse
+from sklearn import config_context, get_config
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection._search import BaseSearchCV
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing, assert_all_finite
+from sklearn.utils.metadata_routing import get_routing_for_object
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    has_fit_parameter,
+    validate_data,
+)
+
+from .maths.array_namespace import unmasked
+from .maths.checks import LARGEST_SQUARED, check_magnitude, is_missing, within
+from .writing.numbers import number_text
+
+#: A row that counts more often leaves nothing of the others: float64 counts no further.
+_MOST_COPIES = 2.0**53
+_WIDEST = 1e12
+
+
+class NoAnswer(ValueError):
+    """A part of a model cannot compute with the numbers of a row."""
+
+
+def check_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
+    """Weights (n,) as float64, 0 <= w <= 2**53 with a positive sum, or None if none were given."""
+    if sample_weight is None:
+        return None
+    given = unmasked("sample_weight", sample_weight)
+    if isinstance(given, str):
+        raise ValueError(
+            f"sample_weight must hold a number for each row, got {given!r}; weights by class are "
+            "class_weight of the classifier"
+        )
+    numbers = np.asarray(given, dtype=np.float64).ravel()
+    bad = np.flatnonzero(~((numbers >= 0) & (numbers <= _MOST_COPIES)))
+    if len(bad):
+        raise ValueError(
+            f"sample_weight must be >= 0 and at most 2**53, got {float(numbers[bad[0]])!r} at row "
+            f"{bad[0]}: a weight counts its row that often; divide all weights by one number"
+        )
+    weights = _check_sample_weight(given, X, dtype=np.float64)
+    if not weights.sum() > 0:
+        raise ValueError("sample_weight must have a positive sum, got all zeros")
+    return np.asarray(weights)
+
+
+def validate_rows(X: Any) -> Any:
+    """X with rows that can be taken: array, DataFrame, sparse matrix, array of texts (n,).
+
+    What is missing in it is None or NaN.
+    """
+    X = _missing_as_nan(unmasked("X", X))
+    if sparse.issparse(X):
+        return X.tocsr()
+    _refuse_other_frames(X)
+    _refuse_broken_texts(X)
+    if _are_texts(X):
+        return np.asarray(X, dtype=object)
+    X = X if hasattr(X, "shape") and hasattr(X, "__getitem__") else np.asarray(X)
+    if len(X.shape) < 2:
+        raise ValueError(
+            f"X must have shape (n, d), got shape {X.shape}. Reshape your data: X[None, :] for "
+            "one input, X[:, None] for one feature"
+        )
+    if X.shape[0] == 0:
+        raise ValueError(
+            f"X is empty, shape {X.shape}: 0 sample(s) while a minimum of 1 is required"
+        )
+    return X
+
+
+def _missing_as_nan(X: Any) -> Any:
+    """X with NaN for pandas.NA, and dense columns, as most libraries need; else as it is.
+
+    Columns of a DataFrame of pandas with gaps become float64 if they are numbers or booleans of its
+    nullable or Arrow types, and objects if they are text. Decimals of Arrow become float64, and
+    sparse columns dense: scikit-learn would take a frame of nothing else for a sparse matrix.
+    """
+    if isinstance(X, np.ndarray):
+        return _objects_with_nan(X) if X.dtype.kind == "O" else X
+    if not is_pandas(X):
+        return X
+    found = ((j, _column_with_nan(X.iloc[:, j])) for j in range(X.shape[1]))
+    changed = {j: values for j, values in found if values is not None}
+    return _with_columns(X, changed)
+
+
+def _column_with_nan(values: Any) -> np.ndarray | None:
+    """A column of pandas as a dense array with NaN for its gaps; None where it needs no change."""
+    if isinstance(values.dtype, np.dtype):
+        plain = values.to_numpy() if values.dtype.kind == "O" else None
+        changed = None if plain is None else _objects_with_nan(plain)
+        return None if changed is plain else changed
+    if hasattr(values, "sparse"):
+        return np.asarray(values.sparse.to_dense())
+    dtype = nw.from_native(values, series_only=True).dtype
+    text = dtype == nw.String or (dtype == nw.Categorical and not hasattr(values, "cat"))
+    gaps = (text or dtype == nw.Boolean or dtype.is_numeric()) and values.hasnans
+    if not gaps and dtype != nw.Decimal:
+        return None
+    return np.asarray(values.to_numpy(dtype=object if text else np.float64, na_value=np.nan))
+
+
+def _objects_with_nan(values: np.ndarray) -> np.ndarray:
+    """An array of objects with NaN for pandas.NA; the same array if it has none."""
+    pandas = dependencies.get_pandas()
+    gaps = [] if pandas is None else [v is pandas.NA for v in values.ravel().tolist()]
+    return np.where(np.reshape(gaps, values.shape), np.nan, values) if any(gaps) else values
+
+
+def _with_columns(X: Any, changed: Mapping[int, Any]) -> Any:
+    """A DataFrame of pandas with other columns, by their numbers: names may come twice."""
+    if not changed:
+        return X
+    X = X.copy()
+    for j, values in changed.items():
+        X.isetitem(j, values)
+    return X
+
+
+def _are_texts(X: Any) -> bool:
+    """Whether X is a list, an array or a series of texts."""
+    if hasattr(X, "shape") and len(X.shape) != 1:
+        return False
+    return hasattr(X, "__len__") and len(X) > 0 and all(isinstance(text, str) for text in X)
+
+
+def validate_fit_inputs(model: Any, X: Any) -> Any:
+    """X to fit on, within float32; `model` learns the width and the column names."""
+    X = validate_data(model, validate_rows(X), skip_check_array=True)
+    check_magnitude("X", X)
+    return X
+
+
+def _refuse_other_frames(X: Any) -> None:
+    """Raise TypeError for np.matrix, and for any table but a DataFrame of pandas or polars.
+
+    A lazy table, whose rows are still to be read, is refused too.
+    """
+    if isinstance(X, np.matrix):
+        raise TypeError(
+            "X must be an array, got np.matrix, which scikit-learn does not support either: give "
+            "np.asarray(X)"
+        )
+    if hasattr(X, "columns") and not is_frame(X):
+        raise TypeError(
+            "X must be an array, a sparse matrix or a DataFrame of pandas or polars, got "
+            f"{type(X).__module__.split('.')[0]}'s {type(X).__name__}; convert it first, such as "
+            "X.to_pandas(), or X.collect() if it is lazy"
+        )
+
+
+def _refuse_broken_texts(X: Any) -> None:
+    """Raise ValueError for one text, and for a list of texts that holds something else."""
+    if isinstance(X, str):
+        raise ValueError(f"X must be a list of texts, got one text: give [{X[:20]!r}]")
+    if not hasattr(X, "__len__") or len(getattr(X, "shape", (1,))) != 1:
+        return
+    odd = [i for i, text in enumerate(X) if not isinstance(text, str)]
+    if odd and len(odd) < len(X):
+        raise ValueError(
+            f"X must hold texts alone, got {list(X)[odd[0]]!r} at position {odd[0]} (no text in "
+            f"{len(odd)} of {len(X)} places); drop such rows, or put '' in their place"
+        )
+
+
+def validate_inputs_and_labels(model: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+    """X and y, consistent with one another; `model` learns the width and the column names."""
+    if y is None:
+        raise ValueError(
+            f"{type(model).__name__} requires y to be passed, but the target y is None"
+        )
+    X, y = validate_fit_inputs(model, X), validate_labels(y)
+    check_consistent_length(X, y)
+    _refuse_objects(y)
+    check_classification_targets(y)
+    return X, y
+
+
+def _refuse_objects(y: np.ndarray) -> None:
+    """Raise ValueError for labels y (n,) that are objects but no texts."""
+    objects = y.tolist() if y.dtype.kind == "O" else []
+    others = [i for i, label in enumerate(objects) if not isinstance(label, str | bytes)]
+    if others:
+        label = objects[others[0]]
+        raise ValueError(
+            "Unknown label type: y must hold texts, whole numbers, truth values or numpy's "
+            f"datetime64, got {type(label).__name__} {label!r} at row {others[0]}, in an array of "
+            "objects: give y.astype(str), or y.astype(int) or y.astype(bool) where they are such"
+        )
+
+
+@contextmanager
+def explain_wide_weights(sample_weight: Any) -> Iterator[None]:
+    """Makes an error of a fit name the weights if they span more than float64 can add."""
+    try:
+        yield
+    except (ValueError, IndexError) as error:
+        if sample_weight is None or "sample_weight" in str(error):
+            raise
+        weights = np.asarray(sample_weight, dtype=np.float64)
+        low, high = weights[weights > 0].min(initial=np.inf), weights.max()
+        if high <= _WIDEST * low:
+            raise
+        raise ValueError(
+            f"sample_weight spans {low:g} to {high:g}: beside the large ones the small ones vanish "
+            f"in every sum, and folds of small ones have none. Give weights within a factor of "
+            f"{_WIDEST:g}, or 0 to rows that shall not count. The error: {error}"
+        ) from error
+
+
+def validate_labels(y: Any) -> np.ndarray:
+    """Labels y (n,) as an array, none of them missing."""
+    y = unmasked("y", y)
+    dtype = getattr(getattr(y, "dtype", None), "numpy_dtype", None)
+    if isinstance(dtype, np.dtype) and dtype.kind in "biu" and not y.isna().any():
+        # scikit-learn makes floats of pandas' nullable whole numbers, and these end at 2**53.
+        y = y.to_numpy(dtype)
+    labels = np.asarray(column_or_1d(y, warn=True))
+    gaps = [i for i, label in enumerate(labels.tolist()) if is_missing(label)]
+    if gaps:
+        raise ValueError(
+            f"y must hold a label for each row, but it contains NaN, None or another gap in "
+            f"{len(gaps)} of {len(labels)} rows, the first at row {gaps[0]}; drop these rows of X "
+            "and y"
+        )
+    objects = labels.tolist() if labels.dtype.kind == "O" else []
+    types = sorted({type(label).__name__ for label in objects})
+    if "str" in types and len(types) > 1:
+        raise ValueError(f"y mixes {' and '.join(types)}: give y.astype(str)")
+    if labels.dtype.kind == "f":
+        assert_all_finite(labels, input_name="y")
+    return labels
+
+
+def validate_training_rows(
+    model: Any, X: Any, y: Any, sample_weight: Any
+) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray | None]:
+    """X, y and weights of the rows of positive weight, checked, of two classes or more.
+
+    Last the indices of these rows among the given ones; None if all are there.
+    """
+    X, y = validate_inputs_and_labels(model, X, y)
+    weights, kept = check_weights(sample_weight, X), None
+    if weights is not None and (weights == 0).any():
+        kept = np.flatnonzero(weights > 0)
+        X, y, weights = _safe_indexing(X, kept), y[kept], weights[kept]
+    check_class_counts(y)
+    return X, y, weights, kept
+
+
+def validate_inputs(model: Any, X: Any) -> Any:
+    """X with its width and column names checked against those that `model` was fitted with."""
+    if _of_known_width(model, X):
+        return X
+    try:
+        return validate_data(model, validate_rows(X), reset=False, skip_check_array=True)
+    except ValueError as error:
+        refuse_table(model, error)
+        raise
+
+
+class ColumnTypeError(ValueError):
+    """A column of X is of another type than in the fit."""
+
+
+def refuse_table(model: Any, error: ValueError) -> None:
+    """Raise ValueError that names `TableAnswers` if X is not what ``dipedl fit`` made of a table.
+
+    `error` is about the columns of X; other models are none of a table.
+    """
+    if hasattr(model, "table_"):
+        raise ValueError(
+            f"X must have the columns that `dipedl fit` made of its table, "
+            f"{list(model.feature_names_in_)}; to ask with the columns of the table itself: "
+            f"dipedl.adapters.TableAnswers(model).predict(table). {error}"
+        ) from error
+
+
+def require_fitted(model: Any, attribute: str) -> None:
+    """``check_is_fitted(model, attribute)``, at no cost where the attribute is there."""
+    if not hasattr(model, attribute):
+        check_is_fitted(model, attribute)
+
+
+FLOATS = (np.float64, np.float32)  # features taken as they are, to be converted in parts
+
+
+def validate_fit_features(
+    model: Any, X: Any, *, reset: bool = True, dtype: Any = np.float64, **checks: Any
+) -> np.ndarray:
+    """Features X (n, p) to fit on, finite and with squares that can be summed.
+
+    They become float64, or the first of `dtype` unless they are of one of these. With `reset` the
+    model learns the width; `checks` are those of ``validate_data``.
+    """
+    X = unmasked("X", X)
+    X = validate_data(model, X, dtype=dtype, reset=reset, ensure_all_finite=False, **checks)
+    if not within(X, LARGEST_SQUARED):
+        assert_all_finite(X, input_name="X", estimator_name=type(model).__name__)
+        check_magnitude("X", X, LARGEST_SQUARED)
+    return np.asarray(X)
+
+
+def validate_features(model: Any, X: Any, dtype: Any = np.float64) -> np.ndarray:
+    """Features X (n, p), finite, checked against those that `model` was fitted with.
+
+    They become float64, or the first of `dtype` unless of one of these. A float64 array is spared
+    scikit-learn's checks: they take longer than the score of one row.
+    """
+    if _of_known_width(model, X) and X.dtype == np.float64 and within(X, LARGEST_SQUARED):
+        return np.asarray(X)
+    return np.asarray(validate_data(model, unmasked("X", X), dtype=dtype, reset=False))
+
+
+def _of_known_width(model: Any, X: Any) -> bool:
+    """Whether X is an array with rows of the fitted width, and names of columns play no part."""
+    table = type(X) is np.ndarray and X.ndim == 2 and len(X) > 0
+    known = getattr(model, "n_features_in_", None)
+    named = hasattr(model, "feature_names_in_")
+    return table and X.dtype.kind != "O" and X.shape[1] == known and not named
+
+
+def check_rate(rate: Any, name: str = "false_alarm_rate") -> float:
+    """`rate` as a float, strictly between 0 and 1."""
+    if isinstance(rate, bool) or not isinstance(rate, int | float | np.number):
+        raise TypeError(f"{name} must be a number strictly between 0 and 1, got {rate!r}")
+    if not 0 < rate < 1:
+        raise ValueError(f"{name} must lie strictly between 0 and 1, got {rate!r}")
+    return float(rate)
+
+
+def known_classes(estimator: Any, y: np.ndarray) -> np.ndarray:
+    """The classes of a frozen classifier, which must know every label of y; else those of y."""
+    found = np.unique(y)
+    if not isinstance(estimator, FrozenEstimator):
+        return found
+    if not hasattr(estimator, "classes_"):
+        raise ValueError(
+            f"the frozen estimator {estimator!r} has no classes_; fit it before it is frozen"
+        )
+    known = np.asarray(estimator.classes_)
+    if of_text(known) != of_text(found):
+        raise ValueError(
+            f"y holds labels of dtype {found.dtype}, the fitted estimator of {known.dtype}: "
+            "give it the labels that it was fitted with"
+        )
+    unknown = np.setdiff1d(found, known)
+    if len(unknown):
+        raise ValueError(
+            f"y holds labels {unknown.tolist()} that the fitted estimator does not know; "
+            f"it knows {known.tolist()}"
+        )
+    return known
+
+
+def of_text(labels: np.ndarray) -> bool:
+    """Whether the labels are text, in an array of text or of objects."""
+    of_objects = labels.dtype.kind == "O" and all(isinstance(label, str) for label in labels)
+    return labels.dtype.kind in "US" or of_objects
+
+
+def check_class_counts(y: np.ndarray) -> None:
+    """Raise ValueError unless y holds two classes or more, each at least twice."""
+    classes, counts = np.unique(y, return_counts=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"y must hold at least 2 classes, got {len(classes)} class: {classes.tolist()}; "
+            "for one class use OODDetector"
+        )
+    if counts.min() < 2:
+        rare = classes[counts < 2].tolist()
+        raise ValueError(
+            f"y must hold at least 2 samples of each class, got 1 sample of class {rare}; "
+            "merge or drop rare classes"
+        )
+
+
+def weight_argument(estimator: Any, weights: np.ndarray | None) -> dict[str, np.ndarray]:
+    """The keyword that passes sample weights to ``estimator.fit``, within `weights_passed`."""
+    if weights is None or isinstance(estimator, FrozenEstimator):
+        return {}
+    prefix = ""
+    while not _requests_weights(estimator):
+        if isinstance(estimator, Pipeline):
+            name, estimator = estimator.steps[-1]
+            prefix += f"{name}__"
+        elif has_fit_parameter(estimator, "sample_weight"):
+            break
+        elif not _takes_keywords(estimator):
+            raise ValueError(
+                f"sample_weight was given but {type(estimator).__name__}.fit does not take it; "
+                "use another estimator or drop the weights"
+            )
+        elif isinstance(getattr(estimator, "estimator", None), Pipeline):
+            # A search hands on what it is given to the pipeline inside.
+            estimator = estimator.estimator
+        else:
+            break
+    return {f"{prefix}sample_weight": weights}
+
+
+def weights_passed(estimator: Any) -> AbstractContextManager[None]:
+    """A block for ``estimator.fit`` in which weights are routed only if a part requests them."""
+    context: AbstractContextManager[None] = config_context(
+        enable_metadata_routing=_requests_weights(estimator)
+    )
+    return context
+
+
+def _requests_weights(estimator: Any) -> bool:
+    """Return whether metadata routing is on and a part of the estimator requests weights."""
+    if not get_config()["enable_metadata_routing"] or not hasattr(
+        estimator, "get_metadata_routing"
+    ):
+        return False
+    return bool(get_routing_for_object(estimator).consumes("fit", ["sample_weight"]))
+
+
+def _takes_keywords(estimator: Any) -> bool:
+    """Return whether ``fit`` takes any keywords, as searches and ensembles of classifiers do."""
+    return any(p.kind == p.VAR_KEYWORD for p in signature(estimator.fit).parameters.values())
+
+
+def check_positive_number(name: str, value: Any) -> None:
+    """Raise unless `value` is a finite number > 0."""
+    if not isinstance(value, int | float | np.number) or isinstance(value, bool):
+        raise TypeError(f"{name} must be a number > 0, got {value!r}")
+    if not (np.isfinite(value) and value > 0):
+        raise ValueError(f"{name} must be finite and > 0, got {value!r}")
+
+
+def prior_vector(prior: Any, k: int) -> np.ndarray:
+    """The prior concentration as a (k,) array, checked."""
+    prior = unmasked("prior", prior)
+    try:
+        vector = np.asarray(prior, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"prior must be a number or one number per class, got {prior!r}") from error
+    if vector.ndim == 0:
+        vector = np.full(k, float(vector))
+    if vector.shape != (k,):
+        raise ValueError(
+            f"prior must be a number or one number per class, shape ({k},), got {vector.shape}"
+        )
+    if not (np.isfinite(vector).all() and (vector > 0).all()):
+        raise ValueError(f"prior must be finite and > 0, got {prior!r}")
+    return vector
+
+
+#: Kinds of columns: numbers (booleans too), levels (text, categories), nothing at all.
+NUMBER, LEVEL, EMPTY = "number", "level", "empty"
+_DATE = "date"
+_IN_WORDS: dict[str | None, str] = {NUMBER: "numbers", LEVEL: "text or categories", _DATE: "dates"}
+#: What the entries are by the kind of a dtype of NumPy; of objects each entry tells.
+_OF_NUMPY = dict.fromkeys("biuf", NUMBER) | dict.fromkeys("UT", LEVEL) | dict.fromkeys("mM", _DATE)
+_MOST_ROWS = 10_000
+#: What is usual in a column of numbers: all but the lowest and the highest 5 %.
+_USUAL = (0.05, 0.95)
+_MOST_SHOWN = 3
+#: A gap or a level that fewer rows of the fit had is unusual.
+_RARE = 0.05
+#: A column of levels of which more than this share of the entries has one of its own.
+_IDENTIFIER = 0.5
+_UNKNOWN = (np.nan, np.nan)
+#: Types of dates and times.
+_DATES = (date, datetime, time, timedelta, np.datetime64, np.timedelta64)
+#: Why a density takes none, and the remedy.
+NO_DATES = (
+    ", and a density cannot know which new dates are usual: turn them into numbers that come "
+    "again, such as month, weekday or age in days, or drop the column"
+)
+
+
+def is_frame(X: Any) -> bool:
+    """Return whether X is a DataFrame of pandas (or of a library like it) or of polars."""
+    return not isinstance(X, np.ndarray) and (is_pandas(X) or dependencies.is_polars_dataframe(X))
+
+
+def is_pandas(X: Any) -> bool:
+    """Return whether X is a DataFrame of pandas, or of a library like it.
+
+    Its columns are taken by number here, as narwhals refuses names that come twice.
+    """
+    return dependencies.is_pandas_like_dataframe(X)
+
+
+def column(X: Any, j: int) -> Any:
+    """Return column j of a DataFrame as a series, of an array as an array (n,)."""
+    if not is_frame(X):
+        return X[:, j]
+    return X.iloc[:, j] if is_pandas(X) else X.to_series(j)
+
+
+def column_names(X: Any) -> list[Any]:
+    """Return the names of the columns of a DataFrame, the numbers of those of an array."""
+    return list(X.columns) if is_frame(X) else list(range(X.shape[1]))
+
+
+def missing_entries(values: Any) -> np.ndarray:
+    """Return where a column is missing, shape (n,)."""
+    if dependencies.is_into_series(values):
+        series = nw.from_native(values, series_only=True)
+        gaps = series.is_null()
+        if series.dtype.is_float():
+            gaps = (gaps | series.is_nan()).fill_null(True)
+        return np.asarray(gaps.to_numpy(), dtype=bool)
+    plain = np.asarray(values)
+    if plain.dtype.kind in "biufUS":
+        return np.asarray(
+            np.isnan(plain) if plain.dtype.kind == "f" else np.zeros(len(plain), bool)
+        )
+    return np.array([is_missing(value) for value in plain.tolist()], dtype=bool)
+
+
+def present(values: Any) -> list[Any]:
+    """The entries of a column that are not missing, as plain Python values."""
+    kept = np.asarray(values)[~missing_entries(values)]
+    return list(kept.tolist())
+
+
+def are_numbers(values: Any) -> bool:
+    """Whether the entries of a column that are not missing are numbers, or texts of numbers."""
+    try:
+        np.asarray(present(values), dtype=np.float64)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def numbers(X: Any) -> np.ndarray | None:
+    """Rows X (n, d), a table or an array, as float64; None unless they hold numbers alone.
+
+    Categories, and numbers that are spelt out, are no numbers. None counts as NaN.
+    """
+    if sparse.issparse(X):
+        return None
+    if is_frame(X) and any(is_category(column(X, j)) for j in range(X.shape[1])):
+        return None
+    try:
+        values = X.to_numpy() if is_frame(X) else np.asarray(X)
+    except TypeError:
+        # polars has no common type for dates and numbers.
+        return None
+    if values.dtype.kind == "O":
+        types = {type(value) for value in values.ravel().tolist()}
+        if not all(issubclass(t, Real | Decimal | np.bool_ | NoneType) for t in types):
+            return None
+    return values.astype(np.float64, copy=False) if values.dtype.kind in "biufO" else None
+
+
+def kind_of(values: Any, name: Any) -> str:
+    """What a column holds; ValueError, with a remedy, for dates and for mixed types."""
+    if _holds_dates(values):
+        raise ValueError(f"X has dates in column {name!r}{NO_DATES}")
+    if missing_entries(values).all():
+        return EMPTY
+    return _kind_of_entries(values) or _kind_of_objects(_types(values), name, is_category(values))
+
+
+def _kind_of_entries(values: Any) -> str | None:
+    """What all entries of a column are by its dtype; None if only they tell."""
+    if isinstance(values.dtype, np.dtype):
+        return _OF_NUMPY.get(values.dtype.kind)
+    dtype = nw.from_native(values, series_only=True).dtype
+    if dtype.is_numeric() or dtype == nw.Boolean:
+        return NUMBER
+    if dtype.is_temporal():
+        return _DATE
+    # Categories of pandas may be numbers, those of polars are texts.
+    text = dtype == nw.String or (is_category(values) and dependencies.is_polars_series(values))
+    return LEVEL if text else None
+
+
+def is_date(kind: type) -> bool:
+    """Return whether a type is one of dates or times."""
+    pandas = dependencies.get_pandas()
+    # Its Period derives from none of Python's types.
+    return issubclass(kind, _DATES) or (pandas is not None and issubclass(kind, pandas.Period))
+
+
+def date_columns(X: Any) -> list[Any]:
+    """Return the names (of an array: numbers) of the columns of X (n, d) of dates or times."""
+    if sparse.issparse(X) or len(X.shape) != 2:
+        return []
+    parts = [(name, column(X, j)) for j, name in enumerate(column_names(X))]
+    return [name for name, part in parts if _holds_dates(part)]
+
+
+def _holds_dates(values: Any) -> bool:
+    kind = _kind_of_entries(values)
+    return kind == _DATE or (kind is None and any(map(is_date, _types(values))))
+
+
+def _types(values: Any) -> set[type]:
+    """Types of the entries of a column that are not missing."""
+    return set(map(type, present(values)))
+
+
+def _kind_of_objects(types: set[type], name: Any, category: bool) -> str:
+    numbers = {t for t in types if issubclass(t, Number | np.bool_)}
+    texts = {t for t in types if issubclass(t, str)}
+    if types - numbers - texts or (numbers and texts):
+        raise ValueError(
+            f"X has mixed types in column {name!r}: {', '.join(sorted(t.__name__ for t in types))}"
+            f"; make it one type, such as X[{name!r}] = X[{name!r}].astype(str)"
+        )
+    return LEVEL if texts or category else NUMBER
+
+
+def is_category(values: Any) -> bool:
+    """Return whether a column is a series with a dtype of categories."""
+    if isinstance(values.dtype, np.dtype):
+        return False
+    dtype = nw.from_native(values, series_only=True).dtype
+    # A dictionary of Arrow in pandas has no categories to ask for.
+    return isinstance(dtype, nw.Categorical | nw.Enum) and hasattr(values, "cat")
+
+
+@dataclass(frozen=True, eq=False)
+class InputColumns:
+    """What the inputs of the fit were like, column by column, in the units of the user.
+
+    Attributes
+    ----------
+    names : list of str, length d
+        Names of the columns; x0, x1, ... without names.
+    low, high : ndarray, shape (d,)
+        The 5 % and 95 % quantiles of a column of numbers; NaN for any other.
+    missing : ndarray, shape (d,)
+        Share of the rows in which the column is missing.
+    levels : dict of int to dict
+        For each column of levels (text, categories, booleans) the share of the rows by level, the
+        most frequent first; none where hardly a level comes twice.
+    categories : dict of int to list
+        For each column with a dtype of categories, these in their order.
+    dtypes : list of str, length d, or None
+        Of a DataFrame of pandas, the names of its dtypes.
+    """
+
+    names: list[str]
+    low: np.ndarray
+    high: np.ndarray
+    missing: np.ndarray
+    levels: dict[int, dict[Any, float]]
+    categories: dict[int, list[Any]]
+    dtypes: list[str] | None = None
+
+    def of_text(self) -> list[str]:
+        """Names of the columns of levels that are no booleans."""
+        booleans = {j for j, known in self.levels.items() if known and set(known) <= {True, False}}
+        coded = self.levels.keys() - (booleans - self.categories.keys())
+        return [self.names[j] for j in sorted(coded)]
+
+    def usual(self, j: int, unit: Callable[[float], float] = float) -> str:
+        """What is usual in column j, in words, its numbers in a `unit`; "" if nothing is known."""
+        if j in self.levels:
+            shown = list(self.levels[j].items())[:_MOST_SHOWN]
+            return ", ".join(f"{level!r} {share:.0%}" for level, share in shown)
+        if np.isnan(self.low[j]):
+            return ""
+        low, high = sorted((unit(float(self.low[j])), unit(float(self.high[j]))))
+        return f"{number_text(low)} to {number_text(high)}"
+
+    def share(self, j: int, value: Any) -> float | None:
+        """Share of the rows of the fit that had a level, or None for a gap, in column j.
+
+        None for a number, and for a level of a column where hardly one comes twice.
+        """
+        if value is None:
+            return float(self.missing[j])
+        return self.levels[j].get(value, 0.0) if self.levels.get(j) else None
+
+    def is_unusual(self, j: int, value: Any, unit: Callable[[float], float] = float) -> bool:
+        """Whether few rows of the fit had a value (in a `unit`) like this in column j.
+
+        A number outside of the usual range; a gap, or a level, of less than 5 % of the rows, and a
+        level of less than half of an even share too: of 100 even levels none is unusual.
+        """
+        if value is None:
+            return bool(self.missing[j] < _RARE)
+        if j in self.levels:
+            own = self.share(j, value)
+            return own is not None and own < min(_RARE, 0.5 / len(self.levels[j]))
+        if np.isnan(self.low[j]):
+            return False
+        low, high = sorted((unit(float(self.low[j])), unit(float(self.high[j]))))
+        return bool(value < low or value > high)
+
+    def news(self, X: Any) -> list[list[str]]:
+        """For each row of X (n, d), what the fit never saw: new levels, first gaps and values."""
+        return by_row(self._news(X), X.shape[0])
+
+    def new(self, X: Any) -> np.ndarray:
+        """Rows of X (n, d) with a level that the fit never saw, or with a first gap, shape (n,).
+
+        A gap is one where text or categories are, in a column without gaps in the fit.
+        """
+        new, texts = np.zeros(X.shape[0], dtype=bool), self.of_text()
+        for j, levels in self.levels.items():
+            if self.missing[j] == 0 and self.names[j] in texts:
+                new |= missing_entries(column(X, j))
+            known: Container[Any] = levels or self.categories.get(j, [])
+            if known:
+                new |= np.array(new_levels("", column(X, j), known)) != ""
+        return new
+
+    def refuse_other_types(self, X: Any) -> None:
+        """Raise ColumnTypeError for text in X (n, d) where the fit had numbers, or the reverse.
+
+        No text equals a number: each would count as a new level.
+        """
+        if sparse.issparse(X) or X.shape[1:] != (len(self.names),):
+            return
+        types = list(X.dtypes) if is_frame(X) else [X.dtype] * X.shape[1]
+        last = {dtype: j for j, dtype in enumerate(types)}
+        kinds = {dtype: _kind_of_entries(column(X, j)) for dtype, j in last.items()}
+        for j, dtype in enumerate(types):
+            if kinds[dtype] == NUMBER and j not in self.levels:
+                continue
+            held = self._held(j)
+            if held is None or kinds[dtype] == held:
+                continue
+            other = _first_other(column(X, j), kinds[dtype], held)
+            if other is not None:
+                self._refuse(X, j, held, *other)
+
+    def _held(self, j: int) -> str | None:
+        """What column j held, numbers or text; None if both, or something else."""
+        if j not in self.levels:
+            return None if np.isnan(self.low[j]) else NUMBER
+        known: Iterable[Any] = self.levels[j] or self.categories.get(j, [""])
+        kinds = {_kind_of_type(t) for t in set(map(type, known))}
+        return kinds.pop() if len(kinds) == 1 else None
+
+    def _refuse(self, X: Any, j: int, held: str, row: int, value: Any) -> None:
+        name = column_names(X)[j] if is_frame(X) else self.names[j]
+        raise ColumnTypeError(
+            f"X has {_IN_WORDS[_kind_of_type(type(value))]} in column {name!r}, and fit had "
+            f"{_IN_WORDS[held]} there (X has {value!r} at row {row}): give the column in the type "
+            f"of the fit{self._as_in_fit(X, j, held, value)}"
+        )
+
+    def _as_in_fit(self, X: Any, j: int, held: str, value: Any) -> str:
+        """How a column with a value of another type becomes one of the type of the fit, in code."""
+        pandas = is_pandas(X)
+        gaps = pandas and bool(missing_entries(column(X, j)).any())
+        types = _conversions(held, value, self.levels.get(j, {}), gaps)
+        if not types:
+            return ""
+        if is_frame(X) and not pandas:
+            casts = "".join(f".cast({name})" for name in types)
+            return f", X.with_columns(pl.col({X.columns[j]!r}){casts})"
+        casts = "".join(f".astype({name})" for name in types)
+        if pandas:
+            own = f"X[{X.columns[j]!r}]"
+            return f", {own} = {own}{casts}"
+        return f", such as X[:, {j}]{casts}"
+
+    def _news(self, X: Any) -> Iterator[list[str]]:
+        for j, name in enumerate(self.names):
+            known: Container[Any] = self.levels.get(j, ())
+            if self.missing[j] == 0:
+                yield first_gaps(name, column(X, j))
+            if known or self.missing[j] == 1:
+                yield new_levels(name, column(X, j), known)
+
+
+def _kind_of_type(entry: type) -> str | None:
+    """What entries of a type are: text, numbers or dates; None if something else."""
+    if issubclass(entry, str):
+        return LEVEL
+    if issubclass(entry, Number | np.bool_):
+        return NUMBER
+    return _DATE if is_date(entry) else None
+
+
+def _first_other(values: Any, kind: str | None, held: str) -> tuple[int, Any] | None:
+    """Row and value of the first entry of a column that is not what the fit `held`; None if none.
+
+    Nor is a gap, or an entry that is neither text, number nor date. `kind` is that of all entries.
+    """
+    if kind is None and is_category(values) and not _others(values.cat.categories, held):
+        return None
+    entries = np.asarray(values, dtype=object).tolist()
+    others = _others(entries, held)
+    return next(
+        ((i, v) for i, v in enumerate(entries) if type(v) in others and not is_missing(v)), None
+    )
+
+
+def _others(values: Any, held: str) -> set[type]:
+    """Types among values that are not those of what the fit `held`."""
+    return {t for t in set(map(type, values)) if _kind_of_type(t) not in (None, held)}
+
+
+def _conversions(held: str, value: Any, known: Container[Any], gaps: bool) -> list[str]:
+    """Types to which a column is converted in turn, so that a value becomes what the fit `held`.
+
+    With `gaps` they are types of pandas that keep these.
+    """
+    kind = _kind_of_type(type(value))
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return []
+    if kind == LEVEL:
+        return ["float"]
+    whole = number.is_integer() and str(value) not in known and str(int(number)) in known
+    if gaps:
+        return ["float", "'Int64'", "'string'"] if whole else ["'string'"]
+    return ["int", "str"] if whole else ["str"]
+
+
+def by_row(said: Iterable[list[str]], n: int) -> list[list[str]]:
+    """What is said of each column, row by row (n,), as what is said of each row."""
+    return [[text for text in row if text] for row in zip([""] * n, *said, strict=True)]
+
+
+def first_gaps(name: str, values: Any) -> list[str]:
+    """By row, that a column is missing which never was in the fit; "" where it is not."""
+    return [f"{name} is missing" if gap else "" for gap in missing_entries(values)]
+
+
+def new_levels(name: str, values: Any, known: Container[Any]) -> list[str]:
+    """By row, the level of a column if it is not `known`; "" where it is, or is missing."""
+    entries = zip(np.asarray(values).tolist(), missing_entries(values), strict=True)
+    return ["" if gap or v in known else f"{name} = {v!r}" for v, gap in entries]
+
+
+def is_identifier(counts: Counter[Any]) -> bool:
+    """Whether most entries of a column, by their counts, have a value that no other has."""
+    once = sum(count == 1 for count in counts.values())
+    return once > _IDENTIFIER * counts.total()
+
+
+def mixed_columns(X: Any) -> list[Any]:
+    """Names of the columns of a table X (n, d) that hold text and numbers."""
+    if not is_frame(X):
+        return []
+    kinds = {name: {type(v) for v in present(column(X, j))} for j, name in enumerate(X.columns)}
+    text = {name for name, types in kinds.items() if any(issubclass(t, str) for t in types)}
+    return [name for name in kinds if name in text and len(kinds[name]) > 1]
+
+
+def empty_columns(X: Any) -> list[Any]:
+    """Names (of an array: numbers) of the columns of X (n, d) that hold nothing but gaps."""
+    if sparse.issparse(X) or len(X.shape) != 2 or not (is_frame(X) or isinstance(X, np.ndarray)):
+        return []
+    names = column_names(X)
+    return [name for j, name in enumerate(names) if missing_entries(column(X, j)).all()]
+
+
+def input_columns(X: Any) -> InputColumns | None:
+    """What is usual in the columns of X (n, d); None for sparse rows, images and texts."""
+    if sparse.issparse(X) or len(X.shape) != 2 or not (is_frame(X) or isinstance(X, np.ndarray)):
+        return None
+    d = X.shape[1]
+    names = [str(name) for name in X.columns] if is_frame(X) else [f"x{j}" for j in range(d)]
+    if not is_frame(X) and X.dtype.kind in "iuf":
+        low, high = _quantiles(X)
+        return InputColumns(names, low, high, np.isnan(X).mean(axis=0), {}, {})
+    parts = [column(X, j) for j in range(d)]
+    levels = {j: found for j, part in enumerate(parts) if (found := _levels(part)) is not None}
+    ends = np.array([_ends(part) if j not in levels else _UNKNOWN for j, part in enumerate(parts)])
+    missing = np.array([missing_entries(part).mean() for part in parts])
+    low, high = ends.reshape(d, 2).T
+    dtypes = [str(dtype) for dtype in X.dtypes] if is_pandas(X) else None
+    return InputColumns(names, low, high, missing, levels, categories(X), dtypes)
+
+
+def categories(X: Any) -> dict[int, list[Any]]:
+    """The categories of each column of a DataFrame of pandas that has such a dtype."""
+    if not is_pandas(X):
+        return {}
+    parts = [(j, column(X, j)) for j in range(X.shape[1])]
+    return {j: list(part.cat.categories) for j, part in parts if is_category(part)}
+
+
+def with_categories(X: Any, known: Mapping[int, list[Any]]) -> Any:
+    """A DataFrame with the categories of the fit; a new one is missing, as no code stands for it.
+
+    XGBoost would take the code of another category.
+    """
+    if not known or not is_pandas(X):
+        return X
+    changed = {
+        j: column(X, j).astype("category").cat.set_categories(levels)
+        for j, levels in known.items()
+        if not is_category(column(X, j)) or list(column(X, j).cat.categories) != levels
+    }
+    return _with_columns(X, changed)
+
+
+def _levels(values: Any) -> dict[Any, float] | None:
+    """Share of the rows by level, the most frequent first; None for numbers, dates and nothing.
+
+    No level where hardly one comes twice.
+    """
+    numeric = np.asarray(values).dtype.kind in "iufmM" and not is_category(values)
+    entries = [] if numeric else present(values)
+    if not is_category(values) and not _hold_levels(entries):
+        return None
+    counts = Counter(entry for entry in entries if isinstance(entry, Hashable))
+    if is_identifier(counts):
+        return {}
+    order = sorted(counts, key=lambda level: (-counts[level], str(level)))
+    return {level: counts[level] / len(values) for level in order}
+
+
+def _hold_levels(entries: list[Any]) -> bool:
+    """Whether entries are text, if some, or booleans, if all are."""
+    some_text = any(isinstance(entry, str) for entry in entries)
+    return some_text or (bool(entries) and all(isinstance(entry, bool) for entry in entries))
+
+
+def _ends(values: Any) -> tuple[float, float]:
+    """The usual range of a column; NaN where it holds no numbers."""
+    if np.asarray(values).dtype.kind in "mM":
+        return _UNKNOWN
+    try:
+        entries = np.asarray(present(values), dtype=np.float64)
+    except (TypeError, ValueError):
+        return _UNKNOWN
+    return _finite_ends(entries[np.isfinite(entries)][:_MOST_ROWS])
+
+
+def _quantiles(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The usual range of each column, from at most 10,000 rows spread over all."""
+    rows = np.linspace(0, len(X) - 1, min(len(X), _MOST_ROWS)).astype(int)
+    some = X[rows].astype(np.float64)
+    if np.isfinite(some).all():
+        low, high = np.quantile(some, _USUAL, axis=0)
+        return low, high
+    columns = [_finite_ends(values[np.isfinite(values)]) for values in some.T]
+    return np.array([c[0] for c in columns]), np.array([c[1] for c in columns])
+
+
+def _finite_ends(values: np.ndarray) -> tuple[float, float]:
+    low, high = np.quantile(values, _USUAL) if len(values) else _UNKNOWN
+    return float(low), float(high)
+
+
+def last_step_with(method: str, model: Any) -> tuple[Any, Any]:
+    """As `last_step`, of a model that has a method; TypeError for any other."""
+    inner, before = last_step(model)
+    if not hasattr(inner, method):
+        raise TypeError(
+            "model must be a DIPClassifier, a DIPModule or a baseline, or a pipeline or search "
+            f"that ends in one, got {type(inner).__name__} at its end"
+        )
+    return inner, before
+
+
+def last_step(model: Any) -> tuple[Any, Any]:
+    """The model behind searches and pipelines, and the fitted steps before it; None without any."""
+    if isinstance(model, FrozenEstimator):
+        return last_step(model.estimator)
+    if isinstance(model, BaseSearchCV):
+        return last_step(model.best_estimator_)
+    if not isinstance(model, Pipeline):
+        return model, None
+    inner, between = last_step(model.steps[-1][1])
+    before = model.steps[:-1] if between is None else [*model.steps[:-1], ("before", between)]
+    return inner, Pipeline(before) if before else None

@@ -1,0 +1,183 @@
+"""Checks of integers and arrays: probabilities, counts, class indices, large numbers, gaps."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from .array_namespace import Array, as_float, is_tensor, namespace, unmasked
+
+#: A row of probabilities may miss one by this much.
+TOLERANCE = 1e-3
+#: Largest number of float32, in which trees and networks compute.
+_LARGEST = float(np.finfo(np.float32).max)
+#: The squares of larger numbers, summed over rows, overflow.
+LARGEST_SQUARED = 1e150
+#: What to do about an infinite number.
+CORRECT = "correct the entry, or make it NaN for an imputer"
+
+
+def rows_like(name: str, value: Array, like: Array) -> Array:
+    """`value` of shape (n, k) or (k,) as (n, k), n and k those of `like`."""
+    value = as_float(value, like=like)
+    if tuple(value.shape) not in (tuple(like.shape), tuple(like.shape[1:])):
+        raise ValueError(
+            f"{name} must have shape {tuple(like.shape)} or {tuple(like.shape[1:])}, "
+            f"got {tuple(value.shape)}"
+        )
+    return namespace(like).broadcast_to(value, like.shape)
+
+
+def counts_like(counts: Array, like: Array) -> Array:
+    """Label counts of shape (n, k) or (k,) as (n, k), checked."""
+    counts = rows_like("counts", counts, like)
+    if not bool((counts >= 0).all()) or not bool(namespace(counts).isfinite(counts).all()):
+        raise ValueError("counts must be finite and >= 0")
+    return counts
+
+
+def class_indices(y: Array, n: int, k: int) -> np.ndarray:
+    """Labels as n class indices 0..k-1, checked."""
+    y = np.asarray(y.detach().cpu().numpy() if is_tensor(y) else unmasked("y", y))
+    if y.shape != (n,) or y.dtype.kind not in "iu":
+        raise ValueError(
+            f"y must hold {n} integer class indices, got shape {y.shape} of dtype {y.dtype}; "
+            "map labels with np.searchsorted(classes, labels)"
+        )
+    if n and (y.min() < 0 or y.max() >= k):
+        raise ValueError(
+            f"y must hold class indices 0..{k - 1}, got {y.min()}..{y.max()}: labels of no known "
+            "class; number the classes from 0"
+        )
+    return np.asarray(y)
+
+
+def check_integer(name: str, value: object, least: int) -> int:
+    """Return `value` as an int; raise TypeError or ValueError unless it is one, and >= `least`."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{name} must be an integer >= {least}, got {value!r}; pass int(...)")
+    if value < least:
+        raise ValueError(f"{name} must be an integer >= {least}, got {value!r}; raise it")
+    return int(value)
+
+
+def check_positive(name: str, value: Array) -> None:
+    """Raise ValueError unless every entry of `value` is finite and > 0."""
+    bad = ~(namespace(value).isfinite(value) & (value > 0))
+    if bool(bad.any()):
+        raise ValueError(f"{name} must be finite and > 0, got {float(value[bad][0])!r}")
+
+
+def on_simplex(p: Array) -> Array:
+    """Which rows of p (n, k) are probability vectors, up to the digits of its type, shape (n,)."""
+    p = as_float(p)
+    xp = namespace(p)
+    slack = max(TOLERANCE, 4 * float(xp.finfo(p.dtype).eps))
+    with np.errstate(invalid="ignore", over="ignore"):
+        sums = xp.sum(p, axis=-1, dtype=xp.float32 if is_tensor(p) else xp.float64)
+        return (p >= 0).all(axis=1) & (xp.abs(sums - 1) <= slack)
+
+
+def check_simplex(name: str, p: Array) -> None:
+    """Raise ValueError unless every row of `p` (n, k) is a probability vector."""
+    xp = namespace(p)
+    if not bool(xp.isfinite(p).all()) or bool((p < 0).any()):
+        raise ValueError(
+            f"{name} must hold finite probabilities >= 0, got entries from {float(p.min()):.6g} to "
+            f"{float(p.max()):.6g}; apply a softmax to logits or scores"
+        )
+    sums = xp.sum(p, axis=-1)
+    if bool((xp.abs(sums - 1) > TOLERANCE).any()):
+        worst = float(sums[int(xp.abs(sums - 1).argmax())])
+        raise ValueError(
+            f"rows of {name} must sum to 1, got a row that sums to {worst:.6g}; "
+            "apply a softmax to scores or divide by the row sum"
+        )
+
+
+def check_magnitude(name: str, X: Any, largest: float = _LARGEST) -> None:
+    """Raise ValueError with row and column if a finite number of X (n, d) is beyond `largest`."""
+    if within(X, largest):
+        return
+
+    def too_large(values: np.ndarray) -> np.ndarray:
+        if float(np.finfo(values.dtype).max) <= largest:
+            return np.zeros(values.shape, bool)
+        return np.asarray(np.isfinite(values) & (np.abs(values) > largest))
+
+    for row, column, value in _places(X, too_large):
+        raise ValueError(
+            f"{name} must hold numbers up to {largest:.2g}, got {value:g} at row {row}, column "
+            f"{column!r}: the computation overflows; correct the entry, or rescale the column"
+        )
+
+
+def within(X: Any, largest: float) -> bool:
+    """Whether X is an array of floats that are surely finite and up to `largest`, in one pass."""
+    if type(X) is not np.ndarray or X.dtype.kind != "f" or not X.flags.forc:
+        return False
+    flat = X.ravel(order="K")
+    with np.errstate(over="ignore", invalid="ignore"):
+        # False where one is NaN; squares of float32 overflow early, and a second look is taken.
+        return bool(flat @ flat <= min(largest, float(np.finfo(X.dtype).max)) ** 2)
+
+
+def check_no_infinity(name: str, X: Any) -> None:
+    """Raise ValueError with row and column if a number of X (n, d) is infinite."""
+    for row, column, value in _places(X, np.isinf):
+        raise ValueError(
+            f"{name} must be finite, got {value} at row {row}, column {column!r}; {CORRECT}"
+        )
+
+
+def _places(X: Any, bad: Callable[[np.ndarray], np.ndarray]) -> Iterator[tuple[int, Any, float]]:
+    """Row, column and value of a bad number of each column of a table, of a matrix or an array."""
+    if hasattr(X, "columns"):
+        for name in X.columns:
+            yield from ((row, name, v) for row, _, v in _places(np.asarray(X[name]), bad))
+        return
+    X = X.tocoo() if sparse.issparse(X) else np.asarray(X)
+    values = X.data if sparse.issparse(X) else X
+    if values.dtype.kind == "O":
+        with suppress(TypeError, ValueError):
+            values = values.astype(np.float64)
+    found = np.flatnonzero(bad(values) if values.dtype.kind == "f" else ())
+    if not found.size:
+        return
+    place = int(found[0])
+    if sparse.issparse(X):
+        yield int(X.row[place]), int(X.col[place]), float(values[place])
+    else:
+        row, *columns = (int(i) for i in np.unravel_index(place, values.shape))
+        yield row, columns[0] if len(columns) == 1 else columns, float(values.flat[place])
+
+
+def check_room(what: str, needed: int, remedy: str) -> None:
+    """Raise MemoryError if `what` takes more bytes than this machine has, before it takes them."""
+    there = _memory()
+    if needed > there:
+        raise MemoryError(
+            f"{what} takes {needed / 2**30:,.1f} GiB, and this machine has {there / 2**30:,.1f}; "
+            f"{remedy}"
+        )
+
+
+def _memory() -> float:
+    """Bytes of this machine; infinity where the system does not tell."""
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, ValueError, OSError):
+        return np.inf
+
+
+def is_missing(value: Any) -> bool:
+    """Whether an entry is None, NaN, NaT or pandas.NA, whose comparison has no truth value."""
+    try:
+        return value is None or bool(value != value)
+    except TypeError:
+        return True

@@ -1,1 +1,0 @@
-"""Augmentations of images, one per file."""

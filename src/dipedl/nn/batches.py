@@ -1,0 +1,219 @@
+"""Batches of a loader: arguments of the network, labels, device."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from ..maths.array_namespace import unmasked
+
+__all__ = []
+
+_LABELS = ("labels", "label", "y", "target", "targets")
+_UNPACK = (
+    "unpack=lambda batch: (inputs, labels), where inputs is a tensor, a tuple of positional or a "
+    "dict of keyword arguments of the network"
+)
+#: Maps a batch of the loader to the inputs of the network and the labels.
+Unpack = Callable[[Any], tuple[Any, Any]]
+
+
+class Arguments(NamedTuple):
+    """Positional and keyword arguments of a network: one batch."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+    @property
+    def are_empty(self) -> bool:
+        """Whether they hold tensors, and none with a row."""
+        rows = [len(tensor) for tensor in tensors(self) if tensor.ndim]
+        return bool(rows) and not any(rows)
+
+    @property
+    def rows(self) -> int:
+        """Rows of the first tensor that has a dimension; 0 if there is none."""
+        return next((len(tensor) for tensor in tensors(self) if tensor.ndim), 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """One batch on the device of the network: inputs and class indices (b,).
+
+    `where` is its place in words; `keys` are those of the mapping that it came as, if any.
+    """
+
+    inputs: Any
+    labels: Tensor
+    where: str
+    keys: tuple[str, ...]
+
+
+def batches(loader: Any, unpack: Unpack | None, device: torch.device, name: str) -> Iterator[Batch]:
+    """Every batch of a loader; `name` is the argument named in errors."""
+    if not isinstance(loader, Iterable) or isinstance(loader, Tensor | Mapping | str):
+        raise TypeError(
+            f"{name} must yield batches (inputs, labels), such as a torch DataLoader, got "
+            f"{type(loader).__name__}; for one batch pass [(inputs, labels)]"
+        )
+    for number, raw in enumerate(loader):
+        where = f"batch {number} of {name}"
+        inputs, labels = _unpacked(raw, unpack, where)
+        keys = tuple(raw) if isinstance(raw, Mapping) and unpack is None else ()
+        labels = _class_indices(labels, where).to(device)
+        yield Batch(moved(inputs, device), labels, where, keys)
+
+
+def check_rereadable(loader: Any, name: str) -> None:
+    """Raise ValueError if a loader can be read only once."""
+    if isinstance(loader, Iterator):
+        raise ValueError(
+            f"{name} is read twice (once for the density, once for its scores), and "
+            f"{type(loader).__name__} can be read only once; pass a DataLoader or a list of batches"
+        )
+
+
+def as_call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Arguments:
+    """Arguments of `function`, the pass of a network, from one batch, or as they are.
+
+    One mapping with names that it knows is its keyword arguments, and one tuple or list that is
+    not too long its positional ones; any other is one argument.
+    """
+    if len(args) != 1 or kwargs:
+        return Arguments(args, kwargs)
+    (batch,) = args
+    if isinstance(batch, Arguments):
+        return batch
+    if isinstance(batch, Mapping) and any(binds(function, **{key: None}) for key in batch):
+        return Arguments((), dict(batch))
+    if isinstance(batch, tuple | list) and binds(function, *batch):
+        return Arguments(tuple(batch), {})
+    return Arguments(args, {})
+
+
+def binds(function: Callable[..., Any], *args: Any, **kwargs: Any) -> bool:
+    """Whether a function takes these arguments, among others; True if that cannot be told."""
+    try:
+        inspect.signature(function).bind_partial(*args, **kwargs)
+    except TypeError:
+        return False
+    except ValueError:
+        return True
+    return True
+
+
+def holds_tensors(value: Any) -> bool:
+    """Whether a nesting of tuples, lists and mappings holds a tensor."""
+    return next(tensors(value), None) is not None
+
+
+def moved(value: Any, device: torch.device) -> Any:
+    """The same nesting with every tensor on `device`; memory formats stay."""
+    return mapped(value, lambda tensor: tensor.to(device, non_blocking=True))
+
+
+def mapped(value: Any, function: Callable[[Tensor], Tensor]) -> Any:
+    """The same nesting with a function of every tensor."""
+    if isinstance(value, Tensor):
+        return function(value)
+    if isinstance(value, Mapping):
+        return {key: mapped(item, function) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        items = [mapped(item, function) for item in value]
+        # A named tuple is built from its fields one by one.
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    return value
+
+
+def device_of(network: nn.Module) -> torch.device:
+    """The device of the first parameter or buffer; the CPU for a network that has none."""
+    for tensor in (*network.parameters(), *network.buffers()):
+        return tensor.device
+    return torch.device("cpu")
+
+
+def tensors(value: Any) -> Iterator[Tensor]:
+    """Every tensor in a nesting of tuples, lists and mappings."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from tensors(item)
+    elif isinstance(value, tuple | list):
+        for item in value:
+            yield from tensors(item)
+
+
+def _unpacked(raw: Any, unpack: Unpack | None, where: str) -> tuple[Any, Any]:
+    if unpack is not None:
+        pair = unpack(raw)
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise TypeError(
+                f"unpack must give a tuple (inputs, labels), got {_shown(pair)} for {where}"
+            )
+        return pair
+    if isinstance(raw, Mapping):
+        return _labelled_mapping(raw, where)
+    if isinstance(raw, tuple | list) and len(raw) == 2:
+        return raw[0], raw[1]
+    if isinstance(raw, Tensor) or (isinstance(raw, tuple | list) and len(raw) < 2):
+        raise _no_labels(raw, where)
+    raise TypeError(
+        f"{where} must be (inputs, labels) or a dict with labels, got {_shown(raw)}; say how to "
+        f"take it apart: {_UNPACK}"
+    )
+
+
+def _labelled_mapping(raw: Mapping[str, Any], where: str) -> tuple[dict[str, Any], Any]:
+    found = [key for key in _LABELS if key in raw]
+    if not found:
+        raise _no_labels(raw, where)
+    if len(found) > 1:
+        raise ValueError(f"{where} has several labels, {found}; say which: {_UNPACK}")
+    return {key: value for key, value in raw.items() if key != found[0]}, raw[found[0]]
+
+
+def _no_labels(raw: Any, where: str) -> ValueError:
+    return ValueError(
+        f"{where} holds no labels, and a density per class needs them: got {_shown(raw)}; yield "
+        f"(inputs, labels), or a dict with one of {list(_LABELS)}, or give {_UNPACK}"
+    )
+
+
+def _class_indices(labels: Any, where: str) -> Tensor:
+    """Labels as int64 (b,), on their device."""
+    if labels is None:
+        raise _no_labels(labels, where)
+    try:
+        known = unmasked("labels", labels)
+        found = known if isinstance(known, Tensor) else torch.as_tensor(known, device="cpu")
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise TypeError(
+            f"labels must be class indices 0..k-1 (int), got {_shown(labels)} in {where}; number "
+            "the classes, and give their names as DIPModule(..., classes=...)"
+        ) from error
+    integer = not (found.is_floating_point() or found.is_complex() or found.dtype == torch.bool)
+    # An empty list becomes a tensor of floats.
+    integer = integer or not found.numel()
+    if found.ndim != 1 or not integer:
+        raise ValueError(
+            f"labels must be class indices, int of shape (b,), got {found.dtype} of shape "
+            f"{tuple(found.shape)} in {where}; for one-hot labels give their argmax(1) through "
+            "unpack"
+        )
+    return found.long()
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Tensor):
+        return f"a tensor of shape {tuple(value.shape)}"
+    if isinstance(value, Mapping):
+        return f"{type(value).__name__} with keys {list(value)}"
+    if isinstance(value, tuple | list):
+        return f"{type(value).__name__} of {len(value)}"
+    return type(value).__name__

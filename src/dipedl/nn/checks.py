@@ -1,0 +1,86 @@
+"""Checks of settings and tensors; errors name the argument, what came and the remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+__all__ = []
+
+_ROUNDING = 1e-6
+
+
+def check_integer(name: str, value: Any, least: int = 1, *, optional: bool = False) -> None:
+    if optional and value is None:
+        return
+    wanted = f"an integer >= {least}" + (", or None" if optional else "")
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be {wanted}, got {value!r}")
+    if value < least:
+        raise ValueError(f"{name} must be {wanted}, got {value!r}")
+
+
+def check_number(name: str, value: Any, wanted: str, holds: Callable[[Any], bool]) -> None:
+    """Raise unless `value` is a finite number for which `holds` is true."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number {wanted}, got {value!r}")
+    if not (np.isfinite(float(value)) and holds(value)):
+        raise ValueError(f"{name} must be {wanted}, got {value!r}")
+
+
+def check_dropout(dropout: Any) -> None:
+    check_number("dropout", dropout, "in [0, 1)", lambda x: 0 <= x < 1)
+
+
+def check_pixels(name: str, X: Any, use: str = "", remedy: str = "") -> None:
+    """Raise ValueError unless X holds values in [0, 1], up to rounding."""
+    low, high = float(X.min()), float(X.max())
+    if low < -_ROUNDING or high > 1 + _ROUNDING:
+        raise ValueError(
+            f"{name} must hold pixels in [0, 1]{use}, got values from {low:g} to {high:g}; divide "
+            f"images of 0..255 by 255{remedy}"
+        )
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Raise TypeError unless `value` is True or False; the string "no" would be true."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+
+
+def check_choice(name: str, value: Any, allowed: Iterable[str]) -> None:
+    if value not in tuple(allowed):
+        raise ValueError(f"{name} must be one of {sorted(allowed)}, got {value!r}")
+
+
+def label_mask(alpha: Tensor, y: Any) -> Tensor:
+    """True at the label of each row of `alpha` (n, k), shape (n, k); y (n,) is checked."""
+    n, k = alpha.shape
+    if not isinstance(y, Tensor) or y.dtype != torch.int64:
+        raise TypeError(f"y must be a tensor of int64, got {getattr(y, 'dtype', type(y))}")
+    if y.shape != (n,):
+        raise ValueError(f"y must have one label per row, shape ({n},), got {tuple(y.shape)}")
+    if n and not 0 <= int(y.min()) <= int(y.max()) < k:
+        raise ValueError(
+            f"y must hold class indices 0..{k - 1}, got {int(y.min())}..{int(y.max())}; number the "
+            "classes from 0"
+        )
+    return F.one_hot(y, k).bool()
+
+
+def check_data(name: str, data: Any) -> None:
+    """Raise unless `data` is a tuple of tensors with the same number of rows, at least one."""
+    if not isinstance(data, tuple) or not all(isinstance(part, Tensor) for part in data):
+        raise TypeError(f"{name} must be a tuple of tensors (inputs, *targets), got {type(data)}")
+    lengths = [len(part) for part in data]
+    if not lengths or min(lengths) == 0 or len(set(lengths)) > 1:
+        raise ValueError(
+            f"{name} must hold tensors with one and the same number of rows, at least 1, got rows "
+            f"{lengths}"
+        )

@@ -1,1 +1,0 @@
-"""Losses of evidential deep learning and their parts."""

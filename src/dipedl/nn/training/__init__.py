@@ -1,1 +1,0 @@
-"""The training loop: settings, checkpoints, schedule, progress."""

@@ -1,0 +1,228 @@
+"""Files that are written whole or not at all, their checksums, and the key of this user."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import secrets
+import stat
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, NoReturn
+
+_NO_FILES = {
+    stat.S_IFDIR: "a folder; name a file in it",
+    stat.S_IFCHR: "a device; name a file",
+    stat.S_IFBLK: "a device; name a file",
+    stat.S_IFIFO: "a FIFO; name a file",
+    stat.S_IFSOCK: "a socket; name a file",
+}
+_ANY_MAY_WRITE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
+
+
+def writable_target(path: str | os.PathLike[str]) -> Path:
+    """The file that `path` names, links followed, if it may be written or replaced.
+
+    Raises
+    ------
+    OSError
+        If it is a folder, device, FIFO or socket, or a link in a circle; if the file is read-only
+        (also for root); if its folder does not exist or is not writable.
+    """
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        found = None
+    except OSError as error:
+        _refuse(path, error.errno, error.strerror)
+    target = Path(os.path.realpath(path))
+    if found is not None:
+        _check_file(path, found, target)
+    _check_folder(path, target.parent)
+    return target
+
+
+def check_is_no_input(path: str | os.PathLike[str], inputs: Iterable[Path | None]) -> None:
+    """ValueError if `path` names one of the files that are read, also through links."""
+    if not os.path.exists(path):
+        return
+    for given in inputs:
+        if given is not None and given.exists() and os.path.samefile(path, given):
+            raise ValueError(f"writing {path} would destroy the input {given}; choose another file")
+
+
+def _check_file(path: str | os.PathLike[str], found: os.stat_result, target: Path) -> None:
+    kind = stat.S_IFMT(found.st_mode)
+    if kind != stat.S_IFREG:
+        code = errno.EISDIR if kind == stat.S_IFDIR else errno.EINVAL
+        _refuse(path, code, f"it is {_NO_FILES.get(kind, 'no file')}")
+    if not found.st_mode & _ANY_MAY_WRITE or not os.access(target, os.W_OK):
+        _refuse(path, errno.EACCES, "it is read-only; name another file, or make it writable")
+
+
+def _check_folder(path: str | os.PathLike[str], folder: Path) -> None:
+    if not folder.is_dir():
+        _refuse(path, errno.ENOENT, f"the folder {folder} does not exist; create it")
+    if not os.access(folder, os.W_OK):
+        _refuse(path, errno.EACCES, f"the folder {folder} is not writable; name another")
+
+
+def _refuse(path: str | os.PathLike[str], code: int | None, why: str | None) -> NoReturn:
+    raise OSError(code, f"cannot save to {os.fspath(path)}: {why}")
+
+
+_FOLLOW_NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # Windows has none
+
+
+def write_file(path: str | os.PathLike[str], data: bytes | memoryview | str) -> None:
+    """Write a file whole or not at all; text in UTF-8. As `whole_file`."""
+    with whole_file(path) as file:
+        file.write(data.encode("utf-8") if isinstance(data, str) else data)
+
+
+@contextmanager
+def whole_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A file open for writing that appears at `path` once the block has ended, or not at all.
+
+    After an error, Ctrl-C or a kill the file that was there is as it was. A file that is replaced
+    keeps its permissions and, where the system allows it, its owner; where `path` is a link, the
+    file behind it is replaced. What the block wrote is on the disk when this returns.
+
+    Raises
+    ------
+    OSError
+        If there is no permission or no space, or if `path` names no ordinary file, see
+        `writable_target`; its message begins with "cannot save to", and the path.
+    """
+    target = writable_target(path)
+    # Nobody can know this name before, and so plant a link there.
+    beside = os.path.join(target.parent, f".dipedl-{secrets.token_hex(16)}.part")
+    try:
+        with _new_file(beside, _status(target)) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, target)
+    except BaseException as error:
+        # If the folder went read-only or away meanwhile, the first error says so already.
+        with suppress(OSError):
+            os.unlink(beside)
+        if isinstance(error, OSError) and error.filename in (None, beside):
+            message = f"cannot save to {os.fspath(path)}: {error.strerror or error}"
+            raise OSError(error.errno, f"{message}; what was there is unchanged") from error
+        raise
+    sync_folder(target.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Put the names in a folder on the disk, so that a new one survives a power cut."""
+    # The file is whole and in its place. Not every system, nor every folder, can be asked for more.
+    with suppress(OSError, AttributeError):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _status(target: Path) -> os.stat_result | None:
+    try:
+        return target.stat()
+    except FileNotFoundError:
+        return None
+
+
+def _new_file(beside: str, replaced: os.stat_result | None) -> IO[bytes]:
+    """A new file, at no time readable for more users than the one that it will replace."""
+    mode = 0o666 if replaced is None else stat.S_IMODE(replaced.st_mode) & 0o777
+    file = open(
+        beside, "xb", opener=lambda name, flags: os.open(name, flags | _FOLLOW_NO_LINK, mode)
+    )
+    if replaced is not None and hasattr(os, "fchown"):
+        for owner in ((replaced.st_uid, -1), (-1, replaced.st_gid)):
+            with suppress(OSError):
+                os.fchown(file.fileno(), *owner)
+        os.fchmod(file.fileno(), mode)
+    return file
+
+
+SUMS = "SHA256SUMS"
+
+
+def sha256_of(path: Path) -> str:
+    """Hex digits of the SHA-256 of a file."""
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def write_sums(folder: Path, sums: Mapping[str, str]) -> None:
+    """Record checksums by file name."""
+    text = "".join(f"{digest}  {name}\n" for name, digest in sums.items())
+    write_file(folder / SUMS, text.encode("utf-8", "surrogateescape"))
+
+
+def read_sums(folder: Path) -> dict[str, str]:
+    """Checksums by file name that were recorded in a folder; none if there is no record."""
+    path = folder / SUMS
+    if not path.is_file():
+        return {}
+    text = path.read_bytes().decode("utf-8", "surrogateescape")
+    lines = (line.split(maxsplit=1) for line in text.split("\n"))
+    return {line[1].removeprefix("*"): line[0] for line in lines if len(line) == 2}
+
+
+_KEY_BYTES = 32
+
+
+def secret_key() -> bytes:
+    """Return the key of this user, from ``XDG_STATE_HOME`` or ``~/.local/state``; make it first.
+
+    A file that others may read or write is not believed, and replaced.
+
+    Warns
+    -----
+    UserWarning
+        If it cannot be kept: then each call makes another key.
+    """
+    try:
+        folder = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+        path = folder / "dipedl" / "key"
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not _is_own_key(path):
+            path.unlink(missing_ok=True)
+            _make_key(path)
+        return path.read_bytes()
+    except (OSError, RuntimeError) as error:
+        warnings.warn(
+            f"no key can be kept for this user ({error}), so that what is kept of this run cannot "
+            "be checked later, and will be done again; set XDG_STATE_HOME to a folder of yours",
+            stacklevel=2,
+        )
+        return secrets.token_bytes(_KEY_BYTES)
+
+
+def _is_own_key(path: Path) -> bool:
+    try:
+        status = os.lstat(path)
+    except FileNotFoundError:
+        return False
+    private = not hasattr(os, "getuid") or (
+        status.st_uid == os.getuid() and not status.st_mode & 0o077
+    )
+    return private and status.st_size == _KEY_BYTES
+
+
+def _make_key(path: Path) -> None:
+    """Write a new key, unless another process does so at the same time."""
+    beside = path.with_name(secrets.token_hex(16))
+    with open(beside, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+        file.write(secrets.token_bytes(_KEY_BYTES))
+    try:
+        os.link(beside, path)
+    except FileExistsError:
+        pass
+    finally:
+        beside.unlink()

@@ -1,0 +1,196 @@
+"""Packages know each other by public names, and a class stands on at most one class of ours.
+
+A package is a folder or a file directly below `dipedl`; `lint-imports` checks their order.
+"""
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+import dipedl
+
+ROOT = Path(dipedl.__file__).parent
+#: Modules below `dipedl` itself that every package may import.
+SHARED = {"_fold", "_plugins", "_validation", "_version"}
+#: Private by their names, but of Python, Jupyter and scikit-learn.
+FOREIGN = {"_fields", "_loss", "_repr_html_"}
+#: Package -> what it still takes that is private in others. These tables only shrink.
+IMPORTS = {
+    "_fold": "density",
+    "adapters": "density",
+    "baselines": "calibration decisions density",
+    "classifier": "calibration decisions",
+    "decisions": "evidence",
+    "density": "evidence",
+    "engines": "density",
+    "evidence_model": "calibration density evidence",
+    "export": "density evidence",
+    "held_out": "calibration",
+    "own_data": "calibration",
+    "plots": "metrics",
+    "pretrained": "calibration decisions density evidence",
+    "streaming": "density",
+    "testing": "density",
+}
+ATTRIBUTES = {
+    "baselines": "_forward _mean _remedy _seed",
+    "bench": "_build _dtype _forward _proba_and_scores _settings",
+    "classifier": "_dirichlet _evidence _most_probable _proba_and_scores",
+    "engines": "_classifier",
+    "explanation": "_alarm_rate _dirichlet _has_evidence _held_out_rows _proba_and_scores _seen",
+    "export": "_dtype _factor _factors _log_constant _log_weights",
+    "held_out": "_alarm_rate _calibrated_by _has_evidence",
+    "monitoring": "_alarm_threshold _answer_proba _held_out_proba _held_out_rows _most_probable",
+    "persistence": "_factors_",
+    "pretrained": "_alarm_threshold _remedy",
+    "streaming": "_classifier _set_moments",
+}
+DEEP = {
+    "baselines": "DAEDL DDU DeepEnsemble EDL Energy EvidentialEstimator KNNDistance MCDropout "
+    "Mahalanobis MaxSoftmax PostHoc PostNet PredictiveEntropy REDL ReEDL",
+    "classifier": "DIPClassifier",
+    "decisions": "ShortDirichlet",
+    "density": "DensitySelector FusedDensity MahalanobisDensity NormalScores",
+    "evidence": "CautionBudget QuantileEvidence RobustZScore ZScore",
+    "nn": "ConvLin ConvLin1d _Dequantize",
+    "pretrained": "DIPModule FittedModule ModuleDecisions",
+    "serve": "ExplainRequest PredictRequest",
+}
+
+
+class Module:
+    """Syntax tree of a file below `root`, and the parts of its path."""
+
+    def __init__(self, path, root):
+        self.parts = path.relative_to(root).with_suffix("").parts
+        self.package = self.parts[0]
+        self.nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        self.classes = [node for node in self.nodes if isinstance(node, ast.ClassDef)]
+
+    def imports(self):
+        """Yield what is imported from this package, as a path below it, and its name here."""
+        for node in self.nodes:
+            match node:
+                case ast.Import(names):
+                    above = []
+                case ast.ImportFrom(module, names, level):
+                    above = ["dipedl", *self.parts[:-level]] if level else []
+                    above += module.split(".") if module else []
+                case _:
+                    continue
+            for alias in names:
+                path = [*above, *alias.name.split(".")]
+                if path[0] == "dipedl":
+                    yield path[1:], alias.asname or alias.name
+
+
+def modules(root=ROOT):
+    return [Module(path, root) for path in sorted(root.rglob("*.py"))]
+
+
+def private(name):
+    return name.startswith("_") and not name.endswith("__")
+
+
+def private_imports(modules):
+    """Yield the package, the path and the place of each import of another's private name."""
+    for module in modules:
+        for path, _ in module.imports():
+            other = path and path[0] not in {module.package, *SHARED}
+            if other and any(map(private, path)):
+                yield module.package, path[0], f"{'/'.join(module.parts)}: {'.'.join(path)}"
+
+
+def defined_names(module):
+    """Return the names that a module gives to functions, classes, fields and attributes."""
+    names = set()
+    for node in module.nodes:
+        match node:
+            case ast.FunctionDef(name) | ast.AsyncFunctionDef(name) | ast.ClassDef(name):
+                names.add(name)
+            case ast.Name(name, ast.Store()) | ast.Attribute(ast.Name("self"), name, ast.Store()):
+                names.add(name)
+    return names
+
+
+def used_names(module):
+    """Return the private names that are read, set or called on an object, by `getattr` too."""
+    names = {node.attr for node in module.nodes if isinstance(node, ast.Attribute)}
+    for node in module.nodes:
+        match node:
+            case ast.Call(ast.Name("getattr" | "hasattr" | "setattr"), [_, ast.Constant(name), *_]):
+                names.add(name)
+    return {name for name in names - FOREIGN if private(name)}
+
+
+def private_attributes(modules):
+    """Yield the package, the name and the place of each use of a name that others alone define."""
+    packages = defaultdict(set)
+    for module in modules:
+        for name in defined_names(module):
+            packages[name].add(module.package)
+    for module in modules:
+        for name in used_names(module):
+            if packages[name] and module.package not in packages[name]:
+                yield module.package, name, f"{'/'.join(module.parts)}: {name}"
+
+
+def deep_classes(modules):
+    """Yield the package, the name and the place of each class whose base of ours has one too."""
+    homes, bases = defaultdict(dict), {}
+    for module in modules:
+        for node in module.classes:
+            homes[node.name][module.parts] = (*module.parts, node.name)
+    for module in modules:
+        origin = {name: path for path, name in module.imports()}
+        for node in module.classes:
+            names = (ast.unparse(base).partition("[")[0].split(".") for base in node.bases)
+            found = [home for name in names for home in own_classes(name, module, origin, homes)]
+            bases[*module.parts, node.name] = found
+    for path, found in bases.items():
+        if any(bases[base] for base in found):
+            yield path[0], path[-1], f"{'/'.join(path[:-1])}: {path[-1]}"
+
+
+def own_classes(name, module, origin, homes):
+    """Return the classes of ours that a name, split at its points, may mean in a module."""
+    if module.parts in homes[name[0]]:
+        return [homes[name[0]][module.parts]]
+    if name[0] not in origin:
+        return []
+    *folder, cls = *origin[name[0]], *name[1:]
+    return [home for parts, home in homes[cls].items() if [*parts[: len(folder)]] == folder]
+
+
+def table(offences):
+    """Return the offenders of each package, in the form of the tables above; print the places."""
+    packages = defaultdict(set)
+    for package, thing, place in offences:
+        packages[package].add(thing)
+        print(place)
+    return {package: " ".join(sorted(things)) for package, things in packages.items()}
+
+
+def test_packages_import_public_names_of_each_other():
+    assert table(private_imports(modules())) == IMPORTS
+
+
+def test_packages_use_public_attributes_of_each_other():
+    assert table(private_attributes(modules())) == ATTRIBUTES
+
+
+def test_a_class_stands_on_at_most_one_of_ours():
+    assert table(deep_classes(modules())) == DEEP
+
+
+def test_the_checks_can_fail(tmp_path):
+    (tmp_path / "b").mkdir()
+    (tmp_path / "a.py").write_text("class _A:\n    def f(self):\n        self._x = 1")
+    (tmp_path / "b" / "c.py").write_text(
+        "import dipedl.a as a\nfrom ..a import _A\n"
+        "class B(_A): ...\nclass C(a._A): ...\nclass D(B, list[int]): ...\nB()._x, B()._fields"
+    )
+    found = modules(tmp_path)
+    assert table(private_imports(found)) == {"b": "a"}
+    assert table(private_attributes(found)) == {"b": "_A _x"}
+    assert table(deep_classes(found)) == {"b": "D"}
