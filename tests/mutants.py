@@ -840,7 +840,7 @@ MUTANTS = [
     ),
     Mutant(
         "errors avoided among the most trusted",
-        "metrics/selective/risk_coverage.py",
+        "metrics/selective.py",
         "np.interp(1 - share,",
         "np.interp(share,",
         "metrics/test_errors_avoided.py::test_agrees_with_every_order_of_ties",

@@ -27,7 +27,6 @@ IMPORTS = {
     "export": "density evidence",
     "held_out": "calibration",
     "own_data": "calibration",
-    "plots": "metrics",
     "pretrained": "calibration decisions density evidence",
     "streaming": "density",
     "testing": "density",

@@ -4,7 +4,7 @@ from hypothesis import given
 from metric_strategies import EXACT, scores, stacked
 from sklearn.metrics import average_precision_score
 
-from dipedl.metrics import aupr_in, aupr_out, aupr_prevalence
+from dipedl.metrics import aupr_in, aupr_out
 
 
 def naive_average_precision(positive, negative):
@@ -52,9 +52,8 @@ def test_constant_score_gives_the_prevalence(n_in, n_out):
     out_share = n_out / (n_in + n_out)
     assert aupr_out(u_in, u_out) == pytest.approx(out_share, rel=1e-12)
     assert aupr_in(u_in, u_out) == pytest.approx(1 - out_share, rel=1e-12)
-    assert aupr_prevalence(n_in, n_out) == aupr_out.baseline(u_in, u_out) == out_share
-    assert aupr_in.baseline(u_in, u_out) == aupr_prevalence(n_in, n_out, positive="in")
-    assert aupr_prevalence(n_in, n_out, positive="in") == n_in / (n_in + n_out)
+    assert aupr_out.baseline(u_in, u_out) == out_share
+    assert aupr_in.baseline(u_in, u_out) == n_in / (n_in + n_out)
 
 
 @pytest.mark.parametrize(("n_in", "n_out"), [(1, 1), (5, 3), (2, 40)])
@@ -77,18 +76,3 @@ def test_random_scores_reach_the_prevalence_on_average(rng):
     sem = np.std(values, ddof=1) / np.sqrt(repeats)
     assert np.mean(values) == pytest.approx(exact, abs=5 * sem)
     assert exact == pytest.approx(p, abs=(1 + np.log(n)) / n)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "words"),
-    [
-        ({"n_in": 0, "n_out": 3}, ValueError, ["n_in", "at least 1", "got 0"]),
-        ({"n_in": 3, "n_out": 2.0}, TypeError, ["n_out", "integer", "2.0", "whole number"]),
-        ({"n_in": True, "n_out": 2}, TypeError, ["n_in", "integer", "True"]),
-        ({"n_in": 1, "n_out": 1, "positive": "ood"}, ValueError, ["positive", "'out'", "'ood'"]),
-    ],
-)
-def test_prevalence_errors(arguments, error, words):
-    with pytest.raises(error) as caught:
-        aupr_prevalence(**arguments)
-    assert all(word in str(caught.value) for word in words)

@@ -38,7 +38,7 @@ def test_out_agrees_with_sklearn_and_a_loop(u_in, u_out, tpr):
 @given(scores(), scores(), SHARES)
 def test_in_agrees_with_sklearn_and_a_loop(u_in, u_out, tpr):
     labels, rank = stacked(u_in, u_out)
-    value = fpr_at_tpr(u_in, u_out, tpr=tpr, positive="in")
+    value = fpr_at_tpr(-u_out, -u_in, tpr=tpr)
     np.testing.assert_allclose(value, sklearn_fpr(1 - labels, -rank, tpr), **EXACT)
     np.testing.assert_allclose(value, naive_fpr(-u_in, -u_out, tpr), **EXACT)
 
@@ -51,17 +51,17 @@ def test_rises_with_the_share_to_catch(u_in, u_out):
 
 def test_defaults_are_95_percent_and_out_positive():
     u_in, u_out = np.arange(100.0), np.arange(100.0) + 50.5
-    assert fpr_at_tpr(u_in, u_out) == fpr_at_tpr(u_in, u_out, tpr=0.95, positive="out") == 0.44
+    assert fpr_at_tpr(u_in, u_out) == fpr_at_tpr(u_in, u_out, tpr=0.95) == 0.44
     # 95 of 100 OOD inputs have u >= 55.5, and so do 56..99; 95 of 100 others have u <= 94, and so
     # do the OOD inputs 50.5..93.5
-    assert fpr_at_tpr(u_in, u_out, positive="in") == 0.44
+    assert fpr_at_tpr(-u_out, -u_in) == 0.44
 
 
 def test_the_two_conventions_differ():
     """One OOD input hides among the most typical: catching all is dear, accepting all is cheap."""
-    u_in, u_out = [1.0, 2.0, 3.0, 4.0], [0.0, 5.0, 6.0, 7.0]
+    u_in, u_out = np.array([1.0, 2.0, 3.0, 4.0]), np.array([0.0, 5.0, 6.0, 7.0])
     assert fpr_at_tpr(u_in, u_out) == 1.0
-    assert fpr_at_tpr(u_in, u_out, positive="in") == 0.25
+    assert fpr_at_tpr(-u_out, -u_in) == 0.25
 
 
 def test_exact_share_is_enough():
@@ -78,9 +78,8 @@ def test_constant_perfect_and_infinite_scores():
     assert fpr_at_tpr([0.0, np.inf], [np.inf, np.inf]) == 0.5
 
 
-@pytest.mark.parametrize("positive", ["out", "in"])
-def test_two_normals(rng, positive):
-    """Shift d: a share 1 - Phi(d - z) is flagged, z the 0.95 quantile; same in both directions."""
+def test_two_normals(rng):
+    """Shift d: a share 1 - Phi(d - z) is flagged, z the 0.95 quantile."""
     n, d, tpr = 20_000, 2.0, 0.95
     normal = NormalDist()
     z = normal.inv_cdf(tpr)
@@ -88,7 +87,7 @@ def test_two_normals(rng, positive):
     # binomial error of the rate, plus that of the estimated threshold times the slope there
     slope = normal.pdf(d - z) / normal.pdf(z)
     sd = math.sqrt((expected * (1 - expected) + slope**2 * tpr * (1 - tpr)) / n)
-    value = fpr_at_tpr(rng.normal(0, 1, n), rng.normal(d, 1, n), positive=positive)
+    value = fpr_at_tpr(rng.normal(0, 1, n), rng.normal(d, 1, n))
     assert value == pytest.approx(expected, abs=5 * sd)
 
 
@@ -101,8 +100,3 @@ def test_share_outside_its_range(tpr):
 def test_share_that_is_no_number():
     with pytest.raises(TypeError, match=r"tpr must be a number, got '95%'"):
         fpr_at_tpr([0.0], [1.0], tpr="95%")
-
-
-def test_unknown_positive_class():
-    with pytest.raises(ValueError, match="positive must be 'out' or 'in', got 'id'"):
-        fpr_at_tpr([0.0], [1.0], positive="id")

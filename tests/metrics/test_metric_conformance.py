@@ -13,11 +13,10 @@ import numpy as np
 import pytest
 
 from dipedl import metrics
-from dipedl._plugins import plugin_files
-from dipedl.metrics._metric import metric
+from dipedl.metrics.metric import metric
 
 FOLDER = Path(metrics.__file__).parent
-FILES = plugin_files(FOLDER)
+FILES = sorted(set(FOLDER.glob("*.py")) - {FOLDER / "__init__.py", FOLDER / "metric.py"})
 PUBLIC = [getattr(metrics, name) for name in metrics.__all__]
 METRICS = [thing for thing in PUBLIC if hasattr(thing, "higher_is_better")]
 
@@ -141,7 +140,7 @@ def check_docstring(fn):
     assert ("Higher is better" in doc) == fn.higher_is_better
     assert ("Lower is better" in doc) != fn.higher_is_better
     for name in inspect.signature(fn).parameters:
-        assert re.search(rf"^{name} : ", doc, re.MULTILINE), name
+        assert re.search(rf"^(\w+, )*{name}(, \w+)* : ", doc, re.MULTILINE), name
 
 
 CHECKS = [check for name, check in list(globals().items()) if name.startswith("check_")]
@@ -215,7 +214,6 @@ def test_decorator_returns_the_same_function():
 def test_file(path):
     text = path.read_text(encoding="utf-8")
     assert re.search(r"^__all__ = \[", text, re.MULTILINE)
-    assert len(text.splitlines()) <= 300
     # importing dipedl.metrics.x binds the module to metrics.x: a function x would vanish behind it
     assert path.stem not in metrics.__all__
 

@@ -81,12 +81,12 @@ CASES = {
     "n_bins zero": (
         lambda: ece([0, 1], P, n_bins=0),
         ValueError,
-        ["n_bins must be at least 1", "got 0", "whole number"],
+        ["n_bins must be an integer >= 1", "got 0"],
     ),
     "n_bins float": (
         lambda: ece([0, 1], P, n_bins=15.0),
         TypeError,
-        ["n_bins must be an integer", "15.0", "whole number"],
+        ["n_bins must be an integer", "15.0"],
     ),
     "scores NaN": (
         lambda: ood_auroc([0.0, NAN, NAN], [1.0]),

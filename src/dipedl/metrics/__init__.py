@@ -1,9 +1,42 @@
-"""Metrics, one kind per file.
+"""Metrics of class probabilities, of OOD detection, of rejection and of intervals.
 
-No file has a public name: importing ``accuracy.py`` would put the module, not the function, at
-`dipedl.metrics.accuracy`.
+Functions of NumPy arrays; what `metric` has declared carries its direction and kind.
 """
 
-from .._plugins import attach
+from .bootstrap import ConfidenceInterval, bootstrap_ci
+from .classification import (
+    accuracy,
+    adaptive_ece,
+    balanced_accuracy,
+    brier_score,
+    class_recall,
+    ece,
+    nll,
+)
+from .intervals import error_correlation, interval_coverage, interval_score
+from .ood import aupr_in, aupr_out, fpr_at_tpr, ood_auroc, ood_brier
+from .selective import RiskCoverageCurve, aurc, errors_avoided, risk_coverage_curve
 
-__getattr__, __dir__, __all__ = attach(__name__, __file__)
+__all__ = [
+    "ConfidenceInterval",
+    "RiskCoverageCurve",
+    "accuracy",
+    "adaptive_ece",
+    "aupr_in",
+    "aupr_out",
+    "aurc",
+    "balanced_accuracy",
+    "bootstrap_ci",
+    "brier_score",
+    "class_recall",
+    "ece",
+    "error_correlation",
+    "errors_avoided",
+    "fpr_at_tpr",
+    "interval_coverage",
+    "interval_score",
+    "nll",
+    "ood_auroc",
+    "ood_brier",
+    "risk_coverage_curve",
+]

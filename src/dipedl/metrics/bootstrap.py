@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._validation import check_count, check_share
+from .metric import check_count, check_share
 
 __all__ = ["ConfidenceInterval", "bootstrap_ci"]
 
@@ -108,8 +108,14 @@ def bootstrap_ci(
     >>> round(ci.estimate, 2), ci.low < ci.estimate < ci.high, ci.n_resamples
     (0.74, True, 1000)
     """
-    n_resamples = _check_resamples(n_resamples, check_share("level", level, one_allowed=False))
-    data = [_check_rows(i, array) for i, array in enumerate(arrays)]
+    check_share("level", level, one_allowed=False)
+    needed = int(np.ceil(round(2 / (1 - level), 6)))
+    if check_count("n_resamples", n_resamples) < needed:
+        raise ValueError(
+            f"n_resamples must be at least {needed} for level {level}, got {n_resamples}; "
+            "with fewer, no resample falls in a tail: pass more of them or a lower level"
+        )
+    data = [np.asarray(array) for array in arrays]
     labels = _check_groups(metric, data, groups)
     estimate = float(metric(*data))
     rng = np.random.default_rng(random_state)
@@ -120,8 +126,12 @@ def bootstrap_ci(
             f"metric must not give NaN, got NaN on {bad} of {len(values)} resamples; "
             "it is undefined on some of them: give it more data or a metric defined everywhere"
         )
-    low, high = _percentiles(values, level)
-    return ConfidenceInterval(estimate, low, high, level, n_resamples)
+    # Order statistics that leave at most (1-level)/2 on each side: between two infinities there is
+    # no mean. Rounded first: 1 - 0.9 is a hair below 0.1, and would lose a whole resample.
+    beyond = int(round((1 - level) / 2 * (n_resamples - 1), 9))
+    ordered = np.sort(values)
+    low, high = float(ordered[beyond]), float(ordered[-1 - beyond])
+    return ConfidenceInterval(estimate, low, high, level, int(n_resamples))
 
 
 def _resample(
@@ -133,68 +143,37 @@ def _resample(
     return [array[rows[label]] for array, label in zip(data, labels, strict=True)]
 
 
-def _percentiles(values: npt.NDArray[np.float64], level: float) -> tuple[float, float]:
-    """Return the innermost pair of order statistics that leaves at most (1-level)/2 on each side.
-
-    Not interpolated: the mean of two infinities can be NaN.
-    """
-    # rounded first: 1 - 0.9 is a hair below 0.1, and a whole resample would be lost to that
-    beyond = int(round((1 - level) / 2 * (len(values) - 1), 9))
-    ordered = np.sort(values)
-    return float(ordered[beyond]), float(ordered[-1 - beyond])
-
-
-def _default_groups(metric: Callable[..., float], n_arrays: int) -> Sequence[Hashable]:
-    if isinstance(metric, partial):
-        metric = metric.func
-    kind = getattr(metric, "kind", None)
-    if kind is None and n_arrays > 1:
-        raise ValueError(
-            "groups must be given for a metric of no declared kind, got None; "
-            "pass groups=(0, 0) if row i of both is the same input, (0, 1) if they are two samples"
-        )
-    return range(n_arrays) if kind == "ood" else [0] * n_arrays
-
-
 def _check_groups(
     metric: Callable[..., float], data: Sequence[Array], groups: Sequence[Hashable] | None
 ) -> Sequence[Hashable]:
+    """Return the group of each array, after a check that arrays of one group have one length."""
     if not data:
         raise ValueError(
             "arrays must be given, got none; pass for example bootstrap_ci(ece, y, proba)"
         )
-    labels = _default_groups(metric, len(data)) if groups is None else groups
-    if len(labels) != len(data):
+    if groups is None:
+        kind = getattr(metric.func if isinstance(metric, partial) else metric, "kind", None)
+        if kind is None and len(data) > 1:
+            raise ValueError(
+                "groups must be given for a metric of no declared kind, got None; pass "
+                "groups=(0, 0) if row i of both is the same input, (0, 1) if they are two samples"
+            )
+        groups = range(len(data)) if kind == "ood" else [0] * len(data)
+    if len(groups) != len(data):
         raise ValueError(
-            f"groups must hold one label per array, got {len(labels)} for {len(data)}; "
+            f"groups must hold one label per array, got {len(groups)} for {len(data)}; "
             "pass for example groups=(0, 1) for two samples"
         )
     lengths: dict[Hashable, int] = {}
-    for array, label in zip(data, labels, strict=True):
+    for i, (array, label) in enumerate(zip(data, groups, strict=True)):
+        if array.ndim == 0 or len(array) == 0:
+            raise ValueError(
+                f"arrays[{i}] must have at least one row, got shape {array.shape}; "
+                "pass the arrays one by one after the metric: bootstrap_ci(metric, y, proba)"
+            )
         if len(array) != lengths.setdefault(label, len(array)):
             raise ValueError(
                 f"arrays of group {label!r} must have the same length, got {lengths[label]} and "
                 f"{len(array)}; give each array its own label in groups if they are two samples"
             )
-    return labels
-
-
-def _check_rows(position: int, array: npt.ArrayLike) -> Array:
-    rows: Array = np.asarray(array)
-    if rows.ndim == 0 or len(rows) == 0:
-        raise ValueError(
-            f"arrays[{position}] must have at least one row, got shape {rows.shape}; "
-            "pass the arrays one by one after the metric: bootstrap_ci(metric, y, proba)"
-        )
-    return rows
-
-
-def _check_resamples(n_resamples: int, level: float) -> int:
-    needed = int(np.ceil(round(2 / (1 - level), 6)))
-    count = check_count("n_resamples", n_resamples)
-    if count < needed:
-        raise ValueError(
-            f"n_resamples must be at least {needed} for level {level}, got {count}; "
-            "with fewer, no resample falls in a tail: pass more of them or a lower level"
-        )
-    return count
+    return groups

@@ -1,11 +1,11 @@
-"""What is said about class probabilities, where the true ones are known."""
+"""Metrics where the true class probabilities are known: of intervals, and of uncertainty."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
-from ._validation import check_proba, check_scores
+from .metric import check_proba, check_scores
 
 __all__ = ["error_correlation", "interval_coverage", "interval_score"]
 

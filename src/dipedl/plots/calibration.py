@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from ..decisions.rejection import RejectCurve
 from ..metrics import risk_coverage_curve
-from ..metrics._validation import top_label
+from ..metrics.metric import top_label
 from .canvas import COLORS, LINES, axes_or_new, from_zero
 
 if TYPE_CHECKING:

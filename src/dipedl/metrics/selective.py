@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from .._metric import metric
-from .._validation import Bools, Floats, check_correct, check_share
+from .metric import Bools, Floats, check_correct, check_share, metric
 
-__all__ = ["RiskCoverageCurve", "aurc", "eaurc", "errors_avoided", "risk_coverage_curve"]
+__all__ = ["RiskCoverageCurve", "aurc", "errors_avoided", "risk_coverage_curve"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +36,7 @@ def risk_coverage_curve(correct: npt.ArrayLike, uncertainty: npt.ArrayLike) -> R
     Parameters
     ----------
     correct : array-like of bool, shape (n,)
-        Whether each prediction is right.
+        True for each right prediction.
     uncertainty : array-like, shape (n,)
         Uncertainty of each prediction, higher = less sure. Infinities are allowed.
 
@@ -88,10 +87,8 @@ def aurc(correct: npt.ArrayLike, uncertainty: npt.ArrayLike) -> float:
 
     Parameters
     ----------
-    correct : array-like of bool, shape (n,)
-        Whether each prediction is right.
-    uncertainty : array-like, shape (n,)
-        Uncertainty of each prediction, higher = less sure. Infinities are allowed.
+    correct, uncertainty : array-like, shape (n,)
+        As of `risk_coverage_curve`.
 
     Returns
     -------
@@ -101,12 +98,12 @@ def aurc(correct: npt.ArrayLike, uncertainty: npt.ArrayLike) -> float:
     Raises
     ------
     ValueError, TypeError
-        As ``risk_coverage_curve``.
+        As of `risk_coverage_curve`.
 
     Notes
     -----
-    It mixes the accuracy of the classifier with how well the uncertainty ranks its errors;
-    ``eaurc`` removes the first part.
+    It mixes the accuracy of the classifier with how well the uncertainty ranks its errors: subtract
+    ``aurc(correct, ~correct)``, the least at this accuracy, for the second part alone (E-AURC).
 
     Ties: as in ``risk_coverage_curve``.
 
@@ -124,51 +121,6 @@ def aurc(correct: npt.ArrayLike, uncertainty: npt.ArrayLike) -> float:
     return float(risk_coverage_curve(correct, uncertainty).risk.mean())
 
 
-@metric(higher_is_better=False, kind="risk")
-def eaurc(correct: npt.ArrayLike, uncertainty: npt.ArrayLike) -> float:
-    r"""Excess area under the risk-coverage curve: ``aurc`` minus the best at this accuracy.
-
-    .. math:: \mathrm{AURC}(u) - \min_{v} \mathrm{AURC}(v)
-
-    Parameters
-    ----------
-    correct : array-like of bool, shape (n,)
-        Whether each prediction is right.
-    uncertainty : array-like, shape (n,)
-        Uncertainty of each prediction, higher = less sure. Infinities are allowed.
-
-    Returns
-    -------
-    float
-        In [0, 1). Lower is better; 0 if every error is less sure than every right prediction.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As ``risk_coverage_curve``.
-
-    Notes
-    -----
-    The best order is computed exactly, for these n inputs. The paper approximates it by
-    r + (1 - r) log(1 - r) with r the error rate, which leaves an error of order 1/n.
-
-    Ties: as in ``risk_coverage_curve``.
-
-    References
-    ----------
-    Y. Geifman, G. Uziel, R. El-Yaniv, "Bias-reduced uncertainty estimation for deep neural
-    classifiers", ICLR 2019 ("E-AURC").
-
-    Examples
-    --------
-    >>> from dipedl.metrics import eaurc
-    >>> round(eaurc([True, True, False, True], [0.1, 0.2, 0.3, 0.3]), 4)
-    0.0417
-    """
-    hits, scores = check_correct(correct, uncertainty)
-    return aurc(hits, scores) - aurc(hits, ~hits)
-
-
 @metric(higher_is_better=True, kind="risk")
 def errors_avoided(
     correct: npt.ArrayLike, uncertainty: npt.ArrayLike, *, rejected: float = 0.1
@@ -182,10 +134,8 @@ def errors_avoided(
 
     Parameters
     ----------
-    correct : array-like of bool, shape (n,)
-        Whether each prediction is right.
-    uncertainty : array-like, shape (n,)
-        Uncertainty of each prediction, higher = less sure. Infinities are allowed.
+    correct, uncertainty : array-like, shape (n,)
+        As of `risk_coverage_curve`.
     rejected : float in (0, 1], default=0.1
         Share of the inputs rejected.
 
@@ -198,8 +148,7 @@ def errors_avoided(
     Raises
     ------
     ValueError, TypeError
-        If the arrays do not fit each other, ``correct`` is not boolean, ``uncertainty`` holds NaN,
-        or ``rejected`` is outside (0, 1].
+        As of `risk_coverage_curve`, or if ``rejected`` is outside (0, 1].
 
     Notes
     -----

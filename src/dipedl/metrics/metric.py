@@ -1,17 +1,59 @@
-"""Checks of arguments: each error names the argument, expectation, what came and the remedy."""
+"""Shared by all metrics: their direction and kind, and checks of their arguments.
+
+Each error names the argument, expectation, what came and the remedy.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Literal, ParamSpec, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from ..maths.array_namespace import unmasked
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]
 Bools = npt.NDArray[np.bool_]
+
+#: The kind says how a metric is called: ``id`` with ``(y, proba)``, ``ood`` with
+#: ``(uncertainty_in, uncertainty_out)``, ``ood_proba`` with the ``(proba,)`` of OOD inputs,
+#: ``risk`` with ``(correct, uncertainty)``.
+Kind = Literal["id", "ood", "ood_proba", "risk"]
+
+P = ParamSpec("P")
+
+
+class Metric(Protocol[P]):
+    """A function of arrays that returns a float, with its direction and kind.
+
+    `baseline` takes the same arguments and gives the value that a constant score reaches on these
+    data, for metrics whose value cannot be read without it, such as AUPR.
+    """
+
+    __name__: str
+    higher_is_better: bool
+    kind: Kind
+    baseline: Callable[..., float] | None
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> float:
+        """Value of the metric."""
+        ...
+
+
+def metric(
+    *, higher_is_better: bool, kind: Kind, baseline: Callable[..., float] | None = None
+) -> Callable[[Callable[P, float]], Metric[P]]:
+    """Declare a function to be a metric; the function stays the same and gets three attributes."""
+
+    def declare(function: Callable[P, float]) -> Metric[P]:
+        declared: Any = function
+        declared.higher_is_better = higher_is_better
+        declared.kind = kind
+        declared.baseline = baseline
+        return cast("Metric[P]", declared)
+
+    return declare
+
 
 #: Rows of probabilities may miss one by this much: room for float16, none for logits or counts.
 ROW_SUM_TOLERANCE = 1e-3
@@ -103,10 +145,11 @@ def check_correct(correct: npt.ArrayLike, uncertainty: npt.ArrayLike) -> tuple[B
 
 
 def check_count(name: str, value: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{name} must be an integer, got {value!r}; pass a whole number")
+    """Require a whole number, at least 1."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{name} must be an integer >= 1, got {value!r}; pass int(...)")
     if value < 1:
-        raise ValueError(f"{name} must be at least 1, got {value}; pass a larger whole number")
+        raise ValueError(f"{name} must be an integer >= 1, got {value!r}; raise it")
     return int(value)
 
 
@@ -120,16 +163,9 @@ def check_share(name: str, value: float, *, one_allowed: bool) -> float:
     return float(value)
 
 
-def check_positive_class(positive: str) -> None:
-    if positive not in ("out", "in"):
-        raise ValueError(
-            f"positive must be 'out' or 'in', got {positive!r}; "
-            "'out' treats OOD inputs as the positive class, 'in' the in-distribution ones"
-        )
-
-
 def _array(name: str, values: npt.ArrayLike, shape: str, ndim: int) -> npt.NDArray[Any]:
-    values = unmasked(name, values)
+    if any(map(np.ma.is_masked, values if isinstance(values, list | tuple) else [values])):
+        raise ValueError(f"{name} must not be masked: leave out the inputs that a mask hides")
     try:
         array: npt.NDArray[Any] = np.asarray(values)
     except ValueError as error:

@@ -1,1 +1,0 @@
-"""Metrics of class predictions and class probabilities."""

@@ -1,1 +1,0 @@
-"""Metrics of classification with a reject option."""
