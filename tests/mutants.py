@@ -658,14 +658,14 @@ MUTANTS = [
     ),
     Mutant(
         "density sees held-out rows",
-        "pretrained/_stream.py",
-        "yield rows.taken(~mask)",
+        "pretrained/loaders.py",
+        "yield rows.select(~held)",
         "yield rows",
         "pretrained/test_dip_module_data.py::test_unpack_takes_any_other_form_apart",
     ),
     Mutant(
         "temperature dropped",
-        "pretrained/_evidence_head.py",
+        "pretrained/evidence_head.py",
         "logits * steepness[:, None]",
         "logits",
         "pretrained/test_dip_module.py::test_equal_to_the_numpy_path_in_float64",

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from dipedl.pretrained import DIPModule
-from dipedl.pretrained._feature_source import FeatureSource, logits_of
+from dipedl.pretrained.features import FeatureSource, logits_of
 
 
 class ConvNet(nn.Module):

@@ -9,7 +9,7 @@ from scipy import special
 
 from dipedl.density.combined._normal_scores import NormalScores
 from dipedl.maths.scores import confidence
-from dipedl.pretrained._fusion import ConfidenceFusion, _table
+from dipedl.pretrained.evidence_head import ConfidenceFusion, _table
 
 
 def rows(seed, n, k=4):

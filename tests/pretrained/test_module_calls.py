@@ -61,7 +61,7 @@ def parts(answer, *names):
 #: Each method as a call with a batch, and what is compared of its answer.
 METHODS = {
     "model": lambda model, *a, **k: list(model(*a, **k)),
-    "scored": lambda model, *a, **k: list(model.scored(*a, **k)),
+    "scores_and_logits": lambda model, *a, **k: list(model.scores_and_logits(*a, **k)),
     "score_samples": lambda model, *a, **k: [model.score_samples(*a, **k)],
     "predict_dirichlet": lambda model, *a, **k: [model.predict_dirichlet(*a, **k).concentration],
     "predict_ood": lambda model, *a, **k: [model.predict_ood(*a, alpha=0.3, **k)],

@@ -14,7 +14,7 @@ from dipedl import DIPClassifier
 from dipedl.calibration.crossfit import ENOUGH
 from dipedl.density import GDADensity
 from dipedl.pretrained import ClassGaussians, DIPModule
-from dipedl.pretrained._decisions.kept_rows import spread_evenly
+from dipedl.pretrained.loaders import spread_evenly
 
 REPETITIONS = 200
 CENTRES = 2.0 * np.eye(3, 4)
@@ -213,7 +213,7 @@ def test_the_paper_s_rows_were_fitted_on_and_promise_nothing():
 
 
 def test_at_most_so_many_rows_are_kept(monkeypatch):
-    monkeypatch.setattr("dipedl.pretrained._fit.ENOUGH", 50)
+    monkeypatch.setattr("dipedl.pretrained.dip_module.ENOUGH", 50)
     model = DIPModule(network()).fit_density([blobs(300)], calibration=[blobs(120, seed=1)])
     assert len(model.kept.scores) == 50 == len(model.kept.logits)
     assert model.diagnose().source == "50 held-out inputs"

@@ -4,23 +4,41 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from copy import deepcopy
+from functools import partial
 from numbers import Real
 from typing import Any, Self
 
 import torch
 from sklearn.exceptions import NotFittedError
-from torch import Tensor
+from torch import Tensor, nn
 
-from ..gaussians.class_moments import ClassMoments, check_features, class_factors, tied_factor
+from ..gaussians.class_moments import (
+    ClassMoments,
+    DiagonalScatter,
+    FullScatter,
+    Group,
+    Scatter,
+    TiedScatter,
+    check_features,
+    check_finite,
+    check_labels,
+    class_factors,
+    exact,
+    merge_over,
+    tied_factor,
+)
 from ..gaussians.distances import DiagonalDistance, FullDistance, TiedDistance
-from ..gaussians.low_rank import LowRankDistance, principal_parts
+from ..gaussians.low_rank import LowRankDistance, SketchScatter, principal_parts
 from ..gaussians.shrinkage import LEDOIT_WOLF, Shrinkage
 from ..maths.special import LOG_2PI
 from ..nn.checks import check_choice, check_integer
-from ._moment_stream import CARTESIAN, POLAR, MomentStream
 
 __all__ = ["ClassGaussians"]
 
+CARTESIAN, POLAR = "cartesian", "polar"
+#: A length below this is taken for zero, as in `torch.nn.functional.normalize`.
+_ZERO = 1e-12
 Distance = FullDistance | TiedDistance | DiagonalDistance | LowRankDistance
 _DISTANCES: dict[str, type[Distance]] = {
     "full": FullDistance,
@@ -33,7 +51,7 @@ _BUFFERS = ("origin", "log_constant", "log_weights", "counts")
 _FITTED = ("n_", "n_features_", "n_classes_")
 
 
-class ClassGaussians(MomentStream):
+class ClassGaussians(nn.Module):
     """Mixture of one Gaussian per class on features that stream, on the device they come from.
 
     ``log p(x) = logsumexp_c [log w_c + log N(x; m_c, C_c)]`` in nats: `dipedl.density.GDADensity`
@@ -91,6 +109,11 @@ class ClassGaussians(MomentStream):
     tensor([ -1.6121,  -1.6121, -13.4189])
     """
 
+    #: Moments of the rows since the last `synchronise`, and of those that it has merged.
+    _local: ClassMoments | None = None
+    _everywhere: ClassMoments | None = None
+    _device: torch.device | None = None
+
     def __init__(
         self,
         covariance: str = "full",
@@ -123,6 +146,61 @@ class ClassGaussians(MomentStream):
         self.log_weights: Tensor
         self.counts: Tensor
 
+    def update(self, features: Tensor, labels: Tensor, n_classes: int) -> None:
+        """Take in a batch; what scores changes only at the next `finish`.
+
+        Parameters
+        ----------
+        features : Tensor, shape (b, p)
+            Of any floating type, finite.
+        labels : integer Tensor, shape (b,)
+            Class indices 0..n_classes - 1.
+        n_classes : int
+            Number of classes k, the same at every call.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the arguments are not as above.
+        MemoryError
+            If the moments of k classes do not fit.
+        """
+        check_features(features)
+        check_finite(features)
+        self._check_size(features.shape[1], n_classes)
+        labels = check_labels(labels, features, n_classes)
+        if not len(features):
+            return
+        features = self._coordinates(features)
+        with exact(features.device):
+            if self._local is None:
+                self._device = features.device
+                # Apple's GPUs have no float64.
+                on = "cpu" if features.device.type == "mps" else features.device
+                origin = torch.zeros(n_classes, features.shape[1], dtype=torch.float64, device=on)
+                self._local = self._start(origin)
+            self._local.add(features, labels)
+
+    def synchronise(self, group: Group = None) -> None:
+        """Take in what every process of `group` has seen since the last call.
+
+        A collective operation of `torch.distributed`: all processes must call it, before `finish`.
+        All end up with the same moments, those of one process that has seen all rows.
+
+        Raises
+        ------
+        ValueError
+            If no process has seen rows, or their numbers of features or classes differ.
+        """
+        device = None if self._local is None else self._local.origin.device
+        with exact(device or torch.device("cpu")):
+            merged = merge_over(group, self._local, self._start)
+            if self._everywhere is None:
+                self._everywhere = merged
+            else:
+                self._everywhere += merged
+        self._local = None
+
     def finish(self) -> Self:
         """Factor the covariances of what was seen; more batches may follow, and `finish` again.
 
@@ -144,6 +222,10 @@ class ClassGaussians(MomentStream):
             self._set(moments)
         return self
 
+    def drop_moments(self) -> None:
+        """Free the moments: what scores stays, and no more rows can be taken in."""
+        self._local = self._everywhere = None
+
     def forward(self, features: Tensor) -> Tensor:
         """Log-density in nats of features (n, p), shape (n,), in the type of scoring.
 
@@ -164,7 +246,7 @@ class ClassGaussians(MomentStream):
 
     def centred(self, features: Tensor) -> Tensor:
         """The coordinates of features (n, p) as distances are taken of, in the type of scoring."""
-        Z = self._placed(features)
+        Z = self._coordinates(features)
         # Centred in the wider of both types: features far from zero keep their digits.
         wide = torch.promote_types(Z.dtype, self.origin.dtype)
         return (Z.to(wide) - self.origin.to(wide)).to(self.origin.dtype)
@@ -202,6 +284,77 @@ class ClassGaussians(MomentStream):
         if name in _FITTED:
             raise NotFittedError(_NOT_FITTED)
         return super().__getattr__(name)
+
+    @property
+    def _added(self) -> int:
+        """Number of coordinates beyond the number of features."""
+        return int(self.coordinates == POLAR)
+
+    def _coordinates(self, features: Tensor) -> Tensor:
+        """Return the coordinates of features (n, p), at least float32."""
+        if self.coordinates != POLAR:
+            return features
+        X = features.to(torch.promote_types(features.dtype, self.dtype))
+        length = torch.linalg.vector_norm(X, dim=1, keepdim=True)
+        return torch.cat([X / length.clamp(min=_ZERO), length.log1p()], dim=1)
+
+    @property
+    def _fitted(self) -> bool:
+        return self._buffers["origin"] is not None
+
+    def _check_size(self, p: int, n_classes: int) -> None:
+        check_integer("n_classes", n_classes)
+        seen = self._local or self._everywhere
+        if seen is None:
+            if self._fitted:
+                raise ValueError(
+                    "this density was loaded, or is of a DIPModule: it scores, but holds no "
+                    "moments to add rows to; take them into an unfitted one, density.blank()"
+                )
+            return
+        for name, known, came in (
+            ("n_classes", len(seen.weight), n_classes),
+            ("the number of features", seen.origin.shape[1] - self._added, p),
+        ):
+            if known != came:
+                raise ValueError(f"{name} must stay {known} after the first update, got {came}")
+
+    def _start(self, origin: Tensor) -> ClassMoments:
+        """Return moments of no row yet, like `origin` (k, p)."""
+        higher = self.shrinkage == LEDOIT_WOLF
+        try:
+            return ClassMoments(self._scatter_type()(origin), origin, higher)
+        except (torch.OutOfMemoryError, RuntimeError) as error:
+            if not isinstance(error, torch.OutOfMemoryError) and "allocate" not in str(error):
+                raise
+            other = "'diagonal'" if self.covariance == "tied" else "'tied', 'diagonal'"
+            raise MemoryError(
+                f"covariance={self.covariance!r} of {origin.shape[0]} classes and "
+                f"{origin.shape[1]} features does not fit in memory; use covariance={other}, or "
+                "'low-rank' of a small rank"
+            ) from error
+
+    def _scatter_type(self) -> Callable[[Tensor], Scatter]:
+        if self.covariance == "diagonal":
+            return DiagonalScatter
+        if self.covariance == "low-rank":
+            return partial(SketchScatter, rank=self.rank, dtype=self.dtype)
+        # Fourth moments move with the scatter of their own class.
+        pools = self.covariance == "tied" and self.shrinkage != LEDOIT_WOLF
+        return TiedScatter if pools else FullScatter
+
+    def _moments(self) -> ClassMoments:
+        """Return the moments of all rows seen."""
+        if self._local is not None and self._everywhere is not None:
+            total = deepcopy(self._everywhere)
+            total += self._local
+            return total
+        if (seen := self._local or self._everywhere) is None:
+            raise NotFittedError(
+                "finish needs rows, and none came: call update(features, labels, n_classes) for "
+                "each batch first"
+            )
+        return seen
 
     def _log_density(self, features: Tensor) -> Tensor:
         squared: Tensor = self.distance(self.centred(features))

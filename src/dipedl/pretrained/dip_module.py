@@ -2,31 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import inspect
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
+from functools import partial, wraps
+from itertools import chain
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
-from torch import nn
+import numpy as np
+import torch
+from scipy import special
+from sklearn.exceptions import NotFittedError
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _NormBase
+from torch.nn.modules.dropout import _DropoutNd
 
-from ..calibration.crossfit import IN_SAMPLE
+from ..calibration._seen_rows import share_seen, smallest
+from ..calibration.crossfit import ENOUGH, IN_SAMPLE, row_hash
+from ..calibration.held_out import Origin
+from ..calibration.rehearsal import Rehearsal
+from ..decisions._dirichlet import DirichletDecisions
+from ..decisions._per_sample import PerSampleDecisions
+from ..dirichlet import Dirichlet
 from ..evidence import ZScore
-from ..export.onnx_file import export_onnx
-from ..nn.batches import Unpack, device_of
-from ._decisions.kept_rows import KeptRows
-from ._evidence_head import PASSTHROUGH, EvidenceHead
-from ._feature_source import PENULTIMATE, FeatureSource
-from ._file import read_module, write_module
-from ._fit import Data, calibrate_parts, fit_parts
-from ._fitted_module import FittedModule
-from ._fusion import DENSITY, FUSED, Score, score_of
-from ._training_mode import check_eval, checked_network, modal_modules
-from .class_gaussians import ClassGaussians
+from ..evidence_model import EvidenceModel
+from ..held_out import FEWEST, MOST, less_sure_between, warn_of_source
+from ..maths.array_namespace import to_numpy
+from ..maths.checks import on_simplex
+from ..nn.batches import Unpack, as_call, check_rereadable, device_of, holds_tensors, moved
+from .class_gaussians import ClassGaussians, never_halved
+from .evidence_head import DENSITY, FUSED, PASSTHROUGH, DirichletOutput, EvidenceHead, blank_score
+from .features import PENULTIMATE, FeatureSource, list_shapes
+from .held_out_rows import KeptRows
+from .loaders import (
+    HeldOutRows,
+    Rows,
+    network_errors,
+    passes,
+    process_group,
+    rows_to_hold_out,
+    run_together,
+    spread_evenly,
+)
 
 __all__ = ["DIPModule"]
 
+#: The modules of torch.nn that look at ``self.training``.
+_MODAL = (_NormBase, _DropoutNd, nn.RReLU, nn.MultiheadAttention, nn.RNNBase)
+_FITTED = ("classes_", "n_", "offset_", "evidence_", "spread_")
+_NOT_FITTED = (
+    "this DIPModule is not fitted; call fit_density(loader) with the training data of the network, "
+    "or load_state_dict"
+)
 
-class DIPModule(FittedModule):
+
+def _of_call(method: Callable[..., Any]) -> Any:
+    """Return a method of one batch X that also takes X apart, as the network itself does."""
+    options = list(inspect.signature(method).parameters)[2:]
+
+    @wraps(method)
+    def answer(self: Any, *args: Any, **kwargs: Any) -> Any:
+        named = {name: kwargs.pop(name) for name in options if name in kwargs}
+        if not args and list(kwargs) == ["X"]:
+            args = (kwargs.pop("X"),)
+        # What holds no tensor and follows a batch is options by their position.
+        parts = 1 if not kwargs and not holds_tensors(args[1:]) else len(args)
+        inputs = as_call(self.source.call, *args[:parts], **kwargs)
+        return method(self, inputs, *args[parts:], **named)
+
+    return answer
+
+
+class DIPModule(DirichletDecisions, nn.Module):
     r"""A trained classifier that knows where it has seen data; fit once, forward many.
 
     The network is frozen. One pass over its training data learns a density of its features, a
@@ -122,6 +171,8 @@ class DIPModule(FittedModule):
     tensor([ 1, -1])
     """
 
+    _calibrated_by: ClassVar[str] = "module.calibrate(loader)"
+
     def __init__(
         self,
         network: nn.Module,
@@ -140,10 +191,10 @@ class DIPModule(FittedModule):
         classes: Sequence[Any] | None = None,
     ) -> None:
         super().__init__()
-        self.network = checked_network(network)
+        self.network = _checked_network(network)
         self.source = FeatureSource(network, features, pool)
-        self.density_ = ClassGaussians() if density is None else _checked_density(density).blank()
-        self.fusion = score_of(score, self.density_.dtype)
+        self.density_ = _checked_density(density)
+        self.fusion = blank_score(score, self.density_.dtype)
         self.head = EvidenceHead(
             prior=prior,
             gamma=gamma,
@@ -158,7 +209,13 @@ class DIPModule(FittedModule):
         self.features, self.pool, self.score = features, pool, score
         self.classes = None if classes is None else list(classes)
         self._held_out: float | str = 0.1
-        self._modal = modal_modules(network)
+        #: Modules that behave otherwise in training mode, or may: torch.nn did not write them.
+        self._modal = [
+            module
+            for module in network.modules()
+            if isinstance(module, _MODAL)
+            or not type(module).__module__.startswith("torch.nn.modules")
+        ]
         network.requires_grad_(False)
         self.fusion.to(device_of(network))
         self.head.to(device_of(network))
@@ -216,8 +273,8 @@ class DIPModule(FittedModule):
             than elsewhere, so that temperature and caution come out too small.
         held_out : float, int or "in-sample", optional
             Without `calibration`: the share of the rows of `loader` (at most 5,000) that the
-            density does not see, or an int, at most that many and at least half as many of them.
-            Spread evenly by their place. "in-sample": the rows of the density, read a second time.
+            density does not see, or an int, at most that many and at most half of them. Spread
+            evenly by their place. "in-sample": the rows of the density, read a second time.
             Default: 0.1, or "in-sample" for a module made by `paper`.
         unpack : callable, optional
             ``unpack(batch) -> (inputs, labels)`` for batches of another form.
@@ -236,16 +293,35 @@ class DIPModule(FittedModule):
         MemoryError
             If a batch does not fit on the device; names the batch size to try.
         """
-        check_eval(self._modal)
-        held = self._held_out if held_out is None else held_out
-        device = device_of(self.network)
-        data = Data(loader, calibration, held, unpack, group, device)
-        density, fusion, head = self.density_.blank(), self.fusion.blank(), deepcopy(self.head)
-        kept = fit_parts(self.source, density, fusion, head, data, self.classes)
-        # What scores is kept, and not the moments it came from.
-        scorer = density.blank()
-        scorer.load_state_dict(density.state_dict(), assign=True)
-        return self._with(scorer, fusion, head, kept)
+        self._check_eval()
+        split = rows_to_hold_out(self._held_out if held_out is None else held_out)
+        origin: Origin = "in-sample" if split is None else "left out"
+        if calibration is not None:
+            split, origin = None, "given"
+        elif self.spread is not None:
+            raise ValueError(
+                "spread judges how wrong the network is, and needs labelled rows that it was not "
+                "trained on: pass them as fit_density(loader, calibration=held_out)"
+            )
+        if origin == "in-sample":
+            check_rereadable(loader, "loader")
+        group, read = process_group(group), self._reader(unpack)
+        density = self.density_.blank()
+        learned = run_together(lambda: self._learn_density(density, loader, read, split), group)
+        hashes, memorised = zip(*learned, strict=True)
+        if group is not None:
+            density.synchronise(group)
+        density.finish().drop_moments()
+
+        def held() -> Iterable[Rows]:
+            if split is not None:
+                return split.rows()
+            return (
+                read(loader, "loader") if calibration is None else read(calibration, "calibration")
+            )
+
+        seen = smallest(np.concatenate(hashes))
+        return self._learn_evidence(density, held, origin, group, seen, all(memorised))
 
     def calibrate(
         self, calibration: Any, *, unpack: Unpack | None = None, group: Any = None
@@ -258,20 +334,255 @@ class DIPModule(FittedModule):
             As for `fit_density`.
         """
         self._check_fitted()
-        check_eval(self._modal)
-        device, fusion, head = device_of(self.network), self.fusion.blank(), deepcopy(self.head)
-        data = Data((), calibration, self._held_out, unpack, group, device)
-        kept = calibrate_parts(self.source, self.density_, fusion, head, data)
-        return self._with(self.density_, fusion, head, kept)
+        self._check_eval()
+        group, read = process_group(group), self._reader(unpack)
+        held = lambda: read(calibration, "calibration")  # noqa: E731
+        return self._learn_evidence(self.density_, held, "given", group)
 
-    def _with(
-        self, density: ClassGaussians, fusion: Score, head: EvidenceHead, kept: KeptRows
+    def _reader(self, unpack: Unpack | None) -> Callable[..., Iterator[Rows]]:
+        """Return a function of a loader, its name and how many rows half-way it shall look at."""
+        return partial(passes, self.source, unpack, device_of(self.network))
+
+    def _learn_density(
+        self,
+        density: ClassGaussians,
+        loader: Any,
+        read: Callable[..., Iterator[Rows]],
+        split: HeldOutRows | None,
+    ) -> tuple[np.ndarray, bool]:
+        """Take the rows of a loader into a density, but for those that are held out.
+
+        Returns the smallest hashes of their features, and True if the network seems to know the
+        rows by heart: it makes no error, or is less sure of the label half-way between two rows of
+        a class.
+        """
+        hashes = np.empty(0, np.uint64)
+        count, errors, looks = 0, 0, list[tuple[np.ndarray, ...]]()
+        for rows in read(loader, "loader", 0 if split is None else MOST):
+            k = rows.logits.shape[1]
+            if self.classes is not None and len(self.classes) != k:
+                raise ValueError(
+                    f"classes must name the {k} classes of the network's logits, got "
+                    f"{len(self.classes)} names"
+                )
+            for part in [rows] if split is None else split.split(rows):
+                density.update(part.features, part.labels, k)
+            if split is None:
+                hashes = smallest(np.concatenate([hashes, row_hash(to_numpy(rows.features))]))
+            count += len(rows)
+            errors += int((rows.logits.argmax(1) != rows.labels).sum())
+            if rows.between is not None:
+                at = rows.logits[: len(rows.between)].double(), rows.between.double()
+                P, between = (to_numpy(logits.softmax(1)) for logits in at)
+                looks.append((P, between, rows.labels[: len(P)].cpu().numpy()))
+        if split is None or count < FEWEST:
+            return hashes, False
+        columns = [np.concatenate(parts) for parts in zip(*looks, strict=True)]
+        uneven = bool(columns) and len(columns[0]) >= FEWEST and less_sure_between(*columns)
+        return hashes, uneven or not errors
+
+    def _learn_evidence(
+        self,
+        density: ClassGaussians,
+        held: Callable[[], Iterable[Rows]],
+        origin: Origin,
+        group: Any,
+        hashes: np.ndarray | None = None,
+        memorised: bool = False,
     ) -> Self:
-        device = density.origin.device
-        parts = {"density_": density, "fusion": fusion.to(device), "head": head.to(device)}
+        """Learn score and evidence from the held-out rows of a density, then take all of them.
+
+        `hashes` are the smallest of the features that the density has learned from, if known.
+        """
+        fusion, head = self.fusion.blank(), deepcopy(self.head)
+        whole = head.needs_proba or fusion.needs_logits or origin != "in-sample"
+        found = run_together(lambda: self._predictions(density, held, whole), group)
+        columns = [np.concatenate(parts) for parts in zip(*chain(*found), strict=True)]
+        # A score is one number, a row with logits k of them.
+        rows = spread_evenly(len(columns[0]), ENOUGH if whole else len(columns[0]))
+        log_density, keys, *rest = (column[rows] for column in columns)
+        logits, labels, Z = (*rest, None, None, None)[:3]
+        if origin == "given" and share_seen(keys, hashes):
+            origin = "given twice"
+        scores, parts = (
+            fusion.learn(log_density, logits),
+            log_density if fusion.needs_logits else None,
+        )
+        kept = KeptRows()
+        kept.keep(scores, parts, logits, labels, origin, memorised)
+        k, device = density.n_classes_, density.origin.device
+        model = head.learn(kept.held_out(), Z, n=float(density.n_), k=k)
+        kept.keep_model(model, density, self._class_names(k))
+        modules = {"density_": density, "fusion": fusion.to(device), "head": head.to(device)}
         # At once, and after all that may fail: another thread sees the parts of before, or these.
-        self._modules = self._modules | parts | {"kept": kept}
-        return self._warned()
+        self._modules = self._modules | modules | {"kept": kept}
+        warn_of_source(kept.held_out(), self)
+        return self
+
+    def _predictions(
+        self, density: ClassGaussians, held: Callable[[], Iterable[Rows]], whole: bool
+    ) -> list[tuple[np.ndarray, ...]]:
+        """Return log-densities (m,) of held-out rows by batch, and hashes (m,) of their features.
+
+        If `whole` also logits (m, k) and labels (m,), and for a spread the features (m, p).
+        """
+        found, softmaxed = [], True
+        for rows in held():
+            softmaxed = softmaxed and bool(on_simplex(rows.logits).all())
+            with torch.no_grad():
+                scores = to_numpy(density(rows.features))
+            Z = to_numpy(rows.features)
+            rest = (to_numpy(rows.logits), rows.labels.cpu().numpy()) if whole else ()
+            found.append((scores, row_hash(Z), *rest, *([Z] if self.spread is not None else [])))
+        if not found:
+            raise ValueError(
+                f"held_out holds out none of the {density.n_:g} rows of the loader; pass held-out "
+                "data as calibration=, or a larger share"
+            )
+        if softmaxed:
+            raise ValueError(
+                "the network must give logits, and gives probabilities: on all held-out rows its "
+                "outputs lie in [0, 1] and sum to 1. Leave out the softmax at its end, or put a "
+                "layer behind it that takes the log: log-probabilities are logits"
+            )
+        return found
+
+    def forward(self, *args: Any, **kwargs: Any) -> DirichletOutput:
+        """Dirichlets of a batch, in one pass of the network.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            What the network takes, or one batch of a loader: a dict is its keyword arguments, a
+            tuple or list its positional ones.
+
+        Returns
+        -------
+        DirichletOutput
+            ``concentration`` (n, k), ``log_evidence`` (n,), ``mean`` (n, k) and ``vacuity`` (n,).
+            An input that is NaN, or gives NaN features, is NaN throughout.
+        """
+        now = self._snapshot()
+        found: DirichletOutput = now.head(*now.scores_and_logits(*args, **kwargs))
+        return found
+
+    def scores_and_logits(self, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+        """Return scores (n,), and logits of the network (n, k)."""
+        return self._snapshot()._run(*args, **kwargs)[1:]
+
+    def _run(self, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor, Tensor]:
+        """Return features (n, p), scores (n,) and logits (n, k)."""
+        self._check_fitted()
+        self._check_eval()
+        inputs = as_call(self.source.call, *args, **kwargs)
+        if torch.compiler.is_compiling():
+            # A compiler follows no handlers, and a compiled graph raises what it likes.
+            features, logits = self.source(*inputs.args, **inputs.kwargs)
+        elif inputs.are_empty:
+            # Many a network cannot reshape what has no rows.
+            features = self.density_.origin.new_empty(0, self.density_.n_features_)
+            logits = features.new_empty(0, self.density_.n_classes_)
+        else:
+            with network_errors(inputs, self.source):
+                features, logits = self.source(*inputs.args, **inputs.kwargs)
+        return features, self.fusion(self.density_(features), logits), logits
+
+    def score_samples(self, *args: Any, **kwargs: Any) -> Tensor:
+        """Scores of a batch, higher is more typical, shape (n,).
+
+        In standard deviations of held-out rows if fused, else the log-density in nats.
+        """
+        return self.scores_and_logits(*args, **kwargs)[0]
+
+    def predict_dirichlet(self, *args: Any, **kwargs: Any) -> Dirichlet:
+        """The same Dirichlets as `forward`, with every uncertainty, of tensors."""
+        now = self._snapshot()
+        return now.head.dirichlet(*now.scores_and_logits(*args, **kwargs))
+
+    # X is one batch as the network takes it: a tensor, a tuple of positional or a dict of keyword
+    # arguments; or these arguments themselves, with the options of the method by name. One number
+    # per input (or per class) comes as a tensor on the device of the density; names of classes
+    # (`Rejection`, cards) come as numpy arrays.
+    p_value = _of_call(DirichletDecisions.p_value)
+    predict_set = _of_call(DirichletDecisions.predict_set)
+    predict_with_reject = _of_call(DirichletDecisions.predict_with_reject)
+    uncertainty = _of_call(DirichletDecisions.uncertainty)
+    answers = _of_call(DirichletDecisions.answers)
+    explain = _of_call(DirichletDecisions.explain)
+
+    def predict_ood(  # type: ignore[override]
+        self, *args: Any, alpha: float | None = None, **kwargs: Any
+    ) -> Tensor:
+        """+1 for inputs like the training data, -1 where ``p_value <= alpha`` or is NaN, (n,).
+
+        `alpha` is the share of ID inputs that may be flagged; default: `false_alarm_rate`. The rest
+        is what the network takes.
+        """
+        now = self._snapshot()
+        scores = now.score_samples(*args, **kwargs)
+        if alpha is None:
+            return now.head.flags(scores)
+        return torch.where(scores >= now._alarm_threshold(alpha), 1, -1)
+
+    def describe(self) -> str:
+        """The layer that the density sees, its shape, and how to take another."""
+        lines = [f"features: {self.source.layers}"]
+        if self.head.is_fitted:
+            lines.append(f"shape: (n, {self.density_.n_features_})")
+        lines.append("to take another: DIPModule(network, features='<module>', pool='average')")
+        if self.source.shapes:
+            lines.append(f"modules that ran, with shapes: {list_shapes(self.source.shapes)}")
+        return "\n".join(lines)
+
+    @property
+    def classes_(self) -> np.ndarray:  # type: ignore[override]
+        """Names of the classes, shape (k,)."""
+        self._check_fitted()
+        return self._class_names(len(self.head.prior))
+
+    @property
+    def n_(self) -> float:
+        """Rows that the density learned from."""
+        self._check_fitted()
+        return float(self.density_.n_)
+
+    @property
+    def offset_(self) -> float:
+        """Score below which `predict_ood` flags an input."""
+        self._check_fitted()
+        return float(self.head.offset)
+
+    @property
+    def false_alarm_rate(self) -> float:  # type: ignore[override]
+        """Share of held-out ID inputs that `predict_ood` may flag."""
+        return self.head.false_alarm_rate
+
+    @property
+    def spread(self) -> Rehearsal | None:
+        """The learner of the strength, unfitted."""
+        return self.head.spread
+
+    @property
+    def spread_(self) -> Rehearsal | None:
+        """The fitted `spread`, on the host; None without one."""
+        self._check_fitted()
+        return None if self.head.supported is None else self.head.supported.learned()
+
+    @property
+    def evidence_(self) -> EvidenceModel:
+        """The evidence side as `dipedl.DIPClassifier` has it, on the host and in float64."""
+        self._check_fitted()
+        kept = self.kept
+        if kept.is_empty:
+            raise ValueError(f"this DIPModule holds no held-out rows; {self._remedy()}")
+        if kept.model is None:
+            # Of a state that was loaded: its fit has warned already.
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)
+                model = self.head.evidence_model(kept.held_out(), n=self.n_, k=len(self.head.prior))
+            kept.keep_model(model, self.density_, self.classes_)
+        learned: EvidenceModel = kept.model
+        return learned
 
     def save(self, path: str | Path, *, weights: bool = True) -> None:
         """Write the fitted module to one safetensors file, without pickle.
@@ -294,6 +605,8 @@ class DIPModule(FittedModule):
             If the file cannot be written.
         """
         self._check_fitted()
+        from .file import write_module
+
         write_module(self, Path(path), weights=weights)
 
     @classmethod
@@ -313,6 +626,8 @@ class DIPModule(FittedModule):
         ValueError
             If the file is damaged or no `DIPModule`, or the network does not fit it.
         """
+        from .file import read_module
+
         found: Self = read_module(cls, Path(path), network)
         return found
 
@@ -329,13 +644,89 @@ class DIPModule(FittedModule):
         **options
             Of `dipedl.export.export_onnx`.
         """
+        from ..export import export_onnx
+
         export_onnx(self, path, example=example, **options)
+
+    def train(self, mode: bool = True) -> Self:
+        """Set the mode of this module; the network only ever goes to eval mode."""
+        self.training = mode
+        if not mode:
+            self.network.eval()
+        return self
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        for part in (self.source, self.density_, self.fusion, self.head):
+            part._apply(never_halved(fn), recurse)
+        self.network._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        # NotFittedError is an AttributeError too: a property that raises it ends here.
+        if name in _FITTED:
+            raise NotFittedError(_NOT_FITTED)
+        return super().__getattr__(name)
+
+    def _check_fitted(self) -> None:
+        if not (self.head.is_fitted and self.source.is_known):
+            raise NotFittedError(_NOT_FITTED)
+
+    def _check_eval(self) -> None:
+        for module in self._modal:
+            if module.training:
+                raise ValueError(
+                    f"network must be in eval mode, but its {type(module).__name__} is in training "
+                    "mode, in which batch norm and dropout answer at random; call network.eval() "
+                    "first"
+                )
+
+    def _class_names(self, k: int) -> np.ndarray:
+        return np.arange(k) if self.classes is None else np.array(self.classes)
+
+    def _snapshot(self) -> Self:
+        # A compiler has one state; the evidence stays with the rows that it was learned from.
+        return self if torch.compiler.is_compiling() else PerSampleDecisions._snapshot(self)
+
+    def _evidence(self) -> EvidenceModel:
+        return self.evidence_
+
+    def _seen(self, X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return features (n, p), the network's probabilities (n, k) and scores (n,) of a batch."""
+        self._check_fitted()
+        inputs = as_call(self.source.call, moved(X, self.density_.origin.device))
+        with torch.no_grad():
+            features, scores, logits = map(to_numpy, self._run(inputs))
+        if np.isnan(scores).any():
+            raise ValueError(
+                f"X must not hold NaN, and row {int(np.isnan(scores).argmax())} gives a score that "
+                "is NaN; drop such inputs: predict_ood flags them"
+            )
+        return features, special.softmax(logits, axis=1), scores
+
+    def _as_answer(self, values: np.ndarray) -> Tensor:  # type: ignore[override]
+        device = self.density_.origin.device
+        found = torch.tensor(values, device="cpu")
+        # Apple's GPUs have no float64.
+        single = device.type == "mps" and found.is_floating_point()
+        return (found.float() if single else found).to(device)
+
+
+def _checked_network(network: Any) -> nn.Module:
+    """Return the network, if it is a module that was not compiled."""
+    if not isinstance(network, nn.Module):
+        raise TypeError(f"network must be a torch.nn.Module, got {type(network).__name__}")
+    if hasattr(network, "_orig_mod"):
+        raise TypeError(
+            "network was compiled, and its layers can no longer be captured; wrap the network "
+            "itself and compile the whole: torch.compile(DIPModule(network).fit_density(loader))"
+        )
+    return network
 
 
 def _checked_density(density: Any) -> ClassGaussians:
-    if not isinstance(density, ClassGaussians):
-        raise TypeError(
-            "density must be a dipedl.pretrained.ClassGaussians, such as "
-            f"ClassGaussians('tied'), got {type(density).__name__}"
-        )
-    return density
+    if density is None or isinstance(density, ClassGaussians):
+        return ClassGaussians() if density is None else density.blank()
+    raise TypeError(
+        "density must be a dipedl.pretrained.ClassGaussians, such as ClassGaussians('tied'), got "
+        f"{type(density).__name__}"
+    )

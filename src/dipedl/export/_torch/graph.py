@@ -116,7 +116,7 @@ class _Outputs(nn.Module):
 
     def forward(self, tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         args, kwargs = self.call.filled(tensors)
-        log_density, logits = self.model.scored(Arguments(args, kwargs))
+        log_density, logits = self.model.scores_and_logits(Arguments(args, kwargs))
         answer = self.model.head(log_density, logits)
         flagged = self.model.head.flags(log_density) < 0
         strength = () if STRENGTH not in self.outputs else (answer.concentration.sum(dim=1),)

@@ -1,23 +1,28 @@
-"""One pass over a loader: the density learns from most rows, some are held out."""
+"""Rows of loaders: what a network makes of them, and which of them are held out."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, distributed
 
+from ..calibration.crossfit import ENOUGH, IN_SAMPLE
 from ..held_out import nearest_of_class
 from ..maths.array_namespace import to_numpy
 from ..nn.batches import Arguments, Batch, Unpack, as_call, batches, binds, mapped, tensors
-from ._feature_source import FeatureSource
+from .features import FeatureSource
+
+__all__ = []
 
 _GOLDEN = (5**0.5 - 1) / 2
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,52 +40,81 @@ class Rows:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def taken(self, mask: Tensor) -> Rows:
+    def select(self, where: np.ndarray) -> Rows:
+        """Return the rows where a mask (m,) is true."""
+        mask = torch.from_numpy(where).to(self.labels.device)
         return Rows(self.features[mask], self.logits[mask], self.labels[mask])
+
+
+def spread_evenly(m: int, most: int) -> np.ndarray:
+    """Return at most `most` of the rows 0..m-1, ascending: those of the lowest ranks."""
+    return np.sort(np.argsort(_ranks(0, m), kind="stable")[:most])
+
+
+def _ranks(start: int, n: int) -> np.ndarray:
+    """Return the ranks, in [0, 1), by which rows start..start+n-1 are chosen, the lowest first.
+
+    The fraction of the place, from 1, times the golden ratio: the rows of any share of the lowest
+    ranks are as even as every tenth row, and in step with no period of the data.
+    """
+    return np.arange(start + 1, start + n + 1) * _GOLDEN % 1.0
 
 
 @dataclass
 class HeldOutRows:
-    """Which rows are held out, by their place alone: a share of them, spread evenly.
-
-    Row i, from 1, is held out if the fraction of i times the golden ratio is below the share: as
-    even as every tenth row, and in step with no period of the data. Where more than `most` are
-    held, half of them go back to the density, and half as many are taken from then on.
-    """
+    """The rows of a stream that are held out: a share of them, at most `most`, of lowest rank."""
 
     share: float
     most: int
     _seen: int = 0
-    _kept: list[tuple[Rows, np.ndarray]] = field(default_factory=list)
+    _held: list[tuple[Rows, np.ndarray]] = field(default_factory=list)
 
     def split(self, rows: Rows) -> Iterator[Rows]:
         """Give the rows that the density learns from; keep the others."""
-        places = np.arange(self._seen + 1, self._seen + len(rows) + 1)
+        ranks = _ranks(self._seen, len(rows))
         self._seen += len(rows)
-        yield from self._parted(rows, places)
-        while sum(len(kept) for kept, _ in self._kept) > self.most:
-            self.share /= 2
-            everything, self._kept = self._kept, []
-            for kept, where in everything:
-                yield from self._parted(kept, where)
+        yield from self._part(rows, ranks)
+        known = np.concatenate([ranks[:0], *(held for _, held in self._held)])
+        if len(known) > self.most:
+            self.share = float(np.partition(known, self.most)[self.most])
+            everything, self._held = self._held, []
+            left = [part for held in everything for part in self._part(*held)]
+            parts = zip(*((r.features, r.logits, r.labels) for r in left), strict=True)
+            yield Rows(*map(torch.cat, parts))
 
     def rows(self) -> list[Rows]:
-        return [rows for rows, _ in self._kept]
+        return [rows for rows, _ in self._held]
 
-    def _parted(self, rows: Rows, places: np.ndarray) -> Iterator[Rows]:
-        held = places * _GOLDEN % 1.0 < self.share
-        mask = torch.from_numpy(held).to(rows.labels.device)
+    def _part(self, rows: Rows, ranks: np.ndarray) -> Iterator[Rows]:
+        held = ranks < self.share
         if held.any():
-            self._kept.append((rows.taken(mask), places[held]))
+            self._held.append((rows if held.all() else rows.select(held), ranks[held]))
         if not held.all():
-            yield rows.taken(~mask)
+            yield rows.select(~held)
+
+
+def rows_to_hold_out(held: Any) -> HeldOutRows | None:
+    """Return what a setting `held_out` asks for; None for the rows of the density."""
+    if isinstance(held, str) and held == IN_SAMPLE:
+        return None
+    if isinstance(held, str | bool) or not isinstance(held, Real):
+        raise TypeError(
+            f"held_out must be a share of the rows, their number or {IN_SAMPLE!r}, got {held!r}"
+        )
+    integer, number = isinstance(held, Integral), float(held)
+    if not (number >= 1 if integer else 0 < number < 1):
+        raise ValueError(
+            "held_out must be a share strictly between 0 and 1 or a number of rows >= 1, got "
+            f"{held!r}"
+        )
+    return HeldOutRows(0.5, int(number)) if integer else HeldOutRows(number, ENOUGH)
 
 
 def passes(
     source: FeatureSource,
-    loader: Any,
     unpack: Unpack | None,
     device: torch.device,
+    loader: Any,
     name: str,
     most_between: int = 0,
 ) -> Iterator[Rows]:
@@ -233,3 +267,43 @@ def _not_finite(what: str, found: Tensor, finite: Tensor, where: str) -> ValueEr
         f"{message}; drop inputs that are not finite, or mend the network (its weights, a division "
         "by zero)"
     )
+
+
+def process_group(group: Any) -> Any:
+    """Return the process group that was asked for; None for this process alone."""
+    if group is None:
+        return None
+    if not (distributed.is_available() and distributed.is_initialized()):
+        raise ValueError(
+            f"group={group!r} was given, but torch.distributed is not initialised; call "
+            "torch.distributed.init_process_group first, or leave group=None"
+        )
+    if isinstance(group, str) and group == "world":
+        return distributed.group.WORLD
+    if not isinstance(group, distributed.ProcessGroup):
+        raise TypeError(f"group must be None, 'world' or a ProcessGroup, got {group!r}")
+    return group
+
+
+def run_together(step: Callable[[], _T], group: Any) -> list[_T]:
+    """Return the results of a step in every process of a group, or of this one without a group.
+
+    Where one process fails all raise, so that none waits for it.
+    """
+    if group is None:
+        return [step()]
+    result: _T | None = None
+    failure: Exception | None = None
+    try:
+        result = step()
+    except Exception as error:
+        failure = error
+    message = None if failure is None else f"{type(failure).__name__}: {failure}"
+    found: list[Any] = [None] * distributed.get_world_size(group)
+    distributed.all_gather_object(found, (result, message), group=group)
+    if failure is not None:
+        raise failure
+    failed = [f"rank {i}: {text}" for i, (_, text) in enumerate(found) if text]
+    if failed:
+        raise RuntimeError(f"fit_density failed in another process: {'; '.join(failed)}")
+    return [result for result, _ in found]

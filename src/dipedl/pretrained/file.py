@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,11 +15,10 @@ from ..persistence.container import ModelFileError, read, versions, write
 from ..persistence.decoder import Decoder
 from ..persistence.encoder import Encoder
 from ..persistence.table.own_modules import MODULE
-from ._fit import rows_to_hold_out
-from ._fitted_module import FittedModule
 from .class_gaussians import SETTINGS, ClassGaussians
+from .loaders import rows_to_hold_out
 
-Module = TypeVar("Module", bound=FittedModule)
+__all__ = []
 
 _TYPE = "DIPModule"
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "torch")
@@ -30,7 +29,7 @@ _SETTINGS = ("features", "pool", "score", "classes", "_held_out")
 _HEAD = ("gamma", "max_evidence", "normalizer", "calibrator", "spread", "false_alarm_rate")
 
 
-def write_module(module: FittedModule, path: Path, *, weights: bool) -> None:
+def write_module(module: Any, path: Path, *, weights: bool) -> None:
     """Write a fitted module; `weights` says whether those of the network go in."""
     if module.source.function is not None:
         raise TypeError(
@@ -67,8 +66,8 @@ def write_module(module: FittedModule, path: Path, *, weights: bool) -> None:
     write(path, manifest, tensors)
 
 
-def read_module(cls: type[Module], path: Path, network: nn.Module) -> Module:
-    """The module in a file, around `network`, if that is the network of the file."""
+def read_module(cls: Any, path: Path, network: nn.Module) -> Any:
+    """Return the module in a file, around `network`, if that is the network of the file."""
     manifest, tensors = read(path)
     if manifest.get("type") != _TYPE:
         raise ModelFileError(
@@ -93,7 +92,7 @@ def read_module(cls: type[Module], path: Path, network: nn.Module) -> Module:
         raise ModelFileError(f"{path} holds no valid DIPModule: {error}") from error
 
 
-def _settings(module: FittedModule) -> dict[str, Any]:
+def _settings(module: Any) -> dict[str, Any]:
     density, head = module.density_, module.head
     return {
         **{name: getattr(module, name) for name in _SETTINGS},
@@ -104,9 +103,7 @@ def _settings(module: FittedModule) -> dict[str, Any]:
     }
 
 
-def _built(
-    cls: type[Module], network: nn.Module, settings: dict[str, Any], state: dict[str, Tensor]
-) -> Module:
+def _built(cls: Any, network: nn.Module, settings: dict[str, Any], state: dict[str, Tensor]) -> Any:
     MODULE.check(_State({n: t for n, t in state.items() if not _is_of(n, "network")}))
     held_out, density = settings.pop("_held_out"), settings.pop("density")
     # What the constructor checks of the others: the next fit reads it.
@@ -133,7 +130,7 @@ class _State:
         vars(self).update({name: tensor.numpy() for name, tensor in tensors.items()})
 
 
-def _check_parts(module: FittedModule) -> None:
+def _check_parts(module: Any) -> None:
     """Raise unless density, fusion and head fit together, and the layer that they read."""
     density, head = module.density_, module.source.penultimate
     k = density.n_classes_

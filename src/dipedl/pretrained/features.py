@@ -1,7 +1,8 @@
-"""Where the features of a network come from: the activations of layers, or a function."""
+"""Features of a network: activations of its layers, or what a function gives."""
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
@@ -12,14 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
-from ._activations import (
-    POOLS,
-    ActivationCapture,
-    CaptureInput,
-    CaptureOutput,
-    first_tensor,
-    pooled,
-)
+__all__ = []
 
 PENULTIMATE = "penultimate"
 _SHOWN = 30
@@ -143,7 +137,7 @@ class FeatureSource(nn.Module):
             raise ValueError(
                 f"features names {silent}, which gave no tensor in a pass of the network (a nested "
                 "one, as inside nn.TransformerEncoder, is none: build it with "
-                f"enable_nested_tensor=False); modules that did: {listed(self.shapes)}"
+                f"enable_nested_tensor=False); modules that did: {list_shapes(self.shapes)}"
             )
 
     def _capture_head(self, name: str) -> None:
@@ -199,8 +193,8 @@ def logits_of(output: Any) -> Tensor:
     return found
 
 
-def listed(shapes: Mapping[str, tuple[int, ...]]) -> str:
-    """The last modules that ran, with the shapes of one input's output."""
+def list_shapes(shapes: Mapping[str, tuple[int, ...]]) -> str:
+    """Return the last modules that ran, with the shapes of one input's output, as text."""
     items = list(shapes.items())
     dropped = len(items) - _SHOWN
     head = [f"({dropped} before)"] if dropped > 0 else []
@@ -268,7 +262,7 @@ def _last_linear(
     remedy = (
         "name the module whose output the density should see, such as "
         "DIPModule(network, features='...', pool='average'); modules that ran, with shapes: "
-        f"{listed(shapes)}"
+        f"{list_shapes(shapes)}"
     )
     if not linears:
         raise ValueError(
@@ -282,3 +276,68 @@ def _last_linear(
             f"{module.out_features} columns and there are {k} logits: it is not the head; {remedy}"
         )
     return name
+
+
+POOLS: dict[str, Callable[[Tensor, int], Tensor]] = {
+    "average": lambda x, dim: x.mean(dim),
+    "max": lambda x, dim: x.amax(dim),
+}
+
+
+class _Captured(threading.local):
+    """Tensors of the pass that is under way in this thread; None between passes."""
+
+    tensors: dict[str, Tensor] | None = None
+
+
+class ActivationCapture:
+    """Shared by the hooks of one source; a copy starts empty."""
+
+    def __init__(self) -> None:
+        self.captured = _Captured()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ActivationCapture, ()
+
+
+class _Capture:
+    def __init__(self, capture: ActivationCapture, name: str, pool: str | None) -> None:
+        self.capture, self.name, self.pool = capture, name, pool
+
+
+class CaptureInput(_Capture):
+    """Forward pre-hook that keeps the first argument of its module."""
+
+    def __call__(self, module: nn.Module, args: Any, kwargs: Any) -> None:
+        tensors = self.capture.captured.tensors
+        if tensors is not None:
+            tensors[self.name] = pooled(args[0] if args else kwargs["input"], self.pool)
+
+
+class CaptureOutput(_Capture):
+    """Forward hook that keeps what its module gives."""
+
+    def __call__(self, module: nn.Module, args: Any, output: Any) -> None:
+        tensors = self.capture.captured.tensors
+        found = first_tensor(output)
+        if tensors is not None and found is not None:
+            kept = pooled(found, self.pool)
+            # The next layer may work in place (ReLU(inplace=True)).
+            tensors[self.name] = kept.clone() if kept is found else kept
+
+
+def first_tensor(output: Any) -> Tensor | None:
+    """A tensor, or the first of a tuple or mapping; None if that is none, or a ragged one."""
+    if isinstance(output, Mapping):
+        output = next(iter(output.values()), None)
+    elif isinstance(output, tuple | list) and output:
+        output = output[0]
+    # nn.TransformerEncoder packs padded rows into a nested tensor, which has no shape.
+    return output if isinstance(output, Tensor) and not output.is_nested else None
+
+
+def pooled(found: Tensor, pool: str | None) -> Tensor:
+    if pool is None or found.ndim < 3:
+        return found
+    # (n, tokens, channels), or (n, channels, height, width) and deeper.
+    return POOLS[pool](found, 1) if found.ndim == 3 else POOLS[pool](found.flatten(2), 2)

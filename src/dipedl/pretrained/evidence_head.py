@@ -1,0 +1,477 @@
+"""From log-densities and logits to Dirichlets, with every learned number in a buffer."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from scipy import special
+from sklearn.base import BaseEstimator, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils.validation import has_fit_parameter
+from torch import Tensor, nn
+
+from .._fold import typical_evidence
+from ..calibration.held_out import HeldOut
+from ..calibration.rehearsal import Rehearsal
+from ..calibration.temperature import Temperature
+from ..decisions._narrow import ShortDirichlet
+from ..density.combined._normal_scores import NormalScores
+from ..dirichlet import Dirichlet
+from ..evidence import CautionBudget, Identity, log_evidence
+from ..evidence._base import AffineNormalizer
+from ..evidence._logistic import LogisticNormalizer
+from ..evidence_model import EvidenceModel
+from ..fitting.classifiers import FittedClassifier
+from ..inputs import check_positive_number, check_rate, prior_vector
+from ..maths.array_namespace import to_numpy
+from ..maths.evidence import (
+    affine,
+    capped,
+    concentration,
+    inverse_temperature,
+    logistic,
+    sharpening_share,
+    supported_strength,
+    vacuity,
+)
+from ..maths.fusion import MARGIN, fused_score
+from ..maths.scores import LEAST_DOUBT, confidence
+
+__all__ = ["DirichletOutput"]
+
+
+class DirichletOutput(NamedTuple):
+    """Dirichlets that `dipedl.pretrained.DIPModule` gives for n inputs and k classes.
+
+    Attributes
+    ----------
+    concentration : Tensor, shape (n, k)
+        ``prior + exp(log_evidence) * p``, for display; capped at exp(80) in float32.
+    log_evidence : Tensor, shape (n,)
+        ``log(n gamma) + z`` in nats, -inf far from all data: rank by this.
+    mean : Tensor, shape (n, k)
+        Class probabilities, ``concentration / sum``; the prior's far from all data.
+    vacuity : Tensor, shape (n,)
+        Share of the prior, in (0, 1].
+    """
+
+    concentration: Tensor
+    log_evidence: Tensor
+    mean: Tensor
+    vacuity: Tensor
+
+
+# Without a name torch.export.save refuses what a program gives.
+torch.utils._pytree._register_namedtuple(
+    DirichletOutput, serialized_type_name="dipedl.pretrained.DirichletOutput"
+)
+
+
+PASSTHROUGH = "passthrough"
+#: Normalisers whose map is in `maths.evidence`; Identity is affine.
+_MAPS: tuple[Any, ...] = (LogisticNormalizer, AffineNormalizer, Identity)
+_NUMBERS = (
+    "temperature",
+    "location",
+    "scale",
+    "log_odds",
+    "log_full",
+    "offset",
+    "sharp_from",
+    "sharp_in_full",
+)
+
+
+class EvidenceHead(nn.Module):
+    """Temperature, normaliser, prior and threshold; the last step of `DIPModule`.
+
+    Parameters are those of `DIPModule`; `dtype` is that of the buffers.
+    """
+
+    prior: Tensor
+    temperature: Tensor
+    location: Tensor
+    scale: Tensor
+    log_odds: Tensor
+    log_full: Tensor
+    offset: Tensor
+    sharp_from: Tensor
+    sharp_in_full: Tensor
+
+    def __init__(
+        self,
+        *,
+        prior: Any,
+        gamma: float,
+        max_evidence: float | None,
+        normalizer: Any,
+        calibrator: Any,
+        spread: Any,
+        false_alarm_rate: float,
+        dtype: torch.dtype,
+    ) -> None:
+        super().__init__()
+        check_positive_number("gamma", gamma)
+        if max_evidence is not None:
+            check_positive_number("max_evidence", max_evidence)
+        check_rate(false_alarm_rate)
+        _check_calibrator(calibrator)
+        self.normalizer = CautionBudget() if normalizer is None else normalizer
+        _check_normalizer(self.normalizer)
+        self.bounded = isinstance(self.normalizer, LogisticNormalizer)
+        self.slope = float(getattr(self.normalizer, "slope", 1.0))
+        self.prior_setting, self.gamma = prior, float(gamma)
+        self.max_evidence = None if max_evidence is None else float(max_evidence)
+        self.calibrator, self.false_alarm_rate = calibrator, float(false_alarm_rate)
+        self.supported = None if spread is None else SupportedStrength(spread, dtype)
+        self.register_buffer("prior", torch.empty(0, dtype=dtype, device="cpu"))
+        for name in _NUMBERS:
+            self.register_buffer(name, torch.tensor(torch.nan, dtype=dtype, device="cpu"))
+
+    @property
+    def is_fitted(self) -> bool:
+        return self.prior.numel() > 0
+
+    @property
+    def spread(self) -> Rehearsal | None:
+        """The learner of the strength, unfitted."""
+        return None if self.supported is None else self.supported.spread
+
+    @property
+    def needs_proba(self) -> bool:
+        """True if anything learns from held-out probabilities and labels."""
+        normalizer = has_fit_parameter(self.normalizer, "proba")
+        return bool(normalizer) or not isinstance(self.calibrator, str)
+
+    def evidence_model(self, held: HeldOut, *, n: float, k: int) -> EvidenceModel:
+        """Learn the evidence side from held-out rows, for n rows of the density and k classes.
+
+        The same steps as `dipedl.DIPClassifier` takes, by the same code.
+        """
+        return EvidenceModel(
+            normalizer=self.normalizer,
+            calibrator=self.calibrator,
+            false_alarm_rate=self.false_alarm_rate,
+            prior=prior_vector(self.prior_setting, k),
+            gamma=self.gamma,
+            max_evidence=self.max_evidence,
+        ).learn(held, n=n)
+
+    def learn(self, held: HeldOut, Z: Any, *, n: float, k: int) -> EvidenceModel:
+        """Learn `evidence_model` and take its numbers into the buffers.
+
+        `Z` (m, p) are the features of the held-out rows, or None without a spread.
+        """
+        model = self.evidence_model(held, n=n, k=k)
+        if self.supported is not None:
+            self.supported.learn(model, held, Z)
+        numbers = {
+            "temperature": getattr(model.calibrator_, "temperature_", 1.0),
+            "location": getattr(model.normalizer_, "location_", 0.0),
+            "scale": getattr(model.normalizer_, "scale_", 1.0),
+            "log_odds": getattr(model.normalizer_, "log_odds_", 0.0),
+            "log_full": float(log_evidence(np.zeros(1), n, self.gamma)[0]),
+            "offset": model.offset_,
+            "sharp_from": model.sharpening_[0],
+            "sharp_in_full": model.sharpening_[1],
+        }
+        # Tensors made in inference mode could not be compiled or saved for a gradient later.
+        with torch.inference_mode(False):
+            for name, number in numbers.items():
+                setattr(self, name, torch.full_like(getattr(self, name), number))
+            self.prior = torch.from_numpy(model.prior).to(self.prior)
+        return model
+
+    def forward(self, log_density: Tensor, logits: Tensor) -> DirichletOutput:
+        """Dirichlets of log-densities (n,) and logits (n, k), in their wider dtype."""
+        logits, log_density = _wide(logits, log_density)
+        evidence = self.log_evidence(log_density)
+        share = sharpening_share(log_density, self.sharp_from, self.sharp_in_full)
+        steepness = inverse_temperature(self.temperature, share)
+        proba = torch.softmax(logits * steepness[:, None], dim=1)
+        alpha = concentration(evidence, proba, self.prior)
+        mean = alpha / alpha.sum(dim=1, keepdim=True)
+        if self.supported is not None:
+            alpha = mean * self.supported(evidence)[:, None]
+        return DirichletOutput(alpha, evidence, mean, vacuity(evidence, self.prior))
+
+    def log_evidence(self, log_density: Tensor) -> Tensor:
+        """``log(n gamma) + z`` of log-densities (n,), in nats."""
+        place = (log_density, self.location, self.scale)
+        z = logistic(*place, self.slope, self.log_odds) if self.bounded else affine(*place)
+        evidence: Tensor = capped(self.log_full + z, self.max_evidence)
+        return evidence
+
+    def flags(self, log_density: Tensor) -> Tensor:
+        """+1, or -1 where the score lies below the alarm threshold or is NaN, int64 (n,)."""
+        return torch.where(log_density >= self.offset, 1, -1)
+
+    def dirichlet(self, log_density: Tensor, logits: Tensor) -> Dirichlet:
+        found = self(log_density, logits)
+        prior = self.prior.to(found.concentration.dtype)
+        short = self.supported is not None and self.supported.learned().falls_short
+        kind = ShortDirichlet if short else Dirichlet
+        return kind(found.concentration, found.log_evidence, prior)
+
+    def _load_from_state_dict(self, state: Any, prefix: str, *rest: Any) -> None:
+        given = state.get(f"{prefix}prior")
+        if isinstance(given, Tensor) and given.ndim == 1:
+            # Unfitted, it does not know the number of classes.
+            self.prior = self.prior.new_empty(given.shape)
+        super()._load_from_state_dict(state, prefix, *rest)
+
+
+def _wide(logits: Tensor, log_density: Tensor) -> tuple[Tensor, Tensor]:
+    """Both in the wider of their dtypes, at least float32."""
+    dtype = torch.promote_types(logits.dtype, log_density.dtype)
+    dtype = torch.promote_types(dtype, torch.float32)
+    return logits.to(dtype), log_density.to(dtype)
+
+
+def _check_normalizer(normalizer: Any) -> None:
+    if any(isinstance(normalizer, m) and type(normalizer)._apply is m._apply for m in _MAPS):
+        return
+    raise TypeError(
+        "normalizer must be one whose map is affine or logistic in the log-density "
+        "(CautionBudget, QuantileEvidence, ZScore, RobustZScore or Identity of dipedl.evidence), "
+        f"so that it becomes part of the network's graph, got {normalizer!r}"
+    )
+
+
+def _check_calibrator(calibrator: Any) -> None:
+    passthrough = isinstance(calibrator, str) and calibrator == PASSTHROUGH
+    if calibrator is None or passthrough or type(calibrator) is Temperature:
+        return
+    raise TypeError(
+        "calibrator must be None, 'passthrough' or dipedl.calibration.Temperature(), so that it "
+        f"becomes part of the network's graph, got {calibrator!r}"
+    )
+
+
+_LEARNED = ("strength_", "log_evidence_", "error_", "n_", "rarest_", "confidence_")
+#: What a rehearsal may mix where the classifier is frozen.
+_SHARES = ("recalibrated classifier", "linear", "trees", "kernel", "boosting")
+
+
+class SupportedStrength(nn.Module):
+    """Total concentration by log-evidence; all that a `Rehearsal` has learned is in one buffer.
+
+    `spread` is the learner, which stays unfitted; `dtype` that of the buffer.
+    """
+
+    numbers: Tensor
+
+    def __init__(self, spread: Any, dtype: torch.dtype) -> None:
+        super().__init__()
+        if type(spread) is not Rehearsal:
+            raise TypeError(
+                "spread must be None or dipedl.calibration.Rehearsal(), so that it becomes part of "
+                f"the network's graph, got {spread!r}"
+            )
+        self.spread = spread
+        unknown = torch.full((len(_LEARNED) + len(_SHARES),), torch.nan, dtype=dtype, device="cpu")
+        self.register_buffer("numbers", unknown)
+
+    def learn(self, evidence: EvidenceModel, held: HeldOut, Z: np.ndarray) -> None:
+        """Rehearse on held-out rows with features Z (m, p), for evidence learned from them.
+
+        The same steps as `dipedl.DIPClassifier` takes with a frozen classifier.
+        """
+        k = held.proba.shape[1]
+        columns = FrozenEstimator(_LastColumns(k))
+        found = clone(self.spread).fit(
+            np.column_stack([Z, held.proba]),
+            held.labels,
+            Z,
+            FittedClassifier(columns, np.arange(k), columns),
+            log_evidence=evidence.log_evidence(held.scores),
+            prior=evidence.prior,
+            typical=typical_evidence(evidence),
+            calibrator=evidence.calibrator_,
+        )
+        numbers = [getattr(found, name) for name in _LEARNED]
+        numbers += [found.shares_.get(name, 0.0) for name in _SHARES]
+        # Tensors made in inference mode could not be compiled or saved for a gradient later.
+        with torch.inference_mode(False):
+            self.numbers = torch.from_numpy(np.array(numbers)).to(self.numbers)
+
+    def learned(self) -> Rehearsal:
+        """The fitted learner, on the host."""
+        found: Rehearsal = clone(self.spread)
+        numbers = self.numbers.tolist()
+        for name, number in zip(_LEARNED, numbers, strict=False):
+            setattr(found, name, number)
+        shares = zip(_SHARES, numbers[len(_LEARNED) :], strict=True)
+        found.shares_, found.refits_ = {name: share for name, share in shares if share}, 0
+        return found
+
+    def forward(self, log_evidence: Tensor) -> Tensor:
+        """Strength (n,) at log-evidence (n,), in nats."""
+        strength, typical = self.numbers[:2].to(log_evidence.dtype)
+        found: Tensor = supported_strength(log_evidence, strength, typical)
+        return found
+
+
+class _LastColumns(BaseEstimator):
+    """A classifier whose k probabilities are the last columns of its inputs."""
+
+    def __init__(self, k: int) -> None:
+        self.k = k
+
+    def predict_proba(self, X: np.ndarray) -> np.ndarray:
+        """Of rows X (n, p + k), shape (n, k)."""
+        return X[:, -self.k :].copy()
+
+
+#: Standard deviations are clipped here: float32 cannot tell larger ones apart.
+_FAR = 1e9
+#: Most knots of a table, and held-out rows a knot: two rows that nearly tie would make a step of
+#: the noise of float32.
+_KNOTS, _ROWS_PER_KNOT = 65, 8
+#: Held-out rows are scored in so many blocks, each by tables of all other rows.
+_BLOCKS = 20
+
+
+class DensityAlone(nn.Module):
+    """The log-density is the score."""
+
+    needs_logits = False
+
+    def learn(self, log_density: np.ndarray, logits: np.ndarray | None) -> np.ndarray:
+        return log_density
+
+    def forward(self, log_density: Tensor, logits: Tensor) -> Tensor:
+        return log_density
+
+    def blank(self) -> DensityAlone:
+        return DensityAlone()
+
+
+class ConfidenceFusion(nn.Module):
+    r"""``s = -sqrt(-2 [log Phi(z_d + 1) + log Phi(z_c)]) + 1e-3 (z_d + z_c) / 2``.
+
+    z_d and z_c are normal scores of the log-density and of the confidence among held-out rows, of
+    at most 65 knots each: `dipedl.density.FusedDensity` of one density and the classifier, both of
+    weight 1. Each may object to an input and neither can vouch for it; the density begins to
+    object one standard deviation below its median.
+    """
+
+    needs_logits = True
+    knots: Tensor
+    values: Tensor
+    scales: Tensor
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.register_buffer("knots", torch.empty(2, 0, dtype=dtype, device="cpu"))
+        self.register_buffer("values", torch.empty(2, 0, dtype=dtype, device="cpu"))
+        unknown = torch.full((2,), torch.nan, dtype=dtype, device="cpu")
+        self.register_buffer("scales", unknown)
+
+    def learn(self, log_density: np.ndarray, logits: Any) -> np.ndarray:
+        """Learn from held-out log-densities (m,) and logits (m, k), and give their scores (m,).
+
+        Each row is scored by tables of rows without it, as new ones are: thresholds from tables
+        that the row itself has set would be crossed too often.
+        """
+        sure = confidence(special.softmax(logits, axis=1))
+        self._tabulate(log_density, sure)
+        scores, block = np.empty(len(sure)), np.arange(len(sure)) % _BLOCKS
+        for own in (block == b for b in np.unique(block)):
+            others = self.blank()
+            others._tabulate(log_density[~own], sure[~own])
+            scores[own] = others._scores(log_density[own], logits[own])
+        return scores
+
+    def _tabulate(self, log_density: np.ndarray, sure: np.ndarray) -> None:
+        """Take the tables of log-densities and confidences (m,) into the buffers."""
+        tables = [_table("log-density", log_density), _table("confidence", sure)]
+        size = max(len(table.knots_) for table in tables)
+        # Filled up with the last knot, which is never looked beyond.
+        knots = np.array([_filled(table.knots_, size) for table in tables])
+        values = np.array([_filled(table.normal_scores_, size) for table in tables])
+        # Tensors made in inference mode could not be compiled or saved for a gradient later.
+        with torch.inference_mode(False):
+            self.knots = torch.from_numpy(knots).to(self.knots)
+            self.values = torch.from_numpy(values).to(self.values)
+            self.scales = torch.from_numpy(np.array([t.scale_ for t in tables])).to(self.scales)
+
+    def _scores(self, log_density: np.ndarray, logits: np.ndarray) -> np.ndarray:
+        with torch.no_grad():
+            rows = (torch.from_numpy(part).to(self.knots) for part in (log_density, logits))
+            return to_numpy(self(*rows))
+
+    def blank(self) -> ConfidenceFusion:
+        return ConfidenceFusion(self.knots.dtype).to(self.knots.device)
+
+    def forward(self, log_density: Tensor, logits: Tensor) -> Tensor:
+        """Score (n,) of log-densities (n,) and logits (n, k), in standard deviations."""
+        sure = _confidence(logits.to(self.knots.dtype))
+        z = self._normal_scores(torch.stack([log_density.to(self.knots.dtype), sure]))
+        # PyTorch has no log_ndtr on Apple's GPUs.
+        host = z.cpu() if z.device.type == "mps" else z
+        fused: Tensor = fused_score(host, (MARGIN, 0.0), (1.0, 1.0)).to(z.device)
+        return fused
+
+    def _normal_scores(self, x: Tensor) -> Tensor:
+        """Of x (2, n): linear between the knots and, with the slope of the lower tail, beyond."""
+        low, high = self.knots[:, :1], self.knots[:, -1:]
+        inside = torch.minimum(torch.maximum(x, low), high)
+        last = self.knots.shape[1] - 1
+        right = torch.searchsorted(self.knots, inside).clamp(1, last)
+        x0, x1 = self.knots.gather(1, right - 1), self.knots.gather(1, right)
+        y0, y1 = self.values.gather(1, right - 1), self.values.gather(1, right)
+        # The first of equal knots ends its piece; the first piece alone may have no width.
+        share = (inside - x0) / (x1 - x0).clamp(min=torch.finfo(x.dtype).tiny)
+        beyond = (x - inside) / self.scales[:, None]
+        return y0 + share * (y1 - y0) + beyond.clamp(-_FAR, _FAR)
+
+    def _load_from_state_dict(self, state: Any, prefix: str, *rest: Any) -> None:
+        for name in ("knots", "values"):
+            given = state.get(f"{prefix}{name}")
+            if isinstance(given, Tensor) and given.ndim == 2:
+                # Unfitted, it does not know the number of held-out rows.
+                setattr(self, name, getattr(self, name).new_empty(given.shape))
+        super()._load_from_state_dict(state, prefix, *rest)
+
+
+Score = DensityAlone | ConfidenceFusion
+FUSED, DENSITY = "fused", "density"
+
+
+def blank_score(name: Any, dtype: torch.dtype) -> Score:
+    """Return the unfitted score of this name, with tables of a dtype."""
+    if name not in (FUSED, DENSITY):
+        raise ValueError(f"score must be one of {[FUSED, DENSITY]}, got {name!r}")
+    return ConfidenceFusion(dtype) if name == FUSED else DensityAlone()
+
+
+def _table(name: str, column: np.ndarray) -> NormalScores:
+    """Normal scores of a column (m,), at knots that are evenly spaced among them."""
+    try:
+        table = NormalScores().fit(column)
+    except ValueError as error:
+        raise ValueError(
+            f"the {name} is the same, or not finite, for {len(column)} held-out rows, and ranks "
+            "none of them; use DIPModule(network, score='density'), or other held-out rows"
+        ) from error
+    size = int(np.clip(len(column) // _ROWS_PER_KNOT, 2, _KNOTS))
+    low, high = table.normal_scores_[[0, -1]]
+    spaced = np.linspace(low, high, min(size, len(table.knots_)))
+    table.knots_ = np.interp(spaced, table.normal_scores_, table.knots_)
+    table.normal_scores_ = spaced
+    return table
+
+
+def _confidence(logits: Tensor) -> Tensor:
+    proba = torch.softmax(logits, dim=1)
+    classes = torch.arange(proba.shape[1], device=proba.device)
+    # Summed over the other classes: 1 - max is 0 for every confident row, and they all tie.
+    others = torch.where(classes == proba.argmax(dim=1, keepdim=True), 0.0, proba).sum(1)
+    return -torch.log(others.clamp(min=LEAST_DOUBT))
+
+
+def _filled(table: np.ndarray, size: int) -> np.ndarray:
+    return np.concatenate([table, np.full(size - len(table), table[-1])])
