@@ -52,7 +52,7 @@ DEEP = {
     "density": "DensitySelector FusedDensity MahalanobisDensity NormalScores",
     "evidence": "CautionBudget QuantileEvidence RobustZScore ZScore",
     "nn": "ConvLin ConvLin1d _Dequantize",
-    "pretrained": "DIPModule FittedModule ModuleDecisions",
+    "pretrained": "DIPModule",
     "serve": "ExplainRequest PredictRequest",
 }
 
