@@ -74,9 +74,9 @@ def check_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
 
 
 def validate_rows(X: Any) -> Any:
-    """X with rows that can be taken: array, DataFrame, sparse matrix, array of texts (n,).
+    """Return X as an array, DataFrame, sparse matrix or array of texts (n,), gaps as None or NaN.
 
-    What is missing in it is None or NaN.
+    Raises TypeError or ValueError for anything else, and for X without rows.
     """
     X = _missing_as_nan(unmasked("X", X))
     if sparse.issparse(X):
@@ -148,7 +148,7 @@ def _with_columns(X: Any, changed: Mapping[int, Any]) -> Any:
 
 
 def _are_texts(X: Any) -> bool:
-    """Whether X is a list, an array or a series of texts."""
+    """Return whether X is a list, an array or a series of texts."""
     if hasattr(X, "shape") and len(X.shape) != 1:
         return False
     return hasattr(X, "__len__") and len(X) > 0 and all(isinstance(text, str) for text in X)
@@ -221,7 +221,7 @@ def _refuse_objects(y: np.ndarray) -> None:
 
 @contextmanager
 def explain_wide_weights(sample_weight: Any) -> Iterator[None]:
-    """Makes an error of a fit name the weights if they span more than float64 can add."""
+    """Name the weights in an error of a fit if they span more than float64 can add."""
     try:
         yield
     except (ValueError, IndexError) as error:
@@ -343,7 +343,7 @@ def validate_features(model: Any, X: Any, dtype: Any = np.float64) -> np.ndarray
 
 
 def _of_known_width(model: Any, X: Any) -> bool:
-    """Whether X is an array with rows of the fitted width, and names of columns play no part."""
+    """Return whether X is an array of the fitted width, and the fit had no names of columns."""
     table = type(X) is np.ndarray and X.ndim == 2 and len(X) > 0
     known = getattr(model, "n_features_in_", None)
     named = hasattr(model, "feature_names_in_")
@@ -384,7 +384,7 @@ def known_classes(estimator: Any, y: np.ndarray) -> np.ndarray:
 
 
 def of_text(labels: np.ndarray) -> bool:
-    """Whether the labels are text, in an array of text or of objects."""
+    """Return whether the labels are text, in an array of text or of objects."""
     of_objects = labels.dtype.kind == "O" and all(isinstance(label, str) for label in labels)
     return labels.dtype.kind in "US" or of_objects
 
@@ -549,7 +549,7 @@ def present(values: Any) -> list[Any]:
 
 
 def are_numbers(values: Any) -> bool:
-    """Whether the entries of a column that are not missing are numbers, or texts of numbers."""
+    """Return whether the present entries of a column are numbers, or texts of numbers."""
     try:
         np.asarray(present(values), dtype=np.float64)
     except (TypeError, ValueError):
@@ -579,7 +579,7 @@ def numbers(X: Any) -> np.ndarray | None:
 
 
 def kind_of(values: Any, name: Any) -> str:
-    """What a column holds; ValueError, with a remedy, for dates and for mixed types."""
+    """Return the kind of a column; raise ValueError for dates and for mixed types."""
     if _holds_dates(values):
         raise ValueError(f"X has dates in column {name!r}{NO_DATES}")
     if missing_entries(values).all():
@@ -588,7 +588,7 @@ def kind_of(values: Any, name: Any) -> str:
 
 
 def _kind_of_entries(values: Any) -> str | None:
-    """What all entries of a column are by its dtype; None if only they tell."""
+    """Return the kind of all entries of a column by its dtype; None if only they tell."""
     if isinstance(values.dtype, np.dtype):
         return _OF_NUMPY.get(values.dtype.kind)
     dtype = nw.from_native(values, series_only=True).dtype
@@ -648,7 +648,7 @@ def is_category(values: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class InputColumns:
-    """What the inputs of the fit were like, column by column, in the units of the user.
+    """The inputs of the fit, column by column, in the units of the user.
 
     Attributes
     ----------
@@ -682,7 +682,7 @@ class InputColumns:
         return [self.names[j] for j in sorted(coded)]
 
     def usual(self, j: int, unit: Callable[[float], float] = float) -> str:
-        """What is usual in column j, in words, its numbers in a `unit`; "" if nothing is known."""
+        """Describe what is usual in column j, its numbers in a `unit`; "" if nothing is known."""
         if j in self.levels:
             shown = list(self.levels[j].items())[:_MOST_SHOWN]
             return ", ".join(f"{level!r} {share:.0%}" for level, share in shown)
@@ -701,7 +701,7 @@ class InputColumns:
         return self.levels[j].get(value, 0.0) if self.levels.get(j) else None
 
     def is_unusual(self, j: int, value: Any, unit: Callable[[float], float] = float) -> bool:
-        """Whether few rows of the fit had a value (in a `unit`) like this in column j.
+        """Return whether few rows of the fit had a value (in a `unit`) like this in column j.
 
         A number outside of the usual range; a gap, or a level, of less than 5 % of the rows, and a
         level of less than half of an even share too: of 100 even levels none is unusual.
@@ -717,11 +717,11 @@ class InputColumns:
         return bool(value < low or value > high)
 
     def news(self, X: Any) -> list[list[str]]:
-        """For each row of X (n, d), what the fit never saw: new levels, first gaps and values."""
+        """List, row by row of X (n, d), what the fit never saw: new levels, first gaps and values."""
         return by_row(self._news(X), X.shape[0])
 
     def new(self, X: Any) -> np.ndarray:
-        """Rows of X (n, d) with a level that the fit never saw, or with a first gap, shape (n,).
+        """Return the rows of X (n, d) with a level that the fit never saw, or with a first gap.
 
         A gap is one where text or categories are, in a column without gaps in the fit.
         """
@@ -755,7 +755,7 @@ class InputColumns:
                 self._refuse(X, j, held, *other)
 
     def _held(self, j: int) -> str | None:
-        """What column j held, numbers or text; None if both, or something else."""
+        """Return the kind of column j in the fit, numbers or text; None if both, or neither."""
         if j not in self.levels:
             return None if np.isnan(self.low[j]) else NUMBER
         known: Iterable[Any] = self.levels[j] or self.categories.get(j, [""])
@@ -771,7 +771,7 @@ class InputColumns:
         )
 
     def _as_in_fit(self, X: Any, j: int, held: str, value: Any) -> str:
-        """How a column with a value of another type becomes one of the type of the fit, in code."""
+        """Return the code that converts a column with such a value to the type of the fit."""
         pandas = is_pandas(X)
         gaps = pandas and bool(missing_entries(column(X, j)).any())
         types = _conversions(held, value, self.levels.get(j, {}), gaps)
@@ -796,7 +796,7 @@ class InputColumns:
 
 
 def _kind_of_type(entry: type) -> str | None:
-    """What entries of a type are: text, numbers or dates; None if something else."""
+    """Return the kind of entries of a type: text, numbers or dates; None for any other."""
     if issubclass(entry, str):
         return LEVEL
     if issubclass(entry, Number | np.bool_):
@@ -805,9 +805,9 @@ def _kind_of_type(entry: type) -> str | None:
 
 
 def _first_other(values: Any, kind: str | None, held: str) -> tuple[int, Any] | None:
-    """Row and value of the first entry of a column that is not what the fit `held`; None if none.
+    """Find the first entry of a column that is not what the fit `held`, with its row; else None.
 
-    Nor is a gap, or an entry that is neither text, number nor date. `kind` is that of all entries.
+    Gaps do not count, nor entries that are neither text, number nor date. `kind` is that of all.
     """
     if kind is None and is_category(values) and not _others(values.cat.categories, held):
         return None
@@ -824,7 +824,7 @@ def _others(values: Any, held: str) -> set[type]:
 
 
 def _conversions(held: str, value: Any, known: Container[Any], gaps: bool) -> list[str]:
-    """Types to which a column is converted in turn, so that a value becomes what the fit `held`.
+    """List the types that turn a column into what the fit `held`, one after the other.
 
     With `gaps` they are types of pandas that keep these.
     """
@@ -842,23 +842,23 @@ def _conversions(held: str, value: Any, known: Container[Any], gaps: bool) -> li
 
 
 def by_row(said: Iterable[list[str]], n: int) -> list[list[str]]:
-    """What is said of each column, row by row (n,), as what is said of each row."""
+    """Join the texts about each column, one per row (n,), to a list of texts for each row."""
     return [[text for text in row if text] for row in zip([""] * n, *said, strict=True)]
 
 
 def first_gaps(name: str, values: Any) -> list[str]:
-    """By row, that a column is missing which never was in the fit; "" where it is not."""
+    """Name, row by row, a column that is missing; "" where it is not."""
     return [f"{name} is missing" if gap else "" for gap in missing_entries(values)]
 
 
 def new_levels(name: str, values: Any, known: Container[Any]) -> list[str]:
-    """By row, the level of a column if it is not `known`; "" where it is, or is missing."""
+    """Name, row by row, the level of a column unless it is `known` or missing; else ""."""
     entries = zip(np.asarray(values).tolist(), missing_entries(values), strict=True)
     return ["" if gap or v in known else f"{name} = {v!r}" for v, gap in entries]
 
 
 def is_identifier(counts: Counter[Any]) -> bool:
-    """Whether most entries of a column, by their counts, have a value that no other has."""
+    """Return whether most entries of a column, by their counts, have a value that no other has."""
     once = sum(count == 1 for count in counts.values())
     return once > _IDENTIFIER * counts.total()
 
@@ -881,7 +881,7 @@ def empty_columns(X: Any) -> list[Any]:
 
 
 def input_columns(X: Any) -> InputColumns | None:
-    """What is usual in the columns of X (n, d); None for sparse rows, images and texts."""
+    """Learn what is usual in the columns of X (n, d); None for sparse rows, images and texts."""
     if sparse.issparse(X) or len(X.shape) != 2 or not (is_frame(X) or isinstance(X, np.ndarray)):
         return None
     d = X.shape[1]
@@ -938,7 +938,7 @@ def _levels(values: Any) -> dict[Any, float] | None:
 
 
 def _hold_levels(entries: list[Any]) -> bool:
-    """Whether entries are text, if some, or booleans, if all are."""
+    """Return whether some entries are text, or all are booleans."""
     some_text = any(isinstance(entry, str) for entry in entries)
     return some_text or (bool(entries) and all(isinstance(entry, bool) for entry in entries))
 
@@ -971,7 +971,7 @@ def _finite_ends(values: np.ndarray) -> tuple[float, float]:
 
 
 def last_step_with(method: str, model: Any) -> tuple[Any, Any]:
-    """As `last_step`, of a model that has a method; TypeError for any other."""
+    """Return `last_step` of a model that has a method; raise TypeError for any other."""
     inner, before = last_step(model)
     if not hasattr(inner, method):
         raise TypeError(

@@ -15,7 +15,7 @@ COMPONENTS = 100
 
 
 def is_narrow(X: Any) -> bool:
-    """Whether X (n, p) is sparse and of so few columns that it is made dense."""
+    """Return whether X (n, p) is sparse and of so few columns that it is made dense."""
     return bool(sparse.issparse(X) and X.shape[1] <= COMPONENTS)
 
 

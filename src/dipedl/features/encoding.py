@@ -1,4 +1,4 @@
-"""What a density sees of a table with text, categories or gaps, if nobody says it otherwise."""
+"""The default encoding of tables with text, categories or gaps, for densities."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def _kind(values: Any, name: Any) -> str:
 
 
 def _openness(counts: Counter[Any], n: int) -> str:
-    """Whether new rows bring new levels, by the levels that came once."""
+    """Return whether new rows bring new levels, by the levels that came once."""
     if is_identifier(counts):
         return IDENTIFIER
     once = sum(count == 1 for count in counts.values())
@@ -168,7 +168,7 @@ def _openness(counts: Counter[Any], n: int) -> str:
 
 
 def takes_gaps(estimator: Any) -> bool:
-    """Whether a classifier says that it takes missing values."""
+    """Return whether a classifier says that it takes missing values."""
     inner = classifier_inside(estimator)
     known = hasattr(inner, "__sklearn_tags__")
     return known and bool(get_tags(inner).input_tags.allow_nan)
@@ -200,7 +200,7 @@ def _refuse_unseen(X: Any, names: list[Any], as_text: list[Any]) -> NoReturn:
 
 
 def _as_numbers(X: Any, names: list[Any]) -> str:
-    """How columns of texts become numbers."""
+    """Return the code that makes numbers of columns of texts."""
     if is_pandas(X):
         return f"make them numbers, X[{names}] = X[{names}].astype(float)"
     return f"make them numbers, X.with_columns(pl.col({names}).cast(str).cast(float))"

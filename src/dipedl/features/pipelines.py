@@ -77,7 +77,7 @@ def without_gaps(transformer: Any, sources: Sources | None) -> Iterator[int]:
 
 
 def _gapless(leaf: Any, j: int) -> bool:
-    """Whether a fitted transformer knows that there was no gap in what it reads as number j."""
+    """Return whether a fitted transformer knows that its input number j had no gap."""
     if hasattr(leaf, "categories_"):
         return not any(is_missing(level) for level in leaf.categories_[j])
     indicator = leaf if isinstance(leaf, MissingIndicator) else getattr(leaf, "indicator_", None)
@@ -105,7 +105,7 @@ def _leaves(transformer: Any, sources: Sources | None) -> Iterator[tuple[Any, So
 
 
 def names_after(transformer: Any, names: list[str] | None) -> list[str] | None:
-    """What a transformer calls its features; None if it has no names for them."""
+    """Return the names that a transformer gives its features; None without any."""
     try:
         return [str(name) for name in transformer.get_feature_names_out(names)]
     except (AttributeError, ValueError):

@@ -86,7 +86,7 @@ class FarRowsWarning(UserWarning):
     """Rows with values far from the rest: numbers, of how many, columns, a value, its place."""
 
     def __str__(self) -> str:
-        """What was found, and what to do."""
+        """Return the finding and its remedy."""
         rows, n, columns, value, place = self.args
         return (
             f"{len(rows)} of {n} rows of X hold values far from the rest: rows {_some(rows)}, "
@@ -104,7 +104,7 @@ class FarRowsWarning(UserWarning):
 def _beyond(
     fence: float, X: np.ndarray, w: np.ndarray | None, *, codes: bool = False
 ) -> np.ndarray:
-    """Where X (n, d) lies more than `fence` spreads from the median of its column, (n, d).
+    """Return where X (n, d) lies more than `fence` spreads from the median of its column.
 
     Nowhere in a column of which more than a tenth does; with `codes`, unless nearly all of these
     values are the same.
@@ -132,7 +132,7 @@ def limits(
 
 
 def outside_of(centre: np.ndarray, limit: np.ndarray, X: np.ndarray) -> np.ndarray:
-    """Where X (n, d) lies farther from the centre (d,) than the limit (d,), shape (n, d)."""
+    """Return where X (n, d) lies farther from the centre (d,) than the limit (d,)."""
     beyond = np.zeros(X.shape, dtype=bool)
     for j in np.flatnonzero(np.isfinite(limit)):
         with np.errstate(over="ignore"):
@@ -141,12 +141,12 @@ def outside_of(centre: np.ndarray, limit: np.ndarray, X: np.ndarray) -> np.ndarr
 
 
 def _is_code(values: np.ndarray) -> bool:
-    """Whether nearly all values (n,) are the same."""
+    """Return whether nearly all values (n,) are the same."""
     return bool(np.unique(values, return_counts=True)[1].max() > _CODE * len(values))
 
 
 def _names_and_units(X: Any, features: Any, p: int) -> list[tuple[Any, Back]]:
-    """For each feature a name, and the way to its unit: of a column of X, or its own.
+    """Return for each feature a name, and the way to its unit: of a column of X, or its own.
 
     None for a mixture of columns that are not all numbers, for the steps or by themselves, and for
     components of sparse rows: there one of a rare level is far from all.

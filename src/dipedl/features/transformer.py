@@ -62,7 +62,7 @@ def fit_feature_transformer(
 def refit_feature_transformer(
     fitted: Any, features: Any, X: Any, y: np.ndarray, w: np.ndarray | None, random_state: Any
 ) -> Any:
-    """What `fit_feature_transformer` made of `features`, fitted to other rows in the same way."""
+    """Fit what `fit_feature_transformer` made of `features` to other rows in the same way."""
     if features is not None:
         return fit_feature_transformer(features, X, y, w, random_state)
     before = fitted.steps[:-1] if isinstance(fitted, Pipeline) else []
@@ -147,7 +147,7 @@ def _transformed(features: Any, X: Any) -> Any:
 
 
 def _dense(Z: Any, seeds: Any) -> Steps:
-    """What makes sparse features dense: as they are, or the components of many."""
+    """Return the steps that make sparse features dense: components, where they are many."""
     if is_narrow(Z):
         return [("dense", DenseRows())]
     n = min(COMPONENTS, max(2, Z.shape[0] // _ROWS_PER_COMPONENT))
