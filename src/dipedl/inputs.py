@@ -717,7 +717,7 @@ class InputColumns:
         return bool(value < low or value > high)
 
     def news(self, X: Any) -> list[list[str]]:
-        """List, row by row of X (n, d), what the fit never saw: new levels, first gaps and values."""
+        """List for each row of X (n, d) what the fit never saw: new levels, first gaps, values."""
         return by_row(self._news(X), X.shape[0])
 
     def new(self, X: Any) -> np.ndarray:
@@ -739,6 +739,8 @@ class InputColumns:
 
         No text equals a number: each would count as a new level.
         """
+        if isinstance(X, np.ndarray) and X.dtype.kind in "biuf" and not self.levels:
+            return
         if sparse.issparse(X) or X.shape[1:] != (len(self.names),):
             return
         types = list(X.dtypes) if is_frame(X) else [X.dtype] * X.shape[1]

@@ -36,7 +36,10 @@ def one_thread_if_small(X: Any) -> AbstractContextManager[object]:
     """
     if math.prod(X.shape) > _FEW_ENTRIES:
         return nullcontext()
-    limits: AbstractContextManager[object] = _all(len(sys.modules)).limit(limits=1)
+    controller = _all(len(sys.modules))
+    if all(library.num_threads == 1 for library in controller.lib_controllers):
+        return nullcontext()
+    limits: AbstractContextManager[object] = controller.limit(limits=1)
     return limits
 
 

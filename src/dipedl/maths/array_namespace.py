@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace as namespace
+from array_api_compat import array_namespace
 from array_api_compat import is_torch_array as is_tensor
+from array_api_compat import numpy as compatible_numpy
 from scipy import special
 
 __all__ = [
@@ -24,6 +25,14 @@ __all__ = [
 ]
 
 Array = Any  # (…) numpy array or torch tensor, of a floating dtype
+
+
+def namespace(*arrays: Array) -> Any:
+    """Return the functions of the array API for numpy arrays or torch tensors."""
+    # Asked first, as array_api_compat takes longer than the sum of a short row.
+    if all(type(array) is np.ndarray for array in arrays):
+        return compatible_numpy
+    return array_namespace(*arrays)
 
 
 def special_functions(value: Array) -> Any:
@@ -72,6 +81,8 @@ def unmasked(name: str, values: Any) -> Any:
     ValueError
         If an entry is masked, also in a list of masked arrays.
     """
+    if type(values) is np.ndarray:
+        return values
     parts = values if isinstance(values, list | tuple) else [values]
     masked = [part for part in parts if isinstance(part, np.ma.MaskedArray)]
     hidden = sum(int(np.ma.getmaskarray(part).sum()) for part in masked)
