@@ -6,18 +6,19 @@ import json
 import platform
 import stat
 from hashlib import sha256
-from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .._plugins import explain_missing
+from .._plugins import optional
 from .._version import __version__
 from ..writing import write_file
 
 FORMAT_VERSION = 4
+#: Names the work in the error of a package that is missing.
+SAVING = "saving and loading"
 _KEY = "dipedl"
 #: Bytes that one list or dict of the manifest takes in memory, and one value in it, at most.
 _PER_CONTAINER, _PER_VALUE = 200, 40
@@ -27,14 +28,6 @@ _MOST_GROWTH, _ALWAYS = 7, 1 << 20
 
 class ModelFileError(ValueError):
     """A file that is not one of ours, or is damaged, forged, too new or of another version."""
-
-
-def optional(module: str) -> Any:
-    """Import a module of the extra ``save``, or say how to install it."""
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise explain_missing(error, "saving and loading") from error
 
 
 def versions(*packages: str) -> dict[str, str | None]:
@@ -55,13 +48,13 @@ def write(path: Path, manifest: dict[str, Any], tensors: dict[str, np.ndarray]) 
     # As it will be read: a tuple is a list by then.
     full = json.loads(json.dumps(full, allow_nan=False))
     text = json.dumps(full | {"sha256": _checksum(full)}, sort_keys=True)
-    write_file(path, optional("safetensors.numpy").save(tensors, metadata={_KEY: text}))
+    write_file(path, optional("safetensors.numpy", SAVING).save(tensors, metadata={_KEY: text}))
 
 
 def read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Manifest and tensors of a file, every checksum verified; ModelFileError if one is wrong."""
     data = _regular_bytes(path)
-    reader = optional("safetensors.numpy")
+    reader = optional("safetensors.numpy", SAVING)
     try:
         header = _header(data)
         tensors = reader.load(data)

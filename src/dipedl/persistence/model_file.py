@@ -20,9 +20,10 @@ from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from .._plugins import optional
 from ..writing.numbers import plain_labels
 from ._types import is_ours, type_name
-from .container import ModelFileError, optional, read, versions, write
+from .container import SAVING, ModelFileError, read, versions, write
 from .decoder import Decoder
 from .encoder import Encoder
 from .skops_parts import dump_parts, load_parts, untrusted_types
@@ -85,9 +86,10 @@ def save(model: Any, path: str | Path) -> None:
     >>> bool((dipedl.load(path).predict_proba(X) == clf.predict_proba(X)).all())
     True
     """
-    if type(model).__name__ == _MODULE:
-        raise TypeError("a DIPModule is saved by its own method: call model.save(path)")
     if not _can_be_saved(model):
+        if callable(getattr(model, "save", None)):
+            name = type(model).__name__
+            raise TypeError(f"a {name} is saved by its own method: call model.save(path)")
         raise TypeError(
             "model must be a DIPClassifier, an OODDetector, a DriftMonitor or a density of "
             f"dipedl.density but FlowDensity, got {type(model).__name__}; save other "
@@ -243,7 +245,7 @@ def _explained(error: Exception, written: str) -> str:
 def _untrusted(path: str | Path, tensors: dict[str, np.ndarray]) -> list[str]:
     if _PARTS not in tensors:
         return []
-    optional("skops.io")
+    optional("skops.io", SAVING)
     try:
         return untrusted_types(tensors[_PARTS].tobytes())
     except Exception as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,19 +9,13 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .checks import Check, Shape, Sizes, need
+from .homes import is_own_type, is_type
 
-_PACKAGE = __name__.partition(".")[0]
-_PACKAGES = (_PACKAGE, "sklearn")
+_PACKAGES = (__name__.partition(".")[0], "sklearn")
 
 
 def _is_known(value: Any) -> bool:
     return type(value).__module__.partition(".")[0] in _PACKAGES
-
-
-def loaded(name: str) -> Any:
-    """What has a full name, if its module is loaded: only then can there be an object of it."""
-    module, _, cls = name.rpartition(".")
-    return getattr(sys.modules.get(module), cls, None)
 
 
 def sizes_of(value: Any) -> dict[str, int]:
@@ -44,7 +37,8 @@ def is_a(*types: str, **same: Shape) -> Check:
     """An object of one of the named types, with sizes that agree with ours."""
 
     def check(value: Any, sizes: Sizes) -> None:
-        found = any(type(value) is loaded(name) for name in types)
+        names = (name.rpartition(".") for name in types)
+        found = any(is_type(type(value), module, name) for module, _, name in names)
         need(found, f"is a {type(value).__name__}, not one of {types}")
         _agree(sizes, sizes_of(value), same, required=True)
 
@@ -73,15 +67,14 @@ def _agree(
 
 
 def ours(*names: str, **lengths: str) -> Check:
-    """An object of one of the classes of this library.
+    """An object of one of the classes of this library, by their names in a file.
 
     `lengths` names the attribute that has the length of a size, or is that size.
     """
 
     def check(value: Any, sizes: Sizes) -> None:
-        cls = type(value)
-        found = cls.__module__.partition(".")[0] == _PACKAGE and cls.__name__ in names
-        need(found, f"is a {cls.__name__}, not one of {names}")
+        found = any(is_own_type(type(value), name) for name in names)
+        need(found, f"is a {type(value).__name__}, not one of {names}")
         for size, attribute in lengths.items():
             length = getattr(value, attribute)
             sizes.agree(size, length if isinstance(length, int) else len(length))

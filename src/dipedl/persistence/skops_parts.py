@@ -12,7 +12,8 @@ from zipfile import ZipFile, ZipInfo
 
 import numpy as np
 
-from .container import optional
+from .._plugins import optional
+from .container import SAVING
 from .skops_archive import PLAIN, nodes, unpacked
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -31,7 +32,7 @@ def dump_parts(parts: Sequence[Any], paths: Sequence[str]) -> bytes:
 
     TypeError with path, cause and remedy if a part does not survive the round trip.
     """
-    optional("skops.io")
+    optional("skops.io", SAVING)
     try:
         return _checked_archive(parts)
     except Exception as error:
@@ -46,13 +47,13 @@ def untrusted_types(archive: bytes) -> list[str]:
     What skops trusts by itself is listed too: its types of scikit-learn are rebuilt unchecked.
     """
     schema, _ = unpacked(archive)
-    found = {*_named_types(schema), *optional("skops.io").get_untrusted_types(data=archive)}
+    found = {*_named_types(schema), *optional("skops.io", SAVING).get_untrusted_types(data=archive)}
     return sorted(found - PLAIN)
 
 
 def load_parts(archive: bytes, trusted: Sequence[Any]) -> list[Any]:
     """The objects of an archive; call `untrusted_types` first."""
-    return list(optional("skops.io").loads(archive, trusted=[*PLAIN, *trusted]))
+    return list(optional("skops.io", SAVING).loads(archive, trusted=[*PLAIN, *trusted]))
 
 
 def _named_types(schema: Any) -> set[str]:
@@ -72,14 +73,18 @@ def _checked_part(part: Any, path: str) -> None:
 
 
 def _holds_torch(part: Any) -> bool:
+    try:
+        from torch import Tensor
+        from torch.nn import Module
+    except ImportError:
+        return False
     parts = [part, *getattr(part, "__dict__", {}).values()]
-    classes = (base for value in parts for base in type(value).__mro__)
-    return any(base.__module__.partition(".")[0] == "torch" for base in classes)
+    return any(isinstance(value, Module | Tensor) for value in parts)
 
 
 def _checked_archive(parts: Sequence[Any]) -> bytes:
     """The archive, once loading it was seen to give the same content again."""
-    skops = optional("skops.io")
+    skops = optional("skops.io", SAVING)
     archive = _canonical(skops.dumps(list(parts)))
     everything = skops.get_untrusted_types(data=archive)
     again = skops.dumps(skops.loads(archive, trusted=everything))

@@ -80,7 +80,9 @@ class _Loss:
         return cls(n_classes=state["n_classes"])
 
     def _many(self, cls: type) -> bool:
-        return cls.__name__ == "HalfMultinomialLoss"
+        from sklearn._loss import HalfMultinomialLoss
+
+        return issubclass(cls, HalfMultinomialLoss)
 
 
 class _Bunch:

@@ -12,8 +12,8 @@ from inspect import Parameter, signature
 from typing import Any
 
 from ..checks import Check, Sizes, count, jobs, labels, need, plain, values
+from ..homes import is_own_type, own_types
 
-_PACKAGE = __name__.partition(".")[0]
 _ADDED = re.compile(r"_?[a-zA-Z]\w*_|_metadata_request")
 _NAMED_KIND, _KEYWORD = Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY
 #: What any estimator may have.
@@ -172,8 +172,8 @@ def _constructor(cls: type) -> frozenset[str]:
 
 
 def _may_be_added(cls: type, name: str) -> bool:
-    """Whether a user may add an attribute to an object of this library: nothing reads it."""
-    ours = cls.__module__.partition(".")[0] == _PACKAGE
+    """Return whether a user may add an attribute: to a type of ours, which reads none of it."""
+    ours = any(is_own_type(cls, own) for own in own_types())
     return ours and bool(_ADDED.fullmatch(name)) and not hasattr(cls, name)
 
 

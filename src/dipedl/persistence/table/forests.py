@@ -12,9 +12,8 @@ _TREE = "sklearn.tree._tree.Tree"
 _CLASSIFIERS = ("sklearn.tree.DecisionTreeClassifier", "sklearn.tree.ExtraTreeClassifier")
 _REGRESSORS = ("sklearn.tree.DecisionTreeRegressor", "sklearn.tree.ExtraTreeRegressor")
 _RANDOM = is_a("numpy.random.RandomState")
-_LOSSES = tuple(
-    f"sklearn._loss.loss.{name}" for name in ("HalfMultinomialLoss", "HalfBinomialLoss")
-)
+_LOSS = "sklearn._loss.loss"
+_LOSSES = tuple(f"{_LOSS}.{name}" for name in ("HalfMultinomialLoss", "HalfBinomialLoss"))
 _HIST = "sklearn.ensemble._hist_gradient_boosting"
 
 
@@ -164,7 +163,7 @@ ENTRIES: dict[str, Entry] = {
             "n_trees_per_iteration_": c.count("trees"),
             "estimators_": c.grid(is_a(*_REGRESSORS, d="d"), "stages", "trees"),
             "init_": c.either(c.one_of("zero"), model(d="d", k="k")),
-            "_loss": is_a(*_LOSSES, "sklearn._loss.loss.ExponentialLoss"),
+            "_loss": is_a(*_LOSSES, f"{_LOSS}.ExponentialLoss"),
         },
         _MAX_FEATURES
         | {"n_estimators_": c.count(), "_rng": _RANDOM, "oob_score_": c.number()}

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import checks as c
+from ..homes import is_own_type
 from ..objects import fitted, has, is_a, model, ours
 from .entry import CLASSES, WIDE, Entry
 from .own_models import RANKS
@@ -15,7 +16,7 @@ _ROUNDING = 1e-5
 #: Squares of features, which may be as large as a float.
 _ANY = np.float64(np.inf)
 _ROW = c.floats("d", most=_ANY)
-_WHITENER = c.either(_ROW, c.floats("d", "d", most=_ANY), ours("ThinWhitener"))
+_WHITENER = c.either(_ROW, c.floats("d", "d", most=_ANY), ours("gaussians.ThinWhitener"))
 _LEAST, _MOST = float(np.finfo(np.float64).tiny), float(np.finfo(np.float64).max)
 _SCALER = is_a("sklearn.preprocessing.StandardScaler", d="d")
 _DENSITY = fitted(model(d="d"))
@@ -66,7 +67,7 @@ def _form_fits(density: Any, sizes: c.Sizes) -> None:
         of_all = "None" not in name
         c.need(held is None or isinstance(held, list) != of_all, "have another covariance_type")
         if held is not None and of_all:
-            c.need(type(held).__name__ == name, "have another covariance_type")
+            c.need(is_own_type(type(held), f"gaussians.{name}"), "have another covariance_type")
             c.need(held[0].mean.shape == (sizes["d"],), "have other features")
 
 
@@ -75,14 +76,14 @@ def _gaussians(**parameters: c.Check) -> Entry:
         CLASSES
         | {
             "moments_": c.either(
-                c.each(ours("Moments", d="origin"), "k"),
-                ours("TiedMoments", k="origin"),
-                ours("BasisMoments", d="centre", k="along"),
+                c.each(ours("gaussians.Moments", d="origin"), "k"),
+                ours("gaussians.TiedMoments", k="origin"),
+                ours("gaussians.BasisMoments", d="centre", k="along"),
             ),
             "_factors_": c.maybe(
                 c.either(
-                    c.each(ours("GaussianFactor", d="mean"), "k"),
-                    ours("TiedFactors", "BasisFactors", k="mean"),
+                    c.each(ours("gaussians.GaussianFactor", d="mean"), "k"),
+                    ours("gaussians.TiedFactors", "gaussians.BasisFactors", k="mean"),
                 )
             ),
         },
@@ -155,7 +156,7 @@ def _choice_fits(density: Any, sizes: c.Sizes) -> None:
 
 
 _SEVERAL: dict[str, c.Check] = {
-    "reach_": ours("Reach", d="low"),
+    "reach_": ours("density.Reach", d="low"),
     "estimators_": c.mapping(c.text, _DENSITY),
     "failed_": c.mapping(c.text, c.text),
     "with_classifier_": c.flag,
@@ -170,8 +171,8 @@ ENTRIES: dict[str, Entry] = {
     "density.MahalanobisDensity": _gaussians(),
     "density.GaussianDensity": Entry(
         WIDE
-        | {"moments_": ours("Moments", d="origin"), "shrinkage_": c.SHARE}
-        | {"_factor_": c.maybe(ours("GaussianFactor", d="mean"))},
+        | {"moments_": ours("gaussians.Moments", d="origin"), "shrinkage_": c.SHARE}
+        | {"_factor_": c.maybe(ours("gaussians.GaussianFactor", d="mean"))},
         parameters={"covariance_type": c.one_of("full", "diag")},
         where=(lambda density, sizes: c.need(density.moments_.weight > 0, "have no rows"),),
     ),
@@ -209,7 +210,7 @@ ENTRIES: dict[str, Entry] = {
     "density.FusedDensity": Entry(
         _SEVERAL
         | {
-            "normal_scores_": c.mapping(c.text, fitted(ours("NormalScores"))),
+            "normal_scores_": c.mapping(c.text, fitted(ours("density.NormalScores"))),
             "weights_": c.mapping(c.text, c.real(0)),
             "pseudo_outlier_auroc_": c.mapping(c.text, c.mapping(c.text, c.number())),
         },
@@ -225,7 +226,7 @@ ENTRIES: dict[str, Entry] = {
             "ranking_": c.each(c.mapping(c.text, c.either(c.number(), c.text))),
             "choice_": c.text,
             "runner_up_": c.maybe(c.text),
-            "fusion_": c.maybe(fitted(ours("FusedDensity"))),
+            "fusion_": c.maybe(fitted(ours("density.FusedDensity"))),
         },
         where=(_choice_fits,),
     ),
@@ -251,7 +252,7 @@ ENTRIES: dict[str, Entry] = {
             "weight": c.real(0),
             "origin offset": _ROW,
             "scatter": c.either(_ROW, c.floats("*", "d", most=_ANY)),
-            "higher": c.maybe(ours("HigherMoments", d="cubic")),
+            "higher": c.maybe(ours("gaussians.HigherMoments", d="cubic")),
         },
         where=(_scatter_fits,),
         bare=True,
@@ -260,7 +261,7 @@ ENTRIES: dict[str, Entry] = {
         {
             "weight": c.floats("k", least=0),
             "origin offset": c.floats("k", "d"),
-            "within": ours("Moments", d="origin"),
+            "within": ours("gaussians.Moments", d="origin"),
         },
         bare=True,
     ),
@@ -269,7 +270,7 @@ ENTRIES: dict[str, Entry] = {
             "centre": _ROW,
             "basis": c.floats("d", "d"),
             "scale": c.floats("d", least=_LEAST),
-            "along": c.each(ours("Moments", d="origin")),
+            "along": c.each(ours("gaussians.Moments", d="origin")),
         },
         where=(_each_is_diagonal,),
         bare=True,

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...maths.checks import on_simplex
 from .. import checks as c
-from ..objects import fitted, has, loaded, model, ours
+from ..objects import fitted, has, model, ours
 from .entry import WIDE, Entry
 
 _LEARNED: dict[str, c.Check] = {"n_": c.SIZE, "source_": c.text}
@@ -43,8 +43,9 @@ def _rows_fit(held: Any, sizes: c.Sizes) -> None:
         labels = held.labels
         known = labels.dtype.kind in "iu" and 0 <= labels.min() <= labels.max() < sizes["k"]
         c.need(known, "have labels of none")
-    origins = get_args(loaded("dipedl.calibration.held_out.Origin"))
-    c.one_of(*origins)(held.origin, sizes)
+    from ...calibration.held_out import Origin
+
+    c.one_of(*get_args(Origin))(held.origin, sizes)
 
 
 def _columns_exist(columns: Any, sizes: c.Sizes) -> None:
@@ -63,9 +64,11 @@ def _evidence_fits(evidence: Any, sizes: c.Sizes) -> None:
     kind = getattr(evidence.calibrator_, "kind_", "probabilities")
     c.need(kind == "probabilities", "have a calibrator of logits")
     c.need(np.diff(evidence.sharpening_) > 0, "sharpen from above")
+    from ...evidence.monotone import check_increasing
+
     # A map that overflows is refused for what it gives, without warnings.
     with np.errstate(all="ignore"):
-        loaded("dipedl.evidence.monotone.check_increasing")(evidence.normalizer_, held.scores)
+        check_increasing(evidence.normalizer_, held.scores)
 
 
 def _sample_is_sorted(sample: Any, sizes: c.Sizes) -> None:
@@ -87,7 +90,7 @@ def _inputs_fit(owner: Any, sizes: c.Sizes) -> None:
 ENTRIES: dict[str, Entry] = {
     "DIPClassifier": Entry(
         {"classes_": c.labels(), "estimator_": fitted(model(d="d", k="k"))} | _EVIDENCE,
-        {"stream_": ours("Stream"), "spread_": c.maybe(fitted(has("strength")))},
+        {"stream_": ours("streaming.Stream"), "spread_": c.maybe(fitted(has("strength")))},
         parameters=_ANSWERING,
         where=(_inputs_fit,),
     ),
@@ -99,11 +102,11 @@ ENTRIES: dict[str, Entry] = {
     ),
     "EvidenceModel": Entry(
         {
-            "columns_": c.maybe(ours("InputColumns")),
+            "columns_": c.maybe(ours("fitting.InputColumns")),
             "features_ calibrator_": c.maybe(_TRANSFORMER),
             "density_": fitted(has("score_samples")),
             "normalizer_": _TRANSFORMER,
-            "held_out_": ours("HeldOut"),
+            "held_out_": ours("calibration.HeldOut"),
             "offset_": c.number(most=float(c.LARGEST)),
             "sharpening_": c.fields(c.real(), c.real()),
             "n_": c.SIZE,
@@ -156,7 +159,7 @@ ENTRIES: dict[str, Entry] = {
     "evidence.ZScore": Entry(_PLACED),
     "streaming.Stream": Entry(
         {"density": fitted(has("score_samples")), "features": c.maybe(_TRANSFORMER)}
-        | {"held": ours("RowSample"), "n": c.real(0), "standardised": c.flag},
+        | {"held": ours("streaming.RowSample"), "n": c.real(0), "standardised": c.flag},
         bare=True,
     ),
     "streaming.RowSample": Entry(
