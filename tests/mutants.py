@@ -140,8 +140,8 @@ MUTANTS = [
     Mutant(
         "engines: a file of the same size and time is the same file",
         "engines/files.py",
-        "digest.update(block)",
-        "pass",
+        'hashlib.file_digest(file, "sha256").hexdigest()',
+        '"same"',
         "engines/test_scoring.py::test_other_rows_of_the_same_size_and_time_have_no_old_answers",
     ),
     Mutant(

@@ -122,3 +122,10 @@ def test_a_cluster_that_is_not_there_is_told(run, kept, tmp_path):
     done = run("score", kept / "model.dipedl", kept / "new", *options)
     assert done.exit_code == 1 and "no Ray cluster answers at 127.0.0.1:9" in done.output
     assert list(tmp_path.iterdir()) == []
+
+
+def test_errors_of_the_library_name_the_options_that_give_its_arguments():
+    from dipedl.cli.own_data.running import with_options
+
+    said = with_options("leave out: drop=['a, b', 'c']; resume=True finishes, overwrite=True not")
+    assert said == "leave out: --drop '\"a, b\",c'; --resume finishes, --overwrite not"

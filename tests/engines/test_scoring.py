@@ -222,7 +222,7 @@ def test_what_a_folder_says_of_itself_is_believed_if_it_is_whole(kept, tmp_path,
 def test_answers_of_something_else_are_not_mixed(kept, new, tmp_path):
     model, out = kept / "model.dipedl", tmp_path / "out"
     score(model, new, out)
-    with pytest.raises(Mistake, match=r"holds answers already: --resume .* --overwrite"):
+    with pytest.raises(Mistake, match=r"holds answers already: resume=True .* overwrite=True"):
         score(model, new, out)
     other = tmp_path / "other.dipedl"
     shutil.copy(model, other)
@@ -234,7 +234,7 @@ def test_answers_of_something_else_are_not_mixed(kept, new, tmp_path):
         score(read_model(model), new, out, resume=True)
     with pytest.raises(Mistake, match="other columns"):
         score(model, new, out, resume=True, wanted=Wanted(["name"]))
-    with pytest.raises(Mistake, match="cut into other parts"):
+    with pytest.raises(Mistake, match="cut into parts of another size"):
         score(model, new, out, resume=True, partitions=20)
     passengers(40, seed=3).to_parquet(new / "ship=a" / "0.parquet")
     with pytest.raises(Mistake, match="data have changed since, first in 'ship=a/0'"):

@@ -106,7 +106,8 @@ class AnswersFolder:
         self._manifest()
         if not (resume or overwrite):
             raise Mistake(
-                f"{path} holds answers already: --resume finishes them, --overwrite begins again"
+                f"{path} holds answers already: resume=True finishes them, overwrite=True begins "
+                "again"
             )
 
     def _begin(self, manifest: dict[str, Any]) -> None:
@@ -116,7 +117,7 @@ class AnswersFolder:
             why = _difference(old, manifest)
             if why:
                 raise Mistake(
-                    f"{self.path} cannot be resumed: {why}; --overwrite begins again, or name "
+                    f"{self.path} cannot be resumed: {why}; overwrite=True begins again, or name "
                     "another folder"
                 )
             self.remove(name for name, was in old["parts"].items() if new.get(name) != was)
@@ -179,7 +180,7 @@ def _difference(old: dict[str, Any], new: dict[str, Any]) -> str:
         for one in (old, new)
     ]
     if {of[2] for of in parts[0].values()} == {of[2] for of in parts[1].values()}:
-        return "" if parts[0] == parts[1] else "the data are cut into other parts (--partitions)"
+        return "" if parts[0] == parts[1] else "the data are cut into parts of another size"
     odd = sorted(n for n in {**parts[0], **parts[1]} if parts[0].get(n) != parts[1].get(n))
     return f"the data have changed since, first in {odd[0]!r}"
 

@@ -79,15 +79,12 @@ class DataFile:
             raise Unreadable(_told(self.path, error)) from error
 
     def checksum(self) -> str:
-        """SHA-256 of the file, in hexadecimal, or "unreadable"."""
-        digest = hashlib.sha256()
+        """Return the SHA-256 of the file, in hexadecimal, or "unreadable"."""
         try:
             with self._open() as file:
-                while block := file.read(_PAGES):
-                    digest.update(block)
+                return hashlib.file_digest(file, "sha256").hexdigest()
         except (pa.ArrowException, OSError):
             return "unreadable"
-        return digest.hexdigest()
 
     def with_hive(self, batch: pa.RecordBatch) -> pd.DataFrame:
         """Rows with the columns that the names of the folders give."""

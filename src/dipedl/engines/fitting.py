@@ -199,7 +199,7 @@ def like(clf: DIPClassifier) -> DIPClassifier:
     if not _adds_up(clf):
         raise Mistake(
             "the density of the model does not add up, so that nothing can be merged with it: fit "
-            "it with density=GDADensity(), on the command line by --density gaussians"
+            "it with density=GDADensity()"
         )
     features = clf.evidence_.features_
     unfitted: DIPClassifier = clone(clf)
@@ -236,11 +236,7 @@ def _check_first(first: First, target: str, named: bool) -> None:
         few = first.rows < 2 * _FEWEST / HELD_SHARE
         raise Mistake(
             f"only {len(first.held)} rows are held out of {first.rows:,}: "
-            + (
-                "give more rows"
-                if few
-                else "rows repeat; name a column that tells them apart, --key"
-            )
+            + ("give more rows" if few else "rows repeat; give key, a column that tells them apart")
         )
     labels = pd.Series(first.drawn.labels.astype(object))
     classes_of(labels, target, np.arange(len(labels)), named)

@@ -147,7 +147,7 @@ class Passes:
         except OSError as error:
             raise Mistake(
                 f"{error.strerror}: what was read is kept in {self._work}. Free space there, and "
-                "go on with --resume"
+                "call fit again with the same work"
             ) from error
 
     def _tell(self, number: int) -> None:

@@ -13,7 +13,7 @@ import pandas as pd
 
 from ..own_data.tables.columns import texts_of
 from ..own_data.tables.kinds import check_single, with_gaps
-from ..own_data.tables.mistake import Mistake, as_typed, listed, meant
+from ..own_data.tables.mistake import Mistake, listed, meant
 from ..own_data.tables.reading import Refused, joined
 from ..streaming import RowSample, row_keys
 from ..streaming.partial_fit import KEY_SEED
@@ -30,8 +30,12 @@ EACH = 10
 RARE = 5
 #: Names of dtypes of numbers, and those of objects by what they hold.
 _NUMBERS = re.compile(r"(u?int|float)\d+")
-_DTYPES = {"boolean": "bool", "integer": "int64", "floating": "float64",
-           "mixed-integer-float": "float64"}  # fmt: skip
+_DTYPES = {
+    "boolean": "bool",
+    "integer": "int64",
+    "floating": "float64",
+    "mixed-integer-float": "float64",
+}
 #: Seed of the keys by which rows are drawn.
 _DRAWN = 1
 
@@ -258,7 +262,7 @@ def check_schema(found: First, names: list[str]) -> None:
         told = listed(f"{c!r} (in {found.columns[c]:,} rows)" for c in partly)
         raise Mistake(
             f"the parts differ in their columns: of {labelled:,} rows not all have {told}; write "
-            f"all parts with the same columns, or leave these out: --drop {as_typed(partly)}"
+            f"all parts with the same columns, or leave these out: drop={partly}"
         )
 
 

@@ -188,7 +188,7 @@ class Scorer:
             for rows in part.batches(self.batch):
                 frame = self._frame(rows)
                 check_known(self.model.columns, frame.columns, part.name)
-                check_named("--columns", self.wanted.columns, frame.columns, part.name)
+                check_named("columns", self.wanted.columns, frame.columns, part.name)
                 numbers = np.arange(number, number + len(frame))
                 number += len(frame)
                 if len(frame):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import time
+from ast import literal_eval
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +15,7 @@ import typer
 
 from ..._plugins import EXTRAS, explain_missing
 from ...bench.names import reason
-from ...own_data.tables.mistake import WrongOption
+from ...own_data.tables.mistake import WrongOption, as_typed
 from ...writing import LiveLine
 from ..terminal import echo, fail, names_in, warnings_as_notes
 
@@ -23,6 +25,22 @@ if TYPE_CHECKING:
 
 #: Exit codes: what the data or files are to blame for; the command line; done in part; Ctrl-C.
 WRONG_DATA, WRONG_COMMAND, PARTIAL, STOPPED = 1, 2, 3, 130
+
+
+#: Arguments in errors of the library -> options of the command line.
+_OPTIONS: dict[str, str | Callable[[re.Match[str]], str]] = {
+    r"\b(resume|overwrite)=True\b": r"--\1",
+    r"\bcall fit again with the same work\b": "go on with --resume",
+    r"\bdensity=GDADensity\(\)": "--density gaussians",
+    r"\bdrop=(\[.*\])": lambda found: f"--drop {as_typed(literal_eval(found[1]))}",
+}
+
+
+def with_options(error: str) -> str:
+    """Return an error of the library with its arguments as the options that give them."""
+    for argument, option in _OPTIONS.items():
+        error = re.sub(argument, option, error)
+    return error
 
 
 @contextmanager
@@ -45,7 +63,8 @@ def mistakes_told(quiet: bool) -> Iterator[None]:
     except PermissionError as error:
         fail(f"{error.filename or reason(error)}: no permission; ask its owner for it", WRONG_DATA)
     except (ValueError, TypeError, OSError) as error:
-        fail(" ".join([reason(error), *getattr(error, "__notes__", [])]), WRONG_DATA)
+        said = with_options(" ".join([reason(error), *getattr(error, "__notes__", [])]))
+        fail(said, WRONG_DATA)
 
 
 @contextmanager

@@ -42,8 +42,8 @@ def as_typed(names: Iterable[object]) -> str:
 
 
 def quoting_told(option: str, names: Iterable[str]) -> str:
-    """How to type a name that holds a comma, if there is one."""
-    held = [name for name in names if "," in name][:1]
+    """How to type a name that holds a comma, if there is one and it is an option that is typed."""
+    held = [name for name in names if "," in name][:1] if option.startswith("--") else []
     return f"; a name with a comma stands in quotes: {option} {as_typed(held)}" if held else ""
 
 
