@@ -861,7 +861,7 @@ MUTANTS = [
     ),
     Mutant(
         "names of spectral lines overlap",
-        "plots/_line_names.py",
+        "plots/spectra.py",
         "return np.asarray(isotonic_regression(x - shift,",
         "return x + 0 * np.asarray(isotonic_regression(x - shift,",
         "plots/test_plots_spectra.py::test_names_do_not_overlap_and_lie_above_the_spectrum",

@@ -7,8 +7,6 @@ import pytest
 
 matplotlib = pytest.importorskip("matplotlib")
 
-from matplotlib.figure import Figure  # noqa: E402
-
 from dipedl import Dirichlet, plots  # noqa: E402
 from dipedl.decisions import reject_curve  # noqa: E402
 from dipedl.metrics import risk_coverage_curve  # noqa: E402
@@ -111,9 +109,9 @@ def test_risk_coverage_is_the_metric(rng):
 
 def test_dirichlet_bars_show_mean_and_interval():
     d = Dirichlet([[9.0, 1.0, 2.0]])
-    ax = plots.dirichlet_bars(d, class_names=["x", "y", "z"], level=0.9)
+    ax = plots.dirichlet_bars(d, class_names=["x", "y", "z"])
     np.testing.assert_allclose([bar.get_height() for bar in ax.patches], d.mean[0])
-    low, high = d.credible_interval(0.9)
+    low, high = d.credible_interval()
     ends = np.array([segment[:, 1] for segment in ax.collections[0].get_segments()])
     np.testing.assert_allclose(ends, np.column_stack([low[0], high[0]]))
     assert [text.get_text() for text in ax.get_xticklabels()] == ["x", "y", "z"]
@@ -126,26 +124,13 @@ def test_dirichlet_bars_refuse_many_inputs_and_wrong_names():
         plots.dirichlet_bars(Dirichlet(np.ones((1, 3))), class_names=["a", "b"])
 
 
-def test_gallery_pairs_images_and_bars(rng):
-    images, d = rng.random((5, 6, 6)), Dirichlet(rng.uniform(1, 9, (5, 3)))
-    fig = Figure()
-    pairs = plots.image_gallery(images, d, columns=3, titles=list("abcde"), fig=fig)
-    assert pairs.shape == (5, 2)
-    for i, (image, bars) in enumerate(pairs):
-        np.testing.assert_array_equal(image.images[0].get_array(), images[i])
-        np.testing.assert_allclose([bar.get_height() for bar in bars.patches], d.mean[i])
-        assert image.get_title() == "abcde"[i] and image.figure is fig
-    with pytest.raises(ValueError, match=r"images must have shape \(5, height, width\)"):
-        plots.image_gallery(images[:4], d)
-
-
 def test_nothing_touches_pyplot():
     code = (
         "import sys, numpy as np\n"
         "from dipedl import plots, Dirichlet\n"
         "assert 'matplotlib' not in sys.modules\n"
         "plots.RiskCoverageDisplay.from_predictions([True, False], [0, 1])._repr_png_()\n"
-        "plots.image_gallery(np.zeros((1, 4, 4)), Dirichlet(np.ones((1, 2))))\n"
+        "plots.dirichlet_bars(Dirichlet(np.ones((1, 2))))\n"
         "assert 'matplotlib.pyplot' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -177,6 +162,6 @@ def test_lines_follow_a_dark_style(rng):
     with style.context("dark_background"):
         (line,) = plots.unknown_matrix(found).lines
         many = (rng.random(900), rng.random(900))
-        (hexagons,) = plots.vacuity_against({"Galaxy": many}, bins=1).collections[:1]
+        (hexagons,) = plots.vacuity_against({"Galaxy": many}).collections[:1]
     assert line.get_color() == "white"
     assert (hexagons.get_facecolor()[:, :3] == 1).all()

@@ -11,7 +11,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: E402
 from scipy.optimize import minimize  # noqa: E402
 
 from dipedl import Dirichlet, plots  # noqa: E402
-from dipedl.plots._line_names import apart  # noqa: E402
+from dipedl.plots.spectra import spread_apart  # noqa: E402
 from dipedl.spectra import Spectra, paper_grid  # noqa: E402
 from dipedl.spectra.grid import LINES  # noqa: E402
 
@@ -104,7 +104,7 @@ def test_names_do_not_overlap_and_lie_above_the_spectrum(rng, redshift):
 def test_places_of_names_are_the_nearest_that_are_far_enough_apart(rng):
     for _ in range(5):
         x = np.sort(rng.uniform(0, 10, 6))
-        places = apart(x, 1.2, 0, 10)
+        places = spread_apart(x, 1.2, 0, 10)
         assert (np.diff(places) >= 1.2 - 1e-9).all()
         assert places[0] >= 0.6 - 1e-9 and places[-1] <= 9.4 + 1e-9
         rules = [{"type": "ineq", "fun": lambda p, i=i: p[i + 1] - p[i] - 1.2} for i in range(5)]
@@ -116,8 +116,8 @@ def test_places_of_names_are_the_nearest_that_are_far_enough_apart(rng):
             tol=1e-12,
         )
         np.testing.assert_allclose(places, best.x, atol=1e-4)
-    np.testing.assert_allclose(apart(np.array([2.0, 5.0]), 1, 0, 10), [2, 5])
-    np.testing.assert_allclose(apart(np.full(4, 5.0), 9, 0, 10), [1.25, 3.75, 6.25, 8.75])
+    np.testing.assert_allclose(spread_apart(np.array([2.0, 5.0]), 1, 0, 10), [2, 5])
+    np.testing.assert_allclose(spread_apart(np.full(4, 5.0), 9, 0, 10), [1.25, 3.75, 6.25, 8.75])
 
 
 @pytest.mark.parametrize("flux", [np.zeros(3000), np.full(3000, 7.0), np.full(3000, -1e-17)])
@@ -150,8 +150,9 @@ def test_a_spectrum_says_what_is_wrong():
 
 def test_gallery_says_of_each_what_it_is_and_what_is_said(rng):
     spectra, d = some_spectra(rng), Dirichlet(rng.uniform(1, 9, (8, 2)))
-    axes = plots.spectrum_gallery(spectra, d)
-    for i, ax in enumerate(axes):
+    axes = plots.trusted_spectra(spectra, d, n=4)
+    order = np.argsort(-np.asarray(d.log_evidence), kind="stable")
+    for i, ax in zip([*order[:4], *order[:3:-1]], axes.flat, strict=True):
         title = ax.get_title(loc="left")
         truth = ("", "is Galaxy; ", "is Quasar; ")[i % 3]
         first = "Galaxy" if d.mean[i][0] > 0.5 else "Quasar"
@@ -175,8 +176,8 @@ def test_trusted_spectra_are_those_of_the_ends_of_the_ranking(rng):
 
 def test_gallery_says_what_is_wrong(rng):
     spectra = some_spectra(rng)
-    with pytest.raises(ValueError, match="dirichlet must hold one row for each spectrum"):
-        plots.spectrum_gallery(spectra, Dirichlet(np.ones((3, 2))))
+    with pytest.raises(ValueError, match="one Dirichlet for each of the 8 spectra"):
+        plots.trusted_spectra(spectra, Dirichlet(np.ones((3, 2))))
     with pytest.raises(ValueError, match=r"n must be in 1\.\.8"):
         plots.trusted_spectra(spectra, Dirichlet(np.ones((8, 2))), n=9)
     with pytest.raises(ValueError, match="class_names must hold 2 names, got 3"):
@@ -187,10 +188,10 @@ def test_gallery_says_what_is_wrong(rng):
 
 
 def test_running_median_and_band_are_those_of_a_naive_loop(rng):
-    x, u = rng.uniform(1, 100, 240), rng.beta(1, 5, 240)
-    ax = plots.vacuity_against({"a": (x, u)}, log=True, bins=8)
-    order = sorted(range(240), key=lambda i: x[i])
-    groups = [order[30 * i : 30 * (i + 1)] for i in range(8)]
+    x, u = rng.uniform(1, 100, 360), rng.beta(1, 5, 360)
+    ax = plots.vacuity_against({"a": (x, u)}, log=True)
+    order = sorted(range(360), key=lambda i: x[i])
+    groups = [order[30 * i : 30 * (i + 1)] for i in range(12)]
     at = [np.median([x[i] for i in g]) for g in groups]
     odds = np.log(u / (1 - u))
     expected = np.array([np.quantile([odds[i] for i in g], [0.16, 0.5, 0.84]) for g in groups])

@@ -6,6 +6,35 @@ global state: pass ``ax=plt.gca()`` to work with pyplot, or take ``.figure`` of 
 picture. Matplotlib is imported on the first call.
 """
 
-from .._plugins import attach
+from .bars import dirichlet_bars
+from .calibration import (
+    ReliabilityDisplay,
+    RiskCoverageDisplay,
+    promised_risk,
+    reliability_diagram,
+    risk_coverage,
+)
+from .plane import EvidenceMapDisplay, plane_map
+from .spectra import spectrum_plot, spectrum_title, trusted_spectra
+from .unknown import UnknownCounts, unknown_counts, unknown_matrix
+from .vacuity import VacuityHistogramDisplay, uncertainty_histogram, vacuity_against
 
-__getattr__, __dir__, __all__ = attach(__name__, __file__)
+__all__ = [
+    "EvidenceMapDisplay",
+    "ReliabilityDisplay",
+    "RiskCoverageDisplay",
+    "UnknownCounts",
+    "VacuityHistogramDisplay",
+    "dirichlet_bars",
+    "plane_map",
+    "promised_risk",
+    "reliability_diagram",
+    "risk_coverage",
+    "spectrum_plot",
+    "spectrum_title",
+    "trusted_spectra",
+    "uncertainty_histogram",
+    "unknown_counts",
+    "unknown_matrix",
+    "vacuity_against",
+]

@@ -1,21 +1,31 @@
-"""Reliability diagram; observed and guaranteed risk against coverage."""
+"""Reliability of a classifier; observed and guaranteed risk against coverage."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..decisions.pipelines import uncertainty as uncertainty_of
 from ..decisions.rejection import RejectCurve
 from ..metrics import risk_coverage_curve
 from ..metrics.metric import top_label
 from .canvas import COLORS, LINES, axes_or_new, from_zero
+from .display import Display, class_indices, proba_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.collections import Collection
+    from matplotlib.lines import Line2D
 
-__all__ = ["promised_risk", "reliability_diagram", "risk_coverage"]
+__all__ = [
+    "ReliabilityDisplay",
+    "RiskCoverageDisplay",
+    "promised_risk",
+    "reliability_diagram",
+    "risk_coverage",
+]
 
 
 def reliability_diagram(
@@ -84,6 +94,123 @@ def reliability_diagram(
     return ax
 
 
+class ReliabilityDisplay(Display):
+    """Accuracy against confidence of a classifier: `reliability_diagram` as a Display.
+
+    Parameters
+    ----------
+    y, proba : array-like, shapes (n,) and (n, k)
+        As of `reliability_diagram`.
+    name : str, optional
+        Of the classifier, in the legend.
+
+    Attributes
+    ----------
+    line_ : Line2D
+        The curve.
+    errors_ : Collection
+        95 % intervals of the accuracy.
+    ax_, figure_ : Axes, Figure
+        Where it was drawn last.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from dipedl.plots import ReliabilityDisplay
+    >>> X, y = load_iris(return_X_y=True)
+    >>> display = ReliabilityDisplay.from_estimator(GaussianNB().fit(X, y), X, y)
+    >>> display.line_.get_label()
+    'GaussianNB'
+    """
+
+    line_: Line2D
+    errors_: Collection
+
+    def __init__(self, y: ArrayLike, proba: ArrayLike, *, name: str | None = None) -> None:
+        self.y, self.proba, self.name = y, proba, name
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        name: str | None = None,
+        **options: Any,
+    ) -> Self:
+        """Ask a fitted classifier about labelled inputs, and draw.
+
+        Parameters
+        ----------
+        estimator : classifier
+            Fitted, with ``predict_proba``; of any library.
+        X : array-like, shape (n, d)
+            Inputs that it was not fitted on.
+        y : array-like, shape (n,)
+            Their labels, as in ``estimator.classes_``.
+        name : str, optional
+            Default: the name of the estimator's class.
+        **options : optional
+            As of `plot`.
+
+        Raises
+        ------
+        TypeError
+            If the estimator has no ``predict_proba``.
+        ValueError
+            If y holds a label that the estimator does not know.
+        """
+        proba, classes = proba_of(estimator, X)
+        name = name or type(estimator).__name__
+        return cls(class_indices(y, classes), proba, name=name).plot(**options)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y: ArrayLike,
+        proba: ArrayLike,
+        *,
+        classes: ArrayLike | None = None,
+        name: str | None = None,
+        **options: Any,
+    ) -> Self:
+        """Draw class probabilities that are there already.
+
+        Parameters
+        ----------
+        y, proba, name
+            As of the class.
+        classes : array-like, shape (k,), optional
+            Labels of the columns of `proba`, of which y holds some; default: 0..k-1.
+        **options : optional
+            As of `plot`.
+
+        Raises
+        ------
+        ValueError
+            If y holds a label that is not among the classes, or shapes do not match.
+        """
+        truth = np.asarray(y) if classes is None else class_indices(y, classes)
+        return cls(truth, proba, name=name).plot(**options)
+
+    def plot(self, ax: Axes | None = None, **options: Any) -> Self:
+        """Draw the curve.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw, such as ``ax_`` of another Display; default: a new figure.
+        **options : optional
+            `n_bins`, `min_rows` and `color` of `reliability_diagram`.
+        """
+        drawn = reliability_diagram(self.y, self.proba, label=self.name, ax=ax, **options)
+        self._keep_axes(drawn, self.name)
+        self.line_, self.errors_ = drawn.lines[-1], drawn.collections[-1]
+        return self
+
+
 def risk_coverage(
     correct: ArrayLike,
     uncertainty: ArrayLike,
@@ -97,7 +224,7 @@ def risk_coverage(
     Parameters
     ----------
     correct : array-like of bool, shape (n,)
-        Whether each prediction is right; False for an OOD input.
+        True for each right prediction; False for an OOD input.
     uncertainty : array-like, shape (n,)
         Uncertainty of each prediction, higher = less sure.
     label, color, ax : optional
@@ -122,12 +249,117 @@ def risk_coverage(
     return ax
 
 
+class RiskCoverageDisplay(Display):
+    """Error rate among the most certain inputs: `risk_coverage` as a Display.
+
+    Parameters
+    ----------
+    correct, uncertainty : array-like, shape (n,)
+        As of `risk_coverage`.
+    name : str, optional
+        Of the classifier, in the legend.
+
+    Attributes
+    ----------
+    line_ : Line2D
+        The curve.
+    ax_, figure_ : Axes, Figure
+        Where it was drawn last.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from dipedl.plots import RiskCoverageDisplay
+    >>> X, y = load_iris(return_X_y=True)
+    >>> display = RiskCoverageDisplay.from_estimator(GaussianNB().fit(X, y), X, y)
+    >>> display.line_.get_ydata()[-1].round(2)
+    np.float64(0.04)
+    """
+
+    line_: Line2D
+
+    def __init__(
+        self, correct: ArrayLike, uncertainty: ArrayLike, *, name: str | None = None
+    ) -> None:
+        self.correct, self.uncertainty, self.name = correct, uncertainty, name
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        kind: str | None = None,
+        name: str | None = None,
+        **options: Any,
+    ) -> Self:
+        """Ask a fitted classifier about labelled inputs, and draw.
+
+        Parameters
+        ----------
+        estimator, X, y, name
+            As of `ReliabilityDisplay.from_estimator`.
+        kind : str, optional
+            As in `DIPClassifier.uncertainty`, for a `DIPClassifier` or a pipeline that ends in
+            one. Default, for any classifier: one minus the highest probability.
+        **options : optional
+            As of `plot`.
+
+        Raises
+        ------
+        TypeError
+            If the estimator has no ``predict_proba``; with `kind`, if it is no `DIPClassifier`.
+        ValueError
+            If y holds a label that the estimator does not know.
+        """
+        proba, classes = proba_of(estimator, X)
+        correct = proba.argmax(axis=1) == class_indices(y, classes)
+        unsure = 1 - proba.max(axis=1) if kind is None else uncertainty_of(estimator, X, kind)
+        return cls(correct, unsure, name=name or type(estimator).__name__).plot(**options)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        correct: ArrayLike,
+        uncertainty: ArrayLike,
+        *,
+        name: str | None = None,
+        **options: Any,
+    ) -> Self:
+        """Draw predictions that are there already.
+
+        Parameters
+        ----------
+        correct, uncertainty, name : array-like, array-like, str
+            As of the class.
+        **options : optional
+            As of `plot`.
+        """
+        return cls(correct, uncertainty, name=name).plot(**options)
+
+    def plot(self, ax: Axes | None = None, *, color: str | None = None) -> Self:
+        """Draw the curve.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw, such as ``ax_`` of another Display; default: a new figure.
+        color : str, optional
+            Of the curve.
+        """
+        drawn = risk_coverage(self.correct, self.uncertainty, label=self.name, color=color, ax=ax)
+        self._keep_axes(drawn, self.name)
+        self.line_ = drawn.lines[-1]
+        return self
+
+
 def promised_risk(
     curve: RejectCurve,
     *,
     risk: float | None = None,
     label: str | None = None,
-    color: str = COLORS[0],
     ax: Axes | None = None,
 ) -> Axes:
     """Observed and guaranteed error rate against the share of inputs accepted.
@@ -138,7 +370,7 @@ def promised_risk(
         Of ``clf.reject_curve()`` or `dipedl.decisions.reject_curve`.
     risk : float, optional
         Marked by a line, and the largest coverage that keeps it by a dot.
-    label, color, ax : optional
+    label, ax : optional
         As of `reliability_diagram`.
 
     Returns
@@ -157,12 +389,12 @@ def promised_risk(
     'error rate of answered inputs'
     """
     ax = axes_or_new(ax)
-    ax.step(curve.coverage, curve.upper, where="pre", color=color, linewidth=1.8, label=label)
-    ax.plot(curve.coverage, curve.risk, color=color, linewidth=1, linestyle="--")
+    ax.step(curve.coverage, curve.upper, where="pre", color=COLORS[0], linewidth=1.8, label=label)
+    ax.plot(curve.coverage, curve.risk, color=COLORS[0], linewidth=1, linestyle="--")
     if risk is not None:
         ax.axhline(risk, color="0.5", linewidth=1, linestyle=":")
         kept = curve.thresholds <= curve.threshold(risk)
-        ax.plot(curve.coverage[kept][-1:], curve.upper[kept][-1:], "o", color=color)
+        ax.plot(curve.coverage[kept][-1:], curve.upper[kept][-1:], "o", color=COLORS[0])
     ax.set(xlabel="coverage: share of inputs answered", ylabel="error rate of answered inputs")
     ax.set_xlim(0, 1.02)
     from_zero(ax)

@@ -1,8 +1,11 @@
-"""Default figures and colours."""
+"""Default figures, colours and scales."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import logit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,3 +49,8 @@ def ink() -> str:
     from matplotlib import rcParams
 
     return str(rcParams["text.color"])
+
+
+def log_odds(p: np.ndarray, edge: float) -> np.ndarray:
+    """Log-odds of shares p, of which those nearer than `edge` to 0 or 1 are moved to there."""
+    return np.asarray(logit(np.clip(p, edge, 1 - edge)))

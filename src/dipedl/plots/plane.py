@@ -1,18 +1,21 @@
-"""A map over the plane."""
+"""Uncertainty over the plane."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..decisions.pipelines import uncertainty
 from .canvas import COLORS, axes_or_new
+from .display import Display
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.image import AxesImage
 
-__all__ = ["plane_map"]
+__all__ = ["EvidenceMapDisplay", "plane_map"]
 
 
 def plane_map(
@@ -38,7 +41,7 @@ def plane_map(
     top : float, optional
         Value of the brightest colour; default: the largest.
     colorbar : bool, default=True
-        Whether a colour bar stands beside the map.
+        Draw a colour bar beside the map.
     ax : Axes, optional
         Where to draw.
 
@@ -67,3 +70,115 @@ def plane_map(
         color, marker = COLORS[1 - i % 2], "o^s"[i % 3]
         ax.scatter(across, up, s=9, c=color, marker=marker, edgecolor="white", linewidth=0.3)
     return ax
+
+
+class EvidenceMapDisplay(Display):
+    """Where a classifier of two inputs has evidence: `plane_map` of its uncertainty.
+
+    Parameters
+    ----------
+    values : ndarray, shape (h, w)
+        Uncertainty over the plane, from the bottom up.
+    extent : tuple of float
+        Left, right, bottom and top of the map.
+    X, y : array-like, shapes (n, 2) and (n,)
+        Points and labels to show.
+    kind : str, default="vacuity"
+        Kind of uncertainty; the title.
+
+    Attributes
+    ----------
+    image_ : AxesImage
+        The map.
+    ax_, figure_ : Axes, Figure
+        Where it was drawn last.
+
+    Examples
+    --------
+    >>> from dipedl import DIPClassifier
+    >>> from dipedl.datasets import load_moons
+    >>> from dipedl.plots import EvidenceMapDisplay
+    >>> data = load_moons(100)
+    >>> clf = DIPClassifier().fit(data.X_train, data.y_train)
+    >>> display = EvidenceMapDisplay.from_estimator(clf, data.X_train, data.y_train, grid=20)
+    >>> display.ax_.get_title()
+    'vacuity'
+    """
+
+    image_: AxesImage
+
+    def __init__(
+        self,
+        values: np.ndarray,
+        extent: tuple[float, float, float, float],
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        kind: str = "vacuity",
+    ) -> None:
+        self.values, self.extent, self.X, self.y, self.kind = values, extent, X, y, kind
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        kind: str = "vacuity",
+        grid: int = 150,
+        **options: Any,
+    ) -> Self:
+        """Ask a fitted model of two inputs about a grid of points, and draw.
+
+        Parameters
+        ----------
+        estimator : DIPClassifier
+            Fitted on two inputs; or a pipeline or search that ends in one.
+        X : array-like or DataFrame, shape (n, 2)
+            Points to show; the map extends beyond them by half their range on each side.
+        y : array-like, shape (n,)
+            Their labels.
+        kind : str, default="vacuity"
+            As in `DIPClassifier.uncertainty`.
+        grid : int, default=150
+            Points along each side.
+        **options : optional
+            As of `plot`.
+
+        Raises
+        ------
+        TypeError
+            If the estimator is no `DIPClassifier` and ends in none.
+        ValueError
+            If X does not have two columns.
+        """
+        points = np.asarray(X, dtype=np.float64)
+        if points.ndim != 2 or points.shape[1] != 2:
+            raise ValueError(
+                f"X must have shape (n, 2), got {points.shape}; take two columns of it"
+            )
+        low, high = points.min(axis=0), points.max(axis=0)
+        low, high = low - (high - low) / 2, high + (high - low) / 2
+        across, up = (np.linspace(low[i], high[i], grid) for i in range(2))
+        plane = np.stack(np.meshgrid(across, up), axis=-1).reshape(-1, 2)
+        inputs = type(X)(plane, columns=X.columns) if hasattr(X, "iloc") else plane
+        values = uncertainty(estimator, inputs, kind).reshape(grid, grid)
+        extent = (low[0], high[0], low[1], high[1])
+        return cls(values, extent, points, y, kind=kind).plot(**options)
+
+    def plot(self, ax: Axes | None = None, **options: Any) -> Self:
+        """Draw the map with the points on it.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw; default: a new figure.
+        **options : optional
+            `top` and `colorbar` of `plane_map`.
+        """
+        drawn = plane_map(self.values, self.extent, np.asarray(self.X), self.y, ax=ax, **options)
+        drawn.set_title(self.kind)
+        self._keep_axes(drawn)
+        self.image_ = drawn.images[-1]
+        return self

@@ -124,15 +124,14 @@ def unknown_counts(
         raise ValueError(f"y must hold indices 0..{k - 1}, got {np.unique(truth).tolist()}")
     known = np.asarray(held_out, dtype=np.float64)
     threshold = _threshold(known, false_alarm_rate)
-    column = _columns(P, uncertainty, known, false_alarm_rate)
-    rows = [np.bincount(column[truth == i], minlength=k + 1) for i in range(k)]
+    columns = _columns(P, uncertainty, known, false_alarm_rate)
+    rows = [np.bincount(columns[truth == i], minlength=k + 1) for i in range(k)]
     for name, (others, unsure) in (ood or {}).items():
         predictions = np.asarray(others, dtype=np.float64)
         if predictions.ndim != 2 or predictions.shape[1] != k:
             raise ValueError(f"ood[{name!r}] must have {k} columns, got {predictions.shape}")
-        rows.append(
-            np.bincount(_columns(predictions, unsure, known, false_alarm_rate), minlength=k + 1)
-        )
+        columns = _columns(predictions, unsure, known, false_alarm_rate)
+        rows.append(np.bincount(columns, minlength=k + 1))
     return UnknownCounts(
         counts=np.stack(rows),
         rows=(*names, *(ood or {})),
@@ -151,7 +150,7 @@ def unknown_matrix(found: UnknownCounts, *, title: bool = True, ax: Axes | None 
     found : UnknownCounts
         From `unknown_counts`.
     title : bool, default=True
-        Whether the title says where the threshold comes from.
+        Tell in the title where the threshold comes from.
     ax : Axes, optional
         Where to draw.
 

@@ -10,12 +10,16 @@ import numpy as np
 from markupsafe import Markup
 
 from ...demo.report.figures import Entry, Panel, panel, panel_axes
-from ...plots.against import vacuity_against
-from ...plots.calibration import risk_coverage
+from ...plots import (
+    UnknownCounts,
+    risk_coverage,
+    spectrum_plot,
+    spectrum_title,
+    unknown_counts,
+    unknown_matrix,
+    vacuity_against,
+)
 from ...plots.canvas import COLORS, LINES
-from ...plots.spectra import spectrum_plot
-from ...plots.spectra_gallery import spectrum_title
-from ...plots.unknown import UnknownCounts, unknown_counts, unknown_matrix
 from ...spectra import Spectra
 from ..data.spectra import CLASSES, Looked
 from ..results.scores import OOD_PREFIX, SHIFTED_PREFIX

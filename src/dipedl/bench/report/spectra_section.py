@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...demo.report.figures import Panel
-from ...plots.unknown import UnknownCounts
+from ...plots import UnknownCounts
 from ..data import spectra as spectra_data
 from ..data.spectra import SPECTRA, Looked
 from ..names import reason

@@ -11,10 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
-from ...plots.calibration import reliability_diagram, risk_coverage
+from ...plots import plane_map, reliability_diagram, risk_coverage, uncertainty_histogram
 from ...plots.canvas import COLORS, LINES
-from ...plots.histogram import uncertainty_histogram
-from ...plots.plane import plane_map
 from .. import DemoResult, ModelResult, SetPredictions
 from ..rows import BARE, DIP, ID, flagged
 from ..summary import ENTROPY, set_title

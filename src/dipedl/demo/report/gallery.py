@@ -9,8 +9,8 @@ import numpy as np
 from markupsafe import Markup
 
 from ...dirichlet import Dirichlet
+from ...plots import dirichlet_bars
 from ...plots.canvas import vacuity_text
-from ...plots.inputs import dirichlet_bars
 from .. import DemoResult, ModelResult
 from ..rows import DIP, ID, flagged
 from ..summary import ENTROPY, SET_TITLES, of_hundred, set_title

@@ -1,4 +1,4 @@
-"""What an estimator answers to labelled inputs, and what a Display keeps of its drawing."""
+"""Displays in scikit-learn's manner: made from an estimator or from predictions, then drawn."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-class Drawn:
+class Display:
     """A Display: the axes and the figure of its last drawing, which a notebook shows."""
 
     ax_: Axes
     figure_: Figure
 
-    def _keep(self, ax: Axes, name: str | None = None) -> None:
+    def _keep_axes(self, ax: Axes, name: str | None = None) -> None:
         """Remember where it was drawn; a name wants a legend."""
         self.ax_, self.figure_ = ax, ax.figure.get_figure(root=True)
         if name is not None:
@@ -36,7 +36,7 @@ class Drawn:
 
 
 def proba_of(estimator: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Class probabilities (n, k) of X (n, d), and the labels (k,) of their columns."""
+    """Return class probabilities (n, k) of X (n, d), and the labels (k,) of their columns."""
     if not hasattr(estimator, "predict_proba"):
         raise TypeError(
             f"estimator must have predict_proba, got {type(estimator).__name__}; wrap it in "
@@ -52,7 +52,7 @@ def proba_of(estimator: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def class_indices(y: ArrayLike, classes: ArrayLike) -> np.ndarray:
-    """Place in `classes` (k,) of each label in y (n,)."""
+    """Return the place in `classes` (k,) of each label in y (n,)."""
     truth, labels = np.asarray(y).ravel(), np.asarray(classes)
     same = np.array([truth == label for label in labels.tolist()], dtype=bool)
     known = same.any(axis=0)
