@@ -90,16 +90,21 @@ def _findings(source: Source, section: Section, profiles: Sequence[str]) -> Bloc
         yield from _bullets(said)
 
 
-def _ablation(source: Source, section: Section, profiles: Sequence[str]) -> Blocks:
-    """The published ablation: its metrics by what of n, density and classifier is kept."""
-    for profile in profiles:
-        kept = source.kept(profile, "sweeps.json")
-        lines = kept["sweeps"]["ablation"].values() if kept else ()
-        rows = [[line["title"], *(_kept(line, name) for name in section.columns)] for line in lines]
-        if rows:
-            yield grid(["kept", *_heads(source.suite, section.columns)], rows)
-            yield _of_which_runs(kept)
-            yield _in_float32(kept["sweeps"]["float32"].values(), section.columns)
+def _sweep(name: str, head: str) -> Callable[[Source, Section, Sequence[str]], Blocks]:
+    """Return the section of one published sweep: its metrics by what was changed."""
+
+    def blocks(source: Source, section: Section, profiles: Sequence[str]) -> Blocks:
+        for profile in profiles:
+            kept = source.kept(profile, "sweeps.json")
+            lines = kept["sweeps"][name].values() if kept else ()
+            rows = [[line["title"], *(_kept(line, m) for m in section.columns)] for line in lines]
+            if rows:
+                yield grid([head, *_heads(source.suite, section.columns)], rows)
+                yield _of_which_runs(kept)
+                if name == "ablation":
+                    yield _in_float32(kept["sweeps"]["float32"].values(), section.columns)
+
+    return blocks
 
 
 def _of_which_runs(kept: Mapping[str, Any]) -> str:
@@ -276,7 +281,9 @@ KINDS: dict[str, Callable[[Source, Section, Sequence[str]], Blocks]] = {
     "text": _text,
     "summary": _summary,
     "findings": _findings,
-    "ablation": _ablation,
+    "ablation": _sweep("ablation", "kept"),
+    "gamma": _sweep("gamma", "gamma"),
+    "sigma": _sweep("sigma", "sd of the noise"),
     "histograms": _histograms,
     "collapse": _collapse,
     "time": _time,

@@ -242,7 +242,9 @@ def test_rows_are_compared_on_the_ood_sets_that_they_were_scored_on(tmp_path, mo
     planned = []
     monkeypatch.setattr(module, "_check_data", lambda rows, folder: None)
     monkeypatch.setattr(module, "do", lambda todo, *_: planned.extend(todo) or RunResult())
-    (found,) = module.verify("cifar10", methods=["energy"], out=RESULTS, data_dir=tmp_path)
+    (found,) = module.verify(
+        "cifar10", profile="cpu", methods=["energy"], out=RESULTS, data_dir=tmp_path
+    )
     assert found.why == "it gave no row"
     assert [work.method.config["data"]["ood"] for work in planned] == [["cifar100", "gtsrb"]]
 

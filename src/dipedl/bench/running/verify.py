@@ -320,12 +320,13 @@ def _machine(row: Row) -> str:
 
 
 def _kind(row: Row) -> tuple[Any, ...] | None:
-    """What equal bits need; None if the row does not say it, or was resumed in its training."""
+    """Return the conditions of equal bits; None if the row lacks them, was resumed or used a GPU."""
     parts = _trained(row)
-    if was_resumed(row) or not all(part.keys() >= set(_TOLD) for part in parts):
+    known = all(part.keys() >= set(_TOLD) and "gpu" not in part for part in parts)
+    if was_resumed(row) or not known:
         return None
     versions = {name: v for name, v in row.get("versions", {}).items() if name != "dipedl"}
-    return {tuple(part.get(name) for name in (*_TOLD, "gpu")) for part in parts}, versions
+    return {tuple(part.get(name) for name in _TOLD) for part in parts}, versions
 
 
 def _trained(row: Row) -> list[Row]:

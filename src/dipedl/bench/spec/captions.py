@@ -44,6 +44,8 @@ class Section(Frozen):
         "summary",
         "findings",
         "ablation",
+        "gamma",
+        "sigma",
         "histograms",
         "collapse",
         "time",
