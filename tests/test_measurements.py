@@ -278,8 +278,9 @@ def threads_of_rows():
     assert others == ["deep-ensemble"]
     assert not any(_kind(row) for row in every)
     return (
-        f"Of the {len(every):,} published rows the {len(told) - 1} of `cifar10` that were trained on a GPU say the "
-        "threads of all their parts, and one other row, whose training was resumed."
+        f"Of the {len(every):,} published rows the {len(told) - 1} of `cifar10` that were "
+        "trained on a GPU say the threads of all their parts, and one other row, whose training "
+        "was resumed."
     )
 
 

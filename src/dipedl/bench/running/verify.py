@@ -320,7 +320,7 @@ def _machine(row: Row) -> str:
 
 
 def _kind(row: Row) -> tuple[Any, ...] | None:
-    """Return the conditions of equal bits; None if the row lacks them, was resumed or used a GPU."""
+    """Conditions of equal bits; None if the row lacks them, was resumed or used a GPU."""
     parts = _trained(row)
     known = all(part.keys() >= set(_TOLD) and "gpu" not in part for part in parts)
     if was_resumed(row) or not known:
