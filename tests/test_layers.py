@@ -32,12 +32,12 @@ IMPORTS = {
     "testing": "density",
 }
 ATTRIBUTES = {
-    "baselines": "_forward _mean _remedy _seed",
-    "bench": "_build _dtype _forward _proba_and_scores _settings",
+    "baselines": "_remedy",
+    "bench": "_proba_and_scores",
     "classifier": "_dirichlet _evidence _most_probable _proba_and_scores",
     "engines": "_classifier",
     "explanation": "_alarm_rate _dirichlet _has_evidence _held_out_rows _proba_and_scores _seen",
-    "export": "_dtype _factor _factors _log_constant _log_weights",
+    "export": "_factor _factors _log_constant _log_weights",
     "held_out": "_alarm_rate _calibrated_by _has_evidence",
     "monitoring": "_alarm_threshold _answer_proba _held_out_proba _held_out_rows _most_probable",
     "persistence": "_factors_",
@@ -51,7 +51,6 @@ DEEP = {
     "decisions": "ShortDirichlet",
     "density": "DensitySelector FusedDensity MahalanobisDensity NormalScores",
     "evidence": "CautionBudget QuantileEvidence RobustZScore ZScore",
-    "nn": "ConvLin ConvLin1d _Dequantize",
     "pretrained": "DIPModule",
     "serve": "ExplainRequest PredictRequest",
 }

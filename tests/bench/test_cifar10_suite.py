@@ -204,13 +204,13 @@ def test_methods_see_the_network_that_was_trained_once(shared):
 @pytest.mark.parametrize("name", ["default", "module"])
 def test_a_method_takes_what_the_network_was_stored_to_answer(tmp_path, monkeypatch, name):
     passes = []
-    forward = TorchClassifier._forward
+    forward = TorchClassifier.apply_network
 
     def counted(self, X, *function):
         passes.append(len(X))
         return forward(self, X, *function)
 
-    monkeypatch.setattr(TorchClassifier, "_forward", counted)
+    monkeypatch.setattr(TorchClassifier, "apply_network", counted)
     (method,) = plan(parse_suite(METHODS, "tiny.toml"), "smoke", [name], "tiny.toml")
     place = Place(Store(tmp_path, "tiny", "smoke"), None)
     for part in trained_parts(method):

@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 from dipedl.nn import ConvLin1d, TorchClassifier, Training  # noqa: E402
-from dipedl.nn.spectral_norm import baked  # noqa: E402
+from dipedl.nn.spectral_norm import remove_spectral_norm  # noqa: E402
 
 
 def build(backbone, d=806, k=2):
@@ -47,7 +47,9 @@ def test_spectral_normalisation_is_on_every_layer():
     network.train()
     for _ in range(30):
         network(torch.randn(4, 806, generator=torch.Generator().manual_seed(2)))
-    layers = [x for x in baked(network).modules() if isinstance(x, nn.Conv2d | nn.Linear)]
+    layers = [
+        x for x in remove_spectral_norm(network).modules() if isinstance(x, nn.Conv2d | nn.Linear)
+    ]
     norms = [float(torch.linalg.matrix_norm(x.weight.detach().flatten(1), 2)) for x in layers]
     assert len(norms) == 7
     np.testing.assert_allclose(norms, 1.0, atol=0.03)

@@ -17,7 +17,7 @@ from dipedl.nn import (  # noqa: E402
     train,
     training,
 )
-from dipedl.nn.device import tuned  # noqa: E402
+from dipedl.nn.device import tune_kernels  # noqa: E402
 from dipedl.nn.training import EpochLosses, Feed, NotFiniteLoss  # noqa: E402
 
 CPU = torch.device("cpu")
@@ -168,7 +168,7 @@ def test_compiled_training_is_that_of_the_plain_module(tmp_path, quick_compiler)
 def test_the_search_for_kernels_is_given_back():
     before = torch.backends.cudnn.benchmark
     for enabled in (True, False):
-        with pytest.raises(Stop), tuned(enabled):
+        with pytest.raises(Stop), tune_kernels(enabled):
             assert torch.backends.cudnn.benchmark == (enabled or before)
             raise Stop
         assert torch.backends.cudnn.benchmark == before

@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 from dipedl.nn import spectrally_normalised  # noqa: E402
-from dipedl.nn.spectral_norm import baked  # noqa: E402
+from dipedl.nn.spectral_norm import remove_spectral_norm  # noqa: E402
 
 
 def layers(scale=1.0, seed=0):
@@ -99,7 +99,7 @@ def test_baked_weights_answer_alike():
     x = torch.randn(3, 2, 5, 5, dtype=torch.float64)
     module.train()(x)
     expected = module.eval()(x)
-    plain = baked(module)
+    plain = remove_spectral_norm(module)
     assert set(plain.state_dict()) == {"0.weight", "2.weight", "2.bias"}
     torch.testing.assert_close(plain(x), expected, rtol=0, atol=0)
 

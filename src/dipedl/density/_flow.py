@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 from zuko.lazy import LazyDistribution
 
-from ..nn.device import plain_defaults, resolve_device, seeded
+from ..nn.device import plain_defaults, resolve_device, seed_generators
 from ..nn.flows.masked_autoregressive import MaskedAutoregressive
-from ..nn.flows.preprocessing import NoisyPreprocessor, Preprocessor
+from ..nn.flows.preprocessing import Preprocessor
 from ..nn.training import Training
 
 _CPU = torch.device("cpu")
@@ -42,9 +42,7 @@ class _Augment:
 
     def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
         x = x if self.first is None else self.first(x, generator)
-        if isinstance(self.preprocessing, NoisyPreprocessor):
-            x = self.preprocessing.noise(x, generator)
-        y: Tensor = self.preprocessing(x)[0]
+        y: Tensor = self.preprocessing(self.preprocessing.noise(x, generator))[0]
         return y
 
 
@@ -52,7 +50,7 @@ def training_inputs(
     rows: Tensor, preprocessing: Preprocessor, settings: Training
 ) -> tuple[Tensor, Training]:
     """What is fed to training, float32, and the settings with what happens to each batch."""
-    if not (isinstance(preprocessing, NoisyPreprocessor) or settings.augment):
+    if not (preprocessing.is_noisy or settings.augment):
         return preprocessing(rows)[0].float(), settings
     there = deepcopy(preprocessing).to(resolve_device(settings.device), torch.float32)
     return rows.float(), replace(settings, augment=_Augment(settings.augment, there))
@@ -80,7 +78,7 @@ def build(flow: Any, n_features: int, seed: int) -> nn.Module:
             "flow must be None, a MaskedAutoregressive or a callable n_features -> zuko flow, "
             f"got {flow!r}"
         )
-    with seeded(seed, _CPU), plain_defaults():
+    with seed_generators(seed, _CPU), plain_defaults():
         return _checked_flow(flow(n_features), flow)
 
 

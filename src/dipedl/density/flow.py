@@ -18,9 +18,9 @@ from torch import Tensor
 from ..fitting.all_or_nothing import all_or_nothing
 from ..inputs import validate_features, validate_fit_features
 from ..maths.array_namespace import unmasked
-from ..nn.device import as_tensor, resolve_device, seeded, threads
+from ..nn.device import as_tensor, limit_threads, resolve_device, seed_generators
 from ..nn.flows.masked_autoregressive import MaskedAutoregressive
-from ..nn.flows.preprocessing import Dequantization, NoisyPreprocessor, Standardization
+from ..nn.flows.preprocessing import Dequantization, Standardization
 from ..nn.torch_classifier import on_device
 from ..nn.training import Training, train
 from ._flow import LogDensity, build, checked, negative_mean, split, training_inputs
@@ -208,7 +208,7 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
             If the flow was not fitted on pixels.
         """
         rows, preprocessing = self._rows(X), self.preprocessing_
-        if not isinstance(preprocessing, NoisyPreprocessor):
+        if not preprocessing.is_noisy:
             raise TypeError(
                 "bits_per_dimension needs grey levels: fit with preprocessing=Dequantization(), "
                 f"got {self._preprocessing()!r}"
@@ -230,7 +230,12 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
         device = self._device()
         seed = int(check_random_state(random_state).randint(2**31))
         n_jobs = self._settings(False).n_jobs
-        with torch.no_grad(), threads(n_jobs), seeded(seed, device), _default(device):
+        with (
+            torch.no_grad(),
+            limit_threads(n_jobs),
+            seed_generators(seed, device),
+            _default(device),
+        ):
             y = on_device(device, self.flow_)().sample((n_samples,)).cpu().double()
             return np.asarray(self.preprocessing_.inverse(y).numpy())
 
@@ -249,7 +254,7 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
         flow = on_device(device, self.flow_)
         parts = []
         n_jobs = self._settings(False).n_jobs
-        with torch.no_grad(), threads(n_jobs), _default(device):
+        with torch.no_grad(), limit_threads(n_jobs), _default(device):
             for chunk in torch.split(rows, _CHUNK):
                 y, log_det = self.preprocessing_(chunk)
                 near = (y.abs() <= _FAR).all(dim=1)

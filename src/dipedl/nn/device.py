@@ -65,7 +65,7 @@ def plain_defaults() -> Iterator[None]:
 
 
 @contextmanager
-def threads(n_jobs: int | None) -> Iterator[None]:
+def limit_threads(n_jobs: int | None) -> Iterator[None]:
     """Context in which PyTorch uses `n_jobs` threads; None keeps its setting."""
     before = torch.get_num_threads()
     torch.set_num_threads(before if n_jobs is None else n_jobs)
@@ -76,7 +76,7 @@ def threads(n_jobs: int | None) -> Iterator[None]:
 
 
 @contextmanager
-def tuned(enabled: bool) -> Iterator[None]:
+def tune_kernels(enabled: bool) -> Iterator[None]:
     """Context in which cuDNN tries its kernels and keeps the fastest for each shape."""
     before = torch.backends.cudnn.benchmark
     torch.backends.cudnn.benchmark = before or enabled
@@ -105,7 +105,7 @@ def set_random_states(states: dict[str, torch.Tensor], device: torch.device) -> 
 
 
 @contextmanager
-def seeded(seed: int, device: torch.device) -> Iterator[None]:
+def seed_generators(seed: int, device: torch.device) -> Iterator[None]:
     """Context that seeds the global generators of the CPU and of `device`, and restores them."""
     before = random_states(device)
     # not torch.manual_seed: it would also seed every other device, and those are not restored

@@ -120,7 +120,7 @@ class LayerFeatures(TransformerMixin, BaseEstimator):
                 Network.features(network, chunk) if of_body else network(chunk)
             return torch.cat([captured[name] for name in layers], dim=1)
 
-        return self.estimator_._forward(X, pooled)
+        return self.estimator_.apply_network(X, pooled)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Layer and number of each column, shape (sum of `widths_`,)."""
@@ -156,7 +156,7 @@ class LayerFeatures(TransformerMixin, BaseEstimator):
             )
             return answer
 
-        self.estimator_._forward(row, shapes)
+        self.estimator_.apply_network(row, shapes)
         return {name: shape for name, shape in found.items() if shape}
 
     def _check_layers(self, shapes: dict[str, tuple[int, ...]]) -> None:

@@ -68,7 +68,7 @@ def spectrally_normalised(
     return module
 
 
-def baked(module: Module) -> Module:
+def remove_spectral_norm(module: Module) -> Module:
     """The same module, in eval mode, with plain weights in place of normalised ones."""
     module.eval()
     for layer in list(module.modules()):

@@ -25,8 +25,8 @@ from ..maths.checks import check_magnitude
 from .backbones.mlp import MLP
 from .backbones.network import Backbone, Network, Shape, image_shape
 from .checks import check_choice, check_number, check_pixels
-from .device import as_tensor, plain_defaults, resolve_device, threads
-from .spectral_norm import baked
+from .device import as_tensor, limit_threads, plain_defaults, resolve_device
+from .spectral_norm import remove_spectral_norm
 from .training import History, Training, TrainingPaused, train
 
 __all__ = ["TorchClassifier"]
@@ -77,8 +77,8 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
 
     A subclass has the parameters `backbone`, `training`, `image_shape`, `random_state` and
     `class_weight` and its own. It defines ``_loss`` (and ``_score``, if the loss cannot choose an
-    epoch) and ``predict_proba``. It may override ``fit`` with the same steps: ``_checked``,
-    ``_build``, ``_train``.
+    epoch) and ``predict_proba``. It may override ``fit`` with the same steps: ``validate_fit``,
+    ``build_network``, ``_train``.
     """
 
     #: Defaults of parameters that are None.
@@ -141,10 +141,10 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
         with all_or_nothing(self, FloatingPointError, TrainingPaused):
             if self._take_trained(X, y):
                 return self
-            data = self._checked(X, y, validation)
-            seed = self._seed()
+            data = self.validate_fit(X, y, validation)
+            seed = self.draw_seed()
             with plain_defaults():
-                module = self._build(len(self.classes_), seed)
+                module = self.build_network(len(self.classes_), seed)
             run: dict[str, Any] = {
                 "checkpoint": checkpoint,
                 "progress": progress,
@@ -160,7 +160,7 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
             return self
 
     def _take_trained(self, X: Any, y: Any) -> bool:
-        """Whether a network that is already trained was taken, so that there is none to train."""
+        """Take a network that is already trained, and return True; False if there is none."""
         return False
 
     def _after_training(self, X: Any, y: Any) -> None:
@@ -177,35 +177,37 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
 
     def logits(self, X: Any) -> np.ndarray:
         """Outputs of the network on inputs X (n, d), shape (n, k)."""
-        return self._forward(X)
+        return self.apply_network(X)
 
     def transform(self, X: Any) -> np.ndarray:
         """Features of inputs X (n, d) before the head, shape (n, n_features)."""
-        return self._forward(X, lambda module, chunk: module.features(chunk))
+        return self.apply_network(X, lambda module, chunk: module.features(chunk))
 
     @abstractmethod
     def _loss(self, outputs: Tensor, target: Tensor, *, epoch: int) -> Tensor:
-        """Mean loss of a batch, by ``_mean``; `target` (n,) holds class numbers."""
+        """Mean loss of a batch, by ``weighted_mean``; `target` (n,) holds class numbers."""
 
     #: Validation score ``(outputs, target) -> mean, lower is better``; None: the loss.
     _score: Callable[[Tensor, Tensor], Any] | None = None
 
-    def _mean(self, losses: Tensor, target: Tensor) -> Tensor:
-        """Mean of the losses (n,), weighted by class."""
+    def weighted_mean(self, losses: Tensor, target: Tensor) -> Tensor:
+        """Return the mean of the losses (n,), weighted by class."""
         if self.class_weight is None:
             return losses.mean()
         # a blocking copy would make every step wait for the GPU
         weights = torch.from_numpy(self.class_weight_).to(losses.dtype)
         return (losses * weights.to(losses.device, non_blocking=True)[target]).mean()
 
-    def _dtype(self) -> torch.dtype:
-        """Precision in which the trained network predicts."""
+    def predict_dtype(self) -> torch.dtype:
+        """Return the precision in which the trained network predicts."""
         return torch.float32
 
-    def _seed(self) -> int:
+    def draw_seed(self) -> int:
+        """Return a seed from `random_state`."""
         return int(check_random_state(self.random_state).randint(2**31))
 
-    def _settings(self) -> Training:
+    def training_settings(self) -> Training:
+        """Return the settings of the training, checked."""
         training = self._default_training if self.training is None else self.training
         if not isinstance(training, Training):
             raise TypeError(f"training must be None or a Training, got {training!r}")
@@ -220,12 +222,12 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
             )
         return backbone
 
-    def _build(self, n_outputs: int, seed: int) -> Network:
-        """An untrained network for the inputs of ``_checked``."""
+    def build_network(self, n_outputs: int, seed: int) -> Network:
+        """Return an untrained network for the inputs of ``validate_fit``."""
         generator = torch.Generator("cpu").manual_seed(seed)
         return self._backbone().build(self.image_shape_, n_outputs, generator)
 
-    def _checked(
+    def validate_fit(
         self, X: Any, y: Any, validation: Any
     ) -> tuple[np.ndarray, np.ndarray, Pair | None]:
         """Inputs in float32 and class numbers; sets `classes_` and the shapes."""
@@ -270,7 +272,7 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
         validation: Pair | None,
         **run: Any,
     ) -> History:
-        """Train `module` on the data of ``_checked``; it ends in eval mode with plain weights.
+        """Train `module` on the data of ``validate_fit``; it ends in eval mode with plain weights.
 
         `run` has the keyword arguments of `train` from `seed` on.
         """
@@ -282,28 +284,28 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
                 module,
                 self._loss,
                 (inputs, as_tensor(y)),
-                self._settings(),
+                self.training_settings(),
                 validation=None if validation is None else tuple(map(as_tensor, validation)),
                 score=self._score,
                 **run,
             )
         finally:
-            baked(module).to(self._dtype())
+            remove_spectral_norm(module).to(self.predict_dtype())
 
-    def _forward(
+    def apply_network(
         self,
         X: Any,
         function: Callable[[Any, Tensor], Tensor] = lambda module, chunk: module(chunk),
     ) -> np.ndarray:
-        """``function(module, rows)`` in chunks of 512 rows, as one finite float64 array."""
+        """Return ``function(module, rows)`` of chunks of 512 rows as one finite float64 array."""
         check_is_fitted(self, "module_")
-        dtype = self._dtype()
+        dtype = self.predict_dtype()
         X = validate_data(self, unmasked("X", X), dtype=_NUMPY[dtype], reset=False)
         self._check_pixels("X", X)
-        settings = self._settings()
+        settings = self.training_settings()
         device = resolve_device(settings.device)
         network = on_device(device, self.module_)
-        with torch.inference_mode(), threads(settings.n_jobs):
+        with torch.inference_mode(), limit_threads(settings.n_jobs):
             parts = [
                 function(network, as_tensor(X[start : start + _CHUNK]).to(device)).double().cpu()
                 for start in range(0, len(X), _CHUNK)
@@ -431,12 +433,14 @@ class TorchClassifier(TorchEstimator):
         if self.class_weight is None:
             return cross_entropy(outputs, target, label_smoothing=smoothing)
         losses = cross_entropy(outputs, target, reduction="none", label_smoothing=smoothing)
-        return self._mean(losses, target)
+        return self.weighted_mean(losses, target)
 
-    def _settings(self) -> Training:
+    def training_settings(self) -> Training:
+        """Return the settings of the training, checked."""
         check_number("label_smoothing", self.label_smoothing, "in [0, 1)", lambda x: 0 <= x < 1)
-        return super()._settings()
+        return super().training_settings()
 
-    def _dtype(self) -> torch.dtype:
+    def predict_dtype(self) -> torch.dtype:
+        """Return the precision in which the trained network predicts."""
         check_choice("precision", self.precision, _DTYPES)
         return _DTYPES[self.precision]

@@ -23,12 +23,12 @@ from ..writing import writable_target, write_file
 from .checks import check_choice, check_data, check_flag, check_integer, check_number
 from .device import (
     device_type,
+    limit_threads,
     random_states,
     resolve_device,
-    seeded,
+    seed_generators,
     set_random_states,
-    threads,
-    tuned,
+    tune_kernels,
 )
 from .muon import Muon, kernels
 
@@ -342,7 +342,11 @@ def train(
         )
     device = resolve_device(settings.device)
     streams = [int(word) for word in np.random.SeedSequence(seed).generate_state(3)]
-    with threads(settings.n_jobs), seeded(streams[0], device), tuned(settings.amp):
+    with (
+        limit_threads(settings.n_jobs),
+        seed_generators(streams[0], device),
+        tune_kernels(settings.amp),
+    ):
         run = Run(module, loss, data, settings, device, streams[1:], validation, score)
         path = None if checkpoint is None else Path(checkpoint)
         run.go(Checkpoints(path, {} if path is None else _identity(run, seed)), progress, deadline)

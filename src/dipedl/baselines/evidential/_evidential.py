@@ -76,14 +76,14 @@ class EvidentialEstimator(HeldOutDecisions, Published, TorchEstimator):
 
     def _error_rate(self, outputs: Tensor, target: Tensor) -> Tensor:
         """Share of wrong predictions. Annealed losses cannot be compared between epochs."""
-        return self._mean((outputs.argmax(dim=1) != target).double(), target)
+        return self.weighted_mean((outputs.argmax(dim=1) != target).double(), target)
 
     _score = _error_rate
 
     def _annealed(self, epoch: int, length: float) -> float:
         """Weight of the KL in an epoch; a float `length` is a share of the training."""
         if isinstance(length, float) and length > 0:
-            length = max(1.0, length * (self._settings().epochs - 1))
+            length = max(1.0, length * (self.training_settings().epochs - 1))
         return annealed_weight(epoch, length)
 
     def _with_kl(
@@ -92,7 +92,7 @@ class EvidentialEstimator(HeldOutDecisions, Published, TorchEstimator):
         """Mean of the risk (n,) plus the KL on misleading evidence."""
         if weight > 0:
             risk = risk + weight * kl_misleading(alpha, target, prior)
-        return self._mean(risk, target)
+        return self.weighted_mean(risk, target)
 
     def _check_parameters(self) -> None:
         given = self.get_params(deep=False)
@@ -109,9 +109,10 @@ class EvidentialEstimator(HeldOutDecisions, Published, TorchEstimator):
         self._forget_held_out()
         return False
 
-    def _checked(self, X: Any, y: Any, validation: Any) -> Any:
+    def validate_fit(self, X: Any, y: Any, validation: Any) -> Any:
+        """Check settings and data of a fit."""
         self._check_parameters()
-        return super()._checked(X, y, validation)
+        return super().validate_fit(X, y, validation)
 
 
 def _check_annealing(length: Any) -> None:

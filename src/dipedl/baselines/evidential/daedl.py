@@ -130,10 +130,11 @@ class DAEDL(EvidentialEstimator):
             "density": GDADensity(shrinkage=1e-6),
         }
 
-    def _checked(self, X: Any, y: Any, validation: Any) -> Any:
+    def validate_fit(self, X: Any, y: Any, validation: Any) -> Any:
+        """Check settings and data of a fit."""
         if hasattr(self, "density_range_"):
             del self.density_range_  # an interrupted fit must not predict with the old density
-        return super()._checked(X, y, validation)
+        return super().validate_fit(X, y, validation)
 
     def _after_training(self, X: Any, y: Any) -> None:
         features = self.transform(X)
@@ -168,7 +169,7 @@ class DAEDL(EvidentialEstimator):
     def _typicality_and_logits(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """The d (n, 1) and logits (n, k) of X."""
         check_is_fitted(self, "density_range_")
-        both = self._forward(X, _features_and_logits)
+        both = self.apply_network(X, _features_and_logits)
         k = len(self.classes_)
         return self._typicality(both[:, :-k])[:, None], both[:, -k:]
 

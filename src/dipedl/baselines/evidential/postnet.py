@@ -136,10 +136,11 @@ class PostNet(EvidentialEstimator):
 
     def _loss(self, outputs: Tensor, target: Tensor, *, epoch: int) -> Tensor:
         alpha = 1 + evidence_from_logits(outputs, "exp")
-        return self._mean(uce(alpha, target, self.entropy_weight), target)
+        return self.weighted_mean(uce(alpha, target, self.entropy_weight), target)
 
-    def _checked(self, X: Any, y: Any, validation: Any) -> Any:
-        checked = super()._checked(X, y, validation)
+    def validate_fit(self, X: Any, y: Any, validation: Any) -> Any:
+        """Check settings and data of a fit."""
+        checked = super().validate_fit(X, y, validation)
         self.budget_ = self._class_budget(np.bincount(checked[1]))
         return checked
 
@@ -149,7 +150,8 @@ class PostNet(EvidentialEstimator):
         total = counts.sum() if self.budget == "total" else self.budget
         return np.full(len(counts), float(total))
 
-    def _build(self, n_outputs: int, seed: int) -> Any:
+    def build_network(self, n_outputs: int, seed: int) -> Any:
+        """Return an untrained encoder with a flow per class."""
         generator = torch.Generator("cpu").manual_seed(seed)
         encoder = self._backbone().build(self.image_shape_, self.latent_dim, generator)
         flow = RadialFlow(n_outputs, self.latent_dim, self.n_layers, generator)

@@ -86,4 +86,4 @@ class ReEDL(EvidentialEstimator):
 
     def _loss(self, outputs: Tensor, target: Tensor, *, epoch: int) -> Tensor:
         evidence = evidence_from_logits(outputs, self.evidence)
-        return self._mean(projected_mse(evidence, target, 1.0, self.lambda2), target)
+        return self.weighted_mean(projected_mse(evidence, target, 1.0, self.lambda2), target)

@@ -133,7 +133,7 @@ class MCDropout(HeldOutDecisions, Published, TorchClassifier):
     def _take_trained(self, X: Any, y: Any) -> bool:
         self._forget_held_out()
         check_integer("n_samples", self.n_samples)
-        seeds = np.random.SeedSequence(self._seed()).generate_state(self.n_samples)
+        seeds = np.random.SeedSequence(self.draw_seed()).generate_state(self.n_samples)
         self.sample_seeds_ = seeds.tolist()
         if self.network is None:
             return False
@@ -169,7 +169,7 @@ class MCDropout(HeldOutDecisions, Published, TorchClassifier):
             samples = outputs.double().softmax(dim=-1).cpu().numpy()
             return torch.from_numpy(np.ascontiguousarray(reduce(samples)))
 
-        return self._forward(X, reduced)
+        return self.apply_network(X, reduced)
 
     def _use(self, X: Any, y: Any) -> None:
         trained = self._given()
@@ -195,16 +195,20 @@ class MCDropout(HeldOutDecisions, Published, TorchClassifier):
             )
         return inner
 
-    def _settings(self) -> Training:
-        return super()._settings() if self.network is None else self._given()._settings()
+    def training_settings(self) -> Training:
+        """Return the settings of the training, or those of `network`."""
+        given = None if self.network is None else self._given()
+        return super().training_settings() if given is None else given.training_settings()
 
     def _backbone(self) -> Backbone:
         return super()._backbone() if self.network is None else self._given()._backbone()
 
-    def _dtype(self) -> torch.dtype:
-        return super()._dtype() if self.network is None else self._given()._dtype()
+    def predict_dtype(self) -> torch.dtype:
+        """Return the precision in which the network, or `network`, predicts."""
+        return super().predict_dtype() if self.network is None else self._given().predict_dtype()
 
-    def _build(self, n_outputs: int, seed: int) -> Network:
-        network = super()._build(n_outputs, seed)
+    def build_network(self, n_outputs: int, seed: int) -> Network:
+        """Return an untrained network, which must have dropout."""
+        network = super().build_network(n_outputs, seed)
         check_dropout(network)
         return network

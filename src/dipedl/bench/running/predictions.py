@@ -43,7 +43,9 @@ def _logits_and_features(model: Any, rows: np.ndarray) -> np.ndarray:
     import torch
 
     return np.asarray(
-        model._forward(rows, lambda net, chunk: torch.cat(net.outputs_and_features(chunk), dim=1))
+        model.apply_network(
+            rows, lambda net, chunk: torch.cat(net.outputs_and_features(chunk), dim=1)
+        )
     )
 
 
@@ -96,7 +98,7 @@ def _probabilities(model: Any, rows: np.ndarray) -> dict[str, np.ndarray]:
 
 def _in_one_pass(model: Any, few: np.ndarray) -> bool:
     """Whether head and features of a network of `dipedl.nn` are what its methods answer."""
-    if not hasattr(model, "_forward"):
+    if not hasattr(model, "apply_network"):
         return False
     logits, features = np.split(_logits_and_features(model, few), [len(model.classes_)], axis=1)
     probabilities = softmax(logits, axis=1)

@@ -13,7 +13,7 @@ import numpy as np
 
 def weights_of(model: Any) -> dict[str, np.ndarray] | None:
     """Arrays of a network classifier of `dipedl.nn`, by name; None for any other classifier."""
-    if not hasattr(model, "module_") or not hasattr(model, "_build"):
+    if not hasattr(model, "module_") or not hasattr(model, "build_network"):
         return None
     state = model.module_.state_dict()
     # contiguous: safetensors writes memory as it lies, and these may be channels-last
@@ -27,10 +27,10 @@ def restored(network: Any, X: np.ndarray, y: np.ndarray, weights: Mapping[str, n
     """
     import torch
 
-    from ...nn.spectral_norm import baked
+    from ...nn.spectral_norm import remove_spectral_norm
 
-    network._checked(X, y, None)
-    module = baked(network._build(len(network.classes_), seed=0))
+    network.validate_fit(X, y, None)
+    module = remove_spectral_norm(network.build_network(len(network.classes_), seed=0))
     module.load_state_dict({name: torch.from_numpy(value) for name, value in weights.items()})
-    network.module_ = module.eval().to(network._dtype())
+    network.module_ = module.eval().to(network.predict_dtype())
     return network

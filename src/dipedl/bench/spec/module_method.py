@@ -52,7 +52,7 @@ class DIPModuleMethod(ClassifierMixin, BaseEstimator):
 
         trained = self.network.estimator
         self.classes_ = trained.classes_
-        self.device_ = resolve_device(trained._settings().device)
+        self.device_ = resolve_device(trained.training_settings().device)
         module = DIPModule(
             deepcopy(trained.module_.head).to(self.device_),
             density=ClassGaussians(

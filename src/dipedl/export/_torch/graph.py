@@ -98,7 +98,7 @@ def network_graph(classifier: Any = None, features: Any = None, *, opset: int) -
             f"{type(classifier).__name__}: only the softmax of logits has an ONNX form here"
         )
     owners = [_owner(part) for part in (classifier, features) if part is not None]
-    dtype = max((owner._dtype() for owner in owners), key=lambda found: found.itemsize)
+    dtype = max((owner.predict_dtype() for owner in owners), key=lambda found: found.itemsize)
     rows = torch.zeros(2, owners[0].n_features_in_, dtype=dtype, device="cpu")
     module = _Rows(classifier, features)
     return traced(module, (rows,), [ROWS], module.outputs, opset=opset)

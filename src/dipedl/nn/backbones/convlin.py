@@ -11,7 +11,7 @@ from torch import nn
 
 from ..checks import check_choice
 from ..spectral_norm import spectrally_normalised
-from .network import Backbone, Network, Shape, check_size, empty, initialise
+from .network import Network, Shape, check_size, empty, initialise
 
 __all__ = ["ConvLin", "ConvLin1d"]
 
@@ -20,8 +20,10 @@ WIDTH = 64
 
 
 @dataclass(frozen=True)
-class ConvLinBackbone(Backbone):
+class ConvLinBackbone:
     """Three convolutions and three hidden layers; a subclass gives the sizes of the kernels."""
+
+    takes_pixels: ClassVar[bool] = True
 
     spectral_norm: bool = False
     features: str = "hidden"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -15,27 +16,28 @@ __all__ = ["Dequantization", "Standardization"]
 
 
 class Preprocessor(nn.Module, ABC):
-    """A fitted bijection from rows x to rows y, each feature by itself."""
+    """A fitted bijection from rows x to rows y, each feature by itself.
+
+    One that `is_noisy` adds new noise to every training batch.
+    """
+
+    is_noisy: ClassVar[bool] = False
 
     @abstractmethod
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Y (n, d) and log |det dy/dx| (n,)."""
+        """Return y (n, d) and log |det dy/dx| (n,)."""
 
     @abstractmethod
     def inverse(self, y: Tensor) -> Tensor:
-        """X (n, d) for y (n, d)."""
+        """Return x (n, d) for y (n, d)."""
 
-
-class NoisyPreprocessor(Preprocessor):
-    """A preprocessor that adds new noise to every training batch."""
-
-    @abstractmethod
     def noise(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        """X (n, d) with the noise of training."""
+        """Return x (n, d) with the noise of training."""
+        return x
 
-    @abstractmethod
     def log_cell(self) -> float:
-        """Log width, in units of x, of the cell that the noise fills."""
+        """Return the log width, in units of x, of the cell that the noise fills."""
+        return -math.inf
 
 
 @dataclass(frozen=True)
@@ -154,19 +156,21 @@ class Dequantization:
         other = ", or use preprocessing=Standardization() for features that are no pixels"
         check_pixels(name, X, f" for {self!r}", other)
 
-    def build(self, X: Tensor) -> NoisyPreprocessor:
+    def build(self, X: Tensor) -> Preprocessor:
         """The map. Rows X (n, d) are checked; nothing is fitted."""
         self.check("X", X)
         return _Dequantize(self.levels, self.logit)
 
 
-class _Dequantize(NoisyPreprocessor):
+class _Dequantize(Preprocessor):
+    is_noisy = True
+
     def __init__(self, levels: int, lam: float | None) -> None:
         super().__init__()
         self.levels, self.lam = levels, lam
 
     def noise(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        """X (n, d) with noise u - 1/2 in units of a grey level: `forward` adds the half."""
+        """Return x with noise u - 1/2 in units of a grey level: `forward` adds the half."""
         u = torch.rand(x.shape, dtype=x.dtype, device=x.device, generator=generator)
         return x + (u - 0.5) / (self.levels - 1)
 
