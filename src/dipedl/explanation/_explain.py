@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,17 +65,17 @@ def explain(clf: Any, X: Any, top: int = 5) -> list[Card]:
     """
     if not (isinstance(top, int | np.integer) and top >= 1):
         raise ValueError(f"top must be an int >= 1, got {top!r}")
-    cards: list[Card] = _cards(clf, X, top, _all_parts)
+    cards: list[Card] = _cards(clf, X, top)
     return cards
 
 
 def explain_rarest(clf: Any, X: Any) -> list[Card]:
     """As `explain`, but each card has one part at most: the Gaussian that finds the row rarest."""
-    cards: list[Card] = _cards(clf, X, 5, _rarest_gaussian)
+    cards: list[Card] = _cards(clf, X, 5, rarest_only=True)
     return cards
 
 
-def _cards(clf: Any, X: Any, top: int, read: Read) -> Any:
+def _cards(clf: Any, X: Any, top: int, *, rarest_only: bool = False) -> Any:
     clf, before = last_step_with("explain", clf)
     arriving = X if before is None else before.transform(validate_rows(X))
     if not clf._has_evidence:
@@ -95,6 +94,7 @@ def _cards(clf: Any, X: Any, top: int, read: Read) -> Any:
     p_values = conformal_p_values(scores, held.scores, held.weights)
     columns = evidence_side.columns_
     user = user_columns(clf, rows, before, Z, evidence_side.features_, columns)
+    read = _rarest_gaussian if rarest_only else _all_parts
     parts = read(_parts(clf, Z, proba), user, top)
     news = row_news(columns, rows, before)
     with np.errstate(over="ignore"):
@@ -174,10 +174,6 @@ class _Part:
         return [user.in_columns({**self.known[i], **reading}, i, top) for i, reading in numbered]
 
 
-#: Readings of parts for each row, by features of the user's columns and the number wanted.
-Read = Callable[[list[_Part], UserColumns, int], list[tuple[Reading, ...]]]
-
-
 def _all_parts(parts: list[_Part], user: UserColumns, top: int) -> list[tuple[Reading, ...]]:
     rows = np.arange(len(user.Z))
     return list(zip(*(part.read(user, rows, top) for part in parts), strict=True))
@@ -217,7 +213,7 @@ def _parts(clf: Any, Z: np.ndarray, proba: np.ndarray) -> list[_Part]:
 
 
 def _normal_scores(held: HeldOut, name: str, scores: np.ndarray) -> list[float | None]:
-    """Standard-normal score of each score's rank among the held-out ones of the same part."""
+    """Return the normal score of each score's rank among the held-out ones of the same part."""
     if held.components is None or name not in held.component_names:
         return [None] * len(scores)
     column = held.components[:, held.component_names.index(name)]

@@ -335,6 +335,6 @@ def _parts(held: HeldOut, density: Any, flagged: np.ndarray) -> Iterator[Finding
 
 def _subject(names: Names, classes: np.ndarray) -> str:
     """The classes as the subject of a sentence, with its verb."""
-    shown = ", ".join(repr(names[c]) for c in classes[:_NAMED])
+    first = ", ".join(repr(names[c]) for c in classes[:_NAMED])
     more = f" and {len(classes) - _NAMED} more" if len(classes) > _NAMED else ""
-    return f"Class {shown} is" if len(classes) == 1 else f"Classes {shown}{more} are"
+    return f"Class {first} is" if len(classes) == 1 else f"Classes {first}{more} are"

@@ -193,8 +193,8 @@ def _cost_numbers(held: HeldOut, mean: np.ndarray) -> dict[str, Number]:
 def _relabelled(held: HeldOut, mean: np.ndarray) -> np.ndarray:
     """Rows where the mean prefers another class; the classifier breaks a tie to the last bit."""
     best = mean.max(axis=1)
-    kept = np.take_along_axis(mean, held.proba.argmax(axis=1)[:, None], axis=1)[:, 0]
-    return np.asarray(best > kept * (1 + _TINY))
+    of_label = np.take_along_axis(mean, held.proba.argmax(axis=1)[:, None], axis=1)[:, 0]
+    return np.asarray(best > of_label * (1 + _TINY))
 
 
 def _noise(held: HeldOut, mean: np.ndarray) -> float:

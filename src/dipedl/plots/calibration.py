@@ -78,12 +78,12 @@ def reliability_diagram(
     # Right-closed bins, as those of `dipedl.metrics.ece`.
     bins = np.clip(np.ceil(confidence * n_bins).astype(int) - 1, 0, n_bins - 1)
     size = np.bincount(bins, minlength=n_bins)
-    used = size >= min_rows
+    full = size >= min_rows
     mean, accuracy = (
-        np.bincount(bins, weights=values, minlength=n_bins)[used] / size[used]
+        np.bincount(bins, weights=values, minlength=n_bins)[full] / size[full]
         for values in (confidence, hit)
     )
-    low, high = _wilson(accuracy, size[used])
+    low, high = _wilson(accuracy, size[full])
     ax = axes_or_new(ax)
     if not ax.lines:
         ax.plot([0, 1], [0, 1], color="0.5", linewidth=1, linestyle=":")
@@ -205,9 +205,9 @@ class ReliabilityDisplay(Display):
         **options : optional
             `n_bins`, `min_rows` and `color` of `reliability_diagram`.
         """
-        drawn = reliability_diagram(self.y, self.proba, label=self.name, ax=ax, **options)
-        self._keep_axes(drawn, self.name)
-        self.line_, self.errors_ = drawn.lines[-1], drawn.collections[-1]
+        ax = reliability_diagram(self.y, self.proba, label=self.name, ax=ax, **options)
+        self._keep_axes(ax, self.name)
+        self.line_, self.errors_ = ax.lines[-1], ax.collections[-1]
         return self
 
 
@@ -349,9 +349,9 @@ class RiskCoverageDisplay(Display):
         color : str, optional
             Of the curve.
         """
-        drawn = risk_coverage(self.correct, self.uncertainty, label=self.name, color=color, ax=ax)
-        self._keep_axes(drawn, self.name)
-        self.line_ = drawn.lines[-1]
+        ax = risk_coverage(self.correct, self.uncertainty, label=self.name, color=color, ax=ax)
+        self._keep_axes(ax, self.name)
+        self.line_ = ax.lines[-1]
         return self
 
 
@@ -393,8 +393,8 @@ def promised_risk(
     ax.plot(curve.coverage, curve.risk, color=COLORS[0], linewidth=1, linestyle="--")
     if risk is not None:
         ax.axhline(risk, color="0.5", linewidth=1, linestyle=":")
-        kept = curve.thresholds <= curve.threshold(risk)
-        ax.plot(curve.coverage[kept][-1:], curve.upper[kept][-1:], "o", color=COLORS[0])
+        within = curve.thresholds <= curve.threshold(risk)
+        ax.plot(curve.coverage[within][-1:], curve.upper[within][-1:], "o", color=COLORS[0])
     ax.set(xlabel="coverage: share of inputs answered", ylabel="error rate of answered inputs")
     ax.set_xlim(0, 1.02)
     from_zero(ax)

@@ -177,8 +177,8 @@ class EvidenceMapDisplay(Display):
         **options : optional
             `top` and `colorbar` of `plane_map`.
         """
-        drawn = plane_map(self.values, self.extent, np.asarray(self.X), self.y, ax=ax, **options)
-        drawn.set_title(self.kind)
-        self._keep_axes(drawn)
-        self.image_ = drawn.images[-1]
+        ax = plane_map(self.values, self.extent, np.asarray(self.X), self.y, ax=ax, **options)
+        ax.set_title(self.kind)
+        self._keep_axes(ax)
+        self.image_ = ax.images[-1]
         return self

@@ -228,9 +228,9 @@ def _smoothed(values: np.ndarray, sigma: float) -> np.ndarray:
     """Gaussian mean of the finite values, (p,); NaN without one within four sigma."""
     if sigma == 0:
         return values
-    there = np.isfinite(values)
-    total = gaussian_filter1d(np.where(there, values, 0.0), sigma, mode="constant")
-    weight = gaussian_filter1d(there.astype(np.float64), sigma, mode="constant")
+    known = np.isfinite(values)
+    total = gaussian_filter1d(np.where(known, values, 0.0), sigma, mode="constant")
+    weight = gaussian_filter1d(known.astype(np.float64), sigma, mode="constant")
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(np.where(weight > 1e-4, total / weight, np.nan))
 
@@ -251,18 +251,18 @@ def _outline(x: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 def _name_lines(ax: Axes, lines: Mapping[str, float]) -> None:
     """Mark the lines that fall into the x-limits; the curve moves down for the names."""
     left, right = ax.get_xlim()
-    seen = sorted((x, name) for name, x in lines.items() if left <= x <= right)
-    if not seen:
+    marks = sorted((x, name) for name, x in lines.items() if left <= x <= right)
+    if not marks:
         return
     low, high = ax.get_ylim()
     top = 1 - _NAMES - _BENDS
     ax.set_ylim(low, low + (high - low) / top)
-    x = np.array([place for place, _ in seen])
+    x = np.array([line for line, _ in marks])
     figure = ax.figure.get_figure(root=True)
     width = _INCH * figure.get_size_inches()[0] * ax.get_position().width
-    beside = spread_apart(x, 1.25 * _SIZE / width * (right - left), left, right)
+    places = spread_apart(x, 1.25 * _SIZE / width * (right - left), left, right)
     across = ax.get_xaxis_transform()
-    for (line, name), label in zip(seen, beside, strict=True):
+    for (line, name), label in zip(marks, places, strict=True):
         path = ([line, line, label], [0, top, 1 - _NAMES])
         ax.plot(*path, color=COLORS[1], linewidth=0.7, alpha=0.75, transform=across)
         text = ax.text(label, 1.01 - _NAMES, name, rotation=90, fontsize=_SIZE, transform=across)

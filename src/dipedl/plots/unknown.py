@@ -100,11 +100,11 @@ def unknown_counts(
     >>> from dipedl.plots import unknown_counts
     >>> P = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]]
     >>> held_out = [0.0, 0.1, 0.2, 0.3]
-    >>> found = unknown_counts([0, 1, 1], P, [0.1, 0.2, 0.9], held_out=held_out,
-    ...                        false_alarm_rate=0.2, ood={"stars": ([[0.5, 0.5]], [0.8])})
-    >>> found.threshold, found.rows
+    >>> result = unknown_counts([0, 1, 1], P, [0.1, 0.2, 0.9], held_out=held_out,
+    ...                         false_alarm_rate=0.2, ood={"stars": ([[0.5, 0.5]], [0.8])})
+    >>> result.threshold, result.rows
     (0.3, ('0', '1', 'stars'))
-    >>> found.counts
+    >>> result.counts
     array([[1, 0, 0],
            [0, 1, 1],
            [0, 0, 1]])
@@ -142,12 +142,12 @@ def unknown_counts(
     )
 
 
-def unknown_matrix(found: UnknownCounts, *, title: bool = True, ax: Axes | None = None) -> Axes:
+def unknown_matrix(counts: UnknownCounts, *, title: bool = True, ax: Axes | None = None) -> Axes:
     """Confusion matrix with a column "unknown", and one row per OOD set.
 
     Parameters
     ----------
-    found : UnknownCounts
+    counts : UnknownCounts
         From `unknown_counts`.
     title : bool, default=True
         Tell in the title where the threshold comes from.
@@ -163,37 +163,38 @@ def unknown_matrix(found: UnknownCounts, *, title: bool = True, ax: Axes | None 
     Examples
     --------
     >>> from dipedl.plots import unknown_counts, unknown_matrix
-    >>> found = unknown_counts([0, 1], [[0.9, 0.1], [0.2, 0.8]], [0.1, 0.9],
-    ...                        held_out=[0.1, 0.2, 0.3, 0.4], false_alarm_rate=0.2)
-    >>> ax = unknown_matrix(found)
+    >>> counts = unknown_counts([0, 1], [[0.9, 0.1], [0.2, 0.8]], [0.1, 0.9],
+    ...                         held_out=[0.1, 0.2, 0.3, 0.4], false_alarm_rate=0.2)
+    >>> ax = unknown_matrix(counts)
     >>> [label.get_text() for label in ax.get_xticklabels()]
     ['0', '1', 'unknown']
     """
     from matplotlib.patches import Rectangle
 
-    n_rows, n_columns = found.counts.shape
+    n_rows, n_columns = counts.counts.shape
     ax = axes_or_new(ax, (1.6 + 1.1 * n_columns, 1.3 + 0.55 * n_rows))
     for i, j in np.ndindex(n_rows, n_columns):
-        share = float(found.shares[i, j])
+        share = float(counts.shares[i, j])
         color = COLORS[1] if j == n_columns - 1 else COLORS[0]
         strength = 0.0 if np.isnan(share) else 0.6 * share
         corner = (j - 0.48, i - 0.47)
         ax.add_patch(Rectangle(corner, 0.96, 0.94, facecolor=color, alpha=strength, linewidth=0))
-        count = f"{int(found.counts[i, j]):,}"
-        text = count if np.isnan(share) else f"{count}\n{share:.1%}"
+        number = f"{int(counts.counts[i, j]):,}"
+        text = number if np.isnan(share) else f"{number}\n{share:.1%}"
         ax.text(j, i, text, ha="center", va="center", fontsize=9)
     ax.set(xlim=(-0.5, n_columns - 0.5), ylim=(n_rows - 0.5, -0.5), xlabel="called", ylabel="true")
-    ax.set_xticks(range(n_columns), [*found.classes, "unknown"])
-    ax.set_yticks(range(n_rows), [fill(name, 18) for name in found.rows])
+    ax.set_xticks(range(n_columns), [*counts.classes, "unknown"])
+    ax.set_yticks(range(n_rows), [fill(name, 18) for name in counts.rows])
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
-    k = len(found.classes)
+    k = len(counts.classes)
     if n_rows > k:
         ax.axhline(k - 0.5, color=ink(), linewidth=0.8, alpha=0.5)
     if title:
         ax.set_title(
-            f"unknown: uncertainty above {found.threshold:.3g}, which {found.false_alarm_rate:.0%} "
-            f"of\n{found.n_held_out:,} known held-out inputs may exceed",
+            f"unknown: uncertainty above {counts.threshold:.3g}, which "
+            f"{counts.false_alarm_rate:.0%} of\n{counts.n_held_out:,} known held-out inputs may "
+            "exceed",
             fontsize="small",
         )
     return ax

@@ -204,10 +204,10 @@ class VacuityHistogramDisplay(Display):
         **options : optional
             `bins` and `threshold` of `uncertainty_histogram`.
         """
-        drawn = uncertainty_histogram(self.vacuity, log_odds=True, ax=ax, **options)
-        drawn.set_xlabel("vacuity (both ends stretched)")
-        self._keep_axes(drawn)
-        outlines = drawn.patches[-2 * len(self.vacuity) :: 2]  # each has its filling after it
+        ax = uncertainty_histogram(self.vacuity, log_odds=True, ax=ax, **options)
+        ax.set_xlabel("vacuity (both ends stretched)")
+        self._keep_axes(ax)
+        outlines = ax.patches[-2 * len(self.vacuity) :: 2]  # each has its filling after it
         self.outlines_ = dict(zip(self.vacuity, outlines, strict=True))
         return self
 
@@ -261,19 +261,19 @@ def vacuity_against(
     if not sets:
         raise ValueError("sets must hold at least one set, got none; pass {'Galaxy': (snr, u)}")
     pairs = {name: _checked(name, *pair) for name, pair in sets.items()}
-    kept, lost = {}, 0
+    points, omitted = {}, 0
     for name, (x, u) in pairs.items():
-        there = np.isfinite(x) & (x > 0) if log else np.isfinite(x)
-        kept[name] = x[there], to_log_odds(u[there], _CURVE_EDGE)
-        lost += int((~there).sum())
-    if not any(len(x) for x, _ in kept.values()):
+        known = np.isfinite(x) & (x > 0) if log else np.isfinite(x)
+        points[name] = x[known], to_log_odds(u[known], _CURVE_EDGE)
+        omitted += int((~known).sum())
+    if not any(len(x) for x, _ in points.values()):
         needed = "finite and positive" if log else "finite"
         raise ValueError(f"sets must hold at least one x that is {needed}, got none")
     ax = axes_or_new(ax)
-    bands = {name: _band(pair) for name, pair in kept.items() if len(pair[0]) >= _LEAST}
-    low, high = _limits(kept, bands)
-    _points(ax, {name: (x, np.clip(z, low, high)) for name, (x, z) in kept.items()}, log)
-    for i, name in enumerate(kept):
+    bands = {name: _band(pair) for name, pair in points.items() if len(pair[0]) >= _LEAST}
+    low, high = _limits(points, bands)
+    _draw_points(ax, {name: (x, np.clip(z, low, high)) for name, (x, z) in points.items()}, log)
+    for i, name in enumerate(points):
         if name in bands:
             at, bottom, middle, top = bands[name]
             color, line = COLORS[i % len(COLORS)], LINES[i % len(LINES)]
@@ -287,15 +287,15 @@ def vacuity_against(
     if log:
         ax.set_xscale("log")
         _plain_ticks(ax)
-    if lost:
-        text = f"{lost:,} without a value left out"
+    if omitted:
+        text = f"{omitted:,} without a value left out"
         ax.text(0.99, 1.01, text, ha="right", va="bottom", fontsize=8, transform=ax.transAxes)
     if legend:
         ax.legend()
     return ax
 
 
-def _points(ax: Axes, sets: Mapping[str, tuple[np.ndarray, np.ndarray]], log: bool) -> None:
+def _draw_points(ax: Axes, sets: Mapping[str, tuple[np.ndarray, np.ndarray]], log: bool) -> None:
     from matplotlib.colors import to_rgba
 
     x, z = (np.concatenate([pair[i] for pair in sets.values()]) for i in range(2))

@@ -1,4 +1,4 @@
-"""What a diagnosis consists of: findings with numbers and a remedy, and the page they make."""
+"""Findings about a model, with numbers and a remedy, and the page that they make."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Finding:
     severity : {"ok", "note", "warning"}
         "warning": an answer is not what it seems; "note": worth knowing; "ok": was checked.
     text : str
-        What was found, in plain words, with the numbers that matter.
+        The finding in plain words, with the numbers that matter.
     numbers : dict of str to float, int or str
         Every number behind the text.
     remedy : str
-        What to do about it; "" where nothing is to be done.
+        What to do about it, or "".
     """
 
     code: str
@@ -57,23 +57,23 @@ class Finding:
 
 
 class FindingWarning(UserWarning):
-    """A finding that `fit` tells at once: its only argument."""
+    """A finding of which `fit` warns: its only argument."""
 
     def __str__(self) -> str:
-        """What was found, and what to do."""
+        """The finding and its remedy."""
         return f"{self.args[0].text} {self.args[0].remedy}"
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What the held-out data say about a model, worst first; ``str()`` gives a page.
+    """Findings of the held-out data about a model, worst first; ``str()`` gives a page.
 
     Attributes
     ----------
     findings : tuple of Finding
-        Warnings, then notes, then what was checked and is in order.
+        Warnings, then notes, then checks that found nothing.
     source : str
-        Which data the findings rest on.
+        Source of the held-out data.
     """
 
     findings: tuple[Finding, ...]
@@ -106,12 +106,12 @@ class Diagnosis:
         return "\n\n".join([f"{self._counts()}\nFrom: {self.source}", *map(str, self.findings)])
 
     def _repr_html_(self) -> str:
-        """The page for a notebook; what is in order is folded away."""
-        fine = self.of("ok")
-        telling = (*self.of("warning"), *self.of("note"))
+        """The page for a notebook; checks that found nothing are folded away."""
+        passed = self.of("ok")
+        others = (*self.of("warning"), *self.of("note"))
         head = f"<p><strong>{escape(self._counts())}</strong><br>From: {escape(self.source)}</p>"
-        folded = f"<details><summary>{len(fine)} ok</summary>{_listed(fine)}</details>"
-        return frame(head, _listed(telling) if telling else "", folded if fine else "")
+        folded = f"<details><summary>{len(passed)} ok</summary>{_listed(passed)}</details>"
+        return frame(head, _listed(others) if others else "", folded if passed else "")
 
     def _counts(self) -> str:
         counts = [
