@@ -1,3 +1,4 @@
+import gc
 import importlib.util
 import sys
 from pathlib import Path
@@ -8,6 +9,16 @@ from hypothesis import settings
 
 settings.register_profile("default", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("default")
+
+
+# What importing all tests makes stays until the end: it is not looked through again and again.
+gc.disable()
+
+
+def pytest_collection_finish():
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"

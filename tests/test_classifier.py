@@ -359,7 +359,7 @@ def test_every_kind_of_uncertainty_rises_off_the_data_or_says_how(iris, fitted):
         fitted.uncertainty(X, "epistemc")
 
 
-@pytest.mark.parametrize(("density", "fits"), [(GDADensity(), 40), (None, 12)])
+@pytest.mark.parametrize(("density", "fits"), [(GDADensity(), 20), (None, 8)])
 def test_false_alarm_rate_holds_on_new_data(density, fits):
     """Exchangeable ID data: the mean share flagged over many fits is the rate asked for."""
     rng = np.random.default_rng(0)
@@ -374,7 +374,7 @@ def test_false_alarm_rate_holds_on_new_data(density, fits):
         assert rate - 0.02 - error < np.mean(found) < rate + error
 
 
-@pytest.mark.parametrize(("density", "fits"), [(GDADensity(), 12), (None, 4)])
+@pytest.mark.parametrize(("density", "fits"), [(GDADensity(), 6), (None, 2)])
 def test_false_alarm_rate_holds_on_discrete_data_and_with_redundant_features(density, fits):
     """Copies of a row are spread, and the folds keep the shrinkage: scores stay comparable."""
     rng = np.random.default_rng(1)
@@ -455,13 +455,15 @@ def test_a_rate_that_is_set_after_the_fit_plays_no_part(iris):
 def test_random_state_seeds_what_is_unseeded(iris):
     X, y = iris
     loose = RandomForestClassifier(5)
-    a, b, c = (DIPClassifier(loose, random_state=s).fit(X, y).predict_proba(X) for s in (1, 1, 2))
+    own = DIPClassifier(loose, GDADensity(), cv=2)
+    a, b, c = (clone(own).set_params(random_state=s).fit(X, y).predict_proba(X) for s in (1, 1, 2))
     np.testing.assert_array_equal(a, b)
     assert (a != c).any() and loose.random_state is None
     fixed = RandomForestClassifier(5, random_state=7)
-    assert DIPClassifier(fixed, random_state=1).fit(X, y).estimator_.random_state == 7
+    same = clone(own).set_params(estimator=fixed, random_state=1).fit(X, y)
+    assert same.estimator_.random_state == 7
     for state in (np.random.RandomState(0), np.random.default_rng(0)):
-        DIPClassifier(loose, random_state=state).fit(X, y)
+        clone(own).set_params(random_state=state).fit(X, y)
 
 
 def test_bring_your_own_density(iris):
@@ -765,7 +767,7 @@ def test_a_split_that_holds_out_nothing_says_so():
         DIPClassifier().fit(np.arange(4.0)[:, None], [0, 0, 1, 1])
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.int8, np.uint16, object])
+@pytest.mark.parametrize("dtype", [np.float16, np.uint16, object])
 def test_any_numeric_dtype_gives_float64_answers(dtype):
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 50, (90, 3)), np.arange(90) % 3

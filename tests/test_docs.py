@@ -3,7 +3,6 @@
 import re
 import sys
 import types
-from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +33,20 @@ def blocks(page):
     return BLOCK.findall(page.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def own_name(page):
+    return str(page.relative_to(ROOT))
+
+
+def with_code():
+    """Pages that have code; that of the longest is run by other tests too, in parts."""
+    long = ("network-to-onnx", "spectra", "own-csv", "onnx", "failures", "diagnostics")
+    for page in PAGES:
+        if "```" in page.read_text(encoding="utf-8"):
+            slow = [pytest.mark.slow] if page.stem in long else []
+            yield pytest.param(page, id=own_name(page), marks=slow)
+
+
+@pytest.mark.parametrize("page", with_code())
 def test_code_of_a_page_runs_top_to_bottom(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shell = page.parent.name == "tutorials"  # other pages speak of files that are not there
@@ -48,25 +60,10 @@ def test_a_page_must_show_what_is_printed():
             check(shown, printed, "")
 
 
-def test_the_tutorial_of_the_report_has_its_headings():
-    page = (ROOT / "docs/tutorials/report.md").read_text(encoding="utf-8")
-    made = resources.files("dipedl.own_data.report") / "templates/own_data.html.j2"
-    headings = re.findall(r"<h[23][^>]*>([^<{]+)</h[23]>", made.read_text(encoding="utf-8"))
-    told = re.findall(r"^## (.*)", page, re.MULTILINE)
-    first, last = told.index("In short"), told.index("What to know about this model")
-    rest = iter(headings)
-    assert all(heading in rest for heading in told[first : last + 1]), "in the same order"
-
-
-@pytest.mark.parametrize("page", [README, *PAGES], ids=lambda p: str(p.relative_to(ROOT)))
-def test_links_lead_somewhere(page):
-    targets = LINK.findall(page.read_text(encoding="utf-8"))
-    missing = [t for t in targets if not (page.parent / t).exists()]
-    assert not missing
-
-
-def test_the_readme_is_short():
-    assert len(README.read_text(encoding="utf-8").split()) <= 900
+def test_links_lead_somewhere():
+    links = ((page, LINK.findall(page.read_text(encoding="utf-8"))) for page in [README, *PAGES])
+    missing = [(own_name(p), t) for p, found in links for t in found if not (p.parent / t).exists()]
+    assert missing == []
 
 
 def test_first_block_of_the_readme_gives_the_table_beside_it(monkeypatch):
@@ -100,6 +97,7 @@ def test_first_block_of_the_readme_gives_the_table_beside_it(monkeypatch):
     assert [int(n) for n in stated.groups()] == pytest.approx(drawn, abs=1)
 
 
+@pytest.mark.slow
 def test_the_other_blocks_of_the_readme_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = [run(code, "readme", monkeypatch) for code in blocks(README)[1:]]

@@ -13,6 +13,7 @@ pytest.importorskip("pandas")
 EXAMPLE = Path(__file__).parent.parent / "examples" / "mixed_table.py"
 
 
+@pytest.mark.slow
 def test_known_applications_pass_and_others_are_flagged_and_explained():
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     command = [sys.executable, str(EXAMPLE)]

@@ -39,8 +39,8 @@ def study(benchmark):
 @pytest.mark.parametrize("kind", range(11))
 def test_far_inputs_of_any_data_are_flagged_and_lose_their_evidence(study, kind):
     """1e3 to 1e150 standard deviations out; the receipt of the benchmark has thousands of fits."""
-    rows = [study.outcome(20_000 + 11 * i + kind) for i in range(4)]
-    assert sum(row["queries"] for row in rows) > 100
+    rows = [study.outcome(20_000 + 11 * i + kind) for i in range(2)]
+    assert sum(row["queries"] for row in rows) > 50
     assert [row for row in rows if row["missed"] or row["low"]] == []
 
 

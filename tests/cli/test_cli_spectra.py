@@ -351,6 +351,7 @@ def test_without_astropy_it_says_how_to_get_it(folder, tmp_path):
     assert "pip install 'dipedl[spectra]'" in done.stderr and "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_example(capsys, monkeypatch):
     """What was never learned is called unknown, most of the rest by its name; a damaged file stops
     nothing. Of 40 spectra a few more or less are chance.

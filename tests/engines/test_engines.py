@@ -90,6 +90,7 @@ def die(task):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_a_killed_process_is_told():
     with pytest.raises(Mistake, match="a worker process was killed"):
         list(LocalEngine(2).map(die, range(4)))

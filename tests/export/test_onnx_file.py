@@ -445,9 +445,16 @@ def xgboost(monkeypatch):
     return kind(n_estimators=4, max_depth=2, n_jobs=1)
 
 
-@pytest.mark.parametrize("boxed", BOXED)
-@pytest.mark.parametrize("labels", LABELS)
-@pytest.mark.parametrize("make", [numbered_only, xgboost])
+@pytest.mark.parametrize(
+    ("make", "labels", "boxed"),
+    [
+        *((xgboost, labels, boxed) for labels, boxed in zip(LABELS, BOXED, strict=True)),
+        *(
+            (numbered_only, labels, boxed)
+            for labels, boxed in zip(LABELS, list(BOXED)[::-1], strict=True)
+        ),
+    ],
+)
 def test_classifiers_of_numbered_labels_answer_in_the_labels_of_the_model(
     tmp_path, monkeypatch, make, labels, boxed
 ):

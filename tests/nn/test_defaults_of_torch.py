@@ -25,11 +25,8 @@ from dipedl.nn import (
     Dequantization,
     FastCNN,
     LayerFeatures,
-    LeNet5,
     MaskedAutoregressive,
     PoolCNN,
-    ResNet18,
-    SmallCNN,
     TorchClassifier,
     Training,
     WhitenedCNN,
@@ -155,10 +152,7 @@ CASES = {
     "ConvLin": of_classifier(ConvLin(), PIXELS),
     "ConvLin1d": of_classifier(ConvLin1d(), LONG),
     "FastCNN": of_classifier(FastCNN(), PIXELS),
-    "LeNet5": of_classifier(LeNet5(), PIXELS),
     "PoolCNN": of_classifier(PoolCNN(), PIXELS),
-    "ResNet18": pytest.param(of_classifier(ResNet18(), PIXELS), marks=pytest.mark.slow),
-    "SmallCNN": of_classifier(SmallCNN(), PIXELS),
     "WhitenedCNN": of_classifier(WhitenedCNN(), PIXELS),
     "WideResNet": pytest.param(
         of_classifier(WideResNet(10, 1, mean=(0.5,), sd=(0.5,), spectral_norm=True), PIXELS),
@@ -179,15 +173,12 @@ CASES = {
     "DIPClassifier": of_dip,
 }
 MODULES = {
-    "full": of_module(),
-    "tied": of_module(density=ClassGaussians("tied")),
-    "diagonal": of_module(density=ClassGaussians("diagonal")),
+    "full": of_module(spread=Rehearsal()),
     "low-rank": of_module(density=ClassGaussians("low-rank", rank=2)),
-    "polar": of_module(density=ClassGaussians(coordinates="polar")),
-    "float64": of_module(torch.float64, density=ClassGaussians(dtype=torch.float64)),
-    "bfloat16": of_module(torch.bfloat16),
-    "density": of_module(score="density"),
-    "spread": pytest.param(of_module(spread=Rehearsal()), marks=pytest.mark.slow),
+    "float64": of_module(
+        torch.float64, density=ClassGaussians("tied", coordinates="polar", dtype=torch.float64)
+    ),
+    "bfloat16": of_module(torch.bfloat16, score="density"),
 }
 
 

@@ -749,6 +749,7 @@ def test_names_of_types_do_not_follow_the_modules():
     assert types.type_name(Nearest) is None and types.type_name(type("ZScore", (), {})) is None
 
 
+@pytest.mark.slow
 def test_making_the_table_imports_none_of_its_types():
     code = "import sys, dipedl.persistence._types as t; t._all_homes(); print(*sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,5 +1,3 @@
-import subprocess
-import sys
 from itertools import pairwise
 
 import numpy as np
@@ -325,16 +323,3 @@ def test_unknown_counts_say_what_is_wrong(rng):
         count(y, P, u, held_out=held_out, class_names=["A"])
     with pytest.raises(ValueError, match=r"ood\['stars'\] must have 3 columns"):
         count(y, P, u, held_out=held_out, ood={"stars": (np.ones((2, 2)), [1, 2])})
-
-
-def test_nothing_touches_pyplot():
-    code = (
-        "import sys, numpy as np\n"
-        "from dipedl import plots\n"
-        "plots.spectrum_plot, plots.vacuity_against, plots.unknown_matrix\n"
-        "assert 'matplotlib' not in sys.modules\n"
-        "plots.spectrum_plot(np.linspace(4000, 9000, 50), np.ones(50), redshift=0.1)\n"
-        "plots.vacuity_against({'a': ([1, 2], [0.1, 0.2])}, log=True)\n"
-        "assert 'matplotlib.pyplot' not in sys.modules\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)

@@ -301,7 +301,7 @@ def test_compiled_as_one_graph(features):
                 torch.testing.assert_close(a, b)
 
 
-@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("strict", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_exported_with_any_number_of_rows(fitted, strict, tmp_path):
     module, X = fitted
     shapes = {"args": ({0: torch.export.Dim("n")},)}

@@ -221,8 +221,7 @@ def test_compiled_and_exported_modules_take_their_arguments(model):
     torch.testing.assert_close(exported(NEW, MASK).mean, model((NEW, MASK)).mean)
 
 
-@pytest.mark.parametrize("score", ["fused", "density"])
-def test_an_answer_reads_one_state(score):
+def test_an_answer_reads_one_state():
     before, after = [(HELD, HELD_Y)], [(2 * HELD[:90], HELD_Y[:90])]
 
     class Interrupted(TwoInputs):
@@ -238,7 +237,7 @@ def test_an_answer_reads_one_state(score):
                 thread.join()
             return super().forward(ids)
 
-    model = DIPModule(Interrupted().eval(), score=score)
+    model = DIPModule(Interrupted().eval())
     model.fit_density([(X, Y)], calibration=before)
     for method in METHODS.values():
         wanted = method(model, NEW)

@@ -91,7 +91,7 @@ def ordinary(folder, frame, **order):
         return row, asked(client, [row])[0]
 
 
-@pytest.mark.parametrize("date", ["%d.%m.%Y", "%Y-%m-%d", "%Y-%m-%d %H:%M:%S"])
+@pytest.mark.parametrize("date", ["%d.%m.%Y", "%Y-%m-%d %H:%M:%S"])
 def test_the_usual_row_is_of_medians_and_commonest_levels_dates_too(tmp_path, rng, date):
     n = 301
     when = pd.Series(pd.date_range("2019-03-01 06:00", periods=n, freq="13h"))

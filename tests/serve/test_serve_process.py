@@ -168,6 +168,7 @@ def test_half_requests_and_noise_stop_nothing(process):
     assert [one["status"] for one in process.logged("request")].count(499) == 1
 
 
+@pytest.mark.slow
 def test_a_start_with_a_signal_at_another_loopback_address(kept, tmp_path):
     arguments = ["serve", kept / "plain.dipedl", "--host", "127.0.0.2", "--port", "0"]
     environment = {name: value for name, value in os.environ.items() if name != "DIPEDL_TOKEN"}
