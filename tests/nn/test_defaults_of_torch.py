@@ -173,7 +173,8 @@ CASES = {
     "DIPClassifier": of_dip,
 }
 MODULES = {
-    "full": of_module(spread=Rehearsal()),
+    "full": of_module(),
+    "spread": pytest.param(of_module(spread=Rehearsal()), marks=pytest.mark.slow),
     "low-rank": of_module(density=ClassGaussians("low-rank", rank=2)),
     "float64": of_module(
         torch.float64, density=ClassGaussians("tied", coordinates="polar", dtype=torch.float64)
