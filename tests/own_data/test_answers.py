@@ -687,6 +687,8 @@ def test_rows_per_second_are_those_of_a_table(monkeypatch, call, row, right):
             now[0] += call + row * len(X)
 
     monkeypatch.setattr(learning.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(learning, "_TIMED", 500)
+    monkeypatch.setattr(learning, "_LONG", 0.5)
     found = learning.speeds(Slow(), pd.DataFrame({"a": np.arange(700.0)}), 3.0)
     assert found["rows_per_second"] == pytest.approx(right / (call + row * right))
     assert found["fit_seconds"] == 3.0 and max(asked) == right
